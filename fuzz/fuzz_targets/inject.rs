@@ -3,7 +3,7 @@
 use sanloom_api::inject::{Act, Direction, Matcher, Seen};
 use sanloom_wire::Header;
 
-// A line with an expression, a line with what to do, and a frame.
+// Input: a line with an expression, a line with an action, and a frame.
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut parts = data.splitn(3, |byte| *byte == b'\n');
     let mut text = || parts.next().map(String::from_utf8_lossy).unwrap_or_default();

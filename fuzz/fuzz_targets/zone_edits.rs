@@ -1,9 +1,9 @@
 #![no_main]
 
-use sanloom_core::config::Lab;
+use sanloom_fc::san::Lab;
 use std::sync::LazyLock;
 
-/// A lab with zones of every sort to edit.
+/// A lab with zones of every kind.
 static LAB: LazyLock<Lab> = LazyLock::new(|| {
     let text = include_str!("../../examples/zoning-peer.toml");
     sanloom_lab::load("zoning-peer.toml", text, &[]).unwrap_or_else(|mistakes| panic!("{mistakes}")).lab

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the guest of the live tests out of Debian packages: kernel, initial file system, and a snapshot of the machine just
-# before it runs its script, so that a test starts in a second.
+# Builds the guest of the live tests from Debian packages: kernel, initial file system, and a
+# snapshot of the machine just before it runs its script, so that a test starts in a second.
 #
 #   build.sh FOLDER      does nothing if FOLDER is complete and newer than this folder
 #
-# Several may be told to build the same FOLDER at once: the first one does, the others wait for it.
+# Several processes may build the same FOLDER at once: the first one builds, the others wait for it.
 # Needs apt-get (with lists), dpkg-deb, cpio, qemu-system-x86_64. Root is not needed.
 set -euo pipefail
 
@@ -38,7 +38,8 @@ if [ -z "$kernel" ]; then
 fi
 version=${kernel#linux-image-}
 
-# Nothing stands in the folder before it is complete: a build may end in the middle, and guests may run from what was there before.
+# Files are moved into the folder when they are complete, because a build may be interrupted, and
+# guests may use the previous files.
 rm -rf "$folder/new"
 mkdir -p "$folder/packages" "$folder/new"
 cd "$folder/new"
@@ -49,7 +50,7 @@ for package in $packages "$kernel"; do
     fi
 done
 
-# The guest's tree: everything in /usr, as Debian has it.
+# File system tree of the guest: everything in /usr, as in Debian.
 mkdir -p tree image
 for package in $packages; do
     dpkg-deb -x "$folder/packages/${package}"_*.deb tree
@@ -66,11 +67,11 @@ for directory in bin sbin lib lib64; do
     ln -sfn "usr/$directory" "tree/$directory"
 done
 rm -rf tree/usr/lib/x86_64-linux-gnu/gconv tree/usr/lib/udev/hwdb.d
-# Debian has this name of the same program in a folder of systemd.
+# Debian has this program under the same name in a folder of systemd.
 ln -s udevadm tree/usr/bin/systemd-udevd
 mkdir -p tree/{proc,sys,dev,tmp,run,root,etc/fcoe,etc/target,var/lock}
 
-# Modules with what they depend on.
+# Modules with their dependencies.
 from=image/lib/modules/$version
 to=tree/usr/lib/modules/$version
 mkdir -p "$to"
@@ -94,7 +95,8 @@ cp "$here"/root/bin/* tree/usr/bin/
 (cd tree && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0 | gzip -1) >initrd
 rm -rf tree image
 
-# The snapshot: the monitor is told to write the machine's state when the guest says that it waits for a script.
+# The snapshot: when the guest reports that it waits for a script, the monitor saves the state of
+# the machine.
 target=$folder
 folder=$target/new
 . "$here/machine.sh"

@@ -1,22 +1,23 @@
-//! Campaigns of the fuzz targets. They need a nightly toolchain with cargo-fuzz; where that is not, this says so and ends well.
+//! Campaigns of the fuzz targets. Without a nightly toolchain with cargo-fuzz, the campaigns are
+//! skipped with a message.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs every target for so many minutes, one after the other.
+/// Runs every target for `minutes`, one after the other.
 ///
 /// # Errors
 ///
-/// A target found something.
+/// A target found a failure.
 pub fn fuzz(minutes: &str) -> Result<(), String> {
     let mut there = Command::new("cargo");
     there.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !there.status().is_ok_and(|status| status.success()) {
-        eprintln!("fuzz: skipped, there is no nightly toolchain with cargo-fuzz (cargo +nightly install cargo-fuzz)");
+        eprintln!("fuzz: skipped, because cargo-fuzz is not installed for the nightly toolchain; install it with `cargo +nightly install cargo-fuzz`");
         return Ok(());
     }
-    let seconds = minutes.parse::<u64>().map_err(|_| format!("`{minutes}` is no number of minutes"))? * 60;
+    let seconds = minutes.parse::<u64>().map_err(|_| format!("`{minutes}` is not a number of minutes"))? * 60;
     for target in targets()? {
         eprintln!("fuzz: {target}");
         let time = format!("-max_total_time={seconds}");
@@ -24,13 +25,13 @@ pub fn fuzz(minutes: &str) -> Result<(), String> {
         command.args(["+nightly", "fuzz", "run", &target, "--", &time, "-print_final_stats=1"]);
         let status = command.status().map_err(|error| format!("cargo fuzz: {error}"))?;
         if !status.success() {
-            return Err(format!("the fuzz target {target} found something: fuzz/artifacts/{target}"));
+            return Err(format!("the fuzz target {target} failed; its input is in fuzz/artifacts/{target}"));
         }
     }
     Ok(())
 }
 
-/// The targets, by the names of their files.
+/// Names of the targets, from the names of their files.
 fn targets() -> Result<Vec<String>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/fuzz_targets");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;

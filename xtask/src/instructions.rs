@@ -1,22 +1,23 @@
-//! Counted instructions of the frame path: time is noisy, counts are not.
+//! Instruction count of the frame path. Unlike time, the count has no noise.
 //!
-//! The program is run twice under callgrind with different simulated lengths; the difference is the run loop alone. The
-//! count of one binary is the same on every run; it moves with the compiler, so the ceiling leaves a few per cent.
+//! The program runs twice under callgrind with different simulated lengths; the difference is the
+//! cost of the run loop alone. The count of one binary is the same on every run. It changes with
+//! the compiler, so the ceiling has a margin of a few per cent.
 
 use std::process::Command;
 
-/// Instructions per frame-hop at 16 nodes that are not to be exceeded.
+/// Maximum number of instructions per frame-hop at 16 nodes.
 const CEILING: f64 = 1120.0;
 
-/// Measures and compares.
+/// Counts the instructions and compares them with the ceiling.
 ///
 /// # Errors
 ///
-/// The count is above the ceiling, or something needed for counting failed.
+/// The count is above the ceiling, or the measurement failed.
 pub fn check() -> Result<(), String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         let missing = "valgrind is not installed";
-        if std::env::var_os("SANLOOM_REQUIRE_PEERS").is_some() {
+        if crate::required::peers_are_required() {
             return Err(missing.to_owned());
         }
         println!("skipped: {missing}");
@@ -31,7 +32,7 @@ pub fn check() -> Result<(), String> {
     let per_hop = (long.instructions - short.instructions) / (long.frame_hops - short.frame_hops);
     println!("{per_hop:.0} instructions per frame-hop at 16 nodes (ceiling {CEILING:.0})");
     if per_hop > CEILING {
-        return Err(format!("the frame path costs {per_hop:.0} instructions per hop, more than {CEILING:.0}"));
+        return Err(format!("the frame path needs {per_hop:.0} instructions per frame-hop, above the ceiling of {CEILING:.0}"));
     }
     Ok(())
 }

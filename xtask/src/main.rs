@@ -1,21 +1,32 @@
-//! The chores of the house. `cargo xtask` lists them.
+//! Maintenance tasks of the project. `cargo xtask` lists them.
 
+#[cfg(test)]
+mod book;
 mod fuzz;
 mod instructions;
+#[cfg(test)]
+mod prose;
+#[path = "../../crates/test-support/macros/required.rs"]
+mod required;
 mod soak;
+#[cfg(test)]
+mod structure;
 #[cfg(test)]
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask CHORE
+usage: cargo xtask COMMAND
 
-  soak [MINUTES] [SEED]   long campaigns: random labs with faults, random fabrics, the fast engine against the plain one,
-                          mutated frames at a running switch beside a guest, mutated PDUs at an iSCSI switch beside a host,
-                          a host that verifies at depth on both paths of it while everything around fails, fuzz targets
-  fuzz [MINUTES]          every fuzz target for so long (1), where there is a nightly toolchain with cargo-fuzz
-  instructions            counted instructions per frame-hop against the pinned ceiling (needs valgrind)
+  soak [MINUTES] [SEED]   run the long campaigns with random input, MINUTES each (10), from SEED (the time of day):
+                          labs, fabrics, mutated frames and PDUs, scripts on both paths of the iSCSI switch,
+                          the frame path against a simple engine, a host that verifies; then all fuzz targets
+  fuzz [MINUTES]          run every fuzz target, MINUTES each (1); needs a nightly toolchain with cargo-fuzz
+  instructions            count the instructions per frame-hop and compare them with the ceiling; needs valgrind
+
+Example:
+  cargo xtask soak 1 17
 ";
 
 fn main() -> ExitCode {

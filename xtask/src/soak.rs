@@ -1,4 +1,4 @@
-//! Long campaigns, before a release or before an issue is called resolved.
+//! Long test campaigns, for use before a release or before an issue is closed.
 
 use crate::fuzz;
 use std::process::Command;
@@ -7,25 +7,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const USAGE: &str = "usage: cargo xtask soak [MINUTES] [SEED]";
 const MINUTES: u64 = 10;
 
-/// Fabrics of each kind for each minute, see `core/tests/whole_switches.rs` and `core/tests/domain_random.rs`: seeds that
-/// take about as long.
+/// Number of fabrics of each kind per minute, see `fc/tests/it/whole_switches.rs` and
+/// `fc/tests/it/domain_random.rs`. The campaign runs this number of seeds instead of measuring
+/// time.
 const FABRICS_PER_MINUTE: u64 = 2_000;
-/// Guests for each minute that work beside a host whose frames are mutated, see `cli/tests/live/hostile.rs`.
+/// Number of guests per minute that run beside a host with mutated frames, see
+/// `cli/tests/it/live/hostile.rs`.
 const GUESTS_PER_MINUTE: u64 = 2;
-/// Seeds of hosts for each minute that send nonsense over iSCSI, see `cli/tests/iscsi_switch/hostile.rs`.
+/// Number of seeds per minute for hosts that send invalid iSCSI PDUs, see
+/// `cli/tests/it/iscsi_switch/hostile.rs`.
 const HOSTS_PER_MINUTE: u64 = 6;
-/// Scripts for each minute on both paths of an iSCSI switch and a plain disk, see `core/tests/forward/script.rs`.
+/// Number of scripts per minute, run on both paths of an iSCSI switch and on a plain disk, see
+/// `scsi/tests/it/forward/script.rs`.
 const SCRIPTS_PER_MINUTE: u64 = 20_000;
 
-/// Runs each campaign for MINUTES (10), or about as long, from SEED on; without SEED they begin where no campaign has begun
-/// before. Assertions and overflow checks are on, optimisation too.
+/// Runs each campaign for about MINUTES (default 10), starting at SEED. The default seed follows
+/// from the current time, so that each campaign uses new seeds. Assertions, overflow checks and
+/// optimisation are enabled.
 ///
 /// # Errors
 ///
-/// A campaign found something, or the arguments are wrong.
+/// A campaign found a failure, or the arguments are wrong.
 pub fn soak(args: &[String]) -> Result<(), String> {
     let number = |at: usize| match args.get(at) {
-        Some(text) => text.parse::<u64>().map(Some).map_err(|_| format!("`{text}` is no number; {USAGE}")),
+        Some(text) => text.parse::<u64>().map(Some).map_err(|_| format!("`{text}` is not a number; {USAGE}")),
         None => Ok(None),
     };
     let (minutes, seed) = (number(0)?.unwrap_or(MINUTES), number(1)?);
@@ -36,41 +41,38 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let seed = seed.unwrap_or(now << 20);
     eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
-    campaign("sanloom-sim", "frame_path", &[("PROPTEST_CASES", &cases)])?;
+    run("sanloom-sim", &["frame_path::"], &[("PROPTEST_CASES", &cases)])?;
     let (first, scripts) = (seed, minutes * SCRIPTS_PER_MINUTE);
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
-    for test in ["domain_random", "whole_switches"] {
-        campaign("sanloom-core", test, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
+    for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
+        run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
-    campaign("sanloom-sim", "random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
+    run("sanloom-bench", &["random_labs::"], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
-    run("sanloom", "live", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
+    run("sanloom", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "hosts_that_send_nonsense_disturb_no_other_and_cost_little";
-    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
+    run("sanloom", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
     let scripts = format!("{first}..{}", first + scripts);
-    run("sanloom-core", "forward", &["all_ways_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
-    // Both paths, at the same time.
+    run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
+    // This test uses both paths at the same time.
     let one = "a_host_verifies_at_depth_while_everything_around_it_fails";
-    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_MINUTES", &minutes)])?;
+    run("sanloom", &[one], &[("SANLOOM_MINUTES", &minutes)])?;
     fuzz::fuzz(&minutes)
 }
 
-fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(), String> {
-    run(package, test, &[], environment)
-}
-
-/// Runs these tests of a test program, or all.
-fn run(package: &str, test: &str, names: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+/// Runs the integration tests of a package whose names contain one of `tests`.
+fn run(package: &str, tests: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    eprintln!("soak: {test}");
+    let names = tests.join(" ");
+    eprintln!("soak: {package} {names}");
     let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
     let mut command = Command::new(cargo);
-    command.args(["test", "--package", package, "--test", test, "--profile", "soak"]);
+    command.args(["test", "--package", package, "--test", "it", "--profile", "soak"]);
     for setting in profile {
         command.args(["--config", &format!("profile.soak.{setting}")]);
     }
-    command.args(["--", "--nocapture"]).args(names).envs(environment.iter().copied());
+    command.args(["--", "--nocapture"]).args(tests).envs(environment.iter().copied());
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{test} found something")) }
+    if status.success() { Ok(()) } else { Err(format!("{names} failed; the seed and the command that repeats it are above")) }
 }

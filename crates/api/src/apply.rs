@@ -1,12 +1,13 @@
-//! What a changed lab file means for a running instance: [`ApplyReport`].
+//! Effect of a changed lab file on a running instance: [`ApplyReport`].
 
 use crate::zoning::ZonePreview;
 use serde::{Deserialize, Serialize};
 
-/// Version of the schema of this module. It grows when a field changes its meaning or goes away.
+/// Version of the schema of this module. It increases when a field changes its meaning or is
+/// removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What `sanloom apply` does, or would do.
+/// Changes that `sanloom apply` makes, or would make.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApplyReport {
@@ -14,14 +15,15 @@ pub struct ApplyReport {
     pub schema_version: u32,
     /// Name of the lab.
     pub lab: String,
-    /// What changes while it runs, in sentences.
+    /// Changes to the running instance, one sentence each.
     pub changes: Vec<String>,
-    /// What cannot, and why, in sentences. One of them, and nothing is changed.
+    /// Changes that are not possible while the instance runs, with reasons, one sentence each. If
+    /// there is any, nothing is changed.
     pub refused: Vec<String>,
-    /// What has changed in the file and means nothing to a running instance.
+    /// Changes in the file that do not affect a running instance.
     pub without_effect: Vec<String>,
-    /// Who gains and loses sight of whom, at each switch where zones are committed.
+    /// Pairs that gain or lose access to each other, for each switch on which zones are committed.
     pub zones: Vec<ZonePreview>,
-    /// It is done.
+    /// True if the changes were made.
     pub applied: bool,
 }

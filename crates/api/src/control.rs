@@ -1,18 +1,19 @@
 //! The control interface of a running instance: [`Request`] and [`Answer`].
 //!
-//! A client connects to the control socket (unix stream) and sends one request in each line, as a JSON object. Each gets one
-//! line back, in their order. `request` and `answer` name the kind; unknown fields are ignored, so that either end may be
-//! newer.
+//! A client connects to the control socket (Unix stream) and sends one request per line, as a JSON
+//! object. The instance returns one line per request, in the same order. The fields `request` and
+//! `answer` contain the kind. Unknown fields are ignored, so that either end may be newer.
 //!
 //! ```text
 //!   > {"request":"show","table":"flogi"}
-//!   < {"answer":"view","format":"sanloom-view","version":1,"of":"lab","at_s":12.5,"view":"flogi","logins":[…]}
+//!   < {"answer":"view","format":"sanloom-view","version":1,…,"view":"flogi","logins":[…]}
 //!   > {"request":"port","port":"sw1:0","enabled":false}
 //!   < {"answer":"done"}
 //! ```
 //!
-//! A line that begins with `GET ` is a request of HTTP instead: `/metrics` gives [`Request::Metrics`], so
-//! `curl --unix-socket control.sock http://localhost/metrics` does.
+//! A line that begins with `GET ` is an HTTP request instead: `/metrics` returns the result of
+//! [`Request::Metrics`]. For example, `curl --unix-socket control.sock http://localhost/metrics`
+//! reads the metrics.
 
 use crate::apply::ApplyReport;
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
@@ -23,93 +24,98 @@ use crate::zone_database::Edit;
 use crate::zoning::{ZonePreview, ZoneStatus};
 use serde::{Deserialize, Serialize};
 
-/// What a client wants.
+/// A request of a client.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// A table. Answered with [`Answer::View`].
+    /// Returns a table. Reply: [`Answer::View`].
     Show {
-        /// Which.
+        /// The requested table.
         table: ShowTable,
-        /// Of this switch only.
+        /// Limits the table to this switch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         switch: Option<String>,
     },
-    /// Disable or enable a port. Hosts behind a port that is disabled are told by Clear Virtual Links.
+    /// Disables or enables a port. Hosts connected to a disabled port receive Clear Virtual Links.
     Port {
-        /// The port, as `sw1:0`.
+        /// The port, for example `sw1:0`.
         port: String,
-        /// Whether it takes part.
+        /// True enables the port.
         enabled: bool,
     },
-    /// Change how a target port group serves; hosts are told by a unit attention.
+    /// Changes the state of a target port group. Hosts are informed by a unit attention.
     PortGroup {
-        /// Its name in the lab.
+        /// Name of the group in the lab.
         group: String,
-        /// The new state, as the lab file has it.
+        /// The new state, spelled as in the lab file; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
-        /// Whether it is preferred; without: as it was.
+        /// Whether the group is preferred; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preferred: Option<bool>,
     },
-    /// Begin or end the capture of a port. Answered with [`Answer::Done`] or [`Answer::Captured`].
+    /// Starts or ends the capture of a port. Reply: [`Answer::Done`] or [`Answer::Captured`].
     Capture {
-        /// Link of the lab, or switch and port as in `sw1:0`.
+        /// Link of the lab, or switch and port, for example `sw1:0`.
         link: String,
-        /// File (pcapng) that the instance writes; nothing: end the capture.
+        /// Capture file (pcapng) that the instance writes. If absent, the request ends the capture.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
     },
-    /// Something about an FCoE host. Answered with [`Answer::Fcoe`] or [`Answer::Done`].
+    /// Request to an FCoE host. Reply: [`Answer::Fcoe`] or [`Answer::Done`].
     Fcoe(FcoeRequest),
-    /// Look at the zones of a switch, or change them. Answered with [`Answer::Zones`] or [`Answer::ZonePreview`].
+    /// Shows or changes the zones of a switch. Reply: [`Answer::Zones`] or [`Answer::ZonePreview`].
     Zone {
-        /// The switch; without: the first that runs in the instance.
+        /// The switch; if absent, the first switch that runs in the instance.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         switch: Option<String>,
-        /// What to do.
+        /// Requested operation.
         #[serde(flatten)]
         action: ZoneAction,
     },
-    /// Do what was changed in a lab file. Answered with [`Answer::Applied`], when it is done.
+    /// Applies the changes of a lab file. Reply: [`Answer::Applied`], sent after the changes are
+    /// complete.
     Apply {
-        /// The text of the file.
+        /// Text of the lab file.
         lab: String,
-        /// Only say what would be done.
+        /// Only reports the changes; changes nothing.
         #[serde(default)]
         preview: bool,
+        /// Values that override those of the file, as `key=value`; they follow the overrides of the
+        /// start.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        set: Vec<String>,
     },
-    /// Do something to frames that pass a port. Answered with the rules, as [`Answer::View`].
+    /// Injects a fault into frames that pass a port. Reply: the rules, as [`Answer::View`].
     Inject {
-        /// The port, as `sw1:0`.
+        /// The port, for example `sw1:0`.
         port: String,
-        /// Which frames: an expression of [`crate::inject`].
+        /// Condition for the frames: an expression of [`crate::inject`].
         #[serde(rename = "match")]
         matches: String,
-        /// What is done to them, see [`crate::inject::Act`].
+        /// Action on the frames, see [`crate::inject::Act`].
         #[serde(rename = "do")]
         act: String,
-        /// To how many; nothing: to all.
+        /// Number of frames to inject; all frames if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Option<u64>,
     },
-    /// Forget the rules of a port, or all. Answered with what they were, as [`Answer::View`].
+    /// Removes the rules of a port, or all rules. Reply: the removed rules, as [`Answer::View`].
     ClearInjections {
-        /// The port; without: all.
+        /// The port; all ports if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<String>,
     },
-    /// Do something with virtual disks, or look at them. Answered with a table of the volume, as it is
-    /// then, or [`Answer::Done`] where there is none any more.
+    /// Shows or changes virtual disks. Reply: a table with the volume after the change, or
+    /// [`Answer::Done`] if the volume is deleted.
     Volume {
-        /// What to do.
+        /// Requested operation.
         #[serde(flatten)]
         action: VolumeAction,
     },
-    /// What monitoring reads. Answered with [`Answer::Metrics`].
+    /// Returns metrics for monitoring. Reply: [`Answer::Metrics`].
     Metrics,
-    /// End the instance, as SIGTERM does.
+    /// Ends the instance, like SIGTERM.
     Stop,
 }
 
@@ -117,40 +123,42 @@ pub enum Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ShowTable {
-    /// One that a simulated fabric has, too.
+    /// A table that a simulated fabric has, too.
     Fabric(Which),
-    /// One of its own.
+    /// A table that only a running instance has.
     Live(LiveWhich),
 }
 
-/// What an operator does with the zones of a switch. `do` names it.
+/// Operation on the zones of a switch. The field `do` contains its kind.
 ///
-/// A switch has one transaction at a time: edits begin it, `commit` carries it to the whole fabric, `abort` drops it.
+/// A switch has at most one transaction. Edits open it, `commit` distributes it to the whole
+/// fabric, and `abort` discards it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum ZoneAction {
-    /// Look at them.
+    /// Shows the zones.
     Show,
-    /// Edit in the transaction; all of the edits, or none.
+    /// Edits the zones in the transaction. Either all edits take effect, or none.
     Edit {
-        /// The edits, in order.
+        /// Edits, in order of execution.
         edits: Vec<Edit>,
     },
-    /// Who would gain and lose sight of whom. Answered with [`Answer::ZonePreview`].
+    /// Shows the pairs that would gain or lose access. Reply: [`Answer::ZonePreview`].
     Preview {
-        /// Edits after those of the transaction; they are not kept.
+        /// Additional edits after those of the transaction; they are not stored.
         #[serde(default)]
         edits: Vec<Edit>,
     },
-    /// Put the transaction into force in the whole fabric. The answer comes when that is done, and kept in the store.
+    /// Puts the transaction into force in the whole fabric. The reply is sent after the change is
+    /// complete and stored.
     Commit,
-    /// Drop the transaction.
+    /// Discards the transaction.
     Abort,
-    /// Go back to the database before the last change, in the whole fabric.
+    /// Restores the database before the last change, in the whole fabric.
     Rollback,
 }
 
-/// What an instance answers.
+/// A reply of an instance.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
@@ -158,27 +166,27 @@ pub enum Answer {
     View(View),
     /// The zones of a switch.
     Zones(Box<ZoneStatus>),
-    /// What the transaction would change.
+    /// Effect of the transaction.
     ZonePreview(Box<ZonePreview>),
     /// Metrics in the text format of Prometheus (OpenMetrics).
     Metrics {
-        /// The text.
+        /// Metrics in text format.
         text: String,
     },
-    /// What a lab file changes, or would change.
+    /// Effect of a lab file, applied or only reported.
     Applied(Box<ApplyReport>),
-    /// It is done.
+    /// The request succeeded.
     Done,
     /// A capture has ended.
     Captured {
-        /// Frames in the file.
+        /// Number of frames in the capture file.
         frames: u64,
     },
-    /// About an FCoE host.
+    /// Reply of an FCoE host.
     Fcoe(FcoeAnswer),
-    /// It is not done.
+    /// The request failed.
     Failed {
-        /// Why, and what to do about it.
+        /// Cause and remedy.
         reason: String,
     },
 }

@@ -1,80 +1,83 @@
-//! FCoE instances of hosts, as the tools of document 002 see them: [`FcoeRequest`] and [`FcoeAnswer`], carried by
-//! [`control`](crate::control).
+//! FCoE instances of hosts, for the tools of document 002: [`FcoeRequest`] and [`FcoeAnswer`],
+//! which [`control`](crate::control) carries.
 //!
-//! An instance is a host on an Ethernet port (`sanloom initiator`) and has a control socket. `fcoemon` has one, too, and takes
-//! [`FcoeRequest::Create`] and [`FcoeRequest::Destroy`].
+//! An instance is a host on an Ethernet port (`sanloom initiator`) and has a control socket. The
+//! monitor `fcoemon` has a control socket, too, and accepts [`FcoeRequest::Create`] and
+//! [`FcoeRequest::Destroy`].
 //!
-//! Names of ports and nodes, addresses and FC-IDs are numbers here; how they are spelled is a matter of the tool.
+//! Port names, node names, addresses and FC-IDs are numbers here. Each tool formats them itself.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a tool wants.
+/// A request of a tool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "fcoe", rename_all = "snake_case")]
 pub enum FcoeRequest {
-    /// Of an instance: everything about it. Answered with [`FcoeAnswer::Instance`].
+    /// To an instance: returns its whole state. Reply: [`FcoeAnswer::Instance`].
     Describe,
-    /// Of an instance: its link goes down and up again.
+    /// To an instance: takes its link down and up again.
     Reset,
-    /// Of an instance that waits for it: whether DCBX agrees, from `fcoemon`, which speaks it for all VLANs of an interface.
+    /// To an instance that waits for DCBX: the result of the negotiation. `fcoemon` sends it,
+    /// because it runs DCBX for all VLANs of an interface.
     Permit {
-        /// FCoE may begin; else it ends.
+        /// True lets FCoE start; false stops it.
         agreed: bool,
     },
-    /// Of an instance: ask every target for its units again.
+    /// To an instance: requests the logical units of every target again.
     Scan,
-    /// Of an instance: ask the name server. Answered with [`FcoeAnswer::Named`], or with nothing found.
+    /// To an instance: sends a query to the name server. Reply: [`FcoeAnswer::Named`], which may be
+    /// empty.
     NameServer {
-        /// What for.
+        /// The query to send.
         query: NameQuery,
     },
-    /// Of an instance: ECHO to a port (FC-LS). Answered with [`FcoeAnswer::Echoed`].
+    /// To an instance: sends ECHO to a port (FC-LS). Reply: [`FcoeAnswer::Echoed`].
     Echo {
-        /// Its FC-ID.
+        /// FC-ID of the destination.
         port_id: u32,
-        /// Bytes to be sent and come back.
+        /// Length of the ECHO data, in bytes.
         bytes: u16,
     },
-    /// Of the monitor: begin an instance.
+    /// To the monitor: starts an instance.
     Create {
-        /// Its interface.
+        /// Ethernet interface of the instance.
         interface: String,
-        /// On a segment without a switch.
+        /// True for a segment without an FCoE switch (VN2VN).
         vn2vn: bool,
     },
-    /// Of the monitor: end an instance.
+    /// To the monitor: ends an instance.
     Destroy {
-        /// Its interface.
+        /// Ethernet interface of the instance.
         interface: String,
     },
 }
 
-/// A question to the name server (FC-GS). Port and node names are numbers of 64 bits.
+/// A query to the name server (FC-GS). Port and node names are 64-bit numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "query", rename_all = "snake_case")]
-#[allow(missing_docs)] // each asks for what it is called
+#[allow(missing_docs)] // each field is the object of the query
 pub enum NameQuery {
-    /// GPN_ID.
+    /// GPN_ID: the port name of an address.
     PortName { port_id: u32 },
-    /// GNN_ID.
+    /// GNN_ID: the node name of an address.
     NodeName { port_id: u32 },
-    /// GSPN_ID.
+    /// GSPN_ID: the symbolic port name of an address.
     SymbolicPortName { port_id: u32 },
-    /// GSNN_NN.
+    /// GSNN_NN: the symbolic name of a node.
     SymbolicNodeName { node_name: u64 },
-    /// GID_PN.
+    /// GID_PN: the address of a port name.
     PortIdOfPort { port_name: u64 },
     /// GID_NN: the first port of the node.
     PortIdOfNode { node_name: u64 },
-    /// GA_NXT: the port with the next greater FC-ID, and everything about it.
+    /// GA_NXT: all attributes of the port with the next higher FC-ID.
     Next { port_id: u32 },
 }
 
-/// What the name server knows.
+/// Attributes of a port in the name server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "named", rename_all = "snake_case")]
-#[allow(missing_docs)] // each is what it is called
+#[allow(missing_docs)] // each field is named after its object
 pub enum Named {
     PortName { name: u64 },
     NodeName { name: u64 },
@@ -83,128 +86,129 @@ pub enum Named {
     Port { port_id: u32, port_name: u64, node_name: u64, symbolic_port_name: String, symbolic_node_name: String },
 }
 
-/// What a tool is answered.
+/// A reply to a tool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "fcoe", rename_all = "snake_case")]
 pub enum FcoeAnswer {
-    /// An instance.
+    /// State of an instance.
     Instance(Box<Instance>),
-    /// What the name server knows.
+    /// Reply of the name server.
     Named {
-        /// It.
+        /// Attributes that were found.
         found: Named,
     },
-    /// A port has answered ECHO.
+    /// Reply of a port to ECHO.
     Echoed {
-        /// Time from the request to the answer, in microseconds.
+        /// Time from the request to the reply, in microseconds.
         micros: u64,
-        /// The bytes came back as they were.
+        /// True if the reply contained the same bytes.
         same: bool,
     },
 }
 
-/// A host on an Ethernet port.
+/// A host on an Ethernet port (FCoE instance).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Instance {
-    /// Its name, for example `eth2.152-fcoe`.
+    /// Name of the instance, for example `eth2.152-fcoe`.
     pub name: String,
-    /// The Ethernet port: an interface, or as `sanloom initiator --port` names it.
+    /// The Ethernet port: an interface, or the name given to `sanloom initiator --port`.
     pub interface: String,
-    /// Address of the Ethernet port.
+    /// MAC address of the Ethernet port.
     pub mac: String,
-    /// VLAN of FCoE, once it is known; nothing: untagged.
+    /// VLAN of FCoE, once it is known; `None` for untagged frames.
     pub vlan: Option<u16>,
     /// 802.1Q priority of its frames.
     pub priority: u8,
-    /// On a segment without a switch.
+    /// True on a segment without an FCoE switch (VN2VN).
     pub vn2vn: bool,
-    /// Somebody is at the other end of the link.
+    /// True if the link has a peer.
     pub link: bool,
-    /// DCBX: nothing if it is not wanted, else whether the other end agrees to carry FCoE without loss.
+    /// Result of DCBX: true if the peer agrees to carry FCoE without loss. `None` if DCBX is not
+    /// required.
     pub dcbx: Option<bool>,
-    /// The forwarder that was chosen.
+    /// The selected FCoE forwarder.
     pub fcf: Option<Forwarder>,
-    /// Socket of the NBD server.
+    /// Path of the NBD server's socket.
     pub nbd: String,
-    /// The physical port, then the virtual ones.
+    /// The physical port, then the virtual ports.
     pub ports: Vec<Port>,
-    /// What was counted.
+    /// Counters of the instance.
     pub statistics: Statistics,
 }
 
 /// An FCoE forwarder.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Forwarder {
-    /// Its address.
+    /// MAC address of the forwarder.
     pub mac: String,
     /// Name of the fabric.
     pub fabric_name: u64,
     /// Name of the switch.
     pub switch_name: u64,
-    /// Its priority; the lowest number is preferred.
+    /// Priority of the forwarder; the lowest number is preferred.
     pub priority: u8,
-    /// From one keep-alive to the next, in milliseconds.
+    /// Interval between keep-alives, in milliseconds.
     pub keep_alive_ms: u64,
 }
 
 /// A port of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Port {
-    /// For people.
+    /// Symbolic name for users.
     pub symbolic_name: String,
     /// Name of the node.
     pub node_name: u64,
-    /// Its own name.
+    /// Port name (WWPN).
     pub port_name: u64,
-    /// Its address; nothing without a login.
+    /// Address (N_Port_ID); `None` without a login.
     pub port_id: Option<u32>,
-    /// Ethernet address of the virtual port; nothing without a login.
+    /// MAC address of the virtual port; `None` without a login.
     pub vn_mac: Option<String>,
-    /// Largest data field that it takes, in bytes.
+    /// Largest data field that the port can receive, in bytes.
     pub max_frame_bytes: u16,
-    /// The targets that it has a login with, or had one.
+    /// Targets with a login now or in the past.
     pub targets: Vec<Target>,
 }
 
 /// A target port.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Target {
-    /// Its name.
+    /// Port name of the target.
     pub port_name: u64,
-    /// Name of the node; 0 if there never was a login.
+    /// Node name of the target; 0 if there has never been a login.
     pub node_name: u64,
-    /// Its address; nothing without a login.
+    /// Address of the target port; `None` without a login.
     pub port_id: Option<u32>,
-    /// Largest data field on the way, in bytes; 0 without a login.
+    /// Largest data field on the path, in bytes; 0 without a login.
     pub max_frame_bytes: u16,
-    /// Its units.
+    /// Logical units of the target.
     pub units: Vec<Unit>,
 }
 
 /// A logical unit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unit {
-    /// Its number, or its eight bytes where it is none.
+    /// LUN as a number, or its eight bytes if they are not a simple LUN.
     pub lun: String,
-    /// Name of the export.
+    /// Name of the NBD export.
     pub device: String,
-    /// Vendor, product and revision.
+    /// Vendor from the INQUIRY data.
     pub vendor: String,
-    /// See `vendor`.
+    /// Product from the INQUIRY data.
     pub product: String,
-    /// See `vendor`.
+    /// Revision from the INQUIRY data.
     pub revision: String,
     /// Number of blocks.
     pub blocks: u64,
-    /// Their size in bytes.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// It can be used now.
+    /// True if the unit is ready for I/O.
     pub ready: bool,
 }
 
-/// What an instance has counted since it began. Words are 4 bytes, megabytes 10^6 bytes.
+/// Counters of an instance since its start. Words are 4 bytes, megabytes 10^6 bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // as fcoeadm names them
+#[allow(missing_docs)] // the names are those of fcoeadm
 pub struct Statistics {
     pub seconds: u64,
     pub tx_frames: u64,
@@ -219,6 +223,6 @@ pub struct Statistics {
     pub input_megabytes: u64,
     pub output_requests: u64,
     pub output_megabytes: u64,
-    /// What `error_frames` is the sum of, by reason.
+    /// Dropped frames by reason; their sum is `error_frames`.
     pub drops: BTreeMap<String, u64>,
 }

@@ -1,9 +1,18 @@
 //! Results and views as versioned values: no I/O, no clock.
 //!
-//! [`results`] is what a simulation measured, and `docs/results.md` describes the same values as JSON. [`view`] is what a
-//! fabric looks like at one moment. [`fcoe`] is what the FCoE tools see of a host. [`zoning`] answers questions about
-//! zones, [`zone_database`] is what is asked about. [`control`] is how a running instance is spoken to, and
-//! [`inject`] what it can be asked to do to frames.
+//! - [`results`]: measurements of a simulation; `docs/src/reference/results.md` describes the same
+//!   values as JSON.
+//! - [`view`]: state of a fabric at one moment.
+//! - [`fcoe`]: state of a host for the FCoE tools.
+//! - [`zoning`]: answers to questions about zones, and [`zone_database`]: the database that they
+//!   refer to.
+//! - [`control`]: requests to a running instance and its replies.
+//! - [`inject`]: rules that inject faults into frames.
+
+#![warn(missing_docs)]
+
+#[macro_use]
+mod variants;
 
 pub mod apply;
 pub mod control;

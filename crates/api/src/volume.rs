@@ -1,58 +1,59 @@
-//! Virtual disks of a running instance: what an operator asks for, and the tables that show them.
+//! Virtual disks of a running instance: operations on them and tables that show them.
 
 use serde::{Deserialize, Serialize};
 
-/// What an operator does with virtual disks. `do` names it.
+/// Operation on virtual disks. The field `do` contains its kind.
 ///
-/// A change is kept before it is answered, and holds for commands of hosts that begin later; those under way end as they began.
+/// A change is stored before the reply is sent. It applies to commands that start later; commands
+/// in flight finish with the previous configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum VolumeAction {
-    /// A new one.
+    /// Creates a volume.
     Create {
-        /// Its name.
+        /// Name of the volume.
         name: String,
-        /// The pool whose extents it gets.
+        /// Pool that provides its extents.
         pool: String,
-        /// Its size in bytes, whole blocks.
+        /// Size in bytes, a whole number of blocks.
         size_bytes: u64,
-        /// Over how many back ends its stripes go round; 1: linear.
+        /// Number of back ends over which the volume is striped; 1: linear.
         #[serde(default = "one")]
         width: u16,
-        /// Bytes of a stripe.
+        /// Length of a stripe, in bytes.
         #[serde(default)]
         stripe_bytes: u64,
-        /// Who serves it.
+        /// Storage system and LUN that serve the volume.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         served: Option<Served>,
     },
-    /// It has so many bytes from now on, more than before.
+    /// Extends a volume to a larger size.
     Extend {
-        /// Which.
+        /// Name of the volume.
         name: String,
-        /// Its size in bytes, whole blocks.
+        /// New size in bytes, a whole number of blocks.
         size_bytes: u64,
     },
-    /// It is no more, and nor are its data.
+    /// Deletes a volume and its data.
     Delete {
-        /// Which.
+        /// Name of the volume.
         name: String,
     },
-    /// A storage system serves it.
+    /// Makes a storage system serve a volume.
     Map {
-        /// Which.
+        /// Name of the volume.
         name: String,
-        /// Who.
+        /// Storage system and LUN.
         served: Served,
     },
-    /// Nobody serves it any more; its data stay.
+    /// Ends the service of a volume; its data stay.
     Unmap {
-        /// Which.
+        /// Name of the volume.
         name: String,
     },
-    /// Where its blocks are. Answered with a table.
+    /// Shows where the blocks of a volume are stored. Reply: a table.
     Show {
-        /// Which; without: all.
+        /// Name of the volume; all volumes if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
@@ -62,22 +63,22 @@ fn one() -> u16 {
     1
 }
 
-/// A storage system, and a LUN there.
+/// A storage system and a LUN of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Served {
     /// The storage system, one with `medium = "volumes"`.
     pub storage: String,
-    /// The LUN; without: the lowest that is free.
+    /// The LUN; the lowest free one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lun: Option<u16>,
 }
 
-/// Virtual disks, in the order of their creation.
+/// Virtual disks, in order of creation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct VolumesView {
-    /// One row for each.
+    /// One row for each volume.
     pub volumes: Vec<VolumeRow>,
-    /// The pools that they are made of.
+    /// Pools that provide the extents of the volumes.
     pub pools: Vec<PoolRow>,
 }
 
@@ -85,37 +86,37 @@ pub struct VolumesView {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VolumeRow {
-    /// Its name.
+    /// Name of the volume.
     pub name: String,
-    /// Its pool.
+    /// Name of its pool.
     pub pool: String,
     /// Capacity in bytes.
     pub size_bytes: u64,
-    /// Over how many back ends its stripes go round; 1: linear.
+    /// Number of back ends over which the volume is striped; 1: linear.
     pub width: u16,
-    /// Bytes of a stripe; 0: linear.
+    /// Length of a stripe in bytes; 0: linear.
     pub stripe_bytes: u64,
-    /// Who serves it.
+    /// Storage system and LUN that serve the volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub served: Option<Served>,
-    /// How often it was changed or restored since the start, over all volumes.
+    /// Number of changes and restores of any volume since the start of the instance.
     pub epoch: u64,
-    /// Commands that hold its newest map.
+    /// Tasks that use the newest map.
     pub tasks: u64,
-    /// What reached back ends as commands of the switch itself.
+    /// Commands that reached back ends as commands of the switch itself.
     pub conventional: CarriedRow,
-    /// What was forwarded.
+    /// Commands that were forwarded.
     pub forwarded: CarriedRow,
-    /// Where its blocks are, run by run. Only where one volume was asked for.
+    /// Location of the blocks, run by run. Present only if a single volume was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunRow>,
 }
 
-/// Commands that went one way.
+/// Counters of one of the two paths, conventional or forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CarriedRow {
-    /// How many touched the medium.
+    /// Number of commands that accessed the medium.
     pub commands: u64,
     /// Bytes of reads.
     pub read_bytes: u64,
@@ -123,80 +124,81 @@ pub struct CarriedRow {
     pub written_bytes: u64,
 }
 
-/// A run of a virtual disk: beside each other, or striped over several places.
+/// A run of a virtual disk: contiguous on one back end, or striped over several.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RunRow {
-    /// First byte in the volume.
+    /// Offset of the run in the volume, in bytes.
     pub at_bytes: u64,
-    /// How many bytes.
+    /// Length of the run, in bytes.
     pub bytes: u64,
-    /// Back ends, and the first byte at each.
+    /// Back ends, each with the offset of the run's first byte there.
     pub places: Vec<(String, u64)>,
 }
 
-/// A pool.
+/// A pool of back-end extents.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolRow {
-    /// Its name.
+    /// Name of the pool.
     pub name: String,
-    /// Bytes of an extent.
+    /// Length of an extent, in bytes.
     pub extent_bytes: u64,
-    /// Extents of the back ends that were reached.
+    /// Number of extents on the back ends that have been reached.
     pub extents: u64,
-    /// How many of them volumes have.
+    /// Number of extents allocated to volumes.
     pub used: u64,
 }
 
-/// The back ends, in the lab's order.
+/// The back ends, in the order of the lab file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PathsView {
-    /// One row for each.
+    /// One row for each back end.
     pub paths: Vec<PathRow>,
 }
 
-/// A back-end LUN and the way to it.
+/// A back-end LUN and the path to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathRow {
-    /// Its name.
+    /// Name of the back end.
     pub back_end: String,
-    /// Its pool.
+    /// Name of its pool.
     pub pool: String,
     /// iSCSI name of the target, or port name of a target port.
     pub target: String,
-    /// LUN there.
+    /// LUN on the target.
     pub lun: u16,
-    /// Where the session really goes, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
+    /// Current address of the session, or the address (N_Port_ID) of the target port with a login.
+    /// If absent, `trouble` gives the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
-    /// The portal of the lab that has sent the session there, if it was redirected.
+    /// Portal in the lab file that redirected the session, if it was redirected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirected_by: Option<String>,
     /// The portals of the target.
     pub portals: Vec<PortalRow>,
-    /// The host port of the instance that is logged in to it, in a Fibre Channel fabric.
+    /// Host port of the instance that is logged in to the target, in a Fibre Channel fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_port: Option<HostPortRow>,
-    /// Why there is no session or login, or why the LUN is not used.
+    /// Reason why there is no session or login, or why the LUN is not used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trouble: String,
-    /// Capacity in bytes, once it was reached.
+    /// Capacity in bytes, once the LUN has been reached.
     pub size_bytes: u64,
-    /// Its name for itself.
+    /// Identifier that the LUN reports for itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub identity: String,
-    /// Whole extents.
+    /// Number of whole extents.
     pub extents: u64,
-    /// How many of them volumes have.
+    /// Number of extents allocated to volumes.
     pub used: u64,
-    /// Sessions that were begun.
+    /// Number of sessions started.
     pub logins: u64,
-    /// Sessions that were lost.
+    /// Number of sessions lost.
     pub lost: u64,
-    /// Sessions that were left for a better portal.
+    /// Number of sessions moved to a better portal.
     pub moves: u64,
-    /// Sessions of hosts that forward there.
+    /// Number of host sessions that forward to the back end.
     pub forwarding: u64,
 }
 
@@ -204,37 +206,38 @@ pub struct PathRow {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostPortRow {
-    /// Its name in the lab.
+    /// Name of the port in the lab.
     pub name: String,
-    /// Its port name.
+    /// Port name (WWPN).
     pub port_name: String,
-    /// Its address (N_Port_ID); without: it is not logged in to the fabric.
+    /// Address (N_Port_ID); absent if the port is not logged in to the fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_id: Option<String>,
 }
 
-/// A portal of a back end, as it serves its LUN.
+/// A portal of a back end and its access state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortalRow {
-    /// Where it is.
+    /// Address of the portal.
     pub portal: String,
-    /// It is the one in use.
+    /// True if the portal is in use.
     pub used: bool,
-    /// Number of its target port group, once it has been asked.
+    /// Number of its target port group, once the target has reported it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
-    /// How that serves, as `active/optimized`; `none`: the target has no states (ALUA); empty: not known, as long as nobody has asked through it.
+    /// State of that group, for example `active/optimized`. `none`: the target has no states
+    /// (ALUA). Empty: unknown, because no query has used this portal yet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// It is preferred to others of this state.
+    /// The group is preferred to others in the same state.
     pub preferred: bool,
 }
 
-/// The sessions of hosts, and those of the instance with targets of its own.
+/// Sessions of hosts, and sessions of the instance with its back ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SessionsView {
-    /// One row for each.
+    /// One row for each session.
     pub sessions: Vec<SessionRow>,
 }
 
@@ -244,28 +247,28 @@ pub struct SessionsView {
 pub struct SessionRow {
     /// iSCSI name of the initiator.
     pub initiator: String,
-    /// Its session identifier, twelve hexadecimal digits.
+    /// Initiator session identifier, twelve hexadecimal digits.
     pub isid: String,
-    /// It is a session of this instance with a target of its own: of a back end.
+    /// True for a session of this instance with a back end.
     pub own: bool,
-    /// Address and port that it comes from.
+    /// Address and port of the peer.
     pub peer: String,
-    /// Portal that it came to.
+    /// Portal that the initiator connected to.
     pub portal: String,
-    /// The target; empty: discovery.
+    /// iSCSI name of the target; empty for a discovery session.
     pub target: String,
-    /// Tasks that have not ended.
+    /// Number of in-flight tasks.
     pub tasks: u64,
-    /// Commands that came.
+    /// Number of received commands.
     pub commands: u64,
-    /// Bytes that were read.
+    /// Bytes of reads.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// Bytes of writes.
     pub written_bytes: u64,
-    /// CRC-32C behind headers, and behind data.
+    /// CRC-32C digests in use: of headers, of data.
     pub digests: [bool; 2],
-    /// Those of the commands and bytes that were forwarded.
+    /// The forwarded part of commands and bytes.
     pub forwarded: CarriedRow,
-    /// Back-end sessions on which that is done.
+    /// Number of back-end sessions that forward for this session.
     pub back_ends: u64,
 }

@@ -1,64 +1,70 @@
 //! A zone database and edits of it as values: [`Database`], [`Edit`].
 //!
-//! They go through the control socket ([`crate::control`]) and into the store of a running instance. Members are text as the
-//! lab file has them (`21:00:00:24:ff:00:00:01`, `wwnn:…`, `3,7`, `0x030700`); where a zone may name an alias, that is an
-//! object `{"alias": "name"}`.
+//! The control socket ([`crate::control`]) and the store of a running instance use them. Members
+//! are text as in the lab file (`21:00:00:24:ff:00:00:01`, `wwnn:…`, `3,7`, `0x030700`). In a zone,
+//! an alias is an object `{"alias": "name"}`.
 
-use sanloom_core::config::{BadZoneMember, Zone, ZoneDefault, ZoneMember};
-use sanloom_core::zoning::{
-    DefinedZones, EffectiveZones, MemberRef, ObjectKind, ZoneDatabase, ZoneDefinition, ZoneEdit,
-};
+use sanloom_fc::config::{BadZoneMember, Zone, ZoneDefault, ZoneMember};
+use sanloom_fc::zoning::{DefinedZones, EffectiveZones, MemberRef, ObjectKind, ZoneDatabase, ZoneDefinition, ZoneEdit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A fabric's zoning, defined and effective: [`ZoneDatabase`].
+/// Zoning of a fabric, defined and effective: [`ZoneDatabase`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Database {
-    /// Names for members.
+    /// Aliases: names for lists of members.
     pub aliases: BTreeMap<String, Vec<String>>,
-    /// Zones.
+    /// Defined zones by name.
     pub zones: BTreeMap<String, Definition>,
-    /// Configurations: names of zones, in the order they were given.
+    /// Configurations: names of their zones, in the order of definition.
     pub configs: BTreeMap<String, Vec<String>>,
-    /// What is in force; nothing: no zones.
+    /// Configuration in force; `None` if zoning is not in force.
     pub effective: Option<Effective>,
-    /// Ports in no effective zone may talk to each other.
+    /// True if ports in no effective zone may communicate with each other.
     pub default_open: bool,
+    /// True if such ports may communicate as long as no zone is in force. `default_open` then
+    /// states which of the two holds at present.
+    #[serde(skip_serializing_if = "is_false")]
+    pub default_auto: bool,
 }
 
-/// A zone as it was defined.
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Definition of a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Definition {
-    /// Members; in a peer zone those that are no principals.
+    /// Members; in a peer zone, only those that are not principals.
     pub members: Vec<Member>,
-    /// Principals; with them it is a peer zone.
+    /// Principals; a zone with principals is a peer zone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub principals: Vec<Member>,
 }
 
-/// What the list of a zone names.
+/// An entry in the member list of a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Member {
-    /// A port or ports.
+    /// One or several ports.
     Port(String),
-    /// Everything in an alias.
+    /// All members of an alias.
     Alias {
-        /// Its name.
+        /// Name of the alias.
         alias: String,
     },
 }
 
-/// The configuration in force, without aliases.
+/// The configuration in force, with aliases resolved.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Effective {
-    /// Name of the configuration that was enabled.
+    /// Name of the enabled configuration.
     pub config: String,
-    /// Its zones.
+    /// Zones of the configuration.
     pub zones: Vec<EffectiveZone>,
 }
 
@@ -66,20 +72,20 @@ pub struct Effective {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EffectiveZone {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
-    /// Its members.
+    /// Members of the zone, as text.
     pub members: Vec<String>,
-    /// Its principals.
+    /// Principals of the zone, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub principals: Vec<String>,
 }
 
-/// A sort of named objects.
+/// Kind of a named zoning object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A name for members.
+    /// A name for a list of members.
     Alias,
     /// A zone.
     Zone,
@@ -87,25 +93,73 @@ pub enum Kind {
     Config,
 }
 
-/// One edit of a database: [`ZoneEdit`]. `edit` names the kind.
+/// One edit of a database: [`ZoneEdit`]. The field `edit` contains its kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of ZoneEdit, which documents them")]
 pub enum Edit {
-    CreateAlias { name: String, members: Vec<String> },
-    CreateZone { name: String, zone: Definition },
-    CreateConfig { name: String, zones: Vec<String> },
-    Delete { kind: Kind, name: String },
-    Rename { kind: Kind, from: String, to: String },
-    AddToAlias { name: String, members: Vec<String> },
-    RemoveFromAlias { name: String, members: Vec<String> },
-    AddToZone { name: String, zone: Definition },
-    RemoveFromZone { name: String, zone: Definition },
-    AddToConfig { name: String, zones: Vec<String> },
-    RemoveFromConfig { name: String, zones: Vec<String> },
-    SetDefault { open: bool },
-    Enable { config: String },
+    CreateAlias {
+        name: String,
+        members: Vec<String>,
+    },
+    CreateZone {
+        name: String,
+        zone: Definition,
+    },
+    CreateConfig {
+        name: String,
+        zones: Vec<String>,
+    },
+    Delete {
+        kind: Kind,
+        name: String,
+    },
+    Rename {
+        kind: Kind,
+        from: String,
+        to: String,
+    },
+    AddToAlias {
+        name: String,
+        members: Vec<String>,
+    },
+    RemoveFromAlias {
+        name: String,
+        members: Vec<String>,
+    },
+    AddToZone {
+        name: String,
+        zone: Definition,
+    },
+    RemoveFromZone {
+        name: String,
+        zone: Definition,
+    },
+    AddToConfig {
+        name: String,
+        zones: Vec<String>,
+    },
+    RemoveFromConfig {
+        name: String,
+        zones: Vec<String>,
+    },
+    SetDefault {
+        open: bool,
+        #[serde(default, skip_serializing_if = "is_false")]
+        auto: bool,
+    },
+    Enable {
+        config: String,
+    },
     Disable,
+}
+
+fn default_zone(open: bool, auto: bool) -> ZoneDefault {
+    match (auto, open) {
+        (true, _) => ZoneDefault::OpenWithoutZones,
+        (false, true) => ZoneDefault::Open,
+        (false, false) => ZoneDefault::Closed,
+    }
 }
 
 fn texts(members: &[ZoneMember]) -> Vec<String> {
@@ -170,7 +224,8 @@ impl From<&ZoneDatabase> for Database {
             zones: defined.zones.iter().map(|(name, zone)| (name.clone(), zone.into())).collect(),
             configs: defined.configs.clone(),
             effective: database.effective.as_ref().map(effective),
-            default_open: database.default_zone == ZoneDefault::Open,
+            default_open: database.default_is_open(),
+            default_auto: database.default_zone == ZoneDefault::OpenWithoutZones,
         }
     }
 }
@@ -196,7 +251,7 @@ impl TryFrom<&Database> for ZoneDatabase {
                 configs: database.configs.clone(),
             }),
             effective: database.effective.as_ref().map(effective).transpose()?,
-            default_zone: if database.default_open { ZoneDefault::Open } else { ZoneDefault::Closed },
+            default_zone: default_zone(database.default_open, database.default_auto),
         })
     }
 }
@@ -235,7 +290,9 @@ impl From<&ZoneEdit> for Edit {
             ZoneEdit::RemoveFromZone { name, zone } => Edit::RemoveFromZone { name, zone: (&zone).into() },
             ZoneEdit::AddToConfig { name, zones } => Edit::AddToConfig { name, zones },
             ZoneEdit::RemoveFromConfig { name, zones } => Edit::RemoveFromConfig { name, zones },
-            ZoneEdit::SetDefault(default) => Edit::SetDefault { open: default == ZoneDefault::Open },
+            ZoneEdit::SetDefault(default) => {
+                Edit::SetDefault { open: default == ZoneDefault::Open, auto: default == ZoneDefault::OpenWithoutZones }
+            }
             ZoneEdit::Enable(config) => Edit::Enable { config },
             ZoneEdit::Disable => Edit::Disable,
         }
@@ -260,9 +317,7 @@ impl TryFrom<&Edit> for ZoneEdit {
             Edit::RemoveFromZone { name, zone } => ZoneEdit::RemoveFromZone { name, zone: (&zone).try_into()? },
             Edit::AddToConfig { name, zones } => ZoneEdit::AddToConfig { name, zones },
             Edit::RemoveFromConfig { name, zones } => ZoneEdit::RemoveFromConfig { name, zones },
-            Edit::SetDefault { open } => {
-                ZoneEdit::SetDefault(if open { ZoneDefault::Open } else { ZoneDefault::Closed })
-            }
+            Edit::SetDefault { open, auto } => ZoneEdit::SetDefault(default_zone(open, auto)),
             Edit::Enable { config } => ZoneEdit::Enable(config),
             Edit::Disable => ZoneEdit::Disable,
         })
@@ -277,7 +332,7 @@ mod tests {
         ZoneMember::DomainPort { domain: 3, port: 7 }
     }
 
-    /// An alias whose name reads like a port name stays an alias.
+    /// An alias whose name looks like a port name remains an alias.
     fn zone() -> ZoneDefinition {
         ZoneDefinition {
             members: vec![MemberRef::Alias("a100000000000001".to_owned())],
@@ -322,6 +377,7 @@ mod tests {
             ZoneEdit::RemoveFromConfig { name: name.clone(), zones },
             ZoneEdit::SetDefault(ZoneDefault::Open),
             ZoneEdit::SetDefault(ZoneDefault::Closed),
+            ZoneEdit::SetDefault(ZoneDefault::OpenWithoutZones),
             ZoneEdit::Enable(name),
             ZoneEdit::Disable,
         ];

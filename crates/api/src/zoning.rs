@@ -1,38 +1,40 @@
-//! Answers about zoning: why two ports can or cannot talk, what an edit changes, what a merge would do.
+//! Answers about zoning: why two ports can or cannot communicate, the effect of an edit, and the
+//! effect of a merge.
 //!
-//! `sanloom zone explain`, `sanloom zone preview` and `sanloom fabric merge-preview` print these values with `--json`.
-//! World-wide names are text with colons, addresses six hex digits; lists keep the order of the lab.
+//! `sanloom zone explain`, `sanloom zone preview` and `sanloom fabric merge-preview` print these
+//! values with `--json`. World-wide names are text with colons, and addresses six hexadecimal
+//! digits. Lists keep the order of the lab.
 
 use crate::zone_database::Database;
-use sanloom_core::config::ZoneDefault;
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_fc::zoning::ZoneDatabase;
 use serde::{Deserialize, Serialize};
 
-/// Version of the schema of this module. It grows when a field changes its meaning or goes away; new fields may appear
-/// without a new version.
+/// Version of the schema of this module. It increases when a field changes its meaning or is
+/// removed. New fields may appear without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A port of a host or storage system, as zones can name it.
+/// A port of a host or storage system with the identifiers that zones can use.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZonePort {
-    /// Node and number of the port, such as `server1:0`.
+    /// Node and number of the port, for example `server1:0`.
     pub name: String,
     /// Port name.
     pub port_name: String,
     /// Node name.
     pub node_name: String,
-    /// Address that the port gets at its fabric login; `000000` where that depends on the order of the logins.
+    /// Address that the port receives at its fabric login; `000000` if it depends on the order of
+    /// the logins.
     pub port_id: String,
-    /// The switch that it is linked to.
+    /// The switch that the port is linked to.
     pub switch: String,
     /// Domain of that switch.
     pub domain: u8,
-    /// Port of that switch.
+    /// Port number on that switch.
     pub switch_port: u16,
 }
 
-/// Whether and why the ports of two nodes may talk.
+/// Explanation whether the ports of two nodes may communicate, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneExplanation {
@@ -40,35 +42,35 @@ pub struct ZoneExplanation {
     pub schema_version: u32,
     /// Name of the lab.
     pub lab: String,
-    /// The configuration in force; nothing: no zones.
+    /// Configuration in force; `None` if zoning is not in force.
     pub effective: Option<String>,
-    /// Ports in no zone may talk to each other.
+    /// True if ports in no zone may communicate with each other.
     pub default_open: bool,
-    /// Some pair may talk.
+    /// True if at least one pair may communicate.
     pub allowed: bool,
-    /// Every pair of a port of the first and a port of the second.
+    /// Every pair of a port of the first node and a port of the second node.
     pub pairs: Vec<PairExplanation>,
 }
 
-/// Whether and why two ports may talk.
+/// Explanation whether two ports may communicate, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PairExplanation {
-    /// The first port.
+    /// Port of the first node.
     pub first: ZonePort,
-    /// The second port.
+    /// Port of the second node.
     pub second: ZonePort,
-    /// They may talk.
+    /// True if the two may communicate.
     pub allowed: bool,
-    /// Switches that let frames to their ports pass whatever the zones say (`hard_zoning = "off"`): zones only hide their
-    /// ports.
+    /// Switches that do not enforce zones on frames to their ports (`hard_zoning = "off"`). There,
+    /// zones only hide ports in the name server.
     pub unenforced_at: Vec<String>,
-    /// `same-port`, `common-zone`, `default-open`, `default-closed`, `one-unzoned`, `no-common-zone`, `peer-roles` or
-    /// `different-fabrics`.
+    /// `same-port`, `common-zone`, `default-open`, `default-closed`, `one-unzoned`,
+    /// `no-common-zone`, `peer-roles` or `different-fabrics`.
     pub reason: String,
-    /// The reason in a sentence.
+    /// The reason in one sentence.
     pub text: String,
-    /// The zones that decide: those that let the two talk, or the peer zones that do not.
+    /// Decisive zones: those that permit the communication, or the peer zones that do not.
     pub zones: Vec<String>,
     /// The effective zones of the first port.
     pub first_zones: Vec<ZoneMembership>,
@@ -76,52 +78,52 @@ pub struct PairExplanation {
     pub second_zones: Vec<ZoneMembership>,
 }
 
-/// A zone that a port is in, and by what.
+/// Membership of a port in a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneMembership {
-    /// The zone.
+    /// Name of the zone.
     pub zone: String,
-    /// It has principals.
+    /// True if the zone has principals.
     pub peer_zone: bool,
-    /// Members that mean the port.
+    /// Members of the zone that match the port.
     pub as_member: Vec<String>,
-    /// Principals that mean the port.
+    /// Principals of the zone that match the port.
     pub as_principal: Vec<String>,
 }
 
-/// The zones of a running switch, and the transaction that is open there.
+/// Zones of a running switch and its open transaction.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneStatus {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// What is in force.
+    /// Zoning in force.
     pub state: ZoneState,
-    /// Everything that is committed.
+    /// The whole committed database.
     pub committed: Database,
-    /// What a commit would make of it; nothing: no transaction is open.
+    /// The database after a commit; absent if no transaction is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working: Option<Database>,
-    /// What a commit of the transaction would be refused for.
+    /// Reasons for which a commit of the transaction would be rejected.
     pub problems: Vec<String>,
-    /// How far the change is that the switch has part in: `free`, `waiting`, `locking`, `staging`, `updating`, `releasing`,
-    /// `locked`, `staged` or `updated`.
+    /// Progress of the change in which the switch takes part: `free`, `waiting`, `locking`,
+    /// `staging`, `updating`, `releasing`, `locked`, `staged` or `updated`.
     pub change: String,
-    /// Domain of the switch whose change it is.
+    /// Domain of the switch that made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locked_by: Option<u8>,
-    /// There is a database to go back to.
+    /// True if a previous database can be restored.
     pub can_roll_back: bool,
-    /// What is committed is in the store: it survives a crash.
+    /// True if the committed database is in the store, so that it survives a crash.
     pub kept: bool,
-    /// The ports that the name server knows.
+    /// Ports registered in the name server.
     pub ports: Vec<ZonePort>,
 }
 
-/// What zone edits change for the ports of a lab.
+/// Effect of zone edits on the ports of a lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZonePreview {
@@ -129,31 +131,32 @@ pub struct ZonePreview {
     pub schema_version: u32,
     /// Name of the lab.
     pub lab: String,
-    /// What is in force before.
+    /// Zoning in force before the edits.
     pub before: ZoneState,
-    /// What is in force afterwards.
+    /// Zoning in force after the edits.
     pub after: ZoneState,
-    /// Pairs that may talk afterwards and may not before.
+    /// Pairs that may communicate only after the edits.
     pub gains: Vec<PortPair>,
-    /// Pairs that may talk before and may not afterwards.
+    /// Pairs that may communicate only before the edits.
     pub loses: Vec<PortPair>,
-    /// Number of pairs that may talk before and afterwards.
+    /// Number of pairs that may communicate both before and after the edits.
     pub unchanged_pairs: u64,
-    /// Number of ports that neither gain nor lose.
+    /// Number of ports that gain and lose no access.
     pub unaffected_ports: u64,
 }
 
-/// What is in force.
+/// Zoning in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneState {
-    /// Name of the configuration; nothing: no zones.
+    /// Name of the configuration; `None` if zoning is not in force.
     pub effective: Option<String>,
-    /// Its zones.
+    /// Names of its zones.
     pub zones: Vec<String>,
-    /// Ports in no zone may talk to each other.
+    /// True if ports in no zone may communicate with each other.
     pub default_open: bool,
-    /// A number that differs between databases that differ, as 16 hex digits.
+    /// Fingerprint of the database as 16 hexadecimal digits; it differs between different
+    /// databases.
     pub generation: String,
     /// Size of the database in bytes.
     pub database_bytes: u64,
@@ -166,18 +169,18 @@ impl From<&ZoneDatabase> for ZoneState {
         ZoneState {
             effective: effective.map(|effective| effective.name.clone()),
             zones: zones.iter().map(|zone| zone.name.clone()).collect(),
-            default_open: database.default_zone == ZoneDefault::Open,
+            default_open: database.default_is_open(),
             generation: format!("{:016x}", database.generation()),
             database_bytes: database.size().database_bytes as u64,
         }
     }
 }
 
-/// Two ports by name, such as `server1:0` and `disk1:0`.
+/// Two ports by name, for example `server1:0` and `disk1:0`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct PortPair(pub String, pub String);
 
-/// What would become of two fabrics if an ISL joined them.
+/// Effect of joining two fabrics with an ISL.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MergePreview {
@@ -187,52 +190,52 @@ pub struct MergePreview {
     pub first: String,
     /// Name of the second lab.
     pub second: String,
-    /// Switch of the first fabric at which the ISL ends.
+    /// Switch at the first fabric's end of the ISL.
     pub first_switch: String,
-    /// Switch of the second fabric at which the ISL ends.
+    /// Switch at the second fabric's end of the ISL.
     pub second_switch: String,
-    /// The fabrics would join. Otherwise the ISL would be isolated.
+    /// True if the fabrics would join; false if the ISL would be isolated.
     pub joins: bool,
-    /// Everything that would isolate the ISL, in the order in which the switches would find it: each cause is found with
-    /// those before it out of the way.
+    /// All causes of isolation, in the order in which the switches would detect them. Each is
+    /// detected as if the causes before it had been removed.
     pub isolation: Vec<IsolationCause>,
-    /// What would be in force in the joined fabric; nothing if the zones cannot be merged.
+    /// Zoning in force in the joined fabric; `None` if the zones cannot be merged.
     pub merged: Option<ZoneState>,
-    /// The zone database of the first fabric would change.
+    /// True if the zone database of the first fabric would change.
     pub changes_first: bool,
-    /// The zone database of the second fabric would change.
+    /// True if the zone database of the second fabric would change.
     pub changes_second: bool,
-    /// Pairs, a port of the first fabric and one of the second, that may talk in the joined fabric.
+    /// Pairs of one port from each fabric that may communicate in the joined fabric.
     pub gains_between: Vec<PortPair>,
-    /// Pairs within one fabric that may talk in the joined fabric and may not before.
+    /// Pairs in one fabric that may communicate only after the join.
     pub gains_within: Vec<PortPair>,
-    /// Pairs within one fabric that may talk before and may not in the joined fabric.
+    /// Pairs in one fabric that may communicate only before the join.
     pub loses_within: Vec<PortPair>,
-    /// What would not isolate the ISL and yet ought to be the same in one fabric, in sentences.
+    /// Settings that should be equal in one fabric but do not isolate the ISL, one sentence each.
     pub disagreements: Vec<String>,
-    /// Port names that both fabrics have: of two ports with one name only one can stay logged in.
+    /// Port names that both fabrics have. Of two ports with one name, only one can stay logged in.
     pub duplicate_port_names: Vec<String>,
-    /// Switches, one of each lab, that would have one world-wide name because labs leave `wwn` out: the preview gave one of the two
-    /// another name.
+    /// Pairs of switches, one from each lab, that would have the same world-wide name because the
+    /// labs leave `wwn` out. The preview gave one of the two another name.
     pub made_up_names: Vec<[String; 2]>,
 }
 
-/// One reason why an ISL would be isolated.
+/// One reason for which an ISL would be isolated.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IsolationCause {
-    /// The reason as isolated ports show it, such as `timer-mismatch`, `flow-control`, `domain-overlap` or
-    /// `zone-merge-failure`.
+    /// The reason as displayed for isolated ports, for example `timer-mismatch`, `flow-control`,
+    /// `domain-overlap` or `zone-merge-failure`.
     pub reason: String,
-    /// With `zone-merge-failure` the class: `configuration mismatch`, `type mismatch`, `content mismatch`,
-    /// `default zone mismatch`, `merge control restrict` or `limit exceeded`.
+    /// Class of a `zone-merge-failure`: `configuration mismatch`, `type mismatch`, `content
+    /// mismatch`, `default zone mismatch`, `merge control restrict` or `limit exceeded`.
     pub class: Option<String>,
-    /// The sort of the object that is in the way: `alias`, `zone` or `configuration`.
+    /// Kind of the conflicting object: `alias`, `zone` or `configuration`.
     pub object: Option<String>,
-    /// Its name.
+    /// Name of the conflicting object.
     pub name: Option<String>,
     /// The cause in a sentence, with the values of both sides.
     pub text: String,
-    /// What to do about it.
+    /// Remedy in one sentence.
     pub remedy: String,
 }

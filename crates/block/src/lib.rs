@@ -1,8 +1,11 @@
-//! Bytes at rest: what a logical unit is made of.
+//! Media: the storage behind logical units.
 //!
-//! This crate describes, and holds what memory can hold: [`Ram`], a pattern that follows from the address, and nothing at
-//! all. Files are described only ([`FileSpec`]); whoever may do I/O opens them. Addresses are in bytes, and every length is
-//! the caller's to have checked: a unit's range is the device server's business.
+//! This crate describes media and implements those that need no files: [`Ram`], a pattern computed
+//! from the address, and the null medium. Files are only described ([`FileSpec`]); a crate that may
+//! do I/O opens them. Offsets and lengths are in bytes. Callers check all ranges, because only the
+//! device server knows the size of a unit.
+
+#![warn(missing_docs)]
 
 mod memory;
 mod ram;

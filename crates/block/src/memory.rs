@@ -1,24 +1,24 @@
-//! A medium that needs no I/O.
+//! Media that need no I/O.
 
 use super::{Ram, Source};
 use sanloom_wire::pattern;
 
-/// A medium in memory. Shared by everybody who uses the unit; no call fails or waits for long.
+/// A medium in memory. All users of the unit share it. Calls never fail and never block for long.
 #[derive(Debug)]
 pub enum Memory {
-    /// Pages that were written.
+    /// Sparse memory, which stores written pages.
     Ram(Ram),
-    /// Each byte follows from its address; writes are forgotten.
+    /// Each byte is computed from its address; writes are discarded.
     Pattern {
-        /// Names the stream of bytes.
+        /// Seed of the byte stream (see [`sanloom_wire::pattern`]).
         seed: u32,
     },
-    /// Zeros; writes are forgotten.
+    /// All bytes are zero; writes are discarded.
     Null,
 }
 
 impl Memory {
-    /// The medium of a description, if it needs no file.
+    /// Creates the medium of a description; `None` if it needs a file.
     pub fn new(source: &Source) -> Option<Memory> {
         match *source {
             Source::Ram => Some(Memory::Ram(Ram::new())),
@@ -28,7 +28,7 @@ impl Memory {
         }
     }
 
-    /// Reads from `offset`.
+    /// Fills `out` with the bytes from `offset`.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
         match self {
             Memory::Ram(ram) => ram.read(offset, out),
@@ -37,21 +37,22 @@ impl Memory {
         }
     }
 
-    /// Writes at `offset`.
+    /// Writes `data` at `offset`.
     pub fn write(&self, offset: u64, data: &[u8]) {
         if let Memory::Ram(ram) = self {
             ram.write(offset, data);
         }
     }
 
-    /// Gives back the space of a range, which reads as zeros from then on (a pattern stays what it is).
+    /// Deallocates a range, which then reads as zeros. A pattern is not changed.
     pub fn discard(&self, offset: u64, len: u64) {
         if let Memory::Ram(ram) = self {
             ram.discard(offset, len);
         }
     }
 
-    /// Whether the byte at `offset` takes space, and for how many bytes from there on the answer is the same, within `len`.
+    /// Returns whether the byte at `offset` is allocated, and the number of bytes from there, at
+    /// most `len`, in the same state.
     pub fn mapping(&self, offset: u64, len: u64) -> (bool, u64) {
         match self {
             Memory::Ram(ram) => ram.mapping(offset, len),
@@ -59,7 +60,7 @@ impl Memory {
         }
     }
 
-    /// Memory that it takes, in bytes.
+    /// Allocated memory, in bytes.
     pub fn used_bytes(&self) -> u64 {
         match self {
             Memory::Ram(ram) => ram.used_bytes(),

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Memory is given out and given back in pieces of this size.
+/// Unit of allocation, in bytes.
 const PAGE_BYTES: u64 = 64 << 10;
-/// Pages are spread over so many tables, so that writers seldom meet.
+/// Number of tables over which pages are distributed, so that writers seldom wait for the same
+/// lock.
 const SHARDS: u64 = 16;
 
 type Page = Box<[u8]>;
 type Table = BTreeMap<u64, Page>;
 
-/// Zeros, until something is written. A call that touches several pages is not one step for others: who needs that, such
-/// as COMPARE AND WRITE, locks outside.
+/// Sparse memory that reads as zeros until it is written. A call that spans several pages is not
+/// atomic. Callers that need atomicity, such as COMPARE AND WRITE, hold a lock of their own.
 #[derive(Debug)]
 pub struct Ram {
     shards: Vec<RwLock<Table>>,
@@ -26,12 +27,13 @@ impl Default for Ram {
 }
 
 impl Ram {
-    /// Nothing written yet.
+    /// Creates a memory without pages.
     pub fn new() -> Ram {
         Ram { shards: (0..SHARDS).map(|_| RwLock::default()).collect() }
     }
 
-    // A thread that panicked while it held a table has left bytes, not half a table.
+    // A thread that panicked while it held the lock may have left partly written bytes, but the
+    // table itself is intact.
     fn table(&self, page: u64) -> RwLockReadGuard<'_, Table> {
         self.shards[(page % SHARDS) as usize].read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +42,7 @@ impl Ram {
         self.shards[(page % SHARDS) as usize].write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads from `offset`.
+    /// Fills `out` with the bytes from `offset`.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
         pieces(offset, out.len() as u64, |page, within, of_caller| {
             let part = &mut out[of_caller];
@@ -51,7 +53,7 @@ impl Ram {
         });
     }
 
-    /// Writes at `offset`.
+    /// Writes `data` at `offset`.
     pub fn write(&self, offset: u64, data: &[u8]) {
         pieces(offset, data.len() as u64, |page, within, of_caller| {
             let mut table = self.table_mut(page);
@@ -60,7 +62,7 @@ impl Ram {
         });
     }
 
-    /// The range reads as zeros from now on; whole pages are given back.
+    /// Makes the range read as zeros and frees its whole pages.
     pub fn discard(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         for shard in &self.shards {
@@ -80,14 +82,14 @@ impl Ram {
         }
     }
 
-    /// Whether the page of the byte at `offset` was written, and for how many bytes from there on the answer is the same,
-    /// within `len`.
+    /// Returns whether the page of the byte at `offset` is allocated, and the number of bytes from
+    /// there, at most `len`, in the same state.
     pub fn mapping(&self, offset: u64, len: u64) -> (bool, u64) {
         let end = offset.saturating_add(len);
         let first = offset / PAGE_BYTES;
         let mapped = self.table(first).contains_key(&first);
         let change = if mapped {
-            // Written pages stand in memory, so there are not too many to look at.
+            // Allocated pages occupy memory, so there are not too many to search.
             (first + 1..end.div_ceil(PAGE_BYTES)).find(|&page| !self.table(page).contains_key(&page))
         } else {
             let next = |shard: &RwLock<Table>| {
@@ -100,14 +102,15 @@ impl Ram {
         (mapped, until - offset)
     }
 
-    /// Memory that it takes, in bytes.
+    /// Allocated memory, in bytes.
     pub fn used_bytes(&self) -> u64 {
         let pages = |shard: &RwLock<Table>| shard.read().unwrap_or_else(PoisonError::into_inner).len() as u64;
         self.shards.iter().map(pages).sum::<u64>() * PAGE_BYTES
     }
 }
 
-/// Calls `each` with a page, the part of the page, and the same part of the caller's bytes.
+/// Calls `each` for every page of the range: with the page number, the range within the page, and
+/// the range within the caller's bytes.
 fn pieces(offset: u64, len: u64, mut each: impl FnMut(u64, Range<usize>, Range<usize>)) {
     let mut done = 0;
     while done < len {

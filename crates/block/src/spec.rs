@@ -1,32 +1,35 @@
-//! What a user says about a medium.
+//! Description of a medium by the user.
 
 use std::path::PathBuf;
 
-/// Where the bytes of a unit are.
+/// Storage of the bytes of a unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// In memory, gone with the process. Pages that were never written take none.
+    /// In memory, lost when the process ends. Pages that were never written take no space.
     Ram,
-    /// Each byte follows from its address; writes are taken and forgotten. For measurements that check data.
+    /// Each byte is computed from its address; writes are accepted and discarded. For measurements
+    /// that verify data.
     Pattern {
-        /// Names the stream of bytes (see [`sanloom_wire::pattern`]).
+        /// Seed of the byte stream (see [`sanloom_wire::pattern`]).
         seed: u32,
     },
-    /// Zeros; writes are taken and forgotten. For measurements of everything else.
+    /// All bytes are zero; writes are accepted and discarded. For measurements without verification
+    /// of data.
     Null,
-    /// In a file.
+    /// In a file or block device.
     File(FileSpec),
 }
 
 /// A file or block device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSpec {
-    /// Where it is.
+    /// Path of the file or block device.
     pub path: PathBuf,
-    /// Size in bytes. A shorter regular file is made as long; a longer one keeps its tail.
+    /// Size in bytes. A shorter regular file is extended to it; a longer one keeps the bytes beyond
+    /// it.
     pub size_bytes: u64,
-    /// Space is taken when it is written; otherwise all of it at the start.
+    /// True if space is allocated on write, false if all of it is allocated at the start.
     pub sparse: bool,
-    /// Without the page cache of this machine (O_DIRECT), where the file system does that.
+    /// True to bypass the page cache of this machine (O_DIRECT), if the file system supports it.
     pub direct: bool,
 }

@@ -1,11 +1,13 @@
-//! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
+//! The command line as one definition: parser, help, completions and
+//! `docs/src/reference/commands.md` come from it.
 
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
-    apply, bench, capture, check, completions, fabric, initiator, port, reference, replay, reproduce, show, sim, sweep,
-    up, volume, whatif, zone,
+    apply, capture, check, compare, completions, down, fabric, fmt, init, initiator, man, port, ps, reference, replay,
+    schema, show, sim, sweep, up, volume, whatif, zone,
 };
 use clap::{Parser, Subcommand};
+use sanloom_bench::{bench, reproduce};
 
 /// Design, simulate and run storage area networks.
 #[derive(Parser, Debug)]
@@ -18,7 +20,7 @@ use clap::{Parser, Subcommand};
                   failed; 4 the environment (permission, full disk); 70 a bug in sanloom; 130 interrupted."
 )]
 pub struct Cli {
-    /// What to do.
+    /// Command to run
     #[command(subcommand)]
     pub command: Command,
 }
@@ -26,52 +28,92 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Look for mistakes in a lab file and report on its topology
+    /// Write a new lab file from a template
+    #[command(after_help = "Example:\n  sanloom init --template core-edge lab.toml")]
+    Init(init::Args),
+    /// Bring lab files into their canonical layout; comments are kept
+    #[command(after_help = "Example:\n  sanloom fmt lab.toml")]
+    Fmt(fmt::Args),
+    /// Report the errors of a lab file, and its topology
+    #[command(after_help = "Example:\n  sanloom check lab.toml --svg lab.svg")]
     Check(check::Args),
     /// Simulate a lab frame by frame
+    #[command(after_help = "Example:\n  sanloom sim lab.toml --duration 2s --set 'workload.*.depth=16'")]
     Sim(Box<sim::Args>),
-    /// Show the fabric of a lab at a time: switches, logins, name server, zones, paths, ports
+    /// Show tables of the fabric, simulated or running: switches, logins, name server, zones,
+    /// paths, ports
+    #[command(after_help = "Example:\n  sanloom show lab.toml routes --at 500ms")]
     Show(show::Args),
-    /// Simulate a lab for every combination of several values
+    /// Simulate a lab for all combinations of several values
+    #[command(after_help = "Example:\n  sanloom sweep lab.toml --set 'workload.*.depth=1,4,16' --html=sweep.html")]
     Sweep(sweep::Args),
-    /// Simulate a lab once for every single failure, without its own faults, and rank the failures
+    /// Simulate every single failure of a lab, and rank the failures
+    #[command(after_help = "Example:\n  sanloom whatif lab.toml --only link,switch --expect 'left >= 0.5'")]
     Whatif(whatif::Args),
-    /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
+    /// Compare the results of two simulations
+    #[command(
+        after_help = "Example:\n  sanloom compare before.sanloom-report after.sanloom-report --html=compare.html"
+    )]
+    Compare(compare::Args),
+    /// Run a lab as a real fabric over Ethernet, with storage, that hosts can log in to
+    #[command(after_help = "Example:\n  sanloom up lab.toml --detach")]
     Up(up::Args),
-    /// Be a host over FCoE or iSCSI, and offer its disks to programs on an NBD socket
+    /// List the running instances
+    #[command(after_help = "Example:\n  sanloom ps")]
+    Ps(ps::Args),
+    /// End running instances
+    #[command(after_help = "Example:\n  sanloom down lab.toml")]
+    Down(down::Args),
+    /// Run an FCoE or iSCSI host that offers its disks to programs on an NBD socket
     Initiator(Box<initiator::Args>),
-    /// Begin and end FCoE hosts as the files of a folder say
+    /// Start and stop FCoE hosts according to the configuration files of a folder
     Fcoemon(fcoemon::Args),
     /// Show and manage FCoE hosts, their targets and units
     Fcoeadm(fcoeadm::Args),
-    /// Ask which VLANs carry FCoE
+    /// Discover the VLANs that carry FCoE
     Fipvlan(fipvlan::Args),
-    /// Ask the name server
+    /// Query the name server
     Fcnsq(fcnsq::Args),
     /// Send ECHO to a port
     Fcping(fcping::Args),
     /// List FCoE hosts as ESX does
     Esxcli(esxcli::Args),
-    /// Do in a running lab what was changed in its file
+    /// Apply changes in the lab file to the running lab
+    #[command(after_help = "Example:\n  sanloom apply lab.toml --preview")]
     Apply(apply::Args),
-    /// Disable or enable a port of a running lab, or tamper with its frames
+    /// Disable or enable a port of a running lab, or inject faults into its frames
+    #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab
+    #[command(after_help = "Example:\n  sanloom capture lab.toml server1-sw1 --to server1.pcapng")]
     Capture(capture::Args),
-    /// Tell the machines of a recorded run the same again, and find out whether they say the same
+    /// Replay a recorded run, and report the first output that differs
+    #[command(after_help = "Example:\n  sanloom replay lab.recording")]
     Replay(replay::Args),
-    /// Make, extend, delete and serve virtual disks of a running lab
+    /// Create, extend, delete and map virtual disks of a running lab
+    #[command(after_help = "Example:\n  sanloom volume create lab.toml mail --pool disks --size 100GiB")]
     Volume(volume::Args),
-    /// Ask about the zones of a lab
+    /// Explain, preview and change zones
+    #[command(after_help = "Example:\n  sanloom zone explain lab.toml esx01:0 array1:0")]
     Zone(zone::Args),
-    /// Ask about fabrics as a whole
+    /// Predict the merge of two fabrics
+    #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     Fabric(fabric::Args),
-    /// Repeat what a paper measured and hold the results against it
+    /// Repeat the measurements of a paper, and compare the results with it
     Reproduce(reproduce::Args),
-    /// Measure how fast sanloom is
+    /// Measure the speed of sanloom
+    #[command(after_help = "Example:\n  sanloom bench sim")]
     Bench(bench::Args),
     /// Print the reference of the lab file: every section, key, unit and default
+    #[command(after_help = "Example:\n  sanloom reference > lab-file.md")]
     Reference(reference::Args),
+    /// Print a JSON Schema of the lab file for editors
+    #[command(after_help = "Example:\n  sanloom schema > lab.schema.json")]
+    Schema(schema::Args),
+    /// Write man pages and shell completions into a folder
+    #[command(after_help = "Example:\n  sanloom man /usr/local/share/man/man1")]
+    Man(man::Args),
     /// Print completions for a shell
+    #[command(after_help = "Example:\n  sanloom completions bash > ~/.local/share/bash-completion/completions/sanloom")]
     Completions(completions::Args),
 }

@@ -1,14 +1,15 @@
 //! Speaking to a running instance (`sanloom up`) through its control socket.
 
-use crate::exit::Failure;
 use sanloom_api::control::{Answer, Request};
-use sanloom_core::config::Lab;
+use sanloom_console::exit::Failure;
+use sanloom_fc::san::Lab;
 use sanloom_live::control;
 use sanloom_live::runtime::plan::Places;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Asks the instance of a lab: the one that runs all of it, else the one that runs this switch alone.
+/// Asks the instance of a lab: the one that runs all of it, else the one that runs this switch
+/// alone.
 ///
 /// # Errors
 /// When none is running, or it says no word that we know.

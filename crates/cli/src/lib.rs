@@ -1,22 +1,15 @@
-//! What the `sanloom` command is made of: [`args`] parse, [`commands`] call the libraries, [`report`] shows, [`exit`]
-//! tells how it ended.
+//! The `sanloom` command: [`args`] parse, [`commands`] call the libraries, `sanloom-console` shows.
 
 pub mod args;
 pub mod commands;
-pub mod exit;
-pub mod input;
+pub mod grammar;
 pub mod instance;
-pub mod interrupt;
-pub mod machine;
-pub mod metric;
-pub mod output;
-pub mod pool;
-pub mod report;
-pub mod run;
+pub mod running;
 
 use args::Cli;
 use clap::{CommandFactory, FromArgMatches};
-use exit::Failure;
+use sanloom_console::exit::{self, Failure};
+use sanloom_console::{interrupt, output};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -44,7 +37,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Commands that are programs of their own elsewhere; called by such a name, sanloom is that program.
+/// Commands that are programs of their own elsewhere; called by such a name, sanloom is that
+/// program.
 const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fipvlan"];
 
 /// `fipvlan -a` is `sanloom fipvlan -a`, and its help says the former.
@@ -52,6 +46,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     let is_tool = name.is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
     let mut command = Cli::command().multicall(is_tool);
+    let arguments = if is_tool { arguments } else { grammar::modern(&command, arguments) };
     let mut matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }

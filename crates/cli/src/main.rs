@@ -1,6 +1,6 @@
 //! The `sanloom` command.
 
-use sanloom::{exit, output};
+use sanloom_console::{exit, output};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -7,12 +7,12 @@ use crate::value::{self, Places, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Code of a key that its section does not have.
+/// Code of a key that is not defined in its section.
 pub(crate) const UNKNOWN_KEY: &str = "unknown-key";
-/// Code of a key that must be given.
+/// Code of a required key that is missing.
 pub(crate) const MISSING_KEY: &str = "missing-key";
 
-/// The values of one table, with their places.
+/// The values of one table, with their locations.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Checked {
     entries: Vec<Entry>,
@@ -26,8 +26,8 @@ struct Entry {
 }
 
 impl Checked {
-    /// The value of a key and where it stands; a value that was wrong counts as not given, so that what depends on it
-    /// uses the next layer.
+    /// Returns the value of a key and its location. An invalid value is returned as [`Value::Bad`];
+    /// readers then use the next layer.
     pub fn get(&self, path: &str) -> Option<(&Value, &Origin)> {
         self.entries.iter().find(|e| e.path == path).map(|e| (&e.value, &e.origin))
     }
@@ -36,14 +36,14 @@ impl Checked {
         self.entries.push(Entry { path, origin, value });
     }
 
-    /// Every key that is given.
+    /// Iterates over the paths of all given keys.
     #[cfg(test)]
     pub fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.entries.iter().map(|e| e.path)
     }
 }
 
-/// Checks a table of `section`.
+/// Checks a table against the definitions of `section`.
 pub(crate) fn table(section: &'static SectionDef, table: &DeTable<'_>, places: Places, sink: &mut Sink) -> Checked {
     let mut checked = Checked::default();
     nested(section, "", table, places, sink, &mut checked);
@@ -83,7 +83,7 @@ fn nested(
     }
 }
 
-/// The names of the keys directly below `prefix`.
+/// Iterates over the names of the keys directly below `prefix`.
 pub(crate) fn siblings<'p>(section: &'static SectionDef, prefix: &'p str) -> impl Iterator<Item = &'static str> + 'p {
     section.keys.iter().filter_map(move |k| k.path.strip_prefix(prefix)).filter(|name| !name.contains('.'))
 }
@@ -98,7 +98,7 @@ fn synonyms(section: &'static SectionDef, prefix: &str) -> Vec<(&'static str, &'
         .collect()
 }
 
-/// Reports a key that does not exist, with the one that was probably meant.
+/// Reports an unknown key and suggests the key that was probably meant.
 pub(crate) fn unknown_key(
     name: &str,
     inside: &str,
@@ -124,16 +124,17 @@ pub(crate) fn unknown_key(
     sink.error(UNKNOWN_KEY, origin, reason, remedy);
 }
 
-/// The key like `name` of a section that is there once, of those that `fits`, with the section.
+/// Returns the key most similar to `name` in the sections that exist only once, with its section.
+/// Only keys for which `fits` returns true are considered.
 fn of_another(name: &str, fits: impl Fn(&str) -> bool) -> Option<(&'static SectionDef, &'static str)> {
-    // Everything has a name and may be described; that says nothing about where it belongs.
+    // `name` and `description` exist in most sections, so they do not identify one.
     let says = |key: &&'static Key| !["name", "description"].contains(&key.path) && fits(key.path);
     let single = || SECTIONS.iter().filter(|section| section.form == Form::Single);
     let near = suggest::closest(name, single().flat_map(|section| section.keys).filter(says).map(|key| key.path))?;
     single().find(|section| section.key(near).is_some()).map(|section| (section, near))
 }
 
-/// The defaults of a section as if a file had written them.
+/// Returns the defaults of a section, checked as if they stood in a file.
 pub(crate) fn defaults(section: &'static SectionDef) -> Checked {
     let mut checked = Checked::default();
     let mut sink = Sink::default();
@@ -148,7 +149,8 @@ pub(crate) fn defaults(section: &'static SectionDef) -> Checked {
     checked
 }
 
-/// Checks one value for one key: first as TOML, then, because a shell eats quotes, as text without quotes.
+/// Checks one value of a `--set` argument: first as TOML, then as text without quotes, because a
+/// shell removes quotes.
 pub(crate) fn loose(key: &'static Key, text: &str, places: Places, sink: &mut Sink) -> Value {
     let mut strict = Sink::default();
     if let Ok(value) = DeValue::parse(text) {
@@ -161,7 +163,7 @@ pub(crate) fn loose(key: &'static Key, text: &str, places: Places, sink: &mut Si
     let mut plain = Sink::default();
     let found = value::check(&key.kind, key.example, &quoted, places, &mut plain);
     if plain.has_errors() {
-        // Values are typed there without quotes.
+        // Remedies show values without quotes, as typed on the command line.
         let first = if strict.has_errors() { strict } else { plain };
         first.pour_into(sink, |remedy| remedy.replace('"', ""));
     }

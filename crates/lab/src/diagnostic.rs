@@ -1,49 +1,50 @@
-//! Mistakes with their places: [`Diagnostic`], [`Diagnostics`], and how they are collected and drawn.
+//! Diagnostics with their locations: [`Diagnostic`], [`Diagnostics`], and their collection and
+//! rendering.
 
 use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
-use sanloom_core::config::ProblemKind;
+use sanloom_fc::san::ProblemKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Severity {
     /// The lab cannot be used.
     Error,
-    /// The lab can be used but is probably not what was meant.
+    /// The lab can be used, but probably does not do what was intended.
     Warning,
 }
 
-/// One mistake: where, what, and what to do about it.
+/// One error or warning: location, reason and remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
-    /// A short fixed name of the sort of mistake, such as `unknown-key`; [`crate::codes`] lists them.
+    /// Short fixed name of the kind of error, such as `unknown-key`; [`crate::codes`] lists all
+    /// codes.
     pub code: &'static str,
-    /// The label of the file, or `--set` followed by the argument.
+    /// Label of the file, or `--set` followed by the argument.
     pub source: String,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// The place in bytes from the beginning of the file (or of the argument of `--set`).
+    /// Location in bytes from the beginning of the file, or of the argument of `--set`.
     pub span: Range<usize>,
-    /// What is wrong, without a full stop.
+    /// Description of the error, without a full stop.
     pub reason: String,
-    /// What to do about it.
+    /// Advice on how to correct the error.
     pub remedy: String,
     excerpt: Excerpt,
 }
 
-/// Mistakes sorted by place.
+/// Diagnostics sorted by location.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
-/// The line a diagnostic points at, cut down if it is very long.
+/// The source line of a diagnostic, shortened if it is very long.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Excerpt {
     text: String,
@@ -52,8 +53,8 @@ struct Excerpt {
 }
 
 impl Diagnostic {
-    /// The line with a caret under the place, reason and remedy, as several lines of text that end with a newline.
-    /// `color`: with ANSI colours, for a terminal.
+    /// Returns the diagnostic as several lines of text that end with a newline: source line with a
+    /// caret, reason and remedy. `color` adds ANSI colours for a terminal.
     pub fn render(&self, color: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -63,7 +64,8 @@ impl Diagnostic {
             .line_start(self.line)
             .annotation(AnnotationKind::Primary.span(self.excerpt.caret.clone()));
         let title = level.primary_title(&self.reason).id(self.code);
-        // The column within a cut line is not that of the file, so it must be said beside the snippet.
+        // The column in a shortened line differs from that in the file, so the true column is
+        // printed beside the snippet.
         let group = if self.excerpt.is_cut {
             let place = Location::path(&self.source).line(self.line).char_column(self.column);
             title.element(place).element(snippet)
@@ -79,23 +81,23 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
-    /// Every mistake, sorted by place.
+    /// Iterates over the diagnostics in the order of their locations.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
     pub(crate) fn into_list(self) -> Vec<Diagnostic> {
         self.list
     }
-    /// How many.
+    /// Returns the number of diagnostics.
     pub fn len(&self) -> usize {
         self.list.len()
     }
-    /// True if there is none.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-    /// All of them as text, each with its line, caret, reason and remedy, and a last line with their number.
-    /// `color`: with ANSI colours, for a terminal.
+    /// Returns all diagnostics as text, each with source line, caret, reason and remedy. The last
+    /// line has their number. `color` adds ANSI colours for a terminal.
     pub fn render(&self, color: bool) -> String {
         let mut text = String::new();
         for diagnostic in &self.list {
@@ -124,18 +126,18 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Origin {
-    /// Bytes of the file.
+    /// Byte range in the file.
     File(usize, usize),
-    /// Bytes of the argument of one `--set`, by its number.
+    /// Number of the `--set` argument, and byte range in it.
     Set(u32, usize, usize),
-    /// A preset or a default: no place that the user wrote.
+    /// A preset or a default, which has no location in the user's input.
     BuiltIn,
 }
 
-/// A mistake before its place is worked out.
+/// A diagnostic before its line and column are computed.
 #[derive(Clone)]
 pub(crate) struct Finding {
     pub severity: Severity,
@@ -145,16 +147,18 @@ pub(crate) struct Finding {
     pub remedy: String,
 }
 
-/// Collects mistakes. The same mistake at the same place, as from a range of a thousand names, is kept once and counted.
+/// Collects diagnostics. Repetitions at the same location, for example from a range of a thousand
+/// names, are stored once and counted.
 #[derive(Default)]
 pub(crate) struct Sink {
     findings: Vec<Finding>,
-    /// Place, code and, where mistakes of one code at one place differ, the reason; how often.
+    /// Number of occurrences by location, code and, for the codes that [`key`] distinguishes by
+    /// reason, the reason.
     seen: BTreeMap<(Origin, &'static str, String), usize>,
     is_without_section: bool,
 }
 
-/// Places beyond these many are counted, not shown: nobody reads them, and a hostile file could have millions.
+/// Limit on displayed diagnostics; the rest is only counted. A hostile file could cause millions.
 const MAX_SHOWN: usize = 1_000;
 
 impl Sink {
@@ -170,7 +174,7 @@ impl Sink {
 
     pub fn add(&mut self, mut finding: Finding) {
         if finding.origin == Origin::BuiltIn {
-            // Nothing that the user wrote: the lab as a whole.
+            // Without a location in the user's input, the diagnostic refers to the lab as a whole.
             finding.origin = Origin::File(0, 0);
         }
         let count = self.seen.entry(key(&finding)).or_insert(0);
@@ -180,7 +184,8 @@ impl Sink {
         }
     }
 
-    /// True if this sort of mistake is already known here: saves the work of finding a suggestion again.
+    /// Counts a repetition and returns true if this code is already reported at this location.
+    /// Callers can then skip the search for a suggestion.
     pub fn knows(&mut self, code: &'static str, origin: &Origin) -> bool {
         match self.seen.get_mut(&(origin.clone(), code, String::new())) {
             Some(count) => {
@@ -191,13 +196,13 @@ impl Sink {
         }
     }
 
-    /// True if any mistake at all is known at this place.
+    /// Returns whether anything is reported at this location.
     pub fn knows_place(&self, origin: &Origin) -> bool {
         let first = (origin.clone(), "", String::new());
         self.seen.range(first..).next().is_some_and(|((at, ..), _)| at == origin)
     }
 
-    /// True if any mistake is known at this place or inside of it.
+    /// Returns whether anything is reported at this location or inside it.
     pub fn knows_within(&self, origin: &Origin) -> bool {
         let (first, end) = match *origin {
             Origin::File(start, end) => (Origin::File(start, 0), end),
@@ -213,7 +218,7 @@ impl Sink {
         self.seen.range(from..).map(|((at, ..), _)| at).take_while(|at| at.start() <= end).any(inside)
     }
 
-    /// Remembers that a section of nodes, links or zones could not be read.
+    /// Records that a section of nodes, links or zones could not be read.
     pub fn miss_section(&mut self) {
         self.is_without_section = true;
     }
@@ -222,7 +227,7 @@ impl Sink {
         self.is_without_section
     }
 
-    /// True if a mistake with one of these codes is known.
+    /// Returns whether an error with one of these codes is reported.
     pub fn has_any(&self, codes: &[&str]) -> bool {
         self.findings.iter().any(|f| codes.contains(&f.code))
     }
@@ -235,20 +240,20 @@ impl Sink {
         self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
-    /// Moves everything to another collection.
+    /// Moves all findings to another sink, with edited remedies.
     pub fn pour_into(self, other: &mut Sink, remedy: impl Fn(&str) -> String) {
         for finding in self.findings {
             other.add(Finding { remedy: remedy(&finding.remedy), ..finding });
         }
     }
 
-    /// Everything of one severity, sorted by place.
+    /// Returns all diagnostics of one severity, sorted by location.
     pub fn finish(&self, severity: Severity, sources: &Sources<'_>) -> Diagnostics {
         let broken: BTreeSet<usize> = (self.findings.iter())
             .filter(|f| f.code == crate::syntax::SYNTAX)
             .map(|f| sources.line_of(f.origin.start()).0)
             .collect();
-        // What a broken line seems to say is not worth checking.
+        // On a line with a syntax error, other findings are unreliable and are dropped.
         let is_guess = |f: &Finding| {
             f.code != crate::syntax::SYNTAX
                 && matches!(f.origin, Origin::File(start, _) if broken.contains(&sources.line_of(start).0))
@@ -269,11 +274,16 @@ impl Sink {
     }
 }
 
-/// What makes two findings the same. Several keys can be missing at one place, and several workloads from one range be
-/// cut off; but of a thousand names from one range that do not exist, one is enough.
+/// Returns the key under which equal findings are merged. Several keys may be missing at one
+/// location, and several workloads of one range may be cut off, so these findings are distinguished
+/// by reason. For other codes, one finding per location is enough, for example for a range of a
+/// thousand unknown names.
 fn key(finding: &Finding) -> (Origin, &'static str, String) {
-    let many = [crate::check::MISSING_KEY, ProblemKind::Unreachable.name(), ProblemKind::NotZoned.name()];
-    let reason = if many.contains(&finding.code) { finding.reason.clone() } else { String::new() };
+    let of_workloads = [ProblemKind::Unreachable, ProblemKind::NotZoned, ProblemKind::Masked].map(ProblemKind::name);
+    let several = finding.code == crate::check::MISSING_KEY
+        || of_workloads.contains(&finding.code)
+        || crate::topology::CODES.contains(&finding.code);
+    let reason = if several { finding.reason.clone() } else { String::new() };
     (finding.origin.clone(), finding.code, reason)
 }
 
@@ -286,7 +296,7 @@ impl Origin {
     }
 }
 
-/// The texts that origins point into.
+/// The texts to which origins refer.
 pub(crate) struct Sources<'a> {
     label: &'a str,
     text: &'a str,
@@ -302,7 +312,7 @@ impl<'a> Sources<'a> {
         Sources { label, text, line_starts, sets }
     }
 
-    /// The line of a byte offset, counted from 0, and the offset of its beginning.
+    /// Returns the line of a byte offset, counted from 0, and the offset of the line's beginning.
     pub fn line_of(&self, offset: usize) -> (usize, usize) {
         let line = self.line_starts.partition_point(|&start| start <= offset).max(1) - 1;
         (line, self.line_starts[line])
@@ -345,7 +355,7 @@ impl<'a> Sources<'a> {
 }
 
 impl Excerpt {
-    /// The part of `line` around `start..end`; a caret at the end of the line is allowed.
+    /// Returns the part of `line` around `start..end`. The caret may stand at the end of the line.
     fn cut(line: &str, start: usize, end: usize) -> Excerpt {
         const SIDE: usize = 160;
         let start = floor_char_boundary(line, start);
@@ -359,7 +369,7 @@ impl Excerpt {
     }
 }
 
-/// Control characters would move the caret or the cursor, or worse.
+/// Replaces control characters, which could move the caret or manipulate the terminal.
 fn clean(part: &str) -> String {
     part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

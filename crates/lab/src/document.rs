@@ -1,5 +1,5 @@
-//! The lab file as sections of checked tables, before names are resolved: [`Document`]; and the elements that the
-//! tables describe, each with its layers: [`Element`].
+//! The lab file as sections of checked tables, before names are resolved: [`Document`]. The tables
+//! describe elements with their layers: [`Element`].
 
 use crate::check::{self, Checked};
 use crate::diagnostic::{Origin, Sink};
@@ -10,7 +10,7 @@ use crate::presets;
 use crate::schema::{self, Form, SECTIONS, SectionDef};
 use crate::syntax;
 use crate::value::{self, Places};
-use sanloom_core::zoning::ZoneProblem;
+use sanloom_fc::zoning::ZoneProblem;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use toml::Spanned;
@@ -20,16 +20,16 @@ use toml::de::{DeTable, DeValue};
 pub(crate) const UNKNOWN_SECTION: &str = "unknown-section";
 /// Code of a name with characters that names cannot have.
 pub(crate) const BAD_NAME: &str = "bad-name";
-/// Code of a name that two ranges, or two tables, define.
+/// Code of a name that two ranges or two tables define.
 pub(crate) const DEFINED_TWICE: &str = "defined-twice";
 
-/// All names that the ranges of a file stand for, together; more is a mistake, not a fabric.
+/// Limit on the names in all ranges of a file together.
 const NAME_BUDGET: usize = 4_000_000;
 
-/// No section may stand for more elements than this.
+/// Limit on the elements of one section.
 const MAX_ELEMENTS: usize = 80_000;
 
-/// The sections that say what is there and how it is joined.
+/// Sections that define nodes, links and zones.
 const TOPOLOGY: [&str; 8] = ["switch", "host", "storage", "link", "isl", "alias", "zone", "zone_config"];
 
 /// A lab file, checked table by table.
@@ -38,28 +38,29 @@ pub(crate) struct Document {
     sets: Vec<SetEntry>,
 }
 
-/// One section with everything that was written for it.
+/// One section with all its tables.
 struct Section {
     def: &'static SectionDef,
     tables: Vec<Table>,
-    /// `[switch."*"]`.
+    /// The table for all elements, `[switch."*"]`.
     all: Option<Checked>,
     preset: Checked,
     defaults: Checked,
 }
 
 struct Table {
-    /// The name as it is written; empty in lists.
+    /// Name in the file; empty in lists.
     name: String,
-    /// The name or, in lists, the brackets.
+    /// Location of the name or, in lists, of the brackets.
     header: Origin,
     checked: Checked,
 }
 
-/// How many names may still come out of ranges.
+/// Remaining number of names that ranges may expand to.
 pub(crate) struct Budget {
     left: usize,
-    /// A pattern in a section with a range as name is expanded for each element.
+    /// Cache of expanded patterns. In a section with a range as name, each pattern is expanded once
+    /// for each element.
     known: BTreeMap<String, Rc<Vec<String>>>,
 }
 
@@ -68,7 +69,8 @@ impl Budget {
         Budget { left: NAME_BUDGET, known: BTreeMap::new() }
     }
 
-    /// The names that a pattern stands for; none, and a diagnosis, if it is broken or too large.
+    /// Returns the names of a pattern. Reports an error and returns `None` if the pattern is
+    /// invalid or too large.
     pub fn expand(&mut self, text: &str, origin: &Origin, sink: &mut Sink) -> Option<Rc<Vec<String>>> {
         if let Some(names) = self.known.get(text) {
             return Some(names.clone());
@@ -87,7 +89,7 @@ impl Budget {
         }
     }
 
-    /// Takes names out of the budget; none, and a diagnosis, if there are not as many.
+    /// Takes names out of the budget. Reports an error and returns `None` if too few are left.
     pub fn spend(&mut self, names: usize, origin: &Origin, sink: &mut Sink) -> Option<()> {
         let left = self.left.checked_sub(names);
         if left.is_none() {
@@ -104,7 +106,7 @@ impl Budget {
 }
 
 impl Document {
-    /// Checks every table of `text`; what is wrong goes to `sink`.
+    /// Checks every table of `text` and reports errors to `sink`.
     pub fn read(text: &str, sets: Vec<SetEntry>, sink: &mut Sink) -> Document {
         let root = syntax::parse(text, sink);
         let mut document = Document::empty(sets);
@@ -116,7 +118,7 @@ impl Document {
             .unwrap_or("");
         if let Ok(root) = DeTable::parse(preset) {
             let mut layer = Document::empty(Vec::new());
-            // A test holds the presets to be free of mistakes.
+            // A test checks that presets have no errors.
             layer.take(root.get_ref(), Places::BuiltIn, &mut Sink::default());
             for (section, from) in document.sections.iter_mut().zip(layer.sections) {
                 let only = from.tables.into_iter().next().map(|t| t.checked);
@@ -146,12 +148,13 @@ impl Document {
             }
         }
         for section in &mut self.sections {
-            // TOML tables come sorted by name; the order of a lab is that of its file.
+            // TOML tables are sorted by name, but elements of a lab keep the order of its file.
             section.tables.sort_by(|a, b| a.header.cmp(&b.header));
         }
     }
 
-    /// The only element of a section such as `[run]`, whether it is written or not.
+    /// Returns the only element of a section such as `[run]`, even if the file does not have the
+    /// section.
     pub fn element(&self, def: Option<&'static SectionDef>) -> Option<Element<'_>> {
         let section = self.section(def?.name)?;
         let table = section.tables.first();
@@ -159,7 +162,7 @@ impl Document {
         Some(self.build(section, table.into_iter().collect(), String::new(), (0, 1), header))
     }
 
-    /// The elements of a list, each numbered from 1.
+    /// Returns the elements of a list, numbered from 1.
     pub fn list(&self, name: &str) -> Vec<Element<'_>> {
         let Some(section) = self.section(name) else {
             return Vec::new();
@@ -172,12 +175,14 @@ impl Document {
             .collect()
     }
 
-    /// The elements of a section of named tables, ranges expanded, in the order of the file.
+    /// Returns the elements of a section of named tables in the order of the file, with ranges
+    /// expanded.
     pub fn named(&self, name: &str, budget: &mut Budget, sink: &mut Sink) -> Vec<Element<'_>> {
         let Some(section) = self.section(name) else {
             return Vec::new();
         };
-        // Ranges first, so that a table for one name adds to the range that covers it wherever it stands.
+        // Ranges are processed first, so that a table for one name extends the range that contains
+        // it, in any order.
         let (ranges, singles): (Vec<&Table>, Vec<&Table>) =
             section.tables.iter().partition(|t| pattern::is_range(&t.name));
         let mut found: BTreeMap<String, (u64, u64, Vec<&Table>)> = BTreeMap::new();
@@ -222,14 +227,15 @@ impl Document {
             .into_iter()
             .filter_map(|(header, name)| {
                 let (offset, count, tables) = found.remove(&name)?;
-                // The most special table is where the user looks first.
+                // Diagnostics point to the most specific table, because users look there first.
                 let header = tables.first().map_or(header, |t| &t.header).clone();
                 Some(self.build(section, tables, name, (offset, count), header))
             })
             .collect()
     }
 
-    /// `element` with the overrides that mean one of the things it stands for, such as one link of several.
+    /// Returns `element` with the additional overrides for one of its parts, such as one link of
+    /// several.
     pub fn refine<'d>(&'d self, element: &Element<'d>, name: &str) -> Element<'d> {
         let mut refined = element.clone();
         let own = self.sets.iter().rev().filter(|s| s.applies(element.def, name));
@@ -237,12 +243,12 @@ impl Document {
         refined
     }
 
-    /// How many elements of a section the file has, ranges not expanded.
+    /// Returns the number of tables of a section, with ranges not expanded.
     pub fn tables(&self, name: &str) -> usize {
         self.section(name).map_or(0, |section| section.tables.len())
     }
 
-    /// The overrides, to see which were used.
+    /// Returns the overrides, which record whether they were used.
     pub fn sets(&self) -> &[SetEntry] {
         &self.sets
     }
@@ -339,7 +345,8 @@ impl Section {
     }
 }
 
-/// Letters, digits, `-` and `_`, beginning with a letter or digit, at most 64.
+/// Returns whether a name is valid: at most 64 letters, digits, `-` and `_`, beginning with a
+/// letter or digit.
 pub(crate) fn good_name(name: &str) -> bool {
     name.len() <= 64
         && name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
@@ -356,7 +363,7 @@ pub(crate) fn bad_name(name: &str, origin: &Origin, sink: &mut Sink) {
     );
 }
 
-/// Reports a name that zone objects cannot have.
+/// Reports a name that is invalid for zone objects.
 pub(crate) fn bad_zone_name(problem: &ZoneProblem, origin: &Origin, sink: &mut Sink) {
     let (reason, remedy) = match problem {
         ZoneProblem::NameTooLong { name, chars, max, .. } => {

@@ -1,4 +1,4 @@
-//! One thing that a lab file describes, and the layers its values come from.
+//! One element of a lab file, and the layers of its values.
 
 use crate::check::{Checked, MISSING_KEY};
 use crate::diagnostic::{Origin, Sink};
@@ -6,26 +6,27 @@ use crate::overrides::SetEntry;
 use crate::schema::{Fallback, Key, SectionDef};
 use crate::value::Value;
 
-/// One node, link table, zone table, … with the layers its values come from.
+/// One node, link table, zone table or similar, with the layers of its values.
 #[derive(Clone)]
 pub(crate) struct Element<'d> {
-    /// Which section.
+    /// Definition of the section.
     pub def: &'static SectionDef,
-    /// Its name; for lists the number in the file, from 1.
+    /// Name; for lists, the number in the file, from 1.
     pub name: String,
-    /// Position within the range it comes from.
+    /// Index within the range that defines the element.
     pub offset: u64,
     /// Length of that range.
     pub count: u64,
-    /// Where it is written.
+    /// Location of the table header.
     pub header: Origin,
-    /// Most important first.
+    /// Layers, highest priority first.
     pub layers: Vec<&'d Checked>,
     pub sets: Vec<&'d SetEntry>,
 }
 
 impl<'d> Element<'d> {
-    /// The value of a key from the most important layer that has a good one, with its place.
+    /// Returns the value of a key, with its location, from the layer of highest priority that has a
+    /// valid one.
     pub fn get(&self, path: &str) -> Option<(&'d Value, &'d Origin)> {
         let set = self.sets.iter().find(|s| s.key.path == path && s.value != Value::Bad);
         if let Some(set) = set {
@@ -37,27 +38,30 @@ impl<'d> Element<'d> {
         self.layers.iter().filter_map(|layer| layer.get(path)).find(|(value, _)| **value != Value::Bad)
     }
 
-    /// True if an override of another key says instead what this one does, as `arrivals` instead of `depth`.
+    /// Returns whether an override of an alternative key replaces this one, for example `arrivals`
+    /// instead of `depth`.
     fn is_replaced(&self, path: &str) -> bool {
         let own = self.sets.iter().any(|s| s.key.path == path);
         !own && self.sets.iter().any(|s| self.def.are_alternatives(s.key.path, path))
     }
 
-    /// The place to point at for a key: where its value stands, or the header of the element.
+    /// Returns the location for diagnostics about a key: that of its value, or the header of the
+    /// element.
     pub fn origin(&self, path: &str) -> Origin {
         let set = self.sets.iter().find(|s| s.key.path == path).map(|s| &s.origin);
         let written = self.layers.iter().filter_map(|l| l.get(path)).map(|(_, origin)| origin);
         set.into_iter().chain(written).find(|origin| **origin != Origin::BuiltIn).unwrap_or(&self.header).clone()
     }
 
-    /// True if the user gave the key, here or for all elements of the section, well or badly.
+    /// Returns whether the user gave the key, here or for all elements of the section, valid or
+    /// not.
     pub fn is_given(&self, path: &str) -> bool {
         self.sets.iter().any(|s| s.key.path == path)
             || !self.is_replaced(path)
                 && self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
     }
 
-    /// Reports every key that must be given and is not.
+    /// Reports every required key that is missing.
     pub fn require_keys(&self, sink: &mut Sink) {
         for key in self.def.keys {
             if key.fallback == Fallback::Required && !self.is_given(key.path) {
@@ -66,7 +70,7 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// Reports that `key` is needed here.
+    /// Reports that `key` is missing.
     pub fn require(&self, key: &Key, sink: &mut Sink) {
         sink.error(
             MISSING_KEY,
@@ -83,7 +87,7 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// A number that its kind limits to the range of `T`.
+    /// Returns a number, whose kind limits it to the range of `T`.
     pub fn integer<T: TryFrom<u64>>(&self, path: &str) -> Option<T> {
         match self.get(path)? {
             (Value::Integer(number), _) => T::try_from(*number).ok(),
@@ -102,7 +106,7 @@ impl<'d> Element<'d> {
         matches!(self.get(path), Some((Value::Flag(true), _)))
     }
 
-    pub fn time(&self, path: &str) -> Option<sanloom_core::config::Picos> {
+    pub fn time(&self, path: &str) -> Option<sanloom_fc::config::Picos> {
         match self.get(path)? {
             (Value::Time(time), _) => Some(*time),
             _ => None,
@@ -123,7 +127,7 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// The value that the chosen word stands for.
+    /// Returns the value in `values` of the chosen word.
     pub fn choice<T: Copy>(&self, path: &str, values: &[T]) -> Option<T> {
         match self.get(path)? {
             (Value::Choice(index), _) => values.get(*index).copied(),
@@ -131,7 +135,7 @@ impl<'d> Element<'d> {
         }
     }
 
-    /// Names and ranges as they are written.
+    /// Returns names and ranges as written in the file.
     pub fn patterns(&self, path: &str) -> &'d [(String, Origin)] {
         match self.get(path) {
             Some((Value::Patterns(list), _)) => list,

@@ -5,12 +5,13 @@ use crate::schema::Kind;
 use crate::units::{self, SIZE};
 use crate::value::{self, Places, UNKNOWN_WORD, Value};
 use crate::{check, suggest};
-use sanloom_core::config::{Arrival, Rate, SizeDistribution};
+use sanloom_fc::config::{Arrival, Rate, SizeDistribution};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// One form of a value written as a table: the word that selects it, and its keys, all of them required.
+/// One form of a value written as a table: the word that selects it, and its keys, all of which are
+/// required.
 pub(crate) struct Variant {
     pub word: &'static str,
     pub keys: &'static [(&'static str, Kind, &'static str)],
@@ -21,7 +22,7 @@ pub(crate) struct Variant {
 /// Key that selects the form of an arrival process.
 pub(crate) const PROCESS: &str = "process";
 
-/// Arrival processes.
+/// Forms of an arrival process.
 pub(crate) const ARRIVALS: &[Variant] = &[
     Variant {
         word: "poisson",
@@ -60,7 +61,7 @@ pub(crate) const DISTRIBUTION: &str = "distribution";
 
 const ANY_SIZE: Kind = Kind::Size { min: 512, max: u32::MAX as u64 };
 
-/// Distributions of sizes.
+/// Forms of a size distribution.
 pub(crate) const SIZES: &[Variant] = &[
     Variant {
         word: "uniform",
@@ -79,7 +80,7 @@ pub(crate) const SIZES: &[Variant] = &[
 const ARRIVAL_EXAMPLE: &str = "\"poisson 2000/s\"";
 const SIZE_EXAMPLE: &str = "\"32KiB\"";
 
-/// One arrival process or a list of them.
+/// Reads one arrival process or a list of them.
 pub(crate) fn arrivals(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Option<Vec<Arrival>> {
     match value.get_ref() {
         DeValue::Array(items) => {
@@ -134,12 +135,12 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
     })
 }
 
-/// A rate from thousandths per second.
+/// Converts thousandths per second to a rate.
 pub(crate) fn per_second(thousandths: u64) -> Rate {
     Rate(thousandths as f64 / 1e3)
 }
 
-/// A size or a distribution of sizes.
+/// Reads a size or a distribution of sizes.
 pub(crate) fn sizes(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Option<SizeDistribution> {
     let origin = places.origin(value.span());
     let table = match value.get_ref() {
@@ -171,7 +172,7 @@ pub(crate) fn sizes(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sin
     })
 }
 
-/// `{ "4KiB" = 0.7, "64KiB" = 0.3 }`, in the order of the sizes.
+/// Reads weighted sizes, `{ "4KiB" = 0.7, "64KiB" = 0.3 }`, in the order of the sizes.
 fn weighted(table: &DeTable<'_>, places: Places, sink: &mut Sink) -> Option<SizeDistribution> {
     let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
     let mut good = true;
@@ -201,7 +202,7 @@ fn weighted(table: &DeTable<'_>, places: Places, sink: &mut Sink) -> Option<Size
     good.then(|| SizeDistribution::Weighted(weights.into_iter().collect()))
 }
 
-/// The form that `selector` names, and its values in the order of the definition.
+/// Returns the form that the `selector` key names, and its values in the order of the definition.
 fn variant(
     table: &DeTable<'_>,
     selector: &'static str,

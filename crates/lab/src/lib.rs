@@ -1,16 +1,21 @@
-//! The lab file: text with places to checked values, and every diagnostic.
+//! The lab file: conversion of text to checked values, and all diagnostics.
 //!
-//! A lab file is TOML. [`load`] reads it in two steps. First every key and value is checked against one table of
-//! definitions, and keeps its place in the text. Then names are resolved into the values of [`sanloom_core::config`],
-//! and the core says what is wrong with the whole. All mistakes are reported at once, each with line, column, caret,
-//! reason and remedy. This crate does no I/O.
+//! A lab file is TOML. [`load`] reads it in two steps. First, every key and value is checked
+//! against one table of definitions, and keeps its location in the text. Then, names are resolved
+//! into the values of [`sanloom_fc::config`], and [`sanloom_fc::san`] validates the lab as a whole.
+//! All errors are reported at once, each with line, column, caret, reason and remedy. This crate
+//! does no I/O.
+
+#![allow(missing_docs, reason = "a comment that repeats the name is left out")]
 
 mod build;
 mod check;
 mod diagnostic;
 mod document;
 mod element;
+mod format;
 mod forms;
+mod json_schema;
 mod overrides;
 mod pattern;
 mod presets;
@@ -23,81 +28,112 @@ mod units;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use format::format;
+pub use json_schema::json_schema;
 pub use overrides::Override;
 pub use reference::reference;
 pub use suggest::closest;
 
 use diagnostic::{Sink, Sources};
 use document::Document;
-use sanloom_core::config::{Lab, Picos, ProblemKind};
-use sanloom_core::zoning::{Transaction, ZoneEdit};
+use sanloom_fc::config::Picos;
+use sanloom_fc::san::{Lab, ProblemKind};
+use sanloom_fc::zoning::{Transaction, ZoneEdit};
 
-/// A lab file that was read without mistakes.
+/// A lab file without errors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadedLab {
-    /// What it means.
     pub lab: Lab,
-    /// The text as it was given.
+    /// Text of the file.
     pub text: String,
-    /// What is allowed but probably not meant, sorted by place.
+    /// Warnings, sorted by location.
     pub warnings: Vec<Diagnostic>,
-    /// The links that the warnings say their switches will isolate, by their indices.
+    /// Indices of the links that, according to the warnings, their switches will isolate.
     pub isolated: Vec<usize>,
 }
 
-/// Reads the lab file `text`. `path_label` is what diagnostics call it, and the lab's name if it has none.
+/// Reads the lab file `text`. `path_label` is its name in diagnostics, and the lab's name if the
+/// file gives none.
 ///
 /// # Errors
-/// Every mistake of the file and of the overrides, sorted by place.
+/// All errors of the file and of the overrides, sorted by location.
 pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<LoadedLab, Diagnostics> {
+    read(path_label, text, overrides, |_, _, _| ()).map(|(loaded, ())| loaded)
+}
+
+/// As [`load`], and judges the design: the warnings contain the lints of [`topology`], and the
+/// report comes along.
+///
+/// # Errors
+/// As [`load`].
+pub fn check(
+    path_label: &str,
+    text: &str,
+    overrides: &[Override],
+) -> Result<(LoadedLab, topology::Report), Diagnostics> {
+    read(path_label, text, overrides, |built, isolated, sink| built.examine(isolated, sink))
+}
+
+fn read<T>(
+    path_label: &str,
+    text: &str,
+    overrides: &[Override],
+    examine: impl FnOnce(&build::Built<'_>, &[usize], &mut Sink) -> T,
+) -> Result<(LoadedLab, T), Diagnostics> {
     let mut sink = Sink::default();
     let sets = overrides::read(overrides, &mut sink);
     let document = Document::read(text, sets, &mut sink);
     let arguments = overrides.iter().map(Override::argument).collect();
     let sources = Sources::new(path_label, text, arguments);
-    // Half a file would give mistakes that are none, such as missing nodes.
+    // After a syntax error the rest of the file is missing, which would cause false errors about
+    // missing nodes.
     let built = (!sink.has_syntax_errors()).then(|| build::build(&document, path_label, &mut sink));
-    if let Some(Some(built)) = built {
+    if let Some(Some(mut built)) = built {
         built.validate(&mut sink);
         if !sink.has_errors() {
             let isolated = built.advise(&mut sink);
-            return Ok(LoadedLab {
+            let examined = examine(&built, &isolated, &mut sink);
+            let loaded = LoadedLab {
                 lab: built.lab,
                 text: text.to_owned(),
                 warnings: sink.finish(Severity::Warning, &sources).into_list(),
                 isolated,
-            });
+            };
+            return Ok((loaded, examined));
         }
     }
     Err(sink.finish(Severity::Error, &sources))
 }
 
-/// Reads a time with its unit, such as `500ms`, as lab files write it but for the quotes.
+/// Reads a time with its unit, such as `500ms`, in the format of lab files but without quotes.
 ///
 /// # Errors
-/// What is wrong with it and how to write it, in one sentence.
+/// One sentence with the error and the correct format.
 pub fn parse_time(text: &str) -> Result<Picos, String> {
     units::parse(text, &units::TIME).map(Picos).map_err(|bad| bad.typed())
 }
 
-/// Reads a number of bytes with its unit, such as `4GiB`, as lab files write it but for the quotes.
+/// Reads a number of bytes with its unit, such as `4GiB`, in the format of lab files but without
+/// quotes.
 ///
 /// # Errors
-/// What is wrong with it and how to write it, in one sentence.
+/// One sentence with the error and the correct format.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     units::parse(text, &units::SIZE).map_err(|bad| bad.typed())
 }
 
-/// Reads the file of zone edits `text` and does the edits on the zone database of a lab, in one transaction that has not
-/// been committed. `path_label` is what diagnostics call the file.
+/// Reads the file of zone edits `text` and applies the edits to the zone database of a lab, in one
+/// uncommitted transaction. `path_label` is the name of the file in diagnostics.
 ///
 /// # Errors
-/// Every mistake of the file, every edit that is refused, and everything that a commit would refuse, sorted by place.
+/// All errors of the file, all rejected edits, and all reasons for which a commit would fail,
+/// sorted by location.
 pub fn edit_zones(path_label: &str, text: &str, lab: &Lab) -> Result<Transaction, Diagnostics> {
     edits(path_label, text, lab).map(|edited| edited.transaction)
 }
 
-/// The edits of a file of zone edits, in order, read with the names of a lab, that may be done on its zone database.
+/// Reads a file of zone edits with the names of a lab. Returns the edits in order, if all of them
+/// can be applied to the lab's zone database.
 ///
 /// # Errors
 /// As [`edit_zones`].
@@ -114,7 +150,7 @@ fn edits(path_label: &str, text: &str, lab: &Lab) -> Result<build::Edited, Diagn
     }
 }
 
-/// The fixed names of all sorts of mistakes and warnings, sorted.
+/// Returns the codes of all errors and warnings, sorted.
 pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
@@ -159,6 +195,7 @@ pub fn codes() -> Vec<&'static str> {
         value::UNKNOWN_WORD,
         value::WRONG_TYPE,
     ];
+    codes.extend(topology::CODES);
     codes.extend(ProblemKind::ALL.iter().map(|kind| kind.name()));
     codes.sort_unstable();
     codes

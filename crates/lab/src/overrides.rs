@@ -1,4 +1,4 @@
-//! `--set key=value`: values that go before those of the file.
+//! `--set key=value`: values with a higher priority than those of the file.
 
 use crate::check;
 use crate::diagnostic::{Origin, Sink};
@@ -9,49 +9,50 @@ use crate::value::{self, Places, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// Code of an override whose key leads nowhere.
+/// Code of an override whose key does not exist.
 pub(crate) const BAD_SET: &str = "bad-set";
 
-/// Sections with the same keys that are easily taken for each other.
+/// Sections with the same keys, which users often confuse.
 const RELATED: [(&str, &str); 2] = [("link", "isl"), ("isl", "link")];
 
-/// One `--set key=value`. The key is a path into the file: `run.seed`, `workload.reads.depth`, `switch.*.queueing`,
-/// `host.server1.queue_depth`, `link.2.rate` (the second `[[link]]`) or `isl.ISL1.length` (one link by its name). Names
-/// may be `*` or ranges. The value is TOML, or text without quotes.
+/// One `--set key=value`. The key is a path into the file: `run.seed`, `workload.reads.depth`,
+/// `switch.*.queueing`, `host.server1.queue_depth`, `link.2.rate` (the second `[[link]]`) or
+/// `isl.ISL1.length` (one link by its name). Names may be `*` or ranges. The value is TOML, or text
+/// without quotes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Override {
     /// Path into the file.
     pub key: String,
-    /// The value as it was typed.
+    /// Value as typed.
     pub value: String,
 }
 
 impl Override {
-    /// Splits `key=value` at the first equals sign; `None` if there is none.
+    /// Splits `key=value` at the first equals sign; returns `None` if there is none.
     pub fn parse(argument: &str) -> Option<Override> {
         let (key, value) = argument.split_once('=')?;
         Some(Override { key: key.trim().to_owned(), value: value.trim().to_owned() })
     }
 
-    /// The argument as text; diagnostics point into it.
+    /// Returns the argument as text, to which diagnostics refer.
     pub(crate) fn argument(&self) -> String {
         format!("{}={}", self.key, self.value)
     }
 }
 
-/// An override whose key and value are checked.
+/// An override with checked key and value.
 pub(crate) struct SetEntry {
     section: &'static SectionDef,
     names: Names,
     pub key: &'static Key,
     pub value: Value,
     pub origin: Origin,
-    /// Where the key of the argument stands.
+    /// Location of the key in the argument.
     key_origin: Origin,
-    /// The name as it was typed.
+    /// Name as typed.
     typed: String,
     used: Cell<bool>,
-    /// Of several names those that nothing has been found for yet.
+    /// Names that have not matched an element yet, if there are several.
     missed: RefCell<BTreeSet<String>>,
 }
 
@@ -61,7 +62,8 @@ enum Names {
 }
 
 impl SetEntry {
-    /// True if the element `name` of `section` is meant; remembers that it was.
+    /// Returns whether the override applies to the element `name` of `section`, and records the
+    /// match.
     pub fn applies(&self, section: &SectionDef, name: &str) -> bool {
         let applies = self.section.name == section.name
             && match &self.names {
@@ -75,8 +77,13 @@ impl SetEntry {
         applies
     }
 
-    /// Reports an override that meant nothing that exists. `names` gives the names of a section, `tables` how many
-    /// elements of a section the file has.
+    /// Returns whether the override sets `key` of a section.
+    pub fn is_for(&self, section: &str, key: &str) -> bool {
+        self.section.name == section && self.key.path == key
+    }
+
+    /// Reports an override that matched no element. `names` returns the names in a section,
+    /// `tables` the number of its elements in the file.
     pub fn report_if_unused<'n>(
         &self,
         names: impl Fn(&str) -> Vec<&'n str>,
@@ -115,7 +122,7 @@ impl SetEntry {
         );
     }
 
-    /// Reports the names of a range that nothing has, while others were found.
+    /// Reports the names of a range that matched no element, if others did.
     fn report_missed(&self, sink: &mut Sink) {
         let missed = self.missed.borrow();
         let mut names: Vec<&str> = missed.iter().map(String::as_str).collect();
@@ -137,7 +144,7 @@ impl SetEntry {
     }
 }
 
-/// The first few of many names.
+/// Formats the first few of many names.
 pub(crate) fn few(names: &[&str]) -> String {
     let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
     if names.len() > 8 {
@@ -146,7 +153,7 @@ pub(crate) fn few(names: &[&str]) -> String {
     text
 }
 
-/// Checks the overrides; what is wrong goes to `sink`.
+/// Checks the overrides and reports errors to `sink`.
 pub(crate) fn read(overrides: &[Override], sink: &mut Sink) -> Vec<SetEntry> {
     overrides.iter().enumerate().filter_map(|(number, o)| entry(o, number as u32, sink)).collect()
 }
@@ -183,7 +190,7 @@ fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
         return None;
     };
     if key.path == "name" && section.form == Form::List {
-        // The name is how a link is found; everything else may change.
+        // A link is found by its name, so the name cannot be overridden; all other keys can.
         bad("names cannot be set from outside".to_owned(), "change the file".to_owned(), sink);
         return None;
     }
@@ -218,7 +225,7 @@ fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
     })
 }
 
-/// Splits at dots outside of braces and quotes; quotes go.
+/// Splits at dots outside braces and quotes, and removes the quotes.
 fn split(key: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let (mut braces, mut quote) = (0_u32, None);

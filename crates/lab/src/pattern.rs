@@ -1,14 +1,15 @@
-//! Ranges in names: `server{1..8}`, `disk{1..64..4}`, `node{a,b}`, `edge{01..16}`, several in one name.
+//! Ranges in names: `server{1..8}`, `disk{1..64..4}`, `node{a,b}`, `edge{01..16}`; a name may
+//! contain several.
 
-/// No pattern may stand for more names than this.
+/// Limit on the names of one pattern.
 pub(crate) const MAX_NAMES: u64 = 65_535;
 
-/// Code of a range that cannot be read.
+/// Code of an invalid range.
 pub(crate) const BAD_RANGE: &str = "bad-range";
-/// Code of something that would grow beyond what sanloom handles.
+/// Code of a quantity beyond the limits of sanloom.
 pub(crate) const TOO_MANY: &str = "too-many";
 
-/// Why a pattern cannot be expanded: code, reason, remedy.
+/// Reason for which a pattern cannot be expanded: code, reason, remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BadPattern {
     pub code: &'static str,
@@ -16,7 +17,7 @@ pub(crate) struct BadPattern {
     pub remedy: String,
 }
 
-/// The names that `text` stands for, in order; the last range runs fastest.
+/// Returns the names of the pattern `text` in order; the last range varies fastest.
 pub(crate) fn expand(text: &str) -> Result<Vec<String>, BadPattern> {
     let parts = parse(text)?;
     let mut count: u64 = 1;
@@ -42,7 +43,7 @@ pub(crate) fn expand(text: &str) -> Result<Vec<String>, BadPattern> {
     Ok(names)
 }
 
-/// True if `text` has a range in it.
+/// Returns whether `text` contains a range.
 pub(crate) fn is_range(text: &str) -> bool {
     text.contains('{')
 }

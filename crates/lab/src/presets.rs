@@ -1,6 +1,7 @@
-//! Presets: lab files without nodes. A table for `*`, or the only table of a list, holds for all elements.
+//! Presets: lab files without nodes. A table for `*`, or the only table of a list, applies to all
+//! elements.
 
-/// Names and meanings, in the order of the reference page.
+/// Names and descriptions, in the order of the reference page.
 pub(crate) const NAMES: [(&str, &str); 2] = [
     (
         "default",
@@ -12,7 +13,7 @@ pub(crate) const NAMES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The text of a preset.
+/// Returns the text of a preset.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
     match name {
         "default" => Some(""),

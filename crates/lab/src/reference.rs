@@ -1,4 +1,4 @@
-//! The reference page of the lab file, printed from the definitions that parse it.
+//! The reference page of the lab file, generated from the definitions used by the parser.
 
 use crate::forms::{self, Variant};
 use crate::presets;
@@ -7,8 +7,8 @@ use crate::units::{self, Dimension};
 use crate::value;
 use std::fmt::Write;
 
-/// Every section and key of the lab file as a Markdown page: type, range, default, meaning and example. The page in
-/// `docs/lab-file.md` is this text; a test holds them equal.
+/// Returns a Markdown page with every section and key of the lab file: type, range, default,
+/// meaning and example. A test checks that `docs/src/reference/lab-file.md` equals this text.
 pub fn reference() -> String {
     let mut page = String::from(INTRODUCTION);
     for (section, one, other) in schema::ALTERNATIVES {
@@ -21,9 +21,7 @@ pub fn reference() -> String {
     print_forms(&mut page);
     page.push_str(EDITS);
     print_section(&schema::EDIT, &mut page);
-    page.push_str(
-        "## Presets\n\n`preset` in `[lab]` sets defaults for every section; what the file says goes before them.\n\n",
-    );
+    page.push_str("## Presets\n\n`preset` in `[lab]` sets defaults for every section; the file overrides them.\n\n");
     for (name, meaning) in presets::NAMES {
         let _ = writeln!(page, "- `{name}`: {meaning}");
         let text = presets::text(name).unwrap_or("");
@@ -43,30 +41,37 @@ const INTRODUCTION: &str = r#"# The lab file
 
 <!-- Printed by sanloom_lab::reference() from the definitions that parse the file. A test fails if this page differs. -->
 
-A lab file describes a storage area network: switches, hosts, storage, links, zones, what is asked of it, and what goes
-wrong. It is [TOML](https://toml.io). `sanloom check LAB` reports every mistake with its place and a remedy.
+A lab file describes a storage area network: switches, hosts, storage, links, zones, workloads and
+faults. It is [TOML](https://toml.io). `sanloom check LAB` reports every mistake with its place and
+a remedy.
 
-**Units.** A value with a unit is text in quotes: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`. `KB` and `MB` count in
-thousands, `KiB` and `MiB` in 1024s. A bare number where a unit belongs is a mistake.
+**Units.** A value with a unit is text in quotes: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`. `KB` and
+`MB` are powers of 1000, `KiB` and `MiB` powers of 1024. A bare number in place of a value with a
+unit is a mistake.
 
 **Names.** Letters, digits, `-` and `_`. Switches, hosts and storage share one name space.
 
-**Ranges.** `server{1..8}` stands for eight names, `disk{1..64..4}` for every fourth, `node{a,b}` for two, `edge{01..16}`
-keeps the zeros. A range as the name of a section makes one element for each name. Where two ranges meet (the ends of a
-link, the members of several zones, the hosts of several workloads) equal lengths go one to one, one name goes to all,
-and otherwise the longer must be a multiple of the shorter and is handed out as `spread` says.
+**Ranges.** `server{1..8}` stands for eight names, `disk{1..64..4}` for every fourth, `node{a,b}` for
+two; `edge{01..16}` keeps the leading zeros. A range as the name of a section makes one element for
+each name. Two ranges meet in the ends of a link, in the members of several zones, and in the hosts
+of several workloads. Ranges of equal length are paired one to one. A single name is paired with
+all. Otherwise the longer range must be a multiple of the shorter one, and `spread` selects how it
+is distributed.
 
-**Ports.** `server1:0` is the first HBA of `server1`, `disk1:0` the first port of `disk1`, `core:5` port 5 of a switch.
-Without a number a link takes the next free port. `disk1:lun0` is the first LUN of `disk1`.
+**Ports.** `server1:0` is the first HBA of `server1`, `disk1:0` the first port of `disk1`, `core:5`
+port 5 of a switch. Without a number a link uses the next free port. `disk1:lun0` is the first LUN of
+`disk1`.
 
-**Layers.** A key is looked for in `--set`, then in the table of the name, then in the table of the range that covers the
-name, then in the table of `"*"`, then in the preset, then in the defaults below.
+**Layers.** The value of a key comes from the first of these layers that has it: `--set`, the table of
+the name, the table of the range that covers the name, the table of `"*"`, the preset, the defaults
+below.
 
-**`--set KEY=VALUE`** goes before the file: `run.seed=7`, `workload.reads.depth=8`, `switch.*.queueing=voq`,
-`host.server{1..4}.queue_depth=16`, `isl.ISL1.length=10km`, `fault.1.at=1s` (the first `[[fault]]`). Names may be `*` or
-ranges; every name must be that of something in the lab. Quotes around the value may be left out.
+**`--set KEY=VALUE`** overrides the file: `run.seed=7`, `workload.reads.depth=8`,
+`switch.*.queueing=voq`, `host.server{1..4}.queue_depth=16`, `isl.ISL1.length=10km`, `fault.1.at=1s`
+(the first `[[fault]]`). Names may be `*` or ranges; every name must exist in the lab. Quotes around
+the value are optional.
 
-An override of one of two keys that cannot stand together takes the other out of the file. Such keys are:
+Some keys exclude each other. An override of one of them removes the other from the file:
 
 "#;
 
@@ -158,7 +163,7 @@ fn kind(kind: &Kind) -> String {
         Kind::PerSecond => unit("rate", &units::PER_SECOND),
         Kind::Clock => unit("frequency", &units::CLOCK),
         Kind::LineRate => {
-            let names: Vec<&str> = sanloom_core::config::LineRate::ALL.iter().map(|rate| rate.name()).collect();
+            let names: Vec<&str> = sanloom_fc::config::LineRate::ALL.iter().map(|rate| rate.name()).collect();
             format!("line rate: {}", names.join(", "))
         }
         Kind::Choice(_) => "word, see below".to_owned(),
@@ -184,7 +189,7 @@ fn fallback(key: &Key) -> String {
     }
 }
 
-/// A bar would end the cell of the table.
+/// Escapes bars, which would end a table cell.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,8 +1,8 @@
-//! "Did you mean …?"
+//! Suggestions for misspelled words ("Did you mean …?").
 
-/// The candidate most like `word`, which somebody has typed, if one is like it at all.
+/// Returns the candidate most similar to the typed `word`, if any is similar enough.
 pub fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    // Long words are no typing mistakes, and the comparison is quadratic.
+    // Very long words are unlikely to be typing errors, and the comparison takes quadratic time.
     if word.is_empty() || word.len() > 64 {
         return None;
     }
@@ -23,7 +23,7 @@ pub fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
         .map(|(_, _, c)| c)
 }
 
-/// A remedy that names the closest candidate, or `otherwise`.
+/// Returns a remedy that names the closest candidate, or `otherwise`.
 pub(crate) fn remedy<'c>(word: &str, candidates: impl Iterator<Item = &'c str>, otherwise: &str) -> String {
     match closest(word, candidates) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -1,19 +1,19 @@
-//! The first step: TOML text to tables with places, and what to say when it is no TOML.
+//! The first step: parsing TOML text into tables with locations, and explaining syntax errors.
 
 use crate::diagnostic::{Origin, Sink};
 use toml::de::DeTable;
 
-/// Code of a text that is no TOML.
+/// Code of a text that is not TOML.
 pub(crate) const SYNTAX: &str = "syntax";
-/// Code of a file that is too long to be a lab file.
+/// Code of a file that is too long for a lab file.
 pub(crate) const TOO_LONG: &str = "too-long";
 
-/// A hundred thousand lines; ranges make longer files needless.
+/// Limit on the file length: about 100,000 lines. Ranges make longer files unnecessary.
 const MAX_BYTES: usize = 8 << 20;
-/// Broken files are read on behind a mistake this often.
+/// Limit on the restarts of the parser after syntax errors.
 const MAX_RESTARTS: usize = 100;
 
-/// The tables of `text`, as far as it can be read; every mistake goes to `sink`.
+/// Returns the tables of `text`, as far as they can be read, and reports every error to `sink`.
 pub(crate) fn parse<'t>(text: &'t str, sink: &mut Sink) -> DeTable<'t> {
     if text.len() > MAX_BYTES {
         sink.error(
@@ -26,7 +26,7 @@ pub(crate) fn parse<'t>(text: &'t str, sink: &mut Sink) -> DeTable<'t> {
     }
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut last = report(text, 0, errors, sink);
-    // The parser gives up behind some mistakes: go on at the next section.
+    // The parser stops after some errors; parsing then continues at the next section.
     for _ in 0..MAX_RESTARTS {
         let Some(start) = last.and_then(|at| next_section(text, at)) else {
             break;
@@ -37,7 +37,8 @@ pub(crate) fn parse<'t>(text: &'t str, sink: &mut Sink) -> DeTable<'t> {
     table.into_inner()
 }
 
-/// Adds the mistakes of the text from `start` on, one for each line; the place of the last.
+/// Reports the errors of the text from `start` on, one for each line. Returns the location of the
+/// last one.
 fn report(text: &str, start: usize, errors: Vec<toml::de::Error>, sink: &mut Sink) -> Option<usize> {
     let mut last_line = None;
     let mut last = None;
@@ -45,7 +46,7 @@ fn report(text: &str, start: usize, errors: Vec<toml::de::Error>, sink: &mut Sin
         let span = error.span().unwrap_or(0..0);
         let at = floor(text, start + span.start);
         last = last.max(Some(at));
-        // What follows the first mistake on a line is mostly its consequence.
+        // Later errors on a line are usually consequences of the first one.
         let line = text[..at].rfind('\n');
         if last_line == Some(line) {
             continue;
@@ -57,12 +58,12 @@ fn report(text: &str, start: usize, errors: Vec<toml::de::Error>, sink: &mut Sin
     last
 }
 
-/// The beginning of the first line behind `at` that starts with a bracket.
+/// Returns the beginning of the first line after `at` that starts with a bracket.
 fn next_section(text: &str, at: usize) -> Option<usize> {
     text[at..].find("\n[").map(|i| at + i + 1)
 }
 
-/// The parser's words and, for the usual mistakes, what the writer probably wanted.
+/// Returns the parser's message and, for common errors, advice about the probable intention.
 fn explain(message: &str, text: &str, at: usize) -> (String, String) {
     let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
     let line = text[start..].lines().next().unwrap_or("").trim();

@@ -1,18 +1,19 @@
 //! Numbers with units: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`.
 
 use crate::{suggest, value};
-use sanloom_core::config::{LineRate, Picos};
+use sanloom_fc::config::{LineRate, Picos};
 
-/// A kind of quantity: its units, smallest first, each with its factor to the unit that values are kept in.
+/// A dimension with its units, smallest first. Each unit has its factor to the unit in which values
+/// are stored.
 pub(crate) struct Dimension {
     pub noun: &'static str,
     pub units: &'static [(&'static str, u64)],
     pub example: &'static str,
-    /// Spellings that people use, and the unit they mean; only for suggestions.
+    /// Alternative spellings and their units; used only for suggestions.
     also: &'static [(&'static str, &'static str)],
 }
 
-/// Kept in picoseconds.
+/// Time, stored in picoseconds.
 pub(crate) const TIME: Dimension = Dimension {
     noun: "a time",
     units: &[
@@ -40,7 +41,7 @@ pub(crate) const TIME: Dimension = Dimension {
     ],
 };
 
-/// Kept in millimetres.
+/// Length, stored in millimetres.
 pub(crate) const LENGTH: Dimension = Dimension {
     noun: "a length",
     units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
@@ -48,7 +49,7 @@ pub(crate) const LENGTH: Dimension = Dimension {
     also: &[("metre", "m"), ("meter", "m"), ("metres", "m"), ("meters", "m")],
 };
 
-/// Kept in bytes. `k` and `M` are powers of 1000, `Ki` and `Mi` powers of 1024.
+/// Size, stored in bytes. `k` and `M` are powers of 1000, `Ki` and `Mi` powers of 1024.
 pub(crate) const SIZE: Dimension = Dimension {
     noun: "a size",
     units: &[
@@ -67,7 +68,7 @@ pub(crate) const SIZE: Dimension = Dimension {
     also: &[("k", "KiB"), ("m", "MiB"), ("g", "GiB"), ("t", "TiB"), ("bytes", "B")],
 };
 
-/// Kept in thousandths of an event per second.
+/// Rate, stored in thousandths of an event per second.
 pub(crate) const PER_SECOND: Dimension = Dimension {
     noun: "a rate",
     units: &[("/s", 1_000), ("k/s", 1_000_000), ("M/s", 1_000_000_000), ("G/s", 1_000_000_000_000)],
@@ -75,7 +76,7 @@ pub(crate) const PER_SECOND: Dimension = Dimension {
     also: &[("k", "k/s"), ("iops", "/s"), ("per second", "/s"), ("kiops", "k/s"), ("m", "M/s")],
 };
 
-/// Kept in hertz.
+/// Frequency, stored in hertz.
 pub(crate) const CLOCK: Dimension = Dimension {
     noun: "a frequency",
     units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
@@ -85,7 +86,7 @@ pub(crate) const CLOCK: Dimension = Dimension {
 
 const DIMENSIONS: [&Dimension; 5] = [&TIME, &LENGTH, &SIZE, &PER_SECOND, &CLOCK];
 
-/// Why a text is no quantity: code, reason, remedy.
+/// Reason for which a text is not a quantity: code, reason, remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BadQuantity {
     pub code: &'static str,
@@ -94,7 +95,7 @@ pub(crate) struct BadQuantity {
 }
 
 impl BadQuantity {
-    /// In one sentence, to somebody who types on a command line, where values need no quotes.
+    /// Returns one sentence for command line users, where values need no quotes.
     pub fn typed(&self) -> String {
         format!("{}: {}", self.reason, self.remedy.replace('"', ""))
     }
@@ -102,22 +103,23 @@ impl BadQuantity {
 
 /// Code of a number without its unit.
 pub(crate) const MISSING_UNIT: &str = "missing-unit";
-/// Code of a unit that does not exist or measures something else.
+/// Code of a unit that does not exist or belongs to another dimension.
 pub(crate) const WRONG_UNIT: &str = "wrong-unit";
-/// Code of a text that should be a number.
+/// Code of a text in place of a number.
 pub(crate) const NOT_A_NUMBER: &str = "not-a-number";
 /// Code of a number outside its range.
 pub(crate) const OUT_OF_RANGE: &str = "out-of-range";
 
-/// More digits before the point are beyond every unit, and beyond what is added up here.
+/// Limit on the digits before the decimal point. More digits exceed every unit, and would overflow
+/// the sum here.
 const MAX_DIGITS: usize = 22;
 
-/// The value of `text` in the unit that `dimension` is kept in, rounded to the nearest.
+/// Returns the value of `text` in the storage unit of `dimension`, rounded to the nearest.
 pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantity> {
     parse_like(text, dimension, dimension.example)
 }
 
-/// [`parse`] that suggests the unit of `example` where one is missing.
+/// Like [`parse`], but suggests the unit of `example` if the unit is missing.
 pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Result<u64, BadQuantity> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -148,7 +150,7 @@ pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Re
         .ok_or_else(|| too_large(text, dimension))
 }
 
-/// A rate, in thousandths per second, that is not zero: nothing would ever happen.
+/// Returns a rate in thousandths per second. Zero is an error, because no event would ever occur.
 pub(crate) fn parse_rate(text: &str, example: &str) -> Result<u64, BadQuantity> {
     match parse_like(text, &PER_SECOND, example)? {
         0 => Err(BadQuantity {
@@ -168,7 +170,7 @@ fn too_large(text: &str, dimension: &Dimension) -> BadQuantity {
     }
 }
 
-/// What to say of a bare number where a unit belongs.
+/// Returns the error for a number without the required unit.
 pub(crate) fn missing_unit(number: &str, dimension: &Dimension, example: &str) -> BadQuantity {
     let units: Vec<&str> = plain_units(dimension);
     let unit = split(example.trim_matches('"')).map_or("", |(_, _, unit)| unit);
@@ -179,7 +181,7 @@ pub(crate) fn missing_unit(number: &str, dimension: &Dimension, example: &str) -
     }
 }
 
-/// A line rate by its name.
+/// Returns the line rate with this name.
 pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
     let text = text.trim();
     let found = LineRate::ALL.into_iter().find(|r| r.name().eq_ignore_ascii_case(text));
@@ -195,12 +197,12 @@ pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
     })
 }
 
-/// Light needs 5 ns for a metre of fibre.
+/// Returns the propagation delay of a fibre: 5 ns per metre.
 pub(crate) fn propagation(millimetres: u64) -> Picos {
     Picos(millimetres.saturating_mul(5))
 }
 
-/// Mantissa, number of decimals and unit of a decimal number with a unit.
+/// Returns mantissa, number of decimals and unit of a decimal number with a unit.
 fn split(text: &str) -> Result<(u128, u32, &str), ()> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -250,7 +252,7 @@ fn wrong_unit(text: &str, unit: &str, dimension: &Dimension) -> BadQuantity {
     BadQuantity { code: WRONG_UNIT, reason, remedy }
 }
 
-/// The units without second spellings.
+/// Returns the units without alternative spellings.
 pub(crate) fn plain_units(dimension: &Dimension) -> Vec<&'static str> {
     dimension.units.iter().map(|&(name, _)| name).filter(|name| name.is_ascii() && *name != "kB").collect()
 }

@@ -1,20 +1,20 @@
-//! One TOML value checked against one [`Kind`].
+//! Check of one TOML value against one [`Kind`].
 
 use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
 use crate::{forms, presets, suggest};
-use sanloom_core::config::{Arrival, LineRate, Picos, SizeDistribution};
+use sanloom_fc::config::{Arrival, LineRate, Picos, SizeDistribution};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// A value that its kind allows.
+/// A value of a [`Kind`].
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
-    /// Something else; the mistake is reported.
+    /// An invalid value, which has been reported.
     Bad,
-    /// A table is there; its keys have their own entries.
+    /// A table; its keys have entries of their own.
     Present,
     Text(String),
     Integer(u64),
@@ -40,14 +40,14 @@ pub(crate) enum Value {
     Sizes(SizeDistribution),
 }
 
-/// Turns byte ranges of a parsed text into origins.
+/// Converts byte ranges of a parsed text to origins.
 #[derive(Clone, Copy)]
 pub(crate) enum Places {
-    /// Of the file.
+    /// Byte ranges of the file.
     File,
-    /// Of the argument of one `--set`, with the offset of its value.
+    /// Byte ranges of a value in a `--set` argument: number of the argument, offset of the value.
     Set(u32, usize),
-    /// Of a preset or default.
+    /// Byte ranges of a preset or default.
     BuiltIn,
 }
 
@@ -61,16 +61,16 @@ impl Places {
     }
 }
 
-/// Code of a value of another type than its key wants.
+/// Code of a value of the wrong type.
 pub(crate) const WRONG_TYPE: &str = "wrong-type";
-/// Code of a word that is none of the choices.
+/// Code of a word that is not among the choices.
 pub(crate) const UNKNOWN_WORD: &str = "unknown-word";
 /// Code of an unknown preset.
 pub(crate) const UNKNOWN_PRESET: &str = "unknown-preset";
-/// Code of a text that is no world-wide name.
+/// Code of a text that is not a world-wide name.
 pub(crate) const BAD_WWN: &str = "bad-wwn";
 
-/// Checks `value`; a mistake goes to `sink` and gives [`Value::Bad`].
+/// Checks `value`. Reports an error to `sink` and returns [`Value::Bad`] if it is invalid.
 pub(crate) fn check(
     kind: &Kind,
     example: &str,
@@ -285,7 +285,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reports a value of another type than `wanted`.
+/// Reports a value whose type is not `wanted`.
 pub(crate) fn wrong_type(found: &DeValue<'_>, wanted: &str, example: &str, origin: &Origin, sink: &mut Sink) {
     sink.error(
         WRONG_TYPE,
@@ -307,7 +307,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// A short way to name a value in a sentence.
+/// Returns a short description of a value for use in a sentence.
 fn show(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("`{}`", cut(text)),
@@ -320,7 +320,7 @@ fn show(value: &DeValue<'_>) -> String {
     }
 }
 
-/// At most 60 characters of a text, on one line.
+/// Returns at most 60 characters of a text, on one line.
 pub(crate) fn cut(text: &str) -> String {
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     let mut short: String = text.chars().take(60).map(clean).collect();
@@ -330,7 +330,7 @@ pub(crate) fn cut(text: &str) -> String {
     short
 }
 
-/// Bytes in the largest unit that divides them.
+/// Formats a number of bytes in the largest unit that divides it.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (factor, name) in units {

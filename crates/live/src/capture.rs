@@ -1,7 +1,7 @@
-//! Captures of ports while they run: [`Captures`].
+//! Packet captures of ports of a running instance: [`Captures`].
 
 use crate::frame::FrameBuf;
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::delimiter::Disparity;
 use sanloom_wire::ether::ETHER_BYTES;
 use sanloom_wire::fcoe::Fcoe;
@@ -15,21 +15,22 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A port that frames pass.
+/// Port whose frames can be captured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Place {
     /// An Ethernet port, by index. Captured as Ethernet.
     Ethernet(usize),
-    /// A port of a switch with storage or another switch of this process behind it. Captured as Fibre Channel, from SOF to EOF.
+    /// A switch port behind which this process has storage or another switch. Captured as Fibre
+    /// Channel, from SOF to EOF.
     Inner {
-        /// The switch, by index.
+        /// Index of the switch.
         switch: usize,
-        /// Its port.
+        /// Port number on that switch.
         port: u16,
     },
 }
 
-/// The captures that run.
+/// Running captures, by port.
 #[derive(Debug, Default)]
 pub struct Captures {
     running: BTreeMap<Place, Capture>,
@@ -38,24 +39,24 @@ pub struct Captures {
 #[derive(Debug)]
 struct Capture {
     file: BufWriter<File>,
-    /// What the clock of the instance calls zero, in nanoseconds since 1970.
+    /// Wall-clock time of the instance's time zero, in nanoseconds since 1970.
     epoch_ns: u64,
     scratch: Vec<u8>,
     frames: u64,
 }
 
 impl Captures {
-    /// The clock of the instance has stood still for so long; frames have the time of day all the same.
+    /// Adds a pause of the instance's clock, so that later frames still carry the time of day.
     pub fn stood_still(&mut self, time: Duration) {
         for capture in self.running.values_mut() {
             capture.epoch_ns = capture.epoch_ns.saturating_add(time.as_nanos() as u64);
         }
     }
 
-    /// Writes every frame of a port to a file from now on, in place of an earlier capture of it. The name is for people.
+    /// Starts to write every frame of a port to a file. `name` is the interface name in the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the port is captured already, or the file cannot be written.
     pub fn start(&mut self, now: Instant, place: Place, name: &str, path: &Path) -> io::Result<()> {
         if self.running.contains_key(&place) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this port is captured already"));
@@ -76,14 +77,15 @@ impl Captures {
         Ok(())
     }
 
-    /// Ends the capture of a port, and says how many frames it has; nothing if there was none.
+    /// Ends the capture of a port and returns its number of frames, or `None` if the port was not
+    /// captured.
     pub fn stop(&mut self, place: Place) -> Option<u64> {
         let mut capture = self.running.remove(&place)?;
         let _ = capture.file.flush();
         Some(capture.frames)
     }
 
-    /// A frame passes a port. A capture that cannot be written any more ends.
+    /// Records a frame that passes a port. A capture whose file cannot be written any more ends.
     #[inline]
     pub fn record(&mut self, now: Instant, place: Place, outbound: bool, frame: &FrameBuf) {
         if self.running.is_empty() {
@@ -103,19 +105,19 @@ impl Captures {
         }
     }
 
-    /// A port is captured.
+    /// Returns whether the port is captured.
     #[inline]
     pub fn has(&self, place: Place) -> bool {
         self.running.contains_key(&place)
     }
 
-    /// Brings everything to the files, so that somebody can read it while it grows.
+    /// Flushes all captures to their files, so that they can be read while they grow.
     pub fn flush(&mut self) {
         self.running.retain(|_, capture| capture.file.flush().is_ok());
     }
 }
 
-/// The Ethernet frame with its tag inside.
+/// Returns the Ethernet frame with its 802.1Q tag in place.
 fn with_tag(frame: &FrameBuf) -> Cow<'_, [u8]> {
     let bytes = frame.bytes();
     match (frame.tag, bytes.split_at_checked(12)) {
@@ -126,7 +128,7 @@ fn with_tag(frame: &FrameBuf) -> Cow<'_, [u8]> {
     }
 }
 
-/// The Fibre Channel frame inside, from SOF to EOF, with the CRC that it has.
+/// Returns the Fibre Channel frame inside, from SOF to EOF, with its CRC unchanged.
 fn with_delimiters(frame: &FrameBuf) -> Option<Vec<u8>> {
     let pdu = Fcoe::parse(frame.bytes().get(ETHER_BYTES..)?).ok()?;
     let (sof, eof) = (pdu.sof()?.ordered_set(), pdu.eof()?.ordered_set(Disparity::Negative));

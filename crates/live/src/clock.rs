@@ -1,6 +1,6 @@
-//! The real clock, as machines count time: nanoseconds since the start of the instance.
+//! The real clock in machine time: nanoseconds since the start of the instance.
 
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::time::{Instant, Span};
 use std::time::Duration;
 
 /// A monotonic clock that begins at zero.
@@ -10,23 +10,23 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Starts a clock at zero.
     pub fn start() -> Clock {
         Clock { start: std::time::Instant::now() }
     }
 
-    /// The time.
+    /// Returns the machine time, without the pauses of [`stand_still`](Clock::stand_still).
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// So much of the time that has passed has not.
+    /// Subtracts a stall of this length from machine time.
     pub fn stand_still(&mut self, time: Duration) {
         self.start += time;
     }
 }
 
-/// How long it is from `now` to `at`; nothing if it is over.
+/// Returns the time from `now` to `at`, or zero if `at` has passed.
 pub fn until(now: Instant, at: Instant) -> Duration {
     let span: Span = at.since(now);
     Duration::from_nanos(span.as_ns())

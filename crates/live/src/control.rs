@@ -1,12 +1,16 @@
-//! The control socket: [`Control`] takes requests of [`sanloom_api::control`] and hands them to the runtime's loop.
+//! The control socket: [`Control`] accepts requests of [`sanloom_api::control`] and passes them to
+//! the runtime's loop.
 //!
-//! It speaks HTTP, too, as far as metrics need it ([`crate::http`]). Connections are served by threads of their own, which wait for the loop: a slow client holds up nobody but itself.
+//! It also serves metrics over HTTP ([`crate::http`]). Each connection has its own thread, which
+//! waits for the loop. A slow client therefore delays nobody else. If there are too many clients,
+//! the one with the longest idle time is disconnected.
 
 use crate::http;
 use crate::ports::PortError;
 use crate::ports::free_path;
 use rustix::event::{EventfdFlags, eventfd};
 use sanloom_api::control::{Answer, Request};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,29 +18,31 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A longer request is none.
+/// Maximum length of a request, in bytes; a longer one is rejected.
 const MAX_REQUEST_BYTES: u64 = 4 << 20;
-/// Clients that are served at once, at the control socket and at the address for metrics each.
+/// Maximum number of clients served at once, separately for the control socket and the metrics
+/// address.
 const MAX_CLIENTS: usize = 64;
-/// How long nobody is served after the system had no descriptor or thread for a client.
+/// Pause before the next client is accepted after the system ran out of descriptors or threads.
 const OUT_OF_BREATH: Duration = Duration::from_millis(500);
-/// A client that reads metrics over a network says what it wants in this time.
+/// Time in which a client that reads metrics over a network has to send its request.
 const SCRAPER_PATIENCE: Duration = Duration::from_secs(10);
+/// Time in which a client has to read a part of its answer.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A request, and where its answer goes.
+/// A request and the channel for its answer.
 #[derive(Debug)]
 pub struct Asked {
-    /// What is wanted.
     pub request: Request,
-    /// To be answered once.
+    /// Receives exactly one answer.
     pub answer: Sender<Answer>,
 }
 
-/// A control socket that listens.
+/// A listening control socket.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -45,11 +51,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at a path, and at an address where metrics are read and nothing else. Whoever may write to the socket may
-    /// control the instance.
+    /// Listens at a path and, if given, at an address that serves only metrics. Write permission
+    /// for the socket permits control of the instance.
     ///
     /// # Errors
-    /// When the path or the address is in use or cannot be had, or the process may not have a thread.
+    /// When the path or the address is in use or not available, or when the process cannot start a
+    /// thread.
     pub fn listen(path: &Path, metrics: Option<SocketAddr>) -> Result<Control, PortError> {
         free_path(path, |path| UnixStream::connect(path).map(drop))?;
         let failed = |error| PortError::Socket { path: path.to_owned(), error };
@@ -57,32 +64,31 @@ impl Control {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
         let bell = Arc::new(bell.map_err(failed)?);
         let (sender, asked) = channel();
-        let clients = Clients { asked: sender, bell: bell.clone(), room: Arc::default() };
+        let clients = Clients { asked: sender, bell: bell.clone() };
         if let Some(address) = metrics {
             let failed = |error| PortError::Address { address, error };
             let listener = TcpListener::bind(address).map_err(failed)?;
             tracing::info!(address = %listener.local_addr().map_err(failed)?, "metrics");
-            let clients = Clients { room: Arc::default(), ..clients.clone() };
-            let accept =
-                move || clients.accept(|| listener.accept(), |clients, connection| clients.scraper(connection));
+            let clients = clients.clone();
+            let accept = move || clients.accept(|| listener.accept(), Clients::scraper);
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(failed)?;
         }
-        let accept = move || clients.accept(|| listener.accept(), |clients, connection| clients.serve(connection));
+        let accept = move || clients.accept(|| listener.accept(), Clients::serve);
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
         Ok(Control { path: path.to_owned(), bell, asked })
     }
 
-    /// Somebody listens at a path.
+    /// Returns whether a process accepts connections at the path.
     pub fn answers(path: &Path) -> bool {
         UnixStream::connect(path).is_ok()
     }
 
-    /// Readable when there is a request.
+    /// Descriptor that is readable while requests are pending.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// Silences the bell and takes the requests.
+    /// Resets the bell and takes the pending requests.
     pub fn take(&self) -> Vec<Asked> {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.asked.try_iter().collect()
@@ -95,63 +101,110 @@ impl Drop for Control {
     }
 }
 
-/// What a client needs of the loop.
+/// Handles of a client thread to the runtime's loop.
 #[derive(Clone)]
 struct Clients {
     asked: Sender<Asked>,
     bell: Arc<OwnedFd>,
-    room: Arc<Room>,
 }
 
-/// How many clients are served, and a bell for when one has ended.
-#[derive(Default)]
-struct Room {
-    served: Mutex<usize>,
-    ended: Condvar,
+/// A connected client.
+struct Seat<S> {
+    connection: Arc<S>,
+    /// Start of the idle time; `None` while a request is in progress.
+    idle_since: Option<Instant>,
 }
 
-impl Room {
-    /// Waits until a client more can be served.
-    fn enter(&self) {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let served = self.ended.wait_while(served, |served| *served >= MAX_CLIENTS);
-        *served.unwrap_or_else(PoisonError::into_inner) += 1;
+/// Connected clients of a listener, at most [`MAX_CLIENTS`].
+struct Room<S> {
+    seats: Mutex<Seats<S>>,
+    /// Notified when a client has ended or become idle.
+    changed: Condvar,
+}
+
+struct Seats<S> {
+    /// Seats by client number.
+    taken: BTreeMap<u64, Seat<S>>,
+    next: u64,
+}
+
+impl<S: AsFd> Room<S> {
+    fn new() -> Room<S> {
+        Room { seats: Mutex::new(Seats { taken: BTreeMap::new(), next: 0 }), changed: Condvar::new() }
     }
 
-    fn leave(&self) {
-        *self.served.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.ended.notify_one();
+    fn seats(&self) -> MutexGuard<'_, Seats<S>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Assigns a seat to a client and returns its number. In a full room, disconnects the client
+    /// with the longest idle time, or waits until a client is idle.
+    fn enter(&self, connection: Arc<S>) -> u64 {
+        let mut seats = self.seats();
+        while seats.taken.len() >= MAX_CLIENTS {
+            let idle = seats.taken.values_mut().filter(|seat| seat.idle_since.is_some());
+            if let Some(seat) = idle.min_by_key(|seat| seat.idle_since) {
+                // Its thread ends when it reads the end of the connection.
+                seat.idle_since = None;
+                let _ = rustix::net::shutdown(&*seat.connection, rustix::net::Shutdown::Both);
+                tracing::info!("a control client was disconnected because it was idle and other clients were waiting");
+            }
+            seats = self.changed.wait(seats).unwrap_or_else(PoisonError::into_inner);
+        }
+        let number = seats.next;
+        seats.next += 1;
+        seats.taken.insert(number, Seat { connection, idle_since: Some(Instant::now()) });
+        number
+    }
+
+    /// Records the start or the end of a client's idle time.
+    fn set_idle(&self, number: u64, idle: bool) {
+        if let Some(seat) = self.seats().taken.get_mut(&number) {
+            seat.idle_since = idle.then(Instant::now);
+        }
+        self.changed.notify_one();
+    }
+
+    fn leave(&self, number: u64) {
+        self.seats().taken.remove(&number);
+        self.changed.notify_one();
     }
 }
+
+/// Serves one client. The last argument is called with false when a request begins, and with true
+/// when it has been answered.
+type Serve<S> = fn(&Clients, &S, &dyn Fn(bool)) -> io::Result<()>;
 
 impl Clients {
-    /// Serves each client in a thread of its own. Those that are too many wait in the kernel.
-    fn accept<S: Send + 'static, A>(
-        &self,
-        next: impl Fn() -> io::Result<(S, A)>,
-        serve: fn(&Clients, &S) -> io::Result<()>,
-    ) {
+    /// Serves each client in its own thread. `serve` receives the connection and a function. It
+    /// calls the function with false when a request begins, and with true when the request has been
+    /// answered.
+    fn accept<S: AsFd + Send + Sync + 'static, A>(&self, next: impl Fn() -> io::Result<(S, A)>, serve: Serve<S>) {
+        let room = Arc::new(Room::new());
         loop {
-            self.room.enter();
-            let clients = self.clone();
             let spawned = next().and_then(|(connection, _)| {
+                let connection = Arc::new(connection);
+                let number = room.enter(connection.clone());
+                let (clients, seats) = (self.clone(), room.clone());
                 let body = move || {
-                    // A client that goes away in the middle is nobody's loss.
-                    let _ = serve(&clients, &connection);
-                    clients.room.leave();
+                    // An error here means that the client disconnected; only that client is
+                    // affected.
+                    let _ = serve(&clients, &connection, &|idle| seats.set_idle(number, idle));
+                    seats.leave(number);
                 };
-                thread::Builder::new().name("control-client".to_owned()).spawn(body)
+                let spawned = thread::Builder::new().name("control-client".to_owned()).spawn(body);
+                spawned.inspect_err(|_| room.leave(number))
             });
             if let Err(error) = spawned {
-                self.room.leave();
-                // A lack of descriptors or threads does not go away by asking again at once.
-                tracing::error!(%error, "cannot serve a client of the control socket");
+                // Retrying at once would fail again, because descriptors and threads are still
+                // exhausted.
+                tracing::error!(%error, "a client of the control socket could not be served");
                 thread::sleep(OUT_OF_BREATH);
             }
         }
     }
 
-    /// What the loop answers; nothing: it is over.
+    /// Passes a request to the loop and returns its answer, or `None` if the loop has ended.
     fn ask(&self, request: Request) -> Option<Answer> {
         let (answer, receiver) = channel();
         self.asked.send(Asked { request, answer }).ok()?;
@@ -166,51 +219,56 @@ impl Clients {
         }
     }
 
-    fn serve(&self, connection: &UnixStream) -> io::Result<()> {
+    fn serve(&self, connection: &UnixStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
+        connection.set_write_timeout(Some(WRITE_PATIENCE))?;
         let mut input = BufReader::new(connection);
         loop {
             let mut line = String::new();
             if input.by_ref().take(MAX_REQUEST_BYTES).read_line(&mut line)? == 0 {
                 return Ok(());
             }
+            set_idle(false);
             if http::is_request(&line) {
+                connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
                 let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
                 return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
             }
-            let gone = || Answer::Failed { reason: "the instance is going down".to_owned() };
+            let gone = || Answer::Failed { reason: "the instance is shutting down".to_owned() };
             let answer = match serde_json::from_str(&line) {
-                Err(error) => Answer::Failed { reason: format!("this is no request: {error}") },
+                Err(error) => Answer::Failed { reason: format!("invalid request: {error}") },
                 Ok(request) => self.ask(request).unwrap_or_else(gone),
             };
             let mut out = serde_json::to_vec(&answer).map_err(io::Error::from)?;
             out.push(b'\n');
             (&*connection).write_all(&out)?;
+            set_idle(true);
         }
     }
 
     /// A client of the address for metrics.
-    fn scraper(&self, connection: &TcpStream) -> io::Result<()> {
+    fn scraper(&self, connection: &TcpStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
         connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
         connection.set_write_timeout(Some(SCRAPER_PATIENCE))?;
         let mut input = BufReader::new(connection).take(MAX_REQUEST_BYTES);
         let mut line = String::new();
         input.read_line(&mut line)?;
+        set_idle(false);
         http::answer(&line, &mut input, &mut &*connection, || self.metrics())
     }
 }
 
-/// Asks an instance.
+/// Sends a request to an instance and returns the answer.
 ///
 /// # Errors
-/// When nobody listens at the path, or what comes back is no answer.
+/// When no instance listens at the path, or the reply is not a valid answer.
 pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
     exchange(UnixStream::connect(path)?, request)
 }
 
-/// Asks an instance that may hang.
+/// Sends a request to an instance that may hang.
 ///
 /// # Errors
-/// As [`ask`], and when it says nothing for `patience`.
+/// As [`ask`], and when no answer arrives within `patience`.
 pub fn ask_within(patience: Duration, path: &Path, request: &Request) -> io::Result<Answer> {
     let connection = UnixStream::connect(path)?;
     connection.set_read_timeout(Some(patience))?;
@@ -225,4 +283,68 @@ fn exchange(mut connection: UnixStream, request: &Request) -> io::Result<Answer>
     let mut answer = String::new();
     BufReader::new(connection).read_line(&mut answer)?;
     Ok(serde_json::from_str(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    const TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// A control socket whose requests are answered until it is dropped.
+    fn serve(name: &str) -> (PathBuf, thread::JoinHandle<()>, Sender<()>) {
+        let path = std::env::temp_dir().join(format!("sanloom-control-{name}-{}.sock", std::process::id()));
+        let control = Control::listen(&path, None).unwrap();
+        let (end, ended) = channel();
+        let answers = thread::spawn(move || {
+            while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                let answer = |asked: Asked| asked.answer.send(Answer::Metrics { text: "x".to_owned() });
+                // The time limit lets the thread notice the end.
+                let limit = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+                let bell = control.bell();
+                let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&limit));
+                control.take().into_iter().for_each(|asked| _ = answer(asked));
+            }
+        });
+        (path, answers, end)
+    }
+
+    #[test]
+    fn idle_clients_lock_nobody_out() {
+        let (path, answers, end) = serve("idle");
+        let idle: Vec<UnixStream> = (0..3 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let answer = ask_within(TIMEOUT, &path, &Request::Metrics).unwrap();
+        assert_eq!(answer, Answer::Metrics { text: "x".to_owned() });
+        // The first ones were disconnected, and the last one is still served.
+        idle[0].set_read_timeout(Some(TIMEOUT)).unwrap();
+        assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);
+        let mut last = idle.last().unwrap().try_clone().unwrap();
+        last.write_all(b"no request\n").unwrap();
+        last.set_read_timeout(Some(TIMEOUT)).unwrap();
+        let mut line = String::new();
+        BufReader::new(last).read_line(&mut line).unwrap();
+        assert!(line.contains("invalid request"), "{line}");
+        end.send(()).unwrap();
+        answers.join().unwrap();
+    }
+
+    #[test]
+    fn a_client_with_a_request_in_progress_is_not_disconnected() {
+        let path = std::env::temp_dir().join(format!("sanloom-control-busy-{}.sock", std::process::id()));
+        let control = Control::listen(&path, None).unwrap();
+        let busy = UnixStream::connect(&path).unwrap();
+        let mut line = serde_json::to_vec(&Request::Metrics).unwrap();
+        line.push(b'\n');
+        (&busy).write_all(&line).unwrap();
+        let asked = std::iter::repeat_with(|| control.take()).find(|asked| !asked.is_empty()).unwrap();
+        let idle: Vec<UnixStream> = (0..2 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        idle[0].set_read_timeout(Some(TIMEOUT)).unwrap();
+        assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0, "the first idle one is disconnected");
+        asked.into_iter().for_each(|asked| asked.answer.send(Answer::Done).unwrap());
+        busy.set_read_timeout(Some(TIMEOUT)).unwrap();
+        let mut answer = String::new();
+        BufReader::new(busy).read_line(&mut answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&answer).unwrap(), Answer::Done);
+    }
 }

@@ -1,23 +1,24 @@
-//! Disks as NBD exports, whatever network they are on: what a host says of them, and requests and answers in both languages.
+//! Disks as NBD exports, independent of the transport. Translates disk properties, requests and
+//! results between NBD and SCSI.
 
 use crate::nbd::{NbdServer, Work};
-use sanloom_core::disk::{self, ErrorKind, Op, Properties, Request, Run};
-use sanloom_core::nbd::{Done, Export, Failure, IoOp};
-use sanloom_core::time::Instant;
+use sanloom_scsi::disk::{self, ErrorKind, Op, Properties, Request, Run};
+use sanloom_scsi::nbd::{Done, Export, Failure, IoOp};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent, allocation};
 
-/// A request of an NBD client for a disk.
+/// An NBD client's request for a disk.
 #[derive(Debug)]
 pub(crate) struct DiskWork {
     /// From [`Export::disk`].
     pub(crate) disk: u64,
     pub(crate) asked: Asked,
     pub(crate) request: Request,
-    /// What is to be written, or room for what is to be read.
+    /// Data to write, or a buffer of the size of the read.
     pub(crate) data: Vec<u8>,
 }
 
-/// Who waits for an answer.
+/// NBD request that waits for the result.
 #[derive(Debug)]
 pub(crate) struct Asked {
     client: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The request has ended.
+    /// Sends the result of a completed request to its NBD client.
     pub(crate) fn answer(
         self,
         now: Instant,
@@ -38,7 +39,8 @@ impl Asked {
     }
 }
 
-/// What an NBD client wants of a disk, as a request with this tag. What no disk has to hear of is answered here.
+/// Translates NBD work into a disk request with this tag. Work that needs no disk is answered here,
+/// and `None` is returned.
 pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work) -> Option<DiskWork> {
     let Work { client, disk, io, mut data } = work;
     let op = match io.op {
@@ -47,7 +49,7 @@ pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work)
         IoOp::Flush => Op::Flush,
         IoOp::Trim => Op::Unmap,
         IoOp::WriteZeroes { no_hole } => Op::WriteZeroes { unmap: !no_hole },
-        // A hint that asks for nothing.
+        // A prefetch hint; it requires no action.
         IoOp::Cache => {
             nbd.done(now, client, io.tag, Ok(Done::All), data);
             return None;
@@ -55,7 +57,7 @@ pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work)
         IoOp::Status { .. } => Op::Status,
     };
     let Some(export) = nbd.exports().iter().find(|export| export.disk == disk) else {
-        let gone = Failure { error: ErrorNumber::ESHUTDOWN, message: "the target has no such disk any more".into() };
+        let gone = Failure { error: ErrorNumber::ESHUTDOWN, message: "the target no longer lists the disk".into() };
         nbd.done(now, client, io.tag, Err(gone), data);
         return None;
     };
@@ -64,13 +66,13 @@ pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work)
         data.resize(io.len_bytes as usize, 0);
     }
     let lba = io.offset_bytes / u64::from(block_bytes);
-    // Of reads it says nothing (NBD protocol, command flags).
+    // NBD defines no effect of FUA on reads (NBD protocol, command flags).
     let fua = io.fua && op != Op::Read;
     let request = Request { tag, op, lba, blocks: io.len_bytes / block_bytes, fua };
     Some(DiskWork { disk, asked: Asked { client, tag: io.tag, block_bytes }, request, data })
 }
 
-/// The export of a disk under a name.
+/// Returns the NBD export of a disk.
 pub(crate) fn export_of(disk: u64, name: &str, found: &Properties) -> Export {
     let thin = found.provisioning;
     let own_name = match &found.designator {
@@ -94,7 +96,7 @@ pub(crate) fn export_of(disk: u64, name: &str, found: &Properties) -> Export {
     }
 }
 
-/// What became of a request, to NBD.
+/// Translates the result of a disk request to NBD.
 fn answer(result: Result<disk::Done, disk::Error>, block_bytes: u32) -> Result<Done, Failure> {
     match result {
         Ok(disk::Done::All) => Ok(Done::All),

@@ -1,4 +1,5 @@
-//! Buffers of Ethernet frames: [`FrameBuf`], which changes hands without being copied, and the [`Pool`] it comes from.
+//! Ethernet frame buffers: [`FrameBuf`], which is moved without copying, and [`Pool`], which
+//! recycles it.
 
 use sanloom_wire::crc::frame_crc;
 use sanloom_wire::delimiter::{Eof, Sof};
@@ -6,14 +7,16 @@ use sanloom_wire::ether::{ETHER_BYTES, EtherType, VlanTag};
 use sanloom_wire::header::{HEADER_BYTES, MAX_DATA_FIELD_BYTES};
 use sanloom_wire::{FCtl, Header, fcoe};
 
-/// Room in front of a received frame: a tag or a length is put there without moving the payload.
+/// Bytes reserved before a received frame, so that a tag or a length can be prepended without
+/// moving the payload.
 const HEADROOM: usize = 32;
-/// Largest frame that is taken, in bytes: a full FCoE frame with its tag and some more (document 002 uses an MTU of 2500).
+/// Maximum frame length in bytes: a full FCoE frame with its tag and a margin (document 002 uses an
+/// MTU of 2500).
 pub const MAX_FRAME_BYTES: usize = 2_560;
 const CAPACITY: usize = HEADROOM + MAX_FRAME_BYTES;
-/// Bytes in front of the data field of an FCoE frame: Ethernet header, FCoE header, frame header.
+/// Bytes before the data field of an FCoE frame: Ethernet header, FCoE header and frame header.
 pub const HEAD_BYTES: usize = ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES;
-/// Both addresses of an Ethernet header, in front of the tag.
+/// Length of both Ethernet addresses, which precede the tag.
 const ADDRESSES: usize = 12;
 const TAG_BYTES: usize = 4;
 
@@ -23,7 +26,7 @@ pub struct FrameBuf {
     bytes: Box<[u8; CAPACITY]>,
     start: usize,
     end: usize,
-    /// The 802.1Q tag that the frame came with or is to leave with.
+    /// The 802.1Q tag that was received with the frame, or that is sent with it.
     pub tag: Option<VlanTag>,
 }
 
@@ -33,25 +36,27 @@ impl FrameBuf {
         FrameBuf { bytes, start: HEADROOM, end: HEADROOM, tag: None }
     }
 
-    /// The frame.
+    /// Returns the bytes of the frame.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// The frame, to be changed in place.
+    /// Returns the bytes of the frame for changes in place.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// All the room that a frame can be received into; [`received`](FrameBuf::received) says how much of it is used.
+    /// Returns the whole receive area. [`received`](FrameBuf::received) sets how much of it is
+    /// used.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[HEADROOM..]
     }
 
-    /// A frame of `len` bytes was put into [`room`](FrameBuf::room). `aside`: the tag that the kernel took out of it.
+    /// Sets the length of a frame that was received into [`room`](FrameBuf::room). `aside` is the
+    /// tag that the kernel removed from it.
     pub fn received(&mut self, len: usize, aside: Option<VlanTag>) {
         self.start = HEADROOM;
         self.end = HEADROOM + len.min(MAX_FRAME_BYTES);
@@ -61,7 +66,7 @@ impl FrameBuf {
         }
     }
 
-    /// Fills the buffer with a frame that has no tag; one that is too long is cut.
+    /// Copies an untagged frame into the buffer. A frame that is too long is truncated.
     pub fn fill(&mut self, frame: &[u8]) {
         let len = frame.len().min(MAX_FRAME_BYTES);
         self.room()[..len].copy_from_slice(&frame[..len]);
@@ -70,12 +75,13 @@ impl FrameBuf {
         self.tag = None;
     }
 
-    /// Fills the buffer with an FCoE frame of class 3 whose Ethernet addresses are still to come: header, data, fill bytes, CRC.
+    /// Composes a class 3 FCoE frame: header, data, fill bytes and CRC. The Ethernet addresses are
+    /// set later.
     pub fn fill_fcoe(&mut self, header: &Header, data: &[u8]) {
         self.fill_fcoe_by(header, data, frame_crc);
     }
 
-    /// As [`fill_fcoe`](FrameBuf::fill_fcoe), with another way to the CRC.
+    /// As [`fill_fcoe`](FrameBuf::fill_fcoe), with another CRC function.
     pub fn fill_fcoe_by(&mut self, header: &Header, data: &[u8], crc: impl Fn(&[u8]) -> u32) {
         let mut head = [0; HEAD_BYTES];
         head[ADDRESSES..ADDRESSES + 2].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
@@ -84,7 +90,8 @@ impl FrameBuf {
         self.fill_behind(&head, data, header.f_ctl.has(FCtl::END_SEQUENCE), crc);
     }
 
-    /// Fills the buffer with everything in front of the data field, data, fill bytes, CRC and EOF. `last`: of its sequence.
+    /// Composes the head, data, fill bytes, CRC and EOF. `last` marks the last frame of its
+    /// sequence.
     #[inline]
     pub fn fill_behind(&mut self, head: &[u8; HEAD_BYTES], data: &[u8], last: bool, crc: impl Fn(&[u8]) -> u32) {
         let data = &data[..data.len().min(MAX_DATA_FIELD_BYTES)];
@@ -102,21 +109,21 @@ impl FrameBuf {
         self.tag = None;
     }
 
-    /// Writes a frame with `write`, which is given an empty vector of the right size to fill.
+    /// Composes a frame with `write`, which fills an empty vector of sufficient capacity.
     pub fn compose(&mut self, scratch: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         scratch.clear();
         write(scratch);
         self.fill(scratch);
     }
 
-    /// EtherType, if the frame is long enough to have one.
+    /// Returns the EtherType, or `None` if the frame is too short.
     #[inline]
     pub fn ether_type(&self) -> Option<EtherType> {
         let field = self.bytes().get(ADDRESSES..ADDRESSES + 2)?;
         Some(EtherType(u16::from_be_bytes([field[0], field[1]])))
     }
 
-    /// Moves a tag out of the frame into [`tag`](FrameBuf::tag): the addresses move up over it.
+    /// Moves a tag from the frame into [`tag`](FrameBuf::tag). The addresses move up over it.
     fn take_tag(&mut self) {
         if self.ether_type() != Some(EtherType::VLAN) || self.end - self.start < ADDRESSES + TAG_BYTES + 2 {
             return;
@@ -127,7 +134,7 @@ impl FrameBuf {
         self.start += TAG_BYTES;
     }
 
-    /// Puts [`tag`](FrameBuf::tag) into the frame, for a line; to be called once.
+    /// Inserts [`tag`](FrameBuf::tag) into the frame before transmission. Call it once per frame.
     #[inline]
     pub fn put_tag(&mut self) {
         let Some(tag) = self.tag.take() else { return };
@@ -138,7 +145,7 @@ impl FrameBuf {
         self.bytes[at + 2..at + 4].copy_from_slice(&tag.to_bits().to_be_bytes());
     }
 
-    /// The frame behind its length in four bytes, as a stream carries it.
+    /// Returns the frame preceded by its length in four bytes, as sent over a stream.
     #[inline]
     pub fn with_length(&mut self) -> &[u8] {
         let len = (self.end - self.start) as u32;
@@ -147,23 +154,23 @@ impl FrameBuf {
     }
 }
 
-/// Buffers that are not in use.
+/// Free frame buffers.
 #[derive(Debug, Default)]
 pub struct Pool {
     free: Vec<FrameBuf>,
 }
 
-/// More free buffers are given back to the system.
+/// Maximum number of free buffers kept; further ones are released to the system.
 const KEPT: usize = 4_096;
 
 impl Pool {
-    /// An empty buffer.
+    /// Returns an empty buffer, recycled if possible.
     #[inline]
     pub fn take(&mut self) -> FrameBuf {
         self.free.pop().unwrap_or_else(FrameBuf::new)
     }
 
-    /// A buffer that nobody needs any more.
+    /// Returns a buffer to the pool.
     #[inline]
     pub fn give(&mut self, mut buffer: FrameBuf) {
         if self.free.len() < KEPT {

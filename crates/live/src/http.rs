@@ -1,22 +1,23 @@
-//! As much of HTTP/1.1 as a scraper of metrics needs (RFC 9112): one GET for each connection.
+//! The part of HTTP/1.1 that a metrics scraper needs (RFC 9112): one GET per connection.
 
 use std::io::{self, BufRead, Write};
 
-/// Header fields that are read at most.
+/// Maximum number of header fields that are read.
 const MAX_FIELDS: usize = 100;
 
-/// The type of what Prometheus reads (OpenMetrics 1.0).
+/// Content type of the metrics (OpenMetrics 1.0).
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A line begins a request of HTTP, and is no JSON.
+/// Returns whether a line starts an HTTP request and not a JSON request.
 pub fn is_request(line: &str) -> bool {
     line.starts_with("GET ") || line.starts_with("HEAD ")
 }
 
-/// Answers a request whose first line was read. `metrics` is called if they are wanted.
+/// Answers a request whose first line has been read. `metrics` is called if the request is for the
+/// metrics.
 ///
 /// # Errors
-/// When the client goes away.
+/// When the client disconnects.
 pub fn answer(
     line: &str,
     input: &mut impl BufRead,
@@ -34,12 +35,12 @@ pub fn answer(
     let path = target.split('?').next().unwrap_or_default();
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match path {
-        _ if !is_request(line) => ("405 Method Not Allowed", plain, "only GET is understood\n".to_owned()),
+        _ if !is_request(line) => ("405 Method Not Allowed", plain, "only GET is supported\n".to_owned()),
         "/metrics" => match metrics() {
             Some(text) => ("200 OK", METRICS, text),
-            None => ("503 Service Unavailable", plain, "the instance is going down\n".to_owned()),
+            None => ("503 Service Unavailable", plain, "the instance is shutting down\n".to_owned()),
         },
-        _ => ("404 Not Found", plain, "there is /metrics\n".to_owned()),
+        _ => ("404 Not Found", plain, "only /metrics exists here\n".to_owned()),
     };
     write!(
         out,

@@ -1,19 +1,27 @@
-//! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
+//! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real
+//! clock.
 //!
-//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`iscsi`] for their way over
-//! TCP, [`volumes`] for virtual disks on the LUNs of others, [`state`] for what outlives a crash beside them, [`record`] for what machines are told and say, [`initiator`] for a host
-//! in user space and [`nbd`] for the way of programs to its disks.
+//! - [`runtime`]: the main loop and its parts.
+//! - [`ports`]: drivers that carry frames.
+//! - [`storage`]: the disks.
+//! - [`iscsi`]: access to the disks over TCP.
+//! - [`volumes`]: virtual disks on the LUNs of other storage systems.
+//! - [`state`]: further state that survives a crash.
+//! - [`record`]: recordings of machine inputs and outputs.
+//! - [`initiator`]: a host in user space.
+//! - [`nbd`]: access of programs to the host's disks.
 
 pub mod capture;
 pub mod clock;
 pub mod control;
+pub mod driven;
 mod exports;
 pub mod frame;
 pub mod http;
 pub mod initiator;
 pub mod iscsi;
+pub mod iscsi_initiator;
 pub mod lldp;
-pub mod load;
 pub mod nbd;
 pub mod offload;
 pub mod poll;
@@ -21,6 +29,7 @@ pub mod ports;
 pub mod record;
 pub mod runtime;
 pub mod sequence;
+pub mod session;
 pub mod state;
 pub mod storage;
 pub mod sys;

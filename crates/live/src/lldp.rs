@@ -1,54 +1,63 @@
-//! The LLDP agent of an Ethernet port, and whether it lets FCoE begin: [`Agent`] around the machine
-//! [`Dcbx`].
+//! The LLDP agent of an Ethernet port: [`Agent`] wraps the machine [`Dcbx`] and reports whether
+//! FCoE may begin.
 
+use crate::driven::{Driven, Recording};
 use crate::frame::FrameBuf;
-use sanloom_core::dcbx::{Dcbx, DcbxConfig, Input, Output};
-use sanloom_core::time::Instant;
+use crate::record::Machine;
+use sanloom_fc::dcbx::{Dcbx, DcbxConfig, Input, Output};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
 use sanloom_wire::lldp::Lldpdu;
 
-/// What our agents call the system that they are in.
+/// System name that our agents advertise.
 pub(crate) const SYSTEM: &str = concat!("sanloom ", env!("CARGO_PKG_VERSION"));
 
-/// An agent.
+/// LLDP agent of one Ethernet port.
 #[derive(Debug)]
 pub struct Agent {
     /// The machine.
-    pub machine: Dcbx,
+    pub machine: Driven<Dcbx>,
     mac: MacAddr,
     may_begin: bool,
 }
 
 impl Agent {
-    /// Without a link. `willing`: it takes what the peer says, as hosts do and switches do not.
+    /// Creates an agent without a link. A `willing` agent adopts the peer's configuration, as hosts
+    /// do and switches do not.
     pub fn new(mac: MacAddr, interface: &str, willing: bool) -> Agent {
-        Agent { machine: Dcbx::new(DcbxConfig::new(mac, interface, SYSTEM, willing)), mac, may_begin: false }
+        Agent::recorded(mac, interface, willing, Machine::Agent(0), &Recording::default())
     }
 
-    /// Address of its port.
+    /// Without a link, as part of a recording.
+    pub fn recorded(mac: MacAddr, interface: &str, willing: bool, id: Machine, recording: &Recording) -> Agent {
+        let machine = Dcbx::new(DcbxConfig::new(mac, interface, SYSTEM, willing));
+        Agent { machine: Driven::new(machine, id, recording), mac, may_begin: false }
+    }
+
+    /// Returns the MAC address of the port.
     pub fn mac(&self) -> MacAddr {
         self.mac
     }
 
-    /// The other end speaks DCBX, and FCoE gets through without loss.
+    /// Returns whether the peer supports DCBX and FCoE frames are carried without loss.
     pub fn may_begin(&self) -> bool {
         self.may_begin
     }
 
-    /// An LLDP frame came in.
+    /// Processes a received LLDP frame.
     pub fn frame_in(&mut self, now: Instant, frame: &FrameBuf) {
         if let Some(input) = Agent::input_of(frame) {
             self.machine.handle(now, input);
         }
     }
 
-    /// What an LLDP frame is for the machine.
+    /// Converts an LLDP frame into an input of the machine.
     pub fn input_of(frame: &FrameBuf) -> Option<Input> {
         let (EtherHeader { from, .. }, pdu) = EtherHeader::parse(frame.bytes()).ok()?;
         Some(Input::Lldp { from, pdu: pdu.into() })
     }
 
-    /// The next LLDPDU to be sent, untagged; drained until `None` after everything that the machine was told.
+    /// Returns the next LLDPDU to send, untagged. Drain until `None` after every input.
     pub fn poll(&mut self) -> Option<Lldpdu> {
         loop {
             let output = self.machine.poll_output()?;
@@ -58,7 +67,7 @@ impl Agent {
         }
     }
 
-    /// Does what the machine wants done; gives back what is to be sent.
+    /// Applies an output of the machine. Returns the LLDPDU if the output is one to send.
     pub fn obey(&mut self, output: Output) -> Option<Lldpdu> {
         match output {
             Output::Send(pdu) => Some(pdu),
@@ -70,7 +79,7 @@ impl Agent {
         }
     }
 
-    /// An LLDPDU as a frame.
+    /// Composes the frame of an LLDPDU.
     pub fn emit(&self, pdu: &Lldpdu, out: &mut Vec<u8>) {
         let header =
             EtherHeader { to: MacAddr::NEAREST_BRIDGE, from: self.mac, ether_type: EtherType::LLDP, tag: None };

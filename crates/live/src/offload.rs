@@ -1,11 +1,12 @@
-//! What adapters do in hardware (document 002, offloads of the X520), in software: [`Offloads`] says which, and what does it.
+//! Adapter hardware offloads (document 002, offloads of the X520), in software: [`Offloads`]
+//! selects them.
 //!
 //! | offload | without it | here |
 //! |---|---|---|
-//! | FC CRC | a table, a byte at a time | [`Checksum::Simd`] |
-//! | large receive, "DDP" | the frames of a sequence are put together, then copied | [`Placement`]: each goes to its place by its exchange number |
-//! | large sequence | each frame gets a header of its own | [`Segmenter`]: one prototype, three fields of it change |
-//! | redirection table | one thread looks at all frames | [`Spreader`]: threads, chosen by OX_ID or RX_ID |
+//! | FC CRC | a table, one byte at a time | [`Checksum::Simd`] |
+//! | large receive, "DDP" | the frames of a sequence are assembled, then copied | [`Placement`]: each frame goes directly to its position in the request's buffer |
+//! | large sequence | each frame gets a header of its own | [`Segmenter`]: one prototype, in which three fields change |
+//! | redirection table | one thread checks all frames | [`Spreader`]: several threads, selected by OX_ID or RX_ID |
 
 use crate::frame::{FrameBuf, HEAD_BYTES};
 use sanloom_wire::crc;
@@ -17,16 +18,16 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// Which offloads are on. The default is what is fastest: all but the threads.
+/// Selection of offloads. The default is the fastest: all except the threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offloads {
-    /// How CRCs are computed.
+    /// Implementation of the CRC.
     pub checksum: Checksum,
-    /// Where read data go.
+    /// Destination of read data.
     pub placement: Placement,
-    /// Data frames are made from one prototype.
+    /// Data frames are copied from one prototype.
     pub segmentation: bool,
-    /// Threads that check received frames; 0: the one that takes them.
+    /// Threads that check received frames; 0: the receiving thread checks them.
     pub threads: u8,
 }
 
@@ -36,17 +37,17 @@ impl Default for Offloads {
     }
 }
 
-/// How the CRC of a frame is computed.
+/// Implementation of the frame CRC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksum {
-    /// With the processor's own instructions.
+    /// With SIMD instructions of the processor.
     Simd,
-    /// From a table.
+    /// With a lookup table.
     Table,
 }
 
 impl Checksum {
-    /// The CRC of a frame without its delimiters.
+    /// Computes the CRC of a frame without its delimiters.
     pub fn of(self, frame: &[u8]) -> u32 {
         match self {
             Checksum::Simd => crc::frame_crc(frame),
@@ -54,7 +55,7 @@ impl Checksum {
         }
     }
 
-    /// The CRC of a received frame is right.
+    /// Returns whether the CRC of a received frame is right.
     pub fn agrees(self, fcoe: &Fcoe<'_>) -> bool {
         match self {
             Checksum::Simd => fcoe.crc_is_right(),
@@ -63,28 +64,29 @@ impl Checksum {
     }
 }
 
-/// Where the data of a read go.
+/// Destination of read data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// Into a buffer of the sequence, and when it is whole into that of the request.
+    /// A buffer of the sequence. The complete sequence is copied into the request's buffer.
     Off,
-    /// To their place at once, for as many exchanges as there are contexts, and for reads that are long enough; others as
+    /// The request's buffer, if a context is free and the read is long enough; otherwise as
     /// [`Off`](Placement::Off).
     Limited {
-        /// Exchanges at a time; the document's hardware has 512.
+        /// Maximum number of concurrent exchanges with direct placement; the document's hardware
+        /// has 512.
         contexts: u16,
-        /// Shortest read that gets a context; the document's measurement has 4096.
+        /// Length of the shortest read that gets a context; the document's measurement uses 4096.
         threshold_bytes: u32,
     },
-    /// To their place at once.
+    /// Always the request's buffer.
     Unlimited,
 }
 
 impl Placement {
-    /// As the hardware and the measurement of document 002 have it.
+    /// Limits of the hardware and the measurement in document 002.
     pub const DOCUMENT: Placement = Placement::Limited { contexts: 512, threshold_bytes: 4_096 };
 
-    /// A read of this length gets a context, with so many in use.
+    /// Returns whether a read of this length gets a context while `in_use` contexts are in use.
     pub fn allows(self, bytes: u32, in_use: usize) -> bool {
         match self {
             Placement::Off => false,
@@ -96,29 +98,29 @@ impl Placement {
     }
 }
 
-/// Places of the fields that differ between the frames of a sequence.
+/// Offsets of the fields that differ between the frames of a sequence.
 const FRAME: usize = ETHER_BYTES + fcoe::HEAD_BYTES;
 const SOF: usize = FRAME - 1;
 const F_CTL: std::ops::Range<usize> = FRAME + 9..FRAME + 12;
 const SEQ_CNT: std::ops::Range<usize> = FRAME + 14..FRAME + 16;
 const PARAMETER: std::ops::Range<usize> = FRAME + 20..FRAME + 24;
 
-/// Makes the data frames of sequences.
+/// Composes the data frames of sequences.
 #[derive(Debug)]
 pub struct Segmenter {
     checksum: Checksum,
     segmentation: bool,
-    /// The last sequence: its header, and the first bytes of its frames.
+    /// Last sequence: its header, its destination and source address, and the head of its frames.
     prototype: Option<(Header, MacAddr, MacAddr, [u8; HEAD_BYTES])>,
 }
 
 impl Segmenter {
-    /// One that has made no frame yet.
+    /// Creates a segmenter without a prototype.
     pub fn new(offloads: &Offloads) -> Segmenter {
         Segmenter { checksum: offloads.checksum, segmentation: offloads.segmentation, prototype: None }
     }
 
-    /// Fills a buffer with an FCoE frame of class 3.
+    /// Fills a buffer with a class 3 FCoE frame.
     pub fn fill(&mut self, buffer: &mut FrameBuf, header: &Header, (to, from): (MacAddr, MacAddr), data: &[u8]) {
         let checksum = |frame: &[u8]| self.checksum.of(frame);
         if !self.segmentation {
@@ -147,11 +149,11 @@ impl Segmenter {
     }
 }
 
-/// A frame and whether its CRC is right, as far as it is an FCoE frame.
+/// A frame, and whether its CRC is right; true for a frame that is not FCoE.
 type Checked = (FrameBuf, bool);
 
-/// Threads that check the CRC of received frames. All frames of an exchange are looked at by the same thread, so they stay in
-/// their order.
+/// Threads that check the CRC of received frames. All frames of an exchange go to the same thread,
+/// so their order is kept.
 #[derive(Debug)]
 pub struct Spreader {
     checksum: Checksum,
@@ -163,7 +165,7 @@ impl Spreader {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system gives us none.
+    /// When the system cannot start a thread.
     pub fn start(offloads: &Offloads) -> io::Result<Spreader> {
         let (send_done, done) = channel();
         let checksum = offloads.checksum;
@@ -188,7 +190,8 @@ impl Spreader {
         Ok(Spreader { checksum, threads, done })
     }
 
-    /// Checks frames. They come back thread by thread, those of one exchange in their order.
+    /// Checks frames. The results are grouped by thread; the frames of one exchange keep their
+    /// order.
     pub fn check(&self, frames: impl Iterator<Item = FrameBuf>) -> Vec<Checked> {
         if self.threads.is_empty() {
             return frames
@@ -213,7 +216,8 @@ impl Spreader {
     }
 }
 
-/// The exchange number that this end has given: OX_ID of what a responder sends, RX_ID of what an originator sends.
+/// Exchange identifier that this end assigned: OX_ID in frames from a responder, RX_ID in frames
+/// from an originator.
 fn queue_of(frame: &FrameBuf) -> usize {
     let header = frame.bytes().get(FRAME..FRAME + HEADER_BYTES).and_then(|bytes| Header::parse(bytes).ok());
     header.map_or(0, |header| {
@@ -222,7 +226,7 @@ fn queue_of(frame: &FrameBuf) -> usize {
     })
 }
 
-/// The frame is no FCoE frame, or its CRC is right.
+/// Returns true if the frame is not FCoE or its CRC is right.
 fn is_right(checksum: Checksum, frame: &FrameBuf) -> bool {
     let is_fcoe = frame.ether_type() == Some(EtherType::FCOE);
     let pdu = frame.bytes().get(ETHER_BYTES..).filter(|_| is_fcoe);

@@ -1,4 +1,4 @@
-//! Waiting for descriptors: [`Poller`], an epoll that remembers what it waits for.
+//! Waiting for descriptors: [`Poller`], an epoll instance that stores its registrations.
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -9,37 +9,37 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a descriptor is waited for.
+/// Readiness for which a descriptor is registered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interest {
-    /// Something can be read.
+    /// Wait until the descriptor is readable.
     pub read: bool,
-    /// Something can be written.
+    /// Wait until the descriptor is writable.
     pub write: bool,
 }
 
-/// What happened to a descriptor.
+/// Readiness event of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Happened {
-    /// Number that [`Poller::set`] was given.
+    /// Token passed to [`Poller::set`].
     pub token: u64,
-    /// It can be read, or the peer is gone.
+    /// Readable, or the peer is gone.
     pub readable: bool,
-    /// It can be written, or the peer is gone.
+    /// Writable, or the peer is gone.
     pub writable: bool,
 }
 
-/// Waits for descriptors, level-triggered.
+/// Level-triggered epoll instance.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
-    /// What each token waits for, on which descriptor.
+    /// Descriptor and interest of each token.
     known: BTreeMap<u64, (RawFd, Interest)>,
     happened: Vec<Happened>,
 }
 
 impl Poller {
-    /// Waits for nothing yet.
+    /// Creates a poller without registrations.
     ///
     /// # Errors
     /// When the process has no descriptor left.
@@ -48,48 +48,57 @@ impl Poller {
         Ok(Poller { epoll, known: BTreeMap::new(), happened: Vec::new() })
     }
 
-    /// Waits for this from now on. A token whose descriptor was closed begins anew with another one.
+    /// Sets the descriptor and interest of a token. A token whose descriptor was closed can be
+    /// registered again with another one.
     ///
     /// # Errors
-    /// When the descriptor cannot be waited for.
+    /// When epoll does not support the descriptor.
     pub fn set(&mut self, token: u64, descriptor: Option<BorrowedFd<'_>>, interest: Interest) -> io::Result<()> {
         let Some(descriptor) = descriptor else {
-            // The kernel has forgotten a closed descriptor itself.
+            // The kernel has already removed the closed descriptor.
             self.known.remove(&token);
             return Ok(());
         };
         let wanted = (descriptor.as_raw_fd(), interest);
-        let before = self.known.insert(token, wanted);
-        if before == Some(wanted) {
+        if self.known.get(&token) == Some(&wanted) {
             return Ok(());
         }
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, interest.read);
         flags.set(EventFlags::OUT, interest.write);
         let data = EventData::new_u64(token);
-        match epoll::modify(&self.epoll, descriptor, data, flags) {
-            Err(rustix::io::Errno::NOENT) => Ok(epoll::add(&self.epoll, descriptor, data, flags)?),
-            other => Ok(other?),
+        let outcome = match epoll::modify(&self.epoll, descriptor, data, flags) {
+            Err(rustix::io::Errno::NOENT) => epoll::add(&self.epoll, descriptor, data, flags),
+            other => other,
+        };
+        // Register only what the kernel has accepted, so that a call after an error tries again.
+        match outcome {
+            Ok(()) => _ = self.known.insert(token, wanted),
+            Err(_) => _ = self.known.remove(&token),
         }
+        Ok(outcome?)
     }
 
-    /// Waits for nothing of this descriptor any more, not even for its end.
+    /// Removes a descriptor from the poller, so that not even a hang-up is reported.
     pub fn remove(&mut self, token: u64, descriptor: BorrowedFd<'_>) {
         if self.known.remove(&token).is_some() {
-            // It may have been closed and opened again, and so be unknown to the kernel.
+            // The kernel may not know the descriptor, because it may have been closed and opened
+            // again.
             let _ = epoll::delete(&self.epoll, descriptor);
         }
     }
 
-    /// The descriptor of a token was closed, and another one may have its number.
+    /// Discards the registration of a token whose descriptor was closed. Another descriptor may
+    /// reuse its number.
     pub fn forget(&mut self, token: u64) {
         self.known.remove(&token);
     }
 
-    /// Waits as [`wait`](Self::wait) does; `light`: what is waited for may come at once, and is worth asking for without sleep.
+    /// Waits as [`wait`](Self::wait) does. With `light`, the event may arrive soon, so polling
+    /// without sleep comes first.
     ///
     /// # Errors
-    /// As there.
+    /// As [`wait`](Self::wait).
     pub fn poll(&mut self, polling: &mut Polling, light: bool, timeout: Duration) -> io::Result<&[Happened]> {
         if !light || timeout.is_zero() {
             return self.wait(timeout);
@@ -108,10 +117,10 @@ impl Poller {
         Ok(&self.happened)
     }
 
-    /// Waits, at most this long, and says what happened.
+    /// Waits at most `timeout` and returns the events.
     ///
     /// # Errors
-    /// What the kernel says; an interruption is no error.
+    /// Errors of `epoll_wait`, except interruption by a signal.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<&[Happened]> {
         self.happened.clear();
         let mut room = [const { MaybeUninit::<Event>::uninit() }; 64];
@@ -122,7 +131,7 @@ impl Poller {
             Err(error) => return Err(error.into()),
         };
         self.happened.extend(events.iter().map(|event| {
-            // Copies: the kernel's struct is packed.
+            // Copied because the kernel's struct is packed.
             let (flags, data) = (event.flags, event.data);
             let gone = flags.intersects(EventFlags::ERR | EventFlags::HUP);
             Happened {
@@ -135,25 +144,25 @@ impl Poller {
     }
 }
 
-/// What takes longer is not worth keeping a processor from others.
+/// Maximum time of polling without sleep. A longer wait does not justify occupying a processor.
 const MOST_POLLING: Duration = Duration::from_micros(50);
 
-/// For how long a poller asks again and again before the thread sleeps: being woken takes as long as a small request. It is as long as
-/// that pays: what came later than that, with or without sleep, makes it shorter.
+/// Adaptive time of polling before the thread sleeps, because a wake-up takes as long as a small
+/// request. A wait longer than 50 µs halves it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Polling {
     next: Duration,
 }
 
 impl Polling {
-    /// Something has come after so long.
+    /// Adjusts the polling time after an event that arrived after `waited`.
     fn learn(&mut self, waited: Duration) {
         self.next = if waited <= MOST_POLLING { MOST_POLLING } else { self.next / 2 };
     }
 }
 
 impl AsFd for Poller {
-    /// Readable when [`Poller::wait`] would return at once: a poller can wait for another one.
+    /// Readable when [`Poller::wait`] would return at once, so pollers can be nested.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -172,6 +181,24 @@ mod tests {
         let late = Duration::from_millis(1);
         (0..40).for_each(|_| polling.learn(late));
         assert_eq!(polling.next, Duration::ZERO);
+    }
+
+    #[test]
+    fn an_interest_that_the_kernel_refused_is_tried_again() {
+        let mut poller = Poller::new().unwrap();
+        let interest = Interest { read: true, write: false };
+        // Regular files cannot be polled.
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(poller.set(5, Some(file.as_fd()), interest).is_err());
+        assert!(poller.set(5, Some(file.as_fd()), interest).is_err(), "the second call repeats the registration");
+        // The same descriptor number, now of a pipe.
+        let (out, into) = rustix::pipe::pipe().unwrap();
+        let mut number = file.into();
+        rustix::io::dup2(&out, &mut number).unwrap();
+        poller.set(5, Some(number.as_fd()), interest).unwrap();
+        rustix::io::write(&into, b"x").unwrap();
+        let seen = poller.wait(Duration::from_secs(60)).unwrap();
+        assert_eq!(seen.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
     }
 
     #[test]

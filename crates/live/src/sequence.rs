@@ -1,26 +1,27 @@
-//! Messages that are longer than a frame: [`Reassembly`] and [`cut`].
+//! Messages longer than one frame: [`Reassembly`] and [`cut`].
 
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Payload};
 use std::collections::BTreeMap;
 
-/// Largest data field of a message between services: what every port takes.
+/// Data field size of messages between services, in bytes, which every port accepts.
 pub(crate) const MESSAGE_FRAME_BYTES: usize = 2_048;
-/// Longest message of a peer that is put together, in bytes: a name server's answer about every address of a domain.
+/// Maximum length of a reassembled message, in bytes; sufficient for a name server response about
+/// every address of a domain.
 const MAX_MESSAGE_BYTES: usize = 2 << 20;
-/// Messages that are being put together at once.
+/// Maximum number of messages being reassembled at once.
 const MAX_OPEN: usize = 256;
-/// What is not complete after this time never will be (E_D_TOV).
+/// Time after which an incomplete message is discarded (E_D_TOV).
 const PATIENCE: Span = Span::from_secs(2);
 
-/// Names a sequence: sender, receiver, exchange, who of both sends, and its number.
+/// Sequence key: sender, receiver, exchange, direction, and SEQ_ID.
 type Key = (FcId, FcId, u16, u16, bool, u8);
 
-/// Puts messages together that come in several frames.
+/// Reassembles messages that arrive in several frames.
 #[derive(Debug, Default)]
 pub struct Reassembly {
     open: BTreeMap<Key, Part>,
-    /// Frames that belonged to no message, or to one that will never be complete.
+    /// Frames that belonged to no message or to a discarded message.
     pub discarded: u64,
 }
 
@@ -33,9 +34,9 @@ struct Part {
 }
 
 impl Reassembly {
-    /// A frame of a message: its header, and its data field with the fill bytes. Returns the message when it is whole, under
-    /// the header of its first frame. What is FCP or a basic link service is read; everything else stays bytes, because only
-    /// who asked knows what an answer means.
+    /// Adds a frame of a message: its header, and its data field with the fill bytes. Returns a
+    /// complete message under the header of its first frame. FCP and basic link services are
+    /// decoded. Other payloads stay bytes, because only the requester can decode a reply.
     pub fn accept(&mut self, now: Instant, header: Header, field: &[u8]) -> Option<Frame> {
         let last = header.f_ctl.has(FCtl::END_SEQUENCE);
         let Some(len) = field.len().checked_sub(if last { header.f_ctl.fill_bytes() } else { 0 }) else {
@@ -93,8 +94,8 @@ impl Reassembly {
     }
 }
 
-/// The frames of a message whose data fields are at most `frame_size_bytes` long, a multiple of four. One that fits stays as
-/// it is.
+/// Splits a message into frames with data fields of at most `frame_size_bytes`, a multiple of four.
+/// A message that fits is returned unchanged.
 pub fn cut(frame: Frame, frame_size_bytes: usize) -> Vec<Frame> {
     if frame.payload.len() <= frame_size_bytes {
         return vec![frame];
@@ -102,7 +103,8 @@ pub fn cut(frame: Frame, frame_size_bytes: usize) -> Vec<Frame> {
     let mut bytes = Vec::with_capacity(frame.payload.len());
     frame.payload.write_to(&mut bytes);
     let count = bytes.len().div_ceil(frame_size_bytes);
-    // The end of the sequence and the transfer of its initiative are said by its last frame alone (FC-FS, F_CTL).
+    // Only the last frame of a sequence carries End_Sequence and Sequence Initiative (FC-FS,
+    // F_CTL).
     let of_last = FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE;
     let middle = FCtl::new(frame.header.f_ctl.bits() & !of_last);
     (0..)
@@ -139,7 +141,7 @@ mod tests {
         Frame { header, payload: Payload::Bytes(bytes.into()) }
     }
 
-    /// Header as it stands on the wire, and the data field with its fill bytes.
+    /// Returns the header as sent, and the data field with its fill bytes.
     fn on_the_wire(frame: &Frame) -> (Header, Vec<u8>) {
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
@@ -173,7 +175,7 @@ mod tests {
                 assert_eq!(reassembly.accept(Instant::ZERO, *header, field), None);
             }
         }
-        // The frame behind the hole, and the one behind that.
+        // Counts the frame after the gap and the one that follows.
         assert_eq!(reassembly.discarded, 2);
         let (header, field) = &frames[0];
         reassembly.accept(Instant::ZERO, *header, field);

@@ -1,13 +1,15 @@
-//! Captures of watched links as pcapng: real bytes with delimiters and CRC, frame by frame in the order in which they began.
+//! Captures of watched links as pcapng. Frames are complete, with delimiters and CRC, in the order
+//! of their first bits.
 //!
-//! The simulator moves no bytes of data. What a capture shows of them is a pattern that follows from direction, exchange and
-//! offset alone, so the same lab gives the same capture, and a frame looks the same on every link of its way.
+//! The simulator moves no data bytes. A capture fills them with a pattern that depends only on
+//! direction, exchange and offset. The same lab therefore gives the same capture, and a frame looks
+//! the same on every link of its route.
 
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
 use crate::world::{Owner, World};
-use sanloom_core::config::Lab;
-use sanloom_core::exchange::data_header;
+use sanloom_fc::exchange::data_header;
+use sanloom_fc::san::Lab;
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
     Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
@@ -19,32 +21,33 @@ use std::collections::BinaryHeap;
 /// Largest data field that a simulated fabric offers at login, in bytes.
 const FABRIC_FRAME_BYTES: u16 = 2048;
 
-/// The part of a run whose frames are captured, by their first bits, in ps since the workloads began.
+/// The captured part of a run. Times are in ps since the start of the workloads and refer to the
+/// first bit of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
-    /// The first instant; `None`: everything from the first login on.
+    /// Start of the window; `None`: the first login.
     pub from_ps: Option<u64>,
-    /// The first instant that is not part of it any more; `None`: there is no end.
+    /// End of the window, excluded; `None`: no end.
     pub until_ps: Option<u64>,
 }
 
 impl Window {
     fn holds(&self, world: &World, at_ps: u64) -> bool {
-        // The workloads begin when everybody has logged in.
+        // `start_ps` is 0 until all ports have logged in and the workloads start.
         let at_ps = at_ps.checked_sub(world.start_ps).filter(|_| world.start_ps > 0);
         let Some(at_ps) = at_ps else { return self.from_ps.is_none() };
         self.from_ps.is_none_or(|from| at_ps >= from) && self.until_ps.is_none_or(|until| at_ps < until)
     }
 }
 
-/// A capture in the making. Frames leave it in the order of their first bits, so the last ones are kept back until
-/// nothing earlier can come.
+/// A capture under construction. Frames are written in the order of their first bits, so recent
+/// frames are held back until no earlier one can follow.
 pub struct Capture {
-    /// Number of the interface of each link, by link.
+    /// Interface number of each link, by link.
     interfaces: Vec<Option<u32>>,
     window: Window,
     pending: BinaryHeap<Reverse<Pending>>,
-    /// Number of the next frame, which decides between frames that begin together.
+    /// Number of the next frame. It decides the order of frames that begin at the same time.
     next: u64,
 }
 
@@ -59,8 +62,8 @@ struct Pending {
 }
 
 impl Capture {
-    /// Begins a capture of some links of a lab: appends the section header and an interface for each link to `out`.
-    /// Numbers of links that the lab does not have, or twice, are left out.
+    /// Starts a capture of some links of a lab: appends the section header and an interface for
+    /// each link to `out`. Unknown and repeated link numbers are ignored.
     pub fn new(lab: &Lab, links: &[u16], out: &mut Vec<u8>) -> Capture {
         let application = concat!("sanloom ", env!("CARGO_PKG_VERSION"));
         let comment = format!("lab {}, seed {}; simulated time since the first login", lab.name, lab.run.seed);
@@ -81,7 +84,7 @@ impl Capture {
                 name: &config.name,
                 description: Some(&description),
                 link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
-                // Wireshark 4.0 reads finer stamps wrongly from 18 ms on.
+                // Wireshark 4.0 misreads finer time stamps from 18 ms on.
                 resolution: Resolution::Nanoseconds,
             }
             .emit(out);
@@ -91,14 +94,14 @@ impl Capture {
         Capture { interfaces, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
     }
 
-    /// The same of a part of the run only.
+    /// Limits the capture to a part of the run.
     #[must_use]
     pub fn within(self, window: Window) -> Capture {
         Capture { window, ..self }
     }
 
-    /// Takes what passed on watched links since the last call and appends the frames that no earlier one can precede any
-    /// more. Other links and R_RDYs are left out.
+    /// Adds the records since the last call, and appends all frames that no earlier one can precede
+    /// any more. Other links and R_RDYs are ignored.
     pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut Vec<u8>) {
         for item in observed {
             let Some(Some(interface)) = self.interfaces.get(item.lane as usize / 2).copied() else { continue };
@@ -111,11 +114,12 @@ impl Capture {
             self.next += 1;
             self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
         }
-        // A frame begins when it is put on its line or later, so all that is yet to come begins from now on.
+        // A frame begins when it is put on its line or later, so no future frame begins before the
+        // current time.
         self.flush(world.net.now(), out);
     }
 
-    /// Appends the frames that were kept back.
+    /// Appends the frames that were held back.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         self.flush(u64::MAX, out);
     }
@@ -136,12 +140,12 @@ impl Capture {
     }
 }
 
-/// Domain controllers talk to each other in class F (FC-SW, class F service).
+/// Returns whether both ends are domain controllers, which use class F (FC-SW, class F service).
 fn controllers(header: &Header) -> bool {
     header.s_id.is_domain_controller() && header.d_id.is_domain_controller()
 }
 
-/// Start, whether the CRC is broken, and the bytes of a frame with its delimiters.
+/// Returns the start of a frame, whether its CRC is bad, and its bytes with delimiters.
 fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
     let ObservedKind::Frame { frame, start_ps, message, .. } = &item.kind else { return None };
     let mut bytes = Vec::with_capacity(24 + usize::from(frame.len_bytes()) + 3);
@@ -166,7 +170,8 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
         None => return None,
     };
     bytes.resize(bytes.len().next_multiple_of(4), 0);
-    // Whoever finds a bad CRC and forwards the frame all the same marks its end; who breaks it does not know.
+    // A port that detects a bad CRC and still forwards the frame marks its EOF. The faulty lane
+    // itself does not detect the error.
     let marked = frame.is_corrupt() && !world.net.lanes()[item.lane as usize].faulty;
     let eof = if marked { Eof::Ni } else { Eof::class_3(last) };
     let mut bytes = fc_with_delimiters(&bytes, sof, eof);
@@ -177,7 +182,8 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
     Some((*start_ps, frame.is_corrupt(), bytes))
 }
 
-/// Header of one part of a control message: SEQ_CNT counts the parts, and only the last one ends the sequence.
+/// Returns the header of one part of a control message. SEQ_CNT counts the parts, and only the last
+/// part ends the sequence.
 pub(crate) fn part_header(header: &Header, part: u16, parts: u16, len_bytes: usize) -> Header {
     let mut f_ctl = header.f_ctl.bits();
     if part + 1 < parts {
@@ -186,19 +192,19 @@ pub(crate) fn part_header(header: &Header, part: u16, parts: u16, len_bytes: usi
     Header { seq_cnt: part, f_ctl: FCtl::new(f_ctl).with_fill_for(len_bytes), ..*header }
 }
 
-/// Where the bytes of a data frame belong within their exchange.
+/// Position of a data frame's bytes in their exchange.
 pub(crate) struct DataPlace {
     /// Relative offset of the first byte.
     pub offset: u32,
-    /// The frame is the first of its sequence.
+    /// Whether the frame is the first of its sequence.
     pub first: bool,
-    /// Data field of every frame of the exchange but its last, in bytes.
+    /// Data field of every frame of the exchange except the last, in bytes.
     pub frame_bytes: u16,
 }
 
 impl DataPlace {
-    /// From SEQ_CNT, which counts on over all sequences of an exchange, and from the sizes that login and configuration
-    /// agreed on.
+    /// Returns the position of a frame. It is computed from SEQ_CNT, which continues over all
+    /// sequences of an exchange, and from the negotiated and configured sizes.
     pub fn of(world: &World, frame: &FrameRef) -> DataPlace {
         let size = frame_bytes(world, frame);
         let first = if frame.from_responder() {
@@ -209,7 +215,7 @@ impl DataPlace {
         DataPlace { offset: u32::from(frame.seq_cnt()).wrapping_mul(u32::from(size)), first, frame_bytes: size }
     }
 
-    /// Header of the frame.
+    /// Returns the header of the frame.
     pub fn header(&self, frame: &FrameRef) -> Header {
         let header = data_header(
             frame.s_id(),
@@ -226,7 +232,8 @@ impl DataPlace {
     }
 }
 
-/// Data field of every frame of the exchange but its last: what both ends and the fabric take, in whole words.
+/// Returns the data field of every frame of the exchange except the last: the largest size that
+/// both ends and the fabric accept, in whole words.
 fn frame_bytes(world: &World, frame: &FrameRef) -> u16 {
     let ends = [frame.s_id(), frame.d_id()].map(|port_id| receive_bytes(world, port_id));
     let fabric = if world.lab.switches.is_empty() { u16::MAX } else { FABRIC_FRAME_BYTES };
@@ -235,7 +242,7 @@ fn frame_bytes(world: &World, frame: &FrameRef) -> u16 {
 }
 
 fn receive_bytes(world: &World, port_id: FcId) -> Option<u16> {
-    let node = world.nodes.iter().find(|node| node.port_id == port_id)?;
+    let node = world.nports.nodes.iter().find(|node| node.port_id == port_id)?;
     Some(match node.owner {
         Owner::Host { host, hba } => world.lab.hosts[usize::from(host)].hbas[usize::from(hba)].receive_size_bytes,
         Owner::Storage { storage, port } => {
@@ -244,9 +251,9 @@ fn receive_bytes(world: &World, port_id: FcId) -> Option<u16> {
     })
 }
 
-/// Frames of a burst of a write to a storage port: as many as its largest burst holds whole.
+/// Returns the number of whole frames in the largest burst of a write to a storage port.
 fn burst_frames(world: &World, port_id: FcId, frame_bytes: u16) -> u16 {
-    let owner = world.nodes.iter().find(|node| node.port_id == port_id).map(|node| node.owner);
+    let owner = world.nports.nodes.iter().find(|node| node.port_id == port_id).map(|node| node.owner);
     let burst_bytes = match owner {
         Some(Owner::Storage { storage, .. }) => world.lab.storage[usize::from(storage)].max_burst_bytes,
         _ => 0,
@@ -254,7 +261,7 @@ fn burst_frames(world: &World, port_id: FcId, frame_bytes: u16) -> u16 {
     u16::try_from(burst_bytes / u32::from(frame_bytes)).unwrap_or(u16::MAX).max(1)
 }
 
-/// Names the stream of bytes of one direction of an exchange.
+/// Returns the seed of the byte pattern of one direction of an exchange.
 fn data_seed(frame: &FrameRef) -> u32 {
     let originator = if frame.from_responder() { frame.d_id() } else { frame.s_id() };
     let [a, b, c] = originator.to_bytes();

@@ -1,21 +1,23 @@
-//! Several runs of one lab that differ in their seed only, side by side on worker threads: [`replicate`].
+//! Parallel runs of one lab with different seeds: [`replicate`].
 
 use crate::rng::{Purpose, stream_rng};
 use crate::run::{Control, Observer, Options, Progress, simulate};
 use rand::Rng;
 use sanloom_api::results::{Interval, Metrics, Replications, Results};
-use sanloom_core::config::Lab;
+use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Level of confidence of the intervals.
+/// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Told how many replications are done; `Stop` ends those under way and starts no more.
+/// Progress callback that receives the number of completed replications. `Stop` ends the active
+/// ones and starts no more.
 pub type Watch<'w> = dyn Fn(u32) -> Control + Sync + 'w;
 
-/// The seed of a replication: the lab's own for the first, and others that follow from it.
+/// Returns the seed of a replication: the lab's own seed for the first one, derived seeds for the
+/// others.
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     match replication {
         0 => seed,
@@ -23,11 +25,13 @@ pub fn seed_of(seed: u64, replication: u32) -> u64 {
     }
 }
 
-/// Runs a lab, which must have passed `Lab::validate`, `count` times (at least once) on at most `workers` threads.
+/// Runs a lab, which must have passed `Lab::validate`, `count` times (at least once) on at most
+/// `workers` threads.
 ///
-/// Gives the results of the first replication with the means and confidence intervals of the main numbers of all. They
-/// depend on lab, seed and `count` only, not on `workers`. `watch` is asked from several threads at once. If it stops the
-/// runs, the first replication counts as interrupted and intervals are made of those that came to their end.
+/// Returns the results of the first replication, with means and confidence intervals of the main
+/// numbers over all. The results depend only on lab, seed and `count`, not on `workers`. Several
+/// threads call `watch` at the same time. If it stops the runs, the first replication counts as
+/// interrupted, and the intervals include only completed replications.
 pub fn replicate(lab: &Arc<Lab>, count: u32, workers: usize, watch: &Watch<'_>) -> Results {
     let count = count.max(1);
     let next = AtomicU32::new(0);
@@ -37,7 +41,7 @@ pub fn replicate(lab: &Arc<Lab>, count: u32, workers: usize, watch: &Watch<'_>) 
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            // The first one always runs, so that there are results to give.
+            // The first replication always runs, so that there are results to return.
             if number >= count || number > 0 && stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -85,7 +89,7 @@ impl Observer for Stopper<'_> {
     }
 }
 
-/// The results of the first replication with the intervals of all that came to their end.
+/// Returns the results of the first replication with the intervals of all completed ones.
 fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
     let mut seeds = Vec::new();
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -103,8 +107,8 @@ fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
     first
 }
 
-/// Whether a number is given an interval: those of all hosts together, of each host, stream and storage system, and the
-/// load of each link.
+/// Returns whether a number gets an interval. It does if it belongs to the totals, a host, a stream
+/// or a storage system, or if it is the load of a link.
 fn is_main(path: &str) -> bool {
     let section = path.split('.').next().unwrap_or_default();
     match section {

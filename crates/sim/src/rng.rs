@@ -1,18 +1,19 @@
-//! Named random generators and the few samples the simulator draws from them.
+//! Named random generators and the distributions that the simulator needs.
 //!
-//! Each generator belongs to one purpose of one stream, so more streams, hosts or another distribution leave the
-//! numbers of everybody else as they were. Logarithms and cosines come from `libm`, not from `rand_distr`: the latter
-//! takes the platform's mathematics as soon as any package switches on `num-traits/std` (`hdrhistogram` does), and
-//! those differ in the last bit from machine to machine.
+//! Each generator belongs to one purpose of one stream. More streams, more hosts or another
+//! distribution therefore leave all other random numbers unchanged. Logarithms and cosines come
+//! from `libm`, not from `rand_distr`. The latter uses the platform's mathematics as soon as any
+//! package enables `num-traits/std` (`hdrhistogram` does), and those results differ in the last bit
+//! between machines.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use sanloom_core::random::mix;
+use sanloom_scsi::random::mix;
 
-/// The generator of one purpose of one stream.
+/// Generator of one purpose of one stream.
 pub type StreamRng = Xoshiro256PlusPlus;
 
-/// What a generator is for. Every purpose has its own numbers.
+/// Purpose of a generator. Every purpose has its own sequence of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Purpose {
     /// Times of one arrival process of a stream.
@@ -20,15 +21,15 @@ pub enum Purpose {
         /// Index of the process in its load.
         process: u32,
     },
-    /// Choice of the LUN.
+    /// Selection of the LUN.
     Target,
     /// Sizes of requests.
     Size,
     /// Read or write.
     Direction,
-    /// Places on a LUN.
+    /// Locations on a LUN.
     Location,
-    /// Choice of an ISL or another path through a switch.
+    /// Selection of an ISL or another path through a switch.
     Route,
     /// Lost frames of a link.
     FrameLoss,
@@ -36,14 +37,15 @@ pub enum Purpose {
     CrcError,
     /// Lost R_RDYs of a link.
     LostRRdy,
-    /// Timers of a node that must not run in step with others.
+    /// Timers of a node that must not be synchronised with those of other nodes.
     Jitter,
     /// Seeds of replications.
     Replication,
 }
 
 impl Purpose {
-    /// Stable over versions: a changed number changes every result.
+    /// Returns the number of the purpose. It is stable across versions, because a changed number
+    /// changes every result.
     const fn code(self) -> u64 {
         match self {
             Purpose::Arrival { process } => (1 << 32) | process as u64,
@@ -61,21 +63,21 @@ impl Purpose {
     }
 }
 
-/// The generator for `purpose` of the stream, link or node named by `a` and `b` (for a workload: its index and the
-/// host's index) in a run with `seed`.
+/// Returns the generator for `purpose` in a run with `seed`. `a` and `b` identify the stream, link
+/// or node; for a workload, they are its index and the host's index.
 pub fn stream_rng(seed: u64, purpose: Purpose, a: u32, b: u32) -> StreamRng {
     let named = mix(mix(seed) ^ purpose.code());
     let state = mix(named ^ ((u64::from(a) << 32) | u64::from(b)));
     StreamRng::seed_from_u64(state)
 }
 
-/// Uniform in 0 to 1, 1 not included.
+/// Returns a uniform sample in [0, 1).
 pub fn uniform(rng: &mut impl Rng) -> f64 {
     rng.random::<f64>()
 }
 
-/// Uniform in 0 to `bound`, `bound` not included; 0 for `bound` 0. Each number is exactly as likely
-/// (D. Lemire, "Fast random integer generation in an interval", 2019).
+/// Returns a uniform integer in [0, `bound`), or 0 for `bound` 0. All numbers are exactly equally
+/// likely (D. Lemire, "Fast random integer generation in an interval", 2019).
 pub fn below(rng: &mut impl Rng, bound: u64) -> u64 {
     let mut product = u128::from(rng.next_u64()) * u128::from(bound);
     if (product as u64) < bound {
@@ -87,13 +89,13 @@ pub fn below(rng: &mut impl Rng, bound: u64) -> u64 {
     (product >> 64) as u64
 }
 
-/// Exponential with mean 1.
+/// Returns an exponential sample with mean 1.
 pub fn exponential(rng: &mut impl Rng) -> f64 {
     -libm::log(1.0 - uniform(rng))
 }
 
-/// Normal with mean 0 and standard deviation 1 (Box and Muller, 1958; the second number of a pair is not kept, so a
-/// sample always takes two numbers of the generator).
+/// Returns a normal sample with mean 0 and standard deviation 1 (Box and Muller, 1958). The second
+/// number of a pair is discarded, so each sample always uses two numbers of the generator.
 pub fn standard_normal(rng: &mut impl Rng) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(rng));
     radius * libm::cos(std::f64::consts::TAU * uniform(rng))

@@ -4,62 +4,73 @@ use crate::net::Observed;
 use crate::results;
 use crate::world::World;
 use sanloom_api::results::Results;
-use sanloom_core::config::Lab;
+use sanloom_fc::san::Lab;
 use std::sync::Arc;
 
-/// What the caller of a run wants to see while it goes on.
+/// Callbacks of a run.
 pub trait Observer {
-    /// Called at the beginning, at least two hundred times on the way (every 10 ms of simulated time in longer runs, so that
-    /// they can be stopped soon), and at the end. `Stop` ends the run early; its results
-    /// then cover what was simulated.
+    /// Reports progress at the beginning, at least two hundred times during the run, and at the
+    /// end. In longer runs it is called every 10 ms of simulated time, so that they can be stopped
+    /// soon. `Stop` ends the run early; the results then cover the simulated part.
     fn progress(&mut self, progress: &Progress) -> Control {
         let _ = progress;
         Control::Continue
     }
 
-    /// What passed on the watched links since the last call, in the order in which it was sent; see
-    /// [`crate::capture`] and [`crate::trace`] for what to make of it.
+    /// Receives the records of the watched links since the last call, in the order of sending.
+    /// [`crate::capture`] and [`crate::trace`] format them.
     fn observed(&mut self, world: &World, observed: &[Observed]) {
         let _ = (world, observed);
     }
+
+    /// Receives the world whenever [`Observer::progress`] is called after the start of the
+    /// workloads. `Stop` ends the run as planned: the results are complete.
+    fn inspect(&mut self, world: &mut World) -> Control {
+        let _ = world;
+        Control::Continue
+    }
 }
 
-/// Sees nothing.
+/// Observer that ignores everything.
 pub struct Blind;
 
 impl Observer for Blind {}
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Progress {
     /// Simulated time since the start of the workloads, in ps; 0 during login.
     pub run_ps: u64,
-    /// Where it will end, in ps.
+    /// Simulated duration of the run, in ps.
     pub duration_ps: u64,
     /// Frame-hops so far.
     pub frame_hops: u64,
-    /// The ports are still logging in.
+    /// Whether ports are still logging in.
     pub logging_in: bool,
 }
 
-/// Whether to go on.
+/// Decision of an observer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// Go on.
+    /// Continue the run.
     Continue,
-    /// End the run here.
+    /// End the run.
     Stop,
 }
 
-/// How a run is watched.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Links whose frames and R_RDYs go to [`Observer::observed`], by index.
+    /// Indices of the links whose frames and R_RDYs are passed to [`Observer::observed`].
     pub watch: Vec<u16>,
+    /// Longest simulated time between two calls of [`Observer::inspect`], in ps; at most 10 ms.
+    /// `None`: a two-hundredth of the run.
+    pub step_ps: Option<u64>,
 }
 
-/// The world of a lab, which must have passed `Lab::validate`, at a time after the workloads began; without a time when
-/// every port has logged in and no workload has begun. An observer may stop it before.
+/// Returns the world of a lab, which must have passed `Lab::validate`, at a time after the start of
+/// the workloads. Without a time, the world is returned when every port has logged in and no
+/// workload has started. The observer may stop the run earlier.
 pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer) -> World {
     let mut world = World::new(lab.clone());
     let mut stopped = report(&mut world, observer, true);
@@ -76,21 +87,22 @@ pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer)
     world
 }
 
-/// The longest simulated time between two calls of [`Observer::progress`]: 10 ms.
-const MAX_STEP_PS: u64 = 10_000_000_000;
+/// Longest simulated time between two calls of [`Observer::progress`]: 10 ms.
+pub const MAX_STEP_PS: u64 = 10_000_000_000;
 
-/// A finished run.
+/// A completed run.
 pub struct Finished {
-    /// What it measured. `engine` is left at zero but for its counts: only the caller has a clock.
+    /// Results of the run. In `engine`, only the counts are set, because only the caller has a
+    /// clock.
     pub results: Results,
-    /// The world at the end, for checks and views.
+    /// The world at the end of the run, for checks and views.
     pub world: World,
 }
 
 /// Simulates a lab, which must have passed `Lab::validate`, from the first login to the end.
 ///
 /// # Panics
-/// When frames or credits are not conserved: then no number of the run can be trusted.
+/// If frames or credits are not conserved, because then no number of the run can be trusted.
 pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) -> Finished {
     let mut world = World::new(lab.clone());
     for &link in &options.watch {
@@ -104,12 +116,12 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     world.start();
     let start_hops = world.net.fate.frame_hops;
     let start_events = world.net.events();
-    let step = (duration_ps / 200).clamp(1, MAX_STEP_PS);
+    let step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
     let warmup_ps = lab.run.warmup.0.min(duration_ps);
     let mut measuring = warmup_ps == 0;
     while !stopped && world.run_ps() < duration_ps {
         stopped = report(&mut world, observer, false);
-        if stopped {
+        if stopped || observer.inspect(&mut world) == Control::Stop {
             break;
         }
         let mut until = world.run_ps().saturating_add(step).min(duration_ps);
@@ -121,7 +133,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
             world.begin_measurement();
             measuring = true;
         }
-        if lab.run.stop_issuing.is_some_and(|stop| until > stop.0) && measuring && !world.busy() {
+        if lab.run.stop_issuing.is_some_and(|stop| until > stop.0) && measuring && !world.hosts.is_busy() {
             break;
         }
     }

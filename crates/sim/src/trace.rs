@@ -1,11 +1,12 @@
-//! A watched link as a text timeline: a line for each frame and each R_RDY of both directions, and the fill words between.
-//! A run of fill words stands in front of what ends it, with the time at which it began.
+//! A text timeline of a watched link, with a line for each frame and each R_RDY of both directions
+//! and for the fill words between. A run of fill words comes before the event that ends it, with
+//! the time at which the run began.
 
 use crate::capture::{DataPlace, part_header};
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
 use crate::world::World;
-use sanloom_core::config::Lab;
+use sanloom_fc::san::Lab;
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::{FcId, Header, Message, ReplyTo};
 use std::cmp::Reverse;
@@ -15,31 +16,32 @@ use std::fmt::Write;
 /// Bytes of a transmission word.
 const WORD_BYTES: u64 = 4;
 
-/// A timeline in the making. Lines leave it in the order of time, so the last ones are kept back until nothing earlier
-/// can come.
+/// A timeline under construction. Lines are written in the order of time, so recent lines are held
+/// back until no earlier one can follow.
 pub struct Trace {
     link: u16,
-    /// Width of the ports' names.
+    /// Column width of the port names.
     width: usize,
     /// Name of the sender of each direction.
     names: [String; 2],
     word_ps: (u64, u64),
     pending: BinaryHeap<Reverse<Line>>,
     next: u64,
-    /// When the last thing in each direction ended.
+    /// End of the last event in each direction, in ps.
     ended_ps: [u64; 2],
-    /// What each request was, by its exchange.
+    /// Open requests by exchange.
     requests: BTreeMap<Exchange, Request>,
 }
 
-/// Direction of the request, originator (zero for a login to the fabric, which gives it its address), responder, OX_ID.
+/// Direction of the request, originator, responder, OX_ID. The originator is 0 for a fabric login,
+/// which assigns its address.
 type Exchange = (bool, FcId, FcId, u16);
 
 #[derive(Clone, Debug)]
 enum Request {
-    /// An extended link service or a CT request: its name.
+    /// Name of an extended link service or a CT request.
     Service(String),
-    /// A command: bytes of data that it moves.
+    /// A SCSI command, with the length of its data in bytes.
     Command(u32),
 }
 
@@ -54,19 +56,19 @@ struct Line {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Length {
-    /// A frame that ends then.
+    /// A frame, with the time of its end.
     Until(u64),
     /// A primitive signal.
     Word,
-    /// Nothing follows until there is light again.
+    /// The light went off; no fill words follow until it is on again.
     Dark,
-    /// Light again.
+    /// The light is on again.
     Light,
 }
 
 impl Trace {
-    /// Begins the timeline of a link and appends its first lines to `out`. A link that the lab does not have gives an
-    /// empty timeline.
+    /// Starts the timeline of a link and appends its first lines to `out`. The timeline of a link
+    /// that the lab does not have stays empty.
     pub fn new(lab: &Lab, link: u16, out: &mut String) -> Trace {
         let names = Names::new(lab);
         let config = lab.links.get(usize::from(link));
@@ -92,7 +94,8 @@ impl Trace {
         }
     }
 
-    /// Takes what passed since the last call and appends the lines that no earlier one can precede any more.
+    /// Adds the records since the last call, and appends all lines that no earlier one can precede
+    /// any more.
     pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut String) {
         let link = u32::from(self.link);
         for item in observed.iter().filter(|item| item.lane / 2 == link) {
@@ -103,7 +106,7 @@ impl Trace {
                     let text = self.frame_text(world, backward, frame, message, item.credits);
                     Line { start_ps: *start_ps, number: self.next, backward, length: Length::Until(*end_ps), text }
                 }
-                // An R_RDY travels against the frames that it is for.
+                // An R_RDY travels in the opposite direction of its frames.
                 ObservedKind::RRdy { at_ps } => Line {
                     start_ps: *at_ps,
                     number: self.next,
@@ -139,7 +142,7 @@ impl Trace {
         self.flush(world.net.now(), out);
     }
 
-    /// Appends the lines that were kept back.
+    /// Appends the lines that were held back.
     pub fn finish(mut self, out: &mut String) {
         self.flush(u64::MAX, out);
     }
@@ -239,7 +242,8 @@ impl Trace {
         }
     }
 
-    /// A reply is named by its request: the frame itself does not say what it answers.
+    /// Returns the text of a service frame. A reply is named after its request, because the frame
+    /// itself does not identify it.
     fn service_text(&mut self, backward: bool, header: &Header, message: &Message) -> String {
         let name = message.to_string();
         match message.reply_key() {
@@ -261,12 +265,12 @@ fn exchange(backward: bool, originator: FcId, responder: FcId, ox_id: u16) -> Ex
     (backward, originator, responder, ox_id)
 }
 
-/// The exchange of a frame of its originator.
+/// Returns the exchange of a frame sent by its originator.
 fn asked(backward: bool, header: &Header) -> Exchange {
     exchange(backward, header.s_id, header.d_id, header.ox_id)
 }
 
-/// The exchange of a frame of its responder.
+/// Returns the exchange of a frame sent by its responder.
 fn answered(backward: bool, header: &Header) -> Exchange {
     exchange(!backward, header.d_id, header.s_id, header.ox_id)
 }

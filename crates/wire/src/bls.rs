@@ -5,29 +5,30 @@ use crate::codes::code_constants;
 use crate::error::ParseError;
 use crate::header::{Header, RCtl};
 
-/// A basic link service; which one it is also stands in R_CTL.
+/// A basic link service. R_CTL of the frame selects the variant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Bls {
     /// No operation.
     Nop,
-    /// Abort sequence or exchange; parameter bit 0 set: the sequence only.
+    /// Abort of an exchange, or of one sequence if bit 0 of the parameter field is set.
     Abts,
     /// Basic accept of an ABTS.
     BaAcc(BaAcc),
-    /// Basic reject.
+    /// Basic reject of an ABTS.
     BaRjt(BaRjt),
 }
 
 /// Payload of BA_ACC, 12 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BaAcc {
-    /// SEQ_ID of the last deliverable sequence, where the recipient names one.
+    /// SEQ_ID of the last deliverable sequence, if the recipient reports one.
     pub seq_id: Option<u8>,
-    /// Originator's exchange number.
+    /// Exchange identifier assigned by the originator.
     pub ox_id: u16,
-    /// Responder's exchange number.
+    /// Exchange identifier assigned by the responder.
     pub rx_id: u16,
-    /// Lowest aborted SEQ_CNT; 0 with `high_seq_cnt` FFFF: the whole exchange.
+    /// Lowest aborted SEQ_CNT. The value 0 together with a `high_seq_cnt` of FFFF means the whole
+    /// exchange.
     pub low_seq_cnt: u16,
     /// Highest aborted SEQ_CNT.
     pub high_seq_cnt: u16,
@@ -36,21 +37,21 @@ pub struct BaAcc {
 /// Payload of BA_RJT, 4 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BaRjt {
-    /// Reason code.
+    /// Reason code (see [`reason`]).
     pub reason: u8,
-    /// Reason explanation.
+    /// Reason explanation (see [`explanation`]).
     pub explanation: u8,
-    /// Vendor specific.
+    /// Vendor-specific reason.
     pub vendor: u8,
 }
 
-/// Bytes of a BA_ACC.
+/// Length of the BA_ACC payload, in bytes.
 pub const BA_ACC_BYTES: usize = 12;
-/// Bytes of a BA_RJT.
+/// Length of the BA_RJT payload, in bytes.
 pub const BA_RJT_BYTES: usize = 4;
 
 impl Bls {
-    /// Reads the payload of a frame of TYPE 00; R_CTL says what it is.
+    /// Reads the payload of a frame of TYPE 00. R_CTL of `header` selects the service.
     pub fn parse(header: &Header, payload: &[u8]) -> Result<Bls, ParseError> {
         match header.r_ctl {
             RCtl::BLS_NOP => Ok(Bls::Nop),
@@ -70,7 +71,7 @@ impl Bls {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub const fn encoded_len(&self) -> usize {
         match self {
             Bls::Nop | Bls::Abts => 0,
@@ -79,7 +80,7 @@ impl Bls {
         }
     }
 
-    /// R_CTL of the frame that carries it.
+    /// R_CTL of the frame that carries the payload.
     pub const fn r_ctl(&self) -> RCtl {
         match self {
             Bls::Nop => RCtl::BLS_NOP,
@@ -91,10 +92,10 @@ impl Bls {
 }
 
 impl BaAcc {
-    /// Flag of byte 0: the SEQ_ID behind it is valid.
+    /// Flag in byte 0: the SEQ_ID in byte 1 is valid.
     const SEQ_ID_VALID: u8 = 0x80;
 
-    /// The accept of an ABTS that ends a whole exchange.
+    /// BA_ACC for an ABTS that aborts a whole exchange.
     pub const fn whole_exchange(ox_id: u16, rx_id: u16) -> BaAcc {
         BaAcc { seq_id: None, ox_id, rx_id, low_seq_cnt: 0, high_seq_cnt: 0xffff }
     }

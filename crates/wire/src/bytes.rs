@@ -1,17 +1,19 @@
-//! Reading and writing of big-endian fields.
+//! Readers and writers of big-endian fields.
 //!
-//! [`fixed`] is the one check of a length. The accessors behind it index with offsets that the check has covered; each
-//! caller passes constant offsets below the checked length, so none of them can panic on input.
+//! [`fixed`] checks the length of a structure once. The accessors `u16_at`, `u32_at`, `u64_at` and
+//! [`id_at`] do not check again. Their callers pass constant offsets below the checked length, so
+//! no input can make them panic.
 
 use crate::error::ParseError;
 use crate::id::FcId;
 
-/// The first `N` bytes of `data`, or the error that says how many are missing.
+/// Returns the first `N` bytes of `data`. The error gives the required and the available length.
 pub(crate) fn fixed<'a, const N: usize>(field: &'static str, data: &'a [u8]) -> Result<&'a [u8; N], ParseError> {
     data.first_chunk::<N>().ok_or(ParseError::Truncated { field, needed_bytes: N, got_bytes: data.len() })
 }
 
-/// The `len` bytes of `data` from `at`, for lengths that stand in the data themselves.
+/// Returns `len` bytes of `data` from offset `at`, for lengths that are read from the data
+/// themselves.
 pub(crate) fn slice<'a>(field: &'static str, data: &'a [u8], at: usize, len: usize) -> Result<&'a [u8], ParseError> {
     let end = at.saturating_add(len);
     data.get(at..end).ok_or(ParseError::Truncated { field, needed_bytes: end, got_bytes: data.len() })
@@ -29,19 +31,21 @@ pub(crate) fn u64_at(data: &[u8], at: usize) -> u64 {
     u64::from(u32_at(data, at)) << 32 | u64::from(u32_at(data, at + 4))
 }
 
-/// An address of three bytes.
+/// Reads a 24-bit address at offset `at`.
 pub(crate) fn id_at(data: &[u8], at: usize) -> FcId {
     FcId::from_bytes([data[at], data[at + 1], data[at + 2]])
 }
 
-/// Reads one field after the other, for layouts whose offsets follow from lengths and counts in the data.
+/// Reader of consecutive fields, for layouts whose offsets depend on lengths and counts in the
+/// data.
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// From `at` on, which may lie behind the end: then the first read fails.
+    /// Creates a reader that starts at offset `at`. If `at` lies beyond the end, the first read
+    /// fails.
     pub(crate) fn new(data: &'a [u8], at: usize) -> Reader<'a> {
         Reader { data, at }
     }
@@ -57,7 +61,8 @@ impl<'a> Reader<'a> {
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, ParseError> {
         Ok(u32_at(self.take(field, 4)?, 0))
     }
-    /// A count of four bytes and as many items. The count is not believed: room is made as items come.
+    /// Reads a 32-bit count and then that many items. Memory grows with the items that are read,
+    /// because the count may be wrong.
     pub(crate) fn repeat<T>(
         &mut self,
         field: &'static str,
@@ -72,35 +77,108 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends big-endian fields.
+/// A length or count for a field of one byte. A value beyond its range becomes the largest one.
+pub(crate) fn len8(len: usize) -> u8 {
+    u8::try_from(len).unwrap_or(u8::MAX)
+}
+
+/// A length or count for a field of two bytes, as [`len8`].
+pub(crate) fn len16(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+/// A length or count for a field of four bytes, as [`len8`].
+pub(crate) fn len32(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Writer of big-endian fields.
 pub(crate) trait Put {
-    fn put_u8(&mut self, value: u8);
-    fn put_u16(&mut self, value: u16);
-    fn put_u32(&mut self, value: u32);
-    fn put_u64(&mut self, value: u64);
-    /// A byte, mostly reserved or a flag, and the address behind it.
-    fn put_word(&mut self, first: u8, id: FcId);
+    fn put_slice(&mut self, bytes: &[u8]);
     fn put_zeros(&mut self, count: usize);
+    fn put_u8(&mut self, value: u8) {
+        self.put_slice(&[value]);
+    }
+    fn put_u16(&mut self, value: u16) {
+        self.put_slice(&value.to_be_bytes());
+    }
+    fn put_u32(&mut self, value: u32) {
+        self.put_slice(&value.to_be_bytes());
+    }
+    fn put_u64(&mut self, value: u64) {
+        self.put_slice(&value.to_be_bytes());
+    }
+    /// Appends one byte, usually reserved or flags, and a 24-bit address.
+    fn put_word(&mut self, first: u8, id: FcId) {
+        let [domain, area, port] = id.to_bytes();
+        self.put_slice(&[first, domain, area, port]);
+    }
+    /// Appends a length or count of one byte. A value beyond its range becomes the largest one.
+    fn put_len8(&mut self, len: usize) {
+        self.put_u8(len8(len));
+    }
+    /// Appends a length or count of two bytes, as [`put_len8`](Self::put_len8).
+    fn put_len16(&mut self, len: usize) {
+        self.put_u16(len16(len));
+    }
+    /// Appends a length or count of four bytes, as [`put_len8`](Self::put_len8).
+    fn put_len32(&mut self, len: usize) {
+        self.put_u32(len32(len));
+    }
 }
 
 impl Put for Vec<u8> {
-    fn put_u8(&mut self, value: u8) {
-        self.push(value);
-    }
-    fn put_u16(&mut self, value: u16) {
-        self.extend_from_slice(&value.to_be_bytes());
-    }
-    fn put_u32(&mut self, value: u32) {
-        self.extend_from_slice(&value.to_be_bytes());
-    }
-    fn put_u64(&mut self, value: u64) {
-        self.extend_from_slice(&value.to_be_bytes());
-    }
-    fn put_word(&mut self, first: u8, id: FcId) {
-        self.push(first);
-        self.extend_from_slice(&id.to_bytes());
+    fn put_slice(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
     }
     fn put_zeros(&mut self, count: usize) {
         self.resize(self.len() + count, 0);
+    }
+}
+
+/// Writer that only counts the bytes.
+struct ByteCount(usize);
+
+impl Put for ByteCount {
+    fn put_slice(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+    fn put_zeros(&mut self, count: usize) {
+        self.0 += count;
+    }
+}
+
+/// Number of bytes that `put` appends. Its first argument, the value of a length field, must not
+/// affect that number.
+pub(crate) fn counted(put: impl Fn(usize, &mut dyn Put)) -> usize {
+    let mut count = ByteCount(0);
+    put(0, &mut count);
+    count.0
+}
+
+/// Appends a structure that contains its own length: `put` receives the number of bytes that it
+/// appends, so that a length field cannot differ from the bytes.
+pub(crate) fn put_counted(out: &mut Vec<u8>, put: impl Fn(usize, &mut dyn Put)) {
+    put(counted(&put), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_field_has_the_number_of_appended_bytes() {
+        let put = |len: usize, out: &mut dyn Put| {
+            out.put_len16(len);
+            out.put_word(7, FcId::new(0x01_0203));
+            out.put_zeros(3);
+            out.put_u64(1);
+            out.put_slice(b"end");
+        };
+        let mut out = vec![0xff];
+        put_counted(&mut out, put);
+        assert_eq!(counted(put), 20);
+        let word = [7, 1, 2, 3];
+        assert_eq!(out, [&[0xff, 0, 20][..], &word, &[0; 3], &1u64.to_be_bytes(), b"end"].concat());
     }
 }

@@ -1,6 +1,8 @@
-//! One table per set of codes: name of the constant, number, and text, side by side as in the standard.
+//! Tables of codes. Each row has the name of the constant, the number and the text, as in the
+//! standard.
 
-/// Constants and [`std::fmt::Display`] of a newtype over a code. `$kind` leads the number of an unknown code.
+/// Defines the constants and [`std::fmt::Display`] of a newtype over a code. `$kind` is printed
+/// before the number of an unknown code.
 macro_rules! codes {
     ($type:ident, $repr:ty, $kind:literal { $($name:ident = $value:literal, $text:literal;)* }) => {
         #[allow(missing_docs)] // the names are the standard's own
@@ -9,7 +11,7 @@ macro_rules! codes {
         }
 
         impl $type {
-            /// Name of the code, or nothing for one that the table does not list.
+            /// Name of the code; `None` if the table does not list it.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -29,7 +31,8 @@ macro_rules! codes {
     };
 }
 
-/// Constants and a `name` function for codes that are plain numbers, to be used within a module of their own.
+/// Defines constants and a `name` function for codes that are plain integers. Invoke it in a module
+/// of its own.
 macro_rules! code_constants {
     ($repr:ty { $($name:ident = $value:literal, $text:literal;)* }) => {
         $(
@@ -37,7 +40,7 @@ macro_rules! code_constants {
             pub const $name: $repr = $value;
         )*
 
-        /// Name of a code, or nothing for one that the table does not list.
+        /// Name of a code; `None` if the table does not list it.
         pub const fn name(code: $repr) -> Option<&'static str> {
             match code {
                 $($value => Some($text),)*

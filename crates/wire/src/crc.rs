@@ -1,49 +1,52 @@
-//! The CRC of a frame (FC-FS, frame check): CRC-32 of header, optional headers, data field and fill bytes, the same
-//! function as in Ethernet. Delimiters are not covered.
+//! The CRC of a frame (FC-FS, frame check): CRC-32 over header, optional headers, data field and
+//! fill bytes. It is the same function as in Ethernet. Delimiters are not covered.
 
-/// Bytes of the CRC.
+use crc_fast::{CrcAlgorithm, checksum};
+
+/// Length of the CRC, in bytes.
 pub const CRC_BYTES: usize = 4;
 
 /// CRC of a frame without its delimiters.
 pub fn frame_crc(frame: &[u8]) -> u32 {
-    crc32fast::hash(frame)
+    (checksum(CrcAlgorithm::Crc32IsoHdlc, frame) & 0xffff_ffff) as u32
 }
 
-/// The CRC of every byte in front of nothing, for [`frame_crc_by_table`]: the reflected polynomial 04C11DB7.
+/// CRC remainder of each byte value, for [`frame_crc_by_table`]. The reflected polynomial is
+/// 04C11DB7.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
-    let mut byte = 0;
+    let mut byte = 0_u32;
     while byte < 256 {
-        let mut crc = byte as u32;
+        let mut crc = byte;
         let mut bit = 0;
         while bit < 8 {
             crc = if crc & 1 != 0 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
             bit += 1;
         }
-        table[byte] = crc;
+        table[byte as usize] = crc;
         byte += 1;
     }
     table
 };
 
-/// [`frame_crc`] with a table and no instruction of the processor for it: what a host does whose adapter does not help, to be
-/// measured against.
+/// [`frame_crc`] computed with a table and without CRC instructions of the processor. It is the
+/// baseline of benchmarks: the cost on a host whose adapter does not compute CRCs.
 pub fn frame_crc_by_table(frame: &[u8]) -> u32 {
-    !frame.iter().fold(u32::MAX, |crc, byte| TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
+    !frame.iter().fold(u32::MAX, |crc, byte| TABLE[usize::from((crc & 0xff) as u8 ^ byte)] ^ crc >> 8)
 }
 
-/// The CRC as it stands behind the frame: the least-significant byte first, unlike every other field.
+/// CRC of `frame` in wire order: least-significant byte first, unlike every other field.
 pub fn crc_bytes(frame: &[u8]) -> [u8; CRC_BYTES] {
     frame_crc(frame).to_le_bytes()
 }
 
-/// Appends the CRC of all that `frame` holds.
+/// Appends the CRC of all bytes in `frame`.
 pub fn append_crc(frame: &mut Vec<u8>) {
     let crc = crc_bytes(frame);
     frame.extend_from_slice(&crc);
 }
 
-/// The frame in front of a CRC, if the CRC is right.
+/// Returns the frame without its CRC, or `None` if the CRC is wrong or missing.
 pub fn strip_crc(frame_and_crc: &[u8]) -> Option<&[u8]> {
     let (frame, crc) = frame_and_crc.split_last_chunk::<CRC_BYTES>()?;
     (*crc == crc_bytes(frame)).then_some(frame)

@@ -13,24 +13,25 @@ use std::fmt;
 /// A CT information unit: preamble and body.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ct {
-    /// IN_ID, filled by switches when they relay; zero elsewhere. 24 bits.
+    /// IN_ID, 24 bits. Switches fill it in when they relay a unit; otherwise it is zero.
     pub in_id: u32,
     /// Service type and subtype, for example FC 02 for the name server.
     pub service: Service,
-    /// Options.
+    /// Options byte of the preamble; [`Ct::reply`] copies it from the request.
     pub options: u8,
-    /// Request: largest accept the requester takes, in words. Accept: words that did not fit. 0: no limit.
+    /// Request: largest accept that the requester can receive, in words of 4 bytes; 0 means no
+    /// limit. Accept: number of words that did not fit.
     pub max_or_residual_words: u16,
-    /// What is asked or answered.
+    /// Command-specific part: a request, an accept or a reject.
     pub body: CtBody,
 }
 
 /// GS_Type and GS_Subtype.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Service {
-    /// GS_Type.
+    /// GS_Type, for example FC for the directory service.
     pub gs_type: u8,
-    /// GS_Subtype.
+    /// GS_Subtype, for example 02 for the name server.
     pub gs_subtype: u8,
 }
 
@@ -47,12 +48,12 @@ impl Service {
 }
 
 impl Service {
-    /// A service by its two numbers.
+    /// Service with the given GS_Type and GS_Subtype.
     pub const fn new(gs_type: u8, gs_subtype: u8) -> Service {
         Service { gs_type, gs_subtype }
     }
 
-    /// Name of the service, or nothing for one that we do not know.
+    /// Name of the service; `None` if this crate does not know it.
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Service::NAME_SERVER => Some("name server"),
@@ -68,9 +69,9 @@ impl Service {
     }
 }
 
-/// The tables of the services.
+/// Code tables of each service.
 impl Service {
-    /// Name of a command of the service.
+    /// Name of a command of the service; `None` if it is unknown.
     fn command(self, code: u16) -> Option<&'static str> {
         match self {
             Service::NAME_SERVER => ns::command::name(code),
@@ -81,7 +82,7 @@ impl Service {
         }
     }
 
-    /// Meaning of an explanation in a reject of the service.
+    /// Text of a reject explanation of the service; `None` if it is unknown.
     fn explanation(self, code: u8) -> Option<&'static str> {
         match self {
             Service::NAME_SERVER => ns::explanation::name(code),
@@ -102,11 +103,11 @@ pub enum CtBody {
     NsAccept(NsAccept),
     /// A request to the HBA management service.
     Fdmi(FdmiRequest),
-    /// An accept of it.
+    /// An accept of the HBA management service.
     FdmiAccept(FdmiAccept),
     /// A request to the fabric configuration server.
     Fcs(FcsRequest),
-    /// An accept of it.
+    /// An accept of the fabric configuration server.
     FcsAccept(FcsAccept),
     /// A request to the fabric zone server.
     Fzs(FzsRequest),
@@ -114,12 +115,12 @@ pub enum CtBody {
     FzsAccept(FzsAccept),
     /// A reject, of any service.
     Reject(CtReject),
-    /// A request or accept of another service, or of a command that we do not know: command code and bytes. Also an accept
-    /// that was parsed without its request.
+    /// Undecoded request or accept: of another service, of an unknown command, or an accept that
+    /// was parsed without its request.
     Other {
         /// Command code; never that of a reject.
         command: u16,
-        /// The bytes behind the preamble.
+        /// The bytes after the preamble.
         body: Box<[u8]>,
     },
 }
@@ -127,7 +128,7 @@ pub enum CtBody {
 /// FS_RJT: reason and explanation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CtReject {
-    /// Reason code.
+    /// Reason code, common to all services.
     pub reason: CtReason,
     /// Explanation, by service (for the name server see [`crate::ns::explanation`]).
     pub explanation: u8,
@@ -141,7 +142,7 @@ impl CtReject {
         CtReject { reason, explanation, vendor: 0 }
     }
 
-    /// The command cannot be done, for the reason that the explanation has.
+    /// Reject with the reason "unable to perform command request"; `explanation` gives the cause.
     pub const fn unable(explanation: u8) -> CtReject {
         CtReject::new(CtReason::UNABLE, explanation)
     }
@@ -167,9 +168,9 @@ codes!(CtReason, u8, "reason" {
 pub const FS_ACC: u16 = 0x8002;
 /// Command code of a reject.
 pub const FS_RJT: u16 = 0x8001;
-/// Bytes of the basic preamble.
+/// Length of the basic preamble, in bytes.
 pub const PREAMBLE_BYTES: usize = 16;
-/// The only revision with this preamble.
+/// The only preamble revision that is supported.
 const REVISION: u8 = 1;
 
 impl Ct {
@@ -183,8 +184,8 @@ impl Ct {
         Ct { in_id: 0, service, options: 0, max_or_residual_words: 0, body }
     }
 
-    /// The preamble of a unit that does not parse, to answer it: whatever its revision, without its body. Nothing if not
-    /// even the preamble is there.
+    /// Reads the preamble alone, so that a unit that does not parse can be rejected. The revision
+    /// is not checked and the body stays empty. Returns `None` if the preamble is incomplete.
     pub fn preamble(payload: &[u8]) -> Option<Ct> {
         let b = payload.first_chunk::<PREAMBLE_BYTES>()?;
         Some(Ct {
@@ -202,12 +203,13 @@ impl Ct {
         Ct { in_id: 0, service, options: 0, max_or_residual_words: 0, body: CtBody::Fzs(request) }
     }
 
-    /// An answer to this request: same service, IN_ID and options, nothing left out.
+    /// Reply to this request: same service, IN_ID and options, with no residual words.
     pub const fn reply(&self, body: CtBody) -> Ct {
         Ct { in_id: self.in_id, service: self.service, options: self.options, max_or_residual_words: 0, body }
     }
 
-    /// Reads a CT unit. `reply_to` is service and command of the request that an accept answers.
+    /// Reads a CT unit. If the unit is an accept, `reply_to` holds the service and command of its
+    /// request.
     pub fn parse(payload: &[u8], reply_to: Option<(Service, u16)>) -> Result<Ct, ParseError> {
         let b = fixed::<PREAMBLE_BYTES>("CT preamble", payload)?;
         if b[0] != REVISION {
@@ -274,7 +276,7 @@ impl Ct {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         PREAMBLE_BYTES
             + match &self.body {
@@ -291,7 +293,7 @@ impl Ct {
             }
     }
 
-    /// The command code.
+    /// Command code of the request; 8002 for an accept, 8001 for a reject.
     pub const fn command(&self) -> u16 {
         match &self.body {
             CtBody::Ns(request) => request.command(),
@@ -310,7 +312,7 @@ impl Ct {
     }
 }
 
-/// Turns "no value here" into nothing, so that the bytes are kept.
+/// Maps [`ParseError::Unsupported`] to `None`, so that the caller keeps the undecoded bytes.
 fn known<T>(parsed: Result<T, ParseError>) -> Result<Option<T>, ParseError> {
     match parsed {
         Ok(value) => Ok(Some(value)),

@@ -1,12 +1,12 @@
-//! Frame delimiters (FC-FS, ordered sets; RFC 3643, section 5.3): [`Sof`] and [`Eof`] as the codes of the encapsulations and
-//! as the ordered sets of a native link.
+//! Frame delimiters (FC-FS, ordered sets; RFC 3643, section 5.3): [`Sof`] and [`Eof`]. Each has a
+//! code for encapsulations and an ordered set for native links.
 
 use std::fmt;
 
-/// An ordered set, K28.5 shown as BC.
+/// An ordered set of a native link. K28.5 is written as BC.
 pub type OrderedSet = [u8; 4];
 
-/// One table per delimiter: variant, code of RFC 3643, name, and what else stands beside it.
+/// Defines a delimiter type from a table: variant, code of RFC 3643 and name.
 macro_rules! delimiters {
     (
         $(#[$doc:meta])* $type:ident { $($variant:ident = $code:literal, $name:literal;)* }
@@ -20,15 +20,15 @@ macro_rules! delimiters {
         }
 
         impl $type {
-            /// All of them, in the order of their codes.
+            /// All delimiters of the type, in the order of their codes.
             pub const ALL: &[$type] = &[$($type::$variant,)*];
 
-            /// The code in FCoE, FCIP and iFCP.
+            /// Code in FCoE, FCIP and iFCP.
             pub const fn code(self) -> u8 {
                 self as u8
             }
 
-            /// From the code in FCoE, FCIP and iFCP.
+            /// Delimiter with the given code in FCoE, FCIP and iFCP; `None` for an unknown code.
             pub const fn from_code(code: u8) -> Option<$type> {
                 match code {
                     $($code => Some($type::$variant),)*
@@ -36,7 +36,7 @@ macro_rules! delimiters {
                 }
             }
 
-            /// Name of the delimiter.
+            /// Name in the standard, for example SOFi3.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($type::$variant => $name,)*
@@ -53,7 +53,8 @@ macro_rules! delimiters {
 }
 
 delimiters!(
-    /// Start of frame. Names the class, and whether the frame starts its sequence (i) or goes on with it (n).
+    /// Start of frame. It gives the class of service. Kinds with i start a sequence; kinds with n
+    /// continue it.
     Sof {
         F = 0x28, "SOFf";
         I4 = 0x29, "SOFi4";
@@ -67,7 +68,8 @@ delimiters!(
 );
 
 delimiters!(
-    /// End of frame. Ends the frame (n) or also the sequence (t); the kinds with i mark a frame as invalid.
+    /// End of frame. Kinds with n end the frame, and kinds with t also end the sequence. Kinds with
+    /// i mark the frame as invalid.
     Eof {
         N = 0x41, "EOFn";
         T = 0x42, "EOFt";
@@ -80,7 +82,7 @@ delimiters!(
     }
 );
 
-/// Running disparity in front of an EOF; it chooses between two forms of each.
+/// Running disparity before an EOF. It selects one of the two ordered sets of each EOF.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Disparity {
     /// More zeros than ones so far.
@@ -90,7 +92,7 @@ pub enum Disparity {
 }
 
 impl Sof {
-    /// SOF of a class 3 frame: the first of its sequence or a later one.
+    /// SOF of a class 3 frame: SOFi3 for the first frame of a sequence, SOFn3 for later frames.
     pub const fn class_3(first_of_sequence: bool) -> Sof {
         if first_of_sequence { Sof::I3 } else { Sof::N3 }
     }
@@ -105,7 +107,7 @@ impl Sof {
         }
     }
 
-    /// The ordered set of a native link.
+    /// Ordered set on a native link.
     pub const fn ordered_set(self) -> OrderedSet {
         let byte = match self {
             Sof::F => 0x58,
@@ -120,24 +122,25 @@ impl Sof {
         [0xbc, 0xb5, byte, byte]
     }
 
-    /// From the ordered set of a native link.
+    /// SOF with the given ordered set; `None` if there is none.
     pub fn from_ordered_set(set: OrderedSet) -> Option<Sof> {
         Sof::ALL.iter().copied().find(|sof| sof.ordered_set() == set)
     }
 }
 
 impl Eof {
-    /// EOF of a good class 3 frame: the last of its sequence or an earlier one.
+    /// EOF of a valid class 3 frame: EOFt for the last frame of a sequence, EOFn for earlier
+    /// frames.
     pub const fn class_3(last_of_sequence: bool) -> Eof {
         if last_of_sequence { Eof::T } else { Eof::N }
     }
 
-    /// The frame in front is marked as invalid or aborted.
+    /// True if the EOF marks its frame as invalid or aborted.
     pub const fn is_invalid(self) -> bool {
         matches!(self, Eof::Ni | Eof::Dti | Eof::Rti | Eof::A)
     }
 
-    /// The ordered set of a native link.
+    /// Ordered set on a native link.
     pub const fn ordered_set(self, disparity: Disparity) -> OrderedSet {
         let byte = match self {
             Eof::T => 0x75,
@@ -155,7 +158,7 @@ impl Eof {
         [0xbc, second, byte, byte]
     }
 
-    /// From the ordered set of a native link, of either disparity.
+    /// EOF with the given ordered set, for either disparity; `None` if there is none.
     pub fn from_ordered_set(set: OrderedSet) -> Option<Eof> {
         Eof::ALL
             .iter()

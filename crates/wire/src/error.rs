@@ -1,48 +1,50 @@
-//! Why bytes are not a value: [`ParseError`].
+//! [`ParseError`]: the reasons why bytes do not parse.
 
-/// What is wrong with bytes that do not parse.
+/// Reason why bytes do not parse.
 ///
-/// A machine turns it into the reject of the protocol: [`Truncated`](Self::Truncated) and [`Length`](Self::Length) into
-/// "invalid payload length" or "invalid size", [`Value`](Self::Value) into "protocol error",
-/// [`Unsupported`](Self::Unsupported) into "not supported".
+/// Protocol machines map it to the reject of their protocol. [`Truncated`](Self::Truncated) and
+/// [`Length`](Self::Length) become "invalid payload length" or "invalid size".
+/// [`Value`](Self::Value) becomes "protocol error", and [`Unsupported`](Self::Unsupported) becomes
+/// "not supported".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum ParseError {
     /// The bytes end before the structure does.
     #[error("{field} needs {needed_bytes} bytes, but only {got_bytes} are there")]
     Truncated {
-        /// The structure or field.
+        /// Name of the structure or field.
         field: &'static str,
-        /// Bytes that it needs.
+        /// Required number of bytes.
         needed_bytes: usize,
-        /// Bytes that are there.
+        /// Available number of bytes.
         got_bytes: usize,
     },
-    /// A length field contradicts the structure.
+    /// A length field contradicts the layout of the structure.
     #[error("{field} is {got_bytes} bytes, but must be {rule}")]
     Length {
-        /// The length field.
+        /// Name of the length field.
         field: &'static str,
-        /// Its value, in bytes.
+        /// Value of the length field, in bytes.
         got_bytes: usize,
-        /// What it must be.
+        /// Text that describes the permitted values.
         rule: &'static str,
     },
-    /// A field has a value that the standard rules out.
+    /// A field has a value that the standard forbids.
     #[error("{field} is {got:#x}, but must be {rule}")]
     Value {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         got: u32,
-        /// What it must be.
+        /// Text that describes the permitted values.
         rule: &'static str,
     },
-    /// Legal, or at least possible, but outside of what the values of this crate hold. Such a payload stays bytes.
+    /// The bytes may be legal, but this crate cannot represent them. The caller keeps the payload
+    /// as bytes.
     #[error("{field} {got:#x} has no value here")]
     Unsupported {
-        /// The field that says so.
+        /// Name of the field with the unsupported value.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         got: u32,
     },
 }

@@ -1,5 +1,5 @@
-//! The Ethernet II header (IEEE 802.3), the 802.1Q tag behind its addresses, and the addresses of FCoE (FC-BB, FIP group
-//! addresses and FPMAs).
+//! The Ethernet II header (IEEE 802.3) with an optional 802.1Q tag, and the addresses of FCoE
+//! (FC-BB: FIP group addresses and FPMAs).
 
 use crate::bytes::{Put, fixed, u16_at};
 use crate::codes::codes;
@@ -12,11 +12,12 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddr(pub [u8; 6]);
 
-/// The upper 24 bits of the fabric-provided addresses of a fabric; the FC_ID stands behind them.
+/// FC-MAP: the upper 24 bits of the fabric-provided addresses (FPMAs) of a fabric. The FC_ID forms
+/// the lower 24 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FcMap(pub [u8; 3]);
 
-/// Type of what follows the header.
+/// EtherType: the type of the payload after the header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EtherType(pub u16);
 
@@ -29,45 +30,46 @@ codes!(EtherType, u16, "EtherType" {
     FIP = 0x8914, "FIP";
 });
 
-/// The tag of 802.1Q behind its EtherType.
+/// 802.1Q tag control information, which follows the tag's EtherType.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct VlanTag {
     /// Priority code point, 0 to 7.
     pub priority: u8,
-    /// Drop eligible.
+    /// Drop eligible indicator.
     pub drop_eligible: bool,
-    /// VLAN, 0 to 4095; 0 for a frame that has a priority only.
+    /// VLAN identifier, 0 to 4095. The value 0 marks a frame that has a priority but no VLAN.
     pub vlan: u16,
 }
 
-/// Addresses, tag and type of an Ethernet frame.
+/// Addresses, tag and EtherType of an Ethernet frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EtherHeader {
-    /// Destination.
+    /// Destination address.
     pub to: MacAddr,
-    /// Source.
+    /// Source address.
     pub from: MacAddr,
-    /// The outermost tag, where there is one.
+    /// Outermost tag, if the frame is tagged.
     pub tag: Option<VlanTag>,
-    /// Type of what follows.
+    /// Type of the payload after the header.
     pub ether_type: EtherType,
 }
 
-/// Bytes of the header without a tag.
+/// Length of the header without a tag, in bytes.
 pub const ETHER_BYTES: usize = 14;
-/// Bytes of the header with a tag.
+/// Length of the header with a tag, in bytes.
 pub const TAGGED_BYTES: usize = ETHER_BYTES + TAG_BYTES;
-/// Bytes of a tag with its EtherType.
+/// Length of a tag with its EtherType, in bytes.
 const TAG_BYTES: usize = 4;
-/// Shortest frame on a real wire, without its check sequence: shorter ones are filled up with zeros.
+/// Shortest frame on a real wire, in bytes, without its check sequence. Shorter frames are padded
+/// with zeros.
 pub const MIN_FRAME_BYTES: usize = 60;
 /// Largest VLAN that may be used; 0 and 4095 are reserved.
 pub const MAX_VLAN: u16 = 4094;
 
 impl MacAddr {
-    /// No address; also what an ENode proposes that leaves the choice to the fabric.
+    /// The zero address. An ENode proposes it to leave the choice of an address to the fabric.
     pub const ZERO: MacAddr = MacAddr([0; 6]);
-    /// Everybody.
+    /// Broadcast to all stations.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
     /// All FCoE entities.
     pub const ALL_FCOE: MacAddr = MacAddr([0x01, 0x10, 0x18, 0x01, 0x00, 0x00]);
@@ -79,9 +81,9 @@ impl MacAddr {
     pub const ALL_VN2VN_ENODES: MacAddr = MacAddr([0x01, 0x10, 0x18, 0x01, 0x00, 0x04]);
     /// All ENodes of a point-to-point link.
     pub const ALL_PT2PT_ENODES: MacAddr = MacAddr([0x01, 0x10, 0x18, 0x01, 0x00, 0x05]);
-    /// The F_Port controller of fabrics without FIP.
+    /// F_Port controller of fabrics without FIP.
     pub const PRE_FIP_FCF: MacAddr = MacAddr([0x0e, 0xfc, 0x00, 0xff, 0xff, 0xfe]);
-    /// Nearest bridge: LLDP, never forwarded.
+    /// Nearest bridge: destination of LLDP frames, which bridges never forward.
     pub const NEAREST_BRIDGE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
 
     /// The fabric-provided address of a VN_Port.
@@ -89,27 +91,27 @@ impl MacAddr {
         let ([a, b, c], [d, e, f]) = (map.0, id.to_bytes());
         MacAddr([a, b, c, d, e, f])
     }
-    /// The upper half, which is the FC-MAP if this is an FPMA.
+    /// Upper 24 bits: the FC-MAP if this is an FPMA.
     pub const fn fc_map(self) -> FcMap {
         FcMap([self.0[0], self.0[1], self.0[2]])
     }
-    /// The lower half, which is the FC_ID if this is an FPMA.
+    /// Lower 24 bits: the FC_ID if this is an FPMA.
     pub const fn fc_id(self) -> FcId {
         FcId::from_bytes([self.0[3], self.0[4], self.0[5]])
     }
-    /// A group address.
+    /// True for a group address.
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
-    /// The address of one station: not zero and not a group.
+    /// True for the address of one station: neither zero nor a group.
     pub fn is_station(self) -> bool {
         !self.is_group() && self != MacAddr::ZERO
     }
-    /// As a number below 2^48.
+    /// The address as a number below 2^48.
     pub fn to_u64(self) -> u64 {
         self.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
-    /// From the low 48 bits of a number.
+    /// Address from the low 48 bits of `number`.
     pub const fn from_u64(number: u64) -> MacAddr {
         let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
         MacAddr([a, b, c, d, e, f])
@@ -117,12 +119,13 @@ impl MacAddr {
 }
 
 impl FcMap {
-    /// Of a fabric that nobody told otherwise.
+    /// FC-MAP of a fabric that has no configured one.
     pub const DEFAULT: FcMap = FcMap([0x0e, 0xfc, 0x00]);
-    /// Of VN2VN, where the upper byte of each FC_ID is zero.
+    /// FC-MAP of VN2VN, where the upper byte of each FC_ID is zero.
     pub const VN2VN: FcMap = FcMap([0x0e, 0xfd, 0x00]);
 
-    /// A map that can be the upper half of station addresses: neither zero nor of a group (the bit 0x010000 is clear).
+    /// True if the map can form station addresses: it is not zero, and the group bit 0x010000 is
+    /// clear.
     pub const fn is_usable(self) -> bool {
         let [a, b, c] = self.0;
         a & 1 == 0 && (a | b | c) != 0
@@ -132,12 +135,14 @@ impl FcMap {
 impl VlanTag {
     const DROP_ELIGIBLE: u16 = 0x1000;
 
-    /// From tag control information, as it stands in a frame or as a kernel hands it over beside a frame whose tag it took.
+    /// Decodes tag control information, either from a frame or from a kernel that stripped the tag
+    /// and reports it separately.
     pub fn from_bits(bits: u16) -> VlanTag {
         VlanTag { priority: (bits >> 13) as u8, drop_eligible: bits & VlanTag::DROP_ELIGIBLE != 0, vlan: bits & 0x0fff }
     }
 
-    /// Tag control information: priority, drop eligible, VLAN. Only as many bits go out as the fields have on the wire.
+    /// Tag control information: priority, drop eligible, VLAN. Priority is cut to 3 bits and the
+    /// VLAN to 12 bits.
     pub fn to_bits(self) -> u16 {
         let drop_eligible = if self.drop_eligible { VlanTag::DROP_ELIGIBLE } else { 0 };
         u16::from(self.priority & 7) << 13 | drop_eligible | self.vlan & 0x0fff
@@ -145,7 +150,7 @@ impl VlanTag {
 }
 
 impl EtherHeader {
-    /// Reads the header of a frame, and returns what follows it.
+    /// Reads the header of a frame. Returns the header and the bytes after it.
     pub fn parse(frame: &[u8]) -> Result<(EtherHeader, &[u8]), ParseError> {
         let b = fixed::<ETHER_BYTES>("Ethernet header", frame)?;
         let to = MacAddr([b[0], b[1], b[2], b[3], b[4], b[5]]);
@@ -170,7 +175,7 @@ impl EtherHeader {
         out.put_u16(self.ether_type.0);
     }
 
-    /// Bytes that [`emit`](Self::emit) appends: where the payload begins.
+    /// Number of bytes that [`emit`](Self::emit) appends; also the offset of the payload.
     pub const fn encoded_len(&self) -> usize {
         match self.tag {
             Some(_) => TAGGED_BYTES,
@@ -178,14 +183,15 @@ impl EtherHeader {
         }
     }
 
-    /// The VLAN of the frame, if it is in one: a tag with VLAN 0 says a priority only.
+    /// VLAN of the frame. `None` if the frame is untagged or its tag has VLAN 0, which carries a
+    /// priority only.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0)
     }
 }
 
-/// Writes other addresses into the header of a frame, and leaves everything behind them as it is. A frame without room for
-/// two addresses stays unchanged.
+/// Replaces both addresses in the header of a frame; all other bytes stay unchanged. A frame too
+/// short for two addresses is left as it is.
 pub fn readdress(frame: &mut [u8], to: MacAddr, from: MacAddr) {
     if let Some(addresses) = frame.first_chunk_mut::<12>() {
         addresses[..6].copy_from_slice(&to.0);
@@ -219,7 +225,7 @@ impl fmt::Debug for FcMap {
     }
 }
 
-/// The bytes of `text`, two hex digits each with a colon between.
+/// Parses `N` pairs of hex digits with colons between them.
 fn colon_bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let mut parts = text.split(':');
@@ -234,7 +240,7 @@ fn colon_bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
 impl FromStr for MacAddr {
     type Err = BadMac;
 
-    /// Six bytes of two hex digits, with colons between.
+    /// Parses six pairs of hex digits with colons between them.
     fn from_str(text: &str) -> Result<MacAddr, BadMac> {
         colon_bytes(text).map(MacAddr).ok_or(BadMac)
     }
@@ -243,18 +249,18 @@ impl FromStr for MacAddr {
 impl FromStr for FcMap {
     type Err = BadFcMap;
 
-    /// Three bytes of two hex digits, with colons between.
+    /// Parses three pairs of hex digits with colons between them.
     fn from_str(text: &str) -> Result<FcMap, BadFcMap> {
         colon_bytes(text).map(FcMap).ok_or(BadFcMap)
     }
 }
 
-/// The text is not six bytes of two hex digits.
+/// Parse error of a [`MacAddr`]: the text is not six pairs of hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an Ethernet address is six bytes in hex, such as 02:fc:f0:00:00:01")]
 pub struct BadMac;
 
-/// The text is not three bytes of two hex digits.
+/// Parse error of an [`FcMap`]: the text is not three pairs of hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an FC-MAP is three bytes in hex, such as 0e:fc:00")]
 pub struct BadFcMap;

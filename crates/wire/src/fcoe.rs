@@ -1,13 +1,18 @@
-//! FCoE (FC-BB, FCoE PDU): a Fibre Channel frame, its CRC and its delimiters behind an Ethernet header.
+//! FCoE (FC-BB, FCoE PDU): a Fibre Channel frame with its CRC and delimiters after an Ethernet
+//! header.
 //!
 //! ```text
-//!   0    version (high nibble), reserved        14   FC frame: header 24, data field 0 to 2112, fill included
-//!   1    reserved, 12 bytes                     n    CRC, least-significant byte first
-//!   13   SOF                                    n+4  EOF, and 3 reserved bytes
+//!   0    version (high nibble), reserved
+//!   1    reserved, 12 bytes
+//!   13   SOF
+//!   14   FC frame: header 24, data field 0 to 2112, fill included
+//!   n    CRC, least-significant byte first
+//!   n+4  EOF, and 3 reserved bytes
 //! ```
 //!
-//! The length of the frame is the length of the PDU: Ethernet never pads it, as the shortest one fills the shortest frame.
-//! A forwarder reads it in place and leaves frame and CRC as they are.
+//! The length of the PDU determines the length of the frame. Ethernet adds no padding, because the
+//! shortest FCoE PDU already fills the shortest Ethernet frame. A forwarder reads the PDU in place
+//! and leaves frame and CRC unchanged.
 
 use crate::bytes::{Put, fixed};
 use crate::crc::{CRC_BYTES, crc_bytes};
@@ -18,34 +23,37 @@ use crate::frame::Frame;
 use crate::header::{FCtl, FcType, HEADER_BYTES, Header};
 use crate::id::FcId;
 
-/// An FCoE PDU: what stands behind an Ethernet header of type [`EtherType::FCOE`].
+/// An FCoE PDU: the payload of an Ethernet frame of type [`EtherType::FCOE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fcoe<'a> {
-    /// Code of the start of frame; [`Fcoe::sof`] names it.
+    /// Code of the start of frame; [`Fcoe::sof`] decodes it.
     pub sof_code: u8,
-    /// Header and data field, at least 24 bytes, a multiple of four.
+    /// Header and data field: at least 24 bytes and a multiple of four.
     pub frame: &'a [u8],
-    /// The CRC as it came, whether it is right or not.
+    /// CRC as received; it may be wrong.
     pub crc: [u8; CRC_BYTES],
-    /// Code of the end of frame; [`Fcoe::eof`] names it.
+    /// Code of the end of frame; [`Fcoe::eof`] decodes it.
     pub eof_code: u8,
 }
 
-/// Bytes in front of the frame.
+/// Length of the part before the frame, in bytes.
 pub const HEAD_BYTES: usize = 14;
-/// Bytes behind the frame: CRC, EOF, reserved.
+/// Length of the part after the frame, in bytes: CRC, EOF, reserved.
 pub const TAIL_BYTES: usize = 8;
-/// The shortest PDU: a frame without a data field.
+/// Length of the shortest PDU, in bytes: a frame without a data field.
 pub const MIN_PDU_BYTES: usize = HEAD_BYTES + HEADER_BYTES + TAIL_BYTES;
-/// The longest PDU: a frame with the longest data field. What FIP calls the maximum FCoE size.
+/// Length of the longest PDU, in bytes: a frame with the longest data field. FIP calls it the
+/// maximum FCoE size.
 pub const MAX_PDU_BYTES: usize = HEAD_BYTES + HEADER_BYTES + MAX_DATA_BYTES + TAIL_BYTES;
-/// Longest data field of a frame.
+/// Longest data field of a frame, in bytes.
 const MAX_DATA_BYTES: usize = 2112;
-/// The extended headers that may stand in front of a frame header (virtual fabric tagging, inter-fabric routing).
+/// Length of the extended headers that may precede a frame header, in bytes (virtual fabric
+/// tagging, inter-fabric routing).
 const MAX_EXTENDED_BYTES: usize = 16;
 
 impl<'a> Fcoe<'a> {
-    /// Reads a PDU. Delimiters are not judged, and the CRC is not checked: see [`Fcoe::crc_is_right`].
+    /// Reads a PDU. Unknown delimiter codes are accepted and the CRC is not checked; see
+    /// [`Fcoe::crc_is_right`].
     pub fn parse(pdu: &'a [u8]) -> Result<Fcoe<'a>, ParseError> {
         let head = fixed::<MIN_PDU_BYTES>("FCoE PDU", pdu)?;
         let version = head[0] >> 4;
@@ -68,7 +76,7 @@ impl<'a> Fcoe<'a> {
         })
     }
 
-    /// Appends the PDU, with the CRC that it has.
+    /// Appends the PDU with the stored CRC.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.reserve(self.encoded_len());
         out.put_zeros(HEAD_BYTES - 1);
@@ -79,22 +87,22 @@ impl<'a> Fcoe<'a> {
         out.put_zeros(TAIL_BYTES - CRC_BYTES - 1);
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub const fn encoded_len(&self) -> usize {
         HEAD_BYTES + self.frame.len() + TAIL_BYTES
     }
 
-    /// The start of frame, unless its code is unknown.
+    /// Start of frame; `None` if its code is unknown.
     pub const fn sof(&self) -> Option<Sof> {
         Sof::from_code(self.sof_code)
     }
 
-    /// The end of frame, unless its code is unknown.
+    /// End of frame; `None` if its code is unknown.
     pub const fn eof(&self) -> Option<Eof> {
         Eof::from_code(self.eof_code)
     }
 
-    /// The CRC is that of the frame.
+    /// True if the CRC matches the frame.
     pub fn crc_is_right(&self) -> bool {
         self.crc == crc_bytes(self.frame)
     }
@@ -105,7 +113,7 @@ impl<'a> Fcoe<'a> {
     }
 }
 
-/// Where D_ID, S_ID and the exchange numbers stand in a PDU: what a forwarder looks at.
+/// Offsets of D_ID, S_ID and exchange number in a PDU, for forwarders.
 pub mod offset {
     use super::HEAD_BYTES;
 
@@ -117,7 +125,7 @@ pub mod offset {
     pub const OX_ID: usize = HEAD_BYTES + 16;
 }
 
-/// D_ID, S_ID and OX_ID of a PDU, which is not shorter than [`MIN_PDU_BYTES`].
+/// Returns D_ID, S_ID and OX_ID of a PDU; `None` if it is shorter than [`MIN_PDU_BYTES`].
 pub fn addresses(pdu: &[u8]) -> Option<(FcId, FcId, u16)> {
     let b = pdu.first_chunk::<MIN_PDU_BYTES>()?;
     let id = |at: usize| FcId::from_bytes([b[at], b[at + 1], b[at + 2]]);
@@ -125,8 +133,9 @@ pub fn addresses(pdu: &[u8]) -> Option<(FcId, FcId, u16)> {
     Some((id(offset::D_ID), id(offset::S_ID), ox_id))
 }
 
-/// Appends a whole Ethernet frame with a Fibre Channel frame in it, CRC calculated. The delimiters are those of class 3, or of
-/// class F where two switches speak; the data field must not be longer than a frame may be.
+/// Appends an Ethernet frame that carries a Fibre Channel frame; the CRC is computed. Frames
+/// between switches get class F delimiters, all others class 3. The data field must not exceed the
+/// limit of a frame.
 pub fn encapsulate(to: MacAddr, from: MacAddr, tag: Option<VlanTag>, frame: &Frame, out: &mut Vec<u8>) {
     EtherHeader { to, from, tag, ether_type: EtherType::FCOE }.emit(out);
     let header = &frame.header;

@@ -1,25 +1,26 @@
 //! FCP information units (FCP, IU formats).
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, len32, slice, u16_at, u32_at};
 use crate::codes::code_constants;
 use crate::error::ParseError;
 
 /// FCP_CMND with a CDB of at most 16 bytes, 32 bytes on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FcpCmnd {
-    /// The eight LUN bytes of SAM.
+    /// LUN, as the eight bytes of SAM.
     pub lun: [u8; 8],
     /// Command reference number.
     pub crn: u8,
     /// Priority and task attribute; low 3 bits: 0 simple, 1 head of queue, 2 ordered, 4 ACA.
     pub attribute: u8,
-    /// Task management flags (see [`task_management`]); 0: a command.
+    /// Task management flags (see [`task_management`]); 0 for a SCSI command.
     pub task_management: u8,
-    /// Bit 0: write data, bit 1: read data. The other bits, which count additional CDB words, are zero.
+    /// Bit 0: write data; bit 1: read data. The other bits count additional CDB words and are zero
+    /// here.
     pub flags: u8,
-    /// The CDB, zero filled.
+    /// The CDB, padded with zeros.
     pub cdb: [u8; 16],
-    /// FCP_DL in bytes.
+    /// FCP_DL: expected data length, in bytes.
     pub data_len: u32,
 }
 
@@ -68,10 +69,10 @@ impl FcpCmnd {
     pub const WRITE: u8 = 0x01;
     /// Flag: data flows to the initiator.
     pub const READ: u8 = 0x02;
-    /// Bytes with a CDB of 16 bytes.
+    /// Length of the unit with a 16-byte CDB, in bytes.
     pub const BYTES: usize = 32;
 
-    /// Reads 32 bytes. A longer CDB has no value here.
+    /// Reads 32 bytes. A CDB longer than 16 bytes is [`ParseError::Unsupported`].
     pub fn parse(payload: &[u8]) -> Result<FcpCmnd, ParseError> {
         let b = fixed::<{ Self::BYTES }>("FCP_CMND", payload)?;
         let additional_words = b[11] >> 2;
@@ -107,9 +108,9 @@ impl FcpCmnd {
 /// FCP_XFER_RDY, 12 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FcpXferRdy {
-    /// First byte wanted.
+    /// Offset of the first requested byte in the data of the command.
     pub offset: u32,
-    /// Bytes wanted.
+    /// Number of requested bytes.
     pub burst_len: u32,
 }
 
@@ -120,13 +121,13 @@ pub struct FcpRsp {
     pub status: u8,
     /// Retry delay timer.
     pub retry_delay: u16,
-    /// What was not transferred, where it is reported.
+    /// Difference between FCP_DL and the transferred length, if the target reports one.
     pub residual: Residual,
-    /// The target wants FCP_CONF.
+    /// The target requests FCP_CONF.
     pub confirm: bool,
-    /// FCP response code, where response information is present.
+    /// FCP response code (see [`response`]), if response information is present.
     pub response_code: Option<u8>,
-    /// Sense data, where present.
+    /// Sense data, if present.
     pub sense: Option<Box<[u8]>>,
 }
 
@@ -142,7 +143,7 @@ pub enum Residual {
 }
 
 impl FcpXferRdy {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 12;
 
     /// Reads 12 bytes.
@@ -169,12 +170,12 @@ mod rsp_flag {
 }
 
 impl FcpRsp {
-    /// Bytes without response information and sense data.
+    /// Length without response information and sense data, in bytes.
     pub const BYTES: usize = 24;
-    /// Bytes of response information that we send; 4 are legal too.
+    /// Length of the response information that this crate sends, in bytes; 4 is legal too.
     const RESPONSE_INFO_BYTES: usize = 8;
 
-    /// A response with status GOOD, everything transferred.
+    /// Response with status GOOD and without a residual.
     pub const GOOD: FcpRsp = FcpRsp {
         status: 0,
         retry_delay: 0,
@@ -184,7 +185,8 @@ impl FcpRsp {
         sense: None,
     };
 
-    /// Reads 24 bytes and what they announce. The residuals of bidirectional commands are not kept.
+    /// Reads 24 bytes and the parts that their length fields announce. The residuals of
+    /// bidirectional commands are not stored.
     pub fn parse(payload: &[u8]) -> Result<FcpRsp, ParseError> {
         let b = fixed::<{ Self::BYTES }>("FCP_RSP", payload)?;
         let flags = b[10];
@@ -250,8 +252,8 @@ impl FcpRsp {
         out.put_u8(flags);
         out.put_u8(self.status);
         out.put_u32(residual);
-        out.put_u32(self.sense.as_ref().map_or(0, |sense| sense.len() as u32));
-        out.put_u32(self.response_code.map_or(0, |_| Self::RESPONSE_INFO_BYTES as u32));
+        out.put_u32(self.sense.as_ref().map_or(0, |sense| len32(sense.len())));
+        out.put_u32(self.response_code.map_or(0, |_| len32(Self::RESPONSE_INFO_BYTES)));
         if let Some(code) = self.response_code {
             out.put_u32(code.into());
             out.put_u32(0);
@@ -261,7 +263,7 @@ impl FcpRsp {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         let response_info = self.response_code.map_or(0, |_| Self::RESPONSE_INFO_BYTES);
         Self::BYTES + response_info + self.sense.as_ref().map_or(0, |sense| sense.len())

@@ -1,5 +1,5 @@
-//! The fields that bodies of CT requests are made of: [`Field`], [`Cursor`] that walks over them, and [`requests!`] that
-//! makes the type of a service's requests from a table of them.
+//! Fields of CT request bodies: [`Field`], the [`Cursor`] that reads them in order, and
+//! [`requests!`], which defines the request type of a service from a table of fields.
 
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
@@ -9,8 +9,8 @@ use crate::ns::{
     has_type, one_type, types_at,
 };
 
-/// The requests of a service, as one table: command, name, and the fields of the body in their order, with the reserved
-/// bytes before a field and behind the last one.
+/// Defines the request type of a service from one table. A row has command, name and the fields of
+/// the body in order. Numbers give the reserved bytes before a field and after the last one.
 macro_rules! requests {
     (
         $(#[$type_doc:meta])*
@@ -28,7 +28,8 @@ macro_rules! requests {
         }
 
         impl $type {
-            /// Reads the bytes behind the CT preamble. A command that has no value here is [`ParseError::Unsupported`].
+            /// Reads the bytes after the CT preamble. An unknown command is
+            /// [`ParseError::Unsupported`].
             pub fn parse(command: u16, body: &[u8]) -> Result<$type, ParseError> {
                 let structure = command::name(command).unwrap_or(concat!($service, " request"));
                 let mut from = Cursor { structure, data: body, at: 0 };
@@ -45,7 +46,8 @@ macro_rules! requests {
                 Ok(request)
             }
 
-            /// Appends the bytes behind the CT preamble. Texts behind a length byte are cut at 255 bytes.
+            /// Appends the bytes after the CT preamble. Texts with a length byte are cut at 255
+            /// bytes.
             pub fn emit(&self, out: &mut Vec<u8>) {
                 match self {
                     $($type::$name { $($field),* } => {
@@ -58,7 +60,7 @@ macro_rules! requests {
                 }
             }
 
-            /// Bytes that [`emit`](Self::emit) appends.
+            /// Number of bytes that [`emit`](Self::emit) appends.
             pub fn encoded_len(&self) -> usize {
                 match self {
                     $($type::$name { $($field),* } => {
@@ -79,9 +81,9 @@ macro_rules! requests {
 
 pub(crate) use requests;
 
-/// Bytes being read.
+/// Read position in the body of a request.
 pub(crate) struct Cursor<'a> {
-    /// What the bytes are, for errors.
+    /// Name of the structure, for error messages.
     pub(crate) structure: &'static str,
     pub(crate) data: &'a [u8],
     pub(crate) at: usize,
@@ -94,7 +96,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// A field, behind `reserved` bytes without meaning.
+    /// Skips `reserved` bytes and reads a field.
     pub(crate) fn field<F: Field>(&mut self, reserved: usize) -> Result<F, ParseError> {
         self.take(reserved)?;
         F::read(self)
@@ -113,7 +115,8 @@ pub(crate) trait Field: Sized {
     fn encoded_len(&self) -> usize;
 }
 
-/// Fields of constant length: type, bytes, from bytes, to bytes.
+/// Implements [`Field`] for types of constant length. Columns: type, length in bytes, reader,
+/// writer.
 macro_rules! plain {
     ($($type:ty, $len:literal, |$b:ident| $read:expr, |$value:ident, $out:ident| $write:expr;)*) => {$(
         impl Field for $type {
@@ -143,7 +146,7 @@ plain! {
     Fc4Types, 32, |b| types_at(b, 0), |types, out| types.iter().for_each(|word| out.put_u32(*word));
 }
 
-/// A symbolic name: a length byte and the text.
+/// Symbolic name: a length byte and the text.
 impl Field for Box<[u8]> {
     fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
         let [len] = from.array()?;
@@ -157,14 +160,14 @@ impl Field for Box<[u8]> {
     }
 }
 
-/// A list of names: their number, and the names.
+/// List of names: a 32-bit count and the names.
 impl Field for Vec<Wwpn> {
     fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
         let count: u32 = from.field(0)?;
         (0..count).map(|_| from.field(0)).collect()
     }
     fn write(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.len() as u32);
+        out.put_len32(self.len());
         self.iter().for_each(|name| name.write(out));
     }
     fn encoded_len(&self) -> usize {
@@ -172,7 +175,7 @@ impl Field for Vec<Wwpn> {
     }
 }
 
-/// The bitmap of the types, then a descriptor for each of them.
+/// Bitmap of the FC-4 types, then one descriptor for each type.
 impl Field for Fc4Descriptors {
     fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
         let types: Fc4Types = from.field(0)?;
@@ -192,7 +195,7 @@ impl Field for Fc4Descriptors {
     }
 }
 
-/// Bytes of an FC-4 descriptor: its length, and room for the longest.
+/// Length of an FC-4 descriptor, in bytes: a length byte and space for the longest name.
 pub(crate) const DESCRIPTOR_BYTES: usize = 1 + MAX_SYMBOLIC_NAME_BYTES;
 
 /// Reads a descriptor of [`DESCRIPTOR_BYTES`].

@@ -6,12 +6,13 @@ use crate::error::ParseError;
 use crate::header::{FCtl, HEADER_BYTES, Header};
 use crate::pattern;
 
-/// One frame without its delimiters: at most 64 bytes in memory, no heap for data.
+/// One frame without its delimiters. It takes at most 64 bytes in memory, and pattern data needs no
+/// heap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The header.
+    /// Frame header. [`Frame::emit`] replaces its fill count.
     pub header: Header,
-    /// What follows it.
+    /// Data field without fill bytes.
     pub payload: Payload,
 }
 
@@ -20,15 +21,16 @@ const _: () = assert!(size_of::<Frame>() <= 64);
 /// The data field of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Payload {
-    /// A value that is encoded when somebody needs the bytes. A message longer than one frame is cut by the driver.
+    /// A value that is encoded only when its bytes are needed. The driver splits a message that is
+    /// longer than one frame.
     Typed(Message),
-    /// Bytes as they came, for what we cannot or need not understand.
+    /// Bytes as received, for payloads that cannot or need not be decoded.
     Bytes(Box<[u8]>),
-    /// `len` bytes that follow from a seed and an offset (see [`crate::pattern`]).
+    /// `len` bytes computed from a seed and an offset (see [`crate::pattern`]).
     Pattern {
-        /// Names the stream of bytes.
+        /// Seed that identifies the byte stream.
         seed: u32,
-        /// First byte within the stream.
+        /// Offset of the first byte in the stream.
         offset: u64,
         /// Number of bytes, at most 2112.
         len: u16,
@@ -36,8 +38,9 @@ pub enum Payload {
 }
 
 impl Frame {
-    /// Reads header and data field, without delimiters and CRC. `reply_to` is the request that this frame answers, where it
-    /// answers one. What has no value here stays bytes; so does data, and a frame that is only a part of its sequence.
+    /// Reads header and data field, without delimiters and CRC. If the frame is a reply, `reply_to`
+    /// is its request. Data, unsupported payloads and frames that are only part of their sequence
+    /// become [`Payload::Bytes`].
     pub fn parse(bytes: &[u8], reply_to: Option<ReplyTo>) -> Result<Frame, ParseError> {
         let header = Header::parse(bytes)?;
         let field = &bytes[HEADER_BYTES..];
@@ -50,8 +53,8 @@ impl Frame {
         Ok(Frame { header, payload: Payload::parse(&header, &field[..len], reply_to)? })
     }
 
-    /// Appends header, data field and the zeros that fill it up to a word. The fill count in F_CTL is that of the payload,
-    /// whatever the header says.
+    /// Appends header, data field and zeros up to the next word boundary. The fill count in F_CTL
+    /// is computed from the payload; the one in the header is ignored.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let len = self.payload.len();
         let f_ctl = self.header.f_ctl.with_fill_for(len);
@@ -61,7 +64,7 @@ impl Frame {
         out.resize(out.len() + f_ctl.fill_bytes(), 0);
     }
 
-    /// Bytes that [`emit`](Self::emit) appends: a multiple of four.
+    /// Number of bytes that [`emit`](Self::emit) appends: a multiple of four.
     pub fn encoded_len(&self) -> usize {
         HEADER_BYTES + self.payload.len().next_multiple_of(4)
     }
@@ -70,7 +73,8 @@ impl Frame {
 impl Payload {
     /// Reads a data field from which the fill bytes are removed.
     fn parse(header: &Header, bytes: &[u8], reply_to: Option<ReplyTo>) -> Result<Payload, ParseError> {
-        // Link control has no END_SEQUENCE of its own: its F_CTL mirrors the frame that it answers.
+        // Link control has no END_SEQUENCE of its own: its F_CTL mirrors the frame that it
+        // acknowledges.
         let whole = header.seq_cnt == 0 && header.f_ctl.has(FCtl::END_SEQUENCE);
         if !whole && !header.r_ctl.is_link_control() {
             return Ok(Payload::Bytes(bytes.into()));
@@ -82,7 +86,7 @@ impl Payload {
         }
     }
 
-    /// Bytes of the data field, fill bytes not counted.
+    /// Length of the data field in bytes, without fill bytes.
     pub fn len(&self) -> usize {
         match self {
             Payload::Typed(message) => message.encoded_len(),

@@ -45,13 +45,14 @@ codes!(RCtl, u8, "R_CTL" {
 });
 
 impl RCtl {
-    /// ACK, reject, busy and their like (C0 to CF): no data field, and a TYPE that does not name a protocol.
+    /// True for ACK, reject, busy and other link control frames (C0 to CF), which have no data
+    /// field, and whose TYPE names no protocol.
     pub const fn is_link_control(self) -> bool {
         self.0 >> 4 == 0xc
     }
 }
 
-/// Data structure type.
+/// TYPE: protocol of the payload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FcType(pub u8);
 
@@ -85,7 +86,7 @@ impl FCtl {
     pub const LAST_SEQUENCE: u32 = 1 << 20;
     /// Last frame of the sequence.
     pub const END_SEQUENCE: u32 = 1 << 19;
-    /// Sequence initiative goes to the other side.
+    /// The sequence initiative passes to the other side.
     pub const TRANSFER_INITIATIVE: u32 = 1 << 16;
     /// The parameter field is a relative offset.
     pub const RELATIVE_OFFSET: u32 = 1 << 3;
@@ -94,20 +95,22 @@ impl FCtl {
     pub const REQUEST: FCtl = FCtl::new(0x29_0000);
     /// A single-frame reply that ends the exchange.
     pub const REPLY: FCtl = FCtl::new(0x99_0000);
-    /// FCP_DATA of a read, not the last frame of its sequence; the parameter is the relative offset.
+    /// FCP_DATA of a read, not the last frame of its sequence; the parameter is the relative
+    /// offset.
     pub const READ_DATA: FCtl = FCtl::new(0x80_0008);
     /// FCP_DATA of a read, last frame of its sequence.
     pub const READ_DATA_END: FCtl = FCtl::new(0x88_0008);
     /// FCP_DATA of a write, not the last frame of its sequence.
     pub const WRITE_DATA: FCtl = FCtl::new(0x00_0008);
-    /// FCP_DATA of a write, last frame of its sequence; the initiative goes back to the target.
+    /// FCP_DATA of a write, last frame of its sequence; the initiative passes back to the target.
     pub const WRITE_DATA_END: FCtl = FCtl::new(0x09_0008);
 
     /// The low 24 bits of `bits`.
     pub const fn new(bits: u32) -> FCtl {
-        FCtl([(bits >> 16) as u8, (bits >> 8) as u8, bits as u8])
+        let [_, first, second, third] = bits.to_be_bytes();
+        FCtl([first, second, third])
     }
-    /// As a number.
+    /// The 24 bits as a number.
     pub const fn bits(self) -> u32 {
         (self.0[0] as u32) << 16 | (self.0[1] as u32) << 8 | self.0[2] as u32
     }
@@ -115,13 +118,19 @@ impl FCtl {
     pub const fn has(self, mask: u32) -> bool {
         self.bits() & mask == mask
     }
-    /// Bytes of fill at the end of the data field, 0 to 3.
+    /// Number of fill bytes at the end of the data field, 0 to 3.
     pub const fn fill_bytes(self) -> usize {
         (self.0[2] & 3) as usize
     }
-    /// The same with the fill count that a data field of `payload_bytes` needs to end on a word.
+    /// Returns F_CTL with the fill count that makes a data field of `payload_bytes` end on a word
+    /// boundary.
     pub const fn with_fill_for(self, payload_bytes: usize) -> FCtl {
-        let fill = (payload_bytes.wrapping_neg() & 3) as u8;
+        let fill = match payload_bytes % 4 {
+            0 => 0,
+            1 => 3,
+            2 => 2,
+            _ => 1,
+        };
         FCtl([self.0[0], self.0[1], self.0[2] & !3 | fill])
     }
 }
@@ -135,34 +144,35 @@ impl fmt::Debug for FCtl {
 /// The frame header, 24 bytes, in the order of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// Routing control.
+    /// R_CTL: routing control.
     pub r_ctl: RCtl,
-    /// Destination.
+    /// D_ID: destination address.
     pub d_id: FcId,
     /// Class-specific control, or the priority.
     pub cs_ctl: u8,
-    /// Source.
+    /// S_ID: source address.
     pub s_id: FcId,
     /// Type of the data structure.
     pub fc_type: FcType,
-    /// Frame control.
+    /// F_CTL: frame control.
     pub f_ctl: FCtl,
-    /// Sequence within the exchange.
+    /// SEQ_ID: identifier of the sequence within the exchange.
     pub seq_id: u8,
-    /// Optional headers present.
+    /// DF_CTL: flags of the optional headers that are present.
     pub df_ctl: u8,
-    /// Frame within the sequence.
+    /// SEQ_CNT: number of the frame within the sequence.
     pub seq_cnt: u16,
-    /// Exchange number given by the originator.
+    /// Exchange identifier assigned by the originator.
     pub ox_id: u16,
-    /// Exchange number given by the responder; FFFF: not assigned.
+    /// Exchange identifier assigned by the responder; FFFF: not assigned.
     pub rx_id: u16,
-    /// Relative offset in bytes when [`FCtl::RELATIVE_OFFSET`] is set.
+    /// Relative offset in bytes, if [`FCtl::RELATIVE_OFFSET`] is set.
     pub parameter: u32,
 }
 
 impl Header {
-    /// Reads the first 24 bytes of a frame. Every bit pattern is a header; only a short one fails.
+    /// Reads the first 24 bytes of a frame. Only a shorter input fails, because every bit pattern
+    /// is a valid header.
     pub fn parse(bytes: &[u8]) -> Result<Header, ParseError> {
         let b = fixed::<HEADER_BYTES>("frame header", bytes)?;
         Ok(Header {
@@ -226,7 +236,7 @@ impl fmt::Display for Header {
 
 /// RX_ID before the responder has chosen one.
 pub const RX_ID_UNASSIGNED: u16 = 0xffff;
-/// Bytes of a frame header.
+/// Length of a frame header, in bytes.
 pub const HEADER_BYTES: usize = 24;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
 /// Largest data field of a frame, in bytes.

@@ -15,7 +15,8 @@ impl PartialOrd for FcId {
     }
 }
 
-/// As numbers: the tables of name servers are searched by address all the time, and a comparison of bytes is a call.
+/// Compares as numbers. Name servers search their tables by address often, and a comparison of byte
+/// arrays compiles to a function call.
 impl Ord for FcId {
     #[inline]
     fn cmp(&self, other: &FcId) -> Ordering {
@@ -24,24 +25,25 @@ impl Ord for FcId {
 }
 
 impl FcId {
-    /// Not yet assigned (the S_ID of a FLOGI).
+    /// Address that is not yet assigned (S_ID of a FLOGI).
     pub const ZERO: FcId = FcId([0, 0, 0]);
-    /// Fabric login server.
+    /// FFFFFE: fabric login server (F_Port controller).
     pub const F_PORT: FcId = FcId([0xff, 0xff, 0xfe]);
-    /// Fabric controller.
+    /// FFFFFD: fabric controller.
     pub const FABRIC_CONTROLLER: FcId = FcId([0xff, 0xff, 0xfd]);
-    /// Directory (name) server.
+    /// FFFFFC: directory (name) server.
     pub const NAME_SERVER: FcId = FcId([0xff, 0xff, 0xfc]);
-    /// Management server.
+    /// FFFFFA: management server.
     pub const MANAGEMENT_SERVER: FcId = FcId([0xff, 0xff, 0xfa]);
-    /// Broadcast.
+    /// FFFFFF: broadcast.
     pub const BROADCAST: FcId = FcId([0xff, 0xff, 0xff]);
 
     /// The low 24 bits of `value`.
     pub const fn new(value: u32) -> FcId {
-        FcId([(value >> 16) as u8, (value >> 8) as u8, value as u8])
+        let [_, domain, area, port] = value.to_be_bytes();
+        FcId([domain, area, port])
     }
-    /// From domain, area and port.
+    /// Address from domain, area and port.
     pub const fn from_parts(domain: u8, area: u8, port: u8) -> FcId {
         FcId([domain, area, port])
     }
@@ -49,11 +51,11 @@ impl FcId {
     pub const fn to_u32(self) -> u32 {
         (self.0[0] as u32) << 16 | (self.0[1] as u32) << 8 | self.0[2] as u32
     }
-    /// The three bytes as they stand on the wire.
+    /// The three bytes in wire order.
     pub const fn to_bytes(self) -> [u8; 3] {
         self.0
     }
-    /// From three wire bytes.
+    /// Address from three bytes in wire order.
     pub const fn from_bytes(bytes: [u8; 3]) -> FcId {
         FcId(bytes)
     }
@@ -69,15 +71,16 @@ impl FcId {
     pub const fn port(self) -> u8 {
         self.0[2]
     }
-    /// FFFCdd: the domain controller of a domain.
+    /// FFFCdd: address of the domain controller of domain dd.
     pub const fn domain_controller(domain: u8) -> FcId {
         FcId::from_parts(0xff, 0xfc, domain)
     }
-    /// True for FFFCdd.
+    /// True for the addresses FFFCdd of domain controllers.
     pub const fn is_domain_controller(self) -> bool {
         self.0[0] == 0xff && self.0[1] == 0xfc
     }
-    /// True for FFFFF0 to FFFFFF and for the domain controllers FFFCxx: addresses of services, never of an N_Port.
+    /// True for the addresses of services: FFFFF0 to FFFFFF and the domain controllers FFFCdd. No
+    /// N_Port has such an address.
     pub const fn is_well_known(self) -> bool {
         self.is_domain_controller() || (self.0[0] == 0xff && self.0[1] == 0xff && self.0[2] >= 0xf0)
     }
@@ -121,7 +124,7 @@ macro_rules! world_wide_name {
         impl FromStr for $name {
             type Err = BadName;
 
-            /// Sixteen hex digits, with or without colons between the bytes.
+            /// Parses sixteen hex digits, with or without colons between the bytes.
             fn from_str(text: &str) -> Result<Self, BadName> {
                 let digits: String = match text.len() {
                     16 => text.to_owned(),
@@ -144,11 +147,11 @@ world_wide_name!(
     Wwpn
 );
 world_wide_name!(
-    /// A node name.
+    /// A node name (FC-FS, name identifiers).
     Wwnn
 );
 
-/// The text is not sixteen hex digits, with or without colons.
+/// Parse error of a name: the text is not sixteen hex digits, with or without colons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a world-wide name is sixteen hex digits, such as 21:00:00:24:ff:00:00:01")]
 pub struct BadName;

@@ -1,10 +1,15 @@
-//! Fibre Channel bytes to values and back.
+//! Conversion between wire bytes and values, for Fibre Channel and the protocols around it.
 //!
-//! No state, no time, no I/O, and no dependency on the other crates of sanloom. A byte view shows any frame, however
-//! broken; a value holds what we support; an unknown code survives as its number. Every multi-byte field on the wire is
-//! big-endian, except the CRC (least-significant byte first).
+//! This crate has no state, no time, no I/O, and no dependency on the other crates of sanloom. A
+//! byte view shows any frame, even a malformed one. Values hold the supported structures, and an
+//! unknown code keeps its number. Every multi-byte field on the wire is big-endian, except the CRC
+//! (least-significant byte first).
 //!
-//! One structure per file, always in the same order: the value and its meaning, `parse` and `emit`, printing, tests.
+//! Each file holds one structure, always in the same order: the value and its meaning, `parse` and
+//! `emit`, printing, tests.
+
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod bls;
 mod bytes;

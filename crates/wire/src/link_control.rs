@@ -1,5 +1,5 @@
-//! Link control frames (FC-FS, link control): acknowledgements, busies and rejects. They carry no data field; their
-//! content is R_CTL and the parameter word.
+//! Link control frames (FC-FS, link control): acknowledgements, busies and rejects, all without a
+//! data field; R_CTL and the parameter word hold their content.
 
 use crate::codes::code_constants;
 use crate::error::ParseError;
@@ -18,23 +18,24 @@ pub enum LinkControl {
     FRjt(Reject),
     /// Busy N_Port.
     PBsy(Reject),
-    /// Busy fabric, in answer to a data frame. Only the reason, 0 to 15, is on the wire: in the upper half of TYPE.
+    /// Busy fabric, in reply to a data frame. Only the reason (0 to 15) is on the wire, in the
+    /// upper half of TYPE.
     FBsy(Reject),
 }
 
 /// The parameter word of a reject or busy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reject {
-    /// 1: may be tried again, 2: may not (P_RJT, F_RJT).
+    /// P_RJT and F_RJT: 1 if the sender may retry, 2 if it must not (see [`action`]).
     pub action: u8,
-    /// Reason code.
+    /// Reason code (see [`reject_reason`], [`p_bsy_reason`] and [`f_bsy_reason`]).
     pub reason: u8,
     /// Vendor specific.
     pub vendor: u8,
 }
 
 impl LinkControl {
-    /// Reads R_CTL, TYPE and parameter; there is no data field.
+    /// Reads R_CTL, TYPE and parameter.
     pub fn parse(header: &Header) -> Result<LinkControl, ParseError> {
         let reject = Reject::parse(header.parameter);
         Ok(match header.r_ctl {
@@ -62,7 +63,7 @@ impl LinkControl {
         }
     }
 
-    /// TYPE of the frame: zero but for F_BSY, whose reason stands there.
+    /// TYPE of the frame: zero, except for F_BSY, which carries its reason there.
     pub const fn fc_type(&self) -> FcType {
         match self {
             LinkControl::FBsy(busy) => FcType(busy.reason << 4),
@@ -70,7 +71,7 @@ impl LinkControl {
         }
     }
 
-    /// Parameter field of the frame. ACK_1 acknowledges one frame.
+    /// Parameter field of the frame. That of ACK_1 acknowledges one frame.
     pub const fn parameter(&self) -> u32 {
         match self {
             LinkControl::Ack1 => 1,
@@ -81,13 +82,13 @@ impl LinkControl {
 }
 
 impl Reject {
-    /// From the parameter word.
+    /// Decodes a parameter word.
     pub const fn parse(parameter: u32) -> Reject {
         let [action, reason, _, vendor] = parameter.to_be_bytes();
         Reject { action, reason, vendor }
     }
 
-    /// The parameter word.
+    /// Encodes the parameter word.
     pub const fn to_u32(&self) -> u32 {
         u32::from_be_bytes([self.action, self.reason, 0, self.vendor])
     }

@@ -1,4 +1,4 @@
-//! The common shape of FLOGI, FDISC, PLOGI, PDISC and of their accepts (FC-LS, login), 116 bytes.
+//! The common layout of FLOGI, FDISC, PLOGI, PDISC and their accepts (FC-LS, login), 116 bytes.
 
 use crate::bytes::{Put, fixed, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
@@ -7,11 +7,11 @@ use crate::id::{Wwnn, Wwpn};
 /// Service parameters of a login.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Login {
-    /// Common service parameters.
+    /// Parameters that apply to all classes of service.
     pub common: CommonParameters,
-    /// Port name: the N_Port's, or the F_Port's in a FLOGI accept.
+    /// Port name of the N_Port; in a FLOGI accept, of the F_Port.
     pub port_name: Wwpn,
-    /// Node name, or the fabric name in a FLOGI accept.
+    /// Node name; in a FLOGI accept, the fabric name.
     pub node_name: Wwnn,
     /// Class 1 parameters, normally invalid.
     pub class_1: ClassParameters,
@@ -24,19 +24,20 @@ pub struct Login {
 /// Common service parameters, 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CommonParameters {
-    /// Highest FC-PH version.
+    /// Highest supported FC-PH version.
     pub highest_version: u8,
-    /// Lowest FC-PH version.
+    /// Lowest supported FC-PH version.
     pub lowest_version: u8,
     /// Buffer-to-buffer credit, in frames.
     pub bb_credit: u16,
     /// Feature bits; their meaning differs between FLOGI and PLOGI (see [`feature`]).
     pub features: u16,
-    /// BB_SC_N, 0 to 15; only four bits go out.
+    /// BB_SC_N, 0 to 15; only the low four bits are sent.
     pub bb_sc_n: u8,
-    /// Receive data field size in bytes, 256 to 2112; only 12 bits go out.
+    /// Receive data field size in bytes, 256 to 2112; only the low 12 bits are sent.
     pub receive_size_bytes: u16,
-    /// FLOGI accept: R_A_TOV in ms. PLOGI: total concurrent sequences (high half) and relative-offset mask (low half).
+    /// FLOGI accept: R_A_TOV in ms. PLOGI: total concurrent sequences (high half) and
+    /// relative-offset mask (low half).
     pub word_8: u32,
     /// E_D_TOV in ms, or ns when [`feature::E_D_TOV_NS`] is set.
     pub e_d_tov: u32,
@@ -44,13 +45,14 @@ pub struct CommonParameters {
 
 /// Feature bits of [`CommonParameters::features`].
 pub mod feature {
-    /// FLOGI request: wants several N_Port_IDs. PLOGI: continuously increasing relative offset.
+    /// FLOGI request: the port requests several N_Port_IDs. PLOGI: continuously increasing relative
+    /// offset.
     pub const MULTIPLE_N_PORT_ID: u16 = 0x8000;
     /// FLOGI accept: clean address. Same bit as [`MULTIPLE_N_PORT_ID`].
     pub const CLEAN_ADDRESS: u16 = 0x8000;
     /// FLOGI accept: NPIV supported.
     pub const NPIV_SUPPORTED: u16 = 0x2000;
-    /// FLOGI accept: the answering port is an F_Port.
+    /// FLOGI accept: the responding port is an F_Port.
     pub const F_PORT: u16 = 0x1000;
     /// Alternate BB_Credit model.
     pub const ALTERNATE_BB_CREDIT: u16 = 0x0800;
@@ -63,7 +65,7 @@ pub mod feature {
 /// Parameters of one class of service, 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ClassParameters {
-    /// 8000 valid, 0800 sequential delivery.
+    /// 8000: valid; 0800: sequential delivery.
     pub flags: u16,
     /// Initiator control.
     pub initiator_control: u16,
@@ -80,20 +82,20 @@ pub struct ClassParameters {
 }
 
 impl ClassParameters {
-    /// The class is offered.
+    /// The class is supported.
     pub const VALID: u16 = 0x8000;
-    /// Frames are delivered in the order they were sent.
+    /// Frames are delivered in the order in which they were sent.
     pub const SEQUENTIAL_DELIVERY: u16 = 0x0800;
 }
 
-/// Bytes of a login payload, command word included.
+/// Length of a login payload in bytes, command word included.
 pub const LOGIN_BYTES: usize = 116;
-/// Bytes of the parameters of one class.
+/// Length of the parameters of one class, in bytes.
 const CLASS_BYTES: usize = 16;
 
 impl Login {
-    /// What a Linux host (libfc) says of itself in FLOGI and FDISC: ten credits, frames of 2112 bytes, several
-    /// N_Port_IDs, class 3 in order.
+    /// Login of a Linux host (libfc) for FLOGI and FDISC: ten credits, frames of 2112 bytes,
+    /// several N_Port_IDs, class 3 with in-order delivery.
     pub fn of_linux_host(port_name: Wwpn, node_name: Wwnn) -> Login {
         Login {
             common: CommonParameters {
@@ -115,8 +117,9 @@ impl Login {
         }
     }
 
-    /// Reads 116 bytes; the first four, the command word, are the caller's business. The parameters of the fourth class
-    /// and the vendor version level are not kept.
+    /// Reads 116 bytes. The first four, the command word, are ignored because the caller has
+    /// evaluated them. The parameters of the fourth class and the vendor version level are not
+    /// stored.
     pub fn parse(payload: &[u8]) -> Result<Login, ParseError> {
         let b = fixed::<LOGIN_BYTES>("login payload", payload)?;
         Ok(Login {

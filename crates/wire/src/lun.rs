@@ -1,16 +1,18 @@
-//! Single-level logical unit numbers (SAM, LUN structure): the eight bytes and the number that people use.
+//! Single-level logical unit numbers (SAM, LUN structure): conversion between the eight bytes and
+//! the usual number.
 
 /// The eight LUN bytes of SAM.
 pub type LunBytes = [u8; 8];
 
-/// Largest number in peripheral device addressing.
+/// Largest LUN in peripheral device addressing.
 const MAX_PERIPHERAL: u16 = 0xff;
-/// Largest number in flat space addressing.
+/// Largest LUN in flat space addressing.
 pub const MAX_LUN: u16 = 0x3fff;
 /// Address method in the top two bits: flat space.
 const FLAT: u16 = 0x4000;
 
-/// The bytes of a number up to [`MAX_LUN`]: peripheral device addressing up to 255, as Linux does, flat space above.
+/// Encodes a LUN: peripheral device addressing up to 255, as Linux does, and flat space addressing
+/// above. Returns `None` beyond [`MAX_LUN`].
 pub const fn to_bytes(lun: u16) -> Option<LunBytes> {
     let word = match lun {
         0..=MAX_PERIPHERAL => lun,
@@ -21,7 +23,7 @@ pub const fn to_bytes(lun: u16) -> Option<LunBytes> {
     Some([high, low, 0, 0, 0, 0, 0, 0])
 }
 
-/// The number, where the bytes are a single level in one of the two methods.
+/// Decodes a LUN. Returns `None` unless the bytes are a single level in one of the two methods.
 pub const fn from_bytes(bytes: LunBytes) -> Option<u16> {
     let [high, low, 0, 0, 0, 0, 0, 0] = bytes else {
         return None;
@@ -39,7 +41,7 @@ pub const fn to_u64(bytes: LunBytes) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The eight bytes of such a number.
+/// Inverse of [`to_u64`].
 pub const fn from_u64(value: u64) -> LunBytes {
     value.to_be_bytes()
 }

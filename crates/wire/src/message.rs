@@ -11,7 +11,7 @@ use crate::link_control::LinkControl;
 use crate::sw_ils::SwIls;
 use std::fmt;
 
-/// A control message: everything but data.
+/// A control message: every frame payload except data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// Extended link service, request or reply.
@@ -34,21 +34,23 @@ pub enum Message {
     FcpConf,
 }
 
-/// The request that a reply answers. LS_ACC and CT accepts do not say it themselves, and their layout follows from it.
+/// Request that a reply answers. LS_ACC and CT accepts do not identify their request, but their
+/// layout depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReplyTo {
     /// An extended link service, by command code (see [`crate::els::command`]).
     Els(u8),
-    /// A generic service, and its command code.
+    /// A generic service and its command code.
     Ct(Service, u16),
     /// A switch fabric internal link service, by command code (see [`crate::sw_ils::command`]).
     SwIls(u8),
 }
 
 impl Message {
-    /// Reads the payload of a whole sequence: one frame without its fill bytes, or the data fields of all its frames behind
-    /// each other. `header` is that of the first frame. Frames that carry data, optional headers or a protocol without
-    /// values here are [`ParseError::Unsupported`]. Without `reply_to`, accepts parse to `Other`.
+    /// Reads the payload of a whole sequence: one frame without its fill bytes, or the joined data
+    /// fields of all its frames. `header` is the header of the first frame. Data frames, optional
+    /// headers and unsupported protocols are [`ParseError::Unsupported`]. Without `reply_to`,
+    /// accepts parse to `Other`.
     pub fn parse(header: &Header, payload: &[u8], reply_to: Option<ReplyTo>) -> Result<Message, ParseError> {
         if header.r_ctl.is_link_control() {
             return LinkControl::parse(header).map(Message::LinkControl);
@@ -104,7 +106,7 @@ impl Message {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             Message::Els(els) => els.encoded_len(),
@@ -118,9 +120,9 @@ impl Message {
         }
     }
 
-    /// The header of a sequence of one frame with this message, SEQ_ID 0. Requests come from the originator of the exchange
-    /// and replies from its responder; F_CTL is what Linux hosts send. Link control gets the F_CTL of an answer to a
-    /// single-frame request.
+    /// Header of a single-frame sequence with this message and SEQ_ID 0. The exchange originator
+    /// sends requests and its responder sends replies, with the F_CTL values of Linux hosts. Link
+    /// control gets the F_CTL of a reply to a single-frame request.
     pub fn header(&self, s_id: FcId, d_id: FcId, ox_id: u16, rx_id: u16) -> Header {
         let Envelope { r_ctl, fc_type, f_ctl } = self.envelope();
         let parameter = match self {
@@ -143,8 +145,8 @@ impl Message {
         }
     }
 
-    /// What [`parse`](Self::parse) must be told to read the reply to this request; nothing for replies and for messages
-    /// whose reply needs no help.
+    /// Value that [`parse`](Self::parse) needs as `reply_to` to read the reply to this request.
+    /// `None` for replies, and for requests whose reply parses without it.
     pub fn reply_key(&self) -> Option<ReplyTo> {
         match self {
             Message::Els(els) if !els.is_reply() => Some(ReplyTo::Els(els.command())),
@@ -180,7 +182,8 @@ impl Message {
                 FcType::FCP,
                 FCtl::EXCHANGE_RESPONDER | FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE,
             ),
-            // With FCP_CONF to come, the exchange does not end here and the initiative goes back.
+            // If FCP_CONF follows, the exchange stays open and the response transfers the sequence
+            // initiative.
             Message::FcpRsp(response) => envelope(
                 RCtl::COMMAND_STATUS,
                 FcType::FCP,

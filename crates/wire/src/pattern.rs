@@ -1,18 +1,24 @@
-//! The bytes of [`Payload::Pattern`](crate::Payload::Pattern): a stream named by a seed, in which every byte follows from
-//! its offset alone.
+//! Data of [`Payload::Pattern`](crate::Payload::Pattern): a byte stream that is identified by a
+//! seed. Each byte depends only on the seed and on its offset.
 //!
-//! Reads that overlap therefore agree, whatever their boundaries, and a receiver can check data without having stored it.
-//! Eight bytes at an offset that is a multiple of eight are one 64-bit word in little-endian order: the number of the word
-//! and the seed, mixed by the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-//! 2014). The same on every machine.
+//! Therefore overlapping reads agree, whatever their boundaries are. A receiver can verify data
+//! that it has not stored. The eight bytes at an offset that is a multiple of eight form one 64-bit
+//! little-endian word. Its value is the word number and the seed, mixed by the finaliser of
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The
+//! stream is the same on every machine.
 
-/// Bytes of one word of the stream.
+/// Length of one word of the stream, in bytes.
 const WORD_BYTES: usize = 8;
 
-/// Fills `out` with the bytes of the stream `seed` from `offset`. Offsets wrap at 2^64.
+/// Offset of a byte in its word.
+fn byte_of_word(offset: u64) -> usize {
+    usize::from((offset & 7) as u8)
+}
+
+/// Fills `out` with stream `seed` from `offset`. Offsets wrap at 2^64.
 pub fn fill(seed: u32, offset: u64, out: &mut [u8]) {
     let mut index = offset / WORD_BYTES as u64;
-    let skip = (offset % WORD_BYTES as u64) as usize;
+    let skip = byte_of_word(offset);
     let mut rest = out;
     if skip != 0 {
         let head_len = rest.len().min(WORD_BYTES - skip);
@@ -32,10 +38,11 @@ pub fn fill(seed: u32, offset: u64, out: &mut [u8]) {
 
 /// One byte of the stream.
 pub fn byte(seed: u32, offset: u64) -> u8 {
-    word(seed, offset / WORD_BYTES as u64)[(offset % WORD_BYTES as u64) as usize]
+    word(seed, offset / WORD_BYTES as u64)[byte_of_word(offset)]
 }
 
-/// Index of the first byte of `data` that is not that of the stream `seed` from `offset`, or nothing if all agree.
+/// Index of the first byte of `data` that differs from stream `seed` at `offset`; `None` if all
+/// bytes agree.
 pub fn first_difference(seed: u32, offset: u64, data: &[u8]) -> Option<usize> {
     let mut expected = [0; 64 * WORD_BYTES];
     let mut done = 0;
@@ -50,13 +57,14 @@ pub fn first_difference(seed: u32, offset: u64, data: &[u8]) -> Option<usize> {
     None
 }
 
-/// Word numbers stop at 2^61 - 1, because offsets have 64 bits.
+/// Number of the next word. Word numbers wrap after 2^61 - 1, because offsets have 64 bits.
 fn next(index: u64) -> u64 {
     (index + 1) % (1 << 61)
 }
 
 fn word(seed: u32, index: u64) -> [u8; WORD_BYTES] {
-    // The odd constant spreads the seed over all bits, so that neighbouring seeds are not shifted copies of one stream.
+    // The odd constant spreads the seed over all bits, so that neighbouring seeds are not shifted
+    // copies of one stream.
     let mut z = index ^ u64::from(seed).wrapping_mul(0xd6e8_feb8_6659_fd93);
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -97,7 +105,7 @@ mod tests {
         assert_eq!(data, GOLDEN);
     }
 
-    /// Computed with an independent program from the description at the top.
+    /// Computed by an independent program from the description in the module documentation.
     const GOLDEN: [u8; 16] =
         [0xf9, 0xf3, 0xfb, 0x6c, 0xb3, 0x1d, 0xb3, 0x3f, 0x39, 0x08, 0x5b, 0x1b, 0xb1, 0x1c, 0x8f, 0x96];
 

@@ -1,18 +1,21 @@
-//! Captures as pcapng blocks (IETF draft-ietf-opsawg-pcapng, sections 3 and 4): bytes only, the caller writes them.
+//! Captures as pcapng blocks (IETF draft-ietf-opsawg-pcapng, sections 3 and 4). This module builds
+//! the bytes; the caller writes them to a file.
 //!
-//! An encoder of our own, because three block types are all we need and `pcap-file`, the one crate with pcapng, has only a
-//! release candidate of its current version. Blocks are little-endian on every machine, so that captures compare equal.
+//! sanloom has its own encoder because three block types suffice. The one crate with pcapng,
+//! `pcap-file`, offers its current version only as a release candidate. Blocks are little-endian on
+//! every machine, so that captures compare equal.
 
-use crate::bytes::Put;
+use crate::bytes::{Put, len16, len32};
 use crate::crc::crc_bytes;
 use crate::delimiter::{Disparity, Eof, Sof};
 
-/// FC-2 frames with SOF, CRC and EOF (LINKTYPE_FC_2_WITH_FRAME_DELIMS of the tcpdump link-layer list).
+/// FC-2 frames with SOF, CRC and EOF (LINKTYPE_FC_2_WITH_FRAME_DELIMS of the tcpdump link-layer
+/// list).
 pub const LINKTYPE_FC_2_WITH_FRAME_DELIMS: u16 = 225;
 /// Ethernet frames without preamble and FCS (LINKTYPE_ETHERNET of the same list).
 pub const LINKTYPE_ETHERNET: u16 = 1;
 
-/// What the section was written by.
+/// Section header: the program that wrote the capture, and a note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section<'a> {
     /// Program and version.
@@ -24,11 +27,11 @@ pub struct Section<'a> {
 /// A captured link or port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interface<'a> {
-    /// Name that people see.
+    /// Interface name that analysers display.
     pub name: &'a str,
-    /// Longer text.
+    /// Longer description of the interface.
     pub description: Option<&'a str>,
-    /// What its packets hold.
+    /// Link type of its packets, for example [`LINKTYPE_ETHERNET`].
     pub link_type: u16,
     /// Unit of its time stamps.
     pub resolution: Resolution,
@@ -39,24 +42,24 @@ pub struct Interface<'a> {
 pub enum Resolution {
     /// 10^-9 s.
     Nanoseconds,
-    /// 10^-12 s: a 64-bit stamp lasts for 213 days.
+    /// 10^-12 s. A 64-bit time stamp then covers 213 days.
     Picoseconds,
 }
 
 /// A captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<'a> {
-    /// Number of the interface: the position of its description in the section, from 0.
+    /// Index of the interface: the position of its description block in the section, from 0.
     pub interface: u32,
     /// Time since the start of the run, in the unit of the interface.
     pub time: u64,
-    /// Which way it went, seen from the interface.
+    /// Direction of the frame as seen from the interface.
     pub direction: Option<Direction>,
-    /// The receiver found a wrong CRC.
+    /// The receiver detected a wrong CRC.
     pub crc_error: bool,
-    /// A note, for example why the frame was dropped.
+    /// Note, for example why the frame was dropped.
     pub comment: Option<&'a str>,
-    /// Its bytes, for example from [`fc_with_delimiters`].
+    /// Bytes of the frame, for example from [`fc_with_delimiters`].
     pub data: &'a [u8],
 }
 
@@ -69,8 +72,9 @@ pub enum Direction {
     Outbound,
 }
 
-/// The bytes of a frame on a link: SOF, frame, CRC, EOF. `frame` has a length that is a multiple of four, as
-/// [`Frame::emit`](crate::Frame::emit) makes it. The EOF is the one for negative running disparity.
+/// Returns the bytes of a frame on a link: SOF, frame, CRC, EOF. The length of `frame` must be a
+/// multiple of four, as [`Frame::emit`](crate::Frame::emit) produces it. The EOF is the one for
+/// negative running disparity.
 pub fn fc_with_delimiters(frame: &[u8], sof: Sof, eof: Eof) -> Vec<u8> {
     let end = eof.ordered_set(Disparity::Negative);
     [&sof.ordered_set()[..], frame, &crc_bytes(frame), &end].concat()
@@ -94,7 +98,8 @@ impl Section<'_> {
 }
 
 impl Interface<'_> {
-    /// Appends the interface description block. Its number counts these blocks from 0.
+    /// Appends the interface description block. Interfaces are numbered from 0 in the order of
+    /// these blocks.
     pub fn emit(&self, out: &mut Vec<u8>) {
         const NO_SNAP_LENGTH: u32 = 0;
         let exponent = match self.resolution {
@@ -128,8 +133,8 @@ impl Packet<'_> {
         block(6, out, |out| {
             out.extend_from_slice(&self.interface.to_le_bytes());
             out.extend_from_slice(&((self.time >> 32) as u32).to_le_bytes());
-            out.extend_from_slice(&(self.time as u32).to_le_bytes());
-            let len = self.data.len() as u32;
+            out.extend_from_slice(&((self.time & 0xffff_ffff) as u32).to_le_bytes());
+            let len = len32(self.data.len());
             out.extend_from_slice(&len.to_le_bytes());
             out.extend_from_slice(&len.to_le_bytes());
             out.extend_from_slice(self.data);
@@ -154,25 +159,26 @@ mod option {
     pub const PACKET_FLAGS: u16 = 2;
 }
 
-/// Type, total length, body, total length again; both lengths count all four.
+/// Appends a block: type, total length, body, and total length again. Both lengths count the whole
+/// block.
 fn block(block_type: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&block_type.to_le_bytes());
     out.put_zeros(4);
     body(out);
-    let total = ((out.len() - start + 4) as u32).to_le_bytes();
+    let total = len32(out.len() - start + 4).to_le_bytes();
     out[start + 4..start + 8].copy_from_slice(&total);
     out.extend_from_slice(&total);
 }
 
 fn put_option(code: u16, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&code.to_le_bytes());
-    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(&len16(value.len()).to_le_bytes());
     out.extend_from_slice(value);
     pad(out, value.len());
 }
 
-/// A text, cut at the last character that fits into the 16-bit length.
+/// Appends a text option, cut at the last character that fits into the 16-bit length.
 fn text_option(code: u16, text: Option<&str>, out: &mut Vec<u8>) {
     if let Some(text) = text {
         let mut end = text.len().min(u16::MAX.into());
@@ -187,7 +193,7 @@ fn end_of_options(out: &mut Vec<u8>) {
     put_option(option::END, &[], out);
 }
 
-/// Zeros up to the next 32-bit boundary.
+/// Appends zeros up to the next 32-bit boundary.
 fn pad(out: &mut Vec<u8>, len: usize) {
     out.put_zeros(len.next_multiple_of(4) - len);
 }
@@ -196,7 +202,8 @@ fn pad(out: &mut Vec<u8>, len: usize) {
 mod tests {
     use super::*;
 
-    /// Splits blocks by their lengths and checks that both agree and are multiples of four.
+    /// Splits `bytes` into blocks. Asserts that both lengths of a block agree and are multiples of
+    /// four.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let word = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
         let mut found = Vec::new();

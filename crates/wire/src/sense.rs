@@ -1,39 +1,43 @@
-//! Sense data in fixed and descriptor format (SPC, sense data): what went wrong with a command.
+//! Sense data in fixed and descriptor format (SPC, sense data): the cause of an error or unit
+//! attention.
 
 use crate::bytes::{Put, fixed, u32_at, u64_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use std::fmt;
 
-/// Sense data.
+/// Sense data, in either format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Sense {
     /// The error belongs to an earlier command.
     pub deferred: bool,
-    /// What kind of condition.
+    /// General kind of the condition.
     pub key: SenseKey,
-    /// Which condition.
+    /// Additional sense code and qualifier: the exact condition.
     pub code: SenseCode,
-    /// INFORMATION, for example the first bad block; valid when present. Fixed format has 32 bits for it, and leaves out
-    /// what does not fit.
+    /// INFORMATION, for example the first bad block; valid if present. Fixed format has 32 bits for
+    /// it and omits larger values.
     pub information: Option<u64>,
-    /// Sense-key specific bytes: with bit 7 of the first set, for example the byte of the CDB that is wrong.
+    /// Sense-key specific bytes, valid if bit 7 of the first is set; for example the position of
+    /// the invalid CDB byte.
     pub key_specific: [u8; 3],
-    /// Descriptor format on the wire instead of fixed.
+    /// True for descriptor format on the wire, false for fixed format.
     pub descriptor: bool,
 }
 
 impl Sense {
-    /// Bytes of fixed format that we send.
+    /// Length of fixed format as sent, in bytes.
     pub const BYTES: usize = 18;
-    /// Bytes of descriptor format without descriptors.
+    /// Length of descriptor format without descriptors, in bytes.
     const DESCRIPTOR_HEADER_BYTES: usize = 8;
-    /// The first byte: current and deferred errors in fixed format, then in descriptor format.
+    /// Response codes in byte 0: current and deferred errors in fixed format, then in descriptor
+    /// format.
     const CURRENT: u8 = 0x70;
     const DEFERRED: u8 = 0x71;
     const DESCRIPTOR_CURRENT: u8 = 0x72;
     const DESCRIPTOR_DEFERRED: u8 = 0x73;
-    /// Byte 0 of fixed format, byte 2 of the information descriptor: INFORMATION is valid.
+    /// Flag "INFORMATION is valid": in byte 0 of fixed format and byte 2 of the information
+    /// descriptor.
     const VALID: u8 = 0x80;
     /// Descriptor types.
     const INFORMATION: u8 = 0x00;
@@ -44,17 +48,17 @@ impl Sense {
         Sense { deferred: false, key, code, information: None, key_specific: [0; 3], descriptor: false }
     }
 
-    /// The sense data for a wrong byte of the CDB (SPC, field pointer).
+    /// Sense data for an invalid byte of the CDB (SPC, field pointer).
     pub const fn invalid_field_in_cdb(byte: u16) -> Sense {
         let [high, low] = byte.to_be_bytes();
         Sense {
-            // Key-specific data is valid, and the pointer is into the CDB.
+            // Flags: key-specific data is valid, and the pointer refers to the CDB.
             key_specific: [0xc0, high, low],
             ..Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::INVALID_FIELD_IN_CDB)
         }
     }
 
-    /// The sense data for a wrong byte of a parameter list (SPC, field pointer).
+    /// Sense data for an invalid byte of a parameter list (SPC, field pointer).
     pub const fn invalid_field_in_list(byte: u16) -> Sense {
         let [high, low] = byte.to_be_bytes();
         Sense {
@@ -63,8 +67,8 @@ impl Sense {
         }
     }
 
-    /// Reads sense data: at least 18 bytes of fixed format, or descriptor format, of which only the descriptors that have
-    /// a value here count.
+    /// Reads sense data: at least 18 bytes of fixed format, or descriptor format. Unknown
+    /// descriptors are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Sense, ParseError> {
         let first = fixed::<1>("sense data", bytes)?;
         match first[0] & 0x7f {
@@ -113,12 +117,12 @@ impl Sense {
         Ok(sense)
     }
 
-    /// What it says first.
+    /// Deferred flag, key and code.
     pub const fn condition(&self) -> Condition {
         Condition { deferred: self.deferred, key: self.key, code: self.code }
     }
 
-    /// Appends it: 18 bytes of fixed format, 8 to 28 of descriptor format.
+    /// Appends 18 bytes of fixed format, or 8 to 28 bytes of descriptor format.
     pub fn emit(&self, out: &mut Vec<u8>) {
         if self.descriptor {
             return self.emit_descriptors(out);
@@ -129,7 +133,7 @@ impl Sense {
         out.put_u8(0);
         out.put_u8(self.key.0 & 0x0f);
         out.put_u32(information.unwrap_or(0));
-        out.put_u8((Self::BYTES - 8) as u8);
+        out.put_len8(Self::BYTES - 8);
         out.put_u32(0);
         out.put_u16(self.code.0);
         out.put_u8(0);
@@ -142,7 +146,7 @@ impl Sense {
         out.put_u8(if self.deferred { Self::DESCRIPTOR_DEFERRED } else { Self::DESCRIPTOR_CURRENT });
         out.put_u8(self.key.0 & 0x0f);
         out.put_u16(self.code.0);
-        out.put_u32(len as u32);
+        out.put_len32(len);
         if let Some(information) = self.information {
             out.extend_from_slice(&[Self::INFORMATION, 10, Self::VALID, 0]);
             out.put_u64(information);
@@ -152,7 +156,7 @@ impl Sense {
         }
     }
 
-    /// The bytes for [`FcpRsp::sense`](crate::fcp::FcpRsp::sense).
+    /// Encoded bytes, for [`FcpRsp::sense`](crate::fcp::FcpRsp::sense).
     pub fn to_bytes(&self) -> Box<[u8]> {
         let mut out = Vec::with_capacity(Self::BYTES);
         self.emit(&mut out);
@@ -166,20 +170,20 @@ impl fmt::Display for Sense {
     }
 }
 
-/// What sense data of either format say first.
+/// The part of sense data that both formats have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
     /// The error belongs to an earlier command.
     pub deferred: bool,
-    /// What kind of condition.
+    /// General kind of the condition.
     pub key: SenseKey,
-    /// Which condition.
+    /// Additional sense code and qualifier: the exact condition.
     pub code: SenseCode,
 }
 
 impl Condition {
-    /// From fixed (70, 71) or descriptor format (72, 73), however short: a code that is not there is
-    /// [`SenseCode::NONE`]. Nothing for other bytes.
+    /// Reads fixed (70, 71) or descriptor format (72, 73) of any length. A missing code is
+    /// [`SenseCode::NONE`]. Returns `None` for other response codes.
     pub fn parse(bytes: &[u8]) -> Option<Condition> {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let response_code = bytes.first()? & 0x7f;
@@ -195,14 +199,16 @@ impl Condition {
         })
     }
 
-    /// The target port that the command came to does not serve the unit, or not now: its group stands by, is unavailable, or changes its
-    /// state (SPC-4, 5.15.2.4 and 5.15.2.5). Another port may serve it.
+    /// True if the target port that received the command cannot serve the unit now. Its target port
+    /// group is standby, unavailable or in transition (SPC-4, 5.15.2.4 and 5.15.2.5). Another port
+    /// may serve the unit.
     pub fn refuses_port(&self) -> bool {
         let codes = [SenseCode::ALUA_TRANSITION, SenseCode::ALUA_STANDBY, SenseCode::ALUA_UNAVAILABLE];
         !self.deferred && self.key == SenseKey::NOT_READY && codes.contains(&self.code)
     }
 
-    /// Target port groups have other states than before, or failed to get them (SPC-4, 5.15.2.5).
+    /// True if target port groups changed their state, or a state transition failed (SPC-4,
+    /// 5.15.2.5).
     pub fn changes_ports(&self) -> bool {
         let codes = [SenseCode::ALUA_STATE_CHANGED, SenseCode::ALUA_TRANSITION_FAILED];
         !self.deferred && self.key == SenseKey::UNIT_ATTENTION && codes.contains(&self.code)
@@ -352,7 +358,7 @@ mod tests {
                 let condition = sense.condition();
                 assert_eq!(Condition::parse(&sense.to_bytes()), Some(condition));
                 assert_eq!([condition.refuses_port(), condition.changes_ports()], expected, "{sense}");
-                // Of an earlier command.
+                // The same condition as a deferred error of an earlier command.
                 let earlier = Condition { deferred: true, ..condition };
                 assert!(!earlier.refuses_port() && !earlier.changes_ports(), "{sense}");
             }

@@ -1,9 +1,10 @@
-//! The name block of zoning objects (FC-GS fabric zone server, FC-SW zoning): length, three reserved bytes, text, fill to a word.
+//! The name block of zoning objects (FC-GS fabric zone server, FC-SW zoning): length, three
+//! reserved bytes, text, fill up to a word boundary.
 
-use crate::bytes::{Put, Reader};
+use crate::bytes::{Put, Reader, counted, len8};
 use crate::error::ParseError;
 
-/// Longest name, in bytes: its length is one byte. The standards allow 64.
+/// Longest name, in bytes, because the length field is one byte. The standards allow 64.
 const MAX_BYTES: usize = 255;
 
 /// Reads a name block.
@@ -14,16 +15,16 @@ pub(crate) fn parse(field: &'static str, reader: &mut Reader<'_>) -> Result<Box<
 }
 
 /// Appends a name block; the name is cut at 255 bytes.
-pub(crate) fn emit(name: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn emit(name: &[u8], out: &mut dyn Put) {
     let name = clip(name);
-    out.extend_from_slice(&[name.len() as u8, 0, 0, 0]);
-    out.extend_from_slice(name);
+    out.put_slice(&[len8(name.len()), 0, 0, 0]);
+    out.put_slice(name);
     out.put_zeros(name.len().next_multiple_of(4) - name.len());
 }
 
-/// Bytes that [`emit`] appends.
+/// Number of bytes that [`emit`] appends.
 pub(crate) fn encoded_len(name: &[u8]) -> usize {
-    4 + clip(name).len().next_multiple_of(4)
+    counted(|_, out| emit(name, out))
 }
 
 fn clip(name: &[u8]) -> &[u8] {

@@ -1,33 +1,34 @@
-//! What becomes of a frame that a rule matches: [`Act`].
+//! Action of a rule on a matching frame: [`Act`].
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The longest delay: nobody waits for longer for an answer (R_A_TOV, and time to try again).
+/// Longest delay. It exceeds every time for which a sender waits for a reply (R_A_TOV and time to
+/// retry).
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// What becomes of a frame.
+/// Action on a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
-    /// It is gone, and the sender of the request gets a reject with these codes: LS_RJT, CT reject, SW_RJT or BA_RJT. Frames that
-    /// are no requests of these sorts are not matched.
+    /// The frame is discarded, and the sender of the request receives a reject with these codes:
+    /// LS_RJT, CT reject, SW_RJT or BA_RJT. Frames that are not such requests do not match.
     Reject {
         /// Reason code.
         reason: u8,
         /// Reason explanation.
         explanation: u8,
     },
-    /// It is gone.
+    /// The frame is discarded.
     Drop,
-    /// It goes on after this time.
+    /// The frame is forwarded after this time.
     Delay(Duration),
-    /// A bit of it is turned, so that its CRC is wrong.
+    /// One bit of the frame is inverted, so that its CRC is wrong.
     Corrupt,
 }
 
 impl Act {
-    /// What counters call it.
+    /// Name of the action in counters.
     pub fn name(self) -> &'static str {
         match self {
             Act::Reject { .. } => "reject",
@@ -50,7 +51,7 @@ impl fmt::Display for Act {
     }
 }
 
-/// The text is no act.
+/// Parse error: the text is not an action.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{0}` is nothing that can be done to a frame: write reject:09/29 (reason and explanation), drop, delay:3s (at most 60s) or corrupt"

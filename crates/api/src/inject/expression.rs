@@ -1,54 +1,52 @@
-//! Which frames a rule is about: [`Matcher`].
+//! Conditions of a rule on the fields of a frame: [`Matcher`].
 
 use super::field::{Field, Seen};
 
-/// An expression over the fields of a frame. [`FromStr`](std::str::FromStr) reads it.
+/// An expression over the fields of a frame, parsed by [`FromStr`](std::str::FromStr).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Matcher {
-    /// Every one of them holds.
+    /// True if every operand is true.
     All(Vec<Matcher>),
-    /// One of them holds.
+    /// True if at least one operand is true.
     Any(Vec<Matcher>),
-    /// It does not hold.
+    /// True if the operand is false.
     Not(Box<Matcher>),
-    /// A field is compared with a value.
+    /// Comparison of a field with a value.
     Is(Comparison),
 }
 
-/// A field, an operator, and a value.
+/// Comparison of a field with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// The field.
+    /// Field of the frame.
     pub field: Field,
-    /// How both are compared.
+    /// Operator between field and value.
     pub operator: Operator,
-    /// The value.
+    /// Value to compare with.
     pub value: u64,
 }
 
-/// How a field and a value are compared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)] // as they read
-pub enum Operator {
-    Equal,
-    Unequal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
+named_variants! {
+    /// Comparison operator. An operator precedes the operators that are prefixes of it, because the
+    /// parser tries them in this order.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Operator {
+        /// Field and value are equal.
+        Equal => "==",
+        /// Field and value differ.
+        Unequal => "!=",
+        /// The field is at most the value.
+        LessOrEqual => "<=",
+        /// The field is at least the value.
+        GreaterOrEqual => ">=",
+        /// The field is below the value.
+        Less => "<",
+        /// The field is above the value.
+        Greater => ">",
+    }
 }
 
 impl Operator {
-    /// Longer ones come before those that they begin with.
-    pub(super) const ALL: [(&'static str, Operator); 6] = [
-        ("==", Operator::Equal),
-        ("!=", Operator::Unequal),
-        ("<=", Operator::LessOrEqual),
-        (">=", Operator::GreaterOrEqual),
-        ("<", Operator::Less),
-        (">", Operator::Greater),
-    ];
-
     fn holds(self, field: u64, value: u64) -> bool {
         match self {
             Operator::Equal => field == value,
@@ -62,7 +60,7 @@ impl Operator {
 }
 
 impl Matcher {
-    /// It holds for a frame.
+    /// True if the expression matches the frame.
     pub fn holds(&self, seen: &Seen<'_>) -> bool {
         match self {
             Matcher::All(list) => list.iter().all(|one| one.holds(seen)),

@@ -1,96 +1,90 @@
-//! What a rule can look at in a frame: [`Field`], and a frame as it is looked at: [`Seen`].
+//! Fields of a frame that a rule can test: [`Field`], and the frame itself: [`Seen`].
 
 use sanloom_wire::{FCtl, FcType, Header, RCtl, cdb, els, fcs, fdmi, fzs, ns, sw_ils};
 use std::fmt;
 
-/// Which way a frame passes a port.
+/// Direction in which a frame passes a port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Direction {
     /// Into the switch.
     In,
-    /// Out of it.
+    /// Out of the switch.
     Out,
 }
 
-/// A frame that passes a port.
+/// A frame that passes a port of a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'f> {
-    /// Which way.
+    /// Direction of the frame.
     pub direction: Direction,
-    /// Its header.
+    /// Header of the frame.
     pub header: &'f Header,
-    /// Its data field; of a message in several frames that of the first.
+    /// Data field of the frame; for a message of several frames, that of the first.
     pub payload: &'f [u8],
 }
 
-/// What a rule can look at.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[allow(missing_docs)] // the names are those of the standard's header fields; the others are described in `FIELDS`
-pub enum Field {
-    SId,
-    DId,
-    OxId,
-    RxId,
-    RCtl,
-    Type,
-    SeqId,
-    SeqCnt,
-    Parameter,
-    Direction,
-    Length,
-    Els,
-    Ct,
-    SwIls,
-    Bls,
-    Fcp,
-    Scsi,
-    Lun,
+/// Declares [`Field`], the table of all fields, and the row of each field.
+macro_rules! fields {
+    ($($field:ident: $name:literal, $bits:literal, $description:literal;)+) => {
+        /// A field that a rule can test.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Field {
+            $(#[doc = $description] $field,)+
+        }
+
+        /// All fields with their names.
+        pub(super) const FIELDS: [(Field, &str); [$($name,)+].len()] = [$((Field::$field, $name),)+];
+
+        impl Field {
+            /// Name, and width in bits.
+            fn row(self) -> (&'static str, u8) {
+                match self {
+                    $(Field::$field => ($name, $bits),)+
+                }
+            }
+        }
+    };
 }
 
-/// Every field: its name, its bits, and what it is.
-pub(super) const FIELDS: [(Field, &str, u8, &str); 18] = [
-    (Field::SId, "s_id", 24, "address of the sender"),
-    (Field::DId, "d_id", 24, "address of the receiver"),
-    (Field::OxId, "ox_id", 16, "the originator's number of the exchange"),
-    (Field::RxId, "rx_id", 16, "the responder's number of the exchange"),
-    (Field::RCtl, "r_ctl", 8, "routing control"),
-    (Field::Type, "type", 8, "protocol"),
-    (Field::SeqId, "seq_id", 8, "number of the sequence"),
-    (Field::SeqCnt, "seq_cnt", 16, "number of the frame within its sequence"),
-    (Field::Parameter, "parameter", 32, "parameter or relative offset"),
-    (Field::Direction, "direction", 1, "in: into the switch; out: out of it"),
-    (Field::Length, "length", 16, "bytes of the data field"),
-    (Field::Els, "els", 8, "extended link service, request or reply"),
-    (Field::Ct, "ct", 16, "command of a common transport unit"),
-    (Field::SwIls, "sw_ils", 8, "link service between switches"),
-    (Field::Bls, "bls", 8, "basic link service"),
-    (Field::Fcp, "fcp", 8, "information unit of FCP"),
-    (Field::Scsi, "scsi", 8, "operation code of the command in an FCP_CMND"),
-    (Field::Lun, "lun", 16, "logical unit of an FCP_CMND"),
-];
+fields! {
+    SId: "s_id", 24, "address of the sender";
+    DId: "d_id", 24, "address of the receiver";
+    OxId: "ox_id", 16, "the originator's number of the exchange";
+    RxId: "rx_id", 16, "the responder's number of the exchange";
+    RCtl: "r_ctl", 8, "routing control";
+    Type: "type", 8, "protocol";
+    SeqId: "seq_id", 8, "number of the sequence";
+    SeqCnt: "seq_cnt", 16, "number of the frame within its sequence";
+    Parameter: "parameter", 32, "parameter or relative offset";
+    Direction: "direction", 1, "in: into the switch; out: out of it";
+    Length: "length", 16, "bytes of the data field";
+    Els: "els", 8, "extended link service, request or reply";
+    Ct: "ct", 16, "command of a common transport unit";
+    SwIls: "sw_ils", 8, "link service between switches";
+    Bls: "bls", 8, "basic link service";
+    Fcp: "fcp", 8, "information unit of FCP";
+    Scsi: "scsi", 8, "operation code of the command in an FCP_CMND";
+    Lun: "lun", 16, "logical unit of an FCP_CMND";
+}
 
 const FCP_UNITS: [(&str, u8); 5] = [("CMND", 6), ("XFER_RDY", 5), ("DATA", 1), ("RSP", 7), ("CONF", 3)];
 
 impl Field {
     pub(super) fn named(name: &str) -> Option<Field> {
-        FIELDS.iter().find(|(_, known, ..)| *known == name).map(|(field, ..)| *field)
+        FIELDS.iter().find(|(_, known)| *known == name).map(|(field, _)| *field)
     }
 
-    fn row(self) -> (&'static str, u8) {
-        FIELDS.iter().find(|(field, ..)| *field == self).map_or(("", 0), |(_, name, bits, _)| (*name, *bits))
-    }
-
-    /// The largest value.
+    /// Largest value of the field.
     pub(super) fn max(self) -> u64 {
         (1 << self.row().1) - 1
     }
 
-    /// Numbers are written as six hexadecimal digits.
+    /// True if values are written as six hexadecimal digits.
     pub(super) fn is_address(self) -> bool {
         matches!(self, Field::SId | Field::DId)
     }
 
-    /// The value of a name; letters and digits count, whatever their case.
+    /// Value of a name. Only letters and digits are compared, without regard to case.
     pub(super) fn value_of(self, name: &str) -> Option<u64> {
         let plain = |text: &str| -> String {
             text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect()
@@ -122,7 +116,7 @@ impl Field {
         }
     }
 
-    /// The value in a frame, if it has one.
+    /// Value of the field in a frame; `None` if the frame does not have the field.
     pub(super) fn of(self, seen: &Seen<'_>) -> Option<u64> {
         let Seen { direction, header, payload } = *seen;
         let byte = |at: usize| payload.get(at).copied().map(u64::from);

@@ -1,4 +1,5 @@
-//! Faults that an operator injects at a port of a running switch: which frames ([`Matcher`]) and what becomes of them ([`Act`]).
+//! Faults that an operator injects at a port of a running switch. A rule has a condition on frames
+//! ([`Matcher`]) and an action ([`Act`]).
 //!
 //! ```text
 //!   expression = term { "||" term }
@@ -7,9 +8,10 @@
 //!   operator   = "==" | "!=" | "<" | "<=" | ">" | ">="
 //! ```
 //!
-//! A field that a frame does not have (`els` of a data frame) makes every comparison with it false. Addresses are six
-//! hexadecimal digits, other numbers decimal or hexadecimal behind `0x`; `els`, `sw_ils`, `ct`, `bls`, `fcp` and `scsi` take the
-//! names of the standards, too.
+//! If a frame does not have a field (`els` of a data frame), every comparison with this field is
+//! false. Addresses are six hexadecimal digits. Other numbers are decimal, or hexadecimal after
+//! `0x`. The fields `els`, `sw_ils`, `ct`, `bls`, `fcp` and `scsi` also accept the names of the
+//! standards.
 
 mod act;
 mod expression;
@@ -23,29 +25,29 @@ pub use parse::BadMatch;
 
 use serde::{Deserialize, Serialize};
 
-/// A rule as an operator sees it.
+/// A rule as displayed to an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RuleRow {
-    /// Names it.
+    /// Identifier of the rule.
     pub id: u32,
-    /// Port of the switch, as `sw1:0`.
+    /// Port of the switch, for example `sw1:0`.
     pub port: String,
-    /// Which frames, as it was written.
+    /// Condition on frames, as the operator wrote it.
     pub matches: String,
-    /// What becomes of them.
+    /// Action on matching frames.
     #[serde(rename = "do")]
     pub act: String,
-    /// Frames that it has done that to.
+    /// Number of frames on which the action was performed.
     pub injected: u64,
-    /// Frames that it still waits for; nothing: there is no end.
+    /// Number of frames still to inject; absent if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
 }
 
-/// The rules of an instance, in the order in which they were made; those that are over are kept until they are cleared.
+/// Rules of an instance, in order of creation. Completed rules are kept until they are cleared.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RulesView {
-    /// The rules.
+    /// One row for each rule.
     pub rules: Vec<RuleRow>,
 }

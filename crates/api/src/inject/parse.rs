@@ -1,33 +1,33 @@
-//! From text to a [`Matcher`], and where a text is wrong: [`BadMatch`].
+//! Parser of a [`Matcher`], and its error with a position: [`BadMatch`].
 
 use super::expression::{Comparison, Matcher, Operator};
 use super::field::{FIELDS, Field};
 use std::fmt;
 use std::str::FromStr;
 
-/// A longer expression is none; deeper ones neither.
+/// Longest permitted expression, in bytes. The next constant limits its depth.
 const MAX_BYTES: usize = 1_000;
 const MAX_DEPTH: usize = 32;
 
-/// Why a text is no expression.
+/// Syntax error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadMatch {
-    /// The text.
+    /// The whole text.
     pub text: String,
-    /// Where it is wrong, in bytes.
+    /// Offset of the error, in bytes.
     pub at: usize,
-    /// How many bytes of it.
+    /// Length of the wrong part, in bytes.
     pub len: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub reason: String,
-    /// What to write instead.
+    /// Suggested correction.
     pub remedy: String,
 }
 
 impl std::error::Error for BadMatch {}
 
 impl fmt::Display for BadMatch {
-    /// The text with a mark under the place, reason and remedy.
+    /// Writes the reason, the text with a mark under the error, and the remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.text[..self.at].chars().count();
         let width = self.text[self.at..self.at + self.len].chars().count().max(1);
@@ -68,7 +68,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// What is left, behind spaces.
+    /// Skips spaces and returns the remaining text.
     fn rest(&mut self) -> &'t str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Bytes of the word here, at least one character if there is any.
+    /// Length of the next word in bytes: at least one character, unless the text ends here.
     fn word_len(&self) -> usize {
         let rest = &self.text[self.at..];
         let word = rest.find(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c))).unwrap_or(rest.len());
@@ -146,12 +146,12 @@ impl<'t> Parser<'t> {
                 0 => "a comparison is missing here".to_owned(),
                 _ => format!("there is no field `{}`", &rest[..len]),
             };
-            let known: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
+            let known: Vec<&str> = FIELDS.iter().map(|(_, name)| *name).collect();
             return Err(self.wrong(len, reason, format!("fields are {}", known.join(", "))));
         };
         self.at += len;
         self.rest();
-        let operator = Operator::ALL.iter().find(|(text, _)| self.take(text)).map(|(_, operator)| *operator);
+        let operator = Operator::NAMES.iter().find(|(text, _)| self.take(text)).map(|(_, operator)| *operator);
         let Some(operator) = operator else {
             let len = self.word_len();
             let reason = format!("`{field}` is compared with nothing");

@@ -1,14 +1,14 @@
-//! What a run cost: [`Engine`].
+//! Cost of a run: [`Engine`].
 
 use serde::{Deserialize, Serialize};
 
-/// What the run cost: the only part of the results that depends on real time and on the machine.
+/// Cost of the run: the only part of the results that depends on real time and on the machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Engine {
     /// Frame-hops: one frame crossing one link counts once.
     pub frame_hops: u64,
-    /// Events that the engine handled.
+    /// Events processed by the engine.
     pub events: u64,
     /// Processor time of the run loop, in seconds.
     pub cpu_s: f64,

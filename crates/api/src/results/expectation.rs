@@ -3,7 +3,7 @@
 use super::Metrics;
 use serde::{Deserialize, Serialize};
 
-/// A bound of the lab file, and what was measured.
+/// A bound of the lab file and the measured value.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExpectationResult {
@@ -15,15 +15,15 @@ pub struct ExpectationResult {
     /// Upper bound, inclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// What was measured; absent: there is no such number.
+    /// Measured value; absent if the results have no such number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Whether the value is there and within both bounds.
+    /// True if the value exists and is within both bounds.
     pub ok: bool,
 }
 
 impl ExpectationResult {
-    /// Holds a number of the results against its bounds.
+    /// Compares a number of the results with its bounds.
     pub fn check(metrics: &Metrics, metric: &str, min: Option<f64>, max: Option<f64>) -> ExpectationResult {
         let value = metrics.get(metric);
         let ok = value.is_some_and(|value| min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max));

@@ -1,4 +1,4 @@
-//! Hosts, their paths, and the streams of requests that run on them.
+//! Hosts, their paths, and the request streams of workloads.
 
 use super::{HistogramBucket, IoStats, Latency, QueueDepth};
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 pub struct HostResult {
     /// Name of the host.
     pub name: String,
-    /// Its I/O.
+    /// I/O of the host.
     #[serde(flatten)]
     pub io: IoStats,
-    /// Distribution of `latency`; may be left out (empty) in labs with very many hosts.
+    /// Distribution of `latency`; may be empty in labs with very many hosts.
     pub latency_histogram: Vec<HistogramBucket>,
-    /// Requests that wait for a place in the outstanding queue, or for a path.
+    /// Requests waiting for a slot in the outstanding queue, or for a path.
     pub waiting: QueueDepth,
-    /// Requests that are sent and not yet ended.
+    /// Requests in flight.
     pub outstanding: QueueDepth,
-    /// Requests refused because the waiting queue was full.
+    /// Requests rejected because the waiting queue was full.
     pub ios_refused: u64,
     /// Requests that were merged into a contiguous neighbour.
     pub ios_merged: u64,
@@ -28,17 +28,19 @@ pub struct HostResult {
     pub commands_retried: u64,
     /// Times that the multipath layer moved commands off a failed path.
     pub path_failovers: u64,
-    /// Longest time in which no request of this host ended although one was under way, in seconds.
+    /// Longest time without a completed request of this host while requests were in flight, in
+    /// seconds.
     pub longest_stall_s: f64,
-    /// Share of the time that the processor was busy with I/O.
+    /// Fraction of the time in which the processor was busy with I/O.
     pub cpu_utilisation: f64,
-    /// Share of the time that the busiest bus was busy.
+    /// Fraction of the time in which the busiest bus was busy.
     pub bus_utilisation: f64,
     /// Interrupts raised.
     pub interrupts: u64,
     /// Fabric logins of its HBAs (FLOGI, or FDISC of a virtual machine), over the whole run.
     pub logins: u64,
-    /// Requests of its HBAs, logins and those to the services of the fabric, that nobody answered in time, over the whole run.
+    /// Requests of its HBAs (logins and requests to fabric services) without a reply in time, over
+    /// the whole run.
     pub requests_unanswered: u64,
     /// Paths to storage.
     pub paths: Vec<PathResult>,
@@ -48,7 +50,7 @@ pub struct HostResult {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathResult {
-    /// `hba1>array1:2`: HBA, and storage port.
+    /// HBA and storage port: `hba1>array1:2`.
     pub name: String,
     /// State at the end of the run: `active`, `suspect`, `blocked`, `failed` or `gone`.
     pub state: String,
@@ -56,11 +58,11 @@ pub struct PathResult {
     pub commands: u64,
     /// Data of completed commands, in bytes.
     pub bytes: u64,
-    /// Commands that did not end well on this path.
+    /// Commands that failed on this path.
     pub commands_failed: u64,
 }
 
-/// One workload: a stream of requests on each of its hosts.
+/// One workload: a request stream on each of its hosts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamResult {
@@ -85,9 +87,9 @@ pub struct StreamResult {
 pub struct StreamHostResult {
     /// Name of the host.
     pub name: String,
-    /// Requests that ended well.
+    /// Requests completed successfully.
     pub ios_completed: u64,
-    /// Requests that failed for good.
+    /// Requests failed after all retries.
     pub ios_failed: u64,
     /// Data of completed requests per second of measured time.
     pub throughput_bytes_per_s: f64,

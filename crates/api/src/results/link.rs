@@ -1,9 +1,9 @@
-//! Links: what they carried, and how long frames waited for credit.
+//! Links: the traffic that they carried, and the time that frames waited for credit.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a link connects.
+/// Types of the nodes that a link connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkKind {
@@ -24,22 +24,22 @@ pub enum LinkKind {
 pub struct LinkResult {
     /// Name of the link.
     pub name: String,
-    /// What it connects.
+    /// Types of the nodes that it connects.
     pub kind: LinkKind,
     /// Name of its speed, for example `2GFC`.
     pub rate: String,
-    /// Bytes that it can carry per second in each direction.
+    /// Capacity of each direction, in bytes per second.
     pub rate_bytes_per_s: f64,
     /// Bundle (trunk) that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
-    /// Time that it was down, in seconds.
+    /// Total time in which the link was down, in seconds.
     pub down_s: f64,
     /// Link resets (LR, LRR) after E_D_TOV without credit.
     pub link_resets: u64,
-    /// From its first end to its second.
+    /// Direction from its first end to its second end.
     pub forward: LinkDirection,
-    /// From its second end to its first.
+    /// Direction from its second end to its first end.
     pub backward: LinkDirection,
 }
 
@@ -49,7 +49,8 @@ impl LinkResult {
         self.forward.utilisation.max(self.backward.utilisation)
     }
 
-    /// Share of the time that a frame waited for credit, in the direction where it was longer, 0 to 1.
+    /// Fraction of the time in which a frame waited for credit, 0 to 1: the larger value of the two
+    /// directions.
     pub fn credit_wait_fraction(&self) -> f64 {
         self.forward.credit_wait_fraction.max(self.backward.credit_wait_fraction)
     }
@@ -65,28 +66,29 @@ pub struct LinkDirection {
     pub to: String,
     /// Frames sent.
     pub frames: u64,
-    /// Bytes of frames from SOF to EOF, both included.
+    /// Bytes of these frames, from SOF to EOF inclusive.
     pub bytes: u64,
-    /// Bytes of FCP_DATA payload among them.
+    /// Bytes of FCP_DATA payload in these frames.
     pub data_bytes: u64,
     /// `data_bytes` per second of measured time.
     pub throughput_bytes_per_s: f64,
-    /// Share of the time that frames, with the shortest gap after each, occupied the line. 0 to 1.
+    /// Fraction of the time in which frames, with the shortest gap after each, occupied the link, 0
+    /// to 1.
     pub utilisation: f64,
     /// Transmission words of fill (IDLE) sent.
     pub idle_words: u64,
-    /// R_RDY primitives sent in this direction: each returns a credit to the other end.
+    /// R_RDY primitives sent in this direction. Each returns one credit to the other end.
     pub r_rdys: u64,
-    /// Time that a frame was ready to leave and no credit was there, in seconds.
+    /// Time in which a frame was ready to leave but no credit was available, in seconds.
     pub credit_wait_s: f64,
-    /// `credit_wait_s` as a share of the measured time, 0 to 1.
+    /// `credit_wait_s` as a fraction of the measured time, 0 to 1.
     pub credit_wait_fraction: f64,
     /// Buffer-to-buffer credit that the receiver granted, in frames.
     pub bb_credit: u64,
-    /// Fewest credits that the sender had left.
+    /// Minimum number of credits that the sender had.
     pub credits_min: u64,
-    /// Credits lost (a frame or an R_RDY that did not arrive).
+    /// Credits lost because a frame or an R_RDY did not arrive.
     pub credits_lost: u64,
-    /// Frames lost on the way, by reason.
+    /// Frames lost on the link, by reason.
     pub frames_lost: BTreeMap<String, u64>,
 }

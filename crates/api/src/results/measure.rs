@@ -1,4 +1,5 @@
-//! The one place where integers become floats. Every function is total: no value that is not finite can come out.
+//! The only conversions of integers to floats. Every function returns a finite value for all
+//! inputs.
 
 /// Picoseconds as microseconds.
 pub fn us_of_ps(ps: u64) -> f64 {
@@ -15,23 +16,23 @@ pub fn s_of_ps(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-/// `count` per second over `ps` picoseconds; 0 over no time.
+/// Rate of `count` per second over `ps` picoseconds; 0 if `ps` is 0.
 pub fn per_s(count: u64, ps: u64) -> f64 {
     if ps == 0 { 0.0 } else { count as f64 * 1e12 / ps as f64 }
 }
 
-/// `part / whole`; 0 of nothing.
+/// `part / whole`; 0 if `whole` is 0.
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Mean of a level over time from its integral: `level_ps` is the sum of level times duration in picoseconds, which may
-/// exceed 64 bits. 0 over no time.
+/// Mean of a level over time. `level_ps` is the sum of level times duration in picoseconds, which
+/// may exceed 64 bits. Returns 0 if `ps` is 0.
 pub fn mean_level(level_ps: u128, ps: u64) -> f64 {
     if ps == 0 { 0.0 } else { level_ps as f64 / ps as f64 }
 }
 
-/// Mean of `count` times from their sum in picoseconds, in microseconds; 0 of none.
+/// Mean in microseconds of `count` times with the sum `sum_ps` in picoseconds; 0 if `count` is 0.
 pub fn mean_us(sum_ps: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum_ps as f64 / count as f64 / 1e6 }
 }

@@ -1,16 +1,18 @@
-//! One number by its path: [`Metrics`].
+//! Look-up of a number by its path: [`Metrics`].
 
 use super::Results;
 use serde_json::Value;
 
-/// Look-up of numbers in results by their path in the JSON, as expectations, sweeps and what-if rankings name them.
+/// Look-up of numbers in results by their path in the JSON. Expectations, sweeps and what-if
+/// rankings use such paths.
 ///
-/// - Fields are separated by dots; elements of a list are named by their `name`, or by their position from 0:
-///   `hosts.server1.throughput_bytes_per_s`, `links.isl1.forward.utilisation`, `faults.0.at_s`.
-/// - `*` stands for any number of characters of one part; values that lack the rest of the path are left out:
-///   `hosts.server*.iops`, `links.*.*.utilisation`.
-/// - A path that fits several numbers needs to be told what to do with them: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`,
-///   `count(…)`. `count` also counts what is no number: `count(findings.*)`.
+/// - Fields are separated by dots. Elements of a list are identified by their `name`, or by their
+///   position from 0: `hosts.server1.throughput_bytes_per_s`, `links.isl1.forward.utilisation`,
+///   `faults.0.at_s`.
+/// - `*` matches any number of characters of one part. Matches without the rest of the path are
+///   left out: `hosts.server*.iops`, `links.*.*.utilisation`.
+/// - A path that matches several numbers needs a function: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`,
+///   `count(…)`. `count` also counts values that are not numbers: `count(findings.*)`.
 /// - `true` and `false` count as 1 and 0. `series` is not searched.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -24,7 +26,8 @@ impl Metrics {
         Metrics { root: serde_json::to_value(lean).unwrap_or_default() }
     }
 
-    /// The number at `path`. `None`: there is none, or there are several and no word says what to do with them.
+    /// Returns the number at `path`. `None` if there is none, or if there are several and the path
+    /// has no function.
     pub fn get(&self, path: &str) -> Option<f64> {
         if !is_metric_path(path) {
             return None;
@@ -47,8 +50,8 @@ impl Metrics {
         }
     }
 
-    /// Every path that leads to a single number, with the number, in the order of the JSON (keys sorted). Histograms
-    /// are left out.
+    /// Returns every path of a single number, with the number, in the order of the JSON (keys
+    /// sorted). Histograms are left out.
     pub fn all(&self) -> Vec<(String, f64)> {
         let mut out = Vec::new();
         walk(&self.root, &mut String::new(), &mut out);
@@ -56,44 +59,44 @@ impl Metrics {
     }
 }
 
-/// Whether `path` is spelled like a path of [`Metrics`], whatever the results may hold: balanced, and no empty part.
+/// True if `path` has the syntax of a path of [`Metrics`]: balanced parentheses and no empty part.
+/// The results are not considered.
 pub fn is_metric_path(path: &str) -> bool {
     let (_, inner) = split_fold(path.trim());
     !inner.is_empty() && !inner.contains(['(', ')']) && inner.split('.').all(|part| !part.trim().is_empty())
 }
 
-/// What may be made of several numbers.
-#[derive(Clone, Copy)]
-pub(super) enum Fold {
-    Sum,
-    Min,
-    Max,
-    Mean,
-    Count,
+named_variants! {
+    /// Function that reduces several numbers to one.
+    #[derive(Clone, Copy)]
+    pub(super) enum Fold {
+        Sum => "sum",
+        Min => "min",
+        Max => "max",
+        Mean => "mean",
+        Count => "count",
+    }
 }
 
 impl Fold {
-    /// It takes what is no number, too.
+    /// True if the function also accepts values that are not numbers.
     pub(super) fn counts(self) -> bool {
         matches!(self, Fold::Count)
     }
 }
 
-/// The words of paths.
-pub(super) const FOLDS: [(&str, Fold); 5] =
-    [("sum", Fold::Sum), ("min", Fold::Min), ("max", Fold::Max), ("mean", Fold::Mean), ("count", Fold::Count)];
-
 pub(super) fn split_fold(path: &str) -> (Option<Fold>, &str) {
     let Some((word, inner)) = path.strip_suffix(')').and_then(|path| path.split_once('(')) else {
         return (None, path);
     };
-    match FOLDS.iter().find(|(known, _)| *known == word.trim()) {
+    match Fold::NAMES.iter().find(|(known, _)| *known == word.trim()) {
         Some((_, fold)) => (Some(*fold), inner.trim()),
         None => (None, path),
     }
 }
 
-/// Names may hold dots themselves, so every way to cut the path in front of a dot is tried.
+/// Collects the values at `path`. Names may contain dots, so every split of the path at a dot is
+/// tried.
 fn collect<'a>(value: &'a Value, path: &str, found: &mut Vec<&'a Value>) {
     if path.is_empty() {
         found.push(value);
@@ -102,7 +105,7 @@ fn collect<'a>(value: &'a Value, path: &str, found: &mut Vec<&'a Value>) {
     let cuts = path.match_indices('.').map(|(at, _)| (&path[..at], &path[at + 1..])).chain(std::iter::once((path, "")));
     for (part, rest) in cuts {
         if part.contains('*') && part.contains('.') {
-            // A wildcard stays within its part.
+            // A wildcard does not extend over a dot.
             continue;
         }
         match value {
@@ -136,7 +139,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for any characters.
+/// True if `name` matches `pattern`, in which `*` stands for any characters.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == name;

@@ -1,12 +1,15 @@
-//! What a simulation measured, as one value: [`Results`].
+//! Measurements of a simulation as one value: [`Results`].
 //!
-//! Everything except [`Results::engine`] is a function of lab and seed alone, to the last bit. Lists keep the order of
-//! the lab; maps are sorted by key. Units stand last in every name (`_us`, `_s`, `_bytes`, `_bytes_per_s`); shares are
-//! named `utilisation` or `…_fraction` and lie between 0 and 1. All floats are finite.
+//! Everything except [`Results::engine`] depends only on lab and seed, to the last bit. Lists keep
+//! the order of the lab; maps are sorted by key. Names end with their unit (`_us`, `_s`, `_bytes`,
+//! `_bytes_per_s`). Fractions are named `utilisation` or `…_fraction` and lie between 0 and 1. All
+//! floats are finite.
 //!
-//! Floats are made from integers with [`measure`], so that the same counts give the same float everywhere.
+//! The functions of [`measure`] convert integers to floats, so that equal counts give equal floats
+//! everywhere.
 
 mod balance;
+mod candidate;
 mod engine;
 mod expectation;
 mod host;
@@ -24,6 +27,7 @@ mod story;
 mod study;
 
 pub use balance::Conservation;
+pub use candidate::Candidate;
 pub use engine::Engine;
 pub use expectation::ExpectationResult;
 pub use host::{HostResult, PathResult, StreamHostResult, StreamResult};
@@ -36,58 +40,59 @@ pub use port::{PortKind, PortResult, SwitchResult};
 pub use replication::{Interval, Replications};
 pub use series::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
 pub use storage::StorageResult;
-pub use story::{Event, EventKind, Finding, FindingKind, Victim};
-pub use study::{Setting, SweepRow, WhatIfRow};
+pub use story::{Event, EventKind, Finding, FindingKind, Measure, Remedy, Victim};
+pub use study::{CutOff, Setting, SweepRow, WhatIfRow};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the schema that this crate writes. It grows when a field changes its meaning or goes away; new fields
-/// may appear without a new version.
+/// Version of the schema that this crate writes. It increases when a field changes its meaning or
+/// is removed. New fields may appear without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Everything that one simulation (or several replications of it) measured. Counts and rates are taken between the end
-/// of the warm-up and the end of the run, except [`Results::conservation`], which covers the whole run.
+/// All measurements of one simulation, or of several replications of it. Counts and rates cover the
+/// time from the end of the warm-up to the end of the run, except [`Results::conservation`], which
+/// covers the whole run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Results {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// Which lab, with which seed, for how long.
+    /// Lab, seed and duration of the run.
     pub lab: LabInfo,
-    /// All hosts together.
+    /// Totals over all hosts.
     pub totals: Totals,
-    /// Each host.
+    /// One element for each host.
     pub hosts: Vec<HostResult>,
-    /// Each workload, over its hosts and for each of them.
+    /// One element for each workload, with its hosts.
     pub streams: Vec<StreamResult>,
-    /// Each link, in both directions.
+    /// One element for each link, with both directions.
     pub links: Vec<LinkResult>,
-    /// Each port of a switch, host or storage system.
+    /// One element for each port of a switch, host or storage system.
     pub ports: Vec<PortResult>,
-    /// Each storage system.
+    /// One element for each storage system.
     pub storage: Vec<StorageResult>,
-    /// Each switch.
+    /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// The books: nothing appears from nowhere or vanishes without a reason.
+    /// Balance of frames and commands: none appears or disappears without a reason.
     pub conservation: Conservation,
     /// The faults of the lab.
     pub faults: Vec<FaultEvent>,
-    /// What happened and is worth a line, by time.
+    /// Notable events, in order of time.
     pub events: Vec<Event>,
-    /// What an engineer would want to be told first.
+    /// Most important conclusions for an engineer.
     pub findings: Vec<Finding>,
     /// Verdicts on the lab's expectations.
     pub expectations: Vec<ExpectationResult>,
-    /// Values over time.
+    /// Measurements over time.
     pub series: Series,
-    /// Means and confidence intervals, if the run was replicated with several seeds. The other parts then belong to
-    /// the first seed.
+    /// Means and confidence intervals, if the run was replicated with several seeds. The other
+    /// parts then belong to the first seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replications: Option<Replications>,
-    /// What the run cost: the only part that depends on real time and on the machine.
+    /// Cost of the run: the only part that depends on real time and on the machine.
     pub engine: Engine,
 }
 
@@ -117,8 +122,8 @@ impl Default for Results {
 }
 
 impl Results {
-    /// The results as JSON without `engine`: the part that must be identical when lab and seed are. Keys are in
-    /// alphabetical order.
+    /// The results as JSON without `engine`: the part that is identical for identical lab and seed.
+    /// Keys are in alphabetical order.
     pub fn reproducible_json(&self) -> serde_json::Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
@@ -127,8 +132,8 @@ impl Results {
         value
     }
 
-    /// One number by its path, for example `hosts.server1.throughput_bytes_per_s`; see [`Metrics`], which is cheaper
-    /// for several look-ups. `None`: no such value.
+    /// Returns one number by its path, for example `hosts.server1.throughput_bytes_per_s`. For
+    /// several look-ups, [`Metrics`] is cheaper. `None` if there is no such number.
     pub fn metric(&self, path: &str) -> Option<f64> {
         Metrics::new(self).get(path)
     }

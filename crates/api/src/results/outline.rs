@@ -1,52 +1,54 @@
-//! Which paths the results of a lab can have: [`stray`].
+//! Validation of paths against the results that a lab can have: [`stray`].
 
-use super::metric::{FOLDS, fits, split_fold};
+use super::metric::{Fold, fits, split_fold};
 use super::{
     Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult, PortResult,
     Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult, Victim,
 };
-use sanloom_core::config::{Lab, Node};
+use sanloom_fc::config::Node;
+use sanloom_fc::san::Lab;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why a path of [`super::Metrics`] leads to nothing, whatever a run may measure.
+/// Reason why a path of [`super::Metrics`] leads to no number in any run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stray {
-    /// No such word for making one number of several.
+    /// The function that reduces several numbers is unknown.
     Fold {
-        /// What stands there.
+        /// The unknown function.
         word: String,
-        /// The words that there are.
+        /// Known functions.
         known: Vec<String>,
     },
-    /// No such field.
+    /// The field is unknown.
     Field {
-        /// The path as far as it leads; empty: the results as a whole.
+        /// The valid start of the path; empty for the results as a whole.
         inside: String,
-        /// What stands there.
+        /// The unknown field.
         part: String,
-        /// The fields that there are.
+        /// Known fields.
         known: Vec<String>,
     },
-    /// No such node, link or workload in the lab.
+    /// The lab has no such node, link or workload.
     Name {
-        /// What stands there.
+        /// The unknown name.
         part: String,
-        /// The names that there are.
+        /// Known names.
         known: Vec<String>,
     },
     /// The path ends before a number.
     NoNumber {
-        /// Fields below it.
+        /// Fields below the end of the path.
         known: Vec<String>,
     },
 }
 
-/// Key of an example of a map, and name of an example of an element, that stands for any.
+/// Placeholder in the example results: it stands for any key of a map and for any name of an
+/// element.
 const ANY: &str = "";
 
-/// What keeps `path` from leading to a number in the results of a lab; nothing if it may lead to one. Without a lab, names
-/// are not looked at.
+/// Returns the reason why `path` leads to no number in the results of a lab; `None` if it may lead
+/// to one. Without a lab, names are not checked.
 pub fn stray(path: &str, lab: Option<&Lab>) -> Option<Stray> {
     let path = path.trim();
     let (fold, inner) = split_fold(path);
@@ -55,7 +57,7 @@ pub fn stray(path: &str, lab: Option<&Lab>) -> Option<Stray> {
     {
         return Some(Stray::Fold {
             word: word.trim().to_owned(),
-            known: FOLDS.map(|(word, _)| word.to_owned()).into(),
+            known: Fold::NAMES.map(|(word, _)| word.to_owned()).into(),
         });
     }
     let parts: Vec<&str> = inner.split('.').collect();
@@ -65,18 +67,18 @@ pub fn stray(path: &str, lab: Option<&Lab>) -> Option<Stray> {
 
 struct Outline<'l> {
     lab: Option<&'l Lab>,
-    /// What the path leads to need not be a number.
+    /// The path may lead to a value that is not a number.
     counts: bool,
 }
 
 impl Outline<'_> {
-    /// Follows the parts from `at` on, below the value that those before it lead to.
+    /// Follows the parts from index `at` on, starting below `value`.
     fn walk(&self, value: &Value, parts: &[&str], at: usize) -> Result<(), Stray> {
         let Some(part) = parts.get(at) else { return self.end(value) };
         match value {
             Value::Object(fields) => {
                 if let Some(any) = fields.get(ANY) {
-                    // A key may have dots itself.
+                    // A key may contain dots.
                     let mut ends = (at + 1..=parts.len()).map(|next| self.walk(any, parts, next));
                     return ends.find(Result::is_ok).unwrap_or_else(|| self.walk(any, parts, at + 1));
                 }
@@ -114,7 +116,7 @@ impl Outline<'_> {
         Err(Stray::NoNumber { known: fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default() })
     }
 
-    /// The name of an element of a list of the results.
+    /// Checks the name of an element in a list of the results.
     fn name(&self, list: &str, part: &str) -> Result<(), Stray> {
         let Some(known) = self.lab.and_then(|lab| names(lab, list)) else { return Ok(()) };
         if known.iter().any(|known| fits(part, known)) {
@@ -129,7 +131,7 @@ fn field<'k>(known: impl Iterator<Item = &'k String>, parts: &[&str], at: usize)
     Stray::Field { inside: parts[..at].join("."), part: parts[at].to_owned(), known }
 }
 
-/// The names of the elements of a list; nothing if the lab does not say them.
+/// Names of the elements of a list; `None` if the lab does not determine them.
 fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
     let node = |node: Node| match node {
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|switch| switch.name.as_str()),
@@ -150,8 +152,9 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
     })
 }
 
-/// Results in which nothing is missing: one element in each list but histograms, a key for any in each map. What [`super::Metrics`] does
-/// not search, and what is not known before the verdicts, is left out.
+/// Example results with every field present: one element in each list except histograms, and a
+/// placeholder key in each map. It omits parts that [`super::Metrics`] does not search or that are
+/// unknown before the verdicts.
 fn example() -> Value {
     let some = || Some(String::new());
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);

@@ -4,16 +4,16 @@ use super::Latency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a port is (FC-FS, port types).
+/// Type of a port (FC-FS, port types).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortKind {
-    /// Of a host or a storage system.
+    /// Port of a host or a storage system.
     #[default]
     NPort,
-    /// Of a switch, towards an N_Port.
+    /// Switch port connected to an N_Port.
     FPort,
-    /// Of a switch, towards a switch.
+    /// Switch port connected to another switch.
     EPort,
 }
 
@@ -23,9 +23,9 @@ pub enum PortKind {
 pub struct PortResult {
     /// Node and port, for example `edge1:3`.
     pub name: String,
-    /// Node that it belongs to.
+    /// Name of its node.
     pub node: String,
-    /// What it is.
+    /// Type of the port.
     pub kind: PortKind,
     /// Link at the port.
     pub link: String,
@@ -41,14 +41,15 @@ pub struct PortResult {
     pub buffers: u64,
     /// Mean number of occupied receive buffers over the measured time.
     pub buffers_used_mean: f64,
-    /// Most receive buffers occupied at once.
+    /// Largest number of receive buffers occupied at once.
     pub buffers_used_max: u64,
-    /// Time from the arrival of a frame in a receive buffer to the start of its departure. Percentiles are upper bounds,
-    /// right within a factor of two; mean and maximum are exact. Ports of hosts and storage have none.
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure.
+    /// Percentiles are upper bounds, accurate to a factor of two; mean and maximum are exact.
+    /// Always empty for ports of hosts and storage.
     pub waiting: Latency,
-    /// Time with no transmit credit, whether a frame waited or not, in seconds.
+    /// Time without transmit credit, whether a frame waited or not, in seconds.
     pub zero_credit_s: f64,
-    /// `zero_credit_s` as a share of the measured time, 0 to 1.
+    /// `zero_credit_s` as a fraction of the measured time, 0 to 1.
     pub zero_credit_fraction: f64,
     /// Frames discarded here, by reason.
     pub discards: BTreeMap<String, u64>,
@@ -62,28 +63,29 @@ pub struct SwitchResult {
     pub name: String,
     /// Domain identifier.
     pub domain: u8,
-    /// Frames that crossed it.
+    /// Frames forwarded by the switch.
     pub frames_forwarded: u64,
     /// Bytes of these frames, SOF to EOF.
     pub bytes_forwarded: u64,
     /// Mean number of occupied receive buffers of all its ports.
     pub buffers_used_mean: f64,
-    /// Time from the arrival of a frame in a receive buffer to the start of its departure, over all ports. Percentiles
-    /// are upper bounds, right within a factor of two.
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure, over all
+    /// ports. Percentiles are upper bounds, accurate to a factor of two.
     pub waiting: Latency,
     /// Fabric logins accepted, over the whole run.
     pub logins: u64,
-    /// Fabric logins rejected, over the whole run, by reason: `port_limit`, `switch_limit`, `no_address`, `name`, `other`.
+    /// Fabric logins rejected, over the whole run, by reason: `port_limit`, `switch_limit`,
+    /// `no_address`, `name`, `other`.
     pub logins_rejected: BTreeMap<String, u64>,
-    /// Name-server requests answered, over the whole run.
+    /// Name server requests answered, over the whole run.
     pub name_server_requests: u64,
     /// RSCNs sent, over the whole run.
     pub rscns_sent: u64,
-    /// Changes of the zones that were committed here and are in force, over the whole run.
+    /// Zone changes that were committed on this switch and came into force, over the whole run.
     pub zone_changes: u64,
-    /// Changes of the zones that were committed here and did not happen, over the whole run.
+    /// Zone changes that were committed on this switch and failed, over the whole run.
     pub zone_changes_refused: u64,
-    /// Link incident reports (RLIR) sent to those who registered for them, over the whole run.
+    /// Link incident reports (RLIR) sent to registered ports, over the whole run.
     pub incident_reports_sent: u64,
     /// Ports isolated from a neighbouring switch, at the end of the run.
     pub isolated_ports: u64,

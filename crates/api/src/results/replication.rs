@@ -1,15 +1,15 @@
-//! Several runs with different seeds: [`Replications`], [`Interval`].
+//! Results of several runs with different seeds: [`Replications`], [`Interval`].
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Means and confidence intervals over runs that differ in their seed only.
+/// Means and confidence intervals over runs that differ only in their seed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Replications {
-    /// Seeds, one for each run, in order.
+    /// One seed for each run, in order.
     pub seeds: Vec<u64>,
-    /// Level of confidence of the intervals: 0.95.
+    /// Confidence level of the intervals: 0.95.
     pub confidence: f64,
     /// An interval for each number, by its path (see [`super::Metrics`]).
     pub metrics: BTreeMap<String, Interval>,
@@ -19,9 +19,9 @@ pub struct Replications {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interval {
-    /// Mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Half of the width of the 95 % confidence interval; 0 for fewer than two values.
+    /// Half the width of the 95 % confidence interval; 0 for fewer than two values.
     pub half_width: f64,
     /// Smallest value.
     pub min: f64,
@@ -32,8 +32,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The 95 % confidence interval of the mean of independent values, with Student's t distribution. Values that are
-    /// not finite are left out.
+    /// Computes the 95 % confidence interval of the mean of independent values, with Student's t
+    /// distribution. Values that are not finite are left out.
     pub fn of(values: &[f64]) -> Interval {
         let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let Some(&first) = values.first() else {
@@ -57,8 +57,8 @@ impl Interval {
     }
 }
 
-/// The 97.5th percentile of Student's t distribution, from the usual table; between two rows of the table the wider
-/// value holds.
+/// The 97.5th percentile of Student's t distribution, from the usual table. Between two rows of the
+/// table, the larger value is used.
 fn student_t_975(degrees_of_freedom: usize) -> f64 {
     const TO_30: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Values over time in equal steps, warm-up included. Step `i` covers the time from `i * interval_s` to
-/// `(i + 1) * interval_s` after the start of the workloads; the last one may be shorter. All lists have `steps` values.
+/// Values over time in equal steps, warm-up included. Step `i` covers the time from `i *
+/// interval_s` to `(i + 1) * interval_s` after the start of the workloads; the last step may be
+/// shorter. All lists have `steps` values.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Series {
@@ -11,23 +12,23 @@ pub struct Series {
     pub interval_s: f64,
     /// Number of steps.
     pub steps: u64,
-    /// All hosts together.
+    /// Totals over all hosts.
     pub total: TotalSeries,
-    /// Each host.
+    /// One element for each host.
     pub hosts: Vec<HostSeries>,
-    /// Each direction of each link.
+    /// One element for each direction of each link.
     pub links: Vec<LinkSeries>,
-    /// Each storage system.
+    /// One element for each storage system.
     pub storage: Vec<StorageSeries>,
 }
 
-/// All hosts together, per step.
+/// Totals over all hosts, per step.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TotalSeries {
-    /// Data of requests that ended in the step, per second.
+    /// Data of requests that completed in the step, per second.
     pub throughput_bytes_per_s: Vec<f64>,
-    /// Requests that ended in the step, per second.
+    /// Requests that completed in the step, per second.
     pub iops: Vec<f64>,
     /// Mean response time of these requests, in microseconds; 0 if there were none.
     pub latency_mean_us: Vec<f64>,
@@ -41,9 +42,9 @@ pub struct TotalSeries {
 pub struct HostSeries {
     /// Name of the host.
     pub name: String,
-    /// Data of requests that ended in the step, per second.
+    /// Data of requests that completed in the step, per second.
     pub throughput_bytes_per_s: Vec<f64>,
-    /// Requests that ended in the step, per second.
+    /// Requests that completed in the step, per second.
     pub iops: Vec<f64>,
     /// Mean response time of these requests, in microseconds; 0 if there were none.
     pub latency_mean_us: Vec<f64>,
@@ -59,9 +60,10 @@ pub struct LinkSeries {
     pub from: String,
     /// Receiving port.
     pub to: String,
-    /// Share of the step that frames occupied the line, 0 to 1.
+    /// Fraction of the step in which frames occupied the link, 0 to 1.
     pub utilisation: Vec<f64>,
-    /// Share of the step that a frame was ready to leave and no credit was there, 0 to 1.
+    /// Fraction of the step in which a frame was ready to leave but no credit was available, 0 to
+    /// 1.
     pub credit_wait_fraction: Vec<f64>,
 }
 
@@ -71,7 +73,7 @@ pub struct LinkSeries {
 pub struct StorageSeries {
     /// Name of the storage system.
     pub name: String,
-    /// Data of commands that ended in the step, per second.
+    /// Data of commands that completed in the step, per second.
     pub throughput_bytes_per_s: Vec<f64>,
     /// Mean number of commands in the controller.
     pub queue_mean: Vec<f64>,

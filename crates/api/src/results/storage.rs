@@ -1,4 +1,4 @@
-//! Storage systems.
+//! Results of storage systems.
 
 use super::{Latency, QueueDepth};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct StorageResult {
     /// Name of the storage system.
     pub name: String,
-    /// Commands that ended well.
+    /// Commands completed successfully.
     pub ios_completed: u64,
     /// Completed reads.
     pub reads: u64,
@@ -23,14 +23,15 @@ pub struct StorageResult {
     pub throughput_bytes_per_s: f64,
     /// Completed commands per second.
     pub iops: f64,
-    /// Share of the time that the controller was busy, 0 to 1 (mean over its servers).
+    /// Fraction of the time in which the controller was busy, 0 to 1 (mean over its servers).
     pub utilisation: f64,
     /// Commands in the controller, waiting or in service.
     pub queue: QueueDepth,
-    /// Commands answered TASK SET FULL.
+    /// Commands rejected with TASK SET FULL.
     pub task_set_full: u64,
-    /// From the moment that a command (a write: with all its data) reaches the controller until the controller has done it.
+    /// Time from the arrival of a command at the controller (a write: with all its data) to its
+    /// completion there.
     pub latency: Latency,
-    /// The part that a command waits before the controller begins with it.
+    /// Part of that time before the controller starts the command.
     pub waiting: Latency,
 }

@@ -1,18 +1,19 @@
-//! What happened, and what it means: [`Event`], [`Finding`].
+//! Events of a run and conclusions from it: [`Event`], [`Finding`].
 
+use super::Candidate;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened and is worth a line.
+/// A notable event.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// When, in seconds since the start of the workloads.
+    /// Time of the event, in seconds since the start of the workloads.
     pub at_s: f64,
-    /// What kind of thing.
+    /// Kind of event.
     pub kind: EventKind,
-    /// What happened, in one sentence without a full stop.
+    /// Description in one sentence, without a full stop.
     pub what: String,
-    /// Link, port, path or node that it happened to.
+    /// Affected link, port, path or node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
@@ -34,38 +35,38 @@ pub enum EventKind {
     LinkReset,
     /// A switch stopped.
     SwitchDown,
-    /// A switch runs again.
+    /// A switch started again.
     SwitchUp,
-    /// Frames that had waited for the hold time were discarded.
+    /// Frames were discarded because they had waited for the hold time.
     FramesDiscarded,
-    /// Links between switches carry traffic or carry none any more, and with them the routes change.
+    /// Links between switches started or stopped carrying traffic, so the routes changed.
     Reroute,
-    /// A port is isolated from the switch at its other end.
+    /// A port was isolated from the switch at its other end.
     Isolated,
-    /// A change of the zones is in force in the whole fabric, or did not happen.
+    /// A zone change came into force in the whole fabric, or failed.
     ZoneChange,
-    /// A switch told its N_Ports of a change.
+    /// A switch notified its N_Ports of a change.
     Rscn,
     /// A port logged in to the fabric again.
     Login,
     /// The multipath layer moved commands to other paths.
     PathFailover,
-    /// A path came back.
+    /// A path was restored.
     PathRestored,
     /// A host has no path left to a storage system.
     PathsLost,
     /// A command was aborted.
     CommandAborted,
-    /// A request failed for good.
+    /// A request failed after all retries.
     IoFailed,
-    /// Ports wait for each other's credit in a circle.
+    /// Ports wait for each other's credit in a cycle.
     Deadlock,
-    /// Nothing ended for a long time.
+    /// No request completed for a long time.
     Stall,
 }
 
 impl EventKind {
-    /// The name that JSON has, in words: `link reset`.
+    /// The JSON name in words: `link reset`.
     pub fn words(self) -> &'static str {
         match self {
             EventKind::FaultBegins => "fault begins",
@@ -92,29 +93,37 @@ impl EventKind {
     }
 }
 
-/// What an engineer would want to be told first.
+/// An important conclusion for an engineer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finding {
-    /// What kind of thing.
+    /// Kind of finding.
     pub kind: FindingKind,
     /// The finding in one sentence without a full stop.
     pub title: String,
-    /// What it rests on: the numbers.
+    /// Supporting measurements.
     pub detail: String,
-    /// What to do about it; empty: nothing to say.
+    /// Suggested remedy; empty if there is none, or if none that was tried helps enough.
     pub remedy: String,
-    /// Who causes it: a port, link or node.
+    /// Remedies that were tried on the lab and help, best first.
+    pub remedies: Vec<Remedy>,
+    /// Remedies to try.
+    #[serde(skip)]
+    pub candidates: Vec<Candidate>,
+    /// Measure that decides whether a remedy helps.
+    #[serde(skip)]
+    pub measure: Measure,
+    /// Culprit: a port, link or node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub culprit: Option<String>,
-    /// Who suffers.
+    /// Affected elements.
     pub victims: Vec<Victim>,
-    /// The ports of a deadlock, each waiting for credit of the next and the last for the first.
+    /// Ports of a deadlock. Each waits for credit of the next, and the last waits for the first.
     pub cycle: Vec<String>,
-    /// When it begins, in seconds since the start of the workloads.
+    /// Start of the problem, in seconds since the start of the workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_s: Option<f64>,
-    /// When it ends; absent: it lasts to the end of the run.
+    /// End of the problem; absent if it lasts until the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_s: Option<f64>,
 }
@@ -123,28 +132,28 @@ pub struct Finding {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// A slow receiver keeps frames of others in the buffers of the fabric.
+    /// A slow receiver keeps frames for other receivers in the buffers of the fabric.
     #[default]
     SlowDrain,
     /// Credits were lost.
     CreditLoss,
-    /// Ports wait for each other's credit in a circle.
+    /// Ports wait for each other's credit in a cycle.
     Deadlock,
-    /// I/O stood still for a while.
+    /// I/O stopped for some time.
     Stall,
-    /// A link carries all it can.
+    /// A link runs at its capacity.
     Bottleneck,
-    /// A storage controller does all it can.
+    /// A storage controller runs at its capacity.
     StorageBound,
     /// Requests failed.
     IoFailures,
-    /// A link between switches carries no traffic, because its ends do not agree.
+    /// A link between switches carries no traffic, because the settings of its ends conflict.
     IsolatedLink,
-    /// A switch did not take everybody who wanted to log in.
+    /// A switch rejected logins.
     LoginsRejected,
-    /// Hosts have never had a path to storage that they are to use.
+    /// Hosts never had a path to their storage.
     NoPath,
-    /// A change of the zones did not happen.
+    /// A zone change failed.
     ZonesUnchanged,
 }
 
@@ -167,22 +176,74 @@ impl FindingKind {
     }
 }
 
-/// Somebody who suffers from somebody else's fault.
+/// Measure that decides whether a remedy helps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Throughput of the victims.
+    #[default]
+    Victims,
+    /// Throughput of the link that is the culprit.
+    Link,
+    /// Throughput of all hosts.
+    Total,
+    /// Longest stall of the victims.
+    Stall,
+    /// Failed requests of all hosts.
+    Failures,
+}
+
+/// A change of the lab that was tried in a simulation with the same seed, and helps.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remedy {
+    /// The change in words.
+    pub what: String,
+    /// The change as arguments of `--set`.
+    pub set: Vec<String>,
+    /// Measure that the change improves.
+    pub measure: Measure,
+    /// Throughput without the change, in bytes per second: of the victims, of the link, or of all
+    /// hosts.
+    pub before_bytes_per_s: f64,
+    /// Throughput with the change, in bytes per second.
+    pub after_bytes_per_s: f64,
+    /// Longest stall of the victims without the change, in seconds.
+    pub before_stall_s: f64,
+    /// Longest stall of the victims with the change, in seconds.
+    pub after_stall_s: f64,
+    /// Failed requests of all hosts without the change.
+    pub before_ios_failed: u64,
+    /// Failed requests of all hosts with the change.
+    pub after_ios_failed: u64,
+    /// Improvement of the measure. Throughput: the part of the loss that the change restores, or
+    /// the increase as a fraction of the value without the change if the loss is unknown. Stalls
+    /// and failed requests: the part that the change avoids.
+    pub gain: f64,
+    /// Number of victims without the change.
+    pub victims_before: u64,
+    /// Number of victims with the change.
+    pub victims_after: u64,
+    /// Command that repeats the simulation with the change.
+    pub command: String,
+}
+
+/// An element affected by a fault elsewhere.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Victim {
-    /// Host, storage system, link or port.
+    /// Name of the host, storage system, link or port.
     pub name: String,
-    /// Throughput without the culprit, in bytes per second: before the fault, or of its fair share.
+    /// Throughput without the culprit, in bytes per second: before the fault, or as the fair share.
     pub before_bytes_per_s: f64,
-    /// Throughput with it.
+    /// Throughput with the culprit, in bytes per second.
     pub during_bytes_per_s: f64,
-    /// Time that its frames waited for credit because of the culprit, in seconds; 0 if not known.
+    /// Time in which its frames waited for credit because of the culprit, in seconds; 0 if unknown.
     pub credit_wait_s: f64,
 }
 
 impl Victim {
-    /// Share of the throughput that is lost, 0 to 1.
+    /// Fraction of the throughput that is lost, 0 to 1.
     pub fn loss(&self) -> f64 {
         if self.before_bytes_per_s > 0.0 {
             (1.0 - self.during_bytes_per_s / self.before_bytes_per_s).clamp(0.0, 1.0)

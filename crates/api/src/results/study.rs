@@ -1,19 +1,24 @@
-//! Several simulations side by side: rows of a sweep, [`SweepRow`], and of a what-if study, [`WhatIfRow`].
+//! Results of several simulations: rows of a sweep, [`SweepRow`], and of a what-if study,
+//! [`WhatIfRow`].
 
+use super::Interval;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One finished point of a sweep; one line of its JSON Lines file.
+/// One completed point of a sweep; one line of its JSON Lines file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SweepRow {
     /// Position in the grid, from 0; the last key changes fastest.
     pub point: u64,
-    /// Value of each key, as the command line spells it, in the order of the command line.
+    /// Values of the swept keys, in the order and spelling of the command line.
     pub settings: Vec<Setting>,
-    /// Each column, by its path (see [`super::Metrics`]). A number that the results do not have is left out.
+    /// Columns by path (see [`super::Metrics`]). Numbers that the results do not have are left out.
     pub metrics: BTreeMap<String, f64>,
-    /// Why this point has no numbers; absent: it has.
+    /// With several seeds: means and confidence intervals of the columns. `metrics` has the means.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
+    /// Error of this point; absent if it has numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -22,42 +27,78 @@ pub struct SweepRow {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setting {
-    /// Key.
+    /// Key of the lab file.
     pub key: String,
-    /// Value, as the command line spells it.
+    /// Value, spelled as on the command line.
     pub value: String,
 }
 
-/// The lab with one thing broken.
+/// Result of the lab with one broken element.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WhatIfRow {
-    /// What fails: name of the link, switch or HBA.
+    /// Name of the broken link, switch, HBA or storage port.
     pub name: String,
-    /// What it is: `link`, `switch` or `hba`.
+    /// Kind of the broken element: `link`, `switch`, `hba` or `array`.
     pub kind: String,
-    /// Lowest throughput of a step after the failure, of all hosts together.
-    pub worst_bytes_per_s: f64,
-    /// Throughput from the failure to the end.
+    /// Whether I/O recovered: every path is usable or lost for good, and the throughput is steady.
+    pub recovered: bool,
+    /// Time from the failure to the recovery, in seconds; absent without recovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_s: Option<f64>,
+    /// Throughput after the recovery, over all hosts. Without recovery: from the failure to the
+    /// end.
     pub throughput_bytes_per_s: f64,
-    /// Throughput of the same lab with nothing broken.
+    /// Throughput of the same lab in the same interval without a failure.
     pub healthy_bytes_per_s: f64,
-    /// Longest time in which no request of some host ended although one was under way, in seconds.
+    /// Start of this interval, in seconds since the start of the workloads.
+    pub from_s: f64,
+    /// End of this interval, in seconds since the start of the workloads.
+    pub until_s: f64,
+    /// Lowest throughput of any step of the time series between the failure and the end of this
+    /// interval, over all hosts.
+    pub worst_bytes_per_s: f64,
+    /// Longest time without a completed request of any one host while it had requests in flight, in
+    /// seconds, from the failure on.
     pub longest_stall_s: f64,
-    /// Host with the longest stall; empty: there was none.
+    /// Host with the longest stall; empty if there was none.
     pub stalled_host: String,
-    /// Longest time from the arrival of a request to its end, in microseconds.
+    /// False if the longest stall lasts to the end of the run.
+    pub stall_ended: bool,
+    /// Longest time from the arrival of a request to its completion, in microseconds, from the
+    /// failure on.
     pub longest_request_us: f64,
-    /// Paths between a host and a storage system that are lost.
+    /// Number of lost paths between hosts and storage systems.
     pub paths_lost: u64,
-    /// Host and storage pairs that have no path left.
+    /// Pairs of host and storage system without a path; the length of `cut_off`.
     pub pairs_cut_off: u64,
-    /// Requests that failed for good.
+    /// Storage that a host cannot reach as long as the element is broken.
+    pub cut_off: Vec<CutOff>,
+    /// Requests failed after all retries, from the failure on.
     pub ios_failed: u64,
+    /// Requests that were still in flight at the end of the run: neither completed nor failed.
+    pub ios_unfinished: u64,
+    /// With several seeds: means and confidence intervals of the numbers of this row, by name, and
+    /// of `left`. The other fields are those of the first seed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
+}
+
+/// Storage that a host cannot reach.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutOff {
+    /// Name of the host.
+    pub host: String,
+    /// Name of the storage system.
+    pub storage: String,
+    /// LUNs of the system that the workloads of the host use, as `array1:lun0`.
+    pub luns: Vec<String>,
 }
 
 impl WhatIfRow {
-    /// Share of the healthy throughput that is left from the failure on, 0 to 1; 1 if there was none.
+    /// Fraction of the healthy throughput that remains after the recovery; 1 if the healthy
+    /// throughput is 0.
     pub fn left(&self) -> f64 {
         if self.healthy_bytes_per_s > 0.0 {
             (self.throughput_bytes_per_s / self.healthy_bytes_per_s).max(0.0)
@@ -66,15 +107,18 @@ impl WhatIfRow {
         }
     }
 
-    /// Worst first: pairs cut off, then failed requests, then throughput left, then the stall; ties by name.
+    /// Sorts rows from worst to best: by pairs cut off, failed requests, unfinished requests,
+    /// remaining throughput, stall, then name.
     pub fn rank(rows: &mut [WhatIfRow]) {
         rows.sort_by(|a, b| {
             b.pairs_cut_off
                 .cmp(&a.pairs_cut_off)
                 .then(b.ios_failed.cmp(&a.ios_failed))
+                .then(b.ios_unfinished.cmp(&a.ios_unfinished))
                 .then(a.left().total_cmp(&b.left()))
                 .then(b.longest_stall_s.total_cmp(&a.longest_stall_s))
                 .then(a.name.cmp(&b.name))
+                .then(a.kind.cmp(&b.kind))
         });
     }
 }

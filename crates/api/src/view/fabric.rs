@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The switches, sorted by name as the lab lists them.
+/// The switches, in the order of the lab.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SwitchView {
-    /// One row for each.
+    /// One row for each switch.
     pub switches: Vec<SwitchRow>,
 }
 
@@ -13,72 +13,72 @@ pub struct SwitchView {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SwitchRow {
-    /// Its name in the lab.
+    /// Name of the switch in the lab.
     pub switch: String,
-    /// The chassis that it is a virtual fabric of, absent for a box of its own.
+    /// Chassis of a virtual-fabric switch; absent for a switch with its own chassis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chassis: Option<String>,
-    /// The virtual fabric (VF_ID), absent for a box of its own.
+    /// Virtual fabric (VF_ID); absent for a switch with its own chassis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vf_id: Option<u16>,
-    /// Name of the switch, eight bytes.
+    /// World-wide name of the switch, eight bytes.
     pub switch_name: String,
-    /// It runs: not in the middle of a restart.
+    /// True if the switch runs; false during a restart.
     pub up: bool,
-    /// Domain, absent while none is assigned.
+    /// Domain; absent if none is assigned.
     pub domain: Option<u8>,
-    /// It is the principal switch.
+    /// True for the principal switch.
     pub principal: bool,
     /// Number of ports.
     pub ports: u32,
-    /// Ports in use towards N_Ports.
+    /// Ports connected to N_Ports.
     pub f_ports: u32,
-    /// Ports in use towards switches, isolated ones left out.
+    /// Ports connected to switches, without isolated ports.
     pub e_ports: u32,
     /// Ports isolated from their neighbour.
     pub isolated_ports: u32,
     /// N_Port_IDs logged in.
     pub logins: u32,
-    /// Of these, virtual ones (FDISC).
+    /// N_Port_IDs of virtual ports (FDISC) among `logins`.
     pub virtual_logins: u32,
-    /// Fabric logins (FLOGI and FDISC) rejected; they are not among the requests.
+    /// Fabric logins (FLOGI and FDISC) rejected; `requests_rejected` does not include them.
     pub logins_rejected: u64,
-    /// Objects of the whole fabric in its name server.
+    /// Objects of the whole fabric in the switch's name server.
     pub name_server_objects: u32,
-    /// Name server, management server and fabric controller requests accepted.
+    /// Accepted requests to name server, management server and fabric controller.
     pub requests_accepted: u64,
-    /// The same, rejected.
+    /// Rejected requests to name server, management server and fabric controller.
     pub requests_rejected: u64,
     /// RSCNs sent.
     pub rscns_sent: u64,
-    /// Permissions of hard zoning in its forwarding table.
+    /// Number of permissions of hard zoning in the forwarding table.
     pub permissions: u64,
 }
 
 /// Domains and ISLs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FabricView {
-    /// One entry for each switch of the lab, in the lab's order.
+    /// One entry for each switch, in the order of the lab.
     pub switches: Vec<FabricSwitch>,
 }
 
-/// What one switch knows of its fabric.
+/// A switch's view of its fabric.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FabricSwitch {
-    /// Its name in the lab.
+    /// Name of the switch in the lab.
     pub switch: String,
-    /// Name of the switch, eight bytes.
+    /// World-wide name of the switch, eight bytes.
     pub switch_name: String,
-    /// Its domain, absent while none is assigned.
+    /// Domain of the switch; absent if none is assigned.
     pub domain: Option<u8>,
-    /// Name of the principal switch, as this one knows it.
+    /// Name of the principal switch, as known to this switch.
     pub principal: Option<String>,
     /// Name of the fabric.
     pub fabric_name: Option<String>,
-    /// Domains of the fabric as this switch knows them, sorted.
+    /// Domains of the fabric known to this switch, sorted.
     pub domains: Vec<u8>,
-    /// Its ends of ISLs, sorted by port.
+    /// ISL ports of the switch, sorted by port.
     pub isls: Vec<IslEnd>,
 }
 
@@ -86,13 +86,13 @@ pub struct FabricSwitch {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IslEnd {
-    /// Port, as `core:1`.
+    /// Port, for example `core:1`.
     pub port: String,
-    /// Port at the other end by the lab.
+    /// Port at the other end, from the lab file.
     pub neighbour: String,
     /// `up`, `down`, `initialising` or `isolated`.
     pub state: String,
-    /// Why it is isolated.
+    /// Reason for the isolation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Speed, for example `16GFC`.
@@ -104,23 +104,24 @@ pub struct IslEnd {
     pub bundle: Option<String>,
 }
 
-/// Paths between domains, sorted by switch in the lab's order and by domain.
+/// Paths between domains, sorted by switch in the order of the lab, then by domain.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct RoutesView {
     /// One row for each switch and other domain.
     pub routes: Vec<RouteRow>,
 }
 
-/// How frames of one switch reach one domain.
+/// Path of frames from one switch to one domain.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouteRow {
-    /// Where the frames are.
+    /// Switch that forwards the frames.
     pub switch: String,
-    /// Where they go.
+    /// Destination domain.
     pub domain: u8,
-    /// The switch of that domain, empty if the lab has none.
+    /// Switch with that domain; empty if the lab has none.
     pub to: String,
-    /// Ports that frames leave by, cheapest paths only; a bundle is named with its ports. Empty: unreachable.
+    /// Egress ports, cheapest paths only; a bundle lists its ports. Empty if the domain is
+    /// unreachable.
     pub legs: Vec<String>,
 }

@@ -1,12 +1,12 @@
-//! Tables that only a running instance has: its LUNs and its counters.
+//! Tables of a running instance only: its LUNs and its counters.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The LUNs that an instance serves, in the lab's order.
+/// The LUNs that an instance serves, in the order of the lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LunsView {
-    /// One row for each.
+    /// One row for each LUN.
     pub luns: Vec<LunRow>,
 }
 
@@ -14,38 +14,43 @@ pub struct LunsView {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LunRow {
-    /// Storage system.
+    /// Name of the storage system.
     pub storage: String,
-    /// Its number.
+    /// LUN in the storage system.
     pub lun: u16,
     /// Capacity in bytes.
     pub size_bytes: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// What it is made of: `ram`, `file`, `pattern` or `null`.
+    /// Kind of medium: `ram`, `file`, `pattern` or `null`.
     pub medium: String,
-    /// The file is read and written without the page cache of its machine; absent where it is no file.
+    /// True if the file is accessed without the page cache of its machine; absent if the medium is
+    /// not a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
-    /// Written data may be lost in a crash until it is flushed.
+    /// True if the last write was refused because the disk behind the LUN is full.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disk_full: bool,
+    /// True if a crash may lose written data that was not flushed.
     pub write_back: bool,
-    /// Who sees it: hosts of the lab, port names of strangers, iSCSI names; empty with `everybody`.
+    /// Hosts of the lab, port names of other initiators, and iSCSI names with access; empty if
+    /// `everybody` is set.
     pub seen_by: Vec<String>,
-    /// It is not masked.
+    /// True if the LUN is not masked.
     pub everybody: bool,
-    /// Registrations of persistent reservations.
+    /// Number of registrations for persistent reservations.
     pub registrations: u32,
-    /// Type and key of the persistent reservation that is in force.
+    /// Type and key of the persistent reservation in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
-    /// Tasks that have begun and are not over.
+    /// Number of in-flight tasks.
     pub active_tasks: u32,
 }
 
-/// The target port groups of storage systems, in the lab's order.
+/// The target port groups of storage systems, in the order of the lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GroupsView {
-    /// One row for each.
+    /// One row for each group.
     pub groups: Vec<GroupRow>,
 }
 
@@ -53,35 +58,35 @@ pub struct GroupsView {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupRow {
-    /// Its name.
+    /// Name of the group.
     pub group: String,
-    /// Storage system.
+    /// Name of the storage system.
     pub storage: String,
-    /// Its number there.
+    /// Number of the group in the storage system.
     pub number: u16,
-    /// How its ports serve, as `active/optimized`.
+    /// Access state of its ports, for example `active/optimized`.
     pub state: String,
-    /// It is preferred to others of this state.
+    /// The group is preferred to others in the same state.
     pub preferred: bool,
-    /// Its ports in a fabric, as `array:0`, and its portals.
+    /// Ports of the group in a fabric, for example `array:0`, and its portals.
     pub ports: Vec<String>,
-    /// Their relative port identifiers.
+    /// Relative port identifiers of its ports.
     pub relative_ports: Vec<u16>,
 }
 
-/// Everything that an instance counts, since its start.
+/// All counters of an instance since its start.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CountersView {
-    /// Switches, their ports, then ports of storage.
+    /// One row for each switch, then switch ports, then storage ports.
     pub counters: Vec<CounterRow>,
 }
 
-/// The counters of one thing.
+/// Counters of one element.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CounterRow {
-    /// Switch, port of a switch as `sw1:0`, or port of storage.
+    /// Name of the element: a switch, a switch port such as `sw1:0`, or a storage port.
     pub of: String,
-    /// By name; dropped frames by `dropped: ` and the reason.
+    /// Values by counter name. Names for dropped frames are `dropped: ` and the reason.
     pub counters: BTreeMap<String, u64>,
 }

@@ -1,8 +1,9 @@
-//! What a fabric looks like at one moment, as `sanloom show` prints it: [`View`].
+//! State of a fabric at one moment, as printed by `sanloom show`: [`View`].
 //!
-//! The same values come from a simulation stopped at a time and from a running fabric. Names are those that an
-//! administrator types (ports as `edge1:3`), addresses six hexadecimal digits, names of ports and nodes eight bytes with
-//! colons. Lists are sorted as their documentation says, so two views of one state are equal.
+//! The values come from a simulation stopped at a given time, or from a running fabric. Names are
+//! those that an administrator types (ports as `edge1:3`). Addresses are six hexadecimal digits;
+//! port and node names are eight bytes with colons. Lists have the documented order, so two views
+//! of the same state are equal.
 
 pub mod build;
 mod fabric;
@@ -12,7 +13,7 @@ mod zone;
 
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
-pub use port::{FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
+pub use port::{Dark, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
 use crate::inject::RulesView;
@@ -21,36 +22,38 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the JSON format.
 pub const FORMAT: &str = "sanloom-view";
-/// Version of the JSON format: grows when a field changes its meaning or goes.
+/// Version of the JSON format. It increases when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
-/// One table with its moment.
+/// One table and its time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct View {
     /// Always [`FORMAT`].
     pub format: String,
     /// [`VERSION`] of the writer.
     pub version: u32,
-    /// Lab or instance that it shows.
+    /// Name of the lab or instance.
     pub of: String,
-    /// When, in seconds since the workloads began; negative while the fabric logs in.
+    /// Time of the table in seconds since the start of the workloads; negative during the fabric
+    /// login.
     pub at_s: f64,
-    /// The table.
+    /// The table with its rows.
     #[serde(flatten)]
     pub table: Table,
 }
 
-/// The tables of `sanloom show`. In JSON `view` names the table, and its fields stand beside it.
+/// The tables of `sanloom show`. In JSON, the field `view` contains the name of the table, and its
+/// fields are part of the same object.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "view", rename_all = "snake_case")]
 pub enum Table {
     /// The switches.
     Switch(SwitchView),
-    /// What is logged in.
+    /// Fabric logins.
     Flogi(FlogiView),
     /// The name server.
     Ns(NsView),
-    /// The zones.
+    /// The effective zones.
     Zone(ZoneView),
     /// Domains, principal switch and ISLs.
     Fabric(FabricView),
@@ -62,20 +65,20 @@ pub enum Table {
     Luns(LunsView),
     /// Target port groups of a running instance.
     Groups(GroupsView),
-    /// What a running instance counts.
+    /// Counters of a running instance.
     Counters(CountersView),
-    /// What a running instance does to frames by order of an operator.
+    /// Fault injection rules of a running instance.
     Injections(RulesView),
     /// Virtual disks.
     Volumes(VolumesView),
-    /// Back ends and the ways to them.
+    /// Back ends and the paths to them.
     Paths(PathsView),
-    /// iSCSI sessions of hosts.
+    /// iSCSI sessions.
     Sessions(SessionsView),
 }
 
 impl View {
-    /// A table of a lab at a time.
+    /// Creates the view of a table of a lab or instance at a time.
     pub fn new(of: &str, at_s: f64, table: Table) -> View {
         View { format: FORMAT.to_owned(), version: VERSION, of: of.to_owned(), at_s, table }
     }

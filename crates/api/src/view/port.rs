@@ -3,21 +3,21 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is logged in, sorted by address.
+/// Fabric logins, sorted by address.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FlogiView {
     /// One row for each N_Port_ID.
     pub logins: Vec<LoginRow>,
 }
 
-/// How an N_Port_ID was given.
+/// Kind of login by which an N_Port_ID was assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginKind {
-    /// To the physical N_Port.
+    /// FLOGI of the physical N_Port.
     #[default]
     Flogi,
-    /// To a virtual one.
+    /// FDISC of a virtual N_Port.
     Fdisc,
 }
 
@@ -25,7 +25,7 @@ pub enum LoginKind {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoginRow {
-    /// Port of the switch, as `edge1:3`.
+    /// Port of the switch, for example `edge1:3`.
     pub port: String,
     /// Address, six hexadecimal digits.
     pub port_id: String,
@@ -33,20 +33,20 @@ pub struct LoginRow {
     pub port_name: String,
     /// Node name.
     pub node_name: String,
-    /// Host or storage system of the lab, empty for a stranger.
+    /// Host or storage system of the lab; empty for a port that is not in the lab.
     pub owner: String,
-    /// How it was given.
+    /// Kind of login.
     pub login: LoginKind,
-    /// The address is the persistent one of the port name.
+    /// True if the address is the persistent address of the port name.
     pub persistent: bool,
-    /// When, in seconds since the workloads began.
+    /// Time of the login, in seconds since the start of the workloads.
     pub since_s: f64,
 }
 
-/// The name server as one switch sees it, sorted by address.
+/// The name server of one switch, sorted by address.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct NsView {
-    /// The switch whose database it is.
+    /// Name of the switch with the database.
     pub switch: String,
     /// One row for each object.
     pub objects: Vec<NameRow>,
@@ -66,7 +66,7 @@ pub struct NameRow {
     pub node_name: String,
     /// Name of the F_Port.
     pub fabric_port_name: String,
-    /// FC-4 types registered, by name or number.
+    /// Registered FC-4 types, by name or number.
     pub fc4_types: Vec<String>,
     /// FCP features: `initiator`, `target`.
     pub fcp_features: Vec<String>,
@@ -74,62 +74,80 @@ pub struct NameRow {
     pub symbolic_port_name: String,
     /// Symbolic node name.
     pub symbolic_node_name: String,
-    /// Host or storage system of the lab, empty for a stranger.
+    /// Host or storage system of the lab; empty for a port that is not in the lab.
     pub owner: String,
 }
 
-/// The ports of the switches, in the lab's order.
+/// The ports of the switches, in the order of the lab.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PortsView {
     /// One row for each port with a link.
     pub ports: Vec<PortRow>,
 }
 
-/// What a port of a switch is used for.
+/// Use of a switch port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortMode {
-    /// N_Ports.
+    /// Connection to N_Ports.
     F,
-    /// Another switch.
+    /// Connection to another switch.
     E,
-    /// Another switch that is not part of the fabric, or not yet.
+    /// Connection to another switch that is not part of the fabric, or not yet.
     Isolated,
-    /// Nothing.
+    /// No connection.
     #[default]
     Down,
+}
+
+/// Reason for a link without light.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dark {
+    /// An operator has disabled the port.
+    Disabled,
+    /// Nothing in this process is at the other end, and it has no Ethernet.
+    Unplugged,
+    /// Nobody is at the other end of the Ethernet.
+    NoPeer,
+    /// DCBX has not agreed with the peer on Ethernet without loss.
+    NoDcbx,
 }
 
 /// One port of a switch.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortRow {
-    /// Port, as `edge1:3`.
+    /// Port, for example `edge1:3`.
     pub port: String,
-    /// Its use.
+    /// Use of the port.
     pub mode: PortMode,
-    /// The link carries light.
+    /// True if the link carries light.
     pub light: bool,
-    /// Why the port is isolated from its neighbour.
+    /// Reason for a link without light.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dark: Option<Dark>,
+    /// Reason for the isolation from the neighbour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolated: Option<String>,
-    /// A login with a used port name has blocked it (`duplicate_names = "block"`).
+    /// True if a login with a duplicate port name has blocked the port (`duplicate_names =
+    /// "block"`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
     /// Speed, for example `2GFC`.
     pub rate: String,
-    /// Link of the lab.
+    /// Name of the link in the lab.
     pub link: String,
     /// Port at the other end.
     pub attached: String,
-    /// N_Port_IDs logged in here.
+    /// Number of N_Port_IDs logged in at the port.
     pub logins: u32,
-    /// Credits for frames that leave, at hand and in all.
+    /// Transmit credits: available, and total.
     pub credits: [u32; 2],
-    /// Frames sent since the beginning.
+    /// Frames sent since the start.
     pub frames_sent: u64,
-    /// Frames received since the beginning.
+    /// Frames received since the start.
     pub frames_received: u64,
-    /// Frames discarded here, by reason.
+    /// Frames discarded at the port, by reason.
     pub discards: BTreeMap<String, u64>,
 }

@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The effective zones of a fabric, as one switch holds them.
+/// The effective zones of a fabric, as stored by one switch.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ZoneView {
-    /// Name of the effective configuration, if it has one.
+    /// Name of the effective configuration; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<String>,
-    /// What holds for ports in no zone.
+    /// Rule for ports in no zone.
     pub default_zone: ZoneDefault,
     /// Zones in the order of their definition.
     pub zones: Vec<ZoneRow>,
 }
 
-/// What holds for ports in no zone.
+/// Rule for ports in no zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneDefault {
-    /// They may talk to each other.
+    /// Such ports may communicate with each other.
     Open,
-    /// They may not.
+    /// Such ports may not communicate.
     #[default]
     Closed,
 }
@@ -29,11 +29,12 @@ pub enum ZoneDefault {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneRow {
-    /// Name.
+    /// Name of the zone.
     pub zone: String,
-    /// A peer zone: principals and members talk to each other, members do not.
+    /// True for a peer zone: principals and members may communicate, members with each other may
+    /// not.
     pub peer: bool,
-    /// Its members, principals first.
+    /// Members of the zone, principals first.
     pub members: Vec<ZoneMemberRow>,
 }
 
@@ -41,15 +42,15 @@ pub struct ZoneRow {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneMemberRow {
-    /// How the zone names it.
+    /// The member as written in the zone.
     pub member: String,
-    /// It is a principal of a peer zone.
+    /// True for a principal of a peer zone.
     pub principal: bool,
     /// Ports that match and are logged in, sorted by address.
     pub online: Vec<OnlineMember>,
 }
 
-/// A port that a member of a zone stands for.
+/// A logged-in port that matches a zone member.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OnlineMember {
@@ -57,6 +58,6 @@ pub struct OnlineMember {
     pub port_id: String,
     /// Port name.
     pub port_name: String,
-    /// Host or storage system of the lab, empty for a stranger.
+    /// Host or storage system of the lab; empty for a port that is not in the lab.
     pub owner: String,
 }

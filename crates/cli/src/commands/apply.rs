@@ -1,14 +1,13 @@
 //! `sanloom apply`: a changed lab file for the instance that runs it.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
 use crate::instance;
-use crate::output;
-use crate::report::format::clean;
-use crate::report::{file, json};
 use sanloom_api::apply::ApplyReport;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::zoning::PortPair;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::format::clean;
 
 /// Options of `sanloom apply`.
 #[derive(clap::Args, Debug)]
@@ -21,9 +20,10 @@ pub struct Args {
     /// Ask the instance that runs this switch alone
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Applies a lab.
@@ -32,16 +32,14 @@ pub struct Args {
 /// When the lab is wrong, no instance of it runs, or something of it cannot change while it runs.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
-    let loaded = sanloom_lab::load(&args.file.label(), &text, &[])?;
+    let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;
     input::warnings_running(&loaded).for_each(input::show);
-    let request = Request::Apply { lab: text, preview: args.preview };
+    let set = args.sets.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
+    let request = Request::Apply { lab: text, preview: args.preview, set };
     let Answer::Applied(report) = instance::command(&loaded.lab, args.switch.as_deref(), &request)? else {
         return Err(Failure::protocol("the instance answered something else than what it has applied"));
     };
-    match args.json {
-        true => output::written(file::stdout(|out| json::write_value(out, &report)))?,
-        false => output::print(&shown(&report))?,
-    }
+    args.json.write_or_print(&report, || shown(&report))?;
     match report.refused.is_empty() || args.preview {
         true => Ok(()),
         false => Err(Failure::usage("nothing was changed: the instance cannot do all of it while it runs")),

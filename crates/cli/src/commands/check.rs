@@ -1,29 +1,30 @@
 //! `sanloom check`: all mistakes of a lab file, or its topology.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::output;
-use crate::report::{file, json};
-use sanloom_core::config::Lab;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets, is_stdout};
+use sanloom_console::report::file;
+use sanloom_console::report::terminal::design;
+use sanloom_fc::san::Lab;
 use sanloom_lab::topology::{self, IslGroup, Paths, Report};
-use sanloom_lab::{Diagnostic, Override, Severity};
+use sanloom_lab::{Diagnostic, Severity};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Options of `sanloom check`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// Set a value of the lab from outside, for example `run.seed=3` or `switch.*.buffers=8`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
-    /// Draw the topology into this file, `-` for standard output, which then has no text [default: no drawing]
+    #[command(flatten)]
+    sets: Sets,
+    /// Draw the topology into this file, `-` for standard output, which then has no text [default:
+    /// no drawing]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Print JSON instead of text: `ok`, and `mistakes` or `warnings` and `topology`
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Checks a lab.
@@ -31,49 +32,41 @@ pub struct Args {
 /// # Errors
 /// All its mistakes; or when something cannot be read or written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let json = args.json.then_some(Path::new("-"));
-    output::one_stdout(&[("--json", json), ("--svg", args.svg.as_deref())])?;
+    output::one_stdout(&[args.json.named(), ("--svg", args.svg.as_deref())])?;
     let text = args.file.text()?;
-    let loaded = match sanloom_lab::load(&args.file.label(), &text, &args.set) {
-        Ok(loaded) => loaded,
+    let (loaded, report) = match sanloom_lab::check(&args.file.label(), &text, &args.sets.set) {
+        Ok(checked) => checked,
         Err(mistakes) => {
-            if args.json {
-                let list: Vec<Value> = mistakes.iter().map(diagnostic).collect();
-                print_json(&json!({ "ok": false, "mistakes": list }))?;
-            }
+            let list: Vec<Value> = mistakes.iter().map(diagnostic).collect();
+            args.json.write(&json!({ "ok": false, "mistakes": list }))?;
             return Err(mistakes.into());
         }
     };
-    let report = Report::of(&loaded.lab, &loaded.isolated);
-    if args.json {
-        let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
-        print_json(&json!({
-            "ok": true,
-            "warnings": warnings,
-            "topology": topology_json(&loaded.lab, &report),
-        }))?;
-    } else {
+    let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
+    args.json.write(&json!({
+        "ok": true,
+        "warnings": warnings,
+        "topology": topology_json(&loaded.lab, &report),
+    }))?;
+    if !args.json.is_stdout() {
         input::warn(&loaded);
     }
-    if !args.json && args.svg.as_deref() != Some(Path::new("-")) {
+    if !args.json.is_stdout() && !is_stdout(args.svg.as_deref()) {
         output::print(&format!(
-            "{}: no mistakes{}\n\n{report}",
+            "{}: no mistakes{}\n\n{}",
             loaded.lab.name,
             match loaded.warnings.len() {
                 0 => String::new(),
                 1 => ", 1 warning".into(),
                 n => format!(", {n} warnings"),
-            }
+            },
+            design::render(&report, output::width())
         ))?;
     }
     if let Some(path) = &args.svg {
-        output::written(file::write_text(path, &topology::svg(&loaded.lab, None)))?;
+        output::written(file::write_text(path, &topology::svg(&loaded.lab, &loaded.isolated, None)))?;
     }
     Ok(())
-}
-
-fn print_json(value: &Value) -> Result<(), Failure> {
-    output::written(file::stdout(|out| json::write_value(out, value)))
 }
 
 fn diagnostic(diagnostic: &Diagnostic) -> Value {
@@ -104,6 +97,10 @@ fn topology_json(lab: &Lab, report: &Report) -> Value {
         "links": report.links,
         "isls": report.isls,
         "isolated": report.isolated,
+        "down_at_start": report.dark,
+        "zones": report.zones,
+        "default_zone_open": report.default_open,
+        "unzoned_ports": report.unzoned_ports,
         "fabrics": report.fabrics,
         "isl_groups": report.isl_groups.iter().map(isl_group).collect::<Vec<_>>(),
         "single_points_of_failure": report

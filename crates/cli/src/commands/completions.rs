@@ -1,10 +1,10 @@
 //! `sanloom completions`: completions for a shell.
 
 use crate::args::Cli;
-use crate::exit::Failure;
-use crate::output;
 use clap::CommandFactory;
 use clap_complete::Shell;
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
 
 /// Options of `sanloom completions`.
 #[derive(clap::Args, Debug)]

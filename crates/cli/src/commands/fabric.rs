@@ -1,16 +1,16 @@
-//! `sanloom fabric`: questions about fabrics as a whole, answered without a simulation.
+//! `sanloom fabric`: queries about whole fabrics, answered without a simulation.
 
 use super::zone::ports;
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::output;
-use crate::report::{file, json};
 use clap::Subcommand;
 use sanloom_api::zoning::{IsolationCause, MergePreview, PortPair, SCHEMA_VERSION};
-use sanloom_core::config::{AttachedPort, Lab, ZoneDefault, Zoning};
-use sanloom_core::fabric::PortIdentity;
-use sanloom_core::fabric_switch::{JoinEnd, Joined, Obstacle, join};
-use sanloom_core::zoning::{MergeConflict, Preview, ZoneDatabase};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_fc::config::{ZoneDefault, Zoning};
+use sanloom_fc::fabric::PortIdentity;
+use sanloom_fc::san::{AttachedPort, Lab};
+use sanloom_fc::san::{JoinEnd, Joined, Obstacle, join};
+use sanloom_fc::zoning::{MergeConflict, Preview, ZoneDatabase};
 use sanloom_lab::LoadedLab;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,6 +25,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Question {
     /// Say what would become of two fabrics if an ISL joined them, and name what would isolate it
+    #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     MergePreview(MergeArgs),
 }
 
@@ -42,30 +43,29 @@ struct MergeArgs {
     /// Switch of the second fabric at which the link would end [default: the first of the lab]
     #[arg(long, value_name = "SWITCH")]
     to: Option<String>,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
-/// Switches that a message names.
+/// Maximum number of switches named in a message.
 const NAMED: usize = 8;
-/// Pairs that a table shows; JSON has all.
+/// Maximum number of pairs in a table; JSON contains all.
 const TABLE_ROWS: usize = 40;
 
-/// Answers.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// When a lab is wrong or the answer cannot be written; with exit code 1 when the fabrics would not join.
+/// When a lab is invalid or the output cannot be written. If the fabrics would not join, the exit
+/// code is 1.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Question::MergePreview(args) = &args.question;
     let [first, second] = [&args.first, &args.second].map(|path| LabFile { path: path.clone() });
-    let (first, second) = (input::load(&first, &[])?, input::load(&second, &[])?);
+    let set = &args.sets.set;
+    let (first, second) = (input::load(&first, set)?, input::load(&second, set)?);
     let answer = preview(args, &first, &second)?;
-    if args.json {
-        output::written(file::stdout(|out| json::write_value(out, &answer)))?;
-    } else {
-        output::print(&text(&answer))?;
-    }
+    args.json.write_or_print(&answer, || text(&answer))?;
     match answer.joins {
         true => Ok(()),
         false => Err(Failure::expectation()),
@@ -104,7 +104,8 @@ fn preview(args: &MergeArgs, first: &LoadedLab, second: &LoadedLab) -> Result<Me
     Ok(answer)
 }
 
-/// The switch that a link would end at: the one that is named, or the first, if the lab is one fabric when it begins.
+/// Returns the switch at the end of the link: the named one, or the first. The lab must initially
+/// be one fabric.
 fn end<'l>(
     LoadedLab { lab, isolated, .. }: &'l LoadedLab,
     wanted: Option<&str>,
@@ -143,7 +144,7 @@ fn cause(obstacle: &Obstacle) -> IsolationCause {
     }
 }
 
-/// What does not isolate the link and yet ought to be the same in one fabric.
+/// Returns differences that do not isolate the link but should not exist within one fabric.
 fn disagreements(first: &Lab, second: &Lab) -> Vec<String> {
     let mut found = Vec::new();
     let rule = |lab: &Lab| lab.switches.first().map(|switch| switch.policy.duplicate_names);
@@ -169,7 +170,7 @@ fn duplicates(first: &Lab, second: &Lab) -> Vec<String> {
     names(first).intersection(&names(second)).map(ToString::to_string).collect()
 }
 
-/// Who gains and who loses in the joined fabric.
+/// Adds the pairs of ports that gain or lose access in the joined fabric.
 fn changes(first: &Lab, second: &Lab, joined: &Joined, after: &ZoneDatabase, answer: &mut MergePreview) {
     let after = after.zoning();
     let nobody = Zoning { zones: Vec::new(), default: ZoneDefault::Closed };

@@ -1,30 +1,27 @@
-//! `sanloom initiator`: a Fibre Channel or iSCSI host in user space, whose disks programs use through NBD.
+//! `sanloom initiator`: a Fibre Channel or iSCSI host in user space, whose disks programs use
+//! through NBD.
 
 use super::iscsi_initiator;
 use super::up::{log_to_stderr, say_ready};
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::interrupt;
-use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
+use sanloom_console::endpoint::{PortName, parse_vlan};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::interrupt;
+use sanloom_console::outputs::Sets;
+use sanloom_fc::config::{Carrier, Ethernet, Node};
+use sanloom_fc::san::Lab;
 use sanloom_live::capture::Place;
 use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::offload::{Checksum, Offloads, Placement};
-use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
 use sanloom_live::runtime::plan::{Places, mac_of};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
-use std::fmt;
 use std::path::PathBuf;
 
 /// Options of `sanloom initiator`.
 #[derive(clap::Args, Debug)]
-#[command(
-    after_help = "Examples:\n  sanloom initiator examples/fcoe-lab.toml --host server1 --nbd /tmp/server1.sock\n  \
-                        sanloom initiator --port eth1 --vlan auto --nbd /run/san.sock\n  \
-                        sanloom initiator --iscsi 127.0.0.1:3260/iqn.2026-11.example.sanloom:ram --nbd /run/san.sock\n  \
-                        nbdinfo --list 'nbd+unix:///?socket=/tmp/server1.sock'"
-)]
+#[command(after_help = "Example:\n  sanloom initiator lab.toml --host server1 --nbd /run/server1.sock")]
 pub struct Args {
     /// Lab file with the host to be; without it, say --port
     #[arg(value_name = "LAB")]
@@ -35,7 +32,8 @@ pub struct Args {
     /// Which port of the host, from 0
     #[arg(long, value_name = "N", default_value_t = 0, requires = "host")]
     hba: u16,
-    /// Ethernet port: `eth1` (any interface), `tap:NAME`, `dgram:OWN,PEER` or `stream:PATH` (unix sockets), `fd:N`
+    /// Ethernet port: `eth1` (any interface), `tap:NAME`, `dgram:OWN,PEER` or `stream:PATH` (unix
+    /// sockets), `fd:N`
     #[arg(long, value_name = "PORT", value_parser = PortName::parse)]
     port: Option<PortName>,
     /// Socket of the NBD server
@@ -53,24 +51,28 @@ pub struct Args {
     /// Be a station of a segment without a switch (VN2VN)
     #[arg(long)]
     vn2vn: bool,
-    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the lab says]
+    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the
+    /// lab says]
     #[arg(long)]
     dcbx: bool,
-    /// Wait until fcoemon, which speaks DCBX for all VLANs of an interface, says through the control socket that it has agreed
+    /// Wait until fcoemon, which speaks DCBX for all VLANs of an interface, says through the
+    /// control socket that it has agreed
     #[arg(long, requires = "control", conflicts_with = "dcbx")]
     dcbx_of_fcoemon: bool,
     /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
     #[arg(long, requires = "vn2vn")]
     vlan_responder: bool,
-    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be repeated
+    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be
+    /// repeated
     #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
     virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
-    /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab says]
+    /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab
+    /// says]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
     #[command(flatten)]
     over_tcp: iscsi_initiator::OverTcp,
-    /// What fcoeadm and others call it [default: the host of the lab, or the port]
+    /// Name in fcoeadm and the other commands [default: the host of the lab, or the port]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Socket for fcoeadm and others [default: none]
@@ -93,6 +95,8 @@ pub struct Args {
     /// Log one JSON object in each line
     #[arg(long)]
     log_json: bool,
+    #[command(flatten)]
+    sets: Sets,
 }
 
 /// Offloads of document 002, in software.
@@ -101,8 +105,8 @@ struct OffloadArgs {
     /// How CRCs are computed
     #[arg(long, value_name = "HOW", value_parser = ["simd", "table"], default_value = "simd")]
     crc: String,
-    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from 4 KiB on (`document`), or through
-    /// a buffer (`off`)
+    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from
+    /// 4 KiB on (`document`), or through a buffer (`off`)
     #[arg(long, value_name = "HOW", value_parser = ["unlimited", "document", "off"], default_value = "unlimited")]
     placement: String,
     /// Make each frame of data with a header of its own, not from one prototype
@@ -128,84 +132,6 @@ impl OffloadArgs {
     }
 }
 
-/// An Ethernet port of this machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PortName {
-    /// Any interface.
-    Interface(String),
-    /// A tap interface.
-    Tap(String),
-    /// Unix datagram sockets: ours and the other end's.
-    Datagram(PathBuf, PathBuf),
-    /// A unix stream socket to connect to.
-    Stream(PathBuf),
-    /// A datagram socket that the parent process opened.
-    Descriptor(i32),
-}
-
-impl fmt::Display for PortName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PortName::Interface(name) => f.write_str(name),
-            PortName::Tap(name) => write!(f, "tap:{name}"),
-            PortName::Datagram(own, peer) => write!(f, "dgram:{},{}", own.display(), peer.display()),
-            PortName::Stream(path) => write!(f, "stream:{}", path.display()),
-            PortName::Descriptor(number) => write!(f, "fd:{number}"),
-        }
-    }
-}
-
-impl PortName {
-    /// From the text of an argument.
-    pub(super) fn parse(text: &str) -> Result<PortName, String> {
-        Ok(match text.split_once(':') {
-            None => PortName::Interface(text.to_owned()),
-            Some(("tap", name)) => PortName::Tap(name.to_owned()),
-            Some(("dgram", paths)) => {
-                let (own, peer) = paths.split_once(',').ok_or("write it as dgram:OWN,PEER with two paths")?;
-                PortName::Datagram(own.into(), peer.into())
-            }
-            Some(("stream", path)) => PortName::Stream(path.into()),
-            Some(("fd", number)) => {
-                PortName::Descriptor(number.parse().map_err(|_| format!("`{number}` is no number of a descriptor"))?)
-            }
-            Some((kind, _)) => {
-                return Err(format!(
-                    "no port is called `{kind}:`; there are tap:, dgram:, stream:, fd: and interfaces"
-                ));
-            }
-        })
-    }
-
-    pub(super) fn open(&self) -> Result<EthernetPort, PortError> {
-        let (name, driver) = match self {
-            PortName::Interface(name) => (name.clone(), Driver::Packet(Packet::open(name)?)),
-            PortName::Tap(name) => (name.clone(), Driver::Tap(Tap::open(name)?)),
-            PortName::Datagram(own, peer) => (own.display().to_string(), Driver::Datagram(Datagram::bind(own, peer)?)),
-            PortName::Stream(path) => (path.display().to_string(), Driver::Stream(Stream::connect(path))),
-            PortName::Descriptor(number) => (format!("fd:{number}"), Driver::Datagram(Datagram::inherit(*number)?)),
-        };
-        Ok(EthernetPort::new(&name, driver))
-    }
-
-    /// The address that the port has without us.
-    pub(super) fn mac(&self) -> Option<MacAddr> {
-        let (PortName::Interface(name) | PortName::Tap(name)) = self else { return None };
-        std::fs::read_to_string(format!("/sys/class/net/{name}/address")).ok()?.trim().parse().ok()
-    }
-}
-
-pub(super) fn parse_vlan(text: &str) -> Result<Vlan, String> {
-    match text {
-        "none" => Ok(Vlan::Untagged),
-        "auto" => Ok(Vlan::Discover),
-        _ => match text.parse() {
-            Ok(vlan @ 1..=4094) => Ok(Vlan::Tagged(vlan)),
-            _ => Err("write a number from 1 to 4094, `none` or `auto`".to_owned()),
-        },
-    }
-}
-
 fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
     let (port, node) = text.split_once('@').map_or((text, None), |(port, node)| (port, Some(node)));
     let wrong = |name: &str| format!("`{name}` is no name; write eight bytes as 25:00:00:00:00:00:01:01");
@@ -216,7 +142,7 @@ fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
 /// Runs an initiator.
 ///
 /// # Errors
-/// When the lab is wrong, or the system does not let us open the port or the socket.
+/// When the lab is invalid, or the port or the socket cannot be opened.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(target) = &args.over_tcp.iscsi {
         log_to_stderr(&args.log, args.log_json)?;
@@ -288,8 +214,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))
 }
 
-/// We end when our parent does, or have been told too late. Its death signal would not do: it comes for each thread of the parent that
-/// dies with us as its child, and the second one ends us before we have logged out.
+/// Ends this process when its parent ends or has already ended. The parent-death signal is
+/// unsuitable, because it is sent for each thread of the parent; a second one would end us before
+/// the logout.
 fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
@@ -297,7 +224,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     let gone = || Failure::environment(format_args!("process {parent}, which has started us, is gone"));
     let pid = Pid::from_raw(parent.cast_signed()).ok_or_else(gone)?;
     let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
-    // Before, the number may have become that of another process.
+    // The parent may have ended earlier, and its number may belong to another process now.
     if getppid() != Some(pid) {
         return Err(gone());
     }
@@ -308,7 +235,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a lab says about a host.
+/// The lab's settings of a host.
 struct HostOfLab {
     name: String,
     mac: MacAddr,
@@ -318,9 +245,9 @@ struct HostOfLab {
     dcbx: bool,
 }
 
-/// What the lab says about the host, and which port it has, if the lab says so.
+/// Returns the lab's settings of the host, and its port if the lab defines one.
 fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
-    let lab = input::load_running(&LabFile { path }, &[])?.lab;
+    let lab = input::load_running(&LabFile { path }, &args.sets.set)?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
         return Err(Failure::usage(format_args!("say which host with --host: {}", names())));
@@ -347,13 +274,13 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan, dcbx }, port))
 }
 
-/// The host's end of a link, whose other end `sanloom up` opens.
+/// Returns the host's end of a link; `sanloom up` opens the other end.
 fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failure> {
     let (switch, host) = Places::of(lab).sockets(link, ethernet, false);
     match (ethernet.carrier, &ethernet.address, &ethernet.peer) {
         (Carrier::Datagram, ..) => Ok(PortName::Datagram(host, switch)),
         (Carrier::Stream, ..) => Ok(PortName::Stream(switch)),
-        // Whoever does not hold the tap hears it as an interface.
+        // A process that does not own the tap uses it as an interface.
         (Carrier::Tap, Some(name), _) | (Carrier::Packet, _, Some(name)) => Ok(PortName::Interface(name.clone())),
         (Carrier::Packet | Carrier::Tap | Carrier::Descriptor, ..) => Err(Failure::usage(format_args!(
             "the lab does not say which interface is the host's end of the link `{link}`; say --port"
@@ -385,7 +312,7 @@ mod tests {
     fn an_address_follows_from_a_port_name() {
         assert_eq!(mac_of(Wwpn(0x2000_5254_0000_0001)).to_string(), "52:54:00:00:00:01");
         assert_eq!(mac_of(Wwpn(0x5000_0972_0800_0001)).to_string(), "02:72:08:00:00:01");
-        // A group address is nobody's.
+        // The address must not be a group address.
         assert_eq!(mac_of(Wwpn(0x2000_0154_0000_0001)).to_string(), "02:54:00:00:00:01");
     }
 

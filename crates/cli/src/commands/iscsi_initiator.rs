@@ -1,20 +1,21 @@
-//! `sanloom initiator --iscsi`: a host over TCP, whose disks programs use through NBD.
+//! `sanloom initiator --iscsi`: an iSCSI host, whose disks programs use through NBD.
 
-use super::chap::Chap;
 use super::up::say_ready;
-use crate::exit::Failure;
-use crate::interrupt;
-use sanloom_core::disk::DiskConfig;
-use sanloom_core::iscsi::initiator::SessionConfig;
-use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_core::nbd::Limits;
-use sanloom_live::iscsi::initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
+use sanloom_console::chap::Chap;
+use sanloom_console::exit::Failure;
+use sanloom_console::interrupt;
+use sanloom_live::iscsi_initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
+use sanloom_scsi::disk::DiskConfig;
+use sanloom_scsi::iscsi::initiator::SessionConfig;
+use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::nbd::Limits;
 use sanloom_wire::iscsi::name;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Options of `sanloom initiator` that mean nothing to a host over TCP. Each of ours that names `--iscsi` as required names them,
-/// too: clap asks for nothing that contradicts what is there.
+/// Options of `sanloom initiator` that do not apply to iSCSI. Each option here that requires
+/// `--iscsi` also conflicts with them, because clap does not demand an option that conflicts with a
+/// given one.
 const FIBRE_CHANNEL: [&str; 18] = [
     "lab",
     "host",
@@ -36,10 +37,11 @@ const FIBRE_CHANNEL: [&str; 18] = [
     "receive_threads",
 ];
 
-/// Options of a host over TCP.
+/// Options of an iSCSI host.
 #[derive(clap::Args, Debug)]
 pub struct OverTcp {
-    /// iSCSI target instead of a Fibre Channel port, such as 127.0.0.1:3260/iqn.2026-11.net.example:disk
+    /// iSCSI target instead of a Fibre Channel port, such as
+    /// 127.0.0.1:3260/iqn.2026-11.net.example:disk
     #[arg(long, value_name = "ADDRESS:PORT/NAME", value_parser = parse_target, conflicts_with_all = FIBRE_CHANNEL)]
     pub iscsi: Option<(SocketAddr, String)>,
     /// iSCSI name of this initiator
@@ -65,10 +67,10 @@ fn parse_name(text: &str) -> Result<String, String> {
     Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
 }
 
-/// Runs a host until somebody ends it.
+/// Runs an iSCSI host until it is terminated.
 ///
 /// # Errors
-/// When a secret cannot be read or is too weak, or the system does not let us open the socket.
+/// When a secret cannot be read or is too weak, or the socket cannot be opened.
 pub fn run(
     args: &OverTcp,
     (portal, target): (SocketAddr, String),

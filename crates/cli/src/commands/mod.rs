@@ -1,19 +1,23 @@
 //! The commands, one in each file: parse, call, print.
 
 pub mod apply;
-pub mod bench;
 pub mod capture;
-mod chap;
 pub mod check;
+pub mod compare;
 pub mod completions;
+pub mod down;
 pub mod fabric;
 pub mod fcoe;
+pub mod fmt;
+pub mod init;
 pub mod initiator;
 mod iscsi_initiator;
+pub mod man;
 pub mod port;
+pub mod ps;
 pub mod reference;
 pub mod replay;
-pub mod reproduce;
+pub mod schema;
 pub mod show;
 pub mod sim;
 pub mod sweep;
@@ -23,8 +27,9 @@ pub mod whatif;
 pub mod zone;
 
 use crate::args::Command;
-use crate::exit::Failure;
 use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
+use sanloom_bench::{bench, reproduce};
+use sanloom_console::exit::Failure;
 
 /// Does what the command line says.
 ///
@@ -32,12 +37,17 @@ use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 /// Why the exit code is not 0.
 pub fn run(command: &Command) -> Result<(), Failure> {
     match command {
+        Command::Init(args) => init::run(args),
+        Command::Fmt(args) => fmt::run(args),
         Command::Check(args) => check::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Show(args) => show::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Up(args) => up::run(args),
+        Command::Ps(args) => ps::run(args),
+        Command::Down(args) => down::run(args),
         Command::Initiator(args) => initiator::run(args),
         Command::Fcoemon(args) => fcoemon::run(args),
         Command::Fcoeadm(args) => fcoeadm::run(args),
@@ -55,6 +65,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Reference(args) => reference::run(args),
+        Command::Schema(args) => schema::run(args),
+        Command::Man(args) => man::run(args),
         Command::Completions(args) => completions::run(args),
     }
 }

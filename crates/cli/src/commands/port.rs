@@ -1,15 +1,16 @@
 //! `sanloom port`: ports of a running lab.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
 use crate::instance;
-use crate::output;
-use crate::report::terminal::view;
-use crate::report::{file, json};
 use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::inject::{Act, Matcher};
-use sanloom_core::scsi::AccessState;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::format::clean;
+use sanloom_console::report::terminal::view;
+use sanloom_scsi::scsi::AccessState;
 use std::num::NonZeroU64;
 
 /// Options of `sanloom port`.
@@ -19,36 +20,49 @@ pub struct Args {
     what: What,
 }
 
-/// What can be done with a port.
+/// Commands for a port.
 #[derive(Subcommand, Debug)]
 enum What {
     /// Take it out of service; hosts behind it are told by Clear Virtual Links
+    #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Disable(PortArgs),
     /// Put it back into service
+    #[command(after_help = "Example:\n  sanloom port enable lab.toml sw1:3")]
     Enable(PortArgs),
     /// Change how a target port group of storage serves; hosts are told by a unit attention
+    #[command(after_help = "Example:\n  sanloom port group lab.toml group1 --state standby")]
     Group(GroupArgs),
     /// Reject, drop, delay or damage frames that pass it
+    #[command(after_help = "Example:\n  sanloom port inject lab.toml sw1:3 --match 'els==PLOGI' --do drop --count 2")]
     Inject(InjectArgs),
 }
 
 #[derive(clap::Args, Debug)]
 struct PortArgs {
-    /// Switch and number, as in sw1:0
+    #[command(flatten)]
+    file: LabFile,
+    /// Switch and number, for example sw1:0
     #[arg(value_name = "PORT")]
     port: String,
     #[command(flatten)]
-    file: LabFile,
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
 #[derive(clap::Args, Debug)]
 struct GroupArgs {
-    /// Its name in the lab
+    #[command(flatten)]
+    file: LabFile,
+    /// Name of the group in the lab
     #[arg(value_name = "GROUP")]
     group: String,
     #[command(flatten)]
-    file: LabFile,
-    /// The new state: active/optimized, active/non-optimized, standby, unavailable, offline or transitioning
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
+    /// The new state: active/optimized, active/non-optimized, standby, unavailable, offline or
+    /// transitioning
     #[arg(long, value_name = "STATE", value_parser = check_state, required_unless_present = "preferred")]
     state: Option<String>,
     /// Whether hosts like it better than others of the same state
@@ -60,10 +74,11 @@ struct GroupArgs {
 struct InjectArgs {
     #[command(flatten)]
     at: PortArgs,
-    /// Which frames, for example `els==PLOGI && s_id==010200`; docs/live.md lists the fields
+    /// Which frames, for example `els==PLOGI && s_id==010200`; docs/src/guides/inject.md lists the
+    /// fields
     #[arg(long = "match", value_name = "EXPRESSION", value_parser = check_match, required_unless_present = "clear")]
     matches: Option<String>,
-    /// What is done to them: reject:REASON/EXPLANATION (hexadecimal), drop, delay:TIME or corrupt
+    /// Action on them: reject:REASON/EXPLANATION (hexadecimal), drop, delay:TIME or corrupt
     #[arg(long = "do", value_name = "ACT", value_parser = check_act, required_unless_present = "clear")]
     act: Option<String>,
     /// To how many of them [default: all, until the rule is cleared]
@@ -72,9 +87,6 @@ struct InjectArgs {
     /// Forget the rules of the port, and show what they have done
     #[arg(long, conflicts_with_all = ["matches", "act", "count"])]
     clear: bool,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
 }
 
 fn check_match(text: &str) -> Result<String, String> {
@@ -107,14 +119,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn enable(at: &PortArgs, enabled: bool) -> Result<(), Failure> {
-    ask(at, &Request::Port { port: at.port.clone(), enabled }).map(drop)
+    ask(at, &Request::Port { port: at.port.clone(), enabled })?;
+    let done = serde_json::json!({ "port": at.port, "enabled": enabled });
+    let state = if enabled { "enabled" } else { "disabled" };
+    at.json.write_or_print(&done, || format!("{} is {state}\n", clean(&at.port)))
 }
 
 fn group(args: &GroupArgs) -> Result<(), Failure> {
-    let lab = input::load_running(&args.file, &[])?.lab;
+    let lab = input::load_running(&args.file, &args.sets.set)?.lab;
     let GroupArgs { group, state, preferred, .. } = args;
     let request = Request::PortGroup { group: group.clone(), state: state.clone(), preferred: *preferred };
-    instance::command(&lab, None, &request).map(drop)
+    instance::command(&lab, None, &request)?;
+    let done = serde_json::json!({ "group": group, "state": state, "preferred": preferred });
+    let mut parts: Vec<String> = state.iter().map(|state| format!("is {state}")).collect();
+    parts.extend(preferred.map(|preferred| if preferred { "is preferred" } else { "is not preferred" }.to_owned()));
+    args.json.write_or_print(&done, || format!("{} {}\n", clean(group), parts.join(" and ")))
 }
 
 fn inject(args: &InjectArgs) -> Result<(), Failure> {
@@ -129,14 +148,17 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
     let Answer::View(rules) = ask(&args.at, &request)? else {
         return Err(Failure::protocol("the instance answered something else than its rules"));
     };
-    match args.json {
-        true => output::written(file::stdout(|out| json::write_value(out, &rules))),
-        false => output::print(&view::render_live(&rules, output::width())),
-    }
+    let what = match (args.clear, args.count) {
+        (true, _) => "no frames are changed any more; rules until now:".to_owned(),
+        (false, None) => "rule added for all matching frames:".to_owned(),
+        (false, Some(count)) => format!("rule added for {count} matching frames:"),
+    };
+    let text = || format!("{}: {what}\n{}", clean(&args.at.port), view::render_live(&rules, output::width()));
+    args.at.json.write_or_print(&rules, text)
 }
 
 fn ask(at: &PortArgs, request: &Request) -> Result<Answer, Failure> {
-    let lab = input::load_running(&at.file, &[])?.lab;
+    let lab = input::load_running(&at.file, &at.sets.set)?.lab;
     let switch = at.port.rsplit_once(':').map(|(switch, _)| switch);
     instance::command(&lab, switch, request)
 }

@@ -1,7 +1,7 @@
 //! `sanloom reference`: the reference of the lab file.
 
-use crate::exit::Failure;
-use crate::output;
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
 
 /// Options of `sanloom reference`.
 #[derive(clap::Args, Debug)]

@@ -1,10 +1,9 @@
-//! `sanloom replay`: a recording of a running lab (`sanloom up --record`), through the same machines once more.
+//! `sanloom replay`: repeats a recording of a running lab (`sanloom up --record`) on new machines.
 
-use crate::exit::Failure;
-use crate::input;
-use crate::output;
-use crate::report::format::grouped;
-use crate::report::{file, json};
+use sanloom_console::exit::Failure;
+use sanloom_console::input;
+use sanloom_console::outputs::Json;
+use sanloom_console::report::format::grouped;
 use sanloom_lab::Override;
 use sanloom_live::record::{self, Divergence, ReplayError, Replayed};
 use serde_json::json;
@@ -18,15 +17,14 @@ pub struct Args {
     /// Recording that `sanloom up --record` wrote
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
-/// Replays.
+/// Replays a recording.
 ///
 /// # Errors
-/// When the recording cannot be read, or the machines say something else than in it.
+/// When the recording cannot be read, or an output differs from the recorded one.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let path = args.recording.display();
     let open = File::open(&args.recording);
@@ -40,10 +38,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let set: Vec<Override> = head.source.set.iter().filter_map(|set| input::parse_set(set).ok()).collect();
     let lab = sanloom_lab::load(&head.source.label, &head.source.text, &set)?.lab;
     let replayed = record::replay(&lab, &head, &mut input).map_err(failed)?;
-    match args.json {
-        true => output::written(file::stdout(|out| json::write_value(out, &value(&replayed))))?,
-        false => output::print(&text(&replayed))?,
-    }
+    args.json.write_or_print(&value(&replayed), || text(&replayed))?;
     match replayed.divergence {
         None => Ok(()),
         Some(_) => Err(Failure::expectation()),

@@ -1,44 +1,56 @@
 //! `sanloom show`: what the fabric of a lab looks like at a time.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
 use crate::instance;
-use crate::output;
-use crate::report::terminal::view;
-use crate::report::{file, json};
-use crate::run;
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::View;
 use sanloom_api::view::build::LiveWhich;
-use sanloom_core::config::{Lab, Picos};
-use sanloom_lab::Override;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::terminal::view;
+use sanloom_console::report::{file, json};
+use sanloom_console::run;
+use sanloom_console::{interrupt, output};
+use sanloom_fc::config::Picos;
+use sanloom_fc::san::Lab;
 use sanloom_sim::view::{self as tables, Which};
+use std::io::{IsTerminal, stdout};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of `sanloom show`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// What to show
-    #[arg(value_enum, value_name = "TABLE")]
-    what: What,
     #[command(flatten)]
     file: LabFile,
-    /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as the lab says [default:
-    /// when every port has logged in and no workload has begun]
+    /// The table to show
+    #[arg(value_enum, value_name = "TABLE")]
+    what: What,
+    /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as
+    /// the lab says [default: when every port has logged in and no workload has begun]
     #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time)]
     at: Option<Picos>,
     /// Show only this switch; the name server and the zones as it knows them
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Set a value of the lab from outside, for example `run.seed=3`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
+    #[command(flatten)]
+    sets: Sets,
     /// Ask the running instance of the lab (`sanloom up`) instead of simulating it
     #[arg(long, conflicts_with = "at")]
     live: bool,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    /// Ask the running instance again and again, until Ctrl-C [default time between two tables: 1s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1s",
+        value_parser = sanloom_lab::parse_time,
+        conflicts_with = "at"
+    )]
+    watch: Option<Picos>,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// The tables.
@@ -46,7 +58,7 @@ pub struct Args {
 enum What {
     /// The switches: domain, ports, logins, requests
     Switch,
-    /// What is logged in: port, address, names
+    /// Logins: port, address, names
     Flogi,
     /// The name server: addresses, names, types, features
     Ns,
@@ -64,7 +76,7 @@ enum What {
     Groups,
     /// Everything that a running instance counts (with --live)
     Counters,
-    /// What a running instance does to frames by `sanloom port inject` (with --live)
+    /// Frame faults that `sanloom port inject` has set in a running instance (with --live)
     Injections,
     /// The virtual disks of a running instance, and its pools (with --live)
     Volumes,
@@ -72,7 +84,7 @@ enum What {
     Paths,
     /// The iSCSI sessions of hosts (with --live)
     Sessions,
-    /// What was counted of virtual disks and back ends (with --live)
+    /// Counters of virtual disks and back ends (with --live)
     Stats,
 }
 
@@ -81,29 +93,67 @@ enum What {
 /// # Errors
 /// When the lab is wrong, has no switch of that name, or something cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let load = if args.live { input::load_running } else { input::load };
-    let loaded = load(&args.file, &args.set)?;
+    let is_live = args.live || args.watch.is_some();
+    let load = if is_live { input::load_running } else { input::load };
+    let loaded = load(&args.file, &args.sets.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
     if let Some(at) = args.at.filter(|at| *at > lab.run.duration) {
         let end = lab.run.duration;
         return Err(Failure::usage(format_args!("the run ends at {end}, before {at}: choose an earlier --at")));
     }
+    if let Some(interval) = args.watch {
+        return watch(&lab, args, Duration::from_nanos(interval.0 / 1_000));
+    }
     let view = match args.what.which() {
-        _ if args.live => live(&lab, args)?,
+        _ if is_live => live(&lab, args)?,
         ShowTable::Fabric(which) => tables::of(&run::world_at(&lab, args.at)?, which, on),
         ShowTable::Live(_) => {
             return Err(Failure::usage("a simulation has no such table; ask a running instance with --live"));
         }
     };
-    match args.json {
-        true => output::written(file::stdout(|out| json::write_value(out, &view))),
-        false if args.live => output::print(&view::render_live(&view, output::width())),
-        false => output::print(&view::render(&view, output::width())),
-    }
+    args.json.write_or_print(&view, || match is_live {
+        true => view::render_live(&view, output::width()),
+        false => view::render(&view, output::width()),
+    })
 }
 
-/// The table of the running instance. Of a lab whose switches run alone, `--switch` says which is asked.
+/// Clears a terminal and moves its cursor to the first line.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Prints the table of the running instance again and again. Ctrl-C is its normal end.
+fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
+    let is_terminal = stdout().is_terminal();
+    let mut is_first = true;
+    while !interrupt::requested() {
+        let view = live(lab, args)?;
+        let text = view::render_live(&view, output::width());
+        let separator = match (is_terminal, is_first) {
+            (true, _) => CLEAR,
+            (false, true) => "",
+            (false, false) => "\n",
+        };
+        is_first = false;
+        let written = match &args.json.json {
+            Some(path) if args.json.is_stdout() => file::write(path, |out| json::write_line(out, &view)),
+            Some(path) => file::write(path, |out| json::write_value(out, &view)),
+            None => file::stdout(|out| write!(out, "{separator}{text}")),
+        };
+        match written {
+            // The reader of a pipe has ended, so nobody watches any more.
+            Err(error) if error.is_closed_pipe() => return Ok(()),
+            written => written?,
+        }
+        if args.json.json.is_some() && !args.json.is_stdout() {
+            output::print(&format!("{separator}{text}"))?;
+        }
+        interrupt::pause(interval);
+    }
+    Ok(())
+}
+
+/// The table of the running instance. Of a lab whose switches run alone, `--switch` says which is
+/// asked.
 fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
     match instance::ask(lab, args.switch.as_deref(), &request)? {

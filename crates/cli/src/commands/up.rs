@@ -1,20 +1,26 @@
 //! `sanloom up`: a lab on real Ethernet ports, until somebody ends it.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::report::{file, json};
-use crate::{instance, interrupt, output};
+mod background;
+
+use crate::instance;
+use crate::running::{self, Record, Running};
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{Table, View};
-use sanloom_core::config::{Carrier, Lab, Node};
-use sanloom_lab::Override;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::{interrupt, output};
+use sanloom_fc::config::{Carrier, Node};
+use sanloom_fc::san::Lab;
 use sanloom_live::control::Control;
 use sanloom_live::ports::PortError;
 use sanloom_live::record::Source;
-use sanloom_live::runtime::plan::{Options, Places};
+use sanloom_live::runtime::plan::{Options, Places, mac_of};
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::state::Agreement;
+use sanloom_wire::Wwpn;
+use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,6 +30,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Options of `sanloom up`.
 #[derive(clap::Args, Debug)]
@@ -33,11 +42,12 @@ pub struct Args {
     /// Run only this switch of the lab, with the storage at it; the others run elsewhere
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Where the lab file was changed since the last start, do the same in the zones and addresses that the instance keeps
+    /// Where the lab file was changed since the last start, do the same in the zones and addresses
+    /// that the instance keeps
     #[arg(long, conflicts_with = "reset")]
     apply: bool,
-    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is gone;
-    /// volumes stay
+    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is
+    /// gone; volumes stay
     #[arg(long)]
     reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
@@ -46,10 +56,10 @@ pub struct Args {
     /// Print the QEMU arguments that connect a virtual machine to each free port, and end
     #[arg(long)]
     print_qemu: bool,
-    /// Print them as JSON
-    #[arg(long, requires = "print_qemu")]
-    json: bool,
-    /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be repeated
+    #[command(flatten)]
+    json: Json,
+    /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be
+    /// repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
     /// Write what the machines of the switches are told and say to a file, for `sanloom replay`
@@ -61,9 +71,14 @@ pub struct Args {
     /// Log one JSON object in each line
     #[arg(long)]
     log_json: bool,
-    /// Set a value of the lab from outside, for example `switch.sw1.fcoe.priority=1`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
+    /// Run the instance in the background; the command ends when hosts can log in
+    #[arg(long, conflicts_with_all = ["ready_fd", "print_qemu"])]
+    detach: bool,
+    /// Set by `--detach` for the process in the background: the file of its log
+    #[arg(long, value_name = "FILE", hide = true)]
+    background: Option<PathBuf>,
+    #[command(flatten)]
+    sets: Sets,
 }
 
 fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
@@ -77,17 +92,23 @@ fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
 /// When the lab is wrong, or the system does not let us open its ports.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
-    let loaded = sanloom_lab::load(&args.file.label(), &text, &args.set)?;
+    let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;
     if !args.log_json || args.print_qemu {
         input::warnings_running(&loaded).for_each(input::show);
     }
     if args.print_qemu {
         let lab = &loaded.lab;
         let ports = free_ports(lab, args.switch.as_deref());
-        return match args.json {
-            true => output::written(file::stdout(|out| json::write_value(out, &ports))),
-            false => output::print(&ports.iter().map(FreePort::to_string).collect::<String>()),
-        };
+        return args.json.write_or_print(&ports, || ports.iter().map(FreePort::to_string).collect());
+    }
+    if args.json.json.is_some() {
+        return Err(Failure::usage("--json is the form of what --print-qemu prints; add that, or leave out --json"));
+    }
+    if args.detach {
+        return background::start(args, &loaded.lab);
+    }
+    if args.background.is_some() {
+        background::leave_terminal();
     }
     log_to_stderr(&args.log, args.log_json)?;
     for warning in input::warnings_running(&loaded).filter(|_| args.log_json) {
@@ -100,26 +121,32 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         (_, true) => Agreement::Reset,
         _ => Agreement::Ask,
     };
-    let set = args.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
+    let set = args.sets.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
     let source = Source { label: args.file.label(), text, set };
     let record = args.record.clone().map(|path| (path, source));
     // Before anything is opened or written: whoever runs this lab already answers here.
     let control = listen(&lab, args.switch.as_deref()).map_err(failure)?;
+    let record_of_instance = record_of(&lab, args);
     let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }
-    tracing::info!(lab = runtime.lab.name, ports = runtime.ports.len(), "up");
+    tracing::info!(lab = runtime.lab().name, ports = runtime.ethernet_ports(), "up");
+    for (port, link) in runtime.unusable_ports() {
+        tracing::warn!(port, link, "no host can use this port; add `ethernet = {{ carrier = \"dgram\" }}` to the link");
+    }
     // A lab that is applied later is read as this one was.
     let label = args.file.label();
-    let read = |text: &str| match sanloom_lab::load(&label, text, &args.set) {
-        Ok(loaded) => Ok(loaded.lab),
-        Err(wrong) => Err(wrong.to_string()),
+    let read = |text: &str, set: &[String]| {
+        let later = set.iter().map(|set| input::parse_set(set)).collect::<Result<Vec<_>, _>>()?;
+        let overrides = [&args.sets.set[..], &later].concat();
+        sanloom_lab::load(&label, text, &overrides).map(|loaded| loaded.lab).map_err(|wrong| wrong.to_string())
     };
     let outcome =
         runtime.run(Some(control.bell()), |runtime| runtime.answer(&control, read) && !interrupt::requested());
     runtime.shut_down();
+    drop(record_of_instance);
     tracing::info!("down");
     outcome.map_err(failure)
 }
@@ -139,6 +166,30 @@ fn listen(lab: &Lab, switch: Option<&str>) -> Result<Control, UpError> {
     Ok(Control::listen(&places.control(switch), lab.live.metrics)?)
 }
 
+/// Writes the record for `sanloom ps`. The instance runs without it, too.
+fn record_of(lab: &Lab, args: &Args) -> Option<Record> {
+    let file = match args.file.path.as_path() {
+        path if path == Path::new("-") => args.file.label(),
+        path => std::path::absolute(path).map_or_else(|_| args.file.label(), |path| path.display().to_string()),
+    };
+    let running = Running {
+        lab: lab.name.clone(),
+        switch: args.switch.clone(),
+        pid: std::process::id(),
+        since_unix_s: running::now_unix_s(),
+        file,
+        control: Places::of(lab).control(args.switch.as_deref()),
+        log: args.background.clone(),
+    };
+    match running.record() {
+        Ok(record) => Some(record),
+        Err(error) => {
+            tracing::warn!(%error, "`sanloom ps` will not list this instance: its record cannot be written");
+            None
+        }
+    }
+}
+
 fn failure(error: UpError) -> Failure {
     match error {
         UpError::Unknown { .. } | UpError::Differs { .. } => Failure::usage(error),
@@ -155,13 +206,13 @@ pub(super) fn say_ready(number: i32) -> Result<(), Failure> {
 
 /// Events that pass `filter` go to standard error from now on.
 pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| Failure::usage(format_args!("--log {filter}: {error}")))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // Whoever called us before has set it up.
+    let filter: Targets = filter.parse().map_err(|error| Failure::usage(format_args!("--log {filter}: {error}")))?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let registry = tracing_subscriber::registry().with(filter);
+    // An error means that an earlier call has installed the subscriber.
     let _ = match json {
-        true => builder.json().try_init(),
-        false => builder.with_ansi(output::colours()).try_init(),
+        true => registry.with(layer.json()).try_init(),
+        false => registry.with(layer.with_ansi(output::colours())).try_init(),
     };
     Ok(())
 }
@@ -182,8 +233,8 @@ impl fmt::Display for FreePort {
     }
 }
 
-/// The free Ethernet ports whose other end is a host or storage system, and the stations of segments without a switch. Without a name
-/// of a switch, those of all.
+/// The free Ethernet ports whose other end is a host or storage system, and the stations of
+/// segments without a switch. Without a name of a switch, those of all.
 fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
     let places = Places::of(lab);
     let here = |node: &Node| match node {
@@ -194,13 +245,17 @@ fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
         let link = &lab.links[*index];
         let end = link.ends.iter().find(|end| !matches!(end.node, Node::Switch(_)))?;
         let ours = link.ends.iter().any(|end| here(&end.node));
-        ours.then(|| (link.name.as_str(), ethernet, mac_of(lab, end.node, end.port)))
+        ours.then(|| (link.name.as_str(), ethernet, port_name(lab, end.node, end.port)))
     });
     let stations = lab.live.stations.iter().filter(|_| switch.is_none());
-    let stations = stations.map(|(number, ethernet)| (&*lab.storage[usize::from(*number)].name, ethernet, None));
+    let stations = stations.map(|(number, ethernet)| {
+        (&*lab.storage[usize::from(*number)].name, ethernet, port_name(lab, Node::Storage(*number), 0))
+    });
+    let mut taken = BTreeSet::new();
     let lit = lit_links(lab, switch);
     let mut ports = Vec::new();
-    for (number, (name, ethernet, mac)) in links.chain(stations).enumerate() {
+    for (number, (name, ethernet, port_name)) in links.chain(stations).enumerate() {
+        let mac = own_mac(port_name, number, &mut taken);
         let (own, peer) = places.sockets(name, ethernet, false);
         if lit.contains(name) || ethernet.carrier == Carrier::Datagram && is_bound(&peer) {
             continue;
@@ -213,8 +268,7 @@ fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
             Carrier::Stream => format!("stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
             Carrier::Tap | Carrier::Packet | Carrier::Descriptor => continue,
         };
-        let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
-        let device = format!("virtio-net-pci,netdev=n{number},host_mtu=2500{mac}");
+        let device = format!("virtio-net-pci,netdev=n{number},host_mtu=2500,mac={mac}");
         ports.push(FreePort { link: name.to_owned(), netdev, device });
     }
     ports
@@ -237,13 +291,41 @@ fn is_bound(path: &Path) -> bool {
     !tried.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// The Ethernet address from which Linux makes the port name of the lab: 20:00 and the address.
-fn mac_of(lab: &Lab, node: Node, port: u16) -> Option<String> {
-    let name = match node {
-        Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(usize::from(port))?.wwpn,
-        Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(usize::from(port))?.wwpn,
-        Node::Switch(_) => return None,
-    };
-    let text = name.to_string();
-    text.strip_prefix("20:00:").map(str::to_owned)
+/// The name of the port at the other end of a link.
+fn port_name(lab: &Lab, node: Node, port: u16) -> Option<Wwpn> {
+    match node {
+        Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(usize::from(port)).map(|hba| hba.wwpn),
+        Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(usize::from(port)).map(|port| port.wwpn),
+        Node::Switch(_) => None,
+    }
+}
+
+/// An Ethernet address that no other line has. From a name such as 20:00:52:54:00:00:00:01 it is
+/// the last six bytes, because Linux makes the port name of that address. Without an address of its
+/// own each virtual machine would get the same one from QEMU.
+fn own_mac(port_name: Option<Wwpn>, number: usize, taken: &mut BTreeSet<MacAddr>) -> MacAddr {
+    let spare = (number..=usize::from(u16::MAX)).map(|number| {
+        let [high, low] = (number as u16).to_be_bytes();
+        MacAddr([0x52, 0x54, 0x00, 0xfc, high, low])
+    });
+    let wanted = port_name.map(mac_of).into_iter().chain(spare);
+    let free = wanted.clone().find(|mac| !taken.contains(mac)).unwrap_or(MacAddr([0x52, 0x54, 0, 0xfc, 0, 0]));
+    taken.insert(free);
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_an_address_of_its_own() {
+        let mut taken = BTreeSet::new();
+        let mut mac = |name: u64, number| own_mac(Some(Wwpn(name)), number, &mut taken).to_string();
+        assert_eq!(mac(0x2000_5254_0000_0001, 0), "52:54:00:00:00:01");
+        assert_eq!(mac(0x5000_0972_0800_0001, 1), "02:72:08:00:00:01");
+        // The same last bytes as before.
+        assert_eq!(mac(0x5001_0972_0800_0001, 2), "52:54:00:fc:00:02");
+        assert_eq!(own_mac(None, 3, &mut BTreeSet::new()).to_string(), "52:54:00:fc:00:03");
+    }
 }

@@ -1,16 +1,16 @@
 //! `sanloom volume`: virtual disks of a running lab.
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
 use crate::instance;
-use crate::output;
-use crate::report::format::{bytes, clean};
-use crate::report::terminal::view;
-use crate::report::{file, json};
 use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::{Served, VolumeAction, VolumeRow};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::format::{bytes, clean};
+use sanloom_console::report::terminal::view;
 
 /// Options of `sanloom volume`.
 #[derive(clap::Args, Debug)]
@@ -19,30 +19,42 @@ pub struct Args {
     what: What,
 }
 
-/// What can be done with virtual disks.
+/// Commands for virtual disks.
 #[derive(Subcommand, Debug)]
 enum What {
     /// Make one out of the extents of a pool
+    #[command(
+        after_help = "Example:\n  sanloom volume create lab.toml mail --pool disks --size 100GiB --storage switch"
+    )]
     Create(CreateArgs),
     /// Make one larger, while hosts use it
+    #[command(after_help = "Example:\n  sanloom volume extend lab.toml mail --size 200GiB")]
     Extend(ExtendArgs),
     /// Delete one, and its data
+    #[command(after_help = "Example:\n  sanloom volume delete lab.toml mail")]
     Delete(NameArgs),
     /// Let a storage system serve it to hosts
+    #[command(after_help = "Example:\n  sanloom volume map lab.toml mail --storage switch --lun 4")]
     Map(MapArgs),
     /// Take it away from hosts; its data stay
+    #[command(after_help = "Example:\n  sanloom volume unmap lab.toml mail")]
     Unmap(NameArgs),
     /// Show virtual disks and pools; with a name, where its blocks are
+    #[command(after_help = "Example:\n  sanloom volume show lab.toml --name mail")]
     Show(ShowArgs),
 }
 
 #[derive(clap::Args, Debug)]
 struct NameArgs {
+    #[command(flatten)]
+    file: LabFile,
     /// Name of the volume
     #[arg(value_name = "VOLUME")]
     name: String,
     #[command(flatten)]
-    file: LabFile,
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
 #[derive(clap::Args, Debug)]
@@ -97,9 +109,10 @@ struct ShowArgs {
     /// Show where the blocks of this one are
     #[arg(long, value_name = "VOLUME")]
     name: Option<String>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Asks the running instance.
@@ -128,11 +141,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         What::Extend(args) => {
             let action = VolumeAction::Extend { name: args.at.name.clone(), size_bytes: args.size };
-            changed(&args.at, action, |row| format!("has {} now", bytes(row.size_bytes)))
+            changed(&args.at, action, |row| format!("extended to {}", bytes(row.size_bytes)))
         }
         What::Delete(at) => {
-            ask(&at.file, VolumeAction::Delete { name: at.name.clone() })?;
-            output::print(&format!("{} deleted; what it had is wiped before it is free\n", at.name))
+            ask(&at.file, &at.sets, VolumeAction::Delete { name: at.name.clone() })?;
+            let text = format!("{} deleted; its extents are wiped before they are used again\n", at.name);
+            at.json.write_or_print(&serde_json::json!({ "deleted": at.name }), || text)
         }
         What::Map(args) => {
             let served = Served { storage: args.storage.clone(), lun: args.lun };
@@ -140,36 +154,34 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         What::Unmap(at) => changed(at, VolumeAction::Unmap { name: at.name.clone() }, serving),
         What::Show(args) => {
-            let Answer::View(table) = ask(&args.file, VolumeAction::Show { name: args.name.clone() })? else {
+            let Answer::View(table) = ask(&args.file, &args.sets, VolumeAction::Show { name: args.name.clone() })?
+            else {
                 return Err(Failure::protocol("the instance answered something else than a table"));
             };
-            match args.json {
-                true => output::written(file::stdout(|out| json::write_value(out, &table))),
-                false => output::print(&view::render_live(&table, output::width())),
-            }
+            args.json.write_or_print(&table, || view::render_live(&table, output::width()))
         }
     }
 }
 
 /// Does something to a volume, and says in one line what has become of it.
 fn changed(at: &NameArgs, action: VolumeAction, say: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
-    let row = match ask(&at.file, action)? {
+    let row = match ask(&at.file, &at.sets, action)? {
         Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
         _ => None,
     };
     let row = row.ok_or_else(|| Failure::protocol("the instance did not say what has become of the volume"))?;
-    output::print(&format!("{} {}\n", clean(&row.name), say(&row)))
+    at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), say(&row)))
 }
 
 fn serving(row: &VolumeRow) -> String {
     match &row.served {
         Some(Served { storage, lun: Some(lun) }) => format!("is LUN {lun} of {}", clean(storage)),
         Some(Served { storage, lun: None }) => format!("is served by {}", clean(storage)),
-        None => "is served by nobody; `sanloom volume map` makes it a LUN".to_owned(),
+        None => "is not served; `sanloom volume map` makes it a LUN".to_owned(),
     }
 }
 
-fn ask(file: &LabFile, action: VolumeAction) -> Result<Answer, Failure> {
-    let lab = input::load_running(file, &[])?.lab;
+fn ask(file: &LabFile, sets: &Sets, action: VolumeAction) -> Result<Answer, Failure> {
+    let lab = input::load_running(file, &sets.set)?.lab;
     instance::command(&lab, None, &Request::Volume { action })
 }

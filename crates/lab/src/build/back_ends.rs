@@ -1,4 +1,5 @@
-//! Back ends of a lab: LUNs of iSCSI targets, and those that a host port of the lab reaches in a Fibre Channel fabric.
+//! Back ends of a lab: LUNs of iSCSI targets, and LUNs in a Fibre Channel fabric that are reached
+//! through a host port of the lab.
 
 use super::iscsi::{address, check_name, expanded};
 use super::nodes::Names;
@@ -11,15 +12,14 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{
-    BackEnd, BackEndTarget, Chap, FcpBackEnd, IscsiBackEnd, Lab, Live, MediumKind, Node, Picos, Pool,
-};
+use sanloom_fc::config::{BackEnd, BackEndTarget, Chap, FcpBackEnd, IscsiBackEnd, Live, MediumKind, Node, Picos, Pool};
+use sanloom_fc::san::Lab;
 use sanloom_wire::Wwpn;
 
-/// Code of a host port that `sanloom up` cannot be.
+/// Code of a host port that `sanloom up` cannot provide.
 pub(crate) const HOST_ELSEWHERE: &str = "host-elsewhere";
 
-/// Keys of an iSCSI target, and those of a target port.
+/// Keys of an iSCSI target, and keys of a Fibre Channel target port.
 const ISCSI_KEYS: [&str; 9] = [
     "target",
     "portals",
@@ -33,7 +33,7 @@ const ISCSI_KEYS: [&str; 9] = [
 ];
 const FCP_KEYS: [&str; 2] = ["host", "target_port"];
 
-/// All of them. `live` has what the lab says of Ethernet ports and media already.
+/// Returns all back ends. `live` already holds the Ethernet ports and media of the lab.
 pub(super) fn build(
     document: &Document,
     lab: &Lab,
@@ -63,7 +63,8 @@ pub(super) fn build(
     back_ends
 }
 
-/// Each LUN is a back end once, and a session has one set of settings.
+/// Checks that no LUN is used by two back ends, and that back ends that share a session have the
+/// same settings.
 fn check_against(element: &Element<'_>, new: &BackEnd, back_ends: &[BackEnd], sink: &mut Sink) {
     let same = |other: &&BackEnd| match (&other.target, &new.target) {
         (BackEndTarget::Iscsi(a), BackEndTarget::Iscsi(b)) => a.name == b.name && other.lun == new.lun,
@@ -160,7 +161,7 @@ fn fcp(element: &Element<'_>, lab: &Lab, live: &Live, names: &Names, lun: u16, s
     Some(FcpBackEnd { initiator: initiator?, target: target? })
 }
 
-/// The host port that the instance logs in with: it has to be one that nobody else is.
+/// Returns the host port with which the instance logs in. No other part of the lab may use it.
 fn host_port(
     text: &str,
     lab: &Lab,
@@ -188,7 +189,7 @@ fn host_port(
     if live.uplinks.contains_key(&wwpn) {
         return Some(wwpn);
     }
-    let here = |link: &&sanloom_core::config::Link| {
+    let here = |link: &&sanloom_fc::config::Link| {
         link.ends.iter().any(|end| (end.node, end.port) == (Node::Host(number), port))
     };
     let link = lab.links.iter().enumerate().find(|(_, link)| here(link));
@@ -209,7 +210,7 @@ fn host_port(
     }
 }
 
-/// A port name, or a port of a storage system of the lab.
+/// Returns a port name, given directly or as a port of a storage system of the lab.
 fn target_port(
     text: &str,
     lab: &Lab,
@@ -241,7 +242,7 @@ fn target_port(
     Some(storage.ports[usize::from(port)].wwpn)
 }
 
-/// The port that is meant, of so many.
+/// Returns the number of the named port among `count` ports.
 fn one_port(text: &str, port: Option<u16>, count: usize, origin: &Origin, sink: &mut Sink) -> Option<u16> {
     match port {
         Some(port) if usize::from(port) < count => Some(port),

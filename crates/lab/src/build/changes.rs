@@ -1,7 +1,8 @@
-//! `[[change]]`: changes of zones while the lab runs.
+//! `[[change]]`: changes of zones during a run.
 //!
-//! What an edit names must be there when it is done, so the changes are played through in the order of their times: one zone
-//! database for each fabric, and fabrics that a link joins by then have one together.
+//! Every edit must refer to objects that exist at its time. The changes are therefore simulated in
+//! the order of their times, with one zone database for each fabric. Fabrics that a link has joined
+//! by then share one database.
 
 use super::Where;
 use super::nodes::Names;
@@ -9,8 +10,9 @@ use super::zone_edits::edit_database;
 use crate::diagnostic::Sink;
 use crate::document::Document;
 use crate::element::Element;
-use sanloom_core::config::{FaultKind, Lab, Node, Picos, ScheduledChange};
-use sanloom_core::zoning::{ZoneDatabase, merge};
+use sanloom_fc::config::{FaultKind, Node, Picos};
+use sanloom_fc::san::{Lab, ScheduledChange};
+use sanloom_fc::zoning::{ZoneDatabase, merge};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fills `lab.changes`, sorted by time.
@@ -39,7 +41,7 @@ pub(super) fn build<'d>(document: &'d Document, lab: &mut Lab, names: &Names, si
     places
 }
 
-/// The switch that is named, or the first.
+/// Returns the named switch, or the first one if no switch is named.
 fn switch(element: &Element<'_>, names: &Names, sink: &mut Sink) -> Option<u16> {
     let Some((name, origin)) = element.patterns("switch").first() else { return Some(0) };
     match names.find(name, "switch", |node| matches!(node, Node::Switch(_)), origin, sink)? {
@@ -48,12 +50,12 @@ fn switch(element: &Element<'_>, names: &Names, sink: &mut Sink) -> Option<u16> 
     }
 }
 
-/// What the fabrics have committed, as far as the lab says it.
+/// The zone databases of the fabrics, as far as they follow from the lab.
 struct Databases {
     /// Number of the fabric of each switch.
     fabric: Vec<u16>,
     committed: BTreeMap<u16, ZoneDatabase>,
-    /// Of switches that do not exist.
+    /// Database for switches that do not exist.
     none: ZoneDatabase,
 }
 
@@ -72,7 +74,8 @@ impl Databases {
         }
     }
 
-    /// Fabrics between which links have come up by now have one database, unless theirs contradict each other.
+    /// Merges the databases of fabrics that links have joined by `now`, unless the databases
+    /// conflict.
     fn join(&mut self, lab: &Lab, now: Picos) {
         let dark: BTreeSet<u16> = lab.dark_links().into_iter().filter(|link| !has_come_up(lab, *link, now)).collect();
         for (switch, root) in lab.fabrics_without(&dark).into_iter().enumerate() {
@@ -94,7 +97,7 @@ impl Databases {
     }
 }
 
-/// A link that was dark at first has had light before `now`.
+/// Returns whether an initially dark link has come up before `now`.
 fn has_come_up(lab: &Lab, link: u16, now: Picos) -> bool {
     let mut ended = true;
     for fault in lab.faults.iter().filter(|fault| fault.at <= now) {

@@ -1,16 +1,17 @@
-//! `[[expect]]`: bounds, and whether their paths can lead to anything in the results.
+//! `[[expect]]`: bounds, and a check whether their paths can occur in the results.
 
 use super::Where;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Document;
 use crate::{overrides, suggest, value};
 use sanloom_api::results::{Stray, stray};
-use sanloom_core::config::{Expectation, Lab, ProblemKind};
+use sanloom_fc::san::{Expectation, Lab, ProblemKind};
 
-/// Leads the names of all fields of the results.
+/// Text before the list of all result fields.
 const ALL_PATHS: &str = "paths begin with";
 
-/// Fills `lab.expectations`. `names_are_missing`: nodes or links are broken, so names in paths are not looked at.
+/// Fills `lab.expectations`. If `names_are_missing`, nodes or links have errors, and names in paths
+/// are not checked.
 pub(super) fn build<'d>(
     document: &'d Document,
     lab: &mut Lab,

@@ -1,4 +1,4 @@
-//! `[[fault]]`: names of links, ports and switches to indices.
+//! `[[fault]]`: conversion of names of links, ports and switches to indices.
 
 use super::Where;
 use super::nodes::Names;
@@ -9,13 +9,14 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Trouble};
 use crate::{suggest, value};
-use sanloom_core::config::{Direction, Fault, FaultKind, Lab, Node, Picos};
+use sanloom_fc::config::{Direction, Fault, FaultKind, Node, Picos};
+use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Code of a link that does not exist.
 pub(crate) const UNKNOWN_LINK: &str = "unknown-link";
-/// Code of a node that does not say which of its ports is meant.
+/// Code of a node with several ports for which no port is given.
 pub(crate) const AMBIGUOUS_PORT: &str = "ambiguous-port";
 
 /// Fills `lab.faults`, sorted by time.
@@ -52,7 +53,7 @@ pub(super) fn build<'d>(
     places
 }
 
-/// Links by name and by the ports at their ends.
+/// Links by name, and by the ports at their ends.
 struct Index {
     by_name: BTreeMap<String, u16>,
     by_port: BTreeMap<(Node, u16), (u16, u8)>,
@@ -71,7 +72,7 @@ impl Index {
     }
 }
 
-/// What a kind needs beside the time.
+/// Returns the keys that a kind of fault uses besides the time.
 fn keys_of(trouble: Trouble) -> &'static [&'static str] {
     match trouble {
         Trouble::LinkDown => &["link", "port", "until", "for"],
@@ -87,7 +88,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
     }
 }
 
-/// A key that the kind does not look at would be silently ignored: better say so.
+/// Reports keys that this kind of fault does not use, because they would be ignored silently.
 fn useless_keys(element: &Element<'_>, trouble: Trouble, sink: &mut Sink) {
     let useful = keys_of(trouble);
     for key in element.def.keys {
@@ -126,7 +127,7 @@ struct Finder<'a, 'd> {
 }
 
 impl Finder<'_, '_> {
-    /// One fault for each link, port or switch that is named.
+    /// Returns one fault for each named link, port or switch.
     fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let probability = match trouble {
             Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy => self.needed_number("probability"),
@@ -188,7 +189,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// The links that `link` names, or those at the ports that `port` names.
+    /// Returns the links in `link`, or the links at the ports in `port`.
     fn links(&mut self) -> Vec<u16> {
         if self.element.is_given("port") && !self.element.is_given("link") {
             return self.ports().into_iter().map(|(link, _)| link).collect();
@@ -227,7 +228,7 @@ impl Finder<'_, '_> {
         None
     }
 
-    /// Links with the end that is meant.
+    /// Returns links, each with the selected end.
     fn ends(&mut self) -> Vec<(u16, u8)> {
         if !self.element.is_given("link") {
             if !self.element.is_given("port") {
@@ -325,13 +326,13 @@ impl Finder<'_, '_> {
         switches.into_iter().filter_map(|node| if let Node::Switch(i) = node { Some(i) } else { None }).collect()
     }
 
-    /// The virtual machines that `vm` names.
+    /// Returns the virtual machines in `vm`.
     fn machines(&mut self) -> Vec<u16> {
         let hosts = self.nodes("vm", "host", |node| matches!(node, Node::Host(_)));
         hosts.into_iter().filter_map(|node| if let Node::Host(i) = node { Some(i) } else { None }).collect()
     }
 
-    /// The nodes that a key names.
+    /// Returns the nodes named by a key.
     fn nodes(&mut self, key: &str, wanted: &str, accept: fn(Node) -> bool) -> Vec<Node> {
         self.need(key);
         let mut nodes = Vec::new();
@@ -344,7 +345,7 @@ impl Finder<'_, '_> {
         nodes
     }
 
-    /// The hypervisor that `to` names.
+    /// Returns the hypervisor in `to`.
     fn destination(&mut self) -> Option<u16> {
         self.need("to");
         let name = self.element.text("to")?;

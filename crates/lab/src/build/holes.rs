@@ -1,4 +1,5 @@
-//! What mistakes in the text leave out of the lab: [`Holes`]. What the core finds there may only follow from them.
+//! Parts of a lab that are missing because of errors in the text: [`Holes`]. Problems that the
+//! validation finds there may only be consequences.
 
 use super::Where;
 use crate::diagnostic::Sink;
@@ -6,23 +7,24 @@ use crate::document::{BAD_NAME, DEFINED_TWICE, Document};
 use crate::element::Element;
 use crate::pattern::{BAD_RANGE, TOO_MANY};
 use crate::schema::{Key, Kind};
-use sanloom_core::config::{Problem, ProblemKind, Section};
+use sanloom_fc::san::{Problem, ProblemKind, Section};
 
-/// Parts of a lab that a mistake in the text has changed or removed.
+/// Parts of a lab that an error in the text has changed or removed.
 #[derive(Default)]
 pub(super) struct Holes {
     /// Nodes, links or zones.
     topology: bool,
     /// The length of the run.
     duration: bool,
-    /// What limits the size of a request.
+    /// Keys that limit the size of a request.
     limits: bool,
-    /// Some fault.
+    /// At least one fault.
     faults: bool,
 }
 
 impl Holes {
-    /// Looks at everything but workloads and faults; `nodes`: places of switches, hosts and storage.
+    /// Determines the missing parts, except workloads and faults. `nodes` are the locations of
+    /// switches, hosts and storage.
     pub fn before_workloads(document: &Document, nodes: [&[Where<'_>]; 3], sink: &Sink) -> Holes {
         if !sink.has_errors() {
             return Holes::default();
@@ -47,22 +49,25 @@ impl Holes {
         }
     }
 
-    /// True if names of nodes or links may be missing.
+    /// Returns whether names of nodes or links may be missing.
     pub fn in_topology(&self) -> bool {
         self.topology
     }
 
-    /// Looks at the faults, which are built last.
+    /// Adds the faults, which are built last.
     pub fn with_faults(mut self, document: &Document, sink: &Sink) -> Holes {
         self.faults = sink.has_errors() && any_wrong(&document.list("fault"), |_| true, sink);
         self
     }
 
-    /// True if the problem may be none once the text is mended. `element`: what it is about.
+    /// Returns whether the problem may disappear once the errors in the text are corrected.
+    /// `element` is the element of the problem.
     pub fn explain(&self, problem: &Problem, element: &Element<'_>, sink: &Sink) -> bool {
         let wrong = |which: fn(&Key) -> bool| is_wrong(element, which, sink);
         match problem.kind {
-            ProblemKind::Unreachable | ProblemKind::NotZoned => self.topology || wrong(|key| key.path == "spread"),
+            ProblemKind::Unreachable | ProblemKind::NotZoned | ProblemKind::Masked => {
+                self.topology || wrong(|key| key.path == "spread")
+            }
             ProblemKind::NoTarget | ProblemKind::EmptyZone | ProblemKind::TooLarge => self.topology,
             ProblemKind::LinkNotDown => self.topology || self.faults,
             ProblemKind::FaultOutsideRun => self.duration,
@@ -77,7 +82,8 @@ impl Holes {
     }
 }
 
-/// A link with the wrong rate still joins its ends.
+/// Returns whether the key determines the ends of a link. Other keys, such as the rate, do not
+/// affect the topology.
 fn joins(key: &Key) -> bool {
     matches!(key.kind, Kind::Pattern | Kind::Patterns) || ["count", "spread"].contains(&key.path)
 }
@@ -86,7 +92,7 @@ fn any_wrong(elements: &[Element<'_>], chosen: fn(&Key) -> bool, sink: &Sink) ->
     elements.iter().any(|e| sink.knows_within(&e.header) || is_wrong(e, chosen, sink))
 }
 
-/// True if a mistake is known in the value of one of the chosen keys.
+/// Returns whether an error is reported in the value of one of the chosen keys.
 fn is_wrong(element: &Element<'_>, chosen: impl Fn(&Key) -> bool, sink: &Sink) -> bool {
     let mut keys = element.def.keys.iter().filter(|key| chosen(key) && element.is_given(key.path));
     keys.any(|key| sink.knows_within(&element.origin(key.path)))

@@ -10,17 +10,18 @@ use crate::document::Budget;
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{Chap, Iscsi, Lab};
+use sanloom_fc::config::{Chap, Iscsi};
+use sanloom_fc::san::Lab;
 use sanloom_wire::iscsi::name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Code of an iSCSI name that is none, or that two targets have.
+/// Code of an invalid iSCSI name, or one that two targets share.
 pub(crate) const BAD_ISCSI_NAME: &str = "bad-iscsi-name";
-/// Lengths are whole blocks, so that no PDU cuts one.
+/// Lengths are multiples of this, so that no PDU splits a block.
 const GRAIN: u64 = 512;
 
-/// All targets, by index of their storage system.
+/// Returns all targets, by index of their storage system.
 pub(super) fn build(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<u16, Iscsi> {
     let mut targets = BTreeMap::new();
     let mut names = BTreeSet::new();
@@ -92,7 +93,7 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
     }
 }
 
-/// All names that the patterns of a key stand for, each with its place.
+/// Returns all names of the patterns of a key, each with its location.
 pub(super) fn expanded(
     element: &Element<'_>,
     key: &str,
@@ -102,7 +103,7 @@ pub(super) fn expanded(
     let mut all = Vec::new();
     for (text, origin) in element.patterns(key) {
         let names = budget.expand(text, origin, sink).unwrap_or_default();
-        // A range of targets has the list once for each of them.
+        // In a range of targets, the list is stored once for each of them.
         if budget.spend(names.len(), origin, sink).is_none() {
             break;
         }
@@ -111,7 +112,7 @@ pub(super) fn expanded(
     all
 }
 
-/// The name, of which a range of storage systems has as many.
+/// Returns the target name. A range of storage systems has a range of names of the same length.
 fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut Sink) -> String {
     let Some((text, origin)) = element.patterns("iscsi.name").first().filter(|_| element.is_given("iscsi.name")) else {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

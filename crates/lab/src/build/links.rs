@@ -1,4 +1,4 @@
-//! `[[link]]` and `[[isl]]`: ranges of names to links between ports.
+//! `[[link]]` and `[[isl]]`: conversion of ranges of names to links between ports.
 
 use super::Where;
 use super::nodes::Names;
@@ -10,13 +10,14 @@ use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::units;
 use crate::value::Value;
-use sanloom_core::config::{Lab, LineRate, Link, LinkEnd, MAX_LINKS, Node, Switch};
+use sanloom_fc::config::{LineRate, Link, LinkEnd, Node, Switch};
+use sanloom_fc::san::{Lab, MAX_LINKS};
 use std::rc::Rc;
 
-/// Code of ranges whose lengths do not fit.
+/// Code of ranges whose lengths do not match.
 pub(crate) const RANGE_MISMATCH: &str = "range-mismatch";
 
-/// A link before its ports are known.
+/// A link before its ports are assigned.
 struct Draft<'d> {
     name: Option<String>,
     ends: [End; 2],
@@ -26,7 +27,7 @@ struct Draft<'d> {
     is_isl: bool,
 }
 
-/// Fills `lab.links`; `nodes`: places of switches, hosts and storage.
+/// Fills `lab.links`. `nodes` are the locations of switches, hosts and storage.
 pub(super) fn build<'d>(
     document: &'d Document,
     lab: &mut Lab,
@@ -97,7 +98,7 @@ pub(super) fn build<'d>(
     places
 }
 
-/// The links of one table.
+/// Adds the links of one table.
 fn draft<'d>(
     element: &Rc<Element<'d>>,
     is_isl: bool,
@@ -161,7 +162,7 @@ fn draft<'d>(
     }
 }
 
-/// The names that `name` gives to `total` links.
+/// Returns the names in `name` for `total` links.
 fn own_names(element: &Element<'_>, total: usize, budget: &mut Budget, sink: &mut Sink) -> Option<Rc<Vec<String>>> {
     let (text, origin) = element.patterns("name").first()?;
     let names = budget.expand(text, origin, sink)?;
@@ -182,7 +183,7 @@ fn own_names(element: &Element<'_>, total: usize, budget: &mut Budget, sink: &mu
     Some(names)
 }
 
-/// Which of `n` goes with which of `m`; `None` if neither is a multiple of the other.
+/// Pairs `n` items with `m` items. Returns `None` if neither number is a multiple of the other.
 pub(super) fn pair(n: usize, m: usize, spread: Spread) -> Option<Vec<(usize, usize)>> {
     if n == 0 || m == 0 {
         return Some(Vec::new());
@@ -198,7 +199,8 @@ pub(super) fn pair(n: usize, m: usize, spread: Spread) -> Option<Vec<(usize, usi
     Some((0..long).map(|i| if n >= m { (i, partner(i)) } else { (partner(i), i) }).collect())
 }
 
-/// Which of `n` names belong to the element at `offset` of a range of `count`; `None` if the lengths do not fit.
+/// Returns the indices, out of `n` names, that belong to the element at `offset` of a range of
+/// `count`. Returns `None` if the lengths do not match.
 pub(super) fn share(n: usize, count: usize, offset: usize, spread: Spread) -> Option<Vec<usize>> {
     if n <= 1 || count <= 1 {
         return Some((0..n).collect());
@@ -226,7 +228,7 @@ fn supply(lab: &Lab, node: Node) -> Supply<'_> {
     }
 }
 
-/// The names of both ends, with the port where a host or storage system has several.
+/// Returns the names of both ends, with the port if a host or storage system has several.
 fn default_name(lab: &Lab, ends: [(Node, u16); 2]) -> String {
     let name = |(node, port): (Node, u16)| match node {
         Node::Switch(i) => lab.switches[usize::from(i)].name.clone(),
@@ -255,7 +257,7 @@ fn credit(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u16 {
     element.and_then(|e| e.integer(key)).unwrap_or(16)
 }
 
-/// Gives switches with `ports = "auto"` the ports that links use.
+/// Sets the number of ports of switches with `ports = "auto"` to the ports that links use.
 fn grow_switches(lab: &mut Lab) {
     let mut needed = vec![1; lab.switches.len()];
     for end in lab.links.iter().flat_map(|l| l.ends) {

@@ -1,4 +1,4 @@
-//! What a lab needs to run on real Ethernet: [`Live`].
+//! Configuration for running a lab on real Ethernet: [`Live`].
 
 use super::Where;
 use super::links::RANGE_MISMATCH;
@@ -10,25 +10,28 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Medium, MediumKind, Node, Uplink};
+use sanloom_fc::config::{Carrier, Ethernet, Fcoe, Live, Medium, MediumKind, Node, Uplink};
+use sanloom_fc::san::Lab;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-/// Code of an address that its carrier cannot have.
+/// Code of an address that is invalid for its carrier.
 pub(crate) const BAD_ADDRESS: &str = "bad-address";
 /// Code of a time outside its range.
 pub(crate) const BAD_PERIOD: &str = "bad-period";
 
-/// FKA_ADV_PERIOD in milliseconds (FC-BB-6, timers; hosts take a longer one for a broken switch).
+/// Range of FKA_ADV_PERIOD in milliseconds (FC-BB-6, timers). With a longer period, hosts would
+/// assume that the switch has failed.
 const KEEP_ALIVE_MS: RangeInclusive<u64> = 250..=90_000;
-/// `sun_path` of a socket address, without the zero at its end.
+/// Length of `sun_path` in a socket address, without the final zero.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
-/// `IFNAMSIZ`, without the zero at its end.
+/// `IFNAMSIZ`, without the final zero.
 const MAX_INTERFACE_BYTES: usize = 15;
 
-/// What `[live]`, `[[mask]]` and the keys of switches, links and storage say. `nodes`: places of switches, hosts, storage.
+/// Returns the values of `[live]`, `[[mask]]` and the related keys of switches, hosts, links and
+/// storage. The first slice argument holds the locations of switches, hosts and storage.
 pub(super) fn build<'d>(
     document: &'d Document,
     lab: &Lab,
@@ -124,10 +127,11 @@ fn medium(element: &Element<'_>, luns: usize, budget: &mut Budget, sink: &mut Si
     Medium { kind, files, direct: element.flag("direct"), write_back }
 }
 
-/// Links of one table take the addresses of its range one after the other.
+/// Returns the Ethernet ports of links. The links of one table use the addresses of its range in
+/// order.
 fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<usize, Ethernet> {
     let mut found = BTreeMap::new();
-    // Position of the link within its table.
+    // Index of the link within its table.
     let mut seen: BTreeMap<Origin, usize> = BTreeMap::new();
     let mut totals: BTreeMap<&Origin, usize> = BTreeMap::new();
     for place in links {
@@ -175,7 +179,7 @@ fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink
     found
 }
 
-/// Carriers other than sockets have no address of their own.
+/// Reports a missing address, which all carriers except sockets require.
 fn require_address(element: &Element<'_>, table: &str, ethernet: &Ethernet, sink: &mut Sink) {
     let needs_address = matches!(ethernet.carrier, Carrier::Tap | Carrier::Packet | Carrier::Descriptor);
     if needs_address && ethernet.address.is_none() && !element.is_given(&format!("{table}.address")) {
@@ -192,7 +196,8 @@ fn require_address(element: &Element<'_>, table: &str, ethernet: &Ethernet, sink
     }
 }
 
-/// Storage systems of one table take the addresses of its range one after the other.
+/// Returns the Ethernet ports of storage systems. The storage systems of one table use the
+/// addresses of its range in order.
 fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<u16, Ethernet> {
     let mut found = BTreeMap::new();
     for (place, number) in storage.iter().zip(0..lab.storage.len() as u16) {
@@ -215,7 +220,8 @@ fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Si
     found
 }
 
-/// Host ports of the instance. Hosts of one table take the addresses of its range one after the other.
+/// Returns the host ports of the instance. The hosts of one table use the addresses of its range in
+/// order.
 fn uplinks(lab: &Lab, hosts: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<Wwpn, Uplink> {
     let mut found = BTreeMap::new();
     for (place, number) in hosts.iter().zip(0..lab.hosts.len() as u16) {
@@ -240,7 +246,7 @@ fn uplinks(lab: &Lab, hosts: &[Where<'_>], budget: &mut Budget, sink: &mut Sink)
     found
 }
 
-/// The Ethernet port that the first port of a node is.
+/// Returns the Ethernet port of the first port of a node.
 fn own_port(
     element: &Element<'_>,
     table: &str,

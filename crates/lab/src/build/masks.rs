@@ -1,18 +1,20 @@
-//! `[[mask]]`: which initiators see which LUNs.
+//! `[[mask]]`: LUNs visible to each initiator.
 
 use super::iscsi::check_name;
 use super::nodes::Names;
 use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
-use sanloom_core::config::{Lab, Mask, Medium, Node};
-use sanloom_core::scsi::InitiatorName;
+use sanloom_fc::config::{Mask, Medium, Node};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
 
-/// How iSCSI names begin (RFC 7143, section 4.2.7). No host has a full stop in its name.
+/// Prefixes of iSCSI names (RFC 7143, section 4.2.7). Host names contain no full stop, so there is
+/// no ambiguity.
 const ISCSI: [&str; 3] = ["iqn.", "eui.", "naa."];
 
-/// All masks. `media`: what the LUNs of each storage system are made of.
+/// Returns all masks. `media` are the media of the LUNs of each storage system.
 pub(super) fn build(
     document: &Document,
     lab: &Lab,
@@ -35,7 +37,8 @@ pub(super) fn build(
     masks
 }
 
-/// The names that a text stands for: one that it spells, those of the ports of a host, or that of one of its ports.
+/// Returns the initiator names of a text: an explicit name, the names of all ports of a host, or
+/// that of one port.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
     let kind = text.get(..4).unwrap_or_default();
     if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {

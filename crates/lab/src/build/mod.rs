@@ -1,4 +1,5 @@
-//! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
+//! The second step: conversion of checked tables to the values of [`sanloom_fc::config`], with
+//! names resolved.
 
 mod back_ends;
 mod changes;
@@ -39,28 +40,31 @@ use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
-use sanloom_core::config::{
-    Lab, Link, Node, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,
-};
-use sanloom_core::zoning::ZoneDatabase;
+use crate::topology;
+use sanloom_fc::config::{Link, Node, Picos, Timers, ZoneDefault, ZoneMember, Zoning};
+use sanloom_fc::san::{Lab, Place, Problem, ProblemKind, Run, Section};
+use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
-/// A lab and where each of its values was written.
+/// A lab with the locations of its values.
 pub(crate) struct Built<'d> {
     pub lab: Lab,
     places: Vec<(Section, Vec<Where<'d>>)>,
     lab_element: Element<'d>,
+    limits: topology::Limits,
     holes: holes::Holes,
     zone_findings: Vec<Finding>,
+    /// An override sets the duration of the run.
+    duration_is_set: bool,
 }
 
-/// Of the workloads of one range that cannot reach their storage, so many are named.
+/// Limit on reported workloads of one range that cannot reach their storage.
 const MAX_CUT_OFF: usize = 8;
 
-/// Where an element of a list of the lab was written.
+/// Location of an element of a list of the lab.
 pub(crate) struct Where<'d> {
     pub element: std::rc::Rc<Element<'d>>,
-    /// Places that are more exact than those of the element's keys.
+    /// Locations that are more exact than those of the element's keys.
     pub exact: Vec<(&'static str, Origin)>,
 }
 
@@ -77,7 +81,8 @@ impl<'d> Where<'d> {
     }
 }
 
-/// Builds the lab; what is wrong with names goes to `sink`. What is built in spite of mistakes is only good for finding more of them.
+/// Builds the lab and reports errors in names to `sink`. A lab built in spite of errors serves only
+/// to find further errors.
 pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) -> Option<Built<'d>> {
     let single = |name| document.element(schema::section(name));
     let lab_element = single("lab")?;
@@ -94,7 +99,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         hosts,
         storage,
         links: Vec::new(),
-        zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
+        zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
         zone_fabrics: Default::default(),
@@ -134,22 +139,27 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Change, change_places),
         (Section::Expectation, expect_places),
     ];
-    Some(Built { lab, places, lab_element, holes, zone_findings })
+    let limits = limits(&single("check")?);
+    let duration_is_set = document.sets().iter().any(|set| set.is_for("run", "duration"));
+    Some(Built { lab, places, lab_element, limits, holes, zone_findings, duration_is_set })
 }
 
 impl Built<'_> {
-    /// Adds what the core finds wrong with the lab as a whole.
+    /// Reports the problems that `Lab::validate` finds in the lab as a whole.
     pub fn validate(&self, sink: &mut Sink) {
         let mut found = Vec::new();
         let mut cut_off: BTreeMap<Origin, usize> = BTreeMap::new();
         for problem in self.lab.validate() {
             let origin = self.origin(problem.place);
             let element = self.element(problem.place);
-            // A mistake in the text leaves holes that are no mistakes of their own.
+            // Problems caused by an error in the text are not reported separately.
             if sink.knows_within(&origin) || self.holes.explain(&problem, element, sink) {
                 continue;
             }
-            if matches!(problem.kind, ProblemKind::Unreachable | ProblemKind::NotZoned) {
+            if self.is_late(&problem) {
+                continue;
+            }
+            if matches!(problem.kind, ProblemKind::Unreachable | ProblemKind::NotZoned | ProblemKind::Masked) {
                 let count = cut_off.entry(origin.clone()).or_insert(0);
                 *count += 1;
                 if *count > MAX_CUT_OFF {
@@ -169,9 +179,24 @@ impl Built<'_> {
         }
     }
 
-    /// Adds what is allowed but probably not meant; the links that will be isolated.
-    pub fn advise(&self, sink: &mut Sink) -> Vec<usize> {
+    /// Returns whether a fault or a zone change is outside of a run that an override has shortened.
+    /// It is then only left out.
+    fn is_late(&self, problem: &Problem) -> bool {
+        self.duration_is_set && problem.kind == ProblemKind::FaultOutsideRun
+    }
+
+    /// Reports warnings, and returns the links that will be isolated.
+    pub fn advise(&mut self, sink: &mut Sink) -> Vec<usize> {
         let mut isolated = Vec::new();
+        if self.duration_is_set {
+            for problem in self.lab.validate().into_iter().filter(|problem| self.is_late(problem)) {
+                let origin = self.origin(problem.place);
+                add(problem, origin, Severity::Warning, sink);
+            }
+            let end = self.lab.run.duration;
+            self.lab.faults.retain(|fault| fault.at < end);
+            self.lab.changes.retain(|change| change.at < end);
+        }
         for problem in self.lab.advice() {
             if problem.kind == ProblemKind::IsolatedLink {
                 isolated.push(problem.place.index);
@@ -180,6 +205,68 @@ impl Built<'_> {
             add(problem, origin, Severity::Warning, sink);
         }
         isolated
+    }
+
+    /// Topology report; adds the lints of the design. Equal findings at one place share a warning.
+    pub fn examine(&self, isolated: &[usize], sink: &mut Sink) -> topology::Report {
+        let (mut report, lints) = topology::examine(&self.lab, isolated, self.limits);
+        report.zone_ranges = self.zone_ranges();
+        let mut alike: Vec<(Origin, topology::Lint, Vec<String>)> = Vec::new();
+        let mut known: BTreeMap<(&'static str, Origin, String), usize> = BTreeMap::new();
+        for lint in lints {
+            let origin = self.origin(lint.place);
+            let number = *known.entry((lint.code, origin.clone(), lint.reason.clone())).or_insert(alike.len());
+            match alike.get_mut(number) {
+                Some((.., subjects)) => subjects.push(lint.subject),
+                None => alike.push((origin, lint.clone(), vec![lint.subject])),
+            }
+        }
+        for (origin, lint, subjects) in alike {
+            let subjects = topology::compress(subjects.iter().map(String::as_str));
+            let reason = lint.reason.replace(topology::SUBJECTS, &format!("`{subjects}`"));
+            sink.add(Finding { severity: Severity::Warning, code: lint.code, origin, reason, remedy: lint.remedy });
+        }
+        report
+    }
+
+    /// How ranges of zones were dealt out.
+    fn zone_ranges(&self) -> Vec<topology::ZoneRange> {
+        let zones = &self.lab.zoning.zones;
+        let mut by_table: BTreeMap<Origin, Vec<usize>> = BTreeMap::new();
+        for number in 0..zones.len() {
+            let table = self.element(Place::of(Section::Zone, number)).header.clone();
+            by_table.entry(table).or_default().push(number);
+        }
+        by_table.retain(|_, zones| zones.len() > 1);
+        if by_table.is_empty() {
+            return Vec::new();
+        }
+        let mut ports: BTreeMap<ZoneMember, Vec<String>> = BTreeMap::new();
+        for port in self.lab.attached_ports() {
+            let name = match port.node {
+                Node::Host(host) => &self.lab.hosts[usize::from(host)].name,
+                Node::Storage(system) => &self.lab.storage[usize::from(system)].name,
+                Node::Switch(_) => continue,
+            };
+            for key in port.identity.keys() {
+                ports.entry(key).or_default().push(format!("{name}:{}", port.port));
+            }
+        }
+        let named = |member: &ZoneMember| ports.get(member).cloned().unwrap_or_else(|| vec![member.to_string()]);
+        let shown = |number: &usize| {
+            let zone = &zones[*number];
+            let members: Vec<String> = zone.all_members().flat_map(named).collect();
+            (zone.name.clone(), topology::compress(members.iter().map(String::as_str)))
+        };
+        let range = |numbers: Vec<usize>| {
+            let of_interest = numbers.iter().take(2).chain(numbers.last().filter(|_| numbers.len() > 2));
+            topology::ZoneRange {
+                names: topology::compress(numbers.iter().map(|number| zones[*number].name.as_str())),
+                zones: numbers.len(),
+                shown: of_interest.map(shown).collect(),
+            }
+        };
+        by_table.into_values().map(range).collect()
     }
 
     fn origin(&self, place: Place) -> Origin {
@@ -198,6 +285,15 @@ impl Built<'_> {
 
 fn add(problem: Problem, origin: Origin, severity: Severity, sink: &mut Sink) {
     sink.add(Finding { severity, code: problem.kind.name(), origin, reason: problem.reason, remedy: problem.remedy });
+}
+
+fn limits(element: &Element<'_>) -> topology::Limits {
+    topology::Limits {
+        fan_in: element.number("fan_in").unwrap_or(f64::INFINITY),
+        host_ports: element.integer("host_ports").unwrap_or(u64::MAX),
+        isl: element.number("isl_oversubscription").unwrap_or(f64::INFINITY),
+        slow_port: element.number("slow_port").unwrap_or(f64::INFINITY),
+    }
 }
 
 fn run(element: &Element<'_>) -> Run {
@@ -224,7 +320,7 @@ fn timers(element: &Element<'_>) -> Timers {
     }
 }
 
-/// The names that an override of this section could have meant.
+/// Returns the names to which an override of this section can refer.
 fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
     match section {
         "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
@@ -243,7 +339,7 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
     }
 }
 
-/// The file's name without folder and ending.
+/// Returns the file name without folder and extension.
 fn stem(label: &str) -> String {
     let file = label.rsplit(['/', '\\']).next().unwrap_or(label);
     let stem = file.strip_suffix(".toml").unwrap_or(file);

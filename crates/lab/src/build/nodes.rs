@@ -9,19 +9,20 @@ use crate::forms;
 use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
-use sanloom_core::config::{
-    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lab, Lun, MAX_NODES,
-    MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage,
-    StoragePort, Switch, VirtualFabric,
+use sanloom_fc::config::{
+    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lun, MediumKind,
+    Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
+    VirtualFabric,
 };
-use sanloom_core::switch::{LoginLimits, Policy};
+use sanloom_fc::san::{Lab, MAX_NODES};
+use sanloom_fc::switch::{LoginLimits, Policy};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Code of a node that does not exist.
 pub(crate) const UNKNOWN_NODE: &str = "unknown-node";
 
-/// All ports of hosts and storage together, and all LUNs together, stay below this.
+/// Limit on the ports of all hosts and storage together, and on all LUNs together.
 const MAX_PARTS: usize = 1 << 20;
 
 /// The nodes of a lab by name.
@@ -46,7 +47,8 @@ impl Names {
         self.by_name.get(name).copied()
     }
 
-    /// The node with this name if `accept` allows its sort; otherwise a diagnosis that says what was `wanted`.
+    /// Returns the node with this name if `accept` allows its kind. Otherwise reports an error that
+    /// names the `wanted` kind.
     pub fn find(
         &self,
         name: &str,
@@ -69,7 +71,8 @@ impl Names {
             None => format!("there is no {wanted} `{}`", value::cut(name)),
         };
         let known = || self.by_name.iter().filter(|&(_, &node)| accept(node)).map(|(name, _)| name.as_str());
-        // Names that differ in the number only are no typing mistakes: say which numbers there are.
+        // Names that differ only in the number are not typing errors, so the remedy lists the
+        // existing numbers.
         let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let mut family: Vec<&str> = known()
             .filter(|other| stem(other) == stem(name) && other.get(..stem(name)) == name.get(..stem(name)))
@@ -88,7 +91,7 @@ impl Names {
     }
 }
 
-/// What a node is called in sentences.
+/// Returns the noun for a node in messages.
 pub(super) fn noun(node: Node) -> &'static str {
     match node {
         Node::Switch(_) => "switch",
@@ -112,7 +115,7 @@ pub(super) fn switches<'d>(
     let mut switches = Vec::new();
     for element in &elements {
         let domain = match element.integer::<u64>("domain") {
-            // A range that counts beyond the last domain is a mistake that the core names.
+            // If a range counts beyond the last domain, the validation of the lab reports it.
             Some(_) => explicit(element).unwrap_or(u8::MAX),
             None => free.next().unwrap_or(239),
         };
@@ -122,7 +125,7 @@ pub(super) fn switches<'d>(
             name: element.name.clone(),
             wwn: Wwnn(world_wide_name(element, "wwn", 1, Switch::made_up_wwn(switches.len() as u16).0)),
             domain,
-            // 0: as many as links need, filled in when they are known.
+            // 0 means as many as links need; the number is set when the links are known.
             ports: highest.map_or_else(|| element.integer("ports").unwrap_or(0), |last| last.saturating_add(1)),
             forwarding: element.choice("forwarding", schema::FORWARDINGS).unwrap_or(Forwarding::CutThrough),
             queueing: element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Fifo),
@@ -146,7 +149,7 @@ pub(super) fn switches<'d>(
     (switches, elements.into_iter().map(Where::new).collect())
 }
 
-/// The virtual fabric of a switch, and its ports of the chassis.
+/// Returns the virtual fabric of a switch with its ports of the chassis.
 fn virtual_fabric(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<VirtualFabric> {
     if !has_table(element, "virtual_fabric") {
         return None;
@@ -173,7 +176,7 @@ fn virtual_fabric(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -
     }
     Some(VirtualFabric {
         chassis: element.text("virtual_fabric.chassis").unwrap_or("").to_owned(),
-        // A VF_ID that the file does not give has its own diagnosis.
+        // A missing VF_ID is reported separately.
         id: element.integer("virtual_fabric.id").unwrap_or(1),
         ports: ports.into_iter().collect(),
     })
@@ -258,7 +261,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(5)),
                 retries: e.integer("retries").unwrap_or(5),
                 discovery: e.flag("discovery"),
-                // Filled in when the names of all hosts are known.
+                // Set when the names of all hosts are known.
                 virtual_machine: None,
             }
         })
@@ -314,7 +317,7 @@ pub(super) fn storage<'d>(
     (storage, elements.into_iter().map(Where::new).collect())
 }
 
-/// A table that any layer has, or one of whose keys is set from outside.
+/// Returns whether any layer has the table, or an override sets one of its keys.
 pub(super) fn has_table(element: &Element<'_>, table: &str) -> bool {
     element.get(table).is_some()
         || element
@@ -329,7 +332,8 @@ fn receive_size(element: &Element<'_>) -> u16 {
     element.size("receive_size").map_or(2048, |bytes| bytes as u16)
 }
 
-/// The name that the file gives, counted up along a range of nodes of `ports` names each; or the one that we make.
+/// Returns the name given in the file, incremented along a range of nodes with `ports` names each,
+/// or the generated name `made`.
 fn world_wide_name(element: &Element<'_>, key: &str, ports: u64, made: u64) -> u64 {
     match element.wwn(key) {
         Some(first) => first.saturating_add(element.offset.saturating_mul(ports)),
@@ -337,22 +341,24 @@ fn world_wide_name(element: &Element<'_>, key: &str, ports: u64, made: u64) -> u
     }
 }
 
-/// What to add for a port when the file gives the name of the first one.
+/// Returns the increment of a port if the file gives the name of the first one.
 fn given(element: &Element<'_>, port: u64) -> u64 {
     if element.wwn("wwpn").is_some() { port } else { 0 }
 }
 
-/// NAA 1 and 2 with a locally administered address 02:5a:00 (FC-FS, name identifiers): node and port number behind it.
+/// Returns a name of NAA 1 or 2: the locally administered address 02:5a:00 (FC-FS, name
+/// identifiers), then node and port number.
 fn host_name(first_byte: u64, index: usize, port: u64) -> u64 {
     first_byte << 56 | 0x02_5a00 << 24 | (index as u64 + 1) << 8 | port & 0xff
 }
 
-/// NAA 5: a 24-bit company number, here the locally administered 02:5a:00, and 36 bits of our own.
+/// Returns a name of NAA 5: a 24-bit company number, here the locally administered 02:5a:00, then
+/// 36 bits assigned here.
 fn storage_name(index: usize, port: u64) -> u64 {
     0x5 << 60 | 0x02_5a00 << 36 | (index as u64 + 1) << 12 | port
 }
 
-/// Not more nodes than sanloom handles; the rest is one diagnosis.
+/// Limits the number of nodes to the maximum of sanloom and reports the excess once.
 fn limited<'d>(mut elements: Vec<Element<'d>>, sink: &mut Sink) -> Vec<Element<'d>> {
     if let Some(first) = elements.get(MAX_NODES) {
         sink.error(
@@ -366,7 +372,7 @@ fn limited<'d>(mut elements: Vec<Element<'d>>, sink: &mut Sink) -> Vec<Element<'
     elements
 }
 
-/// Counts ports or LUNs over all nodes, so that a file cannot ask for billions.
+/// Total number of ports or LUNs of all nodes, which limits what a file can request.
 #[derive(Default)]
 struct Parts {
     total: usize,

@@ -1,16 +1,17 @@
-//! `[[persistent]]`: addresses that ports always get.
+//! `[[persistent]]`: fixed addresses of ports.
 
 use super::nodes::Names;
 use super::ports::{self, BAD_PORT};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Document;
 use crate::value;
-use sanloom_core::config::{AttachedPort, Lab, Node, Switch};
-use sanloom_core::switch::Addressing;
+use sanloom_fc::config::{Node, Switch};
+use sanloom_fc::san::{AttachedPort, Lab};
+use sanloom_fc::switch::Addressing;
 use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 
-/// Code of an address that a port cannot have.
+/// Code of an address that is invalid for its port.
 pub(crate) const BAD_FC_ID: &str = "bad-fc-id";
 
 /// Fills `policy.persistent` of the switches.
@@ -46,13 +47,13 @@ pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mu
     }
 }
 
-/// What the switch could give the port instead of an address that it cannot.
+/// Returns a description of the valid addresses if the switch cannot assign `id` to the port.
 fn misfit(switch: &Switch, port: &AttachedPort, id: FcId) -> Option<String> {
     let Switch { domain, .. } = switch;
     if switch.policy.addressing == Addressing::Flat {
         return (id.domain() != *domain).then(|| format!("0x{domain:02x} and four more digits"));
     }
-    // The FLOGI of a port gets the first address of its area, FDISCs get the others.
+    // FLOGI gets the first address of the port's area, FDISC one of the others.
     let (at, is_first) = (port.identity.port, id.port() == 0);
     let fits = id.domain() == *domain && u16::from(id.area()) == at && is_first != port.is_virtual;
     let digits = if port.is_virtual { "two digits from 01 to FF" } else { "00" };
@@ -65,7 +66,7 @@ fn address_of(text: &str) -> Option<FcId> {
     u32::from_str_radix(digits, 16).ok().filter(|_| hex).map(FcId::new)
 }
 
-/// The linked or virtual port that is named.
+/// Returns the named linked or virtual port.
 fn port<'p>(
     text: &str,
     attached: &'p [AttachedPort],

@@ -9,15 +9,16 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{Iscsi, Lab, Node, PortGroupSpec};
-use sanloom_core::scsi::PortGroup;
+use sanloom_fc::config::{Iscsi, Node, PortGroupSpec};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::scsi::PortGroup;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Code of an address that is no portal of the storage system.
+/// Code of an address that is not a portal of the storage system.
 pub(crate) const UNKNOWN_PORTAL: &str = "unknown-portal";
 
-/// All of them.
+/// Returns all target port groups.
 pub(super) fn build(
     document: &Document,
     lab: &Lab,
@@ -75,7 +76,7 @@ fn storage(element: &Element<'_>, names: &Names, sink: &mut Sink) -> Option<u16>
     }
 }
 
-/// Adds a portal or port; the name of the group that has it already.
+/// Adds a portal or port. Returns the name of the group that already contains it.
 fn add(
     group: &mut PortGroupSpec,
     groups: &[PortGroupSpec],
@@ -123,12 +124,12 @@ fn add(
     taken.or(again)
 }
 
-/// Ports and portals that are in no group.
+/// Returns the ports and portals that are in no group.
 fn left_over(groups: &[PortGroupSpec], lab: &Lab, iscsi: &BTreeMap<u16, Iscsi>, storage: u16) -> Vec<String> {
     let config = &lab.storage[usize::from(storage)];
     let of = || groups.iter().filter(move |group| group.storage == storage);
     let attached = |port: &u16| {
-        let end = |end: &sanloom_core::config::LinkEnd| (end.node, end.port) == (Node::Storage(storage), *port);
+        let end = |end: &sanloom_fc::config::LinkEnd| (end.node, end.port) == (Node::Storage(storage), *port);
         lab.links.iter().any(|link| link.ends.iter().any(end))
     };
     let ports = (0..config.ports.len() as u16).filter(attached);

@@ -1,21 +1,22 @@
-//! Ports: which are taken by name, and which come next.
+//! Assignment of ports: explicit numbers, and the next free ones.
 
 use super::Where;
 use super::nodes::{Names, noun};
 use crate::diagnostic::{Origin, Sink};
 use crate::value;
-use sanloom_core::config::{Lab, Node};
+use sanloom_fc::config::Node;
+use sanloom_fc::san::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Code of a port number that cannot be read.
+/// Code of an invalid port number.
 pub(crate) const BAD_PORT: &str = "bad-port";
 /// Code of a node without a free port.
 pub(crate) const NO_FREE_PORT: &str = "no-free-port";
 
-/// Key of the ports that a virtual fabric has of its chassis.
+/// Key for the chassis ports of a virtual fabric.
 const VF_PORTS: &str = "virtual_fabric.ports";
 
-/// One end of a link as it is written: a node, perhaps with a port.
+/// One end of a link as written: a node, optionally with a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct End {
     pub node: Node,
@@ -54,14 +55,14 @@ pub(super) fn end(
     Some(End { node, port })
 }
 
-/// The ports that a node has.
+/// The ports of a node.
 #[derive(Clone, Copy)]
 pub(super) enum Supply<'l> {
-    /// As many as needed.
+    /// As many ports as needed.
     Any,
-    /// So many.
+    /// A fixed number of ports.
     Count(u16),
-    /// These: a virtual fabric of a chassis.
+    /// The given port numbers, for a virtual fabric of a chassis.
     These(&'l [u16]),
 }
 
@@ -75,16 +76,16 @@ impl Supply<'_> {
     }
 }
 
-/// Ports of all nodes: those taken by number first, then the next free ones.
+/// Ports of all nodes. Explicit numbers are taken first, then the next free ones.
 pub(super) struct Ports {
     taken: BTreeMap<Node, BTreeSet<u16>>,
     next: BTreeMap<Node, u16>,
-    /// Nodes that have run out, to report each once with the number of links that ask for a port.
+    /// Nodes without a free port. Each is reported once, with the number of links that request one.
     short: BTreeMap<Node, (Origin, usize)>,
 }
 
 impl Ports {
-    /// `ends`: every end of every link.
+    /// Reserves the explicit port numbers in `ends`, which lists every end of every link.
     pub fn new(ends: impl Iterator<Item = End>) -> Ports {
         let mut taken: BTreeMap<Node, BTreeSet<u16>> = BTreeMap::new();
         for end in ends {
@@ -95,7 +96,7 @@ impl Ports {
         Ports { taken, next: BTreeMap::new(), short: BTreeMap::new() }
     }
 
-    /// The port of an end: its own, or the next free one of those that its node has.
+    /// Returns the port of an end: its explicit number, or the next free port of its node.
     pub fn assign(&mut self, end: End, supply: Supply<'_>, origin: &Origin) -> Option<u16> {
         if end.port.is_some() {
             return end.port;
@@ -112,7 +113,8 @@ impl Ports {
         None
     }
 
-    /// Reports the nodes that had too few ports; `nodes`: places of switches, hosts and storage.
+    /// Reports the nodes with too few ports. `nodes` are the locations of switches, hosts and
+    /// storage.
     pub fn report(&self, lab: &Lab, nodes: [&[Where<'_>]; 3], sink: &mut Sink) {
         for (&node, (origin, missing)) in &self.short {
             let (name, count, key, places, index) = match node {
@@ -132,7 +134,7 @@ impl Ports {
                     (&s.name, s.ports.len(), "ports", nodes[2], i)
                 }
             };
-            // A count that was wrong has its own diagnosis.
+            // An invalid port count is reported separately.
             let count_is_good = places.get(usize::from(index)).is_none_or(|place| {
                 !sink.knows_place(&place.element.origin(key)) || place.element.origin(key) == place.element.header
             });

@@ -7,15 +7,16 @@ use crate::diagnostic::Sink;
 use crate::document::Budget;
 use crate::element::Element;
 use crate::schema;
-use sanloom_core::config::{Lab, Node, Picos, VirtualMachine};
+use sanloom_fc::config::{Node, Picos, VirtualMachine};
+use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 
-/// Keys that mean nothing for a machine with links of its own.
+/// Keys that have no effect on a host with links of its own.
 const VIRTUAL_ONLY: [&str; 3] = ["start", "interval", "login"];
-/// Keys that describe hardware, which a virtual machine shares with its hypervisor.
+/// Keys of hardware that a virtual machine shares with its hypervisor.
 const HARDWARE: [&str; 5] = ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers"];
 
-/// Fills `virtual_machine` of the hosts of `lab`; `places`: where they are written.
+/// Fills `virtual_machine` of the hosts of `lab`. `places` are the locations of the hosts.
 pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) {
     let mut on_hypervisor: BTreeMap<u16, u16> = BTreeMap::new();
     for (host, place) in lab.hosts.iter_mut().zip(places) {
@@ -27,7 +28,7 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
             continue;
         };
         useless_keys(element, &HARDWARE, NO_HARDWARE, sink);
-        // A preset may have given it hardware.
+        // A preset may have set hardware keys.
         host.bus = None;
         host.hbas.iter_mut().for_each(|hba| hba.data_frames_in_flight = None);
         let Some(hypervisors) = budget.expand(text, origin, sink).filter(|names| !names.is_empty()) else {
@@ -54,7 +55,7 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
     }
 }
 
-/// What a host is for which keys mean nothing, and the remedy.
+/// Description of a host on which certain keys have no effect, and the remedy.
 type Useless = (&'static str, &'static str);
 const NO_MACHINE: Useless =
     ("a host that is no virtual machine", "add `on` with the name of its hypervisor, or remove it");

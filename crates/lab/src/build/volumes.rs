@@ -5,20 +5,21 @@ use crate::diagnostic::Sink;
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::value;
-use sanloom_core::config::{Lab, Medium, MediumKind, Pool, VolumeSpec};
-use sanloom_core::map::Shape;
+use sanloom_fc::config::{Medium, MediumKind, Pool, VolumeSpec};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::map::Shape;
 
-/// Code of the name of a pool that is not there.
+/// Code of a pool that does not exist.
 pub(crate) const UNKNOWN_POOL: &str = "unknown-pool";
 /// Code of a storage system that does not serve volumes.
 pub(crate) const NOT_FOR_VOLUMES: &str = "not-for-volumes";
 
-/// The pools.
+/// Returns the pools.
 pub(super) fn pools(document: &Document, budget: &mut Budget, sink: &mut Sink) -> Vec<Pool> {
     document.named("pool", budget, sink).iter().map(|element| pool(element, sink)).collect()
 }
 
-/// The volumes. `media`: what the storage systems of the lab are made of.
+/// Returns the volumes. `media` are the media of the storage systems of the lab.
 pub(super) fn build(
     document: &Document,
     lab: &Lab,
@@ -56,7 +57,7 @@ fn pool(element: &Element<'_>, sink: &mut Sink) -> Pool {
     Pool { name: element.name.clone(), extent_bytes, block_bytes: block_bytes as u32 }
 }
 
-/// The pool that an element names.
+/// Returns the pool named by an element.
 pub(super) fn pool_of(element: &Element<'_>, pools: &[Pool], sink: &mut Sink) -> Option<u16> {
     let name = element.text("pool")?;
     let found = pools.iter().position(|pool| pool.name == name).map(|at| at as u16);

@@ -1,4 +1,4 @@
-//! `[workload.NAME]`: who asks for what.
+//! `[workload.NAME]`: hosts, targets and load.
 
 use super::Where;
 use super::links::{RANGE_MISMATCH, share};
@@ -10,18 +10,17 @@ use crate::element::Element;
 use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::value::{self, Value};
-use sanloom_core::config::{
-    HotSet, Lab, Load, Location, Medium, MediumKind, Node, Picos, SizeDistribution, Target, Workload,
-};
+use sanloom_fc::config::{HotSet, Load, Location, Medium, MediumKind, Node, Picos, SizeDistribution, Target, Workload};
+use sanloom_fc::san::Lab;
 use sanloom_wire::lun::MAX_LUN;
 use std::collections::BTreeSet;
 
-/// Code of keys that cannot stand together.
+/// Code of keys that exclude each other.
 pub(crate) const CONFLICT: &str = "conflicting-keys";
-/// Code of a LUN that cannot be read.
+/// Code of an invalid LUN.
 pub(crate) const BAD_LUN: &str = "bad-lun";
 
-/// Hosts and LUNs of all workloads together stay below this.
+/// Limit on hosts and LUNs of all workloads together.
 const MAX_ENTRIES: usize = 1 << 22;
 
 /// Fills `lab.workloads`.
@@ -69,7 +68,7 @@ pub(super) fn build<'d>(
     places
 }
 
-/// The names of one key that belong to this workload of a range of workloads.
+/// Calls `each` with those names of a key that belong to this workload of a range of workloads.
 fn chosen(
     element: &Element<'_>,
     key: &str,
@@ -111,7 +110,8 @@ fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut S
     hosts
 }
 
-/// What `targets` names. `media`: what the LUNs of each storage system are made of, where that counts.
+/// Returns the LUNs in `targets`. `media` are the media of the LUNs of each storage system, where
+/// they matter.
 pub(super) fn targets(
     lab: &Lab,
     element: &Element<'_>,
@@ -130,7 +130,7 @@ pub(super) fn targets(
         let Some(Node::Storage(i)) = names.find(name, "storage system", accept, origin, sink) else {
             return;
         };
-        // Virtual disks come and go, at any LUN.
+        // Virtual disks can be created and deleted at any LUN.
         let virtual_disks = media.get(usize::from(i)).is_some_and(|medium| medium.kind == MediumKind::Volumes);
         let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
         let Some(lun) = lun else {

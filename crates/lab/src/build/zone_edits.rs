@@ -10,24 +10,27 @@ use crate::element::Element;
 use crate::schema::{self, EditAction, Key};
 use crate::value::{self, Places};
 use crate::{suggest, syntax};
-use sanloom_core::config::{Lab, ZoneMember};
-use sanloom_core::zoning::{
+use sanloom_fc::config::ZoneMember;
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::{
     AliasMembers, MemberRef, ObjectKind, Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit, ZoneProblem,
 };
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
-/// Code of an edit that cannot be done.
+/// Code of an edit that cannot be applied.
 pub(crate) const BAD_EDIT: &str = "bad-edit";
 
 const KINDS: [(&str, ObjectKind); 3] =
     [("zone", ObjectKind::Zone), ("alias", ObjectKind::Alias), ("config", ObjectKind::Config)];
 
-/// Reads the edits and does them. What is wrong goes to `sink`; the transaction is only good if nothing is.
+/// Reads and applies the edits, and reports errors to `sink`. The transaction is valid only if
+/// there are none.
 pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Edited {
     let root = syntax::parse(text, sink);
     let mut tables = tables(&root, sink);
-    // TOML keeps the order of an array; a file may hold one array only, so this is the order of the file.
+    // TOML keeps the order of an array, and the file contains a single array, so this is the order
+    // of the file.
     let mut editor = Editor::begin(lab, &lab.zone_database, sink);
     if editor.sink.has_syntax_errors() {
         return Edited { transaction: editor.transaction, edits: Vec::new() };
@@ -47,14 +50,14 @@ pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Edited {
     editor.finish()
 }
 
-/// Edits done, in order, and the transaction that they make.
+/// The applied edits in order, and the resulting transaction.
 #[derive(Debug)]
 pub(crate) struct Edited {
     pub transaction: Transaction,
     pub edits: Vec<ZoneEdit>,
 }
 
-/// Does the edits of a lab on a database. What is wrong goes to `sink`.
+/// Applies the edits of a lab to a database, and reports errors to `sink`.
 pub(super) fn edit_database(lab: &Lab, base: &ZoneDatabase, elements: &[&Element<'_>], sink: &mut Sink) -> Edited {
     let mut editor = Editor::begin(lab, base, sink);
     elements.iter().for_each(|element| editor.edit(element));
@@ -96,9 +99,9 @@ struct Editor<'e> {
     names: Names,
     budget: Budget,
     transaction: Transaction,
-    /// What was done in it.
+    /// Edits applied so far.
     done: Vec<ZoneEdit>,
-    /// Where each object was edited last.
+    /// Location of the last edit of each object.
     touched: BTreeMap<String, Origin>,
     says_what_is_in_force: bool,
     sink: &'e mut Sink,
@@ -196,7 +199,8 @@ impl<'e> Editor<'e> {
         }
     }
 
-    /// An edit that takes lists gives one of its object's, and none of another object's.
+    /// Checks that an edit with lists gives a list of its own kind of object, and none of another
+    /// kind.
     fn lists_fit(&mut self, action: EditAction, kind: ObjectKind, lists: &Lists, element: &Element<'_>) -> bool {
         if !matches!(action, EditAction::Create | EditAction::Add | EditAction::Remove) {
             return true;
@@ -215,7 +219,7 @@ impl<'e> Editor<'e> {
         true
     }
 
-    /// One edit for each name, of what the lists of the element hand to it.
+    /// Returns one edit for each name, with its share of the element's lists.
     fn edits_of(
         &mut self,
         action: EditAction,
@@ -249,7 +253,8 @@ impl<'e> Editor<'e> {
         }
     }
 
-    /// The members that a key lists, handed to `count` objects; without aliases there are only plain ones.
+    /// Returns the members listed by a key, distributed to `count` objects. If `aliases` is empty,
+    /// all members are plain.
     fn members(
         &mut self,
         element: &Element<'_>,
@@ -263,11 +268,12 @@ impl<'e> Editor<'e> {
         lists.into_iter().map(once).collect()
     }
 
-    /// The zones that an edit of configurations lists, handed to `count` of them.
+    /// Returns the zones listed by an edit of configurations, distributed to `count` of them.
     fn zones(&mut self, action: EditAction, element: &Element<'_>, count: usize) -> Vec<Vec<String>> {
         let defined = self.transaction.defined().clone();
         let read = |text: &str, origin: &Origin, sink: &mut Sink| match action {
-            // A zone that is gone may still be taken out, and the transaction knows whether it is there.
+            // A zone that no longer exists may still be removed from a configuration; the
+            // transaction checks whether it is listed.
             EditAction::Remove => vec![text.to_owned()],
             _ => zone_named(&defined, text, origin, sink),
         };
@@ -305,7 +311,8 @@ impl<'e> Editor<'e> {
         }
     }
 
-    /// Puts in force again what is in force, and finds what a commit would refuse.
+    /// Enables the effective configuration again, and reports the reasons for which a commit would
+    /// fail.
     fn finish(mut self) -> Edited {
         if !self.says_what_is_in_force {
             self.enable_again();
@@ -329,7 +336,8 @@ impl<'e> Editor<'e> {
         Edited { transaction: self.transaction, edits: self.done }
     }
 
-    /// A lab without configurations has all its zones in force, also after the edits.
+    /// Enables the effective configuration again. In a lab without configurations, all zones stay
+    /// effective after the edits.
     fn enable_again(&mut self) {
         let defined = self.transaction.defined();
         let implicit = defined.configs.keys().all(|name| name == ALL_ZONES);
@@ -366,7 +374,7 @@ impl<'e> Editor<'e> {
     }
 }
 
-/// An edit of an object as a whole.
+/// Returns an edit of a whole object.
 fn whole(action: EditAction, kind: ObjectKind, name: String, element: &Element<'_>) -> ZoneEdit {
     match action {
         EditAction::Rename => ZoneEdit::Rename { kind, from: name, to: element.text("to").unwrap_or("").to_owned() },
@@ -375,11 +383,11 @@ fn whole(action: EditAction, kind: ObjectKind, name: String, element: &Element<'
     }
 }
 
-/// Which keys list something for an object.
+/// The list keys of a kind of object.
 struct Lists {
-    /// Its own, the one that it cannot do without first.
+    /// Keys of this kind of object, the required one first.
     own: &'static [&'static str],
-    /// Those of other objects.
+    /// Keys of other kinds of objects.
     foreign: &'static [&'static str],
 }
 

@@ -1,17 +1,18 @@
-//! Members of zones as they are written: [`Members`].
+//! Zone members as written in the file: [`Members`].
 
 use super::nodes::Names;
 use super::ports;
 use crate::diagnostic::{Origin, Sink};
 use crate::value;
-use sanloom_core::config::{BadZoneMember, Lab, Node, ZoneMember};
-use sanloom_core::zoning::{AliasMembers, MemberRef};
+use sanloom_fc::config::{BadZoneMember, Node, ZoneMember};
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::{AliasMembers, MemberRef};
 use std::collections::BTreeMap;
 
-/// Code of a zone member in no form that there is.
+/// Code of a zone member in an unknown form.
 pub(crate) const BAD_MEMBER: &str = "bad-zone-member";
 
-/// What texts can mean as members.
+/// Names that zone members can refer to.
 pub(crate) struct Members<'l> {
     pub lab: &'l Lab,
     pub names: &'l Names,
@@ -19,7 +20,8 @@ pub(crate) struct Members<'l> {
 }
 
 impl Members<'_> {
-    /// The members that a text of a zone stands for: an alias, or what [`plain`](Members::plain) says.
+    /// Returns the members of a text of a zone: an alias, or the result of
+    /// [`plain`](Members::plain).
     pub fn with_aliases(&self, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<MemberRef> {
         if self.aliases.contains_key(text) {
             return vec![MemberRef::Alias(text.to_owned())];
@@ -27,7 +29,8 @@ impl Members<'_> {
         self.plain(text, origin, sink).into_iter().map(MemberRef::Member).collect()
     }
 
-    /// The members that a text stands for: one in a form of its own, or the port names of a node or of one port of it.
+    /// Returns the members of a text: an explicit member, or the port names of a node or of one of
+    /// its ports.
     pub fn plain(&self, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<ZoneMember> {
         if let Ok(member) = text.parse::<ZoneMember>() {
             return vec![member];

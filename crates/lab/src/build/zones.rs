@@ -9,9 +9,10 @@ use crate::document::{self, Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Spread};
 use crate::{check, suggest, value};
-use sanloom_core::config::{Lab, ProblemKind, ZoneDefault, ZonePolicy};
-use sanloom_core::zoning::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase};
-use sanloom_core::zoning::{ZoneDefinition, ZoneLimits, ZoneProblem};
+use sanloom_fc::config::{ZoneDefault, ZonePolicy};
+use sanloom_fc::san::{Lab, ProblemKind};
+use sanloom_fc::zoning::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase};
+use sanloom_fc::zoning::{ZoneDefinition, ZoneLimits, ZoneProblem};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,20 +21,21 @@ use std::sync::Arc;
 pub(crate) const UNKNOWN_ZONE: &str = "unknown-zone";
 /// Code of a configuration that does not exist.
 pub(crate) const UNKNOWN_CONFIG: &str = "unknown-zone-config";
-/// Code of a name that is already that of another sort of zone object.
+/// Code of a name that is already used by another kind of zone object.
 pub(crate) const NAME_TAKEN: &str = "name-taken";
-/// Code of a zone, alias or configuration that cannot be as it is.
+/// Code of an invalid zone, alias or configuration.
 pub(crate) const BAD_ZONE: &str = "bad-zone";
-/// Code of a zone database beyond its limits.
+/// Code of a zone database that exceeds its limits.
 pub(crate) const ZONE_LIMIT: &str = "zone-limit";
 
-/// The configuration of a lab that defines none: all its zones.
+/// Name of the implicit configuration of all zones, for a lab that defines no configuration.
 pub(crate) const ALL_ZONES: &str = "all-zones";
-/// The word for no configuration.
+/// Word for no configuration.
 const NONE: &str = "none";
 
-/// Fills `lab.zoning`, `lab.zone_database` and `lab.zone_policy`. The answer is where each effective zone is written, and
-/// what is wrong with the database as a whole, which counts only where nothing else is wrong.
+/// Fills `lab.zoning`, `lab.zone_database` and `lab.zone_policy`. Returns the location of each
+/// effective zone, and the problems of the database as a whole, which are reported only if there
+/// are no other errors.
 pub(super) fn build<'d>(
     document: &'d Document,
     lab: &mut Lab,
@@ -63,7 +65,7 @@ pub(super) fn build<'d>(
     lab.zone_database = ZoneDatabase {
         defined: Arc::new(defined),
         effective: None,
-        default_zone: zoning.choice("default", schema::ZONE_DEFAULTS).unwrap_or(ZoneDefault::Open),
+        default_zone: zoning.choice("default", schema::ZONE_DEFAULTS).unwrap_or(ZoneDefault::OpenWithoutZones),
     };
     if let Some(name) = enabled
         && let Ok(zones) = lab.zone_database.resolve(&name)
@@ -96,7 +98,7 @@ fn policy(zoning: &Element<'_>) -> ZonePolicy {
     }
 }
 
-/// The configuration in force.
+/// Returns the name of the effective configuration.
 fn enabled(zoning: &Element<'_>, defined: &DefinedZones, implicit: bool, sink: &mut Sink) -> Option<String> {
     let mut configs = defined.configs.keys();
     let name = match zoning.text("effective") {
@@ -115,7 +117,7 @@ fn enabled(zoning: &Element<'_>, defined: &DefinedZones, implicit: bool, sink: &
     if defined.configs.contains_key(name) {
         return Some(name.to_owned());
     }
-    // A configuration that is written badly is there all the same.
+    // If there are errors, the configuration may exist but have been rejected.
     if implicit || !sink.has_errors() {
         let otherwise = match implicit {
             true => "define it with [[zone_config]], or leave `effective` out",
@@ -133,7 +135,7 @@ fn enabled(zoning: &Element<'_>, defined: &DefinedZones, implicit: bool, sink: &
 
 type Written<'d> = BTreeMap<(ObjectKind, String), Rc<Element<'d>>>;
 
-/// What the database says of itself, where it is written.
+/// Converts a problem of the database to a finding with its location.
 fn finding(problem: &ZoneProblem, written: &Written<'_>, zoning: &Element<'_>) -> Option<Finding> {
     let at = |kind: ObjectKind, name: &str, key: &str| {
         written.get(&(kind, name.to_owned())).map_or_else(|| zoning.origin(key), |element| element.origin(key))
@@ -141,7 +143,7 @@ fn finding(problem: &ZoneProblem, written: &Written<'_>, zoning: &Element<'_>) -
     let (code, origin, remedy) = match problem {
         ZoneProblem::Empty { kind: ObjectKind::Zone, name } => {
             let origin = at(ObjectKind::Zone, name, "members");
-            (ProblemKind::EmptyZone.name(), origin, "name the ports that may talk to each other")
+            (ProblemKind::EmptyZone.name(), origin, "name the ports that may communicate")
         }
         ZoneProblem::Empty { kind: ObjectKind::Alias, name } => {
             (BAD_ZONE, at(ObjectKind::Alias, name, "members"), "name what it stands for, or leave it out")
@@ -165,7 +167,7 @@ fn finding(problem: &ZoneProblem, written: &Written<'_>, zoning: &Element<'_>) -
             (ZONE_LIMIT, at(*kind, name, key), "split it, or raise `max_members` in [zoning]")
         }
         ZoneProblem::TooLarge { limit, .. } => {
-            use sanloom_core::zoning::Limit;
+            use sanloom_fc::zoning::Limit;
             let (key, remedy) = match limit {
                 Limit::DatabaseBytes => ("max_database", "define less, or raise `max_database`"),
                 Limit::Zones => ("max_zones", "define fewer zones, or raise `max_zones`"),
@@ -174,7 +176,7 @@ fn finding(problem: &ZoneProblem, written: &Written<'_>, zoning: &Element<'_>) -
             };
             (ZONE_LIMIT, zoning.origin(key), remedy)
         }
-        // Names that are bad or unknown were reported where they are written.
+        // Invalid and unknown names have been reported at their locations.
         _ => return None,
     };
     let (severity, remedy) = (Severity::Error, remedy.to_owned());
@@ -206,7 +208,7 @@ impl<'d> Builder<'_, 'd> {
         }
     }
 
-    /// The names of the zones in the order of the file.
+    /// Adds the zones of the file and returns their names in order.
     fn zones(&mut self, document: &'d Document) -> Vec<String> {
         let mut order = Vec::new();
         for element in document.list("zone") {
@@ -241,7 +243,7 @@ impl<'d> Builder<'_, 'd> {
         }
     }
 
-    /// The names that an element stands for; none, and a diagnosis, if they are no names.
+    /// Returns the names of an element. Reports an error and returns `None` if they are invalid.
     fn begin(&mut self, kind: ObjectKind, element: &Element<'d>) -> Option<Vec<String>> {
         element.require_keys(self.sink);
         let (text, origin) = element.patterns("name").first()?;
@@ -288,7 +290,7 @@ impl<'d> Builder<'_, 'd> {
     }
 }
 
-/// What a key lists, handed to `count` objects.
+/// Returns the items listed by a key, distributed to `count` objects.
 pub(super) fn hand_out<T: Clone>(
     element: &Element<'_>,
     key: &str,
@@ -325,7 +327,7 @@ pub(super) fn hand_out<T: Clone>(
     lists
 }
 
-/// A name of the list of a configuration.
+/// Resolves a name in the list of a configuration.
 pub(super) fn zone_named(defined: &DefinedZones, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<String> {
     if defined.zones.contains_key(text) {
         return vec![text.to_owned()];
@@ -338,7 +340,7 @@ pub(super) fn zone_named(defined: &DefinedZones, text: &str, origin: &Origin, si
     Vec::new()
 }
 
-/// Each item once, where it stands first.
+/// Removes duplicates and keeps the first occurrence of each item.
 pub(super) fn once<T: Ord + Clone>(list: Vec<T>) -> Vec<T> {
     let mut seen = std::collections::BTreeSet::new();
     list.into_iter().filter(|item| seen.insert(item.clone())).collect()

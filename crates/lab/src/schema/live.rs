@@ -1,11 +1,12 @@
-//! What a lab needs to run on real Ethernet: `[live]`, `[[mask]]`, and keys of switches, hosts, links and storage.
+//! Configuration for running a lab on real Ethernet: `[live]`, `[[mask]]`, and keys of switches,
+//! hosts, links and storage.
 
 use super::{ACCESS_STATE, CACHE, CARRIER, Fallback, Form, Key, Kind, MEDIUM, SectionDef};
 
 pub(super) const LIVE: SectionDef = SectionDef {
     name: "live",
     form: Form::Single,
-    meaning: "Where `sanloom up` keeps what belongs to a running instance. A simulation does not look at it.",
+    meaning: "Folder, sockets and addresses of a running instance (`sanloom up`). Simulations ignore it.",
     also: &["up", "instance", "runtime"],
     keys: &[
         Key {
@@ -38,7 +39,7 @@ pub(super) const LIVE: SectionDef = SectionDef {
 pub(super) const MASK: SectionDef = SectionDef {
     name: "mask",
     form: Form::List,
-    meaning: "LUN masking: these initiators see these LUNs. A storage system shows an initiator only what its tables say, if any of them names an initiator of the same transport, and else all its LUNs: tables for Fibre Channel hide nothing from iSCSI initiators, and the other way round (who may log in over iSCSI at all is `initiators` of the target). A simulation does not look at it.",
+    meaning: "LUN masking: the LUNs that an initiator sees. If any table of a storage system names an initiator of the same transport, an initiator sees only the LUNs that its tables list; otherwise it sees all LUNs. Tables for Fibre Channel hide nothing from iSCSI initiators, and vice versa. (`initiators` of the target restricts iSCSI logins.) A simulated host uses a LUN over the ports that see it.",
     also: &["masks", "masking", "lun_masking", "acl"],
     keys: &[
         Key {
@@ -63,7 +64,7 @@ pub(super) const MASK: SectionDef = SectionDef {
 pub(super) const PORT_GROUP: SectionDef = SectionDef {
     name: "port_group",
     form: Form::Named,
-    meaning: "A target port group (ALUA): ports and portals of a storage system that serve in the same way. Its portals are a portal group of their own. A storage system that none names has one group, active/optimized; otherwise each of its ports is in one. A simulation does not look at it.",
+    meaning: "A target port group (ALUA): ports and portals of a storage system with the same access state. Its portals form a portal group. A storage system without such a table has one group, active/optimized; otherwise each of its ports must be in one group. Simulations ignore it.",
     also: &["port_groups", "alua", "target_port_group", "tpg"],
     keys: &[
         Key {
@@ -101,7 +102,7 @@ pub(super) const PORT_GROUP: SectionDef = SectionDef {
     ],
 };
 
-/// Keys of `[switch.NAME]`.
+/// FCoE keys of `[switch.NAME]`.
 pub(super) const FCOE: [Key; 4] = [
     Key {
         path: "fcoe",
@@ -115,7 +116,7 @@ pub(super) const FCOE: [Key; 4] = [
         path: "fcoe.priority",
         kind: Kind::Integer { min: 0, max: 255 },
         fallback: Fallback::Value("128"),
-        meaning: "Hosts that hear several forwarders take the one with the lowest number.",
+        meaning: "Priority of the forwarder. Hosts that receive several advertisements choose the lowest number.",
         example: "1",
         also: &["fcf_priority"],
     },
@@ -123,7 +124,7 @@ pub(super) const FCOE: [Key; 4] = [
         path: "fcoe.keep_alive",
         kind: Kind::Time,
         fallback: Fallback::Value("\"8s\""),
-        meaning: "From one advertisement, and from one keep-alive of a host, to the next (FKA_ADV_PERIOD); 250 ms to 90 s. Whoever is not heard for 2.5 times as long is gone. Linux takes 8 s for less than 500 ms.",
+        meaning: "Period of advertisements and of keep-alives of hosts (FKA_ADV_PERIOD); 250 ms to 90 s. A peer that is silent for 2.5 periods is logged out. Linux uses 8 s if the value is below 500 ms.",
         example: "\"1s\"",
         also: &["fka", "fka_period", "advertisement"],
     },
@@ -137,15 +138,13 @@ pub(super) const FCOE: [Key; 4] = [
     },
 ];
 
-/// Keys of `[[link]]` and `[[isl]]`.
+/// Ethernet keys of `[[link]]` and `[[isl]]`.
 pub(super) const ETHERNET: [Key; 7] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
-        fallback: Fallback::Absent(
-            "`sanloom up` keeps the link inside its process, and a host at its end is not there",
-        ),
-        meaning: "The link is Ethernet in `sanloom up`, and what is at its other end is a machine of its own. A simulation takes it for any other link.",
+        fallback: Fallback::Absent("`sanloom up` keeps the link inside its process; a host at its end does not exist"),
+        meaning: "The link is an Ethernet port in `sanloom up`; its other end is outside the process. Simulations treat it as any other link.",
         example: "{ carrier = \"dgram\" }",
         also: &["eth", "fcoe"],
     },
@@ -153,7 +152,7 @@ pub(super) const ETHERNET: [Key; 7] = [
         path: "ethernet.carrier",
         kind: Kind::Choice(CARRIER),
         fallback: Fallback::Value("\"dgram\""),
-        meaning: "What carries the frames.",
+        meaning: "Carrier of the Ethernet frames.",
         example: "\"packet\"",
         also: &["driver", "type", "kind"],
     },
@@ -193,19 +192,19 @@ pub(super) const ETHERNET: [Key; 7] = [
         path: "ethernet.dcbx",
         kind: Kind::Flag,
         fallback: Fallback::Value("false"),
-        meaning: "FCoE begins when DCBX (IEEE 802.1Qaz in LLDP) has agreed with the other end that no frame of it is lost: priority 3 with flow control of its own. The switch says what counts, hosts are willing.",
+        meaning: "FCoE starts when DCBX (IEEE 802.1Qaz in LLDP) has agreed on a lossless priority for it: priority 3 with priority flow control. The switch sets the configuration; hosts are willing.",
         example: "true",
         also: &["dcb", "lldp"],
     },
 ];
 
-/// Keys of `[storage.NAME]`.
+/// Media keys of `[storage.NAME]`.
 pub(super) const MEDIA: [Key; 4] = [
     Key {
         path: "medium",
         kind: Kind::Choice(MEDIUM),
         fallback: Fallback::Value("\"ram\""),
-        meaning: "What `sanloom up` keeps the LUNs in.",
+        meaning: "Medium of the LUNs in `sanloom up`.",
         example: "\"file\"",
         also: &["backing", "backend", "store"],
     },
@@ -235,13 +234,13 @@ pub(super) const MEDIA: [Key; 4] = [
     },
 ];
 
-/// Keys of `[host.NAME]`.
+/// Uplink keys of `[host.NAME]`.
 pub(super) const UPLINK: [Key; 6] = [
     Key {
         path: "fcoe",
         kind: Kind::Table,
         fallback: Fallback::Absent("the host is reached through its links"),
-        meaning: "In `sanloom up`, the first port of the host is an FCoE port of this machine, at a forwarder of somebody: a `[back_end.NAME]` that names the host uses it. A simulation does not look at it.",
+        meaning: "In `sanloom up`, the first port of the host is an FCoE port of this machine, on any forwarder. A `[back_end.NAME]` that names the host uses it. Simulations ignore it.",
         example: "{ carrier = \"packet\", address = \"eth1\", vlan = \"auto\" }",
         also: &["uplink", "cna"],
     },
@@ -249,7 +248,7 @@ pub(super) const UPLINK: [Key; 6] = [
         path: "fcoe.carrier",
         kind: Kind::Choice(CARRIER),
         fallback: Fallback::Value("\"dgram\""),
-        meaning: "What carries the frames.",
+        meaning: "Carrier of the Ethernet frames.",
         example: "\"packet\"",
         also: &["driver", "type", "kind"],
     },
@@ -287,13 +286,13 @@ pub(super) const UPLINK: [Key; 6] = [
     },
 ];
 
-/// Keys of `[storage.NAME]`.
+/// VN2VN keys of `[storage.NAME]`.
 pub(super) const VN2VN: [Key; 5] = [
     Key {
         path: "vn2vn",
         kind: Kind::Table,
         fallback: Fallback::Absent("the storage system is reached through its links"),
-        meaning: "In `sanloom up`, the first port is a station of an Ethernet segment without a switch (VN2VN): hosts find it by themselves. A simulation does not look at it.",
+        meaning: "In `sanloom up`, the first port is a station of an Ethernet segment without a switch (VN2VN), where hosts discover it. Simulations ignore it.",
         example: "{ carrier = \"packet\", address = \"veth0\" }",
         also: &["station", "vn_port"],
     },
@@ -301,7 +300,7 @@ pub(super) const VN2VN: [Key; 5] = [
         path: "vn2vn.carrier",
         kind: Kind::Choice(CARRIER),
         fallback: Fallback::Value("\"dgram\""),
-        meaning: "What carries the frames.",
+        meaning: "Carrier of the Ethernet frames.",
         example: "\"packet\"",
         also: &["driver", "type", "kind"],
     },

@@ -1,6 +1,8 @@
-//! The one table of definitions: every section and key, with type, default, meaning and example. The parser checks
-//! files against it, takes defaults from it, and the reference page is printed from it, so they cannot disagree.
+//! The single table of definitions: every section and key, with type, default, meaning and example.
+//! The parser checks files against it and takes defaults from it. The reference page is generated
+//! from it, so the two always agree.
 
+mod design;
 mod fabric;
 mod iscsi;
 mod live;
@@ -15,65 +17,63 @@ pub(crate) use zoning::EDIT;
 
 /// A section of the lab file.
 pub(crate) struct SectionDef {
-    /// As the file spells it.
+    /// Name in the file.
     pub name: &'static str,
-    /// How it is written.
     pub form: Form,
-    /// What it describes, in sentences.
+    /// Description in full sentences.
     pub meaning: &'static str,
-    /// Words that people may use instead; only for suggestions.
+    /// Other words for the section; used only for suggestions.
     pub also: &'static [&'static str],
-    /// Its keys.
     pub keys: &'static [Key],
 }
 
-/// How a section is written.
+/// Form of a section in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
-    /// `[run]`: once.
+    /// A single table, such as `[run]`.
     Single,
-    /// `[host.NAME]`: one table for each name or range of names.
+    /// One table for each name or range of names, such as `[host.NAME]`.
     Named,
-    /// `[[link]]`: a list of tables.
+    /// A list of tables, such as `[[link]]`.
     List,
 }
 
 /// A key of a section.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
-    /// Path inside the section, with dots for tables in tables.
+    /// Path inside the section, with dots for nested tables.
     pub path: &'static str,
-    /// What may stand there.
+    /// Kind of allowed values.
     pub kind: Kind,
-    /// What holds if the key is not given.
+    /// Behaviour if the key is not given.
     pub fallback: Fallback,
-    /// What it means, in sentences.
+    /// Description in full sentences.
     pub meaning: &'static str,
-    /// A value as the file would write it.
+    /// A value as written in a file.
     pub example: &'static str,
-    /// Words that people may use instead; only for suggestions.
+    /// Other words for the key; used only for suggestions.
     pub also: &'static [&'static str],
 }
 
-/// What holds if a key is not given.
+/// Behaviour if a key is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fallback {
-    /// It must be given.
+    /// The key is required.
     Required,
-    /// This value, as TOML.
+    /// Default value, as TOML.
     Value(&'static str),
-    /// No value; the text says what that means.
+    /// No value; the text describes the consequence.
     Absent(&'static str),
 }
 
-/// What may stand behind a key.
+/// Kind of the value of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Any text.
     Text,
     /// A whole number.
     Integer { min: u64, max: u64 },
-    /// A whole number or one word.
+    /// A whole number or one fixed word.
     IntegerOr { word: &'static str, min: u64, max: u64 },
     /// A number from 0 to 1.
     Share,
@@ -87,11 +87,11 @@ pub(crate) enum Kind {
     Length,
     /// A number of bytes with its unit.
     Size { min: u64, max: u64 },
-    /// Events per second with their unit.
+    /// Events per second, with unit.
     PerSecond,
     /// A frequency with its unit.
     Clock,
-    /// A speed of Fibre Channel.
+    /// A Fibre Channel line rate.
     LineRate,
     /// One of these words.
     Choice(&'static [Word]),
@@ -101,26 +101,26 @@ pub(crate) enum Kind {
     Wwn,
     /// One name or range of names.
     Pattern,
-    /// A list of names or ranges; one may stand without brackets.
+    /// A list of names or ranges; a single one may be written without brackets.
     Patterns,
     /// One arrival process or a list of them.
     Arrivals,
     /// A size or a distribution of sizes.
     Sizes,
-    /// A table; its keys stand beside it in the section with the table's name and a dot before theirs.
+    /// A table. Its keys are listed in the same section, with the table's name and a dot as prefix.
     Table,
 }
 
 /// One word of a choice.
 #[derive(Debug)]
 pub(crate) struct Word {
-    /// As the file spells it.
+    /// Word in the file.
     pub word: &'static str,
-    /// What it means.
+    /// Description of the word.
     pub meaning: &'static str,
 }
 
-/// Every section, in the order of the reference page.
+/// All sections, in the order of the reference page.
 pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::LAB,
     traffic::RUN,
@@ -139,6 +139,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::WORKLOAD,
     traffic::FAULT,
     traffic::EXPECT,
+    design::CHECK,
     live::LIVE,
     live::MASK,
     live::PORT_GROUP,
@@ -147,7 +148,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     volumes::VOLUME,
 ];
 
-/// Sections, and two keys of each that cannot stand together.
+/// Sections with two keys that exclude each other.
 pub(crate) const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("workload", "arrivals", "depth"),
     ("workload", "arrivals", "think_time"),
@@ -156,24 +157,24 @@ pub(crate) const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("fault", "port", "end"),
 ];
 
-/// The section with this name.
+/// Returns the section with this name.
 pub(crate) fn section(name: &str) -> Option<&'static SectionDef> {
     SECTIONS.iter().find(|s| s.name == name)
 }
 
 impl SectionDef {
-    /// The key with this path.
+    /// Returns the key with this path.
     pub fn key(&self, path: &str) -> Option<&'static Key> {
         self.keys.iter().find(|k| k.path == path)
     }
 
-    /// True if the keys `a` and `b` say the same in two ways, so that only one of them can stand.
+    /// Returns whether the keys `a` and `b` are alternatives, of which only one may be given.
     pub fn are_alternatives(&self, a: &str, b: &str) -> bool {
         let pairs = ALTERNATIVES.iter().filter(|(section, ..)| *section == self.name);
         pairs.into_iter().any(|&(_, one, other)| (one, other) == (a, b) || (other, one) == (a, b))
     }
 
-    /// How the section is written in a file.
+    /// Returns the header of the section as written in a file.
     pub fn heading(&self) -> String {
         match self.form {
             Form::Single => format!("[{}]", self.name),

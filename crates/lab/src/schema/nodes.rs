@@ -31,7 +31,7 @@ const FRAME_BUFFERS: Key = Key {
     also: &["buffers", "credits", "bb_credit"],
 };
 
-/// Adapters can receive 2112 bytes, but data frames of 2048 are what Linux and the usual firmware send.
+/// Adapters can receive 2112 bytes, but Linux and common firmware send data frames of 2048 bytes.
 const RECEIVE_SIZE: Key = Key {
     path: "receive_size",
     kind: Kind::Size { min: 256, max: 2112 },
@@ -44,7 +44,7 @@ const RECEIVE_SIZE: Key = Key {
 pub(super) const HOST: SectionDef = SectionDef {
     name: "host",
     form: Form::Named,
-    meaning: "Hosts. The name may be a range: `[host.\"server{1..8}\"]`. `[host.\"*\"]` sets what holds for all hosts that do not say otherwise; a table for one name adds to the range that covers it.",
+    meaning: "Hosts. The name may be a range: `[host.\"server{1..8}\"]`. `[host.\"*\"]` sets defaults for all hosts; a table for one name adds to the range that covers it.",
     also: &["hosts", "server", "servers", "initiator", "client"],
     keys: &[
         Key {
@@ -175,7 +175,7 @@ pub(super) const HOST: SectionDef = SectionDef {
             path: "multipath",
             kind: Kind::Table,
             fallback: Fallback::Absent("the defaults of its keys"),
-            meaning: "Choice of paths, and what happens when one fails.",
+            meaning: "Choice of paths, and the reaction to a failed path.",
             example: "{ policy = \"least-queue\", fast_io_fail = \"1s\" }",
             also: &["mpio", "paths"],
         },
@@ -191,7 +191,7 @@ pub(super) const HOST: SectionDef = SectionDef {
             path: "multipath.fast_io_fail",
             kind: Kind::Time,
             fallback: Fallback::Value("\"5s\""),
-            meaning: "A path whose remote port is gone for this long gives its commands back.",
+            meaning: "Time after the loss of the remote port at which a path returns its commands.",
             example: "\"1s\"",
             also: &[],
         },
@@ -354,7 +354,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             path: "max_burst",
             kind: Kind::Size { min: 512, max: 33_553_920 },
             fallback: Fallback::Value("\"256KiB\""),
-            meaning: "Largest burst of a write that one XFER_RDY asks for, a multiple of 512 bytes.",
+            meaning: "Largest burst of a write that one XFER_RDY requests, a multiple of 512 bytes.",
             example: "\"64KiB\"",
             also: &["burst"],
         },

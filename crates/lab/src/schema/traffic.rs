@@ -12,7 +12,7 @@ pub(super) const LAB: SectionDef = SectionDef {
             path: "name",
             kind: Kind::Text,
             fallback: Fallback::Absent("the name of the file"),
-            meaning: "Short name, used for report folders.",
+            meaning: "Short name; the default report folder contains it.",
             example: "\"core-edge\"",
             also: &["title"],
         },
@@ -20,7 +20,7 @@ pub(super) const LAB: SectionDef = SectionDef {
             path: "description",
             kind: Kind::Text,
             fallback: Fallback::Value("\"\""),
-            meaning: "What the lab shows.",
+            meaning: "Purpose of the lab, in one sentence.",
             example: "\"Eight servers, eight devices, one core\"",
             also: &["about"],
         },
@@ -53,7 +53,7 @@ pub(super) const RUN: SectionDef = SectionDef {
             path: "warmup",
             kind: Kind::Time,
             fallback: Fallback::Absent("a tenth of `duration`"),
-            meaning: "The part at the beginning that results leave out.",
+            meaning: "Time at the beginning that the results exclude.",
             example: "\"200ms\"",
             also: &["warm_up"],
         },
@@ -77,7 +77,7 @@ pub(super) const RUN: SectionDef = SectionDef {
             path: "stop_issuing",
             kind: Kind::Time,
             fallback: Fallback::Absent("the workloads issue until the end"),
-            meaning: "The workloads stop here and the run goes on until everything in flight has ended, at most until `duration`.",
+            meaning: "Time at which the workloads stop issuing requests. The run continues until all requests in flight have ended, at most until `duration`.",
             example: "\"1.8s\"",
             also: &["stop"],
         },
@@ -87,7 +87,7 @@ pub(super) const RUN: SectionDef = SectionDef {
 pub(super) const WORKLOAD: SectionDef = SectionDef {
     name: "workload",
     form: Form::Named,
-    meaning: "Streams of requests, one on each of its hosts. A range as name makes several workloads, and the ranges in `hosts` and `targets` are handed to them as `spread` says. `[workload.\"*\"]` sets what holds for all.",
+    meaning: "Streams of requests, one on each of its hosts. A range as name makes several workloads, and `spread` selects the distribution of the ranges in `hosts` and `targets` over them. `[workload.\"*\"]` sets defaults for all.",
     also: &["workloads", "stream", "load", "job"],
     keys: &[
         Key {
@@ -110,7 +110,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
             path: "depth",
             kind: Kind::Integer { min: 1, max: 1 << 20 },
             fallback: Fallback::Absent("32, unless there are `arrivals`"),
-            meaning: "Closed loop: so many requests are always under way on each host.",
+            meaning: "Closed loop: number of requests that each host keeps in flight.",
             example: "32",
             also: &["queue_depth", "qd", "outstanding"],
         },
@@ -165,8 +165,8 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         Key {
             path: "hot",
             kind: Kind::Table,
-            fallback: Fallback::Absent("every place is as likely"),
-            meaning: "Popular places: a share of the requests goes to a share of the space.",
+            fallback: Fallback::Absent("uniform over the space"),
+            meaning: "Popular region: a share of the requests addresses a share of the space.",
             example: "{ requests = 0.8, space = 0.2 }",
             also: &["hot_set", "popular", "locality"],
         },
@@ -230,7 +230,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
             path: "spread",
             kind: Kind::Choice(SPREAD),
             fallback: Fallback::Value("\"blocks\""),
-            meaning: "How ranges of hosts and targets are handed to several workloads.",
+            meaning: "Distribution of the ranges of hosts and targets over several workloads.",
             example: "\"round-robin\"",
             also: &["distribute", "distribution"],
         },
@@ -240,7 +240,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
 pub(super) const FAULT: SectionDef = SectionDef {
     name: "fault",
     form: Form::List,
-    meaning: "What goes wrong, and when. Times count from the start of the workloads.",
+    meaning: "Faults, with their times. Times count from the start of the workloads.",
     also: &["faults", "failure", "event"],
     keys: &[
         Key {
@@ -271,7 +271,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
             path: "kind",
             kind: Kind::Choice(TROUBLE),
             fallback: Fallback::Required,
-            meaning: "What happens.",
+            meaning: "Kind of fault.",
             example: "\"link-down\"",
             also: &["type", "what", "fault"],
         },
@@ -335,7 +335,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
             path: "delay",
             kind: Kind::Time,
             fallback: Fallback::Absent("needed by `slow-receiver` only"),
-            meaning: "Added time before each credit goes back, one frame after the other.",
+            meaning: "Added time before each credit is returned, one frame after the other.",
             example: "\"1ms\"",
             also: &["latency"],
         },
@@ -353,7 +353,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
 pub(super) const EXPECT: SectionDef = SectionDef {
     name: "expect",
     form: Form::List,
-    meaning: "Bounds that the results must keep; exit code 1 if one does not.",
+    meaning: "Bounds on the results. The exit code is 1 if one is not met.",
     also: &["expects", "expectation", "assert", "check"],
     keys: &[
         Key {

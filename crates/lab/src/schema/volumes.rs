@@ -5,7 +5,7 @@ use super::{DIGEST, Fallback, Form, Key, Kind, SectionDef};
 pub(super) const POOL: SectionDef = SectionDef {
     name: "pool",
     form: Form::Named,
-    meaning: "A pool of back-end LUNs, out of which `sanloom up` makes virtual disks. A simulation does not look at it.",
+    meaning: "A pool of back-end LUNs from which `sanloom up` builds virtual disks. Simulations ignore it.",
     also: &["storage_pool", "volume_group", "vg"],
     keys: &[
         Key {
@@ -30,7 +30,7 @@ pub(super) const POOL: SectionDef = SectionDef {
 pub(super) const BACK_END: SectionDef = SectionDef {
     name: "back_end",
     form: Form::Named,
-    meaning: "A LUN, anybody's, that `sanloom up` uses for virtual disks: of an iSCSI target (`target`, `portals`), or of a target port of a Fibre Channel fabric (`host`, `target_port`). Back ends of one iSCSI target share a session. A simulation does not look at it.",
+    meaning: "A LUN of any vendor that `sanloom up` uses for virtual disks: of an iSCSI target (`target`, `portals`), or of a target port in a Fibre Channel fabric (`host`, `target_port`). Back ends of one iSCSI target share a session. Simulations ignore it.",
     also: &["backend", "back_ends", "physical_volume"],
     keys: &[
         Key {
@@ -101,7 +101,7 @@ pub(super) const BACK_END: SectionDef = SectionDef {
             path: "chap_secret_file",
             kind: Kind::Text,
             fallback: Fallback::Absent("`chap_name` needs it"),
-            meaning: "File whose text is the secret of `chap_name`; white space at its end does not count. It counts from the folder of `[live]`.",
+            meaning: "File whose text is the secret of `chap_name`; white space at its end is ignored. Relative paths start at the folder of `[live]`.",
             example: "\"/etc/sanloom/switch.secret\"",
             also: &["password", "secret", "chap_secret"],
         },
@@ -151,14 +151,14 @@ pub(super) const BACK_END: SectionDef = SectionDef {
 pub(super) const VOLUME: SectionDef = SectionDef {
     name: "volume",
     form: Form::Named,
-    meaning: "A virtual disk, which `sanloom up` creates when the back ends of its pool were reached for the first time. From then on it is in the store: `sanloom volume` extends and deletes it. A simulation does not look at it.",
+    meaning: "A virtual disk. `sanloom up` creates it when it has reached the back ends of its pool for the first time. From then on it is in the store: `sanloom volume` extends and deletes it. Simulations ignore it.",
     also: &["vdisk", "logical_volume", "virtual_disk"],
     keys: &[
         Key {
             path: "pool",
             kind: Kind::Text,
             fallback: Fallback::Required,
-            meaning: "The pool whose extents it gets.",
+            meaning: "Pool that provides its extents.",
             example: "\"disks\"",
             also: &["group"],
         },
@@ -189,8 +189,8 @@ pub(super) const VOLUME: SectionDef = SectionDef {
         Key {
             path: "storage",
             kind: Kind::Text,
-            fallback: Fallback::Absent("`sanloom volume map` says it later"),
-            meaning: "The storage system, one with `medium = \"volumes\"`, that serves it.",
+            fallback: Fallback::Absent("set later with `sanloom volume map`"),
+            meaning: "Storage system with `medium = \"volumes\"` that serves it.",
             example: "\"virtual\"",
             also: &["target", "exported_by"],
         },

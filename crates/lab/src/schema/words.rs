@@ -1,18 +1,18 @@
-//! Words of the lab file that stand for values of [`sanloom_core::config`].
+//! Words of the lab file and the values of [`sanloom_fc::config`] that they represent.
 
 use super::Word;
-use sanloom_core::config::{
+use sanloom_fc::config::CostRule;
+use sanloom_fc::config::{
     Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, MediumKind, PathPolicy,
     ProcessorSharing, Queueing, ZoneDefault,
 };
-use sanloom_core::fspf::cost::CostRule;
-use sanloom_core::iscsi::parameters::Digests;
-use sanloom_core::nport::LoginScript;
-use sanloom_core::scsi::AccessState;
-use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
-use sanloom_core::zoning::{MergeControl, MergeRules};
+use sanloom_fc::nport::LoginScript;
+use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
+use sanloom_fc::zoning::{MergeControl, MergeRules};
+use sanloom_scsi::iscsi::parameters::Digests;
+use sanloom_scsi::scsi::AccessState;
 
-/// Two tables of equal length: the words with their meanings, and the values.
+/// Declares two tables of equal length: the words with their descriptions, and the values.
 macro_rules! words {
     ($words:ident, $values:ident: $type:ty { $($word:literal => $value:expr, $meaning:literal;)* }) => {
         pub(crate) const $words: &[Word] = &[$(Word { word: $word, meaning: $meaning },)*];
@@ -74,7 +74,7 @@ words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
 words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
     "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are looked at";
     "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
-    "modified" => HardZoning::Modified, "the new address is compared with all behind the other ports (document 000, section V-V), and a logout removes what it gave";
+    "modified" => HardZoning::Modified, "the new address is compared with all addresses behind the other ports (document 000, section V-V), and a logout removes the permissions of its login";
     "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
 });
 
@@ -86,7 +86,7 @@ words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
 words!(FLOW_CONTROL, FLOW_CONTROLS: FlowControlModes {
     "r-rdy" => FlowControlModes::RRdy, "R_RDY, mode 0002, the standard's";
     "vendor" => FlowControlModes::Vendor, "a vendor's own, mode 0001, and no other";
-    "vendor-first" => FlowControlModes::VendorFirst, "mode 0001, and R_RDY with those who cannot";
+    "vendor-first" => FlowControlModes::VendorFirst, "mode 0001, and R_RDY with neighbours that lack it";
 });
 
 words!(ZONING_SUPPORT, ZONING_SUPPORTS: bool {
@@ -106,8 +106,9 @@ words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
 });
 
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
-    "open" => ZoneDefault::Open, "ports in no zone may talk to each other";
-    "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody";
+    "auto" => ZoneDefault::OpenWithoutZones, "ports in no zone may talk to each other until a zone is in force, and to nobody while one is; `all access` of Fabric OS";
+    "open" => ZoneDefault::Open, "ports in no zone may talk to each other; `permit` of NX-OS";
+    "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody, even without zones";
 });
 
 words!(MERGE_RULE, MERGE_RULES: MergeRules {
@@ -121,7 +122,7 @@ words!(MERGE_CONTROL, MERGE_CONTROLS: MergeControl {
     "restrict" => MergeControl::Restrict, "equal ones only";
 });
 
-/// What an edit of a zone database does.
+/// Kind of an edit of a zone database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EditAction {
     Create,
@@ -151,7 +152,7 @@ words!(DIRECTION, DIRECTIONS: Direction {
     "backward" => Direction::Backward, "from the link's `to` to its `from`";
 });
 
-/// How requests, or the ports of a range, are handed to the elements of another range.
+/// Distribution of requests, or of the ports of a range, to the elements of another range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Spread {
     Blocks,
@@ -163,7 +164,7 @@ words!(SPREAD, SPREADS: Spread {
     "round-robin" => Spread::RoundRobin, "of n names for m, they are dealt out in turn: 1, m+1, … go to the first";
 });
 
-/// Where requests go, before the stride is known.
+/// Location of requests, before the stride is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     Random,
@@ -177,7 +178,7 @@ words!(LOCATION, LOCATIONS: Place {
     "strided" => Place::Strided, "each `stride` behind the beginning of the one before, per LUN";
 });
 
-/// The sorts of faults; what each needs is in `build::faults`.
+/// Kinds of faults; `build::faults` defines the keys of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
     LinkDown,
@@ -237,7 +238,7 @@ words!(DIGEST, DIGESTS: Digests {
 words!(ACCESS_STATE, ACCESS_STATES: AccessState {
     "active/optimized" => AccessState::Optimized, "everything, as well as can be";
     "active/non-optimized" => AccessState::NonOptimized, "everything, but hosts go elsewhere where they can";
-    "standby" => AccessState::Standby, "only what needs no medium";
+    "standby" => AccessState::Standby, "only commands that need no medium";
     "unavailable" => AccessState::Unavailable, "only questions about the state";
     "offline" => AccessState::Offline, "the same; a host cannot change it";
     "transitioning" => AccessState::Transitioning, "it changes: hosts wait";

@@ -6,13 +6,13 @@ use super::{EDIT_ACTION, Fallback, Form, Key, Kind, MERGE_CONTROL, MERGE_RULE, S
 pub(super) const ZONING: SectionDef = SectionDef {
     name: "zoning",
     form: Form::Single,
-    meaning: "What holds beside the zones.",
+    meaning: "Settings that apply beside the zones.",
     also: &["zones"],
     keys: &[
         Key {
             path: "default",
             kind: Kind::Choice(ZONE_DEFAULT),
-            fallback: Fallback::Value("\"open\""),
+            fallback: Fallback::Value("\"auto\""),
             meaning: "What holds for ports in no zone.",
             example: "\"closed\"",
             also: &["default_zone"],
@@ -23,7 +23,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             fallback: Fallback::Absent(
                 "the only `[[zone_config]]`; all zones, as the configuration `all-zones`, if there is none",
             ),
-            meaning: "The configuration in force. `none`: no zone is.",
+            meaning: "The configuration in force. `none`: no zone is in force.",
             example: "\"production\"",
             also: &["active", "enabled", "cfg", "effective_config"],
         },
@@ -31,7 +31,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "merge",
             kind: Kind::Choice(MERGE_RULE),
             fallback: Fallback::Value("\"standard\""),
-            meaning: "What makes one of two zone databases when fabrics join.",
+            meaning: "Rule that merges two zone databases when fabrics join.",
             example: "\"fabric-os\"",
             also: &["merge_rules"],
         },
@@ -81,7 +81,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
 pub(super) const ALIAS: SectionDef = SectionDef {
     name: "alias",
     form: Form::List,
-    meaning: "Names for members of zones. A range as name makes several aliases, and each range among the members is handed to them.",
+    meaning: "Names for members of zones. A range as name makes several aliases, and each range among the members is distributed over them.",
     also: &["aliases", "zone_alias", "fcalias"],
     keys: &[
         Key {
@@ -96,7 +96,7 @@ pub(super) const ALIAS: SectionDef = SectionDef {
             path: "members",
             kind: Kind::Patterns,
             fallback: Fallback::Required,
-            meaning: "What the alias stands for, as the members of a zone; not other aliases.",
+            meaning: "Members that the alias stands for, written as in a zone. An alias cannot contain other aliases.",
             example: "[\"server1\", \"server2:1\"]",
             also: &["ports", "wwpns"],
         },
@@ -107,7 +107,7 @@ pub(super) const ALIAS: SectionDef = SectionDef {
 pub(super) const ZONE: SectionDef = SectionDef {
     name: "zone",
     form: Form::List,
-    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is handed to them. With `principals` a zone is a peer zone: a principal and a member may talk to each other, two members or two principals may not.",
+    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is distributed over them. With `principals` a zone is a peer zone: a principal and a member may talk to each other, two members or two principals may not.",
     also: &["zoneset"],
     keys: &[
         Key {
@@ -149,7 +149,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
 pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
     name: "zone_config",
     form: Form::List,
-    meaning: "Configurations (zone sets): zones that are put in force together. A lab without any has all its zones in force.",
+    meaning: "Configurations (zone sets): zones that are in force together. In a lab without configurations all zones are in force.",
     also: &["cfg", "config", "zone_set", "zonesets", "zone_configs"],
     keys: &[
         Key {
@@ -176,7 +176,7 @@ const EDIT_ACTION_KEY: Key = Key {
     path: "action",
     kind: Kind::Choice(EDIT_ACTION),
     fallback: Fallback::Required,
-    meaning: "What is done.",
+    meaning: "Operation of the edit.",
     example: "\"add\"",
     also: &["do", "command", "op"],
 };
@@ -248,16 +248,16 @@ const EDIT_DEFAULT_KEY: Key = Key {
     path: "default",
     kind: Kind::Choice(ZONE_DEFAULT),
     fallback: Fallback::Absent("only `default` needs it"),
-    meaning: "What is to hold for ports in no zone.",
+    meaning: "New rule for ports in no zone.",
     example: "\"closed\"",
     also: &["default_zone"],
 };
 
-/// The one section of a file of zone edits, which is no lab file.
+/// The only section of a file of zone edits, which is not a lab file.
 pub(crate) const EDIT: SectionDef = SectionDef {
     name: "edit",
     form: Form::List,
-    meaning: "One edit of the zone database. Edits are done in the order of the file, in one transaction. Unless one says otherwise, the configuration in force is put in force again at the end, so that changes of its zones count.",
+    meaning: "One edit of the zone database. Edits are applied in the order of the file, in one transaction. At the end the configuration in force is activated again with its changed zones, unless an edit activates another one.",
     also: &["edits", "change", "changes"],
     keys: &[
         EDIT_ACTION_KEY,
@@ -275,7 +275,7 @@ pub(crate) const EDIT: SectionDef = SectionDef {
 pub(super) const CHANGE: SectionDef = SectionDef {
     name: "change",
     form: Form::List,
-    meaning: "One edit of the zone database while the lab runs, written as in a file of zone edits. Edits of one time and one switch are one transaction, done in the order of the file; the zone server of the switch carries it to all switches of its fabric, or it changes nothing anywhere. Unless one says otherwise, the configuration in force is put in force again at the end.",
+    meaning: "One edit of the zone database while the lab runs, written as in a file of zone edits. Edits with the same time and switch are one transaction, applied in the order of the file. The zone server of the switch distributes the transaction to all switches of its fabric; if that fails, nothing changes anywhere. At the end the configuration in force is activated again, unless an edit activates another one.",
     also: &["changes", "zone_change", "edit"],
     keys: &[
         Key {
@@ -309,7 +309,7 @@ pub(super) const CHANGE: SectionDef = SectionDef {
 pub(super) const PERSISTENT: SectionDef = SectionDef {
     name: "persistent",
     form: Form::List,
-    meaning: "Addresses that ports always get from the switch that they log in to, each known by its port name. Others get such an address only when nothing else is free.",
+    meaning: "Addresses that a switch reserves for port names. Other ports receive such an address only if no other is free.",
     also: &["persistent_address", "static_address", "fcid"],
     keys: &[
         Key {

@@ -1,39 +1,49 @@
-//! Nodes that are alike: the same links, the same workloads.
+//! Nodes that are alike: the same links, the same workloads, and the same partners.
 
-use super::network::{Attachment, Network};
-use sanloom_core::config::Lab;
+use super::network::Network;
+use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A linked port of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Port {
     pub switch: u16,
     pub bytes_per_s: u64,
-    /// An earlier port of the node is on the same HBA: both are virtual ones.
-    pub shares_hba: bool,
+    /// Position of the first port of the node on the same HBA: of several virtual ports, or the
+    /// port itself.
+    pub hba: usize,
+    /// Equal for ports with equal permitted partners.
+    access: u32,
 }
 
-/// Hosts, or storage systems, that cannot be told apart by what they are linked to and work with.
+/// Hosts, or storage systems, that cannot be told apart by their links, their workloads and their
+/// permitted partners.
 pub(super) struct Class {
-    /// Indices of its nodes.
+    /// Node indices.
     pub members: Vec<u16>,
-    /// Each linked port, in the order of the ports.
+    /// Linked ports, in the order of the ports.
     pub ports: Vec<Port>,
+    /// Ports of the first member, as indices into the list of [`PermittedPairs`].
+    pub first: Range<usize>,
     /// The workloads that use it.
     workloads: Vec<u32>,
 }
 
-/// Hosts and storage in classes, and which of them use each other.
+/// Classes of hosts and storage, and the pairs that use each other.
 pub(super) struct Classes {
     pub hosts: Vec<Class>,
     pub storage: Vec<Class>,
     /// Pairs of indices into `hosts` and `storage`, sorted.
     pub pairs: Vec<(usize, usize)>,
-    /// Pairs that were left out because there are too many.
+    /// Number of pairs beyond the limit.
     pub left_out: usize,
+    /// For each pair with masks: the positions of the host ports that see the same LUNs in use, one
+    /// set for each group of LUNs.
+    groups: BTreeMap<(usize, usize), BTreeSet<BTreeSet<usize>>>,
 }
 
-/// Enough for every pair of 400 classes; beyond that nobody reads the report.
+/// Limit on pairs: enough for all pairs of 400 classes. A longer report would not be readable.
 const MAX_PAIRS: usize = 160_000;
 
 impl Classes {
@@ -57,42 +67,126 @@ impl Classes {
         if lab.workloads.is_empty() {
             of_host.iter_mut().chain(&mut of_storage).for_each(|list| list.push(0));
         }
-        let hosts = group(&network.hosts, of_host);
-        let storage = group(&network.storage, of_storage);
+        let permitted = &network.permitted;
+        let access: Vec<u32> = (0..permitted.hosts.len()).map(|port| permitted.set_of(port)).collect();
+        let no_mask = |_| false;
+        let hosts = group(lab, &permitted.hosts, &access, |host| permitted.ports_of_host(host), no_mask, of_host);
+        let access = containing_sets(permitted);
+        let ports_of = |system| permitted.ports_of_storage(system);
+        let is_masked = |system| permitted.is_masked(system);
+        let storage = group(lab, &permitted.storage, &access, ports_of, is_masked, of_storage);
         let mut of_workload: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, class) in storage.iter().enumerate() {
             for &workload in &class.workloads {
                 of_workload.entry(workload).or_default().push(index);
             }
         }
-        let mut pairs = Vec::new();
+        let mut classes = Classes { hosts, storage, pairs: Vec::new(), left_out: 0, groups: BTreeMap::new() };
+        // Without workloads, zones and masks alone determine the pairs.
+        let is_restricted =
+            |storage: usize| !lab.zoning.zones.is_empty() || permitted.is_masked(classes.storage[storage].members[0]);
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
         let mut left_out = 0;
-        for (index, class) in hosts.iter().enumerate() {
+        for (index, class) in classes.hosts.iter().enumerate() {
             let used: BTreeSet<usize> =
                 class.workloads.iter().filter_map(|w| of_workload.get(w)).flatten().copied().collect();
+            let is_meant = |storage: &usize| {
+                let has_path = || classes.port_pairs(permitted, (index, *storage)).next().is_some();
+                !lab.workloads.is_empty() || !is_restricted(*storage) || has_path()
+            };
             let room = MAX_PAIRS - pairs.len();
-            left_out += used.len().saturating_sub(room);
-            pairs.extend(used.into_iter().take(room).map(|storage| (index, storage)));
+            let mut used = used.into_iter().filter(is_meant);
+            pairs.extend(used.by_ref().take(room).map(|storage| (index, storage)));
+            left_out += used.count();
         }
-        Classes { hosts, storage, pairs, left_out }
+        (classes.pairs, classes.left_out) = (pairs, left_out);
+        for pair in classes.pairs.clone() {
+            let (host, storage) = (classes.hosts[pair.0].members[0], classes.storage[pair.1].members[0]);
+            if permitted.is_masked(storage) {
+                let ports = permitted.ports_of_host(host);
+                let seeing = |lun: u16| -> BTreeSet<usize> {
+                    (0..ports.len()).filter(|i| permitted.shows(ports.start + i, storage, lun)).collect()
+                };
+                let groups = lab.luns_in_use(host, storage).into_iter().map(seeing).filter(|ports| !ports.is_empty());
+                classes.groups.insert(pair, groups.collect());
+            }
+        }
+        classes
+    }
+
+    /// Permitted pairs of ports of two classes, as positions in their `ports`. With masks there is
+    /// one list for each group of LUNs in use that the same host ports see, otherwise one list.
+    pub fn port_pairs_by_luns(&self, permitted: &PermittedPairs, pair: (usize, usize)) -> Vec<Vec<(usize, usize)>> {
+        let all: Vec<(usize, usize)> = self.port_pairs(permitted, pair).collect();
+        let Some(groups) = self.groups.get(&pair) else { return vec![all] };
+        let of_group = |ports: &BTreeSet<usize>| all.iter().filter(|(i, _)| ports.contains(i)).copied().collect();
+        groups.iter().map(of_group).collect()
+    }
+
+    /// Permitted pairs of ports of two classes, as positions in their `ports`.
+    pub fn port_pairs(
+        &self,
+        permitted: &PermittedPairs,
+        (hosts, storage): (usize, usize),
+    ) -> impl Iterator<Item = (usize, usize)> {
+        let (mine, other) = (self.hosts[hosts].first.clone(), self.storage[storage].first.clone());
+        mine.enumerate().flat_map(move |(i, port)| {
+            let partners = permitted.partners(port);
+            let begin = partners.partition_point(|partner| (*partner as usize) < other.start);
+            let (start, end) = (other.start, other.end);
+            let of_system = partners[begin..].iter().map(|partner| *partner as usize).take_while(move |p| *p < end);
+            of_system.map(move |partner| (i, partner - start))
+        })
     }
 }
 
-fn group(ports: &[Vec<Attachment>], workloads: Vec<Vec<u32>>) -> Vec<Class> {
-    let mut classes: BTreeMap<(Vec<Port>, Vec<u32>), Vec<u16>> = BTreeMap::new();
-    for (index, (ports, mut workloads)) in ports.iter().zip(workloads).enumerate() {
+/// For each storage port a number that is equal for ports in the same sets of partners.
+fn containing_sets(permitted: &PermittedPairs) -> Vec<u32> {
+    let mut containing: Vec<Vec<u32>> = vec![Vec::new(); permitted.storage.len()];
+    for (number, set) in (0..).zip(permitted.sets()) {
+        for port in set {
+            containing[*port as usize].push(number);
+        }
+    }
+    let mut numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+    let number = |sets| {
+        let next = numbers.len() as u32;
+        *numbers.entry(sets).or_insert(next)
+    };
+    containing.into_iter().map(number).collect()
+}
+
+/// `access` belongs to `ports`; `of_node` finds the ports of a node. A node that is `alone` is a
+/// class of its own, because its LUNs differ from those of others.
+fn group(
+    lab: &Lab,
+    ports: &[AttachedPort],
+    access: &[u32],
+    of_node: impl Fn(u16) -> Range<usize>,
+    alone: impl Fn(u16) -> bool,
+    workloads: Vec<Vec<u32>>,
+) -> Vec<Class> {
+    let mut classes: BTreeMap<(Vec<Port>, Vec<u32>, Option<u16>), Vec<u16>> = BTreeMap::new();
+    for (node, mut workloads) in (0..).zip(workloads) {
         workloads.sort_unstable();
         workloads.dedup();
-        let port = |(i, a): (usize, &Attachment)| Port {
-            switch: a.switch,
-            bytes_per_s: a.bytes_per_s,
-            shares_hba: ports[..i].iter().any(|earlier| earlier.link == a.link),
+        let range = of_node(node);
+        let port = |index: usize| Port {
+            switch: ports[index].switch,
+            bytes_per_s: lab.links[ports[index].link].rate.bytes_per_s(),
+            hba: range.clone().take_while(|earlier| ports[*earlier].link != ports[index].link).count(),
+            access: access[index],
         };
-        let ports = ports.iter().enumerate().map(port).collect();
-        classes.entry((ports, workloads)).or_default().push(index as u16);
+        let ports = range.clone().map(port).collect();
+        classes.entry((ports, workloads, alone(node).then_some(node))).or_default().push(node);
     }
-    let mut classes: Vec<Class> =
-        classes.into_iter().map(|((ports, workloads), members)| Class { members, ports, workloads }).collect();
+    let classes = classes.into_iter().map(|((ports, workloads, _), members)| Class {
+        first: of_node(members[0]),
+        members,
+        ports,
+        workloads,
+    });
+    let mut classes: Vec<Class> = classes.collect();
     classes.sort_by_key(|c| c.members[0]);
     classes
 }

@@ -1,20 +1,39 @@
-//! Where boxes and lines of a drawing go: hosts at the top, switches in tiers, storage at the bottom.
+//! Positions of boxes and lines in a drawing: hosts at the top, switches in tiers, storage at the
+//! bottom. The switches of each fabric have a column of their own.
 
-use super::names::compress;
-use sanloom_core::config::{Host, Lab, Node};
-use std::collections::{BTreeMap, VecDeque};
+mod collect;
+mod place;
 
-/// A node, or a group of nodes with the same links.
+use sanloom_fc::san::Lab;
+
+/// A node, or a panel with nodes that have the same links.
 pub(super) struct Shape {
     pub kind: Kind,
+    /// Name of the node, or the heading of the panel.
     pub label: String,
     pub tooltip: String,
-    /// Centre.
+    /// Horizontal centre.
     pub x: f64,
-    /// Centre.
+    /// Vertical centre.
     pub y: f64,
     pub width: f64,
+    pub height: f64,
+    /// The nodes of a panel; empty for a single node.
+    pub cells: Vec<Cell>,
     row: usize,
+    /// Index of the fabric of a switch.
+    fabric: usize,
+}
+
+/// A node in a panel.
+pub(super) struct Cell {
+    pub name: String,
+    pub tooltip: String,
+    /// Horizontal centre.
+    pub x: f64,
+    /// Vertical centre.
+    pub y: f64,
+    pub width: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,236 +50,199 @@ pub(super) struct Cable {
     pub links: Vec<usize>,
 }
 
-/// A drawing without colours.
-pub(super) struct Layout {
-    pub shapes: Vec<Shape>,
-    pub cables: Vec<Cable>,
+/// The background of the switches of a fabric.
+pub(super) struct Column {
+    pub label: String,
+    pub left: f64,
+    pub top: f64,
     pub width: f64,
     pub height: f64,
 }
 
-/// More nodes than this of one sort are drawn as groups.
-const MAX_SINGLE: usize = 48;
-const MARGIN: f64 = 24.0;
-/// Least distance of rows; wide drawings get more, so that lines do not lie flat.
-const ROW_HEIGHT: f64 = 130.0;
-/// Rows of more boxes than this are drawn tight.
-const MANY: usize = 16;
+/// A text with its rectangle.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Label {
+    pub text: String,
+    pub left: f64,
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+/// A drawing without colours.
+pub(super) struct Layout {
+    pub shapes: Vec<Shape>,
+    pub cables: Vec<Cable>,
+    /// Empty if the lab has one fabric.
+    pub columns: Vec<Column>,
+    /// Numbers of parallel links, at cables between switches.
+    pub counts: Vec<Label>,
+    pub width: f64,
+    pub height: f64,
+}
+
+pub(super) const MARGIN: f64 = 24.0;
+/// Height of the box of a single node.
 pub(super) const BOX_HEIGHT: f64 = 34.0;
-/// Width of a letter of the label's font.
+/// Height of a node in a panel.
+pub(super) const CELL_HEIGHT: f64 = 22.0;
+/// Height of the heading of a panel or fabric.
+pub(super) const HEADING: f64 = 24.0;
+/// Width of a character in the label font.
 const LETTER: f64 = 7.2;
+/// Height of a line of text.
+const LINE: f64 = 14.0;
 
 impl Layout {
-    pub fn of(lab: &Lab) -> Layout {
+    /// Links in `isolated`, and links that are dark at the start, join no fabrics.
+    pub fn of(lab: &Lab, isolated: &[usize]) -> Layout {
         let mut shapes = Vec::new();
-        let shape_of = collect(lab, &mut shapes);
-        let cables = cables(lab, &shape_of);
-        let rows = rows(&mut shapes, &cables);
-        let mut layout = Layout { shapes, cables, width: 0.0, height: 0.0 };
-        layout.place(rows);
+        let shape_of = collect::shapes(lab, &mut shapes);
+        let cables = collect::cables(lab, &shape_of);
+        let rows = collect::rows(&mut shapes, &cables);
+        let fabrics = collect::fabrics(&mut shapes, &lab.fabrics_without(&lab.links_apart(isolated)));
+        let mut layout = Layout { shapes, cables, columns: Vec::new(), counts: Vec::new(), width: 0.0, height: 0.0 };
+        layout.place(rows, fabrics);
+        layout.place_counts();
         layout
     }
 
-    fn place(&mut self, rows: usize) {
-        let mut order: Vec<Vec<usize>> = vec![Vec::new(); rows];
-        for (index, shape) in self.shapes.iter().enumerate() {
-            order[shape.row].push(index);
-        }
-        let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); self.shapes.len()];
-        for cable in &self.cables {
-            let [a, b] = cable.shapes;
-            neighbours[a].push(b);
-            neighbours[b].push(a);
-        }
-        self.spread(&order);
-        // Each row in the order of where its neighbours stand, from the top and from the bottom: fewer lines cross.
-        for sweep in 0..6 {
-            let down = sweep % 2 == 0;
-            let mut indices: Vec<usize> = (0..rows).collect();
-            if !down {
-                indices.reverse();
+    /// Every text of the drawing with its rectangle.
+    pub fn labels(&self) -> Vec<Label> {
+        let mut labels = self.counts.clone();
+        labels.extend(self.columns.iter().map(|column| heading(&column.label, column.left, column.top)));
+        for shape in &self.shapes {
+            if shape.cells.is_empty() {
+                labels.push(centred(&shape.label, shape.x, shape.y));
+            } else {
+                let (left, top) = (shape.x - shape.width / 2.0, shape.y - shape.height / 2.0);
+                labels.push(heading(&shape.label, left, top));
             }
-            for row in indices {
-                let mut keyed: Vec<(f64, usize)> = order[row]
-                    .iter()
-                    .map(|&shape| {
-                        let near: Vec<f64> = (neighbours[shape].iter())
-                            .filter(|&&n| (self.shapes[n].row < row) == down && self.shapes[n].row != row)
-                            .map(|&n| self.shapes[n].x)
-                            .collect();
-                        let mean = near.iter().sum::<f64>() / near.len() as f64;
-                        (if near.is_empty() { self.shapes[shape].x } else { mean }, shape)
-                    })
-                    .collect();
-                keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                order[row] = keyed.into_iter().map(|(_, shape)| shape).collect();
-                self.spread(&order);
-            }
+            labels.extend(shape.cells.iter().map(|cell| centred(&cell.name, cell.x, cell.y)));
         }
-    }
-
-    /// Puts the shapes of each row side by side, all rows centred.
-    fn spread(&mut self, order: &[Vec<usize>]) {
-        let most = order.iter().map(Vec::len).max().unwrap_or(0);
-        let gap = if most > MANY { 8.0 } else { 18.0 };
-        let width_of = |row: &Vec<usize>| -> f64 { row.iter().map(|&s| self.shapes[s].width + gap).sum::<f64>() - gap };
-        let widest = order.iter().map(width_of).fold(200.0, f64::max);
-        let widths: Vec<f64> = order.iter().map(width_of).collect();
-        let row_height = ROW_HEIGHT.max(widest / 14.0);
-        for (number, (row, width)) in order.iter().zip(widths).enumerate() {
-            // Stretched a little, so that few boxes do not huddle below many.
-            let free = ((widest - width) / (row.len() as f64 + 1.0)).min(widest / 6.0).max(0.0);
-            let total = width + free * (row.len() as f64 - 1.0).max(0.0);
-            let mut left = MARGIN + (widest - total) / 2.0;
-            for &shape in row {
-                let shape = &mut self.shapes[shape];
-                shape.x = left + shape.width / 2.0;
-                shape.y = MARGIN + BOX_HEIGHT / 2.0 + number as f64 * row_height;
-                left += shape.width + gap + free;
-            }
-        }
-        self.width = widest + 2.0 * MARGIN;
-        self.height = 2.0 * MARGIN + BOX_HEIGHT + (order.len().max(1) - 1) as f64 * row_height;
+        labels
     }
 }
 
-/// The shapes, and which one each node is part of.
-fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
-    let mut ends: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
-    for link in &lab.links {
-        let [a, b] = link.ends.map(|e| e.node);
-        ends.entry(a).or_default().push(b);
-        ends.entry(b).or_default().push(a);
-    }
-    let mut shape_of = BTreeMap::new();
-    for (index, switch) in lab.switches.iter().enumerate() {
-        let node = Node::Switch(index as u16);
-        shape_of.insert(node, shapes.len());
-        shapes.push(shape(
-            Kind::Switch,
-            &switch.name,
-            &format!("switch {}, domain {}, {} ports", switch.name, switch.domain, switch.ports),
-        ));
-    }
-    let mut machines: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    for host in &lab.hosts {
-        if let Some(vm) = host.virtual_machine {
-            machines.entry(vm.on).or_default().push(&host.name);
-        }
-    }
-    let tooltip_of = |number: u16, host: &Host| match machines.get(&number) {
-        None => format!("host {}, HBAs: {}", host.name, host.hbas.len()),
-        Some(names) => {
-            let (count, names) = (names.len(), compress(names.iter().copied()));
-            format!("host {}, HBAs: {}, virtual machines: {count} ({names})", host.name, host.hbas.len())
-        }
-    };
-    // A virtual machine is drawn as part of its hypervisor.
-    let hosts: Vec<(Node, &str, String)> = ((0..).zip(&lab.hosts))
-        .filter(|(_, h)| h.virtual_machine.is_none())
-        .map(|(i, h)| (Node::Host(i), h.name.as_str(), tooltip_of(i, h)))
-        .collect();
-    let storage: Vec<(Node, &str, String)> = (lab.storage.iter().enumerate())
-        .map(|(i, s)| {
-            let tooltip = format!("storage {}, ports: {}, LUNs: {}", s.name, s.ports.len(), s.luns.len());
-            (Node::Storage(i as u16), s.name.as_str(), tooltip)
-        })
-        .collect();
-    for (kind, nodes) in [(Kind::Host, hosts), (Kind::Storage, storage)] {
-        if nodes.len() <= MAX_SINGLE {
-            for (node, name, tooltip) in nodes {
-                shape_of.insert(node, shapes.len());
-                shapes.push(shape(kind, name, &tooltip));
-            }
-            continue;
-        }
-        let mut groups: BTreeMap<Vec<Node>, Vec<(Node, &str)>> = BTreeMap::new();
-        for (node, name, _) in nodes {
-            let mut near = ends.get(&node).cloned().unwrap_or_default();
-            near.sort_unstable();
-            groups.entry(near).or_default().push((node, name));
-        }
-        let tight = groups.len() > MANY;
-        for members in groups.into_values() {
-            let names = compress(members.iter().map(|&(_, name)| name));
-            let noun = if kind == Kind::Host { "hosts" } else { "storage systems" };
-            for &(node, _) in &members {
-                shape_of.insert(node, shapes.len());
-            }
-            let short = if kind == Kind::Host { "hosts" } else { "storage" };
-            let label = match names.len() {
-                0..=24 if !tight => names.clone(),
-                _ => format!("{} {short}", members.len()),
-            };
-            shapes.push(shape(kind, &label, &format!("{} {noun}: {names}", members.len())));
-        }
-    }
-    shape_of
+/// Estimated width of a text.
+pub(super) fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * LETTER
 }
 
-fn shape(kind: Kind, label: &str, tooltip: &str) -> Shape {
-    let width = (label.chars().count() as f64 * LETTER + 18.0).max(48.0);
-    Shape { kind, label: label.to_owned(), tooltip: tooltip.to_owned(), x: 0.0, y: 0.0, width, row: 0 }
+fn centred(text: &str, x: f64, y: f64) -> Label {
+    let width = text_width(text);
+    Label { text: text.to_owned(), left: x - width / 2.0, top: y - LINE / 2.0, width, height: LINE }
 }
 
-fn cables(lab: &Lab, shape_of: &BTreeMap<Node, usize>) -> Vec<Cable> {
-    let mut cables: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-    for (index, link) in lab.links.iter().enumerate() {
-        let found = link.ends.map(|e| shape_of.get(&e.node).copied());
-        if let [Some(a), Some(b)] = found
-            && a != b
-        {
-            cables.entry([a.min(b), a.max(b)]).or_default().push(index);
+/// A heading in the upper left corner of a box.
+fn heading(text: &str, left: f64, top: f64) -> Label {
+    let top = top + (HEADING - LINE) / 2.0;
+    Label { text: text.to_owned(), left: left + 8.0, top, width: text_width(text), height: LINE }
+}
+
+impl Label {
+    /// True if two rectangles have an area in common.
+    pub fn overlaps(&self, other: &Label) -> bool {
+        self.left < other.left + other.width
+            && other.left < self.left + self.width
+            && self.top < other.top + other.height
+            && other.top < self.top + self.height
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dual-fabric lab: hosts at `edges` edge switches of each fabric, arrays at one more.
+    fn dual(hosts: usize, edges: usize, arrays: usize) -> String {
+        let mut text = String::from("[switch.coreA]\n[switch.coreB]\n");
+        text += &format!("[switch.\"edgeA{{1..{edges}}}\"]\n[switch.\"edgeB{{1..{edges}}}\"]\n");
+        text +=
+            &format!("[host.\"esx{{001..{hosts:03}}}\"]\nhbas = 2\n[storage.\"array{{1..{arrays}}}\"]\nports = 2\n");
+        for (port, side) in [(0, 'A'), (1, 'B')] {
+            text += &format!(
+                "[[link]]\nfrom = \"esx{{001..{hosts:03}}}:{port}\"\nto = \"edge{side}{{1..{edges}}}\"\n\
+                 [[link]]\nfrom = \"array{{1..{arrays}}}:{port}\"\nto = \"core{side}\"\n\
+                 [[isl]]\nfrom = \"edge{side}{{1..{edges}}}\"\nto = \"core{side}\"\ncount = 4\n"
+            );
         }
+        text
     }
-    cables.into_iter().map(|(shapes, links)| Cable { shapes, links }).collect()
-}
 
-/// Gives each shape its row: switches by how much nearer they are to hosts than to storage, then by how far they are
-/// from any node. Returns the number of rows.
-fn rows(shapes: &mut [Shape], cables: &[Cable]) -> usize {
-    let from_hosts = distances(shapes, cables, Kind::Host);
-    let from_storage = distances(shapes, cables, Kind::Storage);
-    let tier = |i: usize| (from_hosts[i] - from_storage[i], from_hosts[i].min(from_storage[i]));
-    let mut tiers: Vec<(i32, i32)> = (0..shapes.len()).filter(|&i| shapes[i].kind == Kind::Switch).map(tier).collect();
-    tiers.sort_unstable();
-    tiers.dedup();
-    let has_hosts = usize::from(shapes.iter().any(|s| s.kind == Kind::Host));
-    for (i, shape) in shapes.iter_mut().enumerate() {
-        shape.row = match shape.kind {
-            Kind::Host => 0,
-            Kind::Switch => has_hosts + tiers.binary_search(&tier(i)).unwrap_or(0),
-            Kind::Storage => has_hosts + tiers.len(),
-        };
+    /// Single-fabric lab whose hosts have no two alike: host i is at two switches.
+    fn mesh(hosts: usize, switches: usize) -> String {
+        let mut text =
+            format!("[switch.\"leaf{{1..{switches}}}\"]\n[host.\"server{{1..{hosts}}}\"]\nhbas = 2\n[storage.disk]\n");
+        for host in 0..hosts {
+            let (one, other) = (host % switches + 1, (host / switches + host + 1) % switches + 1);
+            text += &format!(
+                "[[link]]\nfrom = \"server{h}:0\"\nto = \"leaf{one}\"\n[[link]]\nfrom = \"server{h}:1\"\nto = \"leaf{other}\"\n",
+                h = host + 1
+            );
+        }
+        text += "[[link]]\nfrom = \"disk\"\nto = \"leaf1\"\n";
+        for switch in 1..switches {
+            text += &format!("[[isl]]\nfrom = \"leaf{switch}\"\nto = \"leaf{}\"\ncount = 2\n", switch + 1);
+        }
+        text
     }
-    shapes.iter().map(|s| s.row + 1).max().unwrap_or(1)
-}
 
-/// ISLs between each switch and the nearest node of a sort; far away if there is none.
-fn distances(shapes: &[Shape], cables: &[Cable], kind: Kind) -> Vec<i32> {
-    const FAR: i32 = 1000;
-    let mut distance = vec![FAR; shapes.len()];
-    let mut near: Vec<Vec<usize>> = vec![Vec::new(); shapes.len()];
-    let mut open = VecDeque::new();
-    for cable in cables {
-        for [a, b] in [cable.shapes, [cable.shapes[1], cable.shapes[0]]] {
-            match (shapes[a].kind, shapes[b].kind) {
-                (Kind::Switch, Kind::Switch) => near[a].push(b),
-                (Kind::Switch, other) if other == kind && distance[a] == FAR => {
-                    distance[a] = 0;
-                    open.push_back(a);
+    fn layout(text: &str) -> Layout {
+        let loaded = crate::load("lab.toml", text, &[]).unwrap_or_else(|wrong| panic!("{wrong}"));
+        Layout::of(&loaded.lab, &loaded.isolated)
+    }
+
+    #[test]
+    fn no_label_is_over_another_at_40_and_at_500_hosts() {
+        for (name, text) in [
+            ("small", dual(4, 2, 2)),
+            ("40 hosts", dual(40, 4, 4)),
+            ("500 hosts", dual(500, 10, 20)),
+            ("500 hosts at 2 edges", dual(500, 2, 20)),
+            ("40 hosts in a mesh", mesh(40, 8)),
+            ("500 hosts in a mesh", mesh(500, 20)),
+        ] {
+            let layout = layout(&text);
+            let labels = layout.labels();
+            for (index, label) in labels.iter().enumerate() {
+                let right = label.left + label.width;
+                assert!(label.left >= 0.0 && right <= layout.width, "{name}: {label:?} is outside of {}", layout.width);
+                assert!(label.top >= 0.0 && label.top + label.height <= layout.height, "{name}: {label:?}");
+                for other in &labels[index + 1..] {
+                    assert!(!label.overlaps(other), "{name}: {label:?} and {other:?}");
                 }
-                _ => {}
             }
         }
     }
-    while let Some(at) = open.pop_front() {
-        for &next in &near[at] {
-            if distance[next] == FAR {
-                distance[next] = distance[at] + 1;
-                open.push_back(next);
+
+    #[test]
+    fn every_host_is_named_as_the_lab_writes_it() {
+        let layout = layout(&dual(500, 10, 20));
+        let labels = layout.labels();
+        for host in ["esx001", "esx040", "esx500"] {
+            assert!(labels.iter().any(|label| label.text == host), "{host}");
+        }
+    }
+
+    #[test]
+    fn fabrics_stand_apart() {
+        for text in [dual(40, 4, 4), dual(500, 10, 20)] {
+            let layout = layout(&text);
+            let [a, b] = &layout.columns[..] else { panic!("{} columns", layout.columns.len()) };
+            assert!(a.left + a.width < b.left);
+            for shape in layout.shapes.iter().filter(|shape| shape.kind == Kind::Switch) {
+                let column = if shape.label.contains('A') { a } else { b };
+                let (left, right) = (shape.x - shape.width / 2.0, shape.x + shape.width / 2.0);
+                assert!(left >= column.left && right <= column.left + column.width, "{}", shape.label);
             }
         }
     }
-    distance
+
+    #[test]
+    fn a_drawing_of_500_hosts_has_the_shape_of_a_screen() {
+        let layout = layout(&dual(500, 10, 20));
+        let ratio = layout.width / layout.height;
+        assert!((0.8..4.0).contains(&ratio), "{} by {}", layout.width, layout.height);
+    }
 }

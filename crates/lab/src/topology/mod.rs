@@ -1,17 +1,37 @@
-//! What the links of a lab amount to: oversubscription, single points of failure, numbers of paths, and a drawing.
+//! Analysis of the links of a lab: oversubscription, single points of failure, numbers of paths,
+//! and a drawing.
 //!
-//! Only cabling counts here, without the links that their switches will isolate: a pair of host and storage is looked at if a workload uses it (if there are no workloads,
-//! every pair is), and zones do not close paths. Hosts with the same links and workloads are one class, so the cost
-//! depends on the number of different nodes, not on their number.
+//! A path counts if zones and masks permit it when the lab starts, over links that are neither dark
+//! nor isolated then: [`Lab::permitted_pairs`](sanloom_fc::san::Lab::permitted_pairs). The report
+//! covers each pair of host and storage that a workload uses. Without workloads it covers each pair
+//! that zones and masks permit, and without either every pair. If masks show the LUNs of a pair to
+//! different ports, the LUNs with the fewest paths count. Hosts with the same links, workloads and
+//! permitted partners are one class, so the cost depends on the number of different nodes, not on
+//! the number of nodes.
 
 mod classes;
+mod cut;
+mod disjoint;
 mod layout;
+mod lints;
 mod names;
 mod network;
 mod report;
 mod svg;
-mod text;
+mod verdict;
 
-pub use names::compress;
-pub use report::{IslGroup, Part, Paths, Report, SinglePoint};
-pub use svg::svg;
+pub use cut::{HostLuns, Reach};
+pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
+pub use names::{compress, compress_all, fit};
+pub use report::{IslGroup, Part, Paths, Report, SinglePoint, ZoneRange};
+pub use svg::{Marks, marked_svg, svg};
+pub use verdict::PointGroup;
+
+use sanloom_fc::san::Lab;
+
+/// Report and lints of a lab that [`Lab::validate`] accepts. `isolated`: as for [`Report::of`].
+pub(crate) fn examine(lab: &Lab, isolated: &[usize], limits: Limits) -> (Report, Vec<Lint>) {
+    let (network, classes, report) = report::examine(lab, isolated);
+    let lints = lints::all(lab, &network, &classes, &report, limits);
+    (report, lints)
+}

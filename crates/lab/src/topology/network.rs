@@ -1,10 +1,12 @@
-//! The switches and ISLs of a lab as a graph, and the ports that nodes are linked to.
+//! The switches and ISLs of a lab as a graph, and the pairs of ports that may access each other
+//! over it.
 
 use petgraph::algo::dijkstra;
 use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::visit::EdgeRef;
-use sanloom_core::config::{Lab, LinkEnd, Node};
-use std::collections::BTreeMap;
+use sanloom_fc::config::Node;
+use sanloom_fc::san::{Lab, PermittedPairs};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All ISLs between two switches.
 pub(super) struct Group {
@@ -12,28 +14,29 @@ pub(super) struct Group {
     pub switches: [u16; 2],
     /// Indices into the links of the lab.
     pub links: Vec<usize>,
-    /// From the first switch to the second, and back: each counts costs by its own rule.
+    /// Direction from the first switch to the second, and the reverse. Each switch computes costs
+    /// by its own rule.
     ways: [Way; 2],
 }
 
-/// What routing makes of the links from one switch to another.
+/// The links from one switch to another, as seen by routing.
 #[derive(Clone, Copy)]
 struct Way {
-    /// Cost of the cheapest of them, as FSPF counts.
+    /// FSPF cost of the cheapest link.
     cost: u32,
-    /// Legs that routing may choose from: the cheapest links, a bundle counting once.
+    /// Number of legs for routing: the cheapest links, where a bundle counts once.
     legs: u32,
     /// Bytes per second of the links that routing uses.
     bytes_per_s: u64,
 }
 
 impl Group {
-    /// Bytes per second of the links that routing uses, one way, the slower one.
+    /// Returns the bytes per second of the links that routing uses, in the slower direction.
     pub fn bytes_per_s(&self) -> u64 {
         self.ways[0].bytes_per_s.min(self.ways[1].bytes_per_s)
     }
 
-    /// 0: `switch` is the first of the two.
+    /// Returns 0 if `switch` is the first of the two switches, 1 otherwise.
     fn side(&self, switch: u16) -> usize {
         usize::from(self.switches[0] != switch)
     }
@@ -43,37 +46,24 @@ impl Group {
     }
 }
 
-/// A port of a host or storage system and where it is linked to. Those of a virtual machine are the HBAs that carry it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Attachment {
-    pub switch: u16,
-    pub bytes_per_s: u64,
-    /// The node that the link is at, by index: a virtual machine's hypervisor.
-    pub owner: u16,
-    /// The port of that node.
-    pub port: u16,
-    pub link: usize,
-}
-
 /// The graph of a lab.
 pub(super) struct Network {
     pub groups: Vec<Group>,
-    /// For each host its linked ports, in their order; for a virtual machine one for each of its virtual ports.
-    pub hosts: Vec<Vec<Attachment>>,
-    /// For each storage system its linked ports.
-    pub storage: Vec<Vec<Attachment>>,
+    /// Linked ports of hosts and storage systems, and their permitted pairs.
+    pub permitted: PermittedPairs,
     /// Nodes are switches, weights are indices into `groups`.
     pub graph: UnGraph<(), usize, u32>,
-    /// For each switch the number of its fabric: the smallest switch index in it.
+    /// For each switch, the number of its fabric, which is the smallest switch index in it.
     pub fabric: Vec<u16>,
-    /// For each switch, the cost of the cheapest path to it from each; `None` between fabrics.
+    /// For each target switch, the cost of the cheapest path from each switch; `None` between
+    /// fabrics.
     distance: Vec<Vec<Option<u32>>>,
 }
 
 impl Network {
-    /// The links in `isolated` join nothing.
+    /// The links in `isolated`, and those that are dark when the lab starts, join nothing.
     pub fn of(lab: &Lab, isolated: &[usize]) -> Network {
-        let groups = groups(lab, isolated);
+        let groups = groups(lab, &lab.links_apart(isolated));
         let mut graph = UnGraph::default();
         for _ in &lab.switches {
             graph.add_node(());
@@ -85,7 +75,8 @@ impl Network {
         let distance: Vec<Vec<Option<u32>>> = graph
             .node_indices()
             .map(|target| {
-                // Backwards from the target: who sends over an edge is at its far end.
+                // The search runs backwards from the target, so the sender on an edge is at its far
+                // end.
                 let costs = dijkstra(&graph, target, None, |edge| {
                     groups[*edge.weight()].way_from(edge.target().index() as u16).cost
                 });
@@ -93,54 +84,16 @@ impl Network {
             })
             .collect();
         let fabric = distance.iter().map(|row| row.iter().position(Option::is_some).unwrap_or(0) as u16).collect();
-        let mut network = Network {
-            groups,
-            hosts: vec![Vec::new(); lab.hosts.len()],
-            storage: vec![Vec::new(); lab.storage.len()],
-            graph,
-            fabric,
-            distance,
-        };
-        network.attach(lab);
-        network
+        Network { groups, permitted: lab.permitted_pairs(isolated), graph, fabric, distance }
     }
 
-    fn attach(&mut self, lab: &Lab) {
-        for (index, link) in lab.links.iter().enumerate() {
-            for (here, there) in [(0, 1), (1, 0)] {
-                let Node::Switch(switch) = link.ends[there].node else {
-                    continue;
-                };
-                let LinkEnd { node, port, .. } = link.ends[here];
-                let (list, owner) = match node {
-                    Node::Host(i) => (self.hosts.get_mut(usize::from(i)), i),
-                    Node::Storage(i) => (self.storage.get_mut(usize::from(i)), i),
-                    Node::Switch(_) => continue,
-                };
-                if let Some(list) = list {
-                    list.push(Attachment { switch, bytes_per_s: link.rate.bytes_per_s(), owner, port, link: index });
-                }
-            }
-        }
-        for list in self.hosts.iter_mut().chain(&mut self.storage) {
-            list.sort_unstable_by_key(|a| a.port);
-        }
-        for (index, host) in lab.hosts.iter().enumerate() {
-            let Some(vm) = host.virtual_machine else { continue };
-            let Some(hypervisor) = lab.hosts.get(usize::from(vm.on)) else { continue };
-            let carried_by = |port: u16| vm.carrier(port, hypervisor.hbas.len());
-            let carriers = &self.hosts[usize::from(vm.on)];
-            let of_port = |port| carriers.iter().copied().find(|a| a.port == carried_by(port));
-            self.hosts[index] = (0..host.hbas.len() as u16).filter_map(of_port).collect();
-        }
-    }
-
-    /// True if a path of switches leads from one to the other.
+    /// Returns whether a path leads from one switch to the other.
     pub fn is_joined(&self, a: u16, b: u16) -> bool {
         self.fabric[usize::from(a)] == self.fabric[usize::from(b)]
     }
 
-    /// The neighbours of `switch` that are closer to `target` on a cheapest path, with the group that leads there.
+    /// Iterates over the neighbours of `switch` that are closer to `target` on a cheapest path,
+    /// with the group that leads to each.
     pub fn downhill(&self, switch: u16, target: u16) -> impl Iterator<Item = (u16, usize)> + '_ {
         let to_target = &self.distance[usize::from(target)];
         let here = to_target[usize::from(switch)];
@@ -152,7 +105,8 @@ impl Network {
         })
     }
 
-    /// Number of different cheapest ways from every switch to `target`, link by link, and of ISLs on the shortest.
+    /// Returns for every switch the number of different cheapest routes to `target`, counted link
+    /// by link, and the number of ISLs on the shortest of them.
     pub fn routes_to(&self, target: u16) -> Vec<(u64, u32)> {
         let to_target = &self.distance[usize::from(target)];
         let mut order: Vec<u16> =
@@ -173,8 +127,9 @@ impl Network {
         routes
     }
 
-    /// Share of the traffic from `source` to `target` that crosses each group, with the side that it enters at (0: the
-    /// first switch of the group). At each switch it spreads evenly over the legs.
+    /// Returns the share of the traffic from `source` to `target` on each group, with the side on
+    /// which it enters (0: the first switch of the group). At each switch, traffic is divided
+    /// evenly among the legs.
     pub fn flow(&self, source: u16, target: u16) -> Vec<(usize, usize, f64)> {
         let to_target = &self.distance[usize::from(target)];
         let mut open: BTreeMap<(std::cmp::Reverse<Option<u32>>, u16), f64> = BTreeMap::new();
@@ -198,12 +153,12 @@ impl Network {
     }
 }
 
-fn groups(lab: &Lab, isolated: &[usize]) -> Vec<Group> {
+fn groups(lab: &Lab, apart: &BTreeSet<u16>) -> Vec<Group> {
     let mut by_pair: BTreeMap<[u16; 2], Vec<usize>> = BTreeMap::new();
     for (index, link) in lab.links.iter().enumerate() {
         if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node)
             && a != b
-            && !isolated.contains(&index)
+            && u16::try_from(index).is_ok_and(|index| !apart.contains(&index))
         {
             by_pair.entry([a.min(b), a.max(b)]).or_default().push(index);
         }
@@ -226,7 +181,7 @@ fn group(lab: &Lab, switches: [u16; 2], links: Vec<usize>) -> Group {
     Group { switches, links, ways: switches.map(way) }
 }
 
-/// What FSPF takes for one link.
+/// A single link or a bundle, which FSPF treats as one link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Leg {
     Link(usize),

@@ -1,72 +1,95 @@
-//! [`Report`]: what `sanloom check` says about the topology of a good lab.
+//! [`Report`]: the topology part of `sanloom check` for a valid lab.
 
-use super::classes::{Class, Classes, Port};
-use super::names::compress;
-use super::network::{Attachment, Network};
+use super::classes::{Class, Classes};
+use super::disjoint::{PortPair, disjoint};
+use super::names::compress_all;
+use super::network::Network;
 use petgraph::algo::bridges::bridges;
-use petgraph::algo::maximum_flow::dinics;
-use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
-use sanloom_core::config::Lab;
+use sanloom_fc::config::Node;
+use sanloom_fc::san::{AttachedPort, Lab};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes, links, oversubscription, single points of failure and paths of a lab. `Display` prints it for a terminal.
+/// Nodes, links, oversubscription, single points of failure and paths of a lab.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// Number of switches.
     pub switches: usize,
-    /// Number of hosts that are machines of their own.
+    /// Number of physical hosts.
     pub hosts: usize,
-    /// Number of HBAs of those.
+    /// Number of HBAs of the physical hosts.
     pub hbas: usize,
-    /// Number of virtual machines.
     pub virtual_machines: usize,
     /// Number of storage systems.
     pub storage: usize,
     /// Number of ports of all storage systems.
     pub storage_ports: usize,
-    /// Number of LUNs.
     pub luns: usize,
-    /// Number of links, ISLs included.
+    /// Number of links, including ISLs.
     pub links: usize,
     /// Number of links between switches.
     pub isls: usize,
-    /// Names of the links among them that their switches will isolate, in range notation; nothing leads over them.
+    /// Names of the ISLs that their switches will isolate, in range notation. Isolated ISLs carry
+    /// no traffic.
     pub isolated: Option<String>,
+    /// Names of the links that are dark when the lab starts, in range notation. They carry no
+    /// traffic.
+    pub dark: Option<String>,
+    /// Number of zones in force.
+    pub zones: usize,
+    /// Ports in no zone may access each other.
+    pub default_open: bool,
+    /// Number of linked ports in no zone; 0 if no zone is in force.
+    pub unzoned_ports: usize,
+    /// How each range of zones was dealt out; empty where no zone comes from a range.
+    pub zone_ranges: Vec<ZoneRange>,
     /// Fabrics: groups of switches that ISLs join, each as names in range notation.
     pub fabrics: Vec<String>,
-    /// The ISLs between each pair of switches.
+    /// ISLs between each pair of switches.
     pub isl_groups: Vec<IslGroup>,
-    /// Everything whose loss cuts some host off from some storage that it uses: switches, then links, then ports.
+    /// Single points of failure: switches, then links, then ports. The loss of each cuts at least
+    /// one host off from storage that it uses.
     pub single_points: Vec<SinglePoint>,
-    /// Paths between hosts and storage, alike pairs together.
+    /// Paths between hosts and storage, with equal pairs merged.
     pub paths: Vec<Paths>,
-    /// Names of the hosts that have less than two edge-disjoint paths to some storage that they use.
+    /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use.
     pub hosts_without_two_paths: Vec<String>,
-    /// Pairs of alike hosts and alike storage that were too many to look at; 0 for every sensible lab.
+    /// Number of pairs of host class and storage class beyond the limit; 0 in all realistic labs.
     pub pairs_left_out: usize,
+}
+
+/// Zones in force that one range of the lab file made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ZoneRange {
+    /// Their names, in range notation.
+    pub names: String,
+    /// Number of zones.
+    pub zones: usize,
+    /// Name and ports of the first two and of the last; ports in range notation.
+    pub shown: Vec<(String, String)>,
 }
 
 /// All ISLs between two switches.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IslGroup {
-    /// Names of the two switches.
     pub switches: [String; 2],
     /// Indices into the links of the lab.
     pub links: Vec<usize>,
     /// Names of the links, in range notation.
     pub names: String,
-    /// Bytes per second, one way, of the links that routing uses (those of the lowest cost).
+    /// Bytes per second in one direction of the links that routing uses, which are those of the
+    /// lowest cost.
     pub bytes_per_s: u64,
-    /// Bytes per second of the host and storage ports behind each of the two switches whose traffic takes this group:
-    /// each port counts with the largest share of its traffic to one partner that the cheapest paths lead over it.
+    /// For each of the two switches, bytes per second of the host and storage ports whose traffic
+    /// enters this group there. For each port, the cheapest paths to every partner lead a share of
+    /// its traffic over the group; the port counts with its largest share.
     pub behind_bytes_per_s: [f64; 2],
-    /// The smaller side of `behind_bytes_per_s` to `bytes_per_s`: no more can arrive than the other side sends.
+    /// Ratio of the smaller side of `behind_bytes_per_s` to `bytes_per_s`. The smaller side counts
+    /// because one side cannot receive more than the other sends.
     pub oversubscription: f64,
 }
 
-/// Something that can fail alone.
+/// A component that can fail alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Part {
     /// A switch, by index.
@@ -79,14 +102,13 @@ pub enum Part {
     StoragePort(u16, u16),
 }
 
-/// Something whose loss cuts some host off from some storage that it uses.
+/// A component whose loss cuts at least one host off from storage that it uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SinglePoint {
-    /// What.
     pub part: Part,
-    /// Its name; ports as `server1:0`.
+    /// Name of the component; ports as `server1:0`.
     pub name: String,
-    /// Number of hosts that lose some storage.
+    /// Number of hosts that lose access to storage.
     pub hosts: usize,
 }
 
@@ -103,24 +125,34 @@ pub struct Paths {
     pub storage_names: String,
     /// Number of pairs of host and storage.
     pub pairs: u64,
-    /// Pairs of HBA and storage port that can reach each other: the paths of a multipath layer.
+    /// Number of pairs of HBA and storage port that can reach each other, which are the paths of a
+    /// multipath layer.
     pub port_pairs: u32,
-    /// Different cheapest ways through the fabric, link by link, for all port pairs together.
+    /// Number of different cheapest routes through the fabric, counted link by link, for all port
+    /// pairs together.
     pub shortest: u64,
-    /// Links on a cheapest way, the two node links included; 0 if there is none.
+    /// Number of links on a cheapest route, including the two node links; 0 if there is no route.
     pub links: u32,
-    /// Paths that share no link.
+    /// Number of paths that share no link.
     pub disjoint: u32,
 }
 
 impl Report {
-    /// Looks at a lab that [`Lab::validate`] accepts; `isolated` are the links that will be isolated, by their indices.
+    /// Analyses a lab that [`Lab::validate`] accepts. `isolated` are the indices of the links that
+    /// will be isolated.
     pub fn of(lab: &Lab, isolated: &[usize]) -> Report {
-        let network = Network::of(lab, isolated);
-        let classes = Classes::of(lab, &network);
-        let isls = network.groups.iter().map(|g| g.links.len()).sum::<usize>() + isolated.len();
-        let names = || compress(isolated.iter().map(|&link| lab.links[link].name.as_str()));
-        let paths = paths(lab, &network, &classes);
+        examine(lab, isolated).2
+    }
+
+    fn new(lab: &Lab, isolated: &[usize], network: &Network, classes: &Classes) -> Report {
+        let isls = lab.links.iter().filter(|link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_))));
+        let named = |links: &mut dyn Iterator<Item = usize>| {
+            let names = compress_all(links.map(|link| lab.links[link].name.as_str()));
+            (!names.is_empty()).then_some(names)
+        };
+        let dark = lab.links_down_at_start();
+        let dark = named(&mut dark.iter().map(|link| usize::from(*link)).filter(|link| !isolated.contains(link)));
+        let paths = paths(lab, network, classes);
         let mut lonely: Vec<u16> =
             (paths.iter()).filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect();
         lonely.sort_unstable();
@@ -135,11 +167,16 @@ impl Report {
             storage_ports: lab.storage.iter().map(|s| s.ports.len()).sum(),
             luns: lab.storage.iter().map(|s| s.luns.len()).sum(),
             links: lab.links.len(),
-            isls,
-            isolated: (!isolated.is_empty()).then(names),
-            fabrics: fabrics(lab, &network),
-            isl_groups: isl_groups(lab, &network, &classes),
-            single_points: single_points(lab, &network, &classes),
+            isls: isls.count(),
+            isolated: named(&mut isolated.iter().copied()),
+            dark,
+            zone_ranges: Vec::new(),
+            zones: lab.zoning.zones.len(),
+            default_open: lab.zoning.default_is_open(),
+            unzoned_ports: network.permitted.unzoned(lab),
+            fabrics: fabrics(lab, network),
+            isl_groups: isl_groups(lab, network, classes),
+            single_points: single_points(lab, network, classes),
             paths,
             hosts_without_two_paths: lonely.into_iter().map(|h| lab.hosts[usize::from(h)].name.clone()).collect(),
             pairs_left_out: classes.left_out,
@@ -147,38 +184,54 @@ impl Report {
     }
 }
 
+/// Graph, classes and report of a lab.
+pub(super) fn examine(lab: &Lab, isolated: &[usize]) -> (Network, Classes, Report) {
+    let network = Network::of(lab, isolated);
+    let classes = Classes::of(lab, &network);
+    let report = Report::new(lab, isolated, &network, &classes);
+    (network, classes, report)
+}
+
 fn fabrics(lab: &Lab, network: &Network) -> Vec<String> {
     let mut members: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for (switch, fabric) in lab.switches.iter().zip(&network.fabric) {
         members.entry(*fabric).or_default().push(&switch.name);
     }
-    members.into_values().map(compress).collect()
+    members.into_values().map(compress_all).collect()
 }
 
 fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> {
     let mut behind = vec![[0.0_f64; 2]; network.groups.len()];
-    // For each class the switches of those it works with.
-    let mut of_hosts: Vec<BTreeSet<u16>> = vec![BTreeSet::new(); classes.hosts.len()];
-    let mut of_storage: Vec<BTreeSet<u16>> = vec![BTreeSet::new(); classes.storage.len()];
+    let permitted = &network.permitted;
+    // For each port of a class the switches of its partners.
+    let empty = |classes: &[Class]| -> Vec<Vec<BTreeSet<u16>>> {
+        classes.iter().map(|class| vec![BTreeSet::new(); class.ports.len()]).collect()
+    };
+    let (mut of_hosts, mut of_storage) = (empty(&classes.hosts), empty(&classes.storage));
     for &(h, s) in &classes.pairs {
-        of_hosts[h].extend(classes.storage[s].ports.iter().map(|p| p.switch));
-        of_storage[s].extend(classes.hosts[h].ports.iter().map(|p| p.switch));
-    }
-    // By link: its port, and the switches that all who share it talk to.
-    let mut links: BTreeMap<usize, (Attachment, BTreeSet<u16>)> = BTreeMap::new();
-    for (list, nodes, partners) in
-        [(&classes.hosts, &network.hosts, of_hosts), (&classes.storage, &network.storage, of_storage)]
-    {
-        for (class, targets) in list.iter().zip(partners) {
-            for at in class.members.iter().flat_map(|&node| &nodes[usize::from(node)]) {
-                links.entry(at.link).or_insert_with(|| (*at, BTreeSet::new())).1.extend(&targets);
-            }
+        for (i, j) in classes.port_pairs(permitted, (h, s)) {
+            of_hosts[h][i].insert(classes.storage[s].ports[j].switch);
+            of_storage[s][j].insert(classes.hosts[h].ports[i].switch);
         }
     }
-    // By source switch: bytes per second of the ports there, and the switches that they talk to.
+    // By link: the port at its end, and the switches of the partners of all who share it.
+    let mut links: BTreeMap<usize, (u16, BTreeSet<u16>)> = BTreeMap::new();
+    let mut add = |ports: &[AttachedPort], partners: &[BTreeSet<u16>]| {
+        for (port, partners) in ports.iter().zip(partners) {
+            links.entry(port.link).or_insert_with(|| (port.switch, BTreeSet::new())).1.extend(partners);
+        }
+    };
+    for (class, partners) in classes.hosts.iter().zip(&of_hosts) {
+        class.members.iter().for_each(|host| add(&permitted.hosts[permitted.ports_of_host(*host)], partners));
+    }
+    for (class, partners) in classes.storage.iter().zip(&of_storage) {
+        let ports = |system: &u16| &permitted.storage[permitted.ports_of_storage(*system)];
+        class.members.iter().for_each(|system| add(ports(system), partners));
+    }
+    // By source switch: bytes per second of the ports there, and the switches of their partners.
     let mut sources: BTreeMap<u16, BTreeMap<BTreeSet<u16>, u64>> = BTreeMap::new();
-    for (at, targets) in links.into_values() {
-        *sources.entry(at.switch).or_default().entry(targets).or_insert(0) += at.bytes_per_s;
+    for (link, (switch, targets)) in links {
+        *sources.entry(switch).or_default().entry(targets).or_insert(0) += lab.links[link].rate.bytes_per_s();
     }
     for (&source, by_targets) in &sources {
         let all: BTreeSet<u16> = by_targets.keys().flatten().copied().collect();
@@ -203,7 +256,7 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
         .map(|(group, behind)| IslGroup {
             switches: group.switches.map(name),
             links: group.links.clone(),
-            names: compress(group.links.iter().map(|&l| lab.links[l].name.as_str())),
+            names: compress_all(group.links.iter().map(|&l| lab.links[l].name.as_str())),
             bytes_per_s: group.bytes_per_s(),
             behind_bytes_per_s: behind,
             oversubscription: behind[0].min(behind[1]) / group.bytes_per_s() as f64,
@@ -221,31 +274,34 @@ struct Alike {
 
 fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
     let mut routes: BTreeMap<u16, Vec<(u64, u32)>> = BTreeMap::new();
-    let mut flows: BTreeMap<(Vec<u16>, Vec<u16>), u32> = BTreeMap::new();
+    let mut known: BTreeMap<Vec<PortPair>, u32> = BTreeMap::new();
     // By disjoint, port pairs, shortest, links.
     let mut found: BTreeMap<(u32, u32, u64, u32), Alike> = BTreeMap::new();
     for &(h, s) in &classes.pairs {
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
-        let (mut port_pairs, mut shortest, mut links) = (0, 0_u64, u32::MAX);
-        for to in storage.ports.iter().map(|p| p.switch) {
-            let routes = routes.entry(to).or_insert_with(|| network.routes_to(to));
-            for from in &hosts.ports {
-                let (ways, hops) = routes[usize::from(from.switch)];
+        let mut of_luns = |pairs: Vec<(usize, usize)>| {
+            let (mut port_pairs, mut shortest, mut links) = (0, 0_u64, u32::MAX);
+            let mut over = Vec::new();
+            for (i, j) in pairs {
+                let (from, to) = (hosts.ports[i].switch, storage.ports[j].switch);
+                let (ways, hops) = routes.entry(to).or_insert_with(|| network.routes_to(to))[usize::from(from)];
                 if ways > 0 {
                     port_pairs += 1;
                     shortest = shortest.saturating_add(ways);
                     links = links.min(hops + 2);
+                    over.push(((hosts.ports[i].hba, from), (j, to)));
                 }
             }
-        }
-        let key = (switches(hosts), switches(storage));
-        let disjoint = if port_pairs == 0 || key.0.len().min(key.1.len()) == 1 {
-            u32::from(port_pairs > 0)
-        } else {
-            *flows.entry(key).or_insert_with_key(|(hosts, storage)| disjoint(network, hosts, storage))
+            if port_pairs == 0 {
+                return (0, 0, 0, 0);
+            }
+            let disjoint = *known.entry(over).or_insert_with_key(|pairs| disjoint(network, pairs));
+            (disjoint, port_pairs, shortest, links)
         };
-        let links = if port_pairs == 0 { 0 } else { links };
-        let entry = found.entry((disjoint, port_pairs, shortest, links)).or_default();
+        // The LUNs with the fewest paths count.
+        let by_luns = classes.port_pairs_by_luns(&network.permitted, (h, s));
+        let fewest = by_luns.into_iter().map(&mut of_luns).min().unwrap_or((0, 0, 0, 0));
+        let entry = found.entry(fewest).or_default();
         entry.hosts.extend(&hosts.members);
         entry.storage.extend(&storage.members);
         entry.pairs += hosts.members.len() as u64 * storage.members.len() as u64;
@@ -253,8 +309,8 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
     found
         .into_iter()
         .map(|((disjoint, port_pairs, shortest, links), Alike { hosts, storage, pairs })| Paths {
-            host_names: compress(hosts.iter().map(|&h| lab.hosts[usize::from(h)].name.as_str())),
-            storage_names: compress(storage.iter().map(|&s| lab.storage[usize::from(s)].name.as_str())),
+            host_names: compress_all(hosts.iter().map(|&h| lab.hosts[usize::from(h)].name.as_str())),
+            storage_names: compress_all(storage.iter().map(|&s| lab.storage[usize::from(s)].name.as_str())),
             hosts: hosts.into_iter().collect(),
             storage: storage.into_iter().collect(),
             pairs,
@@ -266,43 +322,13 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
         .collect()
 }
 
-/// The switch of each link of the nodes of a class.
-fn switches(class: &Class) -> Vec<u16> {
-    let mut switches: Vec<u16> = class.ports.iter().filter(|p| !p.shares_hba).map(|p| p.switch).collect();
-    switches.sort_unstable();
-    switches
-}
-
-/// Menger: as many edge-disjoint paths as the largest flow, every link carrying one.
-fn disjoint(network: &Network, hosts: &[u16], storage: &[u16]) -> u32 {
-    let mut graph: DiGraph<(), u32, u32> = DiGraph::default();
-    for _ in network.graph.node_indices() {
-        graph.add_node(());
-    }
-    let [source, sink] = [graph.add_node(()), graph.add_node(())];
-    for &switch in hosts {
-        graph.add_edge(source, NodeIndex::new(usize::from(switch)), 1);
-    }
-    for &switch in storage {
-        graph.add_edge(NodeIndex::new(usize::from(switch)), sink, 1);
-    }
-    for group in &network.groups {
-        let [a, b] = group.switches.map(|s| NodeIndex::new(usize::from(s)));
-        graph.add_edge(a, b, group.links.len() as u32);
-        graph.add_edge(b, a, group.links.len() as u32);
-    }
-    dinics(&graph, source, sink).0
-}
-
 fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SinglePoint> {
     let mut lost: BTreeMap<Part, Losers> = BTreeMap::new();
-    let whole = Remains::of(network, None, None);
-    let joined: Vec<(usize, usize)> =
-        (classes.pairs.iter().copied()).filter(|&(h, s)| whole.joins(&classes.hosts[h], &classes.storage[s])).collect();
+    let joined: Vec<Joined> = classes.pairs.iter().flat_map(|pair| Joined::of(network, classes, *pair)).collect();
     let mut cut = |part: Part, remains: Remains| {
-        for &(h, s) in &joined {
-            if !remains.joins(&classes.hosts[h], &classes.storage[s]) {
-                lost.entry(part).or_default().classes.insert(h);
+        for pair in &joined {
+            if !pair.switches.iter().any(|(a, b)| remains.is_joined(*a, *b)) {
+                lost.entry(part).or_default().classes.insert(pair.hosts);
             }
         }
     };
@@ -316,10 +342,42 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
             cut(Part::Link(link), Remains::of(network, None, Some(group)));
         }
     }
-    lonely_ports(network, classes, &whole, &joined, &mut lost);
+    lonely_ports(network, classes, &joined, &mut lost);
     (lost.into_iter())
         .map(|(part, losers)| SinglePoint { part, name: part_name(lab, part), hosts: losers.count(classes) })
         .collect()
+}
+
+/// A pair of classes with at least one permitted pair of ports; with masks, for LUNs that the same
+/// host ports see.
+struct Joined {
+    /// Index of the class of hosts, and of the class of storage systems.
+    hosts: usize,
+    storage: usize,
+    /// Switches of the permitted pairs of ports, each pair of switches once.
+    switches: BTreeSet<(u16, u16)>,
+    /// The only HBA, or storage port, of the permitted pairs; nothing if there are several.
+    only_hba: Option<usize>,
+    only_storage_port: Option<usize>,
+}
+
+impl Joined {
+    fn of(network: &Network, classes: &Classes, pair: (usize, usize)) -> Vec<Joined> {
+        let (hosts, storage) = (&classes.hosts[pair.0], &classes.storage[pair.1]);
+        let only = |set: BTreeSet<usize>| set.first().copied().filter(|_| set.len() == 1);
+        let of_luns = |port_pairs: Vec<(usize, usize)>| {
+            let (mut switches, mut hbas, mut ports) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            for (i, j) in port_pairs {
+                switches.insert((hosts.ports[i].switch, storage.ports[j].switch));
+                hbas.insert(hosts.ports[i].hba);
+                ports.insert(j);
+            }
+            let is_joined = !switches.is_empty();
+            let (only_hba, only_storage_port) = (only(hbas), only(ports));
+            is_joined.then_some(Joined { hosts: pair.0, storage: pair.1, switches, only_hba, only_storage_port })
+        };
+        classes.port_pairs_by_luns(&network.permitted, pair).into_iter().filter_map(of_luns).collect()
+    }
 }
 
 /// The hosts that lose storage: whole classes, and single ones with their class.
@@ -336,48 +394,42 @@ impl Losers {
     }
 }
 
-/// Adds HBAs and storage ports, with their links, that alone lead from one side of a pair to the other.
-fn lonely_ports(
-    network: &Network,
-    classes: &Classes,
-    whole: &Remains,
-    joined: &[(usize, usize)],
-    lost: &mut BTreeMap<Part, Losers>,
-) {
+/// Adds HBAs and storage ports, with their links, that all permitted pairs of ports of a host and a
+/// storage system need.
+fn lonely_ports(network: &Network, classes: &Classes, joined: &[Joined], lost: &mut BTreeMap<Part, Losers>) {
+    let permitted = &network.permitted;
     // The port of a class, and the hosts that depend on it.
-    let mut hbas: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let hbas: BTreeSet<(usize, usize)> = joined.iter().filter_map(|pair| Some((pair.hosts, pair.only_hba?))).collect();
     let mut ports: BTreeMap<(usize, usize), BTreeSet<usize>> = BTreeMap::new();
-    for &(h, s) in joined {
-        let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
-        let only = |mine: &Class, other: &Class| -> Option<usize> {
-            let leads = |port: &Port| other.ports.iter().any(|o| whole.is_joined(port.switch, o.switch));
-            let mut leading =
-                (mine.ports.iter().enumerate()).filter(|(_, p)| !p.shares_hba && leads(p)).map(|(i, _)| i);
-            let first = leading.next();
-            first.filter(|_| leading.next().is_none())
-        };
-        if let Some(port) = only(hosts, storage) {
-            hbas.insert((h, port));
-        }
-        if let Some(port) = only(storage, hosts) {
-            ports.entry((s, port)).or_default().insert(h);
+    for pair in joined {
+        if let Some(port) = pair.only_storage_port {
+            ports.entry((pair.storage, port)).or_default().insert(pair.hosts);
         }
     }
     for (class, port) in hbas {
         for &host in &classes.hosts[class].members {
-            let at = network.hosts[usize::from(host)][port];
-            for part in [Part::Hba(at.owner, at.port), Part::Link(at.link)] {
+            let at = &permitted.hosts[permitted.ports_of_host(host)][port];
+            for part in [carrier(at), Part::Link(at.link)] {
                 lost.entry(part).or_default().hosts.insert((class, host));
             }
         }
     }
     for ((class, port), hosts) in ports {
         for &storage in &classes.storage[class].members {
-            let at = network.storage[usize::from(storage)][port];
-            for part in [Part::StoragePort(at.owner, at.port), Part::Link(at.link)] {
+            let at = &permitted.storage[permitted.ports_of_storage(storage)][port];
+            for part in [carrier(at), Part::Link(at.link)] {
                 lost.entry(part).or_default().classes.extend(&hosts);
             }
         }
+    }
+}
+
+/// The physical port.
+fn carrier(port: &AttachedPort) -> Part {
+    match port.carrier {
+        Node::Host(host) => Part::Hba(host, port.carrier_port),
+        Node::Storage(storage) => Part::StoragePort(storage, port.carrier_port),
+        Node::Switch(switch) => Part::Switch(switch),
     }
 }
 
@@ -390,14 +442,14 @@ fn part_name(lab: &Lab, part: Part) -> String {
     }
 }
 
-/// What is left of the fabric without a switch or a group of ISLs.
-struct Remains {
+/// Rest of the fabric without a switch or a group of ISLs.
+pub(super) struct Remains {
     component: Vec<u32>,
     gone: Option<u16>,
 }
 
 impl Remains {
-    fn of(network: &Network, switch: Option<u16>, group: Option<usize>) -> Remains {
+    pub(super) fn of(network: &Network, switch: Option<u16>, group: Option<usize>) -> Remains {
         let mut union: UnionFind<u32> = UnionFind::new(network.graph.node_count());
         for edge in network.graph.edge_references() {
             let ends = [edge.source().index() as u16, edge.target().index() as u16];
@@ -408,11 +460,7 @@ impl Remains {
         Remains { component: union.into_labeling(), gone: switch }
     }
 
-    fn is_joined(&self, a: u16, b: u16) -> bool {
+    pub(super) fn is_joined(&self, a: u16, b: u16) -> bool {
         Some(a) != self.gone && Some(b) != self.gone && self.component[usize::from(a)] == self.component[usize::from(b)]
-    }
-
-    fn joins(&self, hosts: &Class, storage: &Class) -> bool {
-        (hosts.ports.iter()).any(|a| storage.ports.iter().any(|b| self.is_joined(a.switch, b.switch)))
     }
 }

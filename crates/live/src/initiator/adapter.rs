@@ -1,11 +1,12 @@
-//! An FCoE host on an Ethernet port, without anybody who uses its disks: [`Adapter`].
+//! An FCoE host on an Ethernet port, without the users of its disks: [`Adapter`].
 //!
 //! ```text
 //!   Ethernet port <-> Agent (DCBX), Controller (FIP) <-> Hosts: the physical N_Port, then the virtual ones
 //! ```
 //!
-//! Whoever has one waits for its port ([`Adapter::watch`]), and calls [`turn`](Adapter::turn), [`timers`](Adapter::timers) and, behind
-//! everything that asks for something, [`send`](Adapter::send).
+//! The owner waits for the port ([`Adapter::watch`]) and calls [`turn`](Adapter::turn) and
+//! [`timers`](Adapter::timers). After each call that may produce output, it calls
+//! [`send`](Adapter::send).
 
 use super::controller::{Controller, Told};
 use super::host::Host;
@@ -16,63 +17,65 @@ use crate::offload::{Offloads, Segmenter, Spreader};
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, reason};
 use crate::sys::batch::BATCH;
-use sanloom_core::dcbx;
-use sanloom_core::fip::enode::{Enode, EnodeConfig};
-use sanloom_core::fip::vlan::VlanResponder;
-use sanloom_core::fip::vn2vn::{Vn2vn, Vn2vnConfig};
-use sanloom_core::time::{Instant, Span};
+use sanloom_fc::dcbx;
+use sanloom_fc::fip::enode::{Enode, EnodeConfig};
+use sanloom_fc::fip::vlan::VlanResponder;
+use sanloom_fc::fip::vn2vn::{Vn2vn, Vn2vnConfig};
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::io;
 
-/// How often the port is asked whether its peer is still there.
+/// Interval between checks of the port's peer.
 pub(super) const LOOK: Span = Span::from_ms(100);
-/// What waits for longer for a peer that takes nothing is dropped.
+/// Hold time: frames queued longer for a blocked peer are dropped.
 const HOLD_TIME: Span = Span::from_ms(500);
-/// Priority of FCoE frames with a tag (IEEE 802.1Q, as DCB networks have it).
+/// Priority of tagged FCoE frames (IEEE 802.1Q, as usual in DCB networks).
 pub(super) const FCOE_PRIORITY: u8 = 3;
-/// How often forwarders are asked for their VLAN again, where none has answered.
+/// Interval between VLAN requests while no forwarder has answered.
 const VLAN_REQUESTS: Span = Span::from_secs(5);
 
-/// The VLAN of FCoE.
+/// VLAN of the FCoE frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Vlan {
-    /// Frames have no tag.
+    /// Untagged frames.
     #[default]
     Untagged,
-    /// Frames have this tag.
+    /// Frames with this VLAN identifier.
     Tagged(u16),
-    /// The one that an FCF names when it is asked (FIP VLAN discovery).
+    /// The VLAN that an FCF reports (FIP VLAN discovery).
     Discover,
 }
 
-/// What an adapter is.
+/// Configuration of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterConfig {
-    /// Address of its Ethernet port.
+    /// MAC address of the Ethernet port.
     pub mac: MacAddr,
     /// Port name of the physical N_Port.
     pub wwpn: Wwpn,
     /// Node name.
     pub wwnn: Wwnn,
-    /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
+    /// Whether the adapter is a station of a segment without a fabric (VN2VN) and does not look for
+    /// a forwarder.
     pub vn2vn: bool,
-    /// DCBX has to agree first that no frame of FCoE is lost.
+    /// Whether FCoE waits until DCBX has agreed on lossless transport.
     pub dcbx: bool,
-    /// FCoE waits until `fcoemon` permits it, which speaks DCBX for all hosts of an interface.
+    /// Whether FCoE waits for permission from `fcoemon`, which runs DCBX for all hosts of an
+    /// interface.
     pub waits_for_permission: bool,
-    /// Tells who asks that a VN2VN segment is in our VLAN.
+    /// Whether the adapter answers VLAN requests with its VLAN on behalf of a VN2VN segment.
     pub vlan_responder: bool,
-    /// Where FCoE is.
+    /// VLAN selection.
     pub vlan: Vlan,
-    /// From the first FCF to the choice of one.
+    /// Delay from the first FCF advertisement to the selection of an FCF.
     pub selection_delay: Span,
-    /// Which offloads are on.
+    /// Selection of offloads.
     pub offloads: Offloads,
 }
 
 impl AdapterConfig {
-    /// An adapter of a fabric, with the default of everything else.
+    /// Creates the configuration of an adapter in a fabric, with defaults for all other fields.
     pub fn new(mac: MacAddr, wwpn: Wwpn, wwnn: Wwnn) -> AdapterConfig {
         AdapterConfig {
             mac,
@@ -89,51 +92,49 @@ impl AdapterConfig {
     }
 }
 
-/// An adapter that runs.
+/// A running adapter.
 #[derive(Debug)]
 pub struct Adapter {
     pub(super) config: AdapterConfig,
-    /// Its Ethernet port.
     pub port: EthernetPort,
     /// The FIP controller.
     pub controller: Controller,
-    /// Everything behind it: the physical port, then the virtual ones. At least one.
+    /// The physical N_Port, then the virtual ones; never empty.
     pub hosts: Vec<Host>,
-    /// The LLDP agent, where DCBX has to agree before FCoE begins.
+    /// LLDP agent, if FCoE waits for DCBX.
     pub agent: Option<Agent>,
     pub(super) responder: Option<VlanResponder>,
-    /// Captures of the port.
     pub captures: Captures,
     pub(super) pool: Pool,
     pub(super) segmenter: Segmenter,
     pub(super) spreader: Spreader,
     pub(super) spare: Vec<FrameBuf>,
     pub(super) scratch: Vec<u8>,
-    /// The VLAN in use; nothing until it is known.
+    /// Tag in use: outer `None` until the VLAN is known, inner `None` for untagged frames.
     pub(super) tag: Option<Option<VlanTag>>,
     pub(super) link: bool,
-    /// FCoE has begun.
+    /// Whether FCoE has begun.
     pub(super) begun: bool,
-    /// Nobody who has a say in it keeps FCoE from beginning.
+    /// Whether `fcoemon` permits FCoE; always true without it.
     pub(super) permitted: bool,
-    /// The physical port has a fabric login.
+    /// Whether the physical port has a fabric login.
     pub(super) base_up: bool,
-    /// The host that sends next.
+    /// Index of the host that sends next.
     pub(super) turn_of: usize,
     next_look: Instant,
-    /// When to ask for the VLAN again.
+    /// Time of the next VLAN request.
     next_vlan_request: Instant,
-    /// How often the link went down.
+    /// Number of link failures.
     pub(super) link_failures: u64,
-    /// There may be something to read.
+    /// The port may have frames to read.
     readable: bool,
 }
 
 impl Adapter {
-    /// An adapter on a port. `hosts`: the physical N_Port first.
+    /// Creates an adapter on a port. `hosts` begins with the physical N_Port.
     ///
     /// # Errors
-    /// When the system gives us no threads for received frames.
+    /// When the system cannot start the threads for received frames.
     pub fn new(config: AdapterConfig, port: EthernetPort, hosts: Vec<Host>) -> io::Result<Adapter> {
         let controller = if config.vn2vn {
             let vn2vn = Vn2vnConfig::new(config.mac, config.wwpn, config.wwnn, true, false);
@@ -179,10 +180,10 @@ impl Adapter {
         })
     }
 
-    /// Waits for frames with this token, and for peers with the next.
+    /// Registers the port's socket with `token` and its listener with `token + 1`.
     ///
     /// # Errors
-    /// When a descriptor cannot be waited for.
+    /// When a descriptor cannot be registered.
     pub fn watch(&self, poller: &mut Poller, token: u64) -> io::Result<()> {
         let egress = &self.port.egress;
         let interest = Interest { read: true, write: egress.blocked && !egress.queue.is_empty() };
@@ -190,7 +191,7 @@ impl Adapter {
         poller.set(token + 1, self.port.listener(), Interest { read: true, write: false })
     }
 
-    /// The poller has seen something.
+    /// Records a readiness event of the poller.
     pub fn happened(&mut self, is_listener: bool, readable: bool, writable: bool) {
         if is_listener {
             self.next_look = Instant::ZERO;
@@ -200,7 +201,7 @@ impl Adapter {
         self.port.egress.blocked &= !writable;
     }
 
-    /// Looks at the link, and takes what has come.
+    /// Checks the link and processes received frames.
     pub fn turn(&mut self, now: Instant, poller: &mut Poller, token: u64) {
         if self.next_look <= now && self.look(now) {
             poller.forget(token);
@@ -210,7 +211,7 @@ impl Adapter {
         }
     }
 
-    /// When to take a turn at the latest.
+    /// Latest time for the next call of [`turn`](Adapter::turn).
     pub fn poll_timeout(&self) -> Instant {
         let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
         let own = [self.controller.poll_timeout(), agent, self.port.egress.expires(HOLD_TIME)];
@@ -218,7 +219,7 @@ impl Adapter {
         own.into_iter().chain(hosts).flatten().fold(self.next_look, Instant::min)
     }
 
-    /// Calls machines whose time has come.
+    /// Runs expired timers of the machines.
     pub fn timers(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.controller.poll_timeout()) {
@@ -234,7 +235,7 @@ impl Adapter {
         self.virtual_links(now);
     }
 
-    /// Sends what there is to send. True if there is more to do that need not be waited for.
+    /// Sends pending frames. Returns true if more work can be done without waiting.
     pub fn send(&mut self, now: Instant) -> bool {
         self.pump(now);
         self.port.flush(&mut self.pool);
@@ -245,27 +246,27 @@ impl Adapter {
         self.readable || self.hosts.iter().any(Host::has_output) && !self.is_full()
     }
 
-    /// FCoE has begun: the link is up, and DCBX has agreed where it has to.
+    /// Returns whether FCoE has begun: the link is up, and DCBX has agreed if it is required.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// So much waits to leave that nobody should ask for more.
+    /// Returns whether the egress queue is full, so that no new requests should be accepted.
     pub fn is_full(&self) -> bool {
         self.port.egress.is_full()
     }
 
-    /// Logs out everywhere. The answers take a moment.
+    /// Starts the logout from all ports. The replies arrive later.
     pub fn log_out(&mut self, now: Instant) {
         self.hosts.iter_mut().for_each(|host| host.log_out(now));
     }
 
-    /// An N_Port is logged in to a fabric.
+    /// Returns whether an N_Port is logged in to a fabric.
     pub fn is_logged_in(&self) -> bool {
         self.hosts.iter().any(|host| host.port_id() != FcId::ZERO)
     }
 
-    /// Sends what is left, and tells the other end that nobody is here any more.
+    /// Sends the remaining frames and announces the shutdown to the LLDP peer.
     pub fn end(&mut self, now: Instant) {
         self.pump(now);
         self.tell_agent(now, dcbx::Input::Shutdown);
@@ -273,7 +274,8 @@ impl Adapter {
         self.captures.flush();
     }
 
-    /// Finds out whether the peer has come or gone. True if frames come in through another socket from now on.
+    /// Updates the peer state. Returns true if frames are received through another socket from now
+    /// on.
     fn look(&mut self, now: Instant) -> bool {
         self.next_look = now + LOOK;
         self.captures.flush();
@@ -292,7 +294,8 @@ impl Adapter {
         moved
     }
 
-    /// FCoE begins when the link is up and DCBX agrees, and ends when one of them does not hold any more.
+    /// Begins FCoE when the link is up and DCBX agrees, and ends it when one of the conditions
+    /// fails.
     pub(super) fn settle_link(&mut self, now: Instant) {
         let up = self.link && self.permitted && self.agent.as_ref().is_none_or(Agent::may_begin);
         if std::mem::replace(&mut self.begun, up) == up {
@@ -306,7 +309,8 @@ impl Adapter {
         self.forget_vlan(now);
     }
 
-    /// Whoever comes next may be in another VLAN: it is asked for again, if nobody has said which one it is.
+    /// Discards a discovered VLAN, because the next peer may use another one. A configured VLAN is
+    /// kept.
     pub(super) fn forget_vlan(&mut self, now: Instant) {
         if self.config.vlan == Vlan::Discover && self.tag.take().is_some() {
             self.next_vlan_request = now;
@@ -314,7 +318,7 @@ impl Adapter {
         }
     }
 
-    /// Looks for a forwarder or for neighbours, or for the VLAN that they are in.
+    /// Starts the discovery of a forwarder or of neighbours, or of their VLAN.
     fn begin(&mut self, now: Instant) {
         if self.tag.is_some() {
             self.tell(now, Told::LinkUp);
@@ -324,7 +328,7 @@ impl Adapter {
         }
     }
 
-    /// Something happened to the LLDP agent, if there is one.
+    /// Passes an input to the LLDP agent, if there is one.
     fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
         if let Some(agent) = &mut self.agent {
             agent.machine.handle(now, input);
@@ -343,7 +347,7 @@ impl Adapter {
     }
 }
 
-/// The tag of frames in a VLAN.
+/// Returns the tag of FCoE frames in a VLAN.
 pub(super) fn tag(vlan: u16) -> VlanTag {
     VlanTag { priority: FCOE_PRIORITY, drop_eligible: false, vlan }
 }

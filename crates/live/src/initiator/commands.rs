@@ -1,15 +1,15 @@
-//! SCSI commands of a host that are under way: [`Commands`].
+//! In-flight SCSI commands of a host: [`Commands`].
 
 use crate::offload::Placement;
-use sanloom_core::disk::{Data, End};
-use sanloom_core::fcp::DataDirection;
-use sanloom_core::fcp::initiator::{AbortReason, Command, Outcome};
+use sanloom_fc::fcp::initiator::{AbortReason, Command, Outcome};
+use sanloom_scsi::disk::{Data, End};
+use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::FcId;
 use sanloom_wire::Wwpn;
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Whose command it is.
+/// Origin of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Who {
     Scan,
@@ -18,33 +18,33 @@ pub(super) enum Who {
     Reset,
 }
 
-/// A command.
+/// An in-flight command.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) target: Wwpn,
     pub(super) who: Who,
     pub(super) lun: LunBytes,
-    /// Its number where it came from.
+    /// Number assigned by the origin.
     pub(super) id: u64,
     cdb: [u8; 16],
     pub(super) data: Data,
-    /// Its data, where they are not those of a request.
+    /// Data buffer of a command that does not belong to a request.
     pub(super) own: Vec<u8>,
     pub(super) sense: Box<[u8]>,
-    /// Where it was sent.
+    /// Address of the target port.
     pub(super) d_id: FcId,
     ox_id: Option<u16>,
-    /// How its read data go to their place.
+    /// Placement of its read data.
     pub(super) landing: Landing,
 }
 
-/// How the data of a read go to their place; decided with its first frame.
+/// Placement of read data; decided at the first data frame.
 #[derive(Debug, Default)]
 pub(super) enum Landing {
-    /// No frame yet.
+    /// No data frame received yet.
     #[default]
     Undecided,
-    /// At once; it has a context.
+    /// Directly into the request's buffer; the command holds a context.
     Direct,
     /// Through a buffer of the sequence.
     Staged(Vec<u8>),
@@ -72,7 +72,7 @@ impl Active {
         }
     }
 
-    /// As FCP wants it.
+    /// Returns the FCP form of the command.
     pub(super) fn command(&self, tag: u64, frame_size_bytes: u16) -> Command {
         let direction = match self.data {
             Data::None => DataDirection::None,
@@ -83,7 +83,8 @@ impl Active {
         Command { tag, d_id: self.d_id, lun: self.lun, cdb: self.cdb, data_len, direction, frame_size_bytes }
     }
 
-    /// What an outcome means to the SCSI layer. Sense and data are taken out.
+    /// Converts an outcome to the result for the SCSI layer. Moves sense and data out of the
+    /// command.
     pub(super) fn end(&mut self, outcome: Outcome) -> End {
         match outcome {
             Outcome::Completed { status, transferred, .. } => {
@@ -102,15 +103,15 @@ impl Active {
     }
 }
 
-/// All of them.
+/// In-flight commands of a host.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     by_tag: BTreeMap<u64, Active>,
     by_exchange: BTreeMap<u16, u64>,
-    /// Those that wait for a free exchange.
+    /// Tags of commands waiting for a free exchange.
     pub(super) backlog: VecDeque<u64>,
     next_tag: u64,
-    /// Commands whose data go to their place at once.
+    /// Number of commands with direct placement.
     direct: usize,
 }
 
@@ -134,7 +135,7 @@ impl Commands {
         self.by_tag.get_mut(self.by_exchange.get(&ox_id)?)
     }
 
-    /// Decides how the data of an exchange go to their place, if that is not decided yet.
+    /// Decides the placement of an exchange's read data, unless already decided.
     pub(super) fn decide_landing(&mut self, ox_id: u16, placement: Placement) {
         let direct = self.direct;
         let Some(active) = self.of_exchange(ox_id) else { return };
@@ -145,7 +146,7 @@ impl Commands {
         }
     }
 
-    /// The command has this exchange.
+    /// Assigns an exchange to the command.
     pub(super) fn exchange_of(&mut self, tag: u64, ox_id: u16) {
         if let Some(active) = self.by_tag.get_mut(&tag) {
             active.ox_id = Some(ox_id);

@@ -1,4 +1,4 @@
-//! What tools ask of an [`Initiator`]: [`sanloom_api::fcoe`].
+//! Control requests of an [`Initiator`]: [`sanloom_api::fcoe`].
 
 use super::Initiator;
 use super::adapter::FCOE_PRIORITY;
@@ -10,7 +10,7 @@ use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{
     FcoeAnswer, FcoeRequest, Forwarder, Instance, NameQuery, Named, Port, Statistics, Target, Unit,
 };
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::{Els, LsAcc};
 use sanloom_wire::ns::{NsAccept, NsRequest};
@@ -18,17 +18,18 @@ use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
-/// A question to the fabric whose answer somebody waits for.
+/// A request to the fabric, with the client that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Question {
     begun: Instant,
-    /// The bytes of an ECHO.
+    /// Payload of an ECHO.
     echo: Option<Box<[u8]>>,
     answer: Sender<Answer>,
 }
 
 impl Initiator {
-    /// Answers what was asked. False if somebody wants the instance to end.
+    /// Answers pending control requests. Returns false if a client requests the end of the
+    /// instance.
     pub fn answer(&mut self, control: &Control) -> bool {
         let mut go_on = true;
         for Asked { request, answer } in control.take() {
@@ -41,15 +42,15 @@ impl Initiator {
                     Some(reply) => reply,
                     None => continue,
                 },
-                _ => failed("an FCoE host runs here, and no fabric; ask `sanloom up`"),
+                _ => failed("this is an FCoE host; send the request to an instance of `sanloom up`"),
             };
-            // A client that does not wait for its answer is nobody's loss.
+            // An error here means that the client has disconnected.
             let _ = answer.send(reply);
         }
         go_on
     }
 
-    /// Nothing if the fabric has to be asked.
+    /// Returns the answer, or `None` if it depends on a reply of the fabric.
     fn fcoe(&mut self, request: FcoeRequest, answer: &Sender<Answer>) -> Option<Answer> {
         let now = self.clock.now();
         Some(match request {
@@ -82,7 +83,9 @@ impl Initiator {
                 let message = Message::from(Els::Echo(data.clone()));
                 return self.ask(now, FcId::new(port_id & 0xff_ffff), message, Some(data), answer);
             }
-            FcoeRequest::Create { .. } | FcoeRequest::Destroy { .. } => failed("that is for fcoemon to do"),
+            FcoeRequest::Create { .. } | FcoeRequest::Destroy { .. } => {
+                failed("only fcoemon creates and destroys instances")
+            }
         })
     }
 
@@ -101,30 +104,30 @@ impl Initiator {
         None
     }
 
-    /// The fabric has answered a question, or nobody has.
+    /// Completes a request with the fabric's reply, or with `None` after a time-out.
     pub(super) fn answered(&mut self, now: Instant, number: u16, message: Option<Message>) {
         let Some(Question { begun, echo, answer }) = self.questions.remove(&number) else { return };
         let micros = now.since(begun).as_ns() / 1_000;
         let reply = match message {
-            None => failed("nobody answers"),
+            None => failed("no answer in time"),
             Some(Message::Els(els)) => match (*els, echo) {
                 (Els::LsAcc(LsAcc::Echo(back)), Some(sent)) => {
                     Answer::Fcoe(FcoeAnswer::Echoed { micros, same: back == sent })
                 }
                 (Els::LsRjt(reject), _) => failed(&format!("rejected: {reject}")),
-                _ => failed("the answer makes no sense"),
+                _ => failed("the answer is invalid"),
             },
             Some(Message::Ct(ct)) => match ct.body {
                 CtBody::NsAccept(accept) => match named(accept) {
                     Some(found) => Answer::Fcoe(FcoeAnswer::Named { found }),
-                    None => failed("the answer makes no sense"),
+                    None => failed("the answer is invalid"),
                 },
                 CtBody::Reject(reject) => {
                     failed(&format!("rejected: {}, explanation {:#04x}", reject.reason, reject.explanation))
                 }
-                _ => failed("the answer makes no sense"),
+                _ => failed("the answer is invalid"),
             },
-            Some(_) => failed("the answer makes no sense"),
+            Some(_) => failed("the answer is invalid"),
         };
         let _ = answer.send(reply);
     }
@@ -172,7 +175,7 @@ impl Initiator {
         let targets = host.targets().map(|(port_name, remote)| {
             let units = host.disks().filter(|disk| disk.target == port_name).map(|disk| {
                 let found = disk.properties;
-                let text = |get: fn(&sanloom_core::disk::Properties) -> &str| found.map_or("", get).to_owned();
+                let text = |get: fn(&sanloom_scsi::disk::Properties) -> &str| found.map_or("", get).to_owned();
                 Unit {
                     lun: lun_name(disk.lun),
                     device: device_name(through, &disk),
@@ -236,7 +239,7 @@ impl Initiator {
 }
 
 impl Controller {
-    /// Ethernet address of a VN_Port of ours.
+    /// Returns the MAC address of one of our VN_Ports.
     fn mac(&self, port_id: FcId) -> Option<sanloom_wire::ether::MacAddr> {
         use sanloom_wire::ether::{FcMap, MacAddr};
         match self {

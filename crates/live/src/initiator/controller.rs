@@ -1,24 +1,24 @@
-//! Who finds the way on Ethernet for the N_Ports of an initiator: [`Controller`], in a fabric or on a segment without one.
+//! FIP controller of an initiator, in a fabric or on a segment without one: [`Controller`].
 
-use sanloom_core::fip::enode::{self, Enode};
-use sanloom_core::fip::vn2vn::{self, Vn2vn};
-use sanloom_core::fip::{Advertisement, Discard, Discards};
-use sanloom_core::nport;
-use sanloom_core::time::Instant;
+use sanloom_fc::fip::enode::{self, Enode};
+use sanloom_fc::fip::vn2vn::{self, Vn2vn};
+use sanloom_fc::fip::{Advertisement, Discard, Discards};
+use sanloom_fc::nport;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::fip::FipFrame;
 use sanloom_wire::{FcId, Frame, Header};
 
-/// The FIP controller of an initiator.
+/// FIP controller of an initiator.
 #[derive(Debug)]
 pub enum Controller {
-    /// It looks for a forwarder of a fabric.
+    /// ENode that discovers a forwarder of a fabric.
     Fabric(Box<Enode>),
-    /// It is a station of a segment without one.
+    /// Station of a segment without a fabric.
     Vn2vn(Box<Vn2vn>),
 }
 
-/// Something that happened to a controller.
+/// Input of a controller.
 #[derive(Debug)]
 pub(super) enum Told {
     LinkUp,
@@ -28,30 +28,30 @@ pub(super) enum Told {
         from: MacAddr,
         pdu: Box<[u8]>,
     },
-    /// What an N_Port sends.
+    /// Message from an N_Port.
     Send(Frame),
     DiscoverVlans,
     Timeout,
 }
 
-/// Something that a controller wants done.
+/// Output of a controller.
 #[derive(Debug)]
 pub(super) enum Wanted {
     Fip(FipFrame),
-    /// Send a message in FCoE.
+    /// Send a message in an FCoE frame.
     Fcoe {
         to: MacAddr,
         from: MacAddr,
         frame: Frame,
     },
-    /// For the N_Port that waits for it.
+    /// Deliver a message to its N_Port.
     Deliver(Frame),
     FcfUp(Advertisement),
-    /// The FCF is gone.
+    /// The FCF is lost.
     FcfDown,
-    /// For the physical N_Port.
+    /// Input for the physical N_Port.
     Login(nport::Input),
-    /// The login of this N_Port is gone, and its link comes back at once.
+    /// The login of this N_Port was cleared; its link comes back at once.
     Cleared(FcId),
     Vlans {
         fcf: MacAddr,
@@ -80,7 +80,8 @@ impl Controller {
                     Told::LinkDown => vn2vn::Input::LinkDown,
                     Told::Fip { to, from, pdu } => vn2vn::Input::Fip { to, from, pdu },
                     Told::Send(frame) => vn2vn::Input::Send(frame),
-                    // Nobody on a segment without a fabric names its VLAN; `AdapterConfig::vlan` does.
+                    // A segment without a fabric has no VLAN discovery; `AdapterConfig::vlan` sets
+                    // its VLAN.
                     Told::DiscoverVlans => return,
                     Told::Timeout => vn2vn::Input::Timeout,
                 },
@@ -119,7 +120,7 @@ impl Controller {
         }
     }
 
-    /// Destination and source of an FCoE frame; nothing without a login.
+    /// Returns destination and source of an FCoE frame, or `None` without a login.
     pub(super) fn path(&self, header: &Header) -> Option<(MacAddr, MacAddr)> {
         match self {
             Controller::Fabric(enode) => enode.path(header.s_id),
@@ -127,7 +128,7 @@ impl Controller {
         }
     }
 
-    /// Judges a received FCoE frame by its addresses.
+    /// Checks the addresses of a received FCoE frame.
     pub(super) fn ingress(&self, to: MacAddr, from: MacAddr, header: &Header) -> Result<(), Discard> {
         match self {
             Controller::Fabric(enode) => enode.ingress(to, from, header.s_id, header.d_id),
@@ -135,7 +136,7 @@ impl Controller {
         }
     }
 
-    /// The FCF that is chosen; nothing on a segment without a fabric.
+    /// Returns the selected FCF, or `None` on a segment without a fabric.
     pub fn fcf(&self) -> Option<&Advertisement> {
         match self {
             Controller::Fabric(enode) => enode.fcf(),
@@ -143,7 +144,7 @@ impl Controller {
         }
     }
 
-    /// FIP frames that were not acted on, by reason.
+    /// Returns the discarded FIP frames, by reason.
     pub fn discards(&self) -> &Discards {
         match self {
             Controller::Fabric(enode) => enode.discards(),

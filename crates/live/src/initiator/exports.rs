@@ -4,16 +4,16 @@ use super::Initiator;
 use super::host::{DiskView, Event, Host, lun_name};
 use crate::exports::{DiskWork, disk_work, export_of};
 use crate::nbd::Work;
-use sanloom_core::disk::{Done, Error, Op, Request};
-use sanloom_core::nbd::Export;
-use sanloom_core::time::Instant;
+use sanloom_scsi::disk::{Done, Error, Op, Request};
+use sanloom_scsi::nbd::Export;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 
-/// The number of an export is that of the host, and below it that of the disk.
+/// Bit position of the host's index in an export number; the disk's number is below it.
 const HOST_SHIFT: u32 = 32;
 
 impl Initiator {
-    /// Carries requests to the disks, and answers back, until there are none.
+    /// Passes requests of NBD clients to the disks and results back until both queues are empty.
     pub(super) fn serve(&mut self, now: Instant) {
         loop {
             if let Some(work) = self.nbd.next_work() {
@@ -23,7 +23,8 @@ impl Initiator {
             match self.adapter.hosts.iter_mut().find_map(Host::poll_event) {
                 Some(Event::Disks) => {
                     let disks = (0..).zip(&self.adapter.hosts).flat_map(|(number, host)| {
-                        // The disks of the physical port have the names that Linux gives them; others say whose they are.
+                        // Disks of the physical port have the names that Linux uses. Names of other
+                        // disks include the virtual port.
                         let through = (number > 0).then(|| host.login.wwpn());
                         host.disks().filter_map(move |disk| export(number, through, &disk))
                     });
@@ -42,8 +43,8 @@ impl Initiator {
         }
     }
 
-    /// Does something with a disk of the physical port, by its number, beside what NBD clients ask. `data` as for [`Host::submit`].
-    /// Says by which number [`next_finished`](Self::next_finished) calls it.
+    /// Submits a request of the process itself for a disk of the physical port. `data` is as for
+    /// [`Host::submit`]. Returns the number that [`next_finished`](Self::next_finished) reports.
     pub fn submit(&mut self, disk: u64, op: Op, lba: u64, blocks: u32, data: Vec<u8>) -> u64 {
         let tag = self.next_asked;
         self.next_asked += 1;
@@ -52,7 +53,8 @@ impl Initiator {
         tag
     }
 
-    /// What became of a request of [`submit`](Self::submit), by its number, in the order in which they ended, and its buffer.
+    /// Returns the next completed request of [`submit`](Self::submit) in order of completion:
+    /// number, result and buffer.
     pub fn next_finished(&mut self) -> Option<(u64, Result<Done, Error>, Vec<u8>)> {
         self.finished.pop_front()
     }
@@ -67,13 +69,13 @@ impl Initiator {
     }
 }
 
-/// The name that Linux gives to a path; `through`: the virtual port that the disk is seen through.
+/// Returns the name that Linux gives to a path. `through` is the virtual port of the disk, if any.
 pub(super) fn device_name(through: Option<Wwpn>, disk: &DiskView<'_>) -> String {
     let through = through.map(|wwpn| format!("0x{:016x}-", wwpn.0)).unwrap_or_default();
     format!("fc-{through}0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun))
 }
 
-/// The export of a disk that has said what it is.
+/// Returns the export of a disk whose properties are known.
 fn export(host: u64, through: Option<Wwpn>, disk: &DiskView<'_>) -> Option<Export> {
     let number = host << HOST_SHIFT | disk.number;
     disk.properties.map(|found| export_of(number, &device_name(through, disk), found))

@@ -1,4 +1,4 @@
-//! Frames between the port and the machines of an [`Adapter`].
+//! Frame transfer between the port and the machines of an [`Adapter`].
 
 use super::adapter::{Adapter, Vlan, tag};
 use super::controller::{Controller, Told, Wanted};
@@ -7,8 +7,8 @@ use crate::capture::Place;
 use crate::frame::FrameBuf;
 use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
 use crate::sys::batch::BATCH;
-use sanloom_core::nport;
-use sanloom_core::time::Instant;
+use sanloom_fc::nport;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
 use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fip::Fip;
@@ -16,25 +16,25 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 use std::io;
 
-/// Batches of frames in one turn.
+/// Maximum number of receive batches per step.
 const BATCHES_IN_TURN: usize = 8;
-/// Frames of one N_Port before it is the turn of the next.
+/// Maximum number of frames from one N_Port before the next one sends.
 const FRAMES_IN_TURN: usize = 32;
 
-/// Reasons for dropping a frame that came in.
+/// Reasons for dropping a received frame.
 pub mod reason {
     /// Neither FCoE nor FIP.
     pub const OTHER_PROTOCOL: &str = "other protocol";
-    /// In another VLAN than ours.
+    /// The frame is in a VLAN other than ours.
     pub const OTHER_VLAN: &str = "other VLAN";
-    /// No FCoE frame in spite of its type.
+    /// The EtherType is FCoE, but the frame is invalid.
     pub const MALFORMED: &str = "malformed FCoE";
     /// The CRC is wrong.
     pub const BAD_CRC: &str = "bad CRC";
 }
 
 impl Adapter {
-    /// Takes what the port has. True if there may be more.
+    /// Processes received frames. Returns true if there may be more.
     pub(super) fn receive(&mut self, now: Instant) -> bool {
         for _ in 0..BATCHES_IN_TURN {
             let (got, cut) = match self.port.receive(&mut self.spare) {
@@ -72,7 +72,7 @@ impl Adapter {
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         let ours = match self.tag {
             Some(tag) => tag.map(|tag| tag.vlan) == vlan,
-            // The question for VLANs, and its answer, have no tag.
+            // VLAN requests and their replies are untagged.
             None => vlan.is_none(),
         };
         let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else {
@@ -107,7 +107,7 @@ impl Adapter {
         self.hosts[host].frame_in(now, header, &fcoe.frame[HEADER_BYTES..]);
     }
 
-    /// The N_Port with an address; the physical one where there is none.
+    /// Returns the index of the N_Port with an address, or of the physical one if there is none.
     fn host_of(&self, port_id: FcId) -> usize {
         self.hosts.iter().position(|host| host.port_id() == port_id).unwrap_or(0)
     }
@@ -132,7 +132,7 @@ impl Adapter {
                     self.hosts[0].tell_login(now, nport::Input::LinkUp);
                 }
                 Wanted::FcfDown => {
-                    tracing::info!("nobody is there any more");
+                    tracing::info!("the FCF is lost");
                     self.hosts[0].tell_login(now, nport::Input::LinkDown);
                     self.forget_vlan(now);
                 }
@@ -141,7 +141,7 @@ impl Adapter {
                         nport::Input::Joined { port_id } => tracing::info!(%port_id, "station of a VN2VN segment"),
                         nport::Input::Neighbour { port_id, wwpn } => tracing::info!(%port_id, %wwpn, "neighbour"),
                         nport::Input::NeighbourGone { port_id } => tracing::info!(%port_id, "neighbour gone"),
-                        _ => tracing::info!("nobody is there any more"),
+                        _ => tracing::info!("the last neighbour of the segment is gone"),
                     }
                     self.hosts[0].tell_login(now, input);
                 }
@@ -156,7 +156,7 @@ impl Adapter {
         }
     }
 
-    /// The link of virtual N_Ports is the fabric login of the physical one.
+    /// Sets the links of virtual N_Ports, which follow the fabric login of the physical one.
     pub(super) fn virtual_links(&mut self, now: Instant) {
         let up = self.hosts[0].port_id() != FcId::ZERO && matches!(self.controller, Controller::Fabric(_));
         if std::mem::replace(&mut self.base_up, up) != up {
@@ -164,7 +164,7 @@ impl Adapter {
         }
     }
 
-    /// An FCF has named the VLANs of FCoE: the first is ours.
+    /// Processes the VLANs that an FCF reported. The first one is used.
     fn vlans(&mut self, now: Instant, fcf: MacAddr, vlans: &[u16]) {
         let first = vlans.first().copied().filter(|_| self.config.vlan == Vlan::Discover && self.tag.is_none());
         if let Some(vlan) = first {
@@ -189,13 +189,14 @@ impl Adapter {
         self.untagged_out(now, frame);
     }
 
-    /// Sends a frame with the tag that it has.
+    /// Queues a frame with its current tag.
     pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
         self.captures.record(now, Place::Ethernet(0), true, &frame);
         self.port.push(now, frame);
     }
 
-    /// Somebody asks, untagged, which VLAN a VN2VN segment is in. True if it was so.
+    /// Answers an untagged request for the VLAN of a VN2VN segment. Returns true if the frame was
+    /// such a request.
     fn vlan_asked(&mut self, now: Instant, to: MacAddr, pdu: &[u8]) -> bool {
         let answer = self.responder.as_ref().and_then(|responder| responder.answer(to, &Fip::parse(pdu).ok()?));
         let Some(answer) = answer else { return false };
@@ -205,7 +206,7 @@ impl Adapter {
         true
     }
 
-    /// Sends what the hosts have to say, as far as the egress queue has room.
+    /// Queues output of the hosts until the egress queue is full.
     pub(super) fn pump(&mut self, now: Instant) {
         let mut silent = 0;
         while !self.port.egress.is_full() && silent < self.hosts.len() {
@@ -221,14 +222,14 @@ impl Adapter {
         }
     }
 
-    /// Sends one thing that a host has to say. False if there is none.
+    /// Queues one message or frame of a host. Returns false if the host has no output.
     fn send_next(&mut self, now: Instant, host: usize) -> bool {
         match self.hosts[host].next_leaving() {
             None => return false,
-            // FIP or FCoE: the controller knows.
+            // The controller selects FIP or FCoE.
             Some(Leaving::Message(frame)) => self.tell(now, Told::Send(frame)),
             Some(Leaving::Data(header, data)) => {
-                // Without a login the target does not wait for it any more.
+                // Without a login the frame is dropped, because the target no longer expects it.
                 let Some(path) = self.controller.path(&header) else { return true };
                 let mut buffer = self.pool.take();
                 self.segmenter.fill(&mut buffer, &header, path, data);
@@ -239,5 +240,6 @@ impl Adapter {
     }
 }
 
-// The Ethernet header stands before every PDU; frames of the host are composed with it.
+// Every PDU follows an Ethernet header of this length; frames of a host are composed together with
+// it.
 const _: () = assert!(ETHER_BYTES == 14);

@@ -1,8 +1,9 @@
-//! A Fibre Channel host without a network: login, discovery, FCP and its disks, whatever carries the frames.
+//! A Fibre Channel host independent of the transport: login, discovery, FCP and disks.
 //!
-//! The roles of libfc are machines of `core`: local port, discovery and remote ports ([`NPort`]), exchanges and FCP
-//! ([`FcpInitiator`]), and above them the SCSI layer ([`Scan`], [`Disk`]). This carries what one says to the other, and data
-//! between frames and the buffers of requests.
+//! The machines in `core` match the parts of libfc: local port, discovery and remote ports
+//! ([`NPort`]), exchanges and FCP ([`FcpInitiator`]), and the SCSI layer ([`Scan`], [`Disk`]). This
+//! module connects their inputs and outputs, and moves data between frames and the buffers of
+//! requests.
 
 mod ask;
 mod counted;
@@ -16,85 +17,85 @@ use super::commands::{Active, Commands, Who};
 use crate::offload::Placement;
 use crate::sequence::Reassembly;
 use ask::Questions;
-use sanloom_core::disk::{
+use sanloom_fc::exchange::{Route, SeqTx, route};
+use sanloom_fc::fcp::initiator::{self as fcp, FcpInitiator, FcpInitiatorConfig, Outcome};
+use sanloom_fc::nport::{self, NPort, NPortConfig, Remote};
+use sanloom_scsi::disk::{
     Data, Disk, DiskConfig, Done, End, Error, ErrorKind, Input as DiskInput, Output as DiskOutput, Properties, Reply,
     Request, Scan, ScanInput, ScanOutput,
 };
-use sanloom_core::exchange::{Route, SeqTx, route};
-use sanloom_core::fcp::initiator::{self as fcp, FcpInitiator, FcpInitiatorConfig, Outcome};
-use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::fcp::task_management;
 use sanloom_wire::lun::LunBytes;
 use sanloom_wire::message::ReplyTo;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwpn};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Exchanges at once.
+/// Maximum number of concurrent exchanges.
 const MAX_EXCHANGES: u16 = 1_024;
 
-/// Something that is to leave, in order.
+/// Pending output, in order.
 #[derive(Debug)]
 enum Outgoing {
     Message(Frame),
     Data(SeqTx),
 }
 
-/// The next frame that leaves.
+/// The next frame or message to send.
 #[derive(Debug)]
 pub enum Leaving<'b> {
-    /// A message, not yet cut.
+    /// A message that is not yet split into frames.
     Message(Frame),
-    /// A frame of data.
+    /// A data frame.
     Data(Header, &'b [u8]),
 }
 
-/// What a host tells its owner.
+/// Event for the owner of a host.
 #[derive(Debug)]
 pub enum Event {
-    /// A disk has come, changed, or gone; see [`Host::disks`].
+    /// A disk was added, changed or removed; see [`Host::disks`].
     Disks,
-    /// A request of [`Host::submit`] ended; its buffer comes back.
+    /// A request of [`Host::submit`] has completed.
     Done {
-        /// The caller's own number.
+        /// Tag chosen by the caller.
         tag: u64,
-        /// How.
+        /// Result of the request.
         result: Result<Done, Error>,
-        /// The buffer.
+        /// Buffer of the request, which is returned to the caller.
         data: Vec<u8>,
     },
-    /// The answer to a question of [`Host::ask`]; nothing if nobody has answered, or it makes no sense.
+    /// The reply to a request of [`Host::ask`]; `None` after a time-out or an invalid reply.
     Answer {
-        /// The number of the question.
+        /// Number that [`Host::ask`] returned.
         number: u16,
-        /// The answer.
+        /// The decoded reply.
         message: Option<Message>,
     },
 }
 
-/// A disk as the owner sees it.
+/// A disk as its owner sees it.
 #[derive(Debug)]
 pub struct DiskView<'h> {
-    /// Its number in this host.
+    /// Number in this host.
     pub number: u64,
-    /// The target port that it is behind.
+    /// Port name of the target.
     pub target: Wwpn,
     /// Its logical unit number.
     pub lun: LunBytes,
-    /// What it is, once it has said so.
+    /// Properties, once the disk has reported them.
     pub properties: Option<&'h Properties>,
-    /// It can be used now.
+    /// Whether the disk is usable now.
     pub ready: bool,
 }
 
-/// A target port that was seen.
+/// A discovered target port.
 #[derive(Debug)]
 struct Target {
-    /// Nothing while there is no login.
+    /// Current login; `None` while there is none.
     remote: Option<Remote>,
     scan: Scan,
     units: BTreeMap<LunBytes, Unit>,
-    /// Logins that began, and that were lost.
+    /// Number of logins, and number of lost logins.
     logins: [u64; 2],
 }
 
@@ -108,32 +109,32 @@ impl Target {
 struct Unit {
     disk: Disk,
     number: u64,
-    /// It stood in the last list of the target.
+    /// Whether the last REPORT LUNS of the target listed the unit.
     listed: bool,
-    /// It has said that it is none that can be used: a target's controller may have a number too.
+    /// Whether the unit reported an unusable type; a target's controller may have a number, too.
     useless: bool,
 }
 
-/// A request under way.
+/// An in-flight request.
 #[derive(Debug)]
 struct Pending {
     tag: u64,
     data: Vec<u8>,
 }
 
-/// A host.
+/// A Fibre Channel host.
 #[derive(Debug)]
 pub struct Host {
-    /// Login and discovery.
+    /// Login and discovery machine.
     pub login: NPort,
     fcp: FcpInitiator,
     disk_config: DiskConfig,
     port_id: FcId,
     reassembly: Reassembly,
-    /// What requests of ours are about, by OX_ID: their answers do not say it.
+    /// Requests by OX_ID, needed to decode the replies.
     asked: BTreeMap<u16, ReplyTo>,
     targets: BTreeMap<Wwpn, Target>,
-    /// Where a disk is, by its number.
+    /// Target port and LUN of each disk, by number.
     places: Vec<(Wwpn, LunBytes)>,
     commands: Commands,
     requests: BTreeMap<u64, Pending>,
@@ -142,23 +143,23 @@ pub struct Host {
     fcp_outputs: VecDeque<fcp::Output>,
     touched: VecDeque<(Wwpn, Option<LunBytes>)>,
     events: VecDeque<Event>,
-    /// A target answers nothing: all logins begin anew.
+    /// A target does not respond, so all logins must be repeated.
     start_over: bool,
     questions: Questions,
-    /// How read data go to their place.
+    /// Placement of read data.
     placement: Placement,
-    /// Frames of read data that went there at once.
+    /// Frames of read data that were placed directly.
     pub placed_frames: u64,
-    /// Frames of read data that were put together first.
+    /// Frames of read data that were assembled in a buffer first.
     pub staged_frames: u64,
-    /// Commands that were complete.
+    /// Completed commands.
     pub counted: Counted,
-    /// Frames that no machine took.
+    /// Frames that no machine accepted.
     pub unexpected: u64,
 }
 
 impl Host {
-    /// A host without a link.
+    /// Creates a host without a link.
     pub fn new(login: NPortConfig, fcp: FcpInitiatorConfig, disk_config: DiskConfig) -> Host {
         let fcp = FcpInitiatorConfig { max_exchanges: fcp.max_exchanges.min(MAX_EXCHANGES), ..fcp };
         Host {
@@ -187,39 +188,40 @@ impl Host {
         }
     }
 
-    /// How read data go to their place from now on.
+    /// Sets the placement of read data.
     pub fn place(&mut self, placement: Placement) {
         self.placement = placement;
     }
 
-    /// Our address; zero without a login.
+    /// Returns the host's address; zero without a login.
     pub fn port_id(&self) -> FcId {
         self.port_id
     }
 
-    /// The link went up or down.
+    /// Sets the link state.
     pub fn link(&mut self, now: Instant, up: bool) {
         self.tell_login(now, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
     }
 
-    /// Something happened to the login.
+    /// Passes an input to the login machine.
     pub fn tell_login(&mut self, now: Instant, input: nport::Input) {
         self.login.handle(now, input);
         self.settle(now);
     }
 
-    /// Logs out everywhere.
+    /// Logs out from all ports.
     pub fn log_out(&mut self, now: Instant) {
         self.login.handle(now, nport::Input::LogOut);
         self.settle(now);
     }
 
-    /// Target ports that were seen, and the login with each, if there is one.
+    /// Returns the discovered target ports, each with its current login.
     pub fn targets(&self) -> impl Iterator<Item = (Wwpn, Option<&Remote>)> {
         self.targets.iter().map(|(wwpn, target)| (*wwpn, target.remote.as_ref()))
     }
 
-    /// The disks that the targets list, without what is no disk, ordered by target and LUN.
+    /// Returns the disks that the targets list, without other device types, ordered by target and
+    /// LUN.
     pub fn disks(&self) -> impl Iterator<Item = DiskView<'_>> {
         self.targets.iter().flat_map(|(&target, entry)| {
             let units = entry.units.iter().filter(|(_, unit)| unit.listed && !unit.useless);
@@ -233,12 +235,13 @@ impl Host {
         })
     }
 
-    /// What the owner is to know.
+    /// Returns the next event for the owner.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Does something with a disk. `data`: what a write brings, or room of the size of a read.
+    /// Submits a request to a disk. `data` is the data of a write, or a buffer of the size of a
+    /// read.
     pub fn submit(&mut self, now: Instant, disk: u64, request: Request, data: Vec<u8>) {
         let id = self.next_request;
         self.next_request += 1;
@@ -249,7 +252,7 @@ impl Host {
         self.settle(now);
     }
 
-    /// A frame came in: header and data field, CRC right.
+    /// Processes a received frame: header and data field, with a valid CRC.
     pub fn frame_in(&mut self, now: Instant, header: Header, field: &[u8]) {
         if header.fc_type == FcType::FCP && header.r_ctl == RCtl::SOLICITED_DATA {
             if let Some(accepted) = self.data_in(&header, field) {
@@ -261,7 +264,7 @@ impl Host {
         }
     }
 
-    /// A whole message came in.
+    /// Processes a received complete message.
     pub fn message_in(&mut self, now: Instant, frame: Frame) {
         let frame = self.read(frame);
         let Some(frame) = self.answered(frame) else { return };
@@ -275,13 +278,13 @@ impl Host {
                 }
                 self.fcp.handle(now, fcp::Input::Frame(frame));
             }
-            // We serve nobody.
+            // A host is never a target.
             Some(Route::Target) | None => self.unexpected += 1,
         }
         self.settle(now);
     }
 
-    /// When to call [`timeout`](Self::timeout).
+    /// Time of the next call of [`timeout`](Self::timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let targets = self.targets.values().flat_map(|target| {
             target.units.values().map(|unit| unit.disk.poll_timeout()).chain([target.scan.poll_timeout()])
@@ -290,7 +293,7 @@ impl Host {
         own.into_iter().chain(targets).flatten().min()
     }
 
-    /// Time has passed.
+    /// Runs expired timers.
     pub fn timeout(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.login.poll_timeout()) {
@@ -317,12 +320,12 @@ impl Host {
         self.settle(now);
     }
 
-    /// Something is to leave.
+    /// Returns whether output is pending.
     pub fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// A message that came as bytes, read as far as it can be.
+    /// Decodes a message that arrived as bytes, as far as possible.
     fn read(&mut self, frame: Frame) -> Frame {
         let Payload::Bytes(bytes) = &frame.payload else { return frame };
         let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
@@ -342,7 +345,7 @@ impl Host {
         self.out.push_back(Outgoing::Message(frame));
     }
 
-    /// Carries what the machines say, until all are silent.
+    /// Passes outputs between the machines until none has further output.
     fn settle(&mut self, now: Instant) {
         loop {
             if let Some(output) = self.login.poll_output() {
@@ -372,7 +375,7 @@ impl Host {
                 self.local_id(now, port_id);
             }
             nport::Output::FabricDown => {
-                tracing::info!("the fabric login is gone");
+                tracing::info!("the fabric login was lost");
                 self.local_id(now, FcId::ZERO);
             }
             nport::Output::RemoteUp(remote) if remote.target => self.target_up(now, remote),
@@ -405,7 +408,7 @@ impl Host {
 
     fn target_down(&mut self, now: Instant, wwpn: Wwpn) {
         let Some(target) = self.targets.get_mut(&wwpn) else { return };
-        tracing::info!(target_port = %wwpn, "the login with a target is gone");
+        tracing::info!(target_port = %wwpn, "the login with a target was lost");
         target.logins[1] += u64::from(target.remote.take().is_some());
         target.scan.handle(now, ScanInput::PathDown);
         for (&lun, unit) in &mut target.units {
@@ -426,7 +429,7 @@ impl Host {
         }
     }
 
-    /// The target has listed its units.
+    /// Updates the units after a target's REPORT LUNS.
     fn units(&mut self, now: Instant, wwpn: Wwpn, listed: &[LunBytes]) {
         let Some(target) = self.targets.get_mut(&wwpn) else { return };
         let up = target.remote.is_some();
@@ -480,11 +483,11 @@ impl Host {
                     self.events.push_back(Event::Disks);
                 }
                 DiskOutput::Unusable(error) => {
-                    tracing::warn!(target_port = %wwpn, lun = lun_name(lun), %error, "disk unusable");
+                    tracing::warn!(target_port = %wwpn, lun = lun_name(lun), %error, "disk cannot be used");
                     unit.useless = error.kind == ErrorKind::NotADisk;
                     self.events.push_back(Event::Disks);
                 }
-                // Each port of a target is offered by itself; whoever uses the disks chooses.
+                // Each port of a target is offered separately; the user of the disks selects.
                 DiskOutput::AccessChanged => {}
                 DiskOutput::UnitsChanged => {
                     if let Some(target) = self.targets.get_mut(&wwpn) {
@@ -501,7 +504,7 @@ impl Host {
         }
     }
 
-    /// Hands a command to FCP, now or when an exchange is free.
+    /// Passes a command to FCP, or queues it until an exchange is free.
     fn start(&mut self, now: Instant, active: Active) {
         let tag = self.commands.insert(active);
         if self.fcp.has_free_exchange() {
@@ -511,7 +514,7 @@ impl Host {
         }
     }
 
-    /// True if a command that had to wait was started.
+    /// Starts one queued command if an exchange is free. Returns true if one was started.
     fn start_backlog(&mut self, now: Instant) -> bool {
         let next = if self.fcp.has_free_exchange() { self.commands.backlog.pop_front() } else { None };
         let Some(tag) = next else { return false };
@@ -536,7 +539,7 @@ impl Host {
             Who::Scan | Who::Disk => fcp::Input::Submit(active.command(tag, remote.receive_size_bytes)),
         };
         self.fcp.handle(now, input);
-        // The first thing that it says about the command names the exchange.
+        // The first output for the command contains its exchange.
         while let Some(output) = self.fcp.poll_output() {
             if let fcp::Output::Send(frame) = &output
                 && matches!(frame.payload, Payload::Typed(Message::FcpCmnd(_)))
@@ -586,7 +589,7 @@ impl Host {
     }
 }
 
-/// The number that people use, or the eight bytes.
+/// Returns the LUN as a decimal number if possible, otherwise as eight bytes.
 pub fn lun_name(lun: LunBytes) -> String {
     match sanloom_wire::lun::from_bytes(lun) {
         Some(number) => number.to_string(),

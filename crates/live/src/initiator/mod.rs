@@ -1,13 +1,13 @@
-//! A Fibre Channel initiator in user space: [`Initiator`], an FCoE host on any Ethernet port, whose disks programs use through
-//! the network block device protocol.
+//! A Fibre Channel initiator in user space: [`Initiator`], an FCoE host on any Ethernet port.
+//! Programs use its disks through the network block device (NBD) protocol.
 //!
 //! ```text
 //!   Ethernet port ══▶ Adapter: Controller (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
 //! ```
 //!
-//! It is what libfcoe, libfc and the SCSI layer are together (document 002), on the machines of `core`. Virtual ports (NPIV)
-//! are hosts of their own behind the same controller. A full egress queue holds back what the hosts send, and with it the
-//! clients.
+//! It combines the functions of libfcoe, libfc and the SCSI layer (document 002) on the machines of
+//! `core`. Virtual ports (NPIV) are separate hosts behind the same controller. A full egress queue
+//! pauses the output of the hosts, and thereby the clients.
 
 pub mod adapter;
 mod commands;
@@ -16,7 +16,6 @@ pub mod controller;
 pub(crate) mod exports;
 mod frames;
 pub mod host;
-pub mod load;
 mod vlans;
 mod watch;
 
@@ -31,11 +30,11 @@ use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use control::Question;
 use host::Host;
-use sanloom_core::disk::{DiskConfig, Done, Error};
-use sanloom_core::fcp::initiator::FcpInitiatorConfig;
-use sanloom_core::nbd::Limits;
-use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
-use sanloom_core::time::{Instant, Span};
+use sanloom_fc::fcp::initiator::FcpInitiatorConfig;
+use sanloom_fc::nport::{LoginScript, NPortConfig, VirtualPort};
+use sanloom_scsi::disk::{DiskConfig, Done, Error};
+use sanloom_scsi::nbd::Limits;
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +43,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Targets and the fabric may answer in this time that we are gone.
+/// Time for targets and the fabric to answer the logout.
 const FAREWELL: Span = Span::from_secs(1);
 
 const PORT: u64 = 0;
@@ -52,32 +51,34 @@ const LISTENER: u64 = 1;
 const NBD: u64 = 2;
 const BELL: u64 = 3;
 
-/// Virtual ports of an initiator.
+/// Maximum number of virtual ports of an initiator.
 pub const MAX_VIRTUAL_PORTS: usize = 4_094;
 
-/// What an initiator is.
+/// Configuration of an initiator.
 #[derive(Clone, Debug)]
 pub struct InitiatorConfig {
-    /// Its Ethernet port, its names in the fabric, and how it gets there.
+    /// Ethernet port, fabric names, and FCoE settings.
     pub adapter: AdapterConfig,
-    /// What tools call it; nothing: the name of its Ethernet port.
+    /// Name for tools; `None` means the name of the Ethernet port.
     pub name: Option<String>,
-    /// Port and node names of further, virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. Stations have none.
+    /// Port and node names of virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. VN2VN stations
+    /// have none.
     pub virtual_ports: Vec<(Wwpn, Wwnn)>,
     /// Symbolic name for the name server.
     pub symbolic_name: String,
-    /// A command that is not complete after this time is aborted.
+    /// Time after which an incomplete command is aborted.
     pub command_timeout: Span,
-    /// How disks are used.
+    /// Configuration of the disks.
     pub disk: DiskConfig,
-    /// Socket of the NBD server.
+    /// Path of the NBD server's socket.
     pub nbd: PathBuf,
-    /// What an NBD client may ask at once.
+    /// Limits of each NBD client.
     pub limits: Limits,
 }
 
 impl InitiatorConfig {
-    /// With the names that Linux makes from the address: 20:00 and 10:00 before it.
+    /// Creates a configuration with the names that Linux derives from the MAC address, with the
+    /// prefixes 20:00 and 10:00.
     pub fn new(mac: MacAddr, nbd: PathBuf) -> InitiatorConfig {
         let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
         InitiatorConfig {
@@ -93,31 +94,32 @@ impl InitiatorConfig {
     }
 }
 
-/// An initiator that runs.
+/// A running initiator.
 #[derive(Debug)]
 pub struct Initiator {
     config: InitiatorConfig,
-    /// Its Ethernet port, and the host there.
+    /// Ethernet port with its hosts.
     pub adapter: Adapter,
-    /// The server of its disks.
+    /// NBD server of the disks.
     pub nbd: NbdServer,
-    /// Time since the start.
+    /// Clock since the start of the initiator.
     pub clock: Clock,
     poller: Poller,
-    /// What NBD clients have asked, by our tag.
+    /// Requests of NBD clients, by our tag.
     asked: BTreeMap<u64, Asked>,
-    /// What became of requests that no NBD client has asked.
+    /// Results of requests that did not come from an NBD client.
     finished: VecDeque<(u64, Result<Done, Error>, Vec<u8>)>,
     next_asked: u64,
-    /// What tools have asked that the fabric has to answer, by number of the physical port.
+    /// Control requests that wait for a reply of the fabric, by request number of the physical
+    /// port.
     questions: BTreeMap<u16, Question>,
 }
 
 impl Initiator {
-    /// An initiator on a port.
+    /// Creates an initiator on a port.
     ///
     /// # Errors
-    /// When the NBD socket cannot be opened, or the system gives us no descriptor.
+    /// When the NBD socket cannot be opened, or the process has no descriptor left.
     pub fn new(config: InitiatorConfig, port: EthernetPort) -> Result<Initiator, PortError> {
         let failed = |error| PortError::Socket { path: config.nbd.clone(), error };
         let poller = Poller::new().map_err(failed)?;
@@ -139,16 +141,17 @@ impl Initiator {
         })
     }
 
-    /// Every disk that the targets have listed can be used, and there is at least one.
+    /// Returns whether there is a disk and all disks listed by the targets are usable.
     pub fn is_ready(&self) -> bool {
         let mut disks = self.adapter.hosts.iter().flat_map(Host::disks).peekable();
         disks.peek().is_some() && disks.all(|disk| disk.ready)
     }
 
-    /// Runs until `go_on` says no. It is asked every 100 ms, and whenever `bell` is readable.
+    /// Runs until `go_on` returns false. `go_on` is called every 100 ms and whenever `bell` is
+    /// readable.
     ///
     /// # Errors
-    /// When the system does not let us wait.
+    /// When the poller fails.
     pub fn run(
         &mut self,
         bell: Option<BorrowedFd<'_>>,
@@ -162,7 +165,8 @@ impl Initiator {
         Ok(())
     }
 
-    /// Logs out, waits a moment for the answers, and lets clients go as soon as what they have asked is done.
+    /// Logs out, waits for the replies for a limited time, and disconnects each client when its
+    /// requests are complete.
     pub fn shut_down(&mut self) {
         let now = self.clock.now();
         self.nbd.shut_down(now);
@@ -178,14 +182,14 @@ impl Initiator {
         self.adapter.end(self.clock.now());
     }
 
-    /// Waits until there is something to do, at most 100 ms, and does it. True if there is more that need not be waited
-    /// for.
+    /// Waits for work for at most 100 ms and processes it. Returns true if more work can be done
+    /// without waiting.
     ///
     /// # Errors
-    /// When the system does not let us wait.
+    /// When the poller fails.
     pub fn turn(&mut self, busy: bool) -> io::Result<bool> {
         self.adapter.watch(&mut self.poller, PORT)?;
-        // Clients wait while the port does.
+        // Clients are not read while the port is full.
         let clients = Interest { read: !self.adapter.is_full(), write: false };
         self.poller.set(NBD, Some(self.nbd.descriptor()), clients)?;
         let now = self.clock.now();
@@ -211,7 +215,7 @@ impl Initiator {
     }
 }
 
-/// An N_Port and what is behind it; 0 is the physical one.
+/// Creates the host of an N_Port; number 0 is the physical one.
 fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Host {
     let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
     let login = NPortConfig {

@@ -1,44 +1,45 @@
-//! Which VLANs carry FCoE: FIP VLAN discovery on a port that nobody else uses, as `fipvlan` does it.
+//! VLANs that carry FCoE: FIP VLAN discovery on a port without another user, as `fipvlan` does it.
 
 use crate::clock::{Clock, until};
 use crate::frame::Pool;
 use crate::poll::{Interest, Poller};
 use crate::ports::EthernetPort;
 use crate::sys::batch::BATCH;
-use sanloom_core::fip::enode::{self, Enode, EnodeConfig};
-use sanloom_core::time::Span;
+use sanloom_fc::fip::enode::{self, Enode, EnodeConfig};
+use sanloom_scsi::time::Span;
 use sanloom_wire::Wwnn;
 use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
 use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-/// How long a port may take until somebody is at its other end.
+/// Maximum wait for a peer on the port.
 const PEER: Span = Span::from_secs(2);
-/// How long answers of further forwarders are waited for.
+/// Wait for replies of further forwarders after the first.
 const OTHERS: Span = Span::from_ms(500);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A VLAN and the forwarder that named it.
+/// A VLAN and the forwarder that reported it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FoundVlan {
     /// 1 to 4094, or 0 for frames without a tag.
     pub vlan: u16,
-    /// Address of the forwarder.
+    /// MAC address of the forwarder.
     pub fcf: MacAddr,
 }
 
-/// Asks, three times at most, and gives back every answer in order. Nothing if nobody is at the other end.
+/// Sends at most three requests and returns all replies in order. Returns an empty list without a
+/// peer.
 ///
 /// # Errors
-/// When the system does not let us wait.
+/// When the poller fails.
 pub fn discover_vlans(port: &mut EthernetPort, mac: MacAddr) -> io::Result<Vec<FoundVlan>> {
     const PORT: u64 = 0;
     let clock = Clock::start();
     let (mut poller, mut pool) = (Poller::new()?, Pool::default());
     let mut buffers: Vec<_> = (0..BATCH).map(|_| pool.take()).collect();
     let mut scratch = Vec::new();
-    while !port.has_peer() && clock.now() < sanloom_core::time::Instant::ZERO + PEER {
+    while !port.has_peer() && clock.now() < sanloom_scsi::time::Instant::ZERO + PEER {
         std::thread::sleep(LOOK);
         port.look_for_peer();
     }
@@ -62,7 +63,7 @@ pub fn discover_vlans(port: &mut EthernetPort, mac: MacAddr) -> io::Result<Vec<F
             }
         }
         port.flush(&mut pool);
-        // Without an answer the machine stops to ask, and with it the wait.
+        // Without a reply the machine stops sending requests, which ends the wait.
         let Some(next) = end.or_else(|| enode.poll_timeout()) else { break };
         if end.is_some_and(|end| end <= now) {
             break;

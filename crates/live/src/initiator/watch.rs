@@ -1,7 +1,9 @@
-//! Which VLANs of an interface carry FCoE, as long as somebody wants to know: [`VlanWatch`], by which `fcoemon` begins and ends hosts.
+//! Continuous discovery of an interface's FCoE VLANs: [`VlanWatch`], by which `fcoemon` starts and
+//! stops hosts.
 //!
-//! It asks again and again, because a forwarder tells nobody unasked; and it speaks DCBX for all hosts of the interface, because an
-//! interface has one LLDP agent, however many VLANs it has.
+//! The watch repeats its requests, because forwarders do not announce VLANs unasked. It also runs
+//! DCBX for all hosts of the interface, because an interface has one LLDP agent regardless of its
+//! number of VLANs.
 
 use crate::clock::{Clock, until};
 use crate::frame::{FrameBuf, Pool};
@@ -9,45 +11,48 @@ use crate::lldp::Agent;
 use crate::poll::{Interest, Poller};
 use crate::ports::{Driver, EthernetPort, Packet, PortError};
 use crate::sys::batch::BATCH;
-use sanloom_core::dcbx;
-use sanloom_core::fip::enode::{self, Enode, EnodeConfig};
-use sanloom_core::time::{Instant, Span};
+use sanloom_fc::dcbx;
+use sanloom_fc::fip::enode::{self, Enode, EnodeConfig};
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::Wwnn;
 use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// How often the link is looked at, and the caller asked whether to go on.
+/// Interval between checks of the link, and between calls of `go_on`.
 const LOOK: Span = Span::from_ms(100);
-/// From one question to the next.
+/// Interval between VLAN requests.
 const REQUESTS: Span = Span::from_secs(5);
-/// A forwarder that is silent for so long, while others answer, is gone: what hosts asked of it has failed by then.
+/// Time after which a silent forwarder is considered gone while others answer. By then requests of
+/// its hosts have failed.
 const SILENCE: Span = Span::from_secs(60);
 
-/// The last VLAN that a frame can be in; 4095 is reserved.
+/// Highest VLAN identifier of a frame; 4095 is reserved.
 const MAX_VLAN: u16 = 4094;
-/// Of so many VLANs of an interface hosts are begun, the lowest; each is a process.
+/// Maximum number of VLANs per interface on which hosts are started, lowest first. Each host is a
+/// process.
 const MAX_VLANS: usize = 32;
-/// Answers of so many forwarders are remembered.
+/// Maximum number of forwarders whose replies are stored.
 const MAX_FORWARDERS: usize = 64;
 
 const PORT: u64 = 0;
 
-/// What is known of an interface.
+/// Discovery result of an interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// VLANs that carry FCoE, 1 to 4094, or 0 for frames without a tag.
     pub vlans: BTreeSet<u16>,
-    /// The link is up, and DCBX has agreed where it has to.
+    /// Whether the link is up and DCBX has agreed if it is required.
     pub may_begin: bool,
 }
 
-/// What forwarders have answered. Where nobody answers, all stays as it was: hosts wait for their forwarder by themselves. Nor does
-/// the first answer after that end the hosts of others, which have as long to answer as it would have been without.
+/// Replies of forwarders. While no forwarder answers, the result stays unchanged, because hosts
+/// wait for their forwarder themselves. After the first reply that follows, the other forwarders
+/// have the full [`SILENCE`] time to answer before their hosts are stopped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Heard {
     answers: BTreeMap<MacAddr, (Instant, Vec<u16>)>,
-    /// Since when somebody has answered at least every [`SILENCE`].
+    /// Start of the period in which replies were never more than [`SILENCE`] apart.
     since: Instant,
     last: Instant,
 }
@@ -55,7 +60,7 @@ struct Heard {
 impl Heard {
     fn answer(&mut self, now: Instant, fcf: MacAddr, mut vlans: Vec<u16>) {
         vlans.retain(|vlan| *vlan <= MAX_VLAN);
-        // Whoever is on the wire can answer, in as many names as he likes.
+        // Any station on the segment can send replies with any number of addresses.
         if self.answers.len() < MAX_FORWARDERS || self.answers.contains_key(&fcf) {
             self.answers.insert(fcf, (now, vlans));
         }
@@ -73,7 +78,7 @@ impl Heard {
     }
 }
 
-/// An interface that is watched.
+/// A watched interface.
 #[derive(Debug)]
 pub struct VlanWatch {
     port: EthernetPort,
@@ -92,10 +97,11 @@ pub struct VlanWatch {
 }
 
 impl VlanWatch {
-    /// Listens on an interface beside its hosts, for FIP and LLDP only. With `dcbx` nothing is asked before DCBX has agreed.
+    /// Receives FIP and LLDP frames from an interface, in parallel with its hosts. With `dcbx`,
+    /// requests are sent only after DCBX has agreed.
     ///
     /// # Errors
-    /// Without permission, or without such an interface.
+    /// Without permission, or when the interface does not exist.
     pub fn open(interface: &str, mac: MacAddr, dcbx: bool) -> Result<VlanWatch, PortError> {
         let protocols = [EtherType::FIP, EtherType::LLDP];
         let port = EthernetPort::new(interface, Driver::Packet(Packet::open_for(interface, &protocols)?));
@@ -118,10 +124,10 @@ impl VlanWatch {
         })
     }
 
-    /// Watches until `go_on` says no. It is told every 100 ms what is known.
+    /// Watches until `go_on` returns false. `go_on` is called every 100 ms with the current result.
     ///
     /// # Errors
-    /// When the system does not let us wait.
+    /// When the poller fails.
     pub fn run(&mut self, mut go_on: impl FnMut(&Seen) -> bool) -> io::Result<()> {
         loop {
             let now = self.clock.now();
@@ -181,7 +187,7 @@ impl VlanWatch {
             let buffer = &self.buffers[place];
             let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(buffer.bytes()) else { continue };
             match buffer.ether_type() {
-                // Requests and answers have no tag (FC-BB, FIP VLAN discovery).
+                // Requests and replies are untagged (FC-BB, FIP VLAN discovery).
                 Some(EtherType::FIP) if buffer.tag.is_none_or(|tag| tag.vlan == 0) => {
                     self.enode.handle(now, enode::Input::Fip { to, from, pdu: pdu.into() });
                 }
@@ -246,7 +252,7 @@ mod tests {
         assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
         heard.answer(at(61), one, vec![153]);
         assert_eq!(heard.vlans(), BTreeSet::from([153]));
-        // Nobody has answered for an hour: the others have a minute from the first answer on.
+        // After an hour without replies, the other forwarders have one minute from the first reply.
         heard.answer(at(3_661), other, vec![155]);
         assert_eq!(heard.vlans(), BTreeSet::from([153, 155]));
         heard.answer(at(3_720), other, vec![155]);

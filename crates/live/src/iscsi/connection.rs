@@ -1,42 +1,34 @@
-//! One initiator at a portal: [`Connection`].
+//! Connection of one initiator to a portal: [`Connection`].
 
-use super::buffers::Slots;
 use super::forward::Forwarding;
-use super::output::Egress;
-use super::{Behind, Shared, Stores};
+use super::slots::Slots;
+use super::{Behind, Context, Stores};
 use crate::poll::Interest;
+use crate::session::{READS_IN_TURN, Step, Transport};
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use crate::sys::stream::bound_buffers;
-use rustix::net::sockopt;
-use sanloom_core::iscsi::Framer;
-use sanloom_core::iscsi::framer::{Taken, Want};
-use sanloom_core::iscsi::sequence::Statuses;
-use sanloom_core::iscsi::target::{
+use sanloom_scsi::iscsi::sequence::Statuses;
+use sanloom_scsi::iscsi::target::{
     CloseReason, ConnectionId, Counters, Established, Input, Limits, Login, Output, Place, Session, login,
 };
-use sanloom_core::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
-use sanloom_core::time::{Instant, Span};
-use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
+use sanloom_scsi::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
+use sanloom_scsi::time::{Instant, Span};
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut, Read};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 
-/// Reads in one turn; then it is the others' turn.
-const READS_IN_TURN: usize = 8;
-/// So much data that is still to come goes straight to its buffer.
-const DIRECT_BYTES: u32 = 8 << 10;
-/// Nothing more is read from an initiator that has so much to fetch, and no more reads begin.
+/// Unsent bytes at which nothing more is read from an initiator, and no more reads of media begin.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
-/// So much waits in the kernel for a host that reads and writes are forwarded for: with less the host sleeps in between, with more what it reads
-/// is no longer in the processor's cache. At 16 KiB to 1 MiB, depth 8 and 32, reads gave 0.72, 0.76 and 0.74 of end to end with 128, 192 and 256 KiB, and
-/// 0.56 with what the kernel takes by itself.
+/// Send buffer of a host whose reads and writes are forwarded, in bytes. With less the host sleeps
+/// in between; with more its data leave the processor's cache before they are sent. Reads of 16 KiB
+/// to 1 MiB at depth 8 and 32 took 0.72, 0.76 and 0.74 of the end-to-end time with 128, 192 and
+/// 256 KiB, and 0.56 of the end-to-end throughput with the kernel's own choice.
 const HOST_SEND_BYTES: usize = 192 << 10;
-
-/// An initiator fetches what is left for it in this time before its connection is closed.
+/// Time that an initiator has to receive the last PDUs before its connection is closed.
 const FAREWELL: Span = Span::from_secs(5);
 
-/// Who speaks for the target.
+/// Machine of the current phase.
 #[derive(Debug)]
 pub(super) enum Machine {
     Login(Box<Login>),
@@ -47,31 +39,25 @@ pub(super) enum Machine {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) id: u64,
-    pub(super) stream: TcpStream,
+    pub(super) transport: Transport,
     pub(super) peer: SocketAddr,
-    framer: Framer,
     pub(super) machine: Machine,
+    /// Storage of the session; `None` in discovery and before the end of the login.
     pub(super) behind: Option<Behind>,
-    /// The beginning of something that is not complete.
-    pending: Vec<u8>,
-    /// A data segment that is collected.
-    text: Vec<u8>,
-    /// Bytes of the data segment that have come.
-    got: u32,
     slots: Slots,
-    pub(super) output: Egress,
-    /// Reads that wait until the initiator fetches.
+    /// Reads of media that wait until the initiator has received more.
     parked: VecDeque<Io>,
-    /// Closed once everything has been sent.
+    /// True if the connection closes once everything has been sent.
     closing: bool,
-    /// Since when it is only left to be sent.
+    /// Time at which `closing` was first seen by [`expire`](Self::expire).
     leaving: Option<Instant>,
+    /// True if the connection closes at once.
     pub(super) broken: bool,
-    /// There is something to read.
+    /// True if the socket may have input.
     pub(super) readable: bool,
-    /// What passes by the session.
+    /// Forwarding path of the session.
     pub(super) forwarding: Option<Box<Forwarding>>,
-    /// The session took the place of one that is still writing: its login is answered when that is over.
+    /// True while the login response waits for the last writes of the session that it replaces.
     pub(super) waits: bool,
 }
 
@@ -85,16 +71,11 @@ impl Connection {
     ) -> Connection {
         Connection {
             id,
-            stream,
+            transport: Transport::new(stream),
             peer,
-            framer: Framer::new(DEFAULT_SEGMENT_BYTES),
             machine: Machine::Login(Box::new(Login::new(now, config))),
             behind: None,
-            pending: Vec::new(),
-            text: Vec::new(),
-            got: 0,
             slots: Slots::default(),
-            output: Egress::default(),
             parked: VecDeque::new(),
             closing: false,
             leaving: None,
@@ -112,37 +93,44 @@ impl Connection {
         }
     }
 
-    /// What to wait for.
+    /// Events to wait for.
     pub(super) fn interest(&self) -> Interest {
-        Interest { read: self.wants_input(), write: self.output.blocked && !self.output.is_empty() }
+        self.transport.interest(self.wants_input())
     }
 
     fn wants_input(&self) -> bool {
         let room = self.forwarding.as_ref().is_none_or(|forwarding| forwarding.has_room());
-        // In the middle of a PDU of a back end what the session says waits, and nobody counts it.
-        let waits = self.is_open() && self.session().is_some_and(Session::has_output);
-        !self.is_leaving() && !self.waits && room && !waits && self.output.bytes < MAX_OUTPUT_BYTES
+        // While a PDU of a back end is half sent, outputs of the session wait without a limit, so
+        // no input may create more of them.
+        let waits = self.waits || (self.is_open() && self.session().is_some_and(Session::has_output));
+        !self.is_leaving() && !waits && room && self.unsent_bytes() < MAX_OUTPUT_BYTES
     }
 
-    /// Nothing more is heard of it.
+    /// Bytes that wait for the socket.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.transport.egress.bytes
+    }
+
+    /// Returns whether input is no longer processed.
     pub(super) fn is_leaving(&self) -> bool {
         self.broken || self.closing
     }
 
-    /// Nothing more is to be done for it.
+    /// Returns whether the connection is to be dropped.
     pub(super) fn is_over(&self) -> bool {
-        self.broken || (self.closing && self.output.is_empty())
+        self.broken || (self.closing && self.transport.egress.is_empty())
     }
 
-    /// Ends when everything has been sent.
+    /// Closes the connection once everything has been sent.
     pub(super) fn close_when_sent(&mut self) {
         self.closing = true;
     }
 
-    /// What was to be sent before the end is not fetched: it is given up. True if so.
-    pub(super) fn lose_patience(&mut self, now: Instant) -> bool {
+    /// Drops a closing connection whose initiator does not receive the last PDUs in time. Returns
+    /// whether the connection is broken.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
         if self.closing && now >= *self.leaving.get_or_insert(now) + FAREWELL {
-            tracing::warn!(connection = self.id, peer = %self.peer, bytes = self.output.bytes, "not fetched, closed");
+            tracing::warn!(connection = self.id, peer = %self.peer, bytes = self.unsent_bytes(), "the initiator does not read the last PDUs; the connection is closed");
             self.broken = true;
         }
         self.broken
@@ -158,20 +146,20 @@ impl Connection {
         }
     }
 
-    /// Reads and does what there is, and sends what it can. True if there may be more.
-    pub(super) fn serve(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> bool {
-        self.flush(now, shared, stores);
+    /// Reads, processes and sends as much as one step of the loop allows. Returns whether there may
+    /// be more.
+    pub(super) fn serve(&mut self, cx: &mut Context<'_, '_>) -> bool {
+        self.flush(cx);
         if self.readable && !self.wants_input() {
-            // Nothing is read, so nothing else would tell that it is gone, but the poller, again and again.
-            self.broken |= !matches!(sockopt::socket_error(&self.stream), Ok(Ok(())));
+            self.broken |= self.transport.check().is_err();
         }
         let mut more = false;
         for turn in 0..READS_IN_TURN {
             if !self.readable || !self.wants_input() {
                 break;
             }
-            let read = self.read(now, shared, stores);
-            self.flush(now, shared, stores);
+            let read = self.read(cx);
+            self.flush(cx);
             match read {
                 Ok(true) => more = turn + 1 == READS_IN_TURN,
                 Ok(false) => self.readable = false,
@@ -183,117 +171,78 @@ impl Connection {
         }
         more &= self.wants_input();
         match &mut self.forwarding {
-            Some(forwarding) if self.broken || self.closing => _ = forwarding.leave(now, &mut shared.buffers),
+            Some(forwarding) if self.broken || self.closing => _ = forwarding.leave(cx.now, &mut cx.shared.buffers),
             Some(_) => {
-                more |= self.serve_links(now, shared, stores);
-                self.flush(now, shared, stores);
+                more |= self.serve_links(cx);
+                self.flush(cx);
             }
             None => {}
         }
         more
     }
 
-    /// Reads once. False if there was nothing, or not as much as there was room for.
-    fn read(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> io::Result<bool> {
-        let mut input = std::mem::take(&mut shared.input);
-        let outcome = self.read_with(&mut input, now, shared, stores);
-        shared.input = self.keep_input(input, &mut shared.buffers);
+    /// Reads once. Returns whether the socket may have more.
+    fn read(&mut self, cx: &mut Context<'_, '_>) -> io::Result<bool> {
+        let mut input = std::mem::take(&mut cx.shared.input);
+        let between = self.transport.reader.is_between();
+        let outcome = match self.forwarding.as_deref_mut().is_some_and(|forwarding| forwarding.begins(between)) {
+            true => self.read_forwarding(cx, &mut input),
+            false => self.read_conventional(cx, &mut input),
+        };
+        cx.shared.input = self.keep_input(input, &mut cx.shared.buffers);
         outcome
     }
 
-    fn read_with(
-        &mut self,
-        input: &mut [u8],
-        now: Instant,
-        shared: &mut Shared,
-        stores: &mut Stores<'_>,
-    ) -> io::Result<bool> {
-        let between = self.framer.is_idle() && self.pending.is_empty();
-        if self.forwarding.as_deref_mut().is_some_and(|forwarding| forwarding.begins(between)) {
-            return self.read_forwarding(input, now, shared, stores);
-        }
-        let (mut got, room);
-        match (self.framer.want(), self.place()) {
-            (Want::Data(left), Place::Buffer { tag, at }) if left >= DIRECT_BYTES => {
-                let from = (at + self.got) as usize;
-                let buffer = self.slots.room(tag, from, left as usize, &mut shared.buffers);
-                room = buffer.len() + input.len();
-                got = match self.stream.read_vectored(&mut [IoSliceMut::new(buffer), IoSliceMut::new(input)]) {
-                    Ok(got) => got,
-                    Err(error) => return nothing_yet(error),
-                };
-                let direct = got.min(left as usize);
-                let taken = self.framer.data(&buffer[..direct]);
-                self.got += direct as u32;
-                self.taken(now, taken, shared, stores);
-                if got == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                got -= direct;
-                self.process(now, &input[..got], shared, stores);
-                return Ok(got + direct == room);
+    fn read_conventional(&mut self, cx: &mut Context<'_, '_>, input: &mut [u8]) -> io::Result<bool> {
+        let place = self.place();
+        let Transport { stream, reader, .. } = &mut self.transport;
+        let arrived = match reader.direct(place) {
+            Some((tag, at, len)) => {
+                let room = self.slots.room(tag, at, len, &mut cx.shared.buffers);
+                reader.read_direct(stream, room, input)
             }
-            _ => {
-                let kept = self.pending.len();
-                input[..kept].copy_from_slice(&self.pending);
-                room = input.len() - kept;
-                got = match self.stream.read(&mut input[kept..]) {
-                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(got) => got,
-                    Err(error) => return nothing_yet(error),
-                };
-                self.pending.clear();
-                self.process(now, &input[..kept + got], shared, stores);
+            None => reader.read(stream, input),
+        };
+        let Some(arrived) = arrived? else { return Ok(false) };
+        self.process(cx, &input[..arrived.bytes]);
+        Ok(arrived.is_full)
+    }
+
+    /// Processes bytes that the forwarding path has left to the conventional path.
+    pub(super) fn receive(&mut self, cx: &mut Context<'_, '_>, bytes: &[u8]) {
+        let all = self.transport.reader.unread().join(bytes);
+        self.process(cx, &all);
+    }
+
+    fn process(&mut self, cx: &mut Context<'_, '_>, mut bytes: &[u8]) {
+        while !self.is_leaving() {
+            let place = self.place();
+            match self.transport.reader.next(&mut bytes, place) {
+                Step::Starved => return,
+                Step::Header(head) => match &self.machine {
+                    // The text of the PDU follows.
+                    Machine::Login(_) if head.data_bytes > 0 => {}
+                    Machine::Login(_) => self.log_in(cx, login::Input::Pdu { head, text: Box::default() }),
+                    Machine::Full(_) => self.input(cx, Input::Header(head)),
+                },
+                Step::Data { id, at, piece } => {
+                    self.slots.room(id, at, piece.len(), &mut cx.shared.buffers).copy_from_slice(piece);
+                }
+                Step::Text { head, data, intact } => match &self.machine {
+                    Machine::Login(_) => self.log_in(cx, login::Input::Pdu { head, text: data }),
+                    Machine::Full(_) => self.input(cx, Input::Text { data, intact }),
+                },
+                Step::Segment { intact } => self.input(cx, Input::Segment { intact }),
+                Step::Broken(why, head) => {
+                    tracing::warn!(connection = self.id, peer = %self.peer, %why, "protocol");
+                    self.log_in(cx, login::Input::TooLong(head));
+                    self.closing = true;
+                }
             }
         }
-        Ok(got == room)
     }
 
-    /// The conventional path has these bytes.
-    pub(super) fn hear(&mut self, now: Instant, bytes: &[u8], shared: &mut Shared, stores: &mut Stores<'_>) {
-        if self.pending.is_empty() {
-            return self.process(now, bytes, shared, stores);
-        }
-        let mut all = std::mem::take(&mut self.pending);
-        all.extend_from_slice(bytes);
-        self.process(now, &all, shared, stores);
-    }
-
-    /// Follows what has come.
-    fn process(&mut self, now: Instant, mut bytes: &[u8], shared: &mut Shared, stores: &mut Stores<'_>) {
-        while !self.closing && !self.broken {
-            let taken = match self.framer.want() {
-                Want::Bytes(needed) => {
-                    let Some((piece, rest)) = bytes.split_at_checked(needed) else {
-                        self.pending.extend_from_slice(bytes);
-                        return;
-                    };
-                    bytes = rest;
-                    self.framer.take(piece)
-                }
-                Want::Data(left) => {
-                    if bytes.is_empty() {
-                        return;
-                    }
-                    let (piece, rest) = bytes.split_at(bytes.len().min(left as usize));
-                    bytes = rest;
-                    match self.place() {
-                        Place::Text => self.text.extend_from_slice(piece),
-                        Place::Buffer { tag, at } => {
-                            let from = (at + self.got) as usize;
-                            self.slots.room(tag, from, piece.len(), &mut shared.buffers).copy_from_slice(piece);
-                        }
-                        Place::Skip => {}
-                    }
-                    self.got += piece.len() as u32;
-                    self.framer.data(piece)
-                }
-            };
-            self.taken(now, taken, shared, stores);
-        }
-    }
-
-    /// Where the data segment under way goes.
+    /// Destination of the current data segment.
     fn place(&self) -> Place {
         match &self.machine {
             Machine::Login(_) => Place::Text,
@@ -301,66 +250,31 @@ impl Connection {
         }
     }
 
-    fn taken(&mut self, now: Instant, taken: Taken, shared: &mut Shared, stores: &mut Stores<'_>) {
-        match taken {
-            Taken::More => {}
-            Taken::Broken(why) => {
-                tracing::warn!(connection = self.id, peer = %self.peer, %why, "protocol");
-                if let (Machine::Login(_), Ok(head)) = (&self.machine, Head::parse(&self.framer.bhs().0)) {
-                    self.login(now, login::Input::TooLong(head), shared, stores);
-                }
-                self.closing = true;
-            }
-            Taken::Header => {
-                self.got = 0;
-                self.text.clear();
-                let Ok(head) = Head::parse(&self.framer.bhs().0) else { return };
-                match &self.machine {
-                    Machine::Login(_) if head.data_bytes > 0 => {}
-                    Machine::Login(_) => {
-                        self.login(now, login::Input::Pdu { head, text: Box::default() }, shared, stores)
-                    }
-                    Machine::Full(_) => self.tell(now, Input::Header(head), shared, stores),
-                }
-            }
-            Taken::Segment { intact } => match &self.machine {
-                Machine::Login(_) => {
-                    let Ok(head) = Head::parse(&self.framer.bhs().0) else { return };
-                    let text = std::mem::take(&mut self.text).into();
-                    self.login(now, login::Input::Pdu { head, text }, shared, stores);
-                }
-                Machine::Full(session) if session.place() == Place::Text => {
-                    let data = std::mem::take(&mut self.text).into();
-                    self.tell(now, Input::Text { data, intact }, shared, stores);
-                }
-                Machine::Full(_) => self.tell(now, Input::Segment { intact }, shared, stores),
-            },
-        }
-    }
-
-    fn login(&mut self, now: Instant, input: login::Input, shared: &mut Shared, stores: &mut Stores<'_>) {
+    /// Passes an input to the login. After the login it is discarded.
+    fn log_in(&mut self, cx: &mut Context<'_, '_>, input: login::Input) {
         let Machine::Login(machine) = &mut self.machine else { return };
-        machine.handle(now, input, &mut shared.directory);
+        machine.handle(cx.now, input, &mut cx.shared.directory);
         let mut established = None;
         while let Some(output) = machine.poll_output() {
             match output {
-                login::Output::Send { head, text } => self.output.push(&head, text),
+                login::Output::Send { head, text } => self.transport.egress.push(&head, text),
                 login::Output::Done(done) => established = Some(done),
                 login::Output::Close => {
                     let login::Refusal { initiator, target, status } = machine.refusal();
                     let status = status.map(tracing::field::display);
-                    tracing::info!(connection = self.id, peer = %self.peer, initiator, target, status, "login refused");
+                    tracing::info!(connection = self.id, peer = %self.peer, initiator, target, status, "login rejected");
                     self.closing = true;
                 }
             }
         }
         if let Some(established) = established {
-            self.begin(now, *established, shared, stores);
+            self.begin(cx, *established);
         }
     }
 
-    /// The full feature phase.
-    fn begin(&mut self, now: Instant, established: Established, shared: &mut Shared, stores: &mut Stores<'_>) {
+    /// Begins the full feature phase.
+    fn begin(&mut self, cx: &mut Context<'_, '_>, established: Established) {
+        let shared = &mut *cx.shared;
         if let Some(replaced) = established.replaces {
             shared.replaced.push(replaced);
         }
@@ -373,61 +287,63 @@ impl Connection {
         let name = target.map_or("discovery", |target| &shared.node.targets[target].name);
         tracing::info!(connection = self.id, peer = %self.peer, initiator = established.key.initiator, target = name, "session");
         let parameters = established.parameters;
-        self.framer.agree(parameters.header_digest, parameters.data_digest, parameters.receive_bytes);
-        self.output.agree(parameters.header_digest, parameters.data_digest);
-        self.output.number(Statuses::new(established.stat_sn));
-        let device = self.behind.map(|behind| (behind.port, &mut stores.systems[behind.system].device));
-        let session = Session::new(now, established, shared.node.clone(), Limits::default(), device);
+        self.transport.agree(&parameters);
+        self.transport.egress.number(Statuses::new(established.stat_sn));
+        let device = self.behind.map(|behind| (behind.port, &mut cx.stores.systems[behind.system].device));
+        let session = Session::new(cx.now, established, shared.node.clone(), Limits::default(), device);
         self.machine = Machine::Full(Box::new(session));
         let forwards = self.behind.is_some_and(|behind| behind.forward);
-        if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
+        if let Some(engine) = cx.stores.volumes.as_deref().filter(|_| forwards) {
             self.forwarding = Some(Box::new(Forwarding::new(self.id, parameters, engine)));
-            if let Err(error) = bound_buffers(&self.stream, HOST_SEND_BYTES) {
-                tracing::debug!(connection = self.id, %error, "cannot bound buffers");
+            if let Err(error) = bound_buffers(&self.transport.stream, HOST_SEND_BYTES) {
+                tracing::debug!(connection = self.id, %error, "the socket buffer size cannot be set");
             }
         }
     }
 
-    fn tell(&mut self, now: Instant, input: Input, shared: &mut Shared, stores: &mut Stores<'_>) {
+    /// Passes an input to the session and executes its outputs. During a login it is discarded.
+    fn input(&mut self, cx: &mut Context<'_, '_>, input: Input) {
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(now, input, device(self.behind, stores));
-        self.drain(now, shared, stores);
+        session.handle(cx.now, input, device(self.behind, cx.stores));
+        self.drain(cx);
     }
 
-    /// Carries what the session says. In the middle of a PDU of a back end it has to wait.
-    pub(super) fn drain(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+    /// Executes the outputs of the session, unless a PDU of a back end is half sent.
+    pub(super) fn drain(&mut self, cx: &mut Context<'_, '_>) {
         while !self.is_open() {
             let Machine::Full(session) = &mut self.machine else { return };
             let Some(output) = session.poll_output() else { break };
+            let is_full = self.transport.egress.bytes >= MAX_OUTPUT_BYTES;
+            let spare = &mut cx.shared.buffers;
             match output {
-                Output::Send { head, data } => self.output.push(&head, data),
+                Output::Send { head, data } => self.transport.egress.push(&head, data),
                 Output::Data { tag, head, at } => {
-                    let buffer = self.slots.sending(tag, &mut shared.buffers);
-                    self.output.push_data(&head, buffer, at);
+                    let buffer = self.slots.sending(tag, spare);
+                    self.transport.egress.push_data(&head, buffer, at);
                 }
-                Output::Io(io) if io.op == IoOp::Read && self.output.bytes >= MAX_OUTPUT_BYTES => {
+                Output::Io(io) if io.op == IoOp::Read && is_full => {
                     self.parked.push_back(io);
                 }
-                Output::Io(io) => self.io(now, io, shared, stores),
+                Output::Io(io) => self.start_io(cx, io),
                 Output::Fetch { tag, bytes } => {
-                    let mut buffer = self.slots.take(tag, &mut shared.buffers);
+                    let mut buffer = self.slots.take(tag, spare);
                     buffer.truncate(bytes as usize);
-                    session.handle(now, Input::Parameters { tag, bytes: buffer }, device(self.behind, stores));
+                    session.handle(cx.now, Input::Parameters { tag, bytes: buffer }, device(self.behind, cx.stores));
                 }
-                Output::Release(tag) => self.slots.release(tag, &mut shared.buffers),
+                Output::Release(tag) => self.slots.release(tag, spare),
                 Output::Cancel(tag) => {
                     self.parked.retain(|io| io.tag != tag);
-                    self.slots.release(tag, &mut shared.buffers);
+                    self.slots.release(tag, spare);
                 }
-                Output::Recall(tag) => self.recall(now, tag, stores),
+                Output::Recall(tag) => self.recall(cx, tag),
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
-                        shared.ends.push((behind, ConnectionId(self.id), ends));
+                        cx.shared.ends.push((behind, ConnectionId(self.id), ends));
                     }
                 }
-                Output::Reset => shared.resets.extend(self.behind),
+                Output::Reset => cx.shared.resets.extend(self.behind),
                 Output::Close(reason) => {
-                    // Who does not answer fetches nothing either.
+                    // A silent initiator does not receive the remaining PDUs either.
                     self.broken |= reason == CloseReason::Silent;
                     match reason {
                         CloseReason::Protocol | CloseReason::Silent => {
@@ -439,106 +355,103 @@ impl Connection {
                 }
             }
         }
-        self.settle_device(now, stores);
+        self.drain_device(cx);
     }
 
-    /// Carries what the device says.
-    pub(super) fn settle_device(&self, now: Instant, stores: &mut Stores<'_>) {
+    /// Executes the outputs of the device.
+    pub(super) fn drain_device(&self, cx: &mut Context<'_, '_>) {
         if let Some(behind) = self.behind {
-            stores.systems[behind.system].settle_device(now);
+            cx.stores.systems[behind.system].drain_outside(cx.now);
         }
     }
 
-    fn io(&mut self, now: Instant, io: Io, shared: &mut Shared, stores: &mut Stores<'_>) {
+    fn start_io(&mut self, cx: &mut Context<'_, '_>, io: Io) {
         let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
         let Some(behind) = self.behind else { return };
-        let data = self.slots.take(tag, &mut shared.buffers);
+        let data = self.slots.take(tag, &mut cx.shared.buffers);
         let (work, owner) = (BlockWork { op, lba, blocks, bytes, fua }, Owner::Session { connection: self.id });
-        let Some((data, status)) = stores.systems[behind.system].perform(unit, owner, tag, work, data) else { return };
-        self.slots.put(tag, data, &mut shared.buffers);
+        let system = &mut cx.stores.systems[behind.system];
+        let Some((data, status)) = system.perform(unit, owner, tag, work, data) else { return };
+        self.slots.put(tag, data, &mut cx.shared.buffers);
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(now, Input::IoDone { tag, status }, device(self.behind, stores));
+        session.handle(cx.now, Input::IoDone { tag, status }, device(self.behind, cx.stores));
     }
 
-    /// I/O has ended; what follows from it leaves with the next [`flush`](Self::flush).
-    pub(super) fn io_done(
-        &mut self,
-        now: Instant,
-        tag: IoTag,
-        status: IoStatus,
-        data: Vec<u8>,
-        shared: &mut Shared,
-        stores: &mut Stores<'_>,
-    ) {
-        self.slots.put(tag, data, &mut shared.buffers);
-        self.tell(now, Input::IoDone { tag, status }, shared, stores);
+    /// Passes the end of an I/O to the session. The results leave with the next
+    /// [`flush`](Self::flush).
+    pub(super) fn complete_io(&mut self, cx: &mut Context<'_, '_>, tag: IoTag, status: IoStatus, data: Vec<u8>) {
+        self.slots.put(tag, data, &mut cx.shared.buffers);
+        self.input(cx, Input::IoDone { tag, status });
     }
 
-    pub(super) fn notice(&mut self, now: Instant, notice: Notice, shared: &mut Shared, stores: &mut Stores<'_>) {
-        self.tell(now, Input::Notice(notice), shared, stores);
-        self.flush(now, shared, stores);
+    /// Passes a notice of the device or of another session to the session.
+    pub(super) fn notice(&mut self, cx: &mut Context<'_, '_>, notice: Notice) {
+        self.input(cx, Input::Notice(notice));
+        self.flush(cx);
     }
 
-    pub(super) fn others_ended(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
-        self.tell(now, Input::OthersEnded, shared, stores);
-        self.flush(now, shared, stores);
+    /// Reports to the session that the tasks of others that it ended are over.
+    pub(super) fn others_ended(&mut self, cx: &mut Context<'_, '_>) {
+        self.input(cx, Input::OthersEnded);
+        self.flush(cx);
     }
 
-    pub(super) fn timeout(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+    pub(super) fn timeout(&mut self, cx: &mut Context<'_, '_>) {
         match &self.machine {
-            Machine::Login(_) => self.login(now, login::Input::Timeout, shared, stores),
+            Machine::Login(_) => self.log_in(cx, login::Input::Timeout),
             Machine::Full(_) => {
-                self.tell(now, Input::Timeout, shared, stores);
-                // Who does not fetch the rest of a PDU does not answer either.
+                self.input(cx, Input::Timeout);
+                // While a PDU is half sent, the close request of a silent session is not drained.
                 self.broken |= self.is_open() && self.session().is_some_and(Session::is_over);
-                self.forward_timeout(now, shared, stores);
-                self.tend_links(now, shared, stores);
+                self.forward_timeout(cx);
+                self.advance_links(cx);
             }
         }
-        self.flush(now, shared, stores);
+        self.flush(cx);
     }
 
-    pub(super) fn shut_down(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+    pub(super) fn shut_down(&mut self, cx: &mut Context<'_, '_>) {
         match &self.machine {
             Machine::Login(_) => self.closing = true,
-            Machine::Full(_) => self.tell(now, Input::Shutdown, shared, stores),
+            Machine::Full(_) => self.input(cx, Input::Shutdown),
         }
-        self.flush(now, shared, stores);
+        self.flush(cx);
     }
 
-    /// Sends what the socket takes, and lets reads go on that waited for it.
-    pub(super) fn flush(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+    /// Sends as much as the socket accepts, and starts parked reads while there is room.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_, '_>) {
         if self.waits {
             return;
         }
-        self.emit(now, &[], shared, stores);
+        self.emit(cx, &[]);
         loop {
-            if let Err(error) = self.output.flush(&mut self.stream, &mut shared.buffers) {
+            if let Err(error) = self.transport.flush(&mut cx.shared.buffers) {
                 tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
                 self.broken = true;
                 return;
             }
-            if self.output.bytes >= MAX_OUTPUT_BYTES {
+            if self.unsent_bytes() >= MAX_OUTPUT_BYTES {
                 return;
             }
             let Some(io) = self.parked.pop_front() else { return };
-            self.io(now, io, shared, stores);
-            self.drain(now, shared, stores);
-            self.emit(now, &[], shared, stores);
+            self.start_io(cx, io);
+            self.drain(cx);
+            self.emit(cx, &[]);
         }
     }
 
-    /// The last call. What it has left with back ends.
-    pub(super) fn end(mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> Option<Box<Forwarding>> {
+    /// Ends the session. Returns its forwarding path, whose back-end connections may still have to
+    /// log out.
+    pub(super) fn end(mut self, cx: &mut Context<'_, '_>) -> Option<Box<Forwarding>> {
         if let Some(forwarding) = &mut self.forwarding {
-            forwarding.close(now, stores, &mut shared.buffers);
+            forwarding.close(cx.now, cx.stores, &mut cx.shared.buffers);
         }
         if let Machine::Full(session) = &mut self.machine {
-            let writes = session.close(device(self.behind, stores));
+            let writes = session.close(device(self.behind, cx.stores));
             if !writes.is_empty() {
-                shared.writing.insert(self.id, (session.key().clone(), writes));
+                cx.shared.writing.insert(self.id, (session.key().clone(), writes));
             }
-            shared.directory.leave(session.key(), ConnectionId(self.id));
+            cx.shared.directory.leave(session.key(), ConnectionId(self.id));
             let Counters { commands, read_bytes, written_bytes, rejects, aborted, .. } = *session.counters();
             tracing::info!(connection = self.id, peer = %self.peer, commands, read_bytes, written_bytes, rejects, aborted, "session ended");
         }
@@ -546,14 +459,7 @@ impl Connection {
     }
 }
 
-/// The device of a session.
+/// Device of a session; `None` in discovery.
 fn device<'s>(behind: Option<Behind>, stores: &'s mut Stores<'_>) -> Option<&'s mut Device> {
     behind.and_then(|behind| stores.systems.get_mut(behind.system)).map(|system| &mut system.device)
-}
-
-fn nothing_yet(error: io::Error) -> io::Result<bool> {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(false),
-        _ => Err(error),
-    }
 }

@@ -2,31 +2,31 @@
 
 use super::Work;
 use crate::poll::Interest;
-use sanloom_core::nbd::{CloseReason, Connection, Done, Export, Failure, Head, Input, IoOp, Limits, Output, Wanted};
-use sanloom_core::time::Instant;
+use sanloom_scsi::nbd::{CloseReason, Connection, Done, Export, Failure, Head, Input, IoOp, Limits, Output, Wanted};
+use sanloom_scsi::time::Instant;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Heads are read through a buffer of this size, so that many come with one system call.
+/// Size of the input buffer for heads, so that one system call reads many.
 const INPUT_BYTES: usize = 64 << 10;
-/// Nothing more is read from a client that has so much to fetch.
+/// Unsent output of a client above which its requests are not read.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// Reads in one turn; then it is the others' turn.
+/// Reads from one client before the next client is served.
 const READS_IN_TURN: usize = 16;
-/// Pieces in one write.
+/// Maximum number of pieces in one write.
 const PIECES: usize = 64;
-/// Buffers that are kept for later requests, and the largest of them in bytes.
+/// Buffers kept for later requests, and the largest of them in bytes.
 const KEPT_BUFFERS: usize = 32;
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
-/// Bytes on their way to a client.
+/// Bytes queued for a client.
 #[derive(Debug)]
 enum Piece {
     Head(Head),
     Message(Box<[u8]>),
-    /// A buffer, and how many of its bytes.
+    /// A buffer, and how many of its bytes are sent.
     Data(Vec<u8>, usize),
 }
 
@@ -46,21 +46,21 @@ pub(super) struct Client {
     id: u64,
     pub(super) stream: UnixStream,
     pub(super) machine: Connection,
-    /// What was read and not yet used.
+    /// Bytes that were read and not yet consumed.
     input: Box<[u8; INPUT_BYTES]>,
     input_range: std::ops::Range<usize>,
     /// A head or option that is longer than the input buffer.
     long: Vec<u8>,
-    /// Bytes of the wanted data or of what is skipped that have come.
+    /// Bytes received of the current data, or of the bytes that are skipped.
     got: usize,
-    /// By tag: the data of a write, as they come.
+    /// Received data of writes, by tag.
     buffers: Vec<Vec<u8>>,
     spare: Vec<Vec<u8>>,
     output: VecDeque<Piece>,
     output_bytes: usize,
-    /// Bytes of the first piece that have left.
+    /// Bytes of the first piece that are sent.
     sent: usize,
-    /// The socket takes no more.
+    /// The last write would have blocked.
     pub(super) blocked: bool,
     disk: u64,
     pub(super) closing: Option<CloseReason>,
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// What to wait for.
+    /// Returns the socket events to wait for.
     pub(super) fn interest(&self) -> Interest {
         let read = self.wants_input() && !self.is_full();
         Interest { read, write: self.blocked && !self.output.is_empty() }
@@ -99,7 +99,7 @@ impl Client {
         !self.broken && self.closing.is_none() && self.machine.wanted() != Wanted::Nothing
     }
 
-    /// Nothing more is to be done for it.
+    /// Returns whether the connection can be removed.
     pub(super) fn is_over(&self) -> bool {
         self.closing.is_some() && (self.broken || self.output.is_empty())
     }
@@ -120,17 +120,17 @@ impl Client {
     ) {
         *self.buffer(tag) = data;
         self.tell(now, Input::IoDone { tag, result }, work);
-        // There may be room for requests that have come already.
+        // A finished request may make room for requests that were received already.
         self.serve(now, work);
     }
 
-    /// Reads and does what there is, and sends what it can.
+    /// Reads requests, carries them out and flushes replies until the socket blocks.
     pub(super) fn serve(&mut self, now: Instant, work: &mut VecDeque<Work>) {
         loop {
             self.take(now, work);
             let full = self.is_full();
             self.flush(now, work);
-            // What has come already can be taken as soon as there is room.
+            // The input that is buffered already can be processed once there is room.
             if !full || self.is_full() {
                 return;
             }
@@ -141,7 +141,7 @@ impl Client {
         self.output_bytes >= MAX_OUTPUT_BYTES
     }
 
-    /// Reads and does what there is, as long as the client fetches the answers.
+    /// Reads and carries out requests while the client reads its replies.
     fn take(&mut self, now: Instant, work: &mut VecDeque<Work>) {
         self.drain(work);
         let mut reads = 0;
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Uses what has come as far as it is enough. True if it was.
+    /// Consumes the buffered input that is complete. Returns whether there was any.
     fn take_input(&mut self, now: Instant) -> bool {
         match self.machine.wanted() {
             Wanted::Nothing => false,
@@ -219,7 +219,8 @@ impl Client {
         true
     }
 
-    /// Reads once: data straight to their buffer where nothing stands before them, everything else into the input.
+    /// Reads once: data straight into their buffer if no other input precedes them, everything else
+    /// into the input buffer.
     fn read(&mut self) -> io::Result<usize> {
         if let Wanted::Data { tag, len_bytes } = self.machine.wanted()
             && len_bytes as usize - self.got >= INPUT_BYTES / 2
@@ -237,7 +238,7 @@ impl Client {
         Ok(got)
     }
 
-    /// The buffer of a write has its size.
+    /// Resizes the buffer of a write to its length.
     fn prepare(&mut self, tag: u16, len_bytes: u32) {
         if self.got > 0 && self.buffer(tag).len() == len_bytes as usize {
             return;
@@ -255,7 +256,7 @@ impl Client {
         &mut self.buffers[number]
     }
 
-    /// Carries what the machine says.
+    /// Applies the outputs of the protocol machine.
     fn drain(&mut self, work: &mut VecDeque<Work>) {
         while let Some(output) = self.machine.poll_output() {
             match output {
@@ -316,7 +317,7 @@ impl Client {
         }
     }
 
-    /// Bytes have left.
+    /// Removes `sent` bytes from the queue.
     fn left(&mut self, sent: usize) {
         self.output_bytes -= sent;
         self.sent += sent;
@@ -332,7 +333,7 @@ impl Client {
         }
     }
 
-    /// The socket is of no use any more.
+    /// Closes the connection after a socket error.
     fn break_off(&mut self, now: Instant) {
         self.broken = true;
         self.output.clear();

@@ -1,19 +1,19 @@
-//! A medium of this process behind an NBD export: requests become block I/O.
+//! An NBD export of a medium of this process: requests become block I/O.
 
 use super::{NbdServer, Work};
 use crate::clock::Clock;
 use crate::storage::medium::{BlockWork, Medium};
-use sanloom_core::nbd::{Done, Export, Failure, Io, IoOp};
-use sanloom_core::scsi::{self, IoStatus};
+use sanloom_scsi::nbd::{Done, Export, Failure, Io, IoOp};
+use sanloom_scsi::scsi::{self, IoStatus};
 use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent, allocation};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most extents that are looked for at once.
+/// Maximum number of extents in one reply.
 const MAX_EXTENTS: usize = 1_024;
 
-/// An export of a medium of so many blocks.
+/// Returns an export of a medium with `blocks` blocks.
 pub fn export(disk: u64, name: &str, description: &str, blocks: u64, block_bytes: u32, read_only: bool) -> Export {
     Export {
         disk,
@@ -28,7 +28,7 @@ pub fn export(disk: u64, name: &str, description: &str, blocks: u64, block_bytes
     }
 }
 
-/// Does what a client wants. The range is within the medium: the connection has checked it.
+/// Carries out a request. The connection has checked that the range is within the medium.
 pub fn perform(medium: &Medium, block_bytes: u32, io: &Io, data: &mut Vec<u8>) -> Result<Done, Failure> {
     let block = u64::from(block_bytes);
     let work = |op| BlockWork {
@@ -84,10 +84,11 @@ fn finish(status: IoStatus) -> Result<Done, Failure> {
     Err(Failure { error, message: message.into() })
 }
 
-/// Serves media of this process, by the number of their exports, until `go_on` says no. It is asked every 100 ms.
+/// Serves media of this process, by the number of their exports, until `go_on` returns false.
+/// `go_on` is called every 100 ms.
 ///
 /// # Errors
-/// When the system does not let us wait.
+/// Errors of waiting for sockets.
 pub fn serve(
     server: &mut NbdServer,
     clock: Clock,

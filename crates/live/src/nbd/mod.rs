@@ -1,7 +1,8 @@
 //! Disks for programs: [`NbdServer`], the network block device protocol on a unix socket.
 //!
-//! The server waits on an epoll of its own, so that it is one descriptor for the loop around it. What clients ask comes out as
-//! [`Work`]; who does it, in any order, gives it back with [`NbdServer::done`].
+//! The server waits on an epoll of its own, so that it is one descriptor for the loop around it.
+//! Requests of clients are returned as [`Work`]. The caller carries them out in any order and
+//! passes the results to [`NbdServer::done`].
 //!
 //! ```text
 //!   program ══ unix socket ══▶ Client (core::nbd::Connection, buffers) ──▶ Work ──▶ a disk
@@ -9,14 +10,13 @@
 //! ```
 
 mod client;
-pub mod load;
 pub mod local;
 
 use crate::poll::{Interest, Poller};
 use crate::ports::{PortError, free_path};
 use client::Client;
-use sanloom_core::nbd::{Counters, Done, Export, Failure, Input, Io, Limits};
-use sanloom_core::time::Instant;
+use sanloom_scsi::nbd::{Counters, Done, Export, Failure, Input, Io, Limits};
+use sanloom_scsi::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
@@ -26,19 +26,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Clients at once; more wait until one leaves.
+/// Maximum number of connected clients; further ones wait in the kernel's queue.
 const MAX_CLIENTS: usize = 64;
-/// The listener's token; clients have their own numbers.
+/// Poller token of the listener; the tokens of clients are their numbers.
 const LISTENER: u64 = u64::MAX;
 
-/// What a client wants of a disk.
+/// A request of a client for a disk.
 #[derive(Debug)]
 pub struct Work {
-    /// Which client; [`NbdServer::done`] wants it back.
+    /// Number of the client, for [`NbdServer::done`].
     pub client: u64,
     /// [`Export::disk`] of the export that it has opened.
     pub disk: u64,
-    /// What to do.
+    /// The operation.
     pub io: Io,
     /// The data of a write; for a read, a buffer to be filled.
     pub data: Vec<u8>,
@@ -55,16 +55,16 @@ pub struct NbdServer {
     clients: BTreeMap<u64, Client>,
     next_client: u64,
     work: VecDeque<Work>,
-    /// What clients that have left had counted.
+    /// Counters of clients that have disconnected.
     past: Counters,
     accepting: bool,
 }
 
 impl NbdServer {
-    /// Listens at a path. A socket that nobody listens at any more makes way.
+    /// Listens at a path, and replaces a socket on which no process listens.
     ///
     /// # Errors
-    /// When the path is in use, or cannot be used.
+    /// The path is in use or cannot be used.
     pub fn listen(path: &Path, exports: Vec<Export>, limits: Limits) -> Result<NbdServer, PortError> {
         let failed = |error| PortError::Socket { path: path.to_owned(), error };
         free_path(path, |path| UnixStream::connect(path).map(drop))?;
@@ -86,45 +86,45 @@ impl NbdServer {
         })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What clients that come from now on are offered.
+    /// Sets the exports for clients that connect from now on.
     pub fn set_exports(&mut self, exports: Vec<Export>) {
         self.exports = exports.into();
     }
 
-    /// What is offered.
+    /// Returns the exports offered to new clients.
     pub fn exports(&self) -> &[Export] {
         &self.exports
     }
 
-    /// Readable when [`turn`](Self::turn) has something to do.
+    /// A descriptor that is readable when [`turn`](Self::turn) has events to process.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
 
-    /// Clients that are connected.
+    /// Returns the number of connected clients.
     pub fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    /// What all clients have counted, those that have left too.
+    /// Returns the counters of all clients, including those that have disconnected.
     pub fn counters(&self) -> Counters {
         self.clients.values().map(|client| *client.machine.counters()).fold(self.past, add)
     }
 
-    /// When to call [`turn`](Self::turn) even if nothing happens before.
+    /// Time of the next call of [`turn`](Self::turn) if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.clients.values().filter_map(|client| client.machine.poll_timeout()).min()
     }
 
-    /// Waits, at most this long, and serves whoever has something.
+    /// Waits for at most `wait` and processes the events of sockets and timers.
     ///
     /// # Errors
-    /// When the system does not let us wait.
+    /// Errors of waiting for sockets.
     pub fn turn(&mut self, now: Instant, wait: Duration) -> io::Result<()> {
         let happened: Vec<_> = self.poller.wait(wait)?.to_vec();
         for event in happened {
@@ -146,12 +146,12 @@ impl NbdServer {
         Ok(())
     }
 
-    /// The next thing to do with a disk.
+    /// Returns the next request.
     pub fn next_work(&mut self) -> Option<Work> {
         self.work.pop_front()
     }
 
-    /// Work was done; `data` is its buffer, filled by a read.
+    /// Reports the result of a request; `data` is its buffer, filled by a read.
     pub fn done(&mut self, now: Instant, client: u64, tag: u16, result: Result<Done, Failure>, data: Vec<u8>) {
         let Some(served) = self.clients.get_mut(&client) else {
             return;
@@ -160,7 +160,7 @@ impl NbdServer {
         self.settle(client);
     }
 
-    /// Nobody new is let in; clients are let go as soon as what they have asked is done.
+    /// Accepts no more clients, and closes each connection when its requests are done.
     pub fn shut_down(&mut self, now: Instant) {
         self.accepting = false;
         self.listen_again();
@@ -182,13 +182,13 @@ impl NbdServer {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        tracing::warn!(path = %self.path.display(), %error, "no client accepted");
+                        tracing::warn!(path = %self.path.display(), %error, "a client's connection was not accepted");
                     }
                     break;
                 }
             };
             if let Err(error) = stream.set_nonblocking(true) {
-                tracing::warn!(path = %self.path.display(), %error, "no client accepted");
+                tracing::warn!(path = %self.path.display(), %error, "a client's connection was not accepted");
                 continue;
             }
             let id = self.next_client;
@@ -201,7 +201,7 @@ impl NbdServer {
         self.listen_again();
     }
 
-    /// Waits for what a client can do next, or lets it go.
+    /// Updates the events that a client waits for, or removes it.
     fn settle(&mut self, id: u64) {
         let Some(client) = self.clients.get(&id) else {
             return;
@@ -209,15 +209,15 @@ impl NbdServer {
         if !client.is_over() {
             let interest = client.interest();
             if interest == Interest::default() {
-                // Of a socket that is known the kernel would tell again and again that its peer is gone.
+                // Remove the socket from the poller: it would report the hang-up again and again.
                 self.poller.remove(id, client.stream.as_fd());
             } else if let Err(error) = self.poller.set(id, Some(client.stream.as_fd()), interest) {
-                tracing::warn!(client = id, %error, "cannot wait for a client");
+                tracing::warn!(client = id, %error, "events of a client's socket cannot be polled; the connection is closed");
             }
             return;
         }
         if let Some(client) = self.clients.remove(&id) {
-            tracing::debug!(path = %self.path.display(), client = id, reason = ?client.closing, "client left");
+            tracing::debug!(path = %self.path.display(), client = id, reason = ?client.closing, "client disconnected");
             self.past = add(self.past, *client.machine.counters());
             self.poller.forget(id);
         }
@@ -227,14 +227,14 @@ impl NbdServer {
     fn listen_again(&mut self) {
         let read = self.accepting && self.clients.len() < MAX_CLIENTS;
         if let Err(error) = self.poller.set(LISTENER, Some(self.listener.as_fd()), Interest { read, write: false }) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot wait for clients");
+            tracing::warn!(path = %self.path.display(), %error, "events of the NBD socket cannot be polled; no more clients are accepted");
         }
     }
 }
 
 impl Drop for NbdServer {
     fn drop(&mut self) {
-        // Another process would have to remove it otherwise.
+        // A leftover socket would have to be removed by another process.
         let _ = fs::remove_file(&self.path);
     }
 }

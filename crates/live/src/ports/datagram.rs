@@ -1,4 +1,5 @@
-//! Ethernet over unix datagram sockets: one datagram is one frame. A full peer holds us back, and nothing is lost.
+//! Ethernet over unix datagram sockets: one datagram is one frame. A full peer blocks the sender,
+//! so no frame is lost.
 
 use super::{PortError, Sending, free_path};
 use crate::frame::FrameBuf;
@@ -13,28 +14,28 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// What the kernel may hold for the peer, in bytes.
+/// Kernel send buffer for the peer, in bytes.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// A datagram socket, and where its peer is.
+/// A datagram socket and the address of its peer.
 #[derive(Debug)]
 pub struct Datagram {
     socket: UnixDatagram,
-    /// Our own path, to be removed at the end.
+    /// Path of our socket, which is removed on drop.
     path: Option<PathBuf>,
     peer: Peer,
 }
 
 #[derive(Debug)]
 enum Peer {
-    /// The other end of a pair, which never comes back.
+    /// The other end of a socket pair, which cannot reconnect.
     Paired { gone: bool },
-    /// A socket with this path, and whether we are connected to it.
+    /// Path of the peer's socket, and whether we are connected to it.
     Path { path: PathBuf, connected: bool },
 }
 
 impl Datagram {
-    /// Binds a socket at `path` and expects the peer's at `peer`, now or later.
+    /// Binds a socket at `path`. The peer's socket at `peer` may appear later.
     ///
     /// # Errors
     /// When the path is in use or cannot be written.
@@ -48,7 +49,7 @@ impl Datagram {
     /// Takes over one end of a socket pair that the parent process opened.
     ///
     /// # Errors
-    /// When the descriptor is not open, or is no datagram socket.
+    /// When the descriptor is not open or is not a datagram socket.
     pub fn inherit(number: i32) -> Result<Datagram, PortError> {
         let failed = |error| PortError::Descriptor { number, error };
         if number <= 2 {
@@ -58,11 +59,11 @@ impl Datagram {
         let socket = interface::inherited(number).map_err(failed)?;
         match socket_type(&socket).map_err(|error| failed(error.into()))? {
             SocketType::DGRAM => Datagram::from_pair(socket.into()),
-            _ => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no datagram socket"))),
+            _ => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a datagram socket"))),
         }
     }
 
-    /// One end of a socket pair.
+    /// Creates a port from one end of a socket pair.
     ///
     /// # Errors
     /// When its options cannot be set.
@@ -80,12 +81,11 @@ impl Datagram {
         Ok(datagram)
     }
 
-    /// The socket.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Somebody is at the other end.
+    /// Returns whether a peer is connected.
     pub fn has_peer(&self) -> bool {
         match &self.peer {
             Peer::Paired { gone } => !gone,
@@ -93,18 +93,19 @@ impl Datagram {
         }
     }
 
-    /// Finds out whether the peer has come, gone, or come anew.
+    /// Updates the peer state: connected, gone, or replaced.
     pub fn look_for_peer(&mut self) {
         let Peer::Path { path, connected } = &mut self.peer else { return };
-        // Connecting again to where we are connected changes nothing. The inode would not do: it stays that of a socket that was closed,
-        // and a new one may have it again; as long as we are connected to the old one, the new one may not send to us.
+        // A repeated connect to the same socket has no effect. A comparison of inodes would not do,
+        // because a new socket may reuse the inode of a closed one. While we are connected to the
+        // old socket, the new one may not send to us.
         *connected = self.socket.connect(&*path).is_ok();
     }
 
-    /// Takes frames, see [`batch::receive`].
+    /// Receives frames, see [`batch::receive`].
     ///
     /// # Errors
-    /// What the socket says.
+    /// Errors of the socket.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let got = batch::receive(self.socket.as_fd(), buffers, false);
         if got.is_ok() && !self.has_peer() {
@@ -113,7 +114,7 @@ impl Datagram {
         got
     }
 
-    /// Sends frames.
+    /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
         if !self.has_peer() {
             return Sending::NoPeer;
@@ -123,7 +124,7 @@ impl Datagram {
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => Sending::Blocked,
                 io::ErrorKind::Interrupted => Sending::Sent(0),
-                // The kernel has no memory for us now.
+                // The kernel is out of socket memory for now.
                 _ if error.raw_os_error() == Some(libc::ENOBUFS) => Sending::Blocked,
                 _ if error.raw_os_error() == Some(libc::EMSGSIZE) => Sending::Refused,
                 _ => {

@@ -1,68 +1,68 @@
-//! What waits to leave through a port: [`Egress`].
+//! Egress queue of a port: [`Egress`].
 
 use crate::frame::{FrameBuf, Pool};
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::time::{Instant, Span};
 use std::collections::VecDeque;
 
-/// From this length on, whoever feeds the port is held back.
+/// Queue length, in frames, from which ingress ports that feed this port are paused.
 pub const FULL: usize = 256;
-/// Below this length they may go on.
+/// Queue length, in frames, below which paused ingress ports resume.
 const ROOM: usize = 128;
 
-/// A frame and when it came into the queue.
+/// A frame and the time at which it was queued.
 #[derive(Debug)]
 pub struct Queued {
-    /// The frame, tag inside.
+    /// The frame, with its tag in place.
     pub frame: FrameBuf,
-    /// When it came.
+    /// Time at which the frame was queued.
     since: Instant,
 }
 
-/// Frames that wait for a port, in order.
+/// Frames queued for a port, in order.
 ///
-/// A queue that is full refuses nothing: the driver of the switch stops to read the ports that feed it, so at most one batch
-/// of each comes on top.
+/// A full queue rejects nothing. The switch driver stops reading the ports that feed it, so at most
+/// one batch of each is added.
 #[derive(Debug, Default)]
 pub struct Egress {
-    /// The frames.
+    /// Queued frames, oldest first.
     pub queue: VecDeque<Queued>,
-    /// The peer took nothing at the last try.
+    /// The peer accepted no frame at the last attempt.
     pub blocked: bool,
 }
 
 impl Egress {
-    /// Puts a frame at the end.
+    /// Appends a frame.
     #[inline]
     pub fn push(&mut self, now: Instant, mut frame: FrameBuf) {
         frame.put_tag();
         self.queue.push_back(Queued { frame, since: now });
     }
 
-    /// Whoever feeds the port has to wait.
+    /// Returns whether the ports that feed this queue must pause.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.queue.len() >= FULL
     }
 
-    /// Whoever waited may go on.
+    /// Returns whether paused ports may resume.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.queue.len() < ROOM
     }
 
-    /// The first `sent` frames have left.
+    /// Removes the first `sent` frames, which have been sent.
     pub fn pop(&mut self, sent: usize, pool: &mut Pool) {
         for queued in self.queue.drain(..sent.min(self.queue.len())) {
             pool.give(queued.frame);
         }
     }
 
-    /// When the frame at the front has waited for too long, if the peer takes none.
+    /// Time at which the hold time of the first frame ends; `None` if the peer accepts frames.
     pub fn expires(&self, hold_time: Span) -> Option<Instant> {
         self.queue.front().filter(|_| self.blocked).map(|first| first.since + hold_time)
     }
 
-    /// Discards what has waited for too long behind a peer that takes none, and says how many frames.
+    /// Discards frames whose hold time is over while the peer is blocked. Returns their number.
     pub fn expire(&mut self, now: Instant, hold_time: Span, pool: &mut Pool) -> u64 {
         let before = self.queue.len();
         while self.expires(hold_time).is_some_and(|at| at <= now) {
@@ -71,7 +71,7 @@ impl Egress {
         (before - self.queue.len()) as u64
     }
 
-    /// Discards everything, and says how many frames.
+    /// Discards all frames and returns their number.
     pub fn clear(&mut self, pool: &mut Pool) -> u64 {
         let all = self.queue.len();
         self.pop(all, pool);

@@ -11,15 +11,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Room for a full FCoE frame with its tag (document 002).
+/// MTU in bytes; sufficient for a full FCoE frame with its tag (document 002).
 const MTU: u16 = 2_500;
-/// What the kernel keeps for us at a tap while we do something else, in frames: 32 requests of 1 MiB in frames of 2 KiB. What comes on top
-/// is lost, and a response among it makes its command wait for its time-out.
+/// Kernel queue of a tap, in frames: 32 requests of 1 MiB in frames of 2 KiB. Excess frames are
+/// lost, and a command whose response is lost waits for its time-out.
 const TAP_QUEUE_FRAMES: u32 = 16_384;
-/// What the kernel keeps for us at a packet socket while we do something else, in bytes.
+/// Kernel receive buffer of a packet socket, in bytes.
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 
-/// A tap interface: this machine at one end, the switch at the other.
+/// A tap interface: this machine is at one end, the switch at the other.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -28,10 +28,10 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Opens the interface of this name, and makes it if it is not there.
+    /// Opens the interface of this name and creates it if it does not exist.
     ///
     /// # Errors
-    /// Without permission, or when somebody else has it.
+    /// Without permission, or when another process uses the interface.
     pub fn open(name: &str) -> Result<Tap, PortError> {
         let failed = |error| PortError::Interface { name: name.to_owned(), error };
         let file = interface::open_tap(name).map_err(failed)?;
@@ -42,25 +42,24 @@ impl Tap {
         Ok(tap)
     }
 
-    /// The device.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// The interface is up.
+    /// Returns whether the interface is up.
     pub fn has_peer(&self) -> bool {
         self.running
     }
 
-    /// Finds out whether the interface is up.
+    /// Updates the state of the interface.
     pub fn look_for_peer(&mut self) {
         self.running = interface::is_running(&self.name).unwrap_or(false);
     }
 
-    /// Takes frames.
+    /// Receives frames.
     ///
     /// # Errors
-    /// What the device says, `WouldBlock` when there is none.
+    /// Errors of the device; `WouldBlock` when no frame is available.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let mut got = 0;
         for buffer in buffers.iter_mut().take(batch::BATCH) {
@@ -74,7 +73,7 @@ impl Tap {
         Ok((got, 0))
     }
 
-    /// Sends frames.
+    /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
         for (sent, queued) in frames.iter().take(batch::BATCH).enumerate() {
             match (&self.file).write(queued.frame.bytes()) {
@@ -92,29 +91,31 @@ impl Tap {
     }
 }
 
-/// A packet socket on an interface. It cannot hold its peer back: what the kernel had no room for is counted.
+/// A packet socket on an interface. It cannot pause its peer, so frames that overflow the kernel's
+/// buffer are lost and counted.
 #[derive(Debug)]
 pub struct Packet {
     socket: OwnedFd,
     name: String,
-    /// Number of the interface that the socket is bound to; one that is made again has another.
+    /// Kernel index of the bound interface. An interface that is removed and created again has a
+    /// new index.
     index: u32,
-    /// What is heard; everything where there is none.
+    /// EtherTypes that are received; empty means all.
     types: Vec<u16>,
     running: bool,
     kernel_drops: u64,
 }
 
 impl Packet {
-    /// Listens on the interface of this name.
+    /// Receives from the interface of this name.
     ///
     /// # Errors
-    /// Without permission, or without such an interface.
+    /// Without permission, or when the interface does not exist.
     pub fn open(name: &str) -> Result<Packet, PortError> {
         Packet::open_for(name, &[])
     }
 
-    /// Listens for untagged frames of these types only; of all where there is none.
+    /// Receives only untagged frames of these types; an empty list means all frames.
     ///
     /// # Errors
     /// As [`Packet::open`].
@@ -128,18 +129,17 @@ impl Packet {
         Ok(packet)
     }
 
-    /// The socket.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The interface is up and has a carrier.
+    /// Returns whether the interface is up and has a carrier.
     pub fn has_peer(&self) -> bool {
         self.running
     }
 
-    /// Finds out whether the interface is up, and what the kernel has dropped. One that was removed and made again is another one to
-    /// the kernel: the socket is bound anew, and the port was down in between.
+    /// Updates the link state and the kernel's drop counter. An interface that was removed and
+    /// created again has a new index: the socket is bound anew, and the port was down in between.
     pub fn look_for_peer(&mut self) {
         let PacketCount { dropped, .. } = interface::packet_count(self.socket.as_fd()).unwrap_or_default();
         self.kernel_drops += u64::from(dropped);
@@ -154,20 +154,20 @@ impl Packet {
         }
     }
 
-    /// Frames that the kernel had no room for.
+    /// Number of frames that the kernel dropped because its buffer was full.
     pub fn kernel_drops(&self) -> u64 {
         self.kernel_drops
     }
 
-    /// Takes frames, see [`batch::receive`].
+    /// Receives frames, see [`batch::receive`].
     ///
     /// # Errors
-    /// What the socket says.
+    /// Errors of the socket.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         batch::receive(self.socket.as_fd(), buffers, true)
     }
 
-    /// Sends frames.
+    /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
         match batch::send(self.socket.as_fd(), frames.iter().map(|queued| queued.frame.bytes())) {
             Ok(sent) => Sending::Sent(sent),

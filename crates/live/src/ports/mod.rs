@@ -1,10 +1,10 @@
-//! Ethernet ports: what carries the frames, and what waits to leave.
+//! Ethernet ports: drivers that carry frames, and egress queues.
 //!
-//! | driver | carries a frame as | a full peer | the other end is there when |
+//! | driver | carries a frame as | a full peer | the peer is present when |
 //! |---|---|---|---|
-//! | [`Datagram`] | one datagram | holds us back | its socket can be connected to |
-//! | [`Stream`] | length and bytes | holds us back | a connection is open |
-//! | [`Tap`] | one read or write | holds us back | the interface is up |
+//! | [`Datagram`] | one datagram | blocks the sender | its socket accepts a connect |
+//! | [`Stream`] | length and bytes | blocks the sender | a connection is open |
+//! | [`Tap`] | one read or write | blocks the sender | the interface is up |
 //! | [`Packet`] | one packet | loses frames, which are counted | the interface has a carrier |
 
 pub mod datagram;
@@ -18,7 +18,7 @@ pub use interface::{Packet, Tap};
 pub use stream::Stream;
 
 use crate::frame::{FrameBuf, Pool};
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -27,58 +27,58 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Why a port cannot be opened.
+/// Reason why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A socket with a path.
+    /// A unix socket cannot be opened.
     #[error("cannot open the socket {}: {error}", path.display())]
     Socket {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// Somebody else answers at the path.
+    /// Another process answers at the path.
     #[error("the socket {} is in use by another process: end that one, or give this one another folder or path", path.display())]
     InUse {
         /// The path.
         path: PathBuf,
     },
-    /// The path is something else than a socket.
-    #[error("{} is no socket; move it away or choose another path", path.display())]
+    /// The file at the path is not a socket.
+    #[error("{} is not a socket; move it away or choose another path", path.display())]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
-    /// An interface.
+    /// A network interface cannot be opened.
     #[error("cannot open the interface {name}: {error}{}", hint(error))]
     Interface {
         /// Its name.
         name: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// The address where metrics are read.
+    /// The metrics address cannot be used.
     #[error("cannot listen at {address}: {error}; write another address or port in `metrics`")]
     Address {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// A descriptor.
+    /// An inherited descriptor cannot be used.
     #[error("cannot use the descriptor {number}: {error}")]
     Descriptor {
         /// Its number.
         number: i32,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; it takes root or the capabilities CAP_NET_ADMIN and CAP_NET_RAW",
+        io::ErrorKind::PermissionDenied => "; run as root, or with the capabilities CAP_NET_ADMIN and CAP_NET_RAW",
         _ => "",
     }
 }
@@ -89,20 +89,20 @@ impl PortError {
     }
 }
 
-/// What became of an attempt to send.
+/// Result of an attempt to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sending {
-    /// So many frames have left.
+    /// Number of frames sent.
     Sent(usize),
-    /// The peer has no room.
+    /// The peer's buffer is full.
     Blocked,
-    /// Nobody is at the other end.
+    /// No peer is connected.
     NoPeer,
-    /// The first frame cannot be sent this way, whatever we do.
+    /// The driver can never send the first frame.
     Refused,
 }
 
-/// What carries the frames of a port.
+/// Driver that carries the frames of a port.
 #[derive(Debug)]
 #[allow(missing_docs)] // each is described where it stands
 pub enum Driver {
@@ -110,11 +110,11 @@ pub enum Driver {
     Stream(Stream),
     Tap(Tap),
     Packet(Packet),
-    /// Nothing any more.
+    /// The driver has failed and is closed.
     Closed,
 }
 
-/// Frames and bytes in one direction.
+/// Traffic counters of one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
     /// Frames.
@@ -126,36 +126,36 @@ pub struct Traffic {
 /// An Ethernet port.
 #[derive(Debug)]
 pub struct EthernetPort {
-    /// Name that people see.
+    /// Name shown to users.
     pub name: String,
-    /// What carries the frames.
+    /// Driver that carries the frames.
     pub driver: Driver,
-    /// What waits to leave.
+    /// Frames waiting to be sent.
     pub egress: Egress,
-    /// Frames that came in.
+    /// Received traffic.
     pub received: Traffic,
-    /// Frames that left.
+    /// Sent traffic.
     pub sent: Traffic,
-    /// Frames that were dropped, by reason.
+    /// Dropped frames, by reason.
     pub drops: BTreeMap<&'static str, u64>,
 }
 
-/// Reasons of a port itself for dropping a frame.
+/// Reasons for which the port itself drops a frame.
 pub mod reason {
-    /// Nobody is at the other end.
+    /// No peer is connected.
     pub const NO_PEER: &str = "no peer";
-    /// It waited for longer than the hold time.
+    /// The frame was queued for longer than the hold time.
     pub const HOLD_TIME: &str = "hold time over";
-    /// Longer than any FCoE frame.
+    /// The frame is longer than any FCoE frame.
     pub const TOO_LONG: &str = "too long";
-    /// The carrier cannot send it.
+    /// The driver cannot send the frame.
     pub const REFUSED: &str = "refused by the carrier";
-    /// The kernel had no room for it on the way in.
+    /// The kernel's receive buffer was full.
     pub const KERNEL: &str = "dropped by the kernel";
 }
 
 impl EthernetPort {
-    /// A port over a driver.
+    /// Creates a port on a driver.
     pub fn new(name: &str, driver: Driver) -> EthernetPort {
         EthernetPort {
             name: name.to_owned(),
@@ -167,7 +167,7 @@ impl EthernetPort {
         }
     }
 
-    /// Where frames come in and go out.
+    /// Returns the descriptor for frames, if there is one now.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.driver {
             Driver::Datagram(driver) => Some(driver.socket()),
@@ -178,7 +178,7 @@ impl EthernetPort {
         }
     }
 
-    /// Where peers come in.
+    /// Returns the descriptor on which peers connect, if the driver listens.
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
         match &self.driver {
             Driver::Stream(driver) => driver.listener(),
@@ -186,7 +186,7 @@ impl EthernetPort {
         }
     }
 
-    /// Somebody is at the other end.
+    /// Returns whether a peer is present.
     pub fn has_peer(&self) -> bool {
         match &self.driver {
             Driver::Datagram(driver) => driver.has_peer(),
@@ -197,8 +197,8 @@ impl EthernetPort {
         }
     }
 
-    /// Finds out whether the peer has come or gone. To be called now and then, and when the listener is readable. True if frames come
-    /// in through another socket from now on.
+    /// Updates the peer state. Call it periodically and when the listener is readable. Returns true
+    /// if frames are received through another socket from now on.
     pub fn look_for_peer(&mut self) -> bool {
         let descriptor = |port: &EthernetPort| port.socket().map(|socket| socket.as_raw_fd());
         let before = descriptor(self);
@@ -219,11 +219,11 @@ impl EthernetPort {
         descriptor(self) != before
     }
 
-    /// Takes frames into `buffers`, at most [`BATCH`](crate::sys::batch::BATCH), and says how many, and by bit which of them
-    /// were too long.
+    /// Receives at most [`BATCH`](crate::sys::batch::BATCH) frames into `buffers`. Returns their
+    /// number and a bit mask of frames that were too long.
     ///
     /// # Errors
-    /// `WouldBlock` when there is none, or what the carrier says.
+    /// `WouldBlock` when no frame is available, and errors of the driver.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let (got, cut) = match &mut self.driver {
             Driver::Datagram(driver) => driver.receive(buffers),
@@ -240,13 +240,14 @@ impl EthernetPort {
         Ok((got, cut))
     }
 
-    /// Puts a frame into the egress queue.
+    /// Appends a frame to the egress queue.
     #[inline]
     pub fn push(&mut self, now: Instant, frame: FrameBuf) {
         self.egress.push(now, frame);
     }
 
-    /// Sends what waits, as far as the peer takes it. Without a peer everything is dropped.
+    /// Sends queued frames until the queue is empty or the peer is full. Without a peer, all of
+    /// them are dropped.
     pub fn flush(&mut self, pool: &mut Pool) {
         while !self.egress.queue.is_empty() {
             let queue = &mut self.egress.queue;
@@ -277,19 +278,20 @@ impl EthernetPort {
         }
     }
 
-    /// Counts dropped frames.
+    /// Adds dropped frames to the counter of a reason.
     pub fn count(&mut self, reason: &'static str, frames: u64) {
         *self.drops.entry(reason).or_default() += frames;
     }
 }
 
-/// Makes way for a socket: removes one that nobody listens at any more.
+/// Removes a socket file at `path` if no process listens on it any more.
 pub(crate) fn free_path(path: &Path, connect: impl Fn(&Path) -> io::Result<()>) -> Result<(), PortError> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     if !meta.file_type().is_socket() {
         return Err(PortError::NotASocket { path: path.to_owned() });
     }
-    // Any other answer comes from a socket that somebody has: of another kind, not for us, or connected to somebody else.
+    // Any other result means that a process uses the socket: it has another type, denies access, or
+    // is connected to another peer.
     match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
         _ => return Err(PortError::InUse { path: path.to_owned() }),

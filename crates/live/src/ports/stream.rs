@@ -1,5 +1,5 @@
-//! Ethernet over unix stream sockets, as QEMU's `-netdev stream` has it: each frame behind its length in four bytes, the most
-//! significant first.
+//! Ethernet over unix stream sockets in the format of QEMU's `-netdev stream`: each frame follows
+//! its length in four bytes, most significant byte first.
 
 use super::{PortError, Sending, free_path};
 use crate::frame::{FrameBuf, MAX_FRAME_BYTES};
@@ -11,14 +11,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// What is read at once, in bytes.
+/// Bytes per read.
 const READ_BYTES: usize = 128 << 10;
-/// A longer frame is no frame: the two ends have lost each other.
+/// Maximum length of a frame, in bytes. A longer length means that both ends have lost
+/// synchronisation.
 const MAX_LENGTH: usize = 1 << 20;
-/// Frames in one system call, at most.
+/// Maximum number of frames per system call.
 const BATCH: usize = 32;
 
-/// A stream to one peer at a time.
+/// A stream with one peer at a time.
 #[derive(Debug)]
 pub struct Stream {
     end: End,
@@ -27,9 +28,9 @@ pub struct Stream {
 
 #[derive(Debug)]
 enum End {
-    /// Peers connect to us; the latest one counts.
+    /// Peers connect to us; the latest connection replaces an earlier one.
     Listens(UnixListener, PathBuf),
-    /// We connect to the peer, again and again.
+    /// We connect to the peer and retry until it accepts.
     Connects(PathBuf),
 }
 
@@ -37,12 +38,12 @@ enum End {
 struct Connection {
     stream: UnixStream,
     buffer: Box<[u8]>,
-    /// Bytes of `buffer` that hold something.
+    /// Range of `buffer` that holds unread bytes.
     start: usize,
     end: usize,
-    /// Bytes of a frame that is too long, still to be skipped.
+    /// Remaining bytes of an overlong frame, which are skipped.
     skip: usize,
-    /// Bytes of the first queued frame that have left, its length included.
+    /// Bytes of the first queued frame that have been sent, including its length.
     sent_of_first: usize,
 }
 
@@ -58,19 +59,19 @@ impl Stream {
         Ok(Stream { end: End::Listens(listener, path.to_owned()), connection: None })
     }
 
-    /// Connects to `path`, now or later.
+    /// Connects to `path` and retries until the peer accepts.
     pub fn connect(path: &Path) -> Stream {
         let mut stream = Stream { end: End::Connects(path.to_owned()), connection: None };
         stream.look_for_peer();
         stream
     }
 
-    /// Where frames come in.
+    /// Descriptor of the connection, if a peer is connected.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.connection.as_ref().map(|connection| connection.stream.as_fd())
     }
 
-    /// Where peers come in.
+    /// Descriptor on which peers connect, if this end listens.
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
         match &self.end {
             End::Listens(listener, _) => Some(listener.as_fd()),
@@ -78,12 +79,12 @@ impl Stream {
         }
     }
 
-    /// Somebody is at the other end.
+    /// Returns whether a peer is connected.
     pub fn has_peer(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Takes a peer that waits, or tries to reach it. True if there is a new one.
+    /// Accepts a waiting peer or tries to connect. Returns true if there is a new connection.
     pub fn look_for_peer(&mut self) -> bool {
         let found = match &self.end {
             End::Listens(listener, _) => listener.accept().map(|(stream, _)| stream),
@@ -96,10 +97,10 @@ impl Stream {
         true
     }
 
-    /// Takes frames. A peer that hangs up is gone without an error.
+    /// Receives frames. A peer that hangs up is removed without an error.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no whole frame.
+    /// `WouldBlock` when no complete frame is available.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let nothing = Err(io::ErrorKind::WouldBlock.into());
         let Some(connection) = &mut self.connection else { return nothing };
@@ -113,7 +114,7 @@ impl Stream {
         }
     }
 
-    /// Sends frames.
+    /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &mut VecDeque<Queued>) -> Sending {
         let Some(connection) = &mut self.connection else { return Sending::NoPeer };
         let mut parts = [IoSlice::new(&[]); BATCH];
@@ -163,7 +164,7 @@ impl Connection {
             match length {
                 Some(length) if length > MAX_LENGTH => return Err(io::ErrorKind::InvalidData.into()),
                 Some(length) if length > MAX_FRAME_BYTES => {
-                    // Reported as a frame that was cut; its bytes are of no use.
+                    // Reported as an overlong frame; its content is discarded.
                     buffers[got].received(0, None);
                     cut |= 1 << got;
                     got += 1;

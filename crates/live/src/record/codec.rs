@@ -1,12 +1,12 @@
-//! Inputs of machines as JSON values: [`InputValue`].
+//! JSON form of machine inputs: [`InputValue`].
 
 use sanloom_api::zone_database::{Database, Edit};
-use sanloom_core::dcbx;
-use sanloom_core::fabric_switch;
-use sanloom_core::fip::{fcf, vn2vn};
-use sanloom_core::switch::PortKind;
-use sanloom_core::zoning::server::ZoneChange;
-use sanloom_core::zoning::{ObjectKind, Transaction, ZoneDatabase, ZoneEdit, ZoneLimits};
+use sanloom_fc::dcbx;
+use sanloom_fc::fabric_switch;
+use sanloom_fc::fip::{fcf, vn2vn};
+use sanloom_fc::switch::PortKind;
+use sanloom_fc::zoning::server::ZoneChange;
+use sanloom_fc::zoning::{ObjectKind, Transaction, ZoneDatabase, ZoneEdit, ZoneLimits};
 use sanloom_wire::ct::Service;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::header::HEADER_BYTES;
@@ -15,8 +15,8 @@ use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwnn, fcs, fdmi, fzs, 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// What a machine was told. The fields are those of the inputs of [`fabric_switch`], [`fcf`], [`vn2vn`] and [`dcbx`]; bytes are
-/// hexadecimal.
+/// An input of a machine. The fields are those of the inputs of [`fabric_switch`], [`fcf`],
+/// [`vn2vn`] and [`dcbx`]; bytes are hexadecimal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // the inputs document them
@@ -41,7 +41,7 @@ pub enum InputValue {
     Timeout,
 }
 
-/// What a port is connected to.
+/// Attachment of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // as PortKind
@@ -51,19 +51,19 @@ pub enum Kind {
     Isolated,
 }
 
-/// A frame: its bytes, and whether a machine got them as a value.
+/// A frame: its bytes, and whether the machine received it decoded.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FrameValue {
-    /// The header.
+    /// Header bytes.
     header: String,
-    /// The payload.
+    /// Payload bytes.
     payload: String,
-    /// It came as a value; with the request that it answers, where it takes one to read it.
+    /// Set if the frame arrived decoded; contains the request where a reply needs it for decoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Reading>,
 }
 
-/// What it takes to read a message.
+/// Context for decoding a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reading {
@@ -73,25 +73,25 @@ enum Reading {
     ReplyToCt(u16),
 }
 
-/// A change of zones.
+/// A change of the zone database.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeValue {
-    /// These edits of whatever is committed.
+    /// Edits of the currently committed database.
     Edits(Vec<Edit>),
     /// A transaction on a database.
     Commit {
-        /// The database that it began on.
+        /// Database on which the transaction started.
         base: Box<Database>,
-        /// What it did.
+        /// Edits of the transaction.
         edits: Vec<Edit>,
     },
-    /// This database.
+    /// Replacement of the database.
     Replace(Box<Database>),
 }
 
 impl InputValue {
-    /// The form of an input of a switch; nothing: it has none.
+    /// Encodes an input of a switch; `None` if it cannot be encoded.
     pub fn of_switch(input: &fabric_switch::Input) -> Option<InputValue> {
         use fabric_switch::Input;
         Some(match input {
@@ -108,7 +108,7 @@ impl InputValue {
         })
     }
 
-    /// The form of an input of an FCF; nothing: it has none.
+    /// Encodes an input of an FCF; `None` if it cannot be encoded.
     pub fn of_fcf(input: &fcf::Input) -> Option<InputValue> {
         use fcf::Input;
         Some(match input {
@@ -124,7 +124,7 @@ impl InputValue {
         })
     }
 
-    /// The form of an input of a station; nothing: it has none.
+    /// Encodes an input of a VN2VN station; `None` if it cannot be encoded.
     pub fn of_station(input: &vn2vn::Input) -> Option<InputValue> {
         use vn2vn::Input;
         Some(match input {
@@ -136,7 +136,7 @@ impl InputValue {
         })
     }
 
-    /// The form of an input of an LLDP agent; nothing: it has none.
+    /// Encodes an input of an LLDP agent; `None` if it cannot be encoded.
     pub fn of_agent(input: &dcbx::Input) -> Option<InputValue> {
         use dcbx::Input;
         Some(match input {
@@ -145,12 +145,13 @@ impl InputValue {
             Input::Lldp { from, pdu } => InputValue::Lldp { from: hex(&from.0), pdu: hex(pdu) },
             Input::Shutdown => InputValue::Shutdown,
             Input::Timeout => InputValue::Timeout,
-            // The settings of a switch are those of its lab.
+            // The settings of a switch come from its lab.
             Input::Settings(_) => return None,
         })
     }
 
-    /// The input of a switch; nothing: it is none. `limits`: those of the lab's zones.
+    /// Decodes an input of a switch; `None` if it is invalid. `limits` are the zone limits of the
+    /// lab.
     pub fn to_switch(&self, limits: ZoneLimits) -> Option<fabric_switch::Input> {
         use fabric_switch::Input;
         Some(match self {
@@ -166,7 +167,7 @@ impl InputValue {
         })
     }
 
-    /// The input of an FCF; nothing: it is none.
+    /// Decodes an input of an FCF; `None` if it is invalid.
     pub fn to_fcf(&self) -> Option<fcf::Input> {
         use fcf::Input;
         Some(match self {
@@ -185,7 +186,7 @@ impl InputValue {
         })
     }
 
-    /// The input of a station; nothing: it is none.
+    /// Decodes an input of a station; `None` if it is invalid.
     pub fn to_station(&self) -> Option<vn2vn::Input> {
         use vn2vn::Input;
         Some(match self {
@@ -198,7 +199,7 @@ impl InputValue {
         })
     }
 
-    /// The input of an LLDP agent; nothing: it is none.
+    /// Decodes an input of an LLDP agent; `None` if it is invalid.
     pub fn to_agent(&self) -> Option<dcbx::Input> {
         use dcbx::Input;
         Some(match self {
@@ -233,7 +234,7 @@ impl From<Kind> for PortKind {
 }
 
 impl FrameValue {
-    /// The form of a frame; nothing for a value that its bytes do not give back.
+    /// Encodes a frame; `None` for a decoded message that cannot be restored from its bytes.
     fn of(frame: &Frame) -> Option<FrameValue> {
         let mut payload = Vec::new();
         frame.payload.write_to(&mut payload);
@@ -269,7 +270,7 @@ impl Reading {
             Reading::Alone => None,
             Reading::ReplyToEls(command) => Some(ReplyTo::Els(command)),
             Reading::ReplyToSwIls(command) => Some(ReplyTo::SwIls(command)),
-            // The preamble of the answer names the service.
+            // The preamble of the reply identifies the service.
             Reading::ReplyToCt(command) => {
                 let service = Service { gs_type: *payload.get(4)?, gs_subtype: *payload.get(5)? };
                 Some(ReplyTo::Ct(service, command))
@@ -279,7 +280,7 @@ impl Reading {
     }
 }
 
-/// The commands of all services that have a name.
+/// Known command codes of all CT services.
 fn ct_commands() -> &'static [u16] {
     static COMMANDS: OnceLock<Vec<u16>> = OnceLock::new();
     COMMANDS.get_or_init(|| {
@@ -299,7 +300,7 @@ impl ChangeValue {
                 let list = between(base, &outcome);
                 ChangeValue::Commit { base: Box::new(base.into()), edits: edits(&list) }
             }
-            // N_Ports ask for it, through the management server inside the switch.
+            // N_Ports request it through the management server inside the switch.
             ZoneChange::Activate(_) => return None,
         })
     }
@@ -319,7 +320,7 @@ impl ChangeValue {
     }
 }
 
-/// Edits that make one database of another.
+/// Returns the edits that turn `base` into `outcome`.
 fn between(base: &ZoneDatabase, outcome: &ZoneDatabase) -> Vec<ZoneEdit> {
     let (old, new) = (&base.defined, &outcome.defined);
     let mut edits = Vec::new();
@@ -427,8 +428,8 @@ mod tests {
 
     #[test]
     fn a_transaction_comes_back_with_its_outcome() {
-        let zone = |port| sanloom_core::zoning::ZoneDefinition {
-            members: vec![sanloom_core::zoning::MemberRef::Member(sanloom_core::config::ZoneMember::DomainPort {
+        let zone = |port| sanloom_fc::zoning::ZoneDefinition {
+            members: vec![sanloom_fc::zoning::MemberRef::Member(sanloom_fc::config::ZoneMember::DomainPort {
                 domain: 1,
                 port,
             })],

@@ -1,9 +1,9 @@
-//! Recordings of the machines of a running fabric: every input with its time, every output ([`Recorder`]), and whether the same
-//! machines say the same when they are told the same again ([`replay()`]).
+//! Recordings of the machines of a running fabric: [`Recorder`] writes every input with its time,
+//! and every output. [`replay()`] repeats the inputs and compares the outputs.
 //!
-//! A recording is one JSON object in each line. The first holds the lab and what the switches began with ([`Head`]); each
-//! further one is something that a machine was told, or what it said, in the order in which it happened. Outputs are kept as
-//! their `Debug` texts: two outputs are equal if their texts are.
+//! A recording has one JSON object per line. The first line holds the lab and the initial state of
+//! the switches ([`Head`]). Each further line is an input or an output of a machine, in order of
+//! occurrence. Outputs are stored as their `Debug` texts: two outputs are equal if their texts are.
 
 mod codec;
 mod replay;
@@ -12,10 +12,7 @@ pub use codec::InputValue;
 pub use replay::{Divergence, ReplayError, Replayed, head, replay};
 
 use sanloom_api::zone_database::Database;
-use sanloom_core::dcbx;
-use sanloom_core::fabric_switch;
-use sanloom_core::fip::{fcf, vn2vn};
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -26,14 +23,14 @@ use std::path::Path;
 /// Version of the format.
 pub const VERSION: u32 = 2;
 
-/// The lab of a recording, as it was read.
+/// Source of the lab in a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Source {
-    /// What messages call the file.
+    /// Name of the file in messages.
     pub label: String,
-    /// Its text.
+    /// Text of the lab file.
     pub text: String,
-    /// Values that were set from outside, as `key=value`.
+    /// Parameters set from outside, as `key=value`.
     pub set: Vec<String>,
 }
 
@@ -42,39 +39,40 @@ pub struct Source {
 pub struct Head {
     /// [`VERSION`] of the writer.
     pub sanloom_recording: u32,
-    /// The lab.
+    /// Source of the lab.
     pub source: Source,
-    /// The switches that ran, in their order.
+    /// Switches that ran, by index.
     pub switches: Vec<SwitchHead>,
-    /// The storage systems that were stations of a segment without a switch, by name, in their order; since version 2.
+    /// Names of the storage systems that were stations of a segment without a switch, by index;
+    /// since version 2.
     #[serde(default)]
     pub stations: Vec<String>,
-    /// The LLDP agents, by the number of their Ethernet port; since version 2.
+    /// LLDP agents, by index of their Ethernet port; since version 2.
     #[serde(default)]
     pub agents: BTreeMap<usize, AgentHead>,
 }
 
-/// What an LLDP agent began with.
+/// Initial state of an LLDP agent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AgentHead {
-    /// Address of its port.
+    /// MAC address of the agent's port.
     pub mac: String,
-    /// Name of its port.
+    /// Interface name of the agent's port.
     pub interface: String,
-    /// What it calls the system.
+    /// System name that it advertises.
     pub system: String,
 }
 
-/// What a switch began with.
+/// Initial state of a switch.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SwitchHead {
-    /// Its name in the lab.
+    /// Name in the lab.
     pub name: String,
-    /// When it was made.
+    /// Time of creation, in nanoseconds since the start.
     pub made_ns: u64,
-    /// Its zones.
+    /// Zone database.
     pub zones: Database,
-    /// Addresses that it had learned: port names and six hexadecimal digits.
+    /// Learned addresses: port name, and six hexadecimal digits.
     pub addresses: BTreeMap<String, String>,
 }
 
@@ -82,62 +80,57 @@ pub struct SwitchHead {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
-    /// A switch, by its place among those that ran.
+    /// A switch, by index into [`Head::switches`].
     Switch(usize),
-    /// An FCF, in the order of the ports of the switches.
+    /// An FCF, numbered in the order of the switches' ports.
     Fcf(usize),
-    /// A station of a segment without a switch (VN2VN), in the order of the storage systems.
+    /// A station of a segment without a switch (VN2VN), numbered in the order of the storage
+    /// systems.
     Station(usize),
-    /// An LLDP agent with DCBX, by the number of its Ethernet port.
+    /// An LLDP agent with DCBX, by index of its Ethernet port.
     Agent(usize),
 }
 
-/// A line behind the first.
+/// A line after the first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// A machine is told something.
+    /// Input of a machine.
     In {
-        /// When, in nanoseconds since the start.
+        /// Time in nanoseconds since the start.
         t: u64,
-        /// The machine.
         m: Machine,
-        /// What.
+        /// The input.
         i: InputValue,
     },
-    /// A machine was told something that has no form here: a replay ends before it.
+    /// An input that cannot be encoded; a replay ends before it.
     Lost {
-        /// When, in nanoseconds since the start.
+        /// Time in nanoseconds since the start.
         t: u64,
-        /// The machine.
         m: Machine,
-        /// What.
+        /// `Debug` text of the input.
         i: String,
     },
-    /// A machine says something.
+    /// Output of a machine.
     Out {
-        /// The machine.
         m: Machine,
-        /// What.
+        /// `Debug` text of the output.
         o: String,
     },
-    /// A machine has nothing more to say.
-    End {
-        /// The machine.
-        m: Machine,
-    },
+    /// End of a machine's outputs: its poll returned `None`.
+    End { m: Machine },
 }
 
 /// Writes a recording.
 #[derive(Debug)]
 pub struct Recorder {
     file: BufWriter<File>,
-    /// The file could not be written: the recording ends there.
+    /// The file could not be written, so the recording ends there.
     broken: bool,
 }
 
 impl Recorder {
-    /// Begins a recording.
+    /// Creates a recording and writes its head.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -148,27 +141,9 @@ impl Recorder {
         Ok(Recorder { file, broken: false })
     }
 
-    /// A switch is told something.
-    pub fn switch_input(&mut self, now: Instant, switch: usize, input: &fabric_switch::Input) {
-        self.input(now, Machine::Switch(switch), InputValue::of_switch(input), input);
-    }
-
-    /// An FCF is told something.
-    pub fn fcf_input(&mut self, now: Instant, fcf: usize, input: &fcf::Input) {
-        self.input(now, Machine::Fcf(fcf), InputValue::of_fcf(input), input);
-    }
-
-    /// A station is told something.
-    pub fn station_input(&mut self, now: Instant, station: usize, input: &vn2vn::Input) {
-        self.input(now, Machine::Station(station), InputValue::of_station(input), input);
-    }
-
-    /// An LLDP agent is told something.
-    pub fn agent_input(&mut self, now: Instant, port: usize, input: &dcbx::Input) {
-        self.input(now, Machine::Agent(port), InputValue::of_agent(input), input);
-    }
-
-    fn input(&mut self, now: Instant, m: Machine, value: Option<InputValue>, input: &dyn Debug) {
+    /// Writes an input of a machine. `value` is its form in a recording; without one, a replay ends
+    /// before it.
+    pub fn input(&mut self, now: Instant, m: Machine, value: Option<InputValue>, input: &dyn Debug) {
         let t = now.as_ns();
         match value {
             Some(i) => self.line(&Line::In { t, m, i }),
@@ -176,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// What a machine said when it was asked; nothing: it has nothing more to say.
+    /// Writes an output of a machine; `None` if it was polled and had none.
     pub fn output(&mut self, m: Machine, output: Option<&impl Debug>) {
         match output {
             Some(output) => self.line(&Line::Out { m, o: format!("{output:?}") }),
@@ -194,7 +169,7 @@ impl Recorder {
         self.check(ended);
     }
 
-    /// Puts into the file what is on its way there.
+    /// Flushes buffered lines to the file.
     pub fn flush(&mut self) {
         let flushed = self.file.flush();
         self.check(flushed);
@@ -204,12 +179,12 @@ impl Recorder {
         if let Err(error) = written
             && !std::mem::replace(&mut self.broken, true)
         {
-            tracing::error!(%error, "the recording ends here");
+            tracing::error!(%error, "the recording cannot be written and ends here");
         }
     }
 }
 
-/// Times in messages.
+/// Converts nanoseconds to seconds for messages.
 fn seconds(t: u64) -> f64 {
     t as f64 / 1e9
 }

@@ -1,89 +1,90 @@
-//! The machines of a recording, told the same again: [`replay()`].
+//! Replay of a recording's inputs on newly created machines: [`replay()`].
 
 use super::{AgentHead, Head, Line, Machine, VERSION, seconds};
 use crate::runtime::plan::{Kept, plan_switch, station_config};
-use sanloom_core::config::Lab;
-use sanloom_core::dcbx::{Dcbx, DcbxConfig};
-use sanloom_core::fabric_switch::FabricSwitch;
-use sanloom_core::fip::fcf::Fcf;
-use sanloom_core::fip::vn2vn::Vn2vn;
-use sanloom_core::time::Instant;
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_fc::dcbx::{Dcbx, DcbxConfig};
+use sanloom_fc::fabric_switch::FabricSwitch;
+use sanloom_fc::fip::fcf::Fcf;
+use sanloom_fc::fip::vn2vn::Vn2vn;
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::ZoneDatabase;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-/// Lines are not longer: a zone database in hexadecimal, and more.
+/// Maximum line length in bytes; sufficient for a zone database in hexadecimal.
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// No input is later, some 292 years after the start: timers of machines would have no place behind it.
+/// Latest time of an input, about 292 years after the start, because timers of machines could
+/// overflow after it.
 const LAST_NS: u64 = 1 << 63;
 
-/// What was replayed.
+/// Result of a replay.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Replayed {
-    /// Inputs that machines were told.
+    /// Number of inputs replayed.
     pub inputs: u64,
-    /// Outputs that were the same.
+    /// Number of matching outputs.
     pub outputs: u64,
     /// Time of the last input, in seconds since the start.
     pub seconds: f64,
     /// The recording ends in the middle of a line, as after a crash.
     pub cut: bool,
-    /// Where machines say something else; nothing: they say the same.
+    /// First difference between recorded and replayed outputs, if any.
     pub divergence: Option<Divergence>,
 }
 
-/// Where a machine says something else than in the recording.
+/// First difference between recorded and replayed outputs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Divergence {
     /// Line of the recording, from 1.
     pub line: u64,
     /// Time of the last input, in seconds since the start.
     pub seconds: f64,
-    /// The machine, by name.
+    /// Name of the machine.
     pub machine: String,
-    /// What it was told last.
+    /// Last input before the difference.
     pub told: String,
-    /// What it said then; nothing: it had nothing to say.
+    /// Recorded output; `None` if the machine had none.
     pub recorded: Option<String>,
-    /// What it says now; nothing: it has nothing to say.
+    /// Replayed output; `None` if the machine has none.
     pub now: Option<String>,
 }
 
-/// Why a recording cannot be replayed.
+/// Reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the recording: {0}")]
     Read(#[from] io::Error),
-    /// It is none.
-    #[error("line {line} is no line of a recording: {reason}")]
+    /// The line is not part of a recording.
+    #[error("line {line} is not part of a recording: {reason}")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A newer sanloom has written it.
+    /// The recording was written by a newer sanloom.
     #[error("the recording was written by a newer sanloom (version {0} of the format)")]
     Newer(u32),
-    /// Its lab has no such switch.
+    /// The recorded switch is not in the lab.
     #[error("the lab of the recording has no switch `{0}`")]
     Switch(String),
-    /// Something that a machine was told has no form in a recording.
-    #[error("line {line}: a machine was told what a recording cannot hold, so it cannot be replayed beyond: {input}")]
+    /// An input could not be encoded when the recording was made.
+    #[error("line {line}: the recording could not hold this input, so the replay cannot continue: {input}")]
     Lost {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// What.
+        /// `Debug` text of the input.
         input: String,
     },
 }
 
-/// The first line of a recording.
+/// Reads the first line of a recording.
 ///
 /// # Errors
-/// When it is none, or of a newer version.
+/// When the line is not a recording's head, or has a newer version.
 pub fn head(input: &mut impl BufRead) -> Result<Head, ReplayError> {
     let mut line = Vec::new();
     io::Read::take(input, MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
@@ -95,11 +96,11 @@ pub fn head(input: &mut impl BufRead) -> Result<Head, ReplayError> {
     }
 }
 
-/// Makes the machines of a recording from its lab, tells them what they were told, and compares what they say. `input` stands
-/// behind the first line. Ends at the first difference.
+/// Creates the machines of a recording from its lab, replays their inputs, and compares their
+/// outputs. `input` is positioned after the first line. The replay ends at the first difference.
 ///
 /// # Errors
-/// When a line is none.
+/// When a line is invalid.
 pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replayed, ReplayError> {
     let mut bench = Bench::new(lab, head)?;
     let mut replayed = Replayed::default();
@@ -124,13 +125,13 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
             Line::Lost { i: input, .. } => return Err(ReplayError::Lost { line, input }),
             Line::In { t, m, i } => {
                 if t >= LAST_NS {
-                    return Err(wrong(format!("no clock says {t} ns")));
+                    return Err(wrong(format!("the time {t} ns is out of range")));
                 }
                 replayed.inputs += 1;
                 replayed.seconds = seconds(t);
                 told = format!("{i:?}");
                 let done = bench.tell(m, Instant::from_ns(t), &i);
-                done.ok_or_else(|| wrong("it tells a machine what is no input of it".to_owned()))?;
+                done.ok_or_else(|| wrong("it is not an input of this machine".to_owned()))?;
                 continue;
             }
             Line::Out { m, o } => (m, Some(o)),
@@ -147,7 +148,7 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
     Ok(replayed)
 }
 
-/// The machines.
+/// Machines under replay.
 struct Bench<'l> {
     lab: &'l Lab,
     switches: Vec<(String, FabricSwitch)>,
@@ -172,7 +173,7 @@ impl<'l> Bench<'l> {
                 Some((name.parse::<Wwpn>().ok()?, FcId::new(u32::from_str_radix(id, 16).ok()? & 0xff_ffff)))
             };
             let addresses: Option<_> = begun.addresses.iter().map(address).collect();
-            let addresses = addresses.ok_or_else(|| wrong("an address is none".to_owned()))?;
+            let addresses = addresses.ok_or_else(|| wrong("an address is invalid".to_owned()))?;
             let plan =
                 plan_switch(lab, &numbers, *number, Kept { database, previous: None, addresses }, bench.fcfs.len());
             for segment in plan.segments {
@@ -188,7 +189,7 @@ impl<'l> Bench<'l> {
             bench.stations.push((format!("the station {name}"), Vn2vn::new(station_config(lab, storage))));
         }
         for (port, AgentHead { mac, interface, system }) in &head.agents {
-            let mac = mac.parse().map_err(|_| wrong(format!("`{mac}` is no Ethernet address")))?;
+            let mac = mac.parse().map_err(|_| wrong(format!("`{mac}` is not an Ethernet address")))?;
             let machine = Dcbx::new(DcbxConfig::new(mac, interface, system, false));
             bench.agents.insert(*port, (format!("the LLDP agent at {interface}"), machine));
         }
@@ -217,7 +218,7 @@ impl<'l> Bench<'l> {
         Some(())
     }
 
-    /// What a machine says next; nothing if there is no such machine.
+    /// Polls the next output of a machine; `None` if there is no such machine.
     fn ask(&mut self, machine: Machine) -> Option<Option<String>> {
         Some(match machine {
             Machine::Switch(number) => {

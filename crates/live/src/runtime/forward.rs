@@ -1,110 +1,102 @@
-//! The way of a frame: from a port through the forwarding table to another port, to a service, or to storage.
+//! Path of a frame: from a port through the forwarding table to another port, to a service, or to
+//! storage.
 //!
-//! A frame stays in the buffer that it was received into. Forwarding writes the two Ethernet addresses and the tag; the
-//! Fibre Channel frame and its CRC are not touched.
+//! A frame stays in its receive buffer. Forwarding writes the two Ethernet addresses and the tag.
+//! The Fibre Channel frame and its CRC stay unchanged.
 
-use super::Runtime;
-use super::switch::Attachment;
+use super::fabric::Step;
+use super::fabric::switch::Attachment;
+use super::instance::Instance;
+use super::work::{Entering, Origin, Source};
 use crate::capture::Place;
 use crate::frame::FrameBuf;
+use crate::initiator::host;
+use crate::lldp::Agent;
+use crate::ports::reason::HOLD_TIME;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
+use crate::storage::port::{At, Leaving};
+use crate::volumes::Wire;
 use sanloom_api::inject::Direction;
-use sanloom_core::fabric::{Decision, DropReason};
-use sanloom_core::fabric_switch;
-use sanloom_core::fip::{Ingress, fcf};
-use sanloom_core::time::Instant;
-use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
+use sanloom_fc::fabric::DropReason;
+use sanloom_fc::fabric_switch;
+use sanloom_fc::fip::vn2vn;
+use sanloom_fc::fip::{Discard, Ingress, fcf};
+use sanloom_scsi::time::Instant;
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, VlanTag, readdress};
 use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 
-/// Who brought a frame into a switch: whoever is held back when its egress is full.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Source {
-    /// An Ethernet port, by index.
-    Ethernet(usize),
-    /// A port of a storage system, by indices.
-    Storage(usize, u16),
-    /// A host port of the instance, by index.
-    Host(usize),
-    /// A machine, which is never held back: it says little.
-    Machine,
-}
+/// Maximum frames from a storage port or host port before the next one sends.
+const FRAMES_IN_TURN: usize = 32;
 
-/// A frame on its way into a switch from inside the process.
-#[derive(Debug)]
-pub(super) struct Entering {
-    switch: usize,
-    port: u16,
-    source: Source,
-    frame: FrameBuf,
-}
-
-/// Reasons of the runtime for dropping a frame at a port.
+/// Reasons for dropping a frame at a port.
 pub mod reason {
     /// Neither FCoE nor FIP.
     pub const OTHER_PROTOCOL: &str = "other protocol";
-    /// No switch listens in this VLAN.
+    /// No switch uses this VLAN.
     pub const UNKNOWN_VLAN: &str = "unknown VLAN";
-    /// FIP for a station that is not here.
+    /// FIP for a station of another process.
     pub const NOT_FOR_US: &str = "not for us";
-    /// No FIP packet in spite of its type.
+    /// The EtherType is FIP, but the packet is invalid.
     pub const MALFORMED_FIP: &str = "malformed FIP";
-    /// No FCoE frame in spite of its type.
+    /// The EtherType is FCoE, but the frame is invalid.
     pub const MALFORMED: &str = "malformed FCoE";
-    /// A message or data for this process whose CRC is wrong.
+    /// Wrong CRC of a message or data for this process.
     pub const BAD_CRC: &str = "bad CRC";
     /// The port is disabled.
     pub const DISABLED: &str = "port disabled";
-    /// An operator wanted it to be lost.
+    /// Dropped by an injected fault.
     pub const INJECTED_DROP: &str = "injected drop";
-    /// An operator wanted its sender to get a reject.
+    /// Rejected by an injected fault.
     pub const INJECTED_REJECT: &str = "injected reject";
 }
 
-impl Runtime {
-    /// A frame came in through an Ethernet port.
-    pub(super) fn ethernet_in(&mut self, now: Instant, port: usize, frame: FrameBuf) {
-        self.captures.record(now, Place::Ethernet(port), false, &frame);
+impl Instance {
+    /// Processes a frame received on an Ethernet port.
+    pub fn ethernet_frame(&mut self, now: Instant, port: usize, frame: FrameBuf) {
+        self.ports.captures.record(now, Place::Ethernet(port), false, &frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         match frame.ether_type() {
             Some(EtherType::FCOE) => match self.ports[port].station {
-                None => self.fcoe_in(now, port, vlan, frame),
-                Some(station) => match self.station_in(now, station, vlan, &frame) {
-                    Ok(()) => self.pool.give(frame),
-                    Err(reason) => self.drop_at(port, reason, frame),
+                None => self.fcoe_frame(now, port, vlan, frame),
+                Some(station) => match self.station_frame(now, station, vlan, &frame) {
+                    Ok(()) => self.ports.pool.give(frame),
+                    Err(reason) => self.ports.drop_frame(port, reason, frame),
                 },
             },
             Some(EtherType::FIP) => {
-                self.fip_in(now, port, vlan, &frame);
-                self.pool.give(frame);
+                self.fip_packet(now, port, vlan, &frame);
+                self.ports.pool.give(frame);
             }
             Some(EtherType::LLDP) if self.ports[port].agent.is_some() => {
-                self.lldp_in(now, port, &frame);
-                self.pool.give(frame);
+                if let Some(input) = Agent::input_of(&frame) {
+                    self.agent_input(now, port, input);
+                    self.update_link(now, port);
+                }
+                self.ports.pool.give(frame);
             }
-            _ => self.drop_at(port, reason::OTHER_PROTOCOL, frame),
+            _ => self.ports.drop_frame(port, reason::OTHER_PROTOCOL, frame),
         }
-    }
-
-    fn drop_at(&mut self, port: usize, reason: &'static str, frame: FrameBuf) {
-        self.ports[port].ethernet.count(reason, 1);
-        self.pool.give(frame);
+        self.dispatch(now);
     }
 
     #[inline]
-    fn fcoe_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
+    fn fcoe_frame(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
         let bytes = frame.bytes();
-        let Some(pdu) = bytes.get(ETHER_BYTES..) else { return self.drop_at(port, reason::MALFORMED, frame) };
+        let Some(pdu) = bytes.get(ETHER_BYTES..) else {
+            return self.ports.drop_frame(port, reason::MALFORMED, frame);
+        };
         let addresses =
             fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
-        let Some(addresses @ (_, s_id, _)) = addresses else { return self.drop_at(port, reason::MALFORMED, frame) };
+        let Some(addresses @ (_, s_id, _)) = addresses else {
+            return self.ports.drop_frame(port, reason::MALFORMED, frame);
+        };
         let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
-        let here = self.ports[port].segments.iter().copied();
         let mut refused = reason::UNKNOWN_VLAN;
-        for number in here {
-            let segment = &self.segments[number];
+        for number in self.ports[port].segments.iter().copied() {
+            let segment = &self.fabric.segments[number];
             if segment.vlan != vlan {
                 continue;
             }
@@ -114,228 +106,399 @@ impl Runtime {
             }
             match segment.bindings.ingress(to, from, s_id) {
                 Ingress::Port(ingress) => {
-                    let switch = segment.switch;
-                    self.enter(now, (switch, ingress), Source::Ethernet(port), frame, addresses);
-                    return self.settle_inside(now);
+                    let at = (segment.switch, ingress);
+                    return self.enter(
+                        now,
+                        at,
+                        Origin { source: Source::Ethernet(port), since: now },
+                        frame,
+                        addresses,
+                    );
                 }
                 other => refused = other.name(),
             }
         }
-        self.drop_at(port, refused, frame);
+        self.ports.drop_frame(port, refused, frame);
     }
 
-    fn fip_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
+    fn fip_packet(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
         let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else {
             return self.ports[port].ethernet.count(reason::MALFORMED_FIP, 1);
         };
-        let mut heard = self.station_fip_in(now, port, vlan, frame);
+        let station = self.ports[port].station.filter(|number| self.fabric.stations[*number].vlan == vlan);
+        let mut accepted = station.is_some();
+        if let Some(number) = station {
+            self.station_input(now, number, vn2vn::Input::Fip { to, from, pdu: pdu.into() });
+        }
         for number in self.ports[port].segments.clone() {
-            let segment = &self.segments[number];
+            let segment = &self.fabric.segments[number];
             if segment.vlan == vlan && !segment.disabled && (to == segment.mac() || to.is_group()) {
-                heard = true;
-                self.tell_fcf(now, number, fcf::Input::Fip { to, from, pdu: pdu.into() });
+                accepted = true;
+                self.fcf_input(now, number, fcf::Input::Fip { to, from, pdu: pdu.into() });
             }
         }
         if vlan.is_none()
             && let Some(responder) = &self.ports[port].vlans
             && let Some(answer) = Fip::parse(pdu).ok().and_then(|packet| responder.answer(to, &packet))
         {
-            heard = true;
-            let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| answer.emit(None, out));
-            self.ethernet_out(now, port, Source::Machine, buffer);
+            accepted = true;
+            let frame = self.ports.compose(|out| answer.emit(None, out));
+            self.push_ethernet(now, port, Source::Machine, frame);
         }
-        if !heard {
-            let known = self.ports[port].segments.iter().any(|number| self.segments[*number].vlan == vlan);
+        if !accepted {
+            let known = self.ports[port].segments.iter().any(|number| self.fabric.segments[*number].vlan == vlan);
             let reason = if known { reason::NOT_FOR_US } else { reason::UNKNOWN_VLAN };
             self.ports[port].ethernet.count(reason, 1);
         }
     }
 
-    /// A frame enters a switch.
+    /// Processes a frame that enters a switch through an inner port. A frame older than the hold
+    /// time is dropped: it was queued for too long, or circulates while routes change.
     #[inline]
-    fn enter(&mut self, now: Instant, at: (usize, u16), source: Source, frame: FrameBuf, addresses: (FcId, FcId, u16)) {
-        if self.injector.is_idle() {
-            return self.enter_past(now, at, source, frame, addresses);
+    pub(super) fn inner_frame(&mut self, now: Instant, entering: Entering) {
+        let Entering { switch, port, origin, frame } = entering;
+        self.fabric.switches[switch].inner_mut(port).received += 1;
+        self.capture_inner(now, (switch, port), false, &frame);
+        if now.since(origin.since) > self.ports.hold_time() {
+            return self.drop_inside(switch, HOLD_TIME, frame);
         }
-        if let Some(frame) = self.inject_frame(now, Direction::In, at, source, frame) {
-            self.enter_past(now, at, source, frame, addresses);
+        match addresses_of(&frame) {
+            Some(addresses) => self.enter(now, (switch, port), origin, frame, addresses),
+            None => self.drop_inside(switch, reason::MALFORMED, frame),
         }
     }
 
-    /// The same behind what operators do to frames.
+    /// Processes a frame that enters a switch.
     #[inline]
-    pub(super) fn enter_past(
+    fn enter(&mut self, now: Instant, at: (usize, u16), origin: Origin, frame: FrameBuf, addresses: (FcId, FcId, u16)) {
+        if self.fabric.injector.is_idle() {
+            return self.forward(now, at, origin, frame, addresses);
+        }
+        if let Some(frame) = self.inject_frame(now, Direction::In, at, origin, frame) {
+            self.forward(now, at, origin, frame, addresses);
+        }
+    }
+
+    /// Forwards a frame through a switch, after the check for injected faults.
+    #[inline]
+    pub(super) fn forward(
         &mut self,
         now: Instant,
         (switch, ingress): (usize, u16),
-        source: Source,
+        origin: Origin,
         frame: FrameBuf,
-        (d_id, s_id, ox_id): (FcId, FcId, u16),
+        addresses: (FcId, FcId, u16),
     ) {
-        let node = &mut self.switches[switch];
-        match node.fib.decide(ingress, s_id, d_id, ox_id) {
-            Decision::Forward(egress) => {
-                let port = node.port_of(ingress, egress, ox_id);
-                node.forwarded += 1;
-                match port {
-                    Some(port) => self.leave(now, (switch, port), source, frame, d_id),
-                    None => self.drop_in(switch, source, DropReason::NoRoute.name(), frame),
-                }
-            }
-            Decision::Local => {
-                let whole = self.local(now, switch, ingress, &frame);
-                match whole {
-                    true => self.pool.give(frame),
-                    false => self.drop_in(switch, source, reason::BAD_CRC, frame),
-                }
-            }
-            Decision::Drop(reason) => self.drop_in(switch, source, reason.name(), frame),
+        match self.fabric.decide((switch, ingress), addresses) {
+            Step::Leave(port) => self.leave(now, (switch, port), origin, frame, addresses.0),
+            Step::Local => self.local(now, (switch, ingress), origin, frame),
+            Step::Drop(reason) => self.drop_in(switch, origin.source, reason.name(), frame),
         }
     }
 
-    /// A frame ends in a switch: counted where it came in, or at the switch if that was inside the process.
+    /// Drops a frame in a switch. It is counted at the Ethernet port that received it, or at the
+    /// switch.
     pub(super) fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
         match source {
-            Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
-            Source::Storage(..) | Source::Host(_) | Source::Machine => {
-                *self.switches[switch].drops.entry(reason).or_default() += 1
-            }
-        }
-        self.pool.give(frame);
-    }
-
-    /// A frame leaves a switch through a port.
-    #[inline]
-    fn leave(&mut self, now: Instant, at: (usize, u16), source: Source, frame: FrameBuf, d_id: FcId) {
-        if self.injector.is_idle() {
-            return self.leave_past(now, at, source, frame, d_id);
-        }
-        if let Some(frame) = self.inject_frame(now, Direction::Out, at, source, frame) {
-            self.leave_past(now, at, source, frame, d_id);
+            Source::Ethernet(port) => self.ports.drop_frame(port, reason, frame),
+            Source::Storage(..) | Source::Host(_) | Source::Machine => self.drop_inside(switch, reason, frame),
         }
     }
 
-    /// The same behind what operators do to frames.
+    /// Drops a frame in a switch and counts it there.
+    fn drop_inside(&mut self, switch: usize, reason: &'static str, frame: FrameBuf) {
+        *self.fabric.switches[switch].drops.entry(reason).or_default() += 1;
+        self.ports.pool.give(frame);
+    }
+
+    /// Sends a frame from a switch through a port.
     #[inline]
-    pub(super) fn leave_past(
+    fn leave(&mut self, now: Instant, at: (usize, u16), origin: Origin, frame: FrameBuf, d_id: FcId) {
+        if self.fabric.injector.is_idle() {
+            return self.leave_port(now, at, origin, frame, d_id);
+        }
+        if let Some(frame) = self.inject_frame(now, Direction::Out, at, origin, frame) {
+            self.leave_port(now, at, origin, frame, d_id);
+        }
+    }
+
+    /// Sends a frame from a switch through a port, after the check for injected faults.
+    #[inline]
+    pub(super) fn leave_port(
         &mut self,
         now: Instant,
         (switch, port): (usize, u16),
-        source: Source,
+        origin: Origin,
         mut frame: FrameBuf,
         d_id: FcId,
     ) {
-        self.passes(now, (switch, port), true, &frame);
-        match self.switches[switch].attachment(port) {
-            Attachment::Segment(number) => {
-                let segment = &self.segments[number];
-                readdress(frame.bytes_mut(), segment.bindings.egress(port, d_id), segment.mac());
-                frame.tag = segment.tag();
-                let ethernet = segment.port;
-                self.ethernet_out(now, ethernet, source, frame);
-            }
+        self.capture_inner(now, (switch, port), true, &frame);
+        let attachment = self.fabric.switches[switch].attachment(port);
+        if let Attachment::Segment(number) = attachment {
+            let segment = &self.fabric.segments[number];
+            readdress(frame.bytes_mut(), segment.bindings.egress(port, d_id), segment.mac());
+            frame.tag = segment.tag();
+            let ethernet = segment.port;
+            return self.push_ethernet(now, ethernet, origin.source, frame);
+        }
+        self.fabric.switches[switch].inner_mut(port).sent += 1;
+        match attachment {
+            Attachment::Segment(_) => {}
             Attachment::Storage { system, port } => match open(&frame) {
                 Some((header, field)) => {
-                    self.systems[system].frame_in(now, port, header, field);
-                    self.drain_storage(system);
-                    self.pool.give(frame);
+                    self.services.systems[system].frame_in(now, port, header, field);
+                    self.services.submit_jobs(system);
+                    self.ports.pool.give(frame);
                 }
-                None => self.drop_in(switch, source, reason::BAD_CRC, frame),
+                None => self.drop_in(switch, origin.source, reason::BAD_CRC, frame),
             },
-            Attachment::Host(port) => match open(&frame) {
+            Attachment::Host(number) => match open(&frame) {
                 Some((header, field)) => {
-                    self.tell_host(port, |host| host.frame_in(now, header, field));
-                    self.pool.give(frame);
+                    if let Some(port) = self.services.host_mut(number) {
+                        port.host_mut().frame_in(now, header, field);
+                    }
+                    self.ports.pool.give(frame);
                 }
-                None => self.drop_in(switch, source, reason::BAD_CRC, frame),
+                None => self.drop_in(switch, origin.source, reason::BAD_CRC, frame),
             },
-            Attachment::Cable { switch, port } => self.inside.push_back(Entering { switch, port, source, frame }),
-            Attachment::Nothing => self.drop_in(switch, source, DropReason::PortDown.name(), frame),
+            Attachment::Cable { switch, port } => self.work.push_frame(Entering { switch, port, origin, frame }),
+            Attachment::Nothing => self.drop_in(switch, origin.source, DropReason::PortDown.name(), frame),
         }
     }
 
-    /// A frame leaves through an Ethernet port.
+    /// Sends a frame through an Ethernet port.
     #[inline]
-    pub(super) fn ethernet_out(&mut self, now: Instant, port: usize, source: Source, frame: FrameBuf) {
-        self.captures.record(now, Place::Ethernet(port), true, &frame);
-        let ethernet = &mut self.ports[port].ethernet;
-        ethernet.push(now, frame);
-        if ethernet.egress.is_full() {
-            self.hold(source, port);
+    pub(super) fn push_ethernet(&mut self, now: Instant, port: usize, source: Source, frame: FrameBuf) {
+        if self.ports.push(now, port, source, frame) {
+            self.change_held(source, 1);
         }
     }
 
-    /// A frame for a service of a switch. False if its CRC is wrong.
-    fn local(&mut self, now: Instant, switch: usize, port: u16, frame: &FrameBuf) -> bool {
-        let Some((header, field)) = open(frame) else { return false };
-        if let Some(frame) = self.switches[switch].reassembly.accept(now, header, field) {
-            self.tell_switch(now, switch, fabric_switch::Input::Frame { port, frame });
+    /// Processes a frame for a service of a switch.
+    fn local(&mut self, now: Instant, (switch, port): (usize, u16), origin: Origin, frame: FrameBuf) {
+        let Some((header, field)) = open(&frame) else {
+            return self.drop_in(switch, origin.source, reason::BAD_CRC, frame);
+        };
+        if let Some(message) = self.fabric.switches[switch].reassembly.accept(now, header, field) {
+            self.work.push_switch(switch, fabric_switch::Input::Frame { port, frame: message });
+        }
+        self.ports.pool.give(frame);
+    }
+
+    /// Sends a message of a switch through a port.
+    pub(super) fn send_message(&mut self, now: Instant, at: (usize, u16), frame: Frame) {
+        if self.fabric.injector.is_idle() {
+            return self.leave_message(now, at, frame);
+        }
+        if let Some(frame) = self.inject_message(now, at, frame) {
+            self.leave_message(now, at, frame);
+        }
+    }
+
+    /// Sends a message of a switch through a port, after the check for injected faults.
+    pub(super) fn leave_message(&mut self, now: Instant, (switch, port): (usize, u16), frame: Frame) {
+        self.capture_message(now, (switch, port), &frame);
+        let attachment = self.fabric.switches[switch].attachment(port);
+        if let Attachment::Segment(number) = attachment {
+            return self.work.push_fcf(number, fcf::Input::Send { port, frame });
+        }
+        let frames = frame.payload.len().div_ceil(MESSAGE_FRAME_BYTES).max(1);
+        self.fabric.switches[switch].inner_mut(port).sent += frames as u64;
+        match attachment {
+            Attachment::Storage { system, port } => {
+                self.services.systems[system].message_in(now, port, frame);
+                self.services.submit_jobs(system);
+            }
+            Attachment::Host(number) => {
+                if let Some(port) = self.services.host_mut(number) {
+                    port.host_mut().message_in(now, frame);
+                }
+            }
+            Attachment::Cable { switch, port } => self.enter_message(now, (switch, port), Source::Machine, frame),
+            Attachment::Segment(_) | Attachment::Nothing => {}
+        }
+    }
+
+    /// Sends a message into a switch through one of its inner ports, cut into frames.
+    fn enter_message(&mut self, now: Instant, at: (usize, u16), source: Source, frame: Frame) {
+        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
+            let buffer = self.ports.compose(|out| fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &piece, out));
+            self.enter_data(now, at, source, buffer);
+        }
+    }
+
+    /// Sends a frame into a switch through one of its inner ports.
+    #[inline]
+    pub(super) fn enter_data(&mut self, now: Instant, (switch, port): (usize, u16), source: Source, frame: FrameBuf) {
+        self.work.push_frame(Entering { switch, port, origin: Origin { source, since: now }, frame });
+    }
+
+    /// Sends a message through an Ethernet port in FCoE, cut into frames.
+    pub(super) fn send_fcoe(
+        &mut self,
+        now: Instant,
+        port: usize,
+        (to, from): (MacAddr, MacAddr),
+        tag: Option<VlanTag>,
+        source: Source,
+        frame: Frame,
+    ) {
+        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
+            let mut buffer = self.ports.compose(|out| fcoe::encapsulate(to, from, None, &piece, out));
+            buffer.tag = tag;
+            self.push_ethernet(now, port, source, buffer);
+        }
+    }
+
+    /// Processes an FCoE frame for a station. Returns the reason if it is dropped.
+    fn station_frame(
+        &mut self,
+        now: Instant,
+        number: usize,
+        vlan: Option<u16>,
+        frame: &FrameBuf,
+    ) -> Result<(), &'static str> {
+        let station = &self.fabric.stations[number];
+        if station.vlan != vlan {
+            return Err(reason::UNKNOWN_VLAN);
+        }
+        let bytes = frame.bytes();
+        let (ether, pdu) = EtherHeader::parse(bytes).map_err(|_| reason::MALFORMED)?;
+        let fcoe = Fcoe::parse(pdu).map_err(|_| reason::MALFORMED)?;
+        let header = fcoe.header().map_err(|_| reason::MALFORMED)?;
+        let allowed = station.machine.ingress(ether.to, ether.from, header.s_id, header.d_id);
+        allowed.map_err(|discard| discard.name())?;
+        if !fcoe.crc_is_right() {
+            return Err(reason::BAD_CRC);
+        }
+        let field = &bytes[ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES..][..fcoe.frame.len() - HEADER_BYTES];
+        let (system, storage_port) = (station.system, station.storage_port);
+        self.services.systems[system].frame_in(now, storage_port, header, field);
+        self.services.submit_jobs(system);
+        Ok(())
+    }
+
+    /// Sends a few frames from each storage port that is not held back. Returns whether one of them
+    /// has more.
+    pub fn send_from_storage(&mut self, now: Instant) -> bool {
+        let mut more = false;
+        for system in 0..self.services.systems.len() {
+            for port in 0..self.services.systems[system].ports.len() {
+                let mut left = FRAMES_IN_TURN;
+                while left > 0 && !self.work.is_full() && self.storage_port_sends(now, system, port as u16) {
+                    self.dispatch(now);
+                    left -= 1;
+                }
+                let node = &self.services.systems[system].ports[port];
+                more |= node.held == 0 && node.has_output() && node.at != At::Nothing;
+            }
+        }
+        more
+    }
+
+    /// Sends the next frame of a storage port. Returns false if it has none, or is held back.
+    fn storage_port_sends(&mut self, now: Instant, system: usize, port: u16) -> bool {
+        let node = &mut self.services.systems[system].ports[usize::from(port)];
+        if node.held > 0 {
+            return false;
+        }
+        let source = Source::Storage(system, port);
+        match node.at {
+            At::Nothing => false,
+            At::Station(station) => self.station_sends(now, station, source),
+            At::Switch { switch, port: at } => {
+                match node.next_leaving() {
+                    None => return false,
+                    Some(Leaving::Message(frame)) => self.enter_message(now, (switch, at), source, frame),
+                    Some(Leaving::Data(header, data)) => {
+                        let mut buffer = self.ports.pool.take();
+                        buffer.fill_fcoe(&header, data);
+                        self.enter_data(now, (switch, at), source, buffer);
+                    }
+                }
+                true
+            }
+        }
+    }
+
+    /// Sends the next frame of a station's storage port. Returns false if it has none.
+    fn station_sends(&mut self, now: Instant, number: usize, source: Source) -> bool {
+        let station = &self.fabric.stations[number];
+        let (ethernet, tag) = (station.port, station.tag());
+        let node = &mut self.services.systems[station.system].ports[usize::from(station.storage_port)];
+        match node.next_leaving() {
+            None => return false,
+            Some(Leaving::Message(frame)) => self.station_input(now, number, vn2vn::Input::Send(frame)),
+            // Without a login, the target no longer expects the data.
+            Some(Leaving::Data(header, data)) => match station.machine.path(header.d_id) {
+                None => self.ports[ethernet].ethernet.count(Discard::NotLoggedIn.name(), 1),
+                Some((to, from)) => {
+                    let mut buffer = self.ports.pool.take();
+                    buffer.fill_fcoe(&header, data);
+                    readdress(buffer.bytes_mut(), to, from);
+                    buffer.tag = tag;
+                    self.push_ethernet(now, ethernet, source, buffer);
+                }
+            },
         }
         true
     }
 
-    /// A switch sends a message of its own.
-    pub(super) fn send_from_switch(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
-        if self.injector.is_idle() {
-            return self.send_past(now, switch, port, frame);
-        }
-        if let Some(frame) = self.inject_message(now, switch, port, frame) {
-            self.send_past(now, switch, port, frame);
-        }
-    }
-
-    /// The same behind what operators do to frames.
-    pub(super) fn send_past(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
-        self.message_passes(now, (switch, port), &frame);
-        match self.switches[switch].attachment(port) {
-            Attachment::Segment(number) => self.tell_fcf(now, number, fcf::Input::Send { port, frame }),
-            Attachment::Storage { system, port } => {
-                self.systems[system].message_in(now, port, frame);
-                self.drain_storage(system);
+    /// Sends a few frames from each host port that is not held back. Returns whether one on
+    /// Ethernet has more.
+    pub fn send_from_hosts(&mut self, now: Instant) -> bool {
+        let mut more = false;
+        for number in 0..self.services.hosts().len() {
+            let mut left = FRAMES_IN_TURN;
+            while left > 0 && !self.work.is_full() && self.host_sends(now, number) {
+                self.dispatch(now);
+                left -= 1;
             }
-            Attachment::Host(port) => self.tell_host(port, |host| host.message_in(now, frame)),
-            Attachment::Cable { switch, port } => {
-                self.pass_inside(switch, port, Source::Machine, frame);
+            let adapter = self.services.host_mut(number).and_then(|port| port.adapter_mut());
+            more |= adapter.is_some_and(|adapter| adapter.send(now));
+        }
+        more
+    }
+
+    /// Sends the next frame of a host port into its switch. Returns false if it has none, or is
+    /// held back.
+    fn host_sends(&mut self, now: Instant, number: usize) -> bool {
+        let engine = self.services.volumes.as_mut();
+        let Some(port) = engine.and_then(|engine| engine.hosts_mut().get_mut(number)) else { return false };
+        let Wire::Inside { switch, port: at, ref mut host } = port.wire else { return false };
+        if port.held > 0 {
+            return false;
+        }
+        let source = Source::Host(number);
+        match host.next_leaving() {
+            None => return false,
+            Some(host::Leaving::Message(frame)) => self.enter_message(now, (switch, at), source, frame),
+            Some(host::Leaving::Data(header, data)) => {
+                let mut buffer = self.ports.pool.take();
+                buffer.fill_fcoe(&header, data);
+                self.enter_data(now, (switch, at), source, buffer);
             }
-            Attachment::Nothing => {}
         }
+        true
     }
 
-    /// A message goes into a switch through one of its inner ports, cut into frames.
-    pub(super) fn pass_inside(&mut self, switch: usize, port: u16, source: Source, frame: Frame) {
-        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
-            let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &piece, out));
-            self.inside.push_back(Entering { switch, port, source, frame: buffer });
+    /// Captures a frame at a port of a switch. Frames of Ethernet ports are captured at
+    /// transmission and reception.
+    #[inline]
+    fn capture_inner(&mut self, now: Instant, (switch, port): (usize, u16), outbound: bool, frame: &FrameBuf) {
+        self.ports.captures.record(now, Place::Inner { switch, port }, outbound, frame);
+    }
+
+    /// Captures a message that a switch sends through a port.
+    fn capture_message(&mut self, now: Instant, (switch, port): (usize, u16), frame: &Frame) {
+        let place = Place::Inner { switch, port };
+        if !self.ports.captures.has(place) {
+            return;
         }
-    }
-
-    /// A frame of data enters a switch from inside.
-    pub(super) fn data_inside(&mut self, switch: usize, port: u16, source: Source, frame: FrameBuf) {
-        self.inside.push_back(Entering { switch, port, source, frame });
-    }
-
-    /// A message leaves through a segment in FCoE, cut into frames.
-    pub(super) fn send_fcoe(&mut self, now: Instant, segment: usize, to: MacAddr, frame: Frame) {
-        let (from, tag, port) =
-            (self.segments[segment].mac(), self.segments[segment].tag(), self.segments[segment].port);
-        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
-            let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, from, None, &piece, out));
-            buffer.tag = tag;
-            self.ethernet_out(now, port, Source::Machine, buffer);
-        }
-    }
-
-    /// Carries frames inside the process until there are none.
-    pub(super) fn settle_inside(&mut self, now: Instant) {
-        while let Some(Entering { switch, port, source, frame }) = self.inside.pop_front() {
-            self.passes(now, (switch, port), false, &frame);
-            match addresses_of(&frame) {
-                Some(addresses) => self.enter(now, (switch, port), source, frame, addresses),
-                None => self.pool.give(frame),
-            }
+        for piece in sequence::cut(frame.clone(), MESSAGE_FRAME_BYTES) {
+            let buffer = self.ports.compose(|out| fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &piece, out));
+            self.ports.captures.record(now, place, true, &buffer);
+            self.ports.pool.give(buffer);
         }
     }
 }
@@ -345,7 +508,7 @@ pub(super) fn addresses_of(frame: &FrameBuf) -> Option<(FcId, FcId, u16)> {
     fcoe::addresses(frame.bytes().get(ETHER_BYTES..).unwrap_or_default())
 }
 
-/// Header and data field of a frame whose CRC is right.
+/// Returns header and data field of a frame with a correct CRC.
 fn open(frame: &FrameBuf) -> Option<(sanloom_wire::Header, &[u8])> {
     let pdu = Fcoe::parse(frame.bytes().get(ETHER_BYTES..)?).ok().filter(Fcoe::crc_is_right)?;
     Some((pdu.header().ok()?, &pdu.frame[HEADER_BYTES..]))

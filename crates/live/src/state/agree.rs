@@ -1,25 +1,24 @@
-//! A lab file and a store that do not say the same: what differs, and how both become one.
+//! Differences between a lab file and a store, and their reconciliation.
 
-use sanloom_core::config::ZoneDefault;
-use sanloom_core::zoning::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase};
+use sanloom_fc::zoning::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What is to become of a lab file that differs from the store.
+/// Treatment of a lab file that differs from the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Agreement {
-    /// Nothing is to become of it: the user decides.
+    /// Report the differences; the user decides.
     #[default]
     Ask,
-    /// What was changed in the file since both were the same is done in the store, too.
+    /// Apply the file's changes since the last agreement to the store.
     Apply,
-    /// The file counts, and what the store has beyond it is gone.
+    /// Replace the store's content with the file's.
     Reset,
 }
 
-/// What is in the first and not in the second, and the other way round, in sentences; empty if they are the same.
-/// `names` are what people call the two.
+/// Describes the objects that exist in only one of two databases, one sentence each. Empty if the
+/// databases are equal. `names` are the names of the two for the user.
 pub fn differences(first: &ZoneDatabase, second: &ZoneDatabase, names: [&str; 2]) -> Vec<String> {
     let mut lines = Vec::new();
     let (a, b) = (&first.defined, &second.defined);
@@ -40,8 +39,7 @@ pub fn differences(first: &ZoneDatabase, second: &ZoneDatabase, names: [&str; 2]
         _ => {}
     }
     if first.default_zone != second.default_zone {
-        let word = |default| if default == ZoneDefault::Open { "open" } else { "closed" };
-        let (one, other) = (word(first.default_zone), word(second.default_zone));
+        let (one, other) = (first.default_zone, second.default_zone);
         lines.push(format!("default zone: {one} in {}, {other} in {}", names[0], names[1]));
     }
     lines
@@ -64,9 +62,9 @@ fn objects<T: PartialEq + Debug>(
     }
 }
 
-/// Does in `kept` what was changed from `before` to `file`: objects that are new, other or gone there; what is in force and the
-/// default zone, where the file says something else than before. What both have changed is as the file says. Zones that are in
-/// force are resolved anew if the file changed them.
+/// Applies the changes from `before` to `file` to `kept`: new, changed and removed objects, and
+/// changes of the effective set and the default zone. If both sides changed an object, the file's
+/// version is used. Effective zones that the file changed are resolved again.
 pub fn merge(before: &ZoneDatabase, file: &ZoneDatabase, kept: &ZoneDatabase) -> ZoneDatabase {
     let (old, new, now) = (&before.defined, &file.defined, &kept.defined);
     let defined = DefinedZones {
@@ -79,7 +77,7 @@ pub fn merge(before: &ZoneDatabase, file: &ZoneDatabase, kept: &ZoneDatabase) ->
     if before.effective != file.effective {
         merged.effective = file.effective.as_ref().map(|effective| match merged.resolve(&effective.name) {
             Ok(zones) => Arc::new(EffectiveZones { name: effective.name.clone(), zones }),
-            // Something in the store has taken away what it needs; the file's own is complete.
+            // The store lacks an object that the set needs; the file's own set is complete.
             Err(_) => effective.clone(),
         });
     }

@@ -1,8 +1,8 @@
-//! What outlives a crash beside the disks: the zones of each switch, the addresses that it has learned, and virtual disks, in
-//! SQLite ([`StateStore`]).
+//! State that survives a crash, apart from the disks, in SQLite ([`StateStore`]): the zones and
+//! learned addresses of each switch, and virtual disks.
 //!
-//! A record is on stable storage when the call that keeps it comes back (write-ahead log, a sync with every transaction), so
-//! whoever waits for the call waits for the record. Several processes, each with switches of its own, may have the file open.
+//! A record is on stable storage when the writing call returns (write-ahead log, a sync per
+//! transaction). Several processes, each with its own switches, may have the file open.
 
 mod agree;
 mod volumes;
@@ -12,27 +12,27 @@ pub use volumes::{KeptSegment, KeptVolume};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use sanloom_api::zone_database::Database;
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_fc::zoning::ZoneDatabase;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the tables (`PRAGMA user_version`).
+/// Version of the table schema (`PRAGMA user_version`).
 const VERSION: u32 = 2;
-/// How long another process may hold the file when it is opened.
+/// Maximum wait for another process's lock when the store is opened.
 const BUSY_AT_START: Duration = Duration::from_secs(5);
-/// And from then on, while frames wait for us.
+/// Maximum wait for another process's lock afterwards, because frames are delayed meanwhile.
 const BUSY: Duration = Duration::from_millis(250);
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS zoning (
         switch    TEXT PRIMARY KEY,
-        -- What the lab file said when both were last the same.
+        -- Content of the lab file when file and store last agreed.
         lab       TEXT NOT NULL,
         committed TEXT NOT NULL,
         previous  TEXT,
-        -- What is about to be committed. Nobody reads it: that it could be written shows that there is room.
+        -- Database about to be committed. Never read; its write only shows that there is room for it.
         prepared  TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS address (
@@ -42,7 +42,7 @@ const TABLES: &str = "
         PRIMARY KEY (switch, port_name),
         UNIQUE (switch, port_id)
     ) STRICT;
-    -- What the names of its LUNs have that those of no other instance have.
+    -- Random number in the identifiers of LUNs, which distinguishes instances.
     CREATE TABLE IF NOT EXISTS instance (
         only   INTEGER PRIMARY KEY CHECK (only = 1),
         number INTEGER NOT NULL
@@ -50,18 +50,18 @@ const TABLES: &str = "
     INSERT OR IGNORE INTO instance (only, number) VALUES (1, random() & 0x7fffffff);
 ";
 
-/// Why the store cannot be used.
+/// Reason why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// SQLite says so.
+    /// SQLite returned an error.
     #[error("cannot use {}: {error}", path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: rusqlite::Error,
     },
-    /// A newer sanloom has written it.
+    /// The file was written by a newer sanloom.
     #[error("{} was written by a newer sanloom (version {version} of the tables)", path.display())]
     Newer {
         /// The file.
@@ -69,46 +69,46 @@ pub enum StateError {
         /// Its version.
         version: u32,
     },
-    /// Somebody has removed a record.
-    #[error("{} has no record of {switch} any more; end the instance and start it again", path.display())]
+    /// The record of a switch was removed from the file.
+    #[error("{} no longer has a record of {switch}; restart the instance", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
         /// The switch.
         switch: String,
     },
-    /// A record is none.
+    /// The stored record is not a zone database.
     #[error("{} holds no zone database for {switch}: {reason}; remove the file, or start with --reset", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The switch.
         switch: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// Its volumes do not fit the lab.
-    #[error("the volumes in {} do not fit the lab: {reason}; put back what is missing there", path.display())]
+    /// The stored volumes do not match the lab.
+    #[error("the volumes in {} do not match the lab: {reason}; add it to the lab again", path.display())]
     Volumes {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The zones of a switch.
+/// Zone databases of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptZones {
-    /// What the lab file said when both were last the same.
+    /// Content of the lab file when file and store last agreed.
     pub lab: ZoneDatabase,
-    /// What is committed.
+    /// Committed database.
     pub committed: ZoneDatabase,
-    /// What was committed before: for a rollback.
+    /// Database committed before, for a rollback.
     pub previous: Option<ZoneDatabase>,
 }
 
-/// The store of a lab.
+/// State store of a lab.
 #[derive(Debug)]
 pub struct StateStore {
     path: PathBuf,
@@ -117,10 +117,10 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Opens a store; it is made if it is not there.
+    /// Opens a store and creates it if it does not exist.
     ///
     /// # Errors
-    /// When the file cannot be used, or is of a newer version.
+    /// When the file cannot be used, or has a newer version.
     pub fn open(path: &Path) -> Result<StateStore, StateError> {
         let failed = |error| StateError::Sqlite { path: path.to_owned(), error };
         let connection = Connection::open(path).map_err(failed)?;
@@ -146,21 +146,22 @@ impl StateStore {
         Ok(store)
     }
 
-    /// The store is used from a loop now that cannot wait for long: a file that another process holds is an error soon.
+    /// Shortens the lock wait to 250 ms, because the caller is now a loop that must not block. A
+    /// file locked by another process then fails soon.
     ///
     /// # Errors
-    /// SQLite says so.
+    /// Errors of SQLite.
     pub fn hurry(&self) -> Result<(), StateError> {
         self.connection.busy_timeout(BUSY).map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
     }
 
-    /// Number of 31 bits that was drawn when the store was made. LUNs have it in their names, so that hosts which see two instances
-    /// of a lab, or of two labs whose storage systems are called by number, take no two disks for one.
+    /// Random 31-bit number drawn when the store was created. LUN identifiers contain it, so that a
+    /// host which sees two instances of a lab, or two labs with numbered storage systems, does not
+    /// confuse their disks.
     pub fn instance(&self) -> u32 {
         self.instance
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -169,7 +170,7 @@ impl StateStore {
         StateError::Sqlite { path: self.path.clone(), error }
     }
 
-    /// Changes the record of a switch.
+    /// Updates the record of a switch.
     fn update(&self, switch: &str, update: &str, values: impl rusqlite::Params) -> Result<(), StateError> {
         let mut changed = 0;
         self.write(|transaction| {
@@ -182,7 +183,7 @@ impl StateStore {
         }
     }
 
-    /// One transaction, durable when it is over.
+    /// Runs one transaction, which is durable on return.
     fn write(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), StateError> {
         let whole = || {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
@@ -192,10 +193,10 @@ impl StateStore {
         whole().map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
     }
 
-    /// The zones of a switch; nothing: it has never run.
+    /// Returns the zones of a switch, or `None` if it has never run.
     ///
     /// # Errors
-    /// When the file cannot be read, or its record is no database.
+    /// When the file cannot be read, or its record is not a zone database.
     pub fn zones(&self, switch: &str) -> Result<Option<KeptZones>, StateError> {
         let failed = |error| StateError::Sqlite { path: self.path.clone(), error };
         let select = "SELECT lab, committed, previous FROM zoning WHERE switch = ?1";
@@ -215,10 +216,10 @@ impl StateStore {
         }))
     }
 
-    /// The zones of a switch from now on, with what the lab file says of them.
+    /// Stores the zones of a switch, together with the lab file's version.
     ///
     /// # Errors
-    /// They are not kept.
+    /// When the record is not stored.
     pub fn agree(&self, switch: &str, zones: &KeptZones) -> Result<(), StateError> {
         let previous = zones.previous.as_ref().map(text);
         self.write(|transaction| {
@@ -228,19 +229,19 @@ impl StateStore {
         })
     }
 
-    /// Makes sure that there is room for a database before the fabric is asked to commit it.
+    /// Checks that the store has room for a database before the fabric is asked to commit it.
     ///
     /// # Errors
-    /// It could not be kept.
+    /// When the database could not be stored.
     pub fn prepare(&self, switch: &str, database: &ZoneDatabase) -> Result<(), StateError> {
         let update = "UPDATE zoning SET prepared = ?2 WHERE switch = ?1";
         self.update(switch, update, params![switch, text(database)])
     }
 
-    /// A database is committed.
+    /// Stores a committed database.
     ///
     /// # Errors
-    /// It is not kept.
+    /// When the record is not stored.
     pub fn commit(
         &self,
         switch: &str,
@@ -251,7 +252,7 @@ impl StateStore {
         self.update(switch, update, params![switch, text(committed), previous.map(text)])
     }
 
-    /// The addresses that a switch has learned. A record that is none is left out.
+    /// Returns the learned addresses of a switch, without invalid records.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -271,10 +272,10 @@ impl StateStore {
         read().map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
     }
 
-    /// An address is that of a name from now on, and of no other.
+    /// Assigns an address to a port name and removes it from any other.
     ///
     /// # Errors
-    /// It is not kept.
+    /// When the record is not stored.
     pub fn keep_address(&self, switch: &str, name: Wwpn, id: FcId) -> Result<(), StateError> {
         self.write(|transaction| {
             let insert = "INSERT OR REPLACE INTO address (switch, port_name, port_id) VALUES (?1, ?2, ?3)";
@@ -283,10 +284,10 @@ impl StateStore {
         })
     }
 
-    /// Forgets learned addresses of a switch: those of these names, or all.
+    /// Removes learned addresses of a switch: those of the given names, or all.
     ///
     /// # Errors
-    /// They are not forgotten.
+    /// When the records are not removed.
     pub fn forget_addresses(&self, switch: &str, names: Option<&[Wwpn]>) -> Result<(), StateError> {
         self.write(|transaction| {
             match names {
@@ -303,8 +304,8 @@ impl StateStore {
     }
 }
 
-/// As the control interface shows it; `sqlite3` users can read it.
+/// JSON form of the control interface, which is readable with `sqlite3`.
 fn text(database: &ZoneDatabase) -> String {
-    // Strings and maps of strings can always be written.
+    // Serialisation cannot fail, because the value holds only strings and maps of strings.
     serde_json::to_string(&Database::from(database)).unwrap_or_default()
 }

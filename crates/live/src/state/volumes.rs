@@ -1,11 +1,12 @@
-//! Virtual disks in the store: what they are, where their extents are, and who serves them.
+//! Virtual disks in the store: their properties, their extent maps, and the storage systems that
+//! serve them.
 //!
-//! A change is one transaction, so that after a crash at any moment the map is the old one or the new one. Extents are kept by the
-//! names of their back ends, so that a lab file may list those in another order.
+//! Each change is one transaction, so that after a crash the map is either the old or the new one.
+//! Extents refer to back ends by name, so that a lab file may list the back ends in another order.
 
 use super::{StateError, StateStore};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
-use sanloom_core::map::{Segment, Shape, VolumeId};
+use sanloom_scsi::map::{Segment, Shape, VolumeId};
 use serde::{Deserialize, Serialize};
 
 pub(super) const TABLES: &str = "
@@ -16,7 +17,7 @@ pub(super) const TABLES: &str = "
     ) STRICT;
     CREATE TABLE IF NOT EXISTS back_end (
         name     TEXT PRIMARY KEY,
-        -- What it called itself when its extents were last used.
+        -- Identity of the disk when its extents were last used.
         identity TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS volume (
@@ -54,43 +55,41 @@ pub(super) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS declared_volume (name TEXT PRIMARY KEY) STRICT;
 ";
 
-/// A volume as it is kept.
+/// A volume as stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptVolume {
-    /// Its number.
     pub id: VolumeId,
-    /// Its name.
     pub name: String,
-    /// The name of its pool.
+    /// Name of its pool.
     pub pool: String,
-    /// How it grows.
+    /// Allocation scheme.
     pub shape: Shape,
-    /// Its size.
+    /// Size in blocks.
     pub blocks: u64,
-    /// Where its blocks are.
+    /// Extent map of its blocks.
     pub segments: Vec<KeptSegment>,
-    /// Its back ends take space back.
+    /// Whether its back ends can unmap blocks.
     pub thin: bool,
-    /// Its back ends have a volatile cache.
+    /// Whether its back ends have a volatile cache.
     pub write_back: bool,
-    /// The storage system that serves it, and its LUN there.
+    /// Storage system that serves the volume, and the LUN there.
     pub served: Option<(String, u16)>,
 }
 
-/// A run of a volume, with the names of its back ends.
+/// A run of a volume, with its back ends by name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeptSegment {
-    /// Blocks of each column.
+    /// Blocks per column.
     pub column_blocks: u64,
-    /// Blocks of a stripe.
+    /// Blocks per stripe.
     pub stripe_blocks: u64,
     /// Back end and first block of each column.
     pub columns: Vec<(String, u64)>,
 }
 
 impl KeptSegment {
-    /// With the names that LUNs have.
-    pub fn of<'n>(segment: &Segment, name: impl Fn(sanloom_core::map::LunId) -> &'n str) -> KeptSegment {
+    /// Converts a segment; `name` returns the back end of a LUN.
+    pub fn of<'n>(segment: &Segment, name: impl Fn(sanloom_scsi::map::LunId) -> &'n str) -> KeptSegment {
         KeptSegment {
             column_blocks: segment.column_blocks,
             stripe_blocks: segment.stripe_blocks,
@@ -100,10 +99,10 @@ impl KeptSegment {
 }
 
 impl StateStore {
-    /// All volumes, in the order of their numbers.
+    /// Returns all volumes, ordered by number.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds something else.
+    /// When the file cannot be read or holds invalid data.
     pub fn volumes(&self) -> Result<Vec<KeptVolume>, StateError> {
         let read = || {
             let mut select = self.connection.prepare(
@@ -116,7 +115,7 @@ impl StateStore {
         read().map_err(|error| self.failed(error))
     }
 
-    /// The number of the next volume.
+    /// Returns the number for the next volume.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -126,7 +125,8 @@ impl StateStore {
         Ok(VolumeId(next.map_err(|error| self.failed(error))?.unwrap_or(0)))
     }
 
-    /// How many initiator ports sessions with back ends may have had since the last end that left none.
+    /// Number of initiator ports that sessions with back ends may have used since the last shutdown
+    /// that closed all sessions.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -136,10 +136,10 @@ impl StateStore {
         Ok(count.map_err(|error| self.failed(error))?.unwrap_or(0))
     }
 
-    /// Sessions with back ends may have so many initiator ports from now on.
+    /// Stores how many initiator ports sessions with back ends may use.
     ///
     /// # Errors
-    /// It is not kept: more must not be used.
+    /// When the number is not stored; further ports must then not be used.
     pub fn keep_initiator_ports(&self, count: u16) -> Result<(), StateError> {
         self.write(|transaction| {
             let insert = "INSERT OR REPLACE INTO initiator_ports (only, count) VALUES (1, ?1)";
@@ -147,10 +147,10 @@ impl StateStore {
         })
     }
 
-    /// A volume is so from now on; `declared`: because a lab file says so.
+    /// Stores the current state of a volume. `declared` marks a volume that comes from a lab file.
     ///
     /// # Errors
-    /// It is not kept: what depends on it must not be done.
+    /// When the record is not stored; dependent changes must then not be made.
     pub fn keep_volume(&self, volume: &KeptVolume, declared: bool) -> Result<(), StateError> {
         self.write(|transaction| {
             insert(transaction, volume)?;
@@ -164,10 +164,10 @@ impl StateStore {
         })
     }
 
-    /// A volume is no more. What it had is [to be wiped](Self::wipes).
+    /// Removes a volume. Its blocks are added to [the blocks to wipe](Self::wipes).
     ///
     /// # Errors
-    /// It is still kept: nothing must be done.
+    /// When the volume is still stored; nothing else must then be changed.
     pub fn drop_volume(&self, id: VolumeId) -> Result<(), StateError> {
         self.write(|transaction| {
             let select = "SELECT segments FROM volume WHERE id = ?1";
@@ -183,7 +183,8 @@ impl StateStore {
         })
     }
 
-    /// Blocks that deleted volumes had and that have not been wiped: back end, the first, and how many.
+    /// Returns blocks of deleted volumes that have not been wiped: back end, first block, and
+    /// number of blocks.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -197,10 +198,10 @@ impl StateStore {
         read().map_err(|error| self.failed(error))
     }
 
-    /// These blocks of a back end were wiped.
+    /// Records that these blocks of a back end were wiped.
     ///
     /// # Errors
-    /// They are still kept as not wiped: nobody must get them.
+    /// When the blocks are still stored as not wiped; they must then not be allocated.
     pub fn wiped(&self, back_end: &str, lba: u64, blocks: u64) -> Result<(), StateError> {
         let (first, end) = (lba as i64, (lba + blocks) as i64);
         self.write(|transaction| {
@@ -210,7 +211,7 @@ impl StateStore {
             let runs = found.query_map(params![back_end, first, end], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
             for (from, to) in runs {
                 transaction.execute("DELETE FROM wipe WHERE back_end = ?1 AND lba = ?2", params![back_end, from])?;
-                // What is left before and behind.
+                // The remaining blocks before and after the wiped range.
                 for (from, to) in [(from, first), (end, to)].into_iter().filter(|(from, to)| from < to) {
                     let insert = "INSERT OR REPLACE INTO wipe (back_end, lba, blocks) VALUES (?1, ?2, ?3)";
                     transaction.execute(insert, params![back_end, from, to - from])?;
@@ -220,7 +221,7 @@ impl StateStore {
         })
     }
 
-    /// A volume of a lab file was created once.
+    /// Returns whether a volume of the lab file has been created before.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -230,7 +231,8 @@ impl StateStore {
         Ok(row.map_err(|error| self.failed(error))?.is_some())
     }
 
-    /// Block size and extent size of a pool, in blocks, when volumes were last made of it. They are kept if there is nothing yet.
+    /// Returns the stored block size in bytes and extent size in blocks of a pool. Stores the given
+    /// values if there are none yet.
     ///
     /// # Errors
     /// When the file cannot be used.
@@ -244,7 +246,7 @@ impl StateStore {
         self.connection.query_row(select, [name], row).map_err(|error| self.failed(error))
     }
 
-    /// Forgets a pool of which there are no volumes.
+    /// Removes the record of a pool without volumes.
     ///
     /// # Errors
     /// When the file cannot be used.
@@ -252,7 +254,7 @@ impl StateStore {
         self.write(|transaction| transaction.execute("DELETE FROM pool WHERE name = ?1", [name]).map(drop))
     }
 
-    /// What a back end called itself when its extents were last used.
+    /// Returns the identity that a back end reported when its extents were last used.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -262,10 +264,10 @@ impl StateStore {
         Ok(row.map_err(|error| self.failed(error))?.flatten())
     }
 
-    /// What a back end calls itself from now on.
+    /// Stores the identity that a back end reports.
     ///
     /// # Errors
-    /// It is not kept.
+    /// When the record is not stored.
     pub fn keep_identity(&self, back_end: &str, identity: Option<&str>) -> Result<(), StateError> {
         self.write(|transaction| {
             let insert = "INSERT OR REPLACE INTO back_end (name, identity) VALUES (?1, ?2)";
@@ -279,13 +281,13 @@ fn insert(transaction: &Transaction<'_>, volume: &KeptVolume) -> rusqlite::Resul
         Shape::Linear => (1, 0),
         Shape::Striped { width, stripe_blocks } => (width, stripe_blocks),
     };
-    // Numbers and strings can always be written.
+    // Serialisation cannot fail, because the value holds only numbers and strings.
     let segments = serde_json::to_string(&volume.segments).unwrap_or_default();
     let (storage, lun) = match &volume.served {
         Some((storage, lun)) => (Some(storage), Some(lun)),
         None => (None, None),
     };
-    // A name or LUN that another volume has is an error: it must not take that volume's row away.
+    // A name or LUN of another volume must cause an error and not replace that volume's row.
     let insert = "INSERT INTO volume
                   (id, name, pool, width, stripe_blocks, blocks, segments, thin, write_back, storage, lun)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -311,7 +313,7 @@ fn insert(transaction: &Transaction<'_>, volume: &KeptVolume) -> rusqlite::Resul
     Ok(())
 }
 
-/// The runs of a volume, out of this column.
+/// Parses the segments of a volume from a column.
 fn parsed(text: &str, column: usize) -> rusqlite::Result<Vec<KeptSegment>> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))

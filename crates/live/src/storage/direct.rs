@@ -1,9 +1,10 @@
 //! A file that is read and written without the page cache (O_DIRECT): [`DirectFile`].
 //!
-//! The kernel takes such requests only at multiples of what the device reads and writes at once, from memory at multiples of what
-//! its controller can address (statx, STATX_DIOALIGN). What a host asks for is neither: blocks may be smaller than the device's,
-//! and data lie where a PDU or a frame has left them. So what does not fit passes through an aligned buffer, and a write of a
-//! part of a device's block reads the whole block first, while nobody else writes.
+//! The kernel accepts such requests only at multiples of the block size of the device, from memory
+//! aligned as its controller requires (statx, STATX_DIOALIGN). Requests of hosts are neither:
+//! blocks may be smaller than the device's, and data are stored where a PDU or frame put them.
+//! Therefore other requests pass through an aligned buffer. A write of a part of a device's block
+//! first reads the whole block, and excludes all other writes meanwhile.
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use std::fs::{File, OpenOptions};
@@ -13,19 +14,20 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// What is moved through a buffer at once.
+/// Size of the aligned buffers, in bytes.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Where the kernel does not say what it wants (before Linux 6.1, and some file systems), this fits all devices.
+/// Alignment that fits all devices, for kernels before 6.1 and file systems that do not report
+/// theirs.
 const USUAL_BYTES: u32 = 4_096;
-/// Buffers that are kept; as many as threads that do I/O.
+/// Number of buffers kept; as many as threads that do I/O.
 const SPARE_BUFFERS: usize = 4;
 
-/// What requests have to be multiples of, in bytes; powers of two.
+/// Alignment of requests in bytes; powers of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Alignment {
     /// Address in memory.
     memory: usize,
-    /// Place in the file, and length.
+    /// Offset in the file, and length.
     offset: u64,
 }
 
@@ -34,21 +36,21 @@ struct Alignment {
 pub struct DirectFile {
     file: File,
     alignment: Alignment,
-    /// Buffers that nobody uses just now.
+    /// Buffers not in use.
     spare: Mutex<Vec<Vec<u8>>>,
-    /// Held alone by a write of a part of a device's block.
+    /// Held exclusively by a write of a part of a device's block.
     whole_blocks: RwLock<()>,
 }
 
 impl DirectFile {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// Its file system does not do that, or what the file says.
+    /// Errors of the file, and of file systems without direct I/O.
     pub fn open(path: &Path) -> io::Result<DirectFile> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)?;
         let direct = DirectFile::new(alignment(&file)?, file);
-        // Some take the flag and refuse the first request.
+        // Some file systems accept the flag and reject the first request.
         direct.read(0, &mut [0])?;
         Ok(direct)
     }
@@ -57,12 +59,12 @@ impl DirectFile {
         DirectFile { file, alignment, spare: Mutex::default(), whole_blocks: RwLock::default() }
     }
 
-    /// The file, for what moves no data.
+    /// Returns the file, for calls that move no data.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The length of a file that has room for so many bytes: no block of the device is cut off at its end.
+    /// Returns the length of a file with room for `bytes` that ends at the end of a device's block.
     pub fn len_for(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.alignment.offset)
     }
@@ -70,7 +72,7 @@ impl DirectFile {
     /// Reads from `offset`.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         if self.fits(offset, out) {
             return self.file.read_exact_at(out, offset);
@@ -82,10 +84,10 @@ impl DirectFile {
         })
     }
 
-    /// Writes at `offset`. Of two writes in one block of the device neither undoes the other.
+    /// Writes at `offset`. Two writes in one block of the device do not undo each other.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let whole = self.is_whole(offset, data.len() as u64);
         let (shared, alone) = match whole {
@@ -95,7 +97,7 @@ impl DirectFile {
         let done = match self.fits(offset, data) {
             true => self.file.write_all_at(data, offset),
             false => self.in_pieces(offset, data.len(), |piece, at, part| {
-                // Only the first and the last block can be there in part.
+                // Only the first and the last block can be incomplete.
                 let block = self.alignment.offset as usize;
                 if part.of_piece.start > 0 {
                     self.read_whole(&mut piece[..block], at)?;
@@ -112,7 +114,7 @@ impl DirectFile {
         done
     }
 
-    /// Does something to which writes of parts of blocks are no neighbours.
+    /// Calls `act` while no write of a part of a block is in progress.
     pub fn alone<R>(&self, act: impl FnOnce(&File) -> R) -> R {
         let _alone = self.whole_blocks.write().unwrap_or_else(PoisonError::into_inner);
         act(&self.file)
@@ -126,7 +128,7 @@ impl DirectFile {
         data.as_ptr().addr().is_multiple_of(self.alignment.memory) && self.is_whole(offset, data.len() as u64)
     }
 
-    /// Reads whole blocks; behind the end of the file are zeros.
+    /// Reads whole blocks; bytes beyond the end of the file are zeros.
     fn read_whole(&self, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
         while !out.is_empty() {
             match self.file.read_at(out, at) {
@@ -145,7 +147,8 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Does something to each piece of a range, widened to whole blocks, with an aligned buffer of its length.
+    /// Calls `act` for each piece of a range that is widened to whole blocks, with an aligned
+    /// buffer of its length.
     fn in_pieces(
         &self,
         offset: u64,
@@ -182,13 +185,13 @@ impl DirectFile {
     }
 }
 
-/// The part of a piece that was asked for, there and in what the caller has.
+/// The requested part of a piece: its range in the piece and in the caller's data.
 struct Part {
     of_piece: std::ops::Range<usize>,
     of_caller: std::ops::Range<usize>,
 }
 
-/// What a file wants, as far as its kernel says.
+/// Returns the alignment that the kernel reports for a file.
 fn alignment(file: &File) -> io::Result<Alignment> {
     let usual = Alignment { memory: USUAL_BYTES as usize, offset: u64::from(USUAL_BYTES) };
     let Ok(told) = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(usual) };
@@ -197,7 +200,7 @@ fn alignment(file: &File) -> io::Result<Alignment> {
     }
     let (memory, offset) = (told.stx_dio_mem_align, told.stx_dio_offset_align);
     if !memory.is_power_of_two() || !offset.is_power_of_two() {
-        return Err(io::Error::other("its file system has no direct I/O for it"));
+        return Err(io::Error::other("its file system does not support direct I/O"));
     }
     Ok(Alignment { memory: memory as usize, offset: u64::from(offset) })
 }
@@ -210,8 +213,8 @@ mod tests {
 
     const FILE_BYTES: usize = 3 << 20;
 
-    /// A file that is opened as others are, with the alignment of another device: what is asked of the kernel is a multiple of
-    /// it, whether it insists or not.
+    /// A file with the alignment of another device. Requests to the kernel must be multiples of it,
+    /// even if the kernel does not require that.
     fn file(name: &str, alignment: Alignment) -> DirectFile {
         let path = std::env::temp_dir().join(format!("sanloom-direct-{}-{name}", std::process::id()));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
@@ -220,8 +223,8 @@ mod tests {
         DirectFile::new(alignment, file)
     }
 
-    /// Offset and length of requests in blocks of 512 bytes, what is written, and how far the caller's data are from an aligned
-    /// address.
+    /// Offset and length of requests in blocks of 512 bytes, the byte that is written, and the
+    /// distance of the caller's data from an aligned address.
     fn request() -> impl Strategy<Value = (usize, usize, Option<u8>, usize)> {
         (0..FILE_BYTES / 512 - 4_200, prop_oneof![1..20_usize, 2_000..4_200_usize], any::<Option<u8>>(), 0..8_usize)
     }

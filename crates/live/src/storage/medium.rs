@@ -2,23 +2,28 @@
 
 use super::store::Store;
 use sanloom_block::Source;
-use sanloom_core::scsi::{IoOp, IoStatus};
+use sanloom_scsi::scsi::{IoOp, IoStatus};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// The medium of one LUN. Shared by everybody who does I/O on it.
+/// The medium of one LUN, shared by all threads that do I/O on it.
 #[derive(Debug)]
 pub struct Medium {
     store: Store,
     block_bytes: u32,
-    /// Held alone by what must not be mixed with other I/O (COMPARE AND WRITE).
+    /// Held exclusively by operations that must not be mixed with other I/O (COMPARE AND WRITE).
     order: RwLock<()>,
+    /// Name of the LUN, for messages.
+    name: String,
+    /// The last write was refused because there was no space.
+    full: AtomicBool,
 }
 
-/// What to do, in blocks of the medium.
+/// A block operation, in blocks of the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockWork {
-    /// Read, write, …
+    /// The operation: read, write, …
     pub op: IoOp,
     /// First block.
     pub lba: u64,
@@ -26,38 +31,48 @@ pub struct BlockWork {
     pub blocks: u32,
     /// Bytes that move between initiator and target.
     pub bytes: u32,
-    /// Durable before it is done.
+    /// The data must be durable before the operation ends (FUA).
     pub fua: bool,
 }
 
 impl Medium {
-    /// A medium that keeps nothing: reads give zeros, writes are taken and forgotten.
+    /// Returns a medium that stores nothing: reads return zeros, written data are discarded.
     ///
     /// # Errors
-    /// Never; as [`Store::open`].
+    /// None; the type is that of [`Store::open`].
     pub fn nowhere(block_bytes: u32) -> io::Result<Medium> {
         Ok(Medium::new(Store::open(&Source::Null)?, block_bytes))
     }
 
-    /// A medium of blocks of this size.
+    /// Returns a medium with blocks of this size.
     pub fn new(store: Store, block_bytes: u32) -> Medium {
-        Medium { store, block_bytes, order: RwLock::new(()) }
+        Medium { store, block_bytes, order: RwLock::new(()), name: String::new(), full: AtomicBool::new(false) }
     }
 
-    /// Makes room for so many bytes; what there is stays.
+    /// Returns the medium with the name of its LUN for messages.
+    pub fn with_name(self, name: String) -> Medium {
+        Medium { name, ..self }
+    }
+
+    /// Returns whether the last write was refused because the disk is full.
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// Grows the medium to at least `bytes`; its content stays.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn grow(&self, bytes: u64) -> io::Result<()> {
         self.store.grow(bytes)
     }
 
-    /// I/O takes so long that somebody else should do it.
+    /// Returns whether I/O may take long, so that worker threads should do it.
     pub fn is_slow(&self) -> bool {
         matches!(self.store, Store::File(_) | Store::Direct(_))
     }
 
-    /// Whether it goes past the page cache; nothing: it is no file.
+    /// Returns whether a file bypasses the page cache; `None` for other media.
     pub fn direct(&self) -> Option<bool> {
         match self.store {
             Store::Memory(_) => None,
@@ -66,41 +81,66 @@ impl Medium {
         }
     }
 
-    /// Does the work. `data`: what a write brings, or room for what a read gives; it grows to the size of a read.
+    /// Carries out `work`. `data` holds the data of a write or receives those of a read, for which
+    /// it grows.
     pub fn perform(&self, work: BlockWork, data: &mut Vec<u8>) -> IoStatus {
         let alone = work.op == IoOp::CompareAndWrite;
         let (shared, exclusive) = match alone {
             false => (Some(self.order.read().unwrap_or_else(PoisonError::into_inner)), None),
             true => (None, Some(self.order.write().unwrap_or_else(PoisonError::into_inner))),
         };
-        let status = self.attempt(work, data).unwrap_or_else(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoStatus::NoSpace,
-            _ => {
-                tracing::error!(%error, lba = work.lba, op = ?work.op, "medium");
+        let outcome = self.attempt(work, data);
+        drop((shared, exclusive));
+        self.status(work, outcome)
+    }
+
+    /// Returns the status of an attempt. Reports a full disk once, until a write succeeds again.
+    fn status(&self, work: BlockWork, outcome: io::Result<IoStatus>) -> IoStatus {
+        match outcome {
+            Ok(status) => {
+                let wrote = status == IoStatus::Good && work.op.changes_medium();
+                if wrote && self.is_full() && self.full.swap(false, Ordering::Relaxed) {
+                    tracing::info!(lun = self.name, "the disk behind the LUN has space again");
+                }
+                status
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                if !self.full.swap(true, Ordering::Relaxed) {
+                    let lun = &self.name;
+                    tracing::error!(lun, %error, "the disk behind the LUN is full, writes fail; free space on it");
+                }
+                IoStatus::NoSpace
+            }
+            Err(error) => {
+                tracing::error!(lun = self.name, %error, lba = work.lba, op = ?work.op, "medium");
                 IoStatus::MediumError
             }
-        });
-        drop((shared, exclusive));
-        status
+        }
     }
 
     fn attempt(&self, work: BlockWork, data: &mut Vec<u8>) -> io::Result<IoStatus> {
         let block = u64::from(self.block_bytes);
         let (offset, extent) = (work.lba * block, u64::from(work.blocks) * block);
-        // Of a write that brings less than its blocks, only the whole blocks count.
+        // A write whose expected length ends inside a block writes the received bytes and keeps the
+        // rest of the block, as tgt does. Other operations use whole blocks.
+        let received = data.len().min(work.bytes as usize);
         let whole = |data: &[u8]| data.len().min(work.bytes as usize) / block as usize * block as usize;
         match work.op {
             IoOp::Read => {
                 data.resize(work.bytes as usize, 0);
                 self.store.read(offset, data)?;
             }
-            IoOp::Write => self.store.write(offset, &data[..whole(data)])?,
+            IoOp::Write => self.store.write(offset, &data[..received])?,
             IoOp::WriteVerify => {
-                let written = &data[..whole(data)];
+                let written = &data[..received];
                 self.store.write(offset, written)?;
                 self.store.flush()?;
                 if let Some(at) = self.difference(offset, written)? {
-                    tracing::error!(lba = work.lba, at, "the medium does not keep what is written");
+                    tracing::error!(
+                        lba = work.lba,
+                        at,
+                        "WRITE AND VERIFY: the medium returns other data than were written"
+                    );
                     return Ok(IoStatus::MediumError);
                 }
             }
@@ -155,7 +195,7 @@ impl Medium {
         Ok(IoStatus::Good)
     }
 
-    /// Where the medium differs from `data`, in bytes from the beginning of both.
+    /// Returns the offset of the first difference between the medium and `data`.
     fn difference(&self, offset: u64, data: &[u8]) -> io::Result<Option<u32>> {
         let mut piece = vec![0; data.len().min(PIECE_BYTES as usize)];
         for (number, expected) in data.chunks(PIECE_BYTES as usize).enumerate() {
@@ -170,7 +210,7 @@ impl Medium {
     }
 }
 
-/// What is read or written at once, beyond what the caller has in memory.
+/// Maximum bytes read or written at once, apart from the caller's data.
 const PIECE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -180,6 +220,18 @@ mod tests {
 
     fn work(op: IoOp, lba: u64, blocks: u32, bytes: u32) -> BlockWork {
         BlockWork { op, lba, blocks, bytes, fua: false }
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_until_a_write_succeeds() {
+        let medium = Medium::new(Store::open(&Source::Ram).unwrap(), 512);
+        let (write, read) = (work(IoOp::Write, 0, 1, 512), work(IoOp::Read, 0, 1, 512));
+        assert!(!medium.is_full());
+        let full = || Err(io::ErrorKind::StorageFull.into());
+        assert_eq!((medium.status(write, full()), medium.is_full()), (IoStatus::NoSpace, true));
+        assert_eq!(medium.status(write, full()), IoStatus::NoSpace);
+        assert_eq!((medium.status(read, Ok(IoStatus::Good)), medium.is_full()), (IoStatus::Good, true));
+        assert_eq!((medium.status(write, Ok(IoStatus::Good)), medium.is_full()), (IoStatus::Good, false));
     }
 
     #[test]
@@ -206,11 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_brings_less_writes_its_whole_blocks() {
+    fn a_write_that_ends_inside_a_block_keeps_the_rest_of_the_block() {
         let medium = Medium::new(Store::open(&Source::Ram).unwrap(), 512);
-        assert_eq!(medium.perform(work(IoOp::Write, 0, 2, 700), &mut vec![5; 700]), IoStatus::Good);
-        let mut read = Vec::new();
-        medium.perform(work(IoOp::Read, 0, 2, 1024), &mut read);
-        assert_eq!(read, [vec![5; 512], vec![0; 512]].concat());
+        for (op, brought) in [(IoOp::Write, 700), (IoOp::WriteVerify, 700), (IoOp::Write, 200), (IoOp::Write, 0)] {
+            assert_eq!(medium.perform(work(IoOp::Write, 0, 2, 1024), &mut vec![1; 1024]), IoStatus::Good);
+            // The buffer is longer than the data, as reused buffers are.
+            let mut data = vec![5; 2048];
+            assert_eq!(medium.perform(work(op, 0, 2, brought), &mut data), IoStatus::Good);
+            let mut read = Vec::new();
+            medium.perform(work(IoOp::Read, 0, 2, 1024), &mut read);
+            let brought = brought as usize;
+            assert_eq!(read, [vec![5; brought], vec![1; 1024 - brought]].concat(), "{op:?}");
+        }
     }
 }

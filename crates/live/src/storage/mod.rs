@@ -10,21 +10,21 @@ pub mod workers;
 use medium::{BlockWork, Medium};
 use port::StoragePort;
 use records::Records;
-use sanloom_core::exchange::{Route, route};
-use sanloom_core::fcp::target;
-use sanloom_core::map::VolumeId;
-use sanloom_core::nport;
-use sanloom_core::scsi::{self, Device, Io, IoStatus, IoTag, UnitConfig};
-use sanloom_core::time::Instant;
+use sanloom_fc::exchange::{Route, route};
+use sanloom_fc::fcp::target;
+use sanloom_fc::nport;
+use sanloom_scsi::map::VolumeId;
+use sanloom_scsi::scsi::{self, Device, Io, IoStatus, IoTag, UnitConfig};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, FcType, Frame, Header, RCtl};
 use std::path::PathBuf;
 use std::sync::Arc;
 use workers::{Done, Job, Owner};
 
-/// What a unit is made of.
+/// Backing of a logical unit.
 #[derive(Clone, Debug)]
 pub enum Backing {
-    /// There is no such unit.
+    /// No such unit.
     Absent,
     /// A medium of this process.
     Local(Arc<Medium>),
@@ -32,18 +32,18 @@ pub enum Backing {
     Volume(VolumeId),
 }
 
-/// I/O on a virtual disk, with the buffer that it is done in.
+/// I/O on a virtual disk, with its buffer.
 #[derive(Debug)]
 pub struct VolumeJob {
-    /// Who asked.
+    /// Receiver of the result.
     pub owner: Owner,
-    /// Names the I/O there.
+    /// Tag of the I/O at its owner.
     pub tag: IoTag,
-    /// What to do, in blocks of the volume.
+    /// The operation, in blocks of the volume.
     pub work: BlockWork,
-    /// Which.
+    /// The virtual disk.
     pub volume: VolumeId,
-    /// Data of a write, or room for a read.
+    /// Data of a write, or space for those of a read.
     pub data: Vec<u8>,
 }
 
@@ -54,28 +54,30 @@ pub struct StorageSystem {
     pub name: String,
     /// Units, masking, reservations.
     pub device: Device,
-    /// Its ports, as the device numbers them.
+    /// Its ports; the index is the port number at the device.
     pub ports: Vec<StoragePort>,
-    /// What each unit is made of.
+    /// Backing of each unit.
     pub media: Vec<Backing>,
-    /// The volume that each unit is.
+    /// Volume of each unit, if it is one.
     pub disks: Vec<Option<VolumeId>>,
-    /// I/O for somebody with time.
+    /// I/O for the worker threads.
     pub jobs: Vec<Job>,
     /// I/O on virtual disks.
     pub volume_jobs: Vec<VolumeJob>,
-    /// What the device has for ports that are not among `ports`: iSCSI targets.
+    /// Notices of the device for ports that are not in `ports`: iSCSI targets.
     pub notices: Vec<(u16, scsi::Notice)>,
-    /// What survives a restart.
+    /// State that survives a restart.
     records: Records,
     /// Index among the systems.
     number: usize,
-    /// Ports that may have something to say.
+    /// Ports whose machines must be drained.
     touched: Vec<u16>,
+    /// Machines were called since [`StorageSystem::take_called`].
+    called: bool,
 }
 
 impl StorageSystem {
-    /// A system without links.
+    /// Returns a system without links.
     pub fn new(
         number: usize,
         name: &str,
@@ -96,10 +98,11 @@ impl StorageSystem {
             records,
             number,
             touched: Vec::new(),
+            called: true,
         }
     }
 
-    /// Another unit, and where its persistent reservations are kept.
+    /// Adds a unit; its persistent reservations are stored at `reservations`.
     pub fn add_unit(&mut self, unit: UnitConfig, medium: Medium, reservations: Option<PathBuf>) {
         let number = self.device.add_unit(unit);
         self.media.push(Backing::Local(Arc::new(medium)));
@@ -108,7 +111,8 @@ impl StorageSystem {
         }
     }
 
-    /// A volume is a unit of this number, and its persistent reservations are kept there. False if there is such a unit.
+    /// Adds a volume as unit `number`; its persistent reservations are stored at `reservations`.
+    /// Returns false if the unit exists.
     pub fn put_volume(&mut self, number: u16, unit: UnitConfig, volume: VolumeId, reservations: PathBuf) -> bool {
         if !self.device.put_unit(number, unit) {
             return false;
@@ -122,31 +126,31 @@ impl StorageSystem {
         true
     }
 
-    /// Carries what the device says by itself, after somebody has changed it.
-    pub fn settle_all(&mut self, now: Instant) {
+    /// Drains the machines of all ports, after a change of the device.
+    pub fn drain_all(&mut self, now: Instant) {
         for port in 0..self.ports.len() as u16 {
-            self.settle(now, port);
+            self.drain(now, port);
         }
     }
 
-    /// The link of a port went up or down.
+    /// Reports that the link of a port went up or down.
     pub fn link(&mut self, now: Instant, port: u16, up: bool) {
-        self.tell_login(now, port, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
+        self.login_input(now, port, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
     }
 
-    /// Something happened to the login of a port.
-    pub fn tell_login(&mut self, now: Instant, port: u16, input: nport::Input) {
+    /// Passes an input to the login machine of a port.
+    pub fn login_input(&mut self, now: Instant, port: u16, input: nport::Input) {
         self.ports[usize::from(port)].login.handle(now, input);
-        self.settle(now, port);
+        self.drain(now, port);
     }
 
-    /// A frame came in: header and data field, CRC right.
+    /// Receives a frame with correct CRC: header and data field.
     pub fn frame_in(&mut self, now: Instant, port: u16, header: Header, field: &[u8]) {
         let node = &mut self.ports[usize::from(port)];
         if header.fc_type == FcType::FCP && header.r_ctl == RCtl::SOLICITED_DATA {
             if let Some(accepted) = node.data_in(&header, field) {
-                self.tell_target(now, port, target::Input::Data { rx_id: header.rx_id, accepted });
-                self.settle(now, port);
+                self.target_input(now, port, target::Input::Data { rx_id: header.rx_id, accepted });
+                self.drain(now, port);
             }
             return;
         }
@@ -155,26 +159,33 @@ impl StorageSystem {
         }
     }
 
-    /// A whole message came in.
+    /// Receives a whole message.
     pub fn message_in(&mut self, now: Instant, port: u16, frame: Frame) {
         let node = &mut self.ports[usize::from(port)];
         let frame = node.read(frame);
         match route(&frame.header) {
             Some(Route::NPort) => node.login.handle(now, nport::Input::Frame(frame)),
-            Some(Route::Target) => self.tell_target(now, port, target::Input::Frame(frame)),
-            // We never ask for anything that is answered with FCP.
+            Some(Route::Target) => self.target_input(now, port, target::Input::Frame(frame)),
+            // This system sends no request that is answered with FCP.
             Some(Route::Initiator) | None => node.unexpected += 1,
         }
-        self.settle(now, port);
+        self.drain(now, port);
     }
 
-    /// When to call [`timeout`](StorageSystem::timeout).
+    /// Returns whether machines were called since the last call, so that the deadline may have
+    /// changed.
+    pub fn take_called(&mut self) -> bool {
+        std::mem::take(&mut self.called)
+    }
+
+    /// Time of the next call of [`timeout`](StorageSystem::timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ports.iter().flat_map(|port| [port.login.poll_timeout(), port.target.poll_timeout()]).flatten().min()
     }
 
-    /// Time has passed.
+    /// Passes the time to the machines whose deadline is over.
     pub fn timeout(&mut self, now: Instant) {
+        self.called = true;
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         for number in 0..self.ports.len() as u16 {
             let port = &mut self.ports[usize::from(number)];
@@ -183,36 +194,37 @@ impl StorageSystem {
                 port.login.handle(now, nport::Input::Timeout);
             }
             if target {
-                self.tell_target(now, number, target::Input::Timeout);
+                self.target_input(now, number, target::Input::Timeout);
             }
             if login || target {
-                self.settle(now, number);
+                self.drain(now, number);
             }
         }
     }
 
-    /// A job is done.
+    /// Reports the result of a job.
     pub fn done(&mut self, now: Instant, done: Done) {
         let Done { owner, tag, data, status } = done;
         let Owner::Port { port, .. } = owner else { return };
         self.ports[usize::from(port)].put_buffer(tag, data);
-        self.tell_target(now, port, target::Input::IoDone { tag, status });
-        self.settle(now, port);
+        self.target_input(now, port, target::Input::IoDone { tag, status });
+        self.drain(now, port);
     }
 
-    fn tell_target(&mut self, now: Instant, port: u16, input: target::Input) {
+    fn target_input(&mut self, now: Instant, port: u16, input: target::Input) {
         self.ports[usize::from(port)].target.handle(now, input, &mut self.device);
     }
 
-    /// Carries what the machines of a port say, and what the device says to other ports, until all are silent.
-    fn settle(&mut self, now: Instant, port: u16) {
+    /// Drains the machines of a port, and the outputs of the device for other ports.
+    fn drain(&mut self, now: Instant, port: u16) {
         self.touched.push(port);
-        self.settle_touched(now);
+        self.drain_touched(now);
     }
 
-    fn settle_touched(&mut self, now: Instant) {
+    fn drain_touched(&mut self, now: Instant) {
+        self.called = true;
         while let Some(port) = self.touched.pop() {
-            self.settle_login(now, port);
+            self.drain_login(now, port);
             while let Some(output) = self.ports[usize::from(port)].target.poll_output() {
                 self.target_output(now, port, output);
             }
@@ -220,17 +232,17 @@ impl StorageSystem {
         }
     }
 
-    /// Carries what the device says, after somebody else than a port has called it.
-    pub fn settle_device(&mut self, now: Instant) {
+    /// Drains the device, after a call by an iSCSI session or an operation.
+    pub fn drain_outside(&mut self, now: Instant) {
         self.drain_device(now);
-        self.settle_touched(now);
+        self.drain_touched(now);
     }
 
     fn drain_device(&mut self, now: Instant) {
         while let Some(output) = self.device.poll_output() {
             match output {
                 scsi::Output::Port { port, notice } if usize::from(port) < self.ports.len() => {
-                    self.tell_target(now, port, target::Input::Notice(notice));
+                    self.target_input(now, port, target::Input::Notice(notice));
                     self.touched.push(port);
                 }
                 scsi::Output::Port { port, notice } => self.notices.push((port, notice)),
@@ -242,7 +254,7 @@ impl StorageSystem {
         }
     }
 
-    fn settle_login(&mut self, now: Instant, port: u16) {
+    fn drain_login(&mut self, now: Instant, port: u16) {
         while let Some(output) = self.ports[usize::from(port)].login.poll_output() {
             match output {
                 nport::Output::Send(frame) => self.ports[usize::from(port)].push_message(frame),
@@ -252,12 +264,12 @@ impl StorageSystem {
                     let (port_id, port_name) = (remote.port_id, remote.wwpn);
                     tracing::info!(port = self.ports[usize::from(port)].name, initiator = %port_name, "initiator logged in");
                     let frame_size_bytes = remote.receive_size_bytes;
-                    self.tell_target(now, port, target::Input::LoginUp { port_id, port_name, frame_size_bytes });
+                    self.target_input(now, port, target::Input::LoginUp { port_id, port_name, frame_size_bytes });
                 }
                 nport::Output::RemoteUp(_) => {}
                 nport::Output::RemoteDown { port_id, wwpn } => {
                     tracing::info!(port = self.ports[usize::from(port)].name, initiator = %wwpn, "initiator logged out");
-                    self.tell_target(now, port, target::Input::LoginDown { port_id });
+                    self.target_input(now, port, target::Input::LoginDown { port_id });
                 }
             }
         }
@@ -265,7 +277,7 @@ impl StorageSystem {
 
     fn local_id(&mut self, now: Instant, port: u16, port_id: FcId) {
         self.ports[usize::from(port)].port_id = port_id;
-        self.tell_target(now, port, target::Input::LocalId(port_id));
+        self.target_input(now, port, target::Input::LocalId(port_id));
     }
 
     fn target_output(&mut self, now: Instant, port: u16, output: target::Output) {
@@ -277,7 +289,7 @@ impl StorageSystem {
             target::Output::Fetch { tag, bytes } => {
                 let mut buffer = node.take_buffer(tag);
                 buffer.truncate(bytes as usize);
-                self.tell_target(now, port, target::Input::Parameters { tag, bytes: buffer });
+                self.target_input(now, port, target::Input::Parameters { tag, bytes: buffer });
             }
             target::Output::Cancel(tag) => node.forget(tag.rx_id()),
         }
@@ -290,11 +302,11 @@ impl StorageSystem {
         let owner = Owner::Port { system: self.number, port };
         if let Some((data, status)) = self.perform(unit, owner, tag, work, data) {
             self.ports[usize::from(port)].put_buffer(tag, data);
-            self.tell_target(now, port, target::Input::IoDone { tag, status });
+            self.target_input(now, port, target::Input::IoDone { tag, status });
         }
     }
 
-    /// Does what is quickly done; nothing: the owner hears of it later.
+    /// Carries out quick I/O and returns its result. Slow I/O is queued and returns `None`.
     pub fn perform(
         &mut self,
         unit: u16,

@@ -1,29 +1,29 @@
-//! A port of a storage system: login, target, and the data that moves between frames and buffers.
+//! A port of a storage system: login, target, and the data moved between frames and buffers.
 
 use crate::sequence::{Reassembly, cut};
-use sanloom_core::exchange::{Accepted, DataFrame, SeqTx};
-use sanloom_core::fcp::target::FcpTarget;
-use sanloom_core::nport::NPort;
-use sanloom_core::scsi::IoTag;
+use sanloom_fc::exchange::{Accepted, DataFrame, SeqTx};
+use sanloom_fc::fcp::target::FcpTarget;
+use sanloom_fc::nport::NPort;
+use sanloom_scsi::scsi::IoTag;
 use sanloom_wire::message::ReplyTo;
 use sanloom_wire::{FCtl, FcId, Frame, Header, Message, Payload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A free buffer that is larger gives its memory back.
+/// Free buffers above this size release their memory.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
-/// Something that is to leave, in order.
+/// An item of the output queue.
 #[derive(Debug)]
 pub enum Outgoing {
     /// A message that fits into a frame.
     Message(Frame),
-    /// Data of a buffer, cut into frames one by one: of the exchange's own, or of one that it had. Another exchange has the
-    /// RX_ID as soon as the response stands behind the data.
+    /// Data of a buffer, sent frame by frame. Without the second field the buffer is still that of
+    /// the exchange; the RX_ID may be reused once the response is queued after the data.
     Data(SeqTx, Option<Arc<Vec<u8>>>),
 }
 
-/// The next frame that leaves.
+/// The next frame to send.
 #[derive(Debug)]
 pub enum Leaving<'b> {
     /// A message.
@@ -32,10 +32,10 @@ pub enum Leaving<'b> {
     Data(Header, &'b [u8]),
 }
 
-/// What a storage port is attached to.
+/// Attachment of a storage port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
-    /// Nothing: it has no link.
+    /// No link.
     Nothing,
     /// A port of a switch of this process.
     Switch {
@@ -44,43 +44,43 @@ pub enum At {
         /// Its port.
         port: u16,
     },
-    /// A segment without a switch, by index of the station.
+    /// A segment without a switch; the index of the station.
     Station(usize),
 }
 
 /// A port.
 #[derive(Debug)]
 pub struct StoragePort {
-    /// Name that people see.
+    /// Name in the lab and in messages.
     pub name: String,
-    /// What it is attached to.
+    /// Attachment of the port.
     pub at: At,
-    /// Login, discovery, state changes.
+    /// Login, discovery and state changes.
     pub login: NPort,
-    /// Commands.
+    /// FCP commands.
     pub target: FcpTarget,
-    /// Its address, zero before login.
+    /// N_Port ID; zero before login.
     pub port_id: FcId,
-    /// Messages that come in several frames.
+    /// Messages of several frames, in reassembly.
     pub reassembly: Reassembly,
-    /// Full egress queues that hold it back.
+    /// Number of full egress queues that stop this port.
     pub held: u16,
-    /// Frames that no machine took.
+    /// Frames that no machine accepted.
     pub unexpected: u64,
-    /// What is to leave.
+    /// Output queue.
     out: VecDeque<Outgoing>,
     /// Data of each exchange, by RX_ID.
     buffers: Vec<Vec<u8>>,
-    /// Exchanges whose data are to leave from their own buffer, by RX_ID.
+    /// Exchanges with queued data in their own buffer, by RX_ID.
     sending: BTreeSet<u16>,
-    /// The buffer of the frame that leaves, where no exchange has it any more.
+    /// Buffer of the frame that is sent, if its exchange no longer has it.
     leaving: Option<Arc<Vec<u8>>>,
-    /// What requests of ours are about, by OX_ID: their answers do not say it.
+    /// Requests in flight by OX_ID, because answers do not name their request.
     asked: BTreeMap<u16, ReplyTo>,
 }
 
 impl StoragePort {
-    /// A port without a link.
+    /// Returns a port without a link.
     pub fn new(name: String, at: At, login: NPort, target: FcpTarget) -> StoragePort {
         StoragePort {
             name,
@@ -99,7 +99,7 @@ impl StoragePort {
         }
     }
 
-    /// Puts a message at the end of what leaves. A response ends its exchange, and the buffer of it is free.
+    /// Queues a message. A response ends its exchange and frees the buffer.
     pub fn push_message(&mut self, frame: Frame) {
         if matches!(&frame.payload, Payload::Typed(Message::FcpRsp(_))) {
             self.end(frame.header.rx_id);
@@ -112,18 +112,18 @@ impl StoragePort {
         self.out.extend(cut(frame, 2_048).into_iter().map(Outgoing::Message));
     }
 
-    /// Puts data of an exchange at the end of what leaves.
+    /// Queues data of an exchange.
     pub fn push_data(&mut self, sequence: SeqTx) {
         self.sending.insert(sequence.rx_id);
         self.out.push_back(Outgoing::Data(sequence, None));
     }
 
-    /// Something is to leave.
+    /// Returns whether the output queue has an item.
     pub fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// The next frame that leaves.
+    /// Returns the next frame to send.
     pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
         loop {
             let Outgoing::Data(sequence, kept) = self.out.front_mut()? else {
@@ -146,7 +146,7 @@ impl StoragePort {
         }
     }
 
-    /// The exchange is over. Its data that have not left yet keep the buffer; otherwise it is free.
+    /// Ends an exchange. Queued data keep the buffer; otherwise it is free.
     fn end(&mut self, rx_id: u16) {
         if self.sending.remove(&rx_id) {
             let buffer = Arc::new(std::mem::take(self.slot(rx_id)));
@@ -164,7 +164,7 @@ impl StoragePort {
         self.free(rx_id);
     }
 
-    /// The exchange is given up: nothing of it leaves any more.
+    /// Aborts an exchange and discards its queued output.
     pub fn forget(&mut self, rx_id: u16) {
         if self.sending.remove(&rx_id) {
             self.out.retain(|outgoing| match outgoing {
@@ -175,12 +175,12 @@ impl StoragePort {
         self.free(rx_id);
     }
 
-    /// Takes the buffer of an exchange, for somebody who fills or empties it.
+    /// Takes the buffer of an exchange, to fill or read it elsewhere.
     pub fn take_buffer(&mut self, tag: IoTag) -> Vec<u8> {
         self.buffers.get_mut(usize::from(tag.rx_id())).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Puts the buffer of an exchange back.
+    /// Returns the buffer of an exchange.
     pub fn put_buffer(&mut self, tag: IoTag, buffer: Vec<u8>) {
         *self.slot(tag.rx_id()) = buffer;
     }
@@ -200,8 +200,8 @@ impl StoragePort {
         }
     }
 
-    /// A frame of write data: it goes to its place in the buffer of its exchange. Says what the sequence has come to, when it
-    /// is complete or broken.
+    /// Copies a frame of write data into the buffer of its exchange. Returns the state of the
+    /// sequence when it is complete or broken.
     pub fn data_in(&mut self, header: &Header, field: &[u8]) -> Option<Accepted> {
         let fill = if header.f_ctl.has(FCtl::END_SEQUENCE) { header.f_ctl.fill_bytes() } else { 0 };
         let data = &field[..field.len().saturating_sub(fill)];
@@ -212,7 +212,8 @@ impl StoragePort {
             self.unexpected += 1;
             return None;
         };
-        // Frames come in order, so each begins where the one before ended; a peer that says otherwise is not believed.
+        // Frames arrive in order, so each begins at the end of the one before. The offset that the
+        // peer states is not used.
         let offset = sequence.received_bytes();
         if header.f_ctl.has(FCtl::RELATIVE_OFFSET) && header.parameter != offset {
             self.unexpected += 1;
@@ -230,7 +231,7 @@ impl StoragePort {
         matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
     }
 
-    /// A message that came as bytes, read as far as it can be.
+    /// Parses a message as far as possible.
     pub fn read(&mut self, frame: Frame) -> Frame {
         let Payload::Bytes(bytes) = &frame.payload else { return frame };
         let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);

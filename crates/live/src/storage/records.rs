@@ -1,41 +1,43 @@
-//! Persistent reservations that outlive the process (APTPL): a file beside the file of each LUN.
+//! Persistent reservations that survive the process (APTPL), in a file next to that of each LUN.
 
-use sanloom_core::scsi::Device;
+use sanloom_scsi::scsi::Device;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the records of units are kept. A unit in memory has none: it is gone with the process itself.
+/// Paths of the records of units. A unit in memory has none, because it ends with the process.
 #[derive(Debug, Default)]
 pub struct Records {
     paths: BTreeMap<u16, PathBuf>,
 }
 
 impl Records {
-    /// Keeps the record of a unit at a path from now on, and gives the device what stands there. A record that cannot be read
-    /// is reported and left where it is.
+    /// Sets the path of a unit's record and passes the stored record to the device. A record that
+    /// cannot be read is reported and left unchanged.
     pub fn restore(&mut self, unit: u16, path: PathBuf, device: &mut Device) {
         match fs::read(&path) {
             Ok(record) => {
                 if let Err(error) = device.restore(unit, &record) {
-                    tracing::error!(path = %path.display(), %error, "no reservations");
+                    tracing::error!(path = %path.display(), %error, "the persistent reservations of a LUN cannot be read; it starts without any");
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::error!(path = %path.display(), %error, "no reservations"),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "the persistent reservations of a LUN cannot be read; it starts without any")
+            }
         }
         self.paths.insert(unit, path);
     }
 
-    /// Keeps a record in place of the one before; whole, or the one before stays.
+    /// Replaces a record atomically.
     ///
     /// # Errors
-    /// The record is not kept: what depends on it must not be accepted.
+    /// The record is not stored; the command that depends on it must be rejected.
     pub fn keep(&self, unit: u16, record: &[u8]) -> io::Result<()> {
         let Some(path) = self.paths.get(&unit) else { return Ok(()) };
         replace(path, record).inspect_err(|error| {
-            tracing::error!(path = %path.display(), %error, "reservations are not kept, the command is refused");
+            tracing::error!(path = %path.display(), %error, "persistent reservations cannot be stored; the command is rejected");
         })
     }
 }
@@ -54,10 +56,10 @@ fn replace(path: &Path, record: &[u8]) -> io::Result<()> {
         fs::rename(&new, path)
     });
     if written.is_err() {
-        // What is half of it is of no use to anybody; the folder may be full.
+        // An incomplete record is useless, and the file system may be full.
         let _ = fs::remove_file(&new);
     }
     written?;
-    // The name is durable when its folder is.
+    // The name is durable once its folder is flushed.
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

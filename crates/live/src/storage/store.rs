@@ -1,4 +1,4 @@
-//! Where the bytes of a LUN are: [`Store`].
+//! Storage of the bytes of a LUN: [`Store`].
 
 use super::direct::DirectFile;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that can be read and written at any place.
+/// Bytes that can be read and written at any offset.
 #[derive(Debug)]
 pub enum Store {
-    /// In memory, or nowhere.
+    /// In memory, or discarded.
     Memory(Memory),
     /// In a file, through the page cache.
     File(File),
@@ -19,10 +19,10 @@ pub enum Store {
 }
 
 impl Store {
-    /// Opens what is described. A file is made if it is not there, and grows if it is too short.
+    /// Opens a source. A missing file is created, and a file that is too short grows.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn open(source: &Source) -> io::Result<Store> {
         match (Memory::new(source), source) {
             (Some(memory), _) => Ok(Store::Memory(memory)),
@@ -34,7 +34,7 @@ impl Store {
     /// Reads from `offset`.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         match self {
             Store::Memory(memory) => {
@@ -49,7 +49,7 @@ impl Store {
     /// Writes at `offset`.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         match self {
             Store::Memory(memory) => {
@@ -61,13 +61,13 @@ impl Store {
         }
     }
 
-    /// Makes room for so many bytes; what there is stays.
+    /// Grows the store to at least `bytes`; its content stays.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn grow(&self, bytes: u64) -> io::Result<()> {
         let (file, bytes) = match self {
-            // It has room for everything, and takes memory for what is written.
+            // Memory is allocated when it is written.
             Store::Memory(_) => return Ok(()),
             Store::File(file) => (file, bytes),
             Store::Direct(direct) => (direct.file(), direct.len_for(bytes)),
@@ -79,10 +79,10 @@ impl Store {
         Ok(())
     }
 
-    /// Gives back the space of a range, which reads as zeros from then on.
+    /// Releases the space of a range, which then reads as zeros.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn discard(&self, offset: u64, len: u64) -> io::Result<()> {
         match self {
             Store::Memory(memory) => {
@@ -94,10 +94,10 @@ impl Store {
         }
     }
 
-    /// Everything that was written survives a crash of the machine, as far as the store survives one at all.
+    /// Makes all written data durable, if the store survives a crash of the machine at all.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn flush(&self) -> io::Result<()> {
         match self {
             Store::Memory(_) => Ok(()),
@@ -106,10 +106,11 @@ impl Store {
         }
     }
 
-    /// Whether the byte at `offset` takes space, and for how many bytes from there on the answer is the same, within `len`.
+    /// Returns whether the byte at `offset` is allocated, and the number of bytes from there, up to
+    /// `len`, with the same state.
     ///
     /// # Errors
-    /// What the file says.
+    /// Errors of the file.
     pub fn mapping(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
         let end = offset + len;
         let file = match self {
@@ -119,7 +120,7 @@ impl Store {
         };
         let data = match seek(file, SeekFrom::Data(offset)) {
             Ok(data) => data,
-            // Nothing but a hole up to the end.
+            // The rest of the file is a hole.
             Err(rustix::io::Errno::NXIO) => end,
             Err(error) => return Err(error.into()),
         };
@@ -154,7 +155,7 @@ fn open_file(spec: &FileSpec) -> io::Result<Store> {
         }
         Err(error) => {
             let path = spec.path.display();
-            tracing::warn!(%path, %error, "no direct I/O: the page cache of this machine is used");
+            tracing::warn!(%path, %error, "the file system does not support direct I/O; the page cache is used");
             Ok(Store::File(file))
         }
     }
@@ -164,7 +165,7 @@ fn open_file(spec: &FileSpec) -> io::Result<Store> {
 mod tests {
     use super::*;
 
-    /// A file of a mebibyte, whose name is gone already.
+    /// A file of 1 MiB whose name is removed already.
     fn file(name: &str, sparse: bool, direct: bool) -> Store {
         let path = std::env::temp_dir().join(format!("sanloom-store-{}-{name}", std::process::id()));
         let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse, direct };
@@ -231,7 +232,7 @@ mod tests {
             store.read(at, &mut there).unwrap();
             assert!(there == data, "{len} bytes at {at}");
         }
-        // What lies in the page cache already is neither kept nor lost, and the hole in the middle of a page is one.
+        // Data in the page cache stay readable, and the hole begins and ends inside pages.
         store.discard(100 * 512 + 700, 10_000).unwrap();
         let mut there = vec![1; 10_000];
         store.read(100 * 512 + 700, &mut there).unwrap();

@@ -1,23 +1,23 @@
-//! Threads that do I/O on slow media, so that the switch does not wait: [`Workers`].
+//! Threads for I/O on slow media, so that the loop does not wait: [`Workers`].
 
 use super::medium::{BlockWork, Medium};
 use rustix::event::{EventfdFlags, eventfd};
-use sanloom_core::scsi::{IoStatus, IoTag};
+use sanloom_scsi::scsi::{IoStatus, IoTag};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Threads; enough that a few flushes of a disk overlap.
+/// Number of threads; enough that several flushes of a disk overlap.
 const THREADS: usize = 4;
 
-/// Who waits for a job.
+/// Receiver of the result of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// A port of a storage system.
     Port {
-        /// The system, by index.
+        /// Its storage system, by index.
         system: usize,
         /// Its port.
         port: u16,
@@ -29,35 +29,35 @@ pub enum Owner {
     },
 }
 
-/// Work on a medium, with the buffer that it is done in.
+/// Work on a medium, with its buffer.
 #[derive(Debug)]
 pub struct Job {
-    /// Who asked.
+    /// Receiver of the result.
     pub owner: Owner,
-    /// Names the I/O there.
+    /// Tag of the I/O at its owner.
     pub tag: IoTag,
-    /// What to do.
+    /// The operation.
     pub work: BlockWork,
-    /// Where.
+    /// The medium.
     pub medium: Arc<Medium>,
-    /// Data of a write, or room for a read.
+    /// Data of a write, or space for those of a read.
     pub data: Vec<u8>,
 }
 
-/// I/O that is done.
+/// A finished job.
 #[derive(Debug)]
 pub struct Done {
-    /// Who asked.
+    /// Receiver of the result.
     pub owner: Owner,
-    /// Names the I/O there.
+    /// Tag of the I/O at its owner.
     pub tag: IoTag,
-    /// The buffer, with what was read.
+    /// The buffer, with the data of a read.
     pub data: Vec<u8>,
-    /// How it ended.
+    /// The result.
     pub status: IoStatus,
 }
 
-/// Threads that take jobs. They end when this goes, after what they have begun.
+/// Worker threads. Dropped, the threads finish the jobs they have begun and end.
 #[derive(Debug)]
 pub struct Workers {
     jobs: Option<Sender<Job>>,
@@ -70,7 +70,7 @@ impl Workers {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the process may not have more threads or descriptors.
+    /// The limit of threads or descriptors is reached.
     pub fn start() -> io::Result<Workers> {
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (jobs, queue) = channel::<Job>();
@@ -95,20 +95,20 @@ impl Workers {
         Ok(Workers { jobs: Some(jobs), done, bell, threads })
     }
 
-    /// Hands a job over.
+    /// Queues a job.
     pub fn submit(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // The threads live as long as this does.
+            // The threads run as long as `self` exists.
             let _ = jobs.send(job);
         }
     }
 
-    /// Readable when a job is done.
+    /// A descriptor that is readable when a job is done.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// Silences the bell and takes what is done.
+    /// Resets the descriptor and returns the finished jobs.
     pub fn take_done(&self) -> Vec<Done> {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.done.try_iter().collect()

@@ -1,4 +1,4 @@
-//! Network interfaces: tap devices and packet sockets, with the calls that only exist in C.
+//! Network interfaces: tap devices and packet sockets, through calls that have no safe binding.
 
 #![allow(unsafe_code)]
 
@@ -9,21 +9,31 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// What a packet socket has seen since it was asked last.
+/// Counters of a packet socket since the previous query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketCount {
-    /// Frames, those that were dropped among them.
+    /// Received frames, including dropped ones.
     pub seen: u32,
-    /// Frames that the kernel dropped because the socket was full.
+    /// Frames dropped by the kernel because the socket's buffer was full.
     pub dropped: u32,
 }
 
-/// Opens the tap interface of this name, makes it if it is not there, and takes frames without a header in front.
+/// Device that creates tap interfaces.
+const TUN: &str = "/dev/net/tun";
+
+/// Opens the tap interface of this name and creates it if it does not exist. Frames have no packet
+/// information header.
 ///
 /// # Errors
-/// Without permission, or when the interface belongs to somebody else.
+/// Without permission, or when another process uses the interface.
 pub fn open_tap(name: &str) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(TUN);
+    let file = file.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("{TUN} is missing; load the kernel module tun"))
+        }
+        _ => error,
+    })?;
     // SAFETY: all-zero is a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { zeroed() };
     put_name(&mut request, name);
@@ -33,10 +43,10 @@ pub fn open_tap(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sets MTU and "up" of an interface, as far as we are allowed to.
+/// Sets the MTU of an interface and brings it up, as far as permissions allow.
 ///
 /// # Errors
-/// Without permission, or without such an interface.
+/// Without permission, or when the interface does not exist.
 pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     let socket = datagram_socket()?;
     // SAFETY: all-zero is a valid `ifreq`.
@@ -52,10 +62,10 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of an interface.
+/// Returns the index of an interface.
 ///
 /// # Errors
-/// Without such an interface.
+/// When the interface does not exist.
 pub fn index_of(name: &str) -> io::Result<u32> {
     let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: the name ends with a zero and lives until the call returns.
@@ -65,12 +75,13 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     }
 }
 
-/// Sets how many frames the kernel keeps in front of an interface (rtnetlink, IFLA_TXQLEN; the `ioctl` for it takes more rights).
+/// Sets the length of an interface's transmit queue in frames (rtnetlink, IFLA_TXQLEN; the `ioctl`
+/// requires more privileges).
 ///
 /// # Errors
-/// Without permission, or without such an interface.
+/// Without permission, or when the interface does not exist.
 pub fn set_queue(name: &str, frames: u32) -> io::Result<()> {
-    // `ifinfomsg`: family, type, index, flags, which of them change.
+    // `ifinfomsg`: family, type, index, flags, change mask.
     let mut body = vec![0; 4];
     body.extend(index_of(name)?.to_ne_bytes());
     body.extend([0; 8]);
@@ -78,17 +89,17 @@ pub fn set_queue(name: &str, frames: u32) -> io::Result<()> {
     change_link(0, &body)
 }
 
-/// Makes a VLAN device, and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
+/// Creates a VLAN device and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
 ///
 /// # Errors
-/// Without permission, without such a parent, or when there is a device of this name.
+/// Without permission, when the parent does not exist, or when a device of this name exists.
 pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     const KIND: &[u8] = b"vlan";
     const IFLA_VLAN_ID: u16 = 1;
     let index = index_of(parent)?;
     let id = attribute(IFLA_VLAN_ID, &vlan.to_ne_bytes());
     let details = [attribute(libc::IFLA_INFO_KIND, KIND), attribute(libc::IFLA_INFO_DATA, &id)].concat();
-    // `ifinfomsg`: family, type, index, flags, which of them change.
+    // `ifinfomsg`: family, type, index, flags, change mask.
     let mut body = vec![0; 8];
     body.extend((libc::IFF_UP as u32).to_ne_bytes());
     body.extend((libc::IFF_UP as u32).to_ne_bytes());
@@ -98,7 +109,7 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     change_link(libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
 }
 
-/// An attribute of rtnetlink.
+/// Encodes an rtnetlink attribute.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -107,46 +118,47 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Sends RTM_NEWLINK, and takes its answer.
+/// Sends RTM_NEWLINK and reads the acknowledgement.
 fn change_link(flags: libc::c_int, body: &[u8]) -> io::Result<()> {
     use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags;
-    // `nlmsghdr`: length, type, flags, number, port.
+    // `nlmsghdr`: length, type, flags, sequence number, port.
     let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
     message.extend(libc::RTM_NEWLINK.to_ne_bytes());
     message.extend((flags as u16).to_ne_bytes());
     message.extend([1_u32.to_ne_bytes(), [0; 4]].concat());
     message.extend(body);
-    // The protocol NETLINK_ROUTE has the number 0, which is what no protocol means.
+    // `None` selects protocol 0, which is NETLINK_ROUTE.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0; 4_096];
     let (got, _) = recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty())?;
-    // `nlmsgerr` behind the header: 0, or a negative error number.
+    // `nlmsgerr` follows the header: 0, or a negative error number.
     let error = answer[..got].get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_ne_bytes);
     if error < 0 { Err(io::Error::from_raw_os_error(-error)) } else { Ok(()) }
 }
 
-/// The interface is up and has a carrier.
+/// Returns whether the interface is up and has a carrier.
 ///
 /// # Errors
-/// When there is no such interface (any more).
+/// When the interface does not exist (any more).
 pub fn is_running(name: &str) -> io::Result<bool> {
     let flags = i32::from(flags_of(&datagram_socket()?, name)?);
     Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
 }
 
-/// A packet socket that hears everything on the interface of this number, also frames for other addresses, but not what is sent through it,
-/// and has tags handed over beside the frames. With `types` (at most 255) it hears frames of these Ethernet types alone.
+/// Opens a packet socket on the interface with this index. It receives all frames, also those for
+/// other addresses, but not frames sent through it. The kernel delivers tags separately from the
+/// frames. A non-empty `types` (at most 255) limits reception to these EtherTypes.
 ///
 /// # Errors
-/// Without permission (CAP_NET_RAW), or without such an interface.
+/// Without permission (CAP_NET_RAW), or when the interface does not exist.
 pub fn open_packet(index: u32, receive_buffer_bytes: i32, types: &[u16]) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
+    // SAFETY: no memory is passed. Protocol 0: the socket receives nothing before it is bound.
     let socket =
         check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32)?;
     option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
@@ -174,13 +186,13 @@ pub fn open_packet(index: u32, receive_buffer_bytes: i32, types: &[u16]) -> io::
     Ok(socket)
 }
 
-/// Has the kernel discard what is of none of these Ethernet types (a program for its packet filter, BPF).
+/// Installs a packet filter (BPF program) that discards frames of other EtherTypes.
 fn filter(socket: &OwnedFd, types: &[u16]) -> io::Result<()> {
     const TYPE_OFFSET: u32 = 12;
     let code =
         |code: u32, jump_if_true: u8, k: u32| libc::sock_filter { code: code as u16, jt: jump_if_true, jf: 0, k };
     let mut program = vec![code(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, TYPE_OFFSET)];
-    // Each comparison jumps over those behind it and over "nothing of it".
+    // Each match jumps over the remaining comparisons and the reject instruction.
     let jumps = (1..=types.len() as u8).rev();
     program.extend(
         types
@@ -194,10 +206,10 @@ fn filter(socket: &OwnedFd, types: &[u16]) -> io::Result<()> {
     option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// What a packet socket has seen since the last call.
+/// Returns the counters of a packet socket since the last call.
 ///
 /// # Errors
-/// When the socket is no packet socket.
+/// When the socket is not a packet socket.
 pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
     // SAFETY: all-zero is a valid value.
     let mut stats: libc::tpacket_stats = unsafe { zeroed() };
@@ -215,18 +227,20 @@ pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
     Ok(PacketCount { seen: stats.tp_packets, dropped: stats.tp_drops })
 }
 
-/// A descriptor that the parent process left open for us, to be owned from now on.
+/// Takes ownership of a descriptor that the parent process left open.
 ///
 /// # Errors
-/// When no such descriptor is open, or it is one that we opened ourselves.
+/// When no such descriptor is open, or when this process opened it.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD passes no memory.
     let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
-    // No descriptor comes through exec with this mark, and what we open ourselves, and keep, has it.
+    // A descriptor with this flag cannot have come through exec, and every descriptor that we open
+    // and keep has it.
     if flags & libc::FD_CLOEXEC != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: the descriptor is open, nothing of ours has it, and its number was given to us by the user as ours.
+    // SAFETY: the descriptor is open, nothing of ours owns it, and the user passed its number to
+    // us.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     // SAFETY: F_SETFD passes no memory.
     check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
@@ -253,11 +267,11 @@ fn flags_of(socket: &OwnedFd, name: &str) -> io::Result<libc::c_short> {
 fn datagram_socket() -> io::Result<OwnedFd> {
     // SAFETY: no memory is passed.
     let socket = check(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// The name, cut so that a zero stays at its end.
+/// Writes the name, truncated so that a terminating zero remains.
 fn put_name(request: &mut libc::ifreq, name: &str) {
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {

@@ -1,8 +1,8 @@
-//! What Linux offers and no safe crate does: batches of datagrams with auxiliary data, tap interfaces, packet sockets,
-//! streams as slow as a link, rings of requests that own their buffers, processor time of other processes. All unsafe code of sanloom is here.
+//! Linux features without a safe binding: batched datagrams with auxiliary data, tap interfaces,
+//! packet sockets, paced streams, request rings that own their buffers, and processor time of other
+//! processes. This module contains all unsafe code of sanloom.
 
 pub mod batch;
 pub mod interface;
 pub mod processor;
-pub mod ring;
 pub mod stream;

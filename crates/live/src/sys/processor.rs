@@ -6,13 +6,14 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
-/// User and system time of all threads of a process, those that have ended too, as exact as the scheduler knows it (clock_getcpuclockid(3)):
-/// `/proc/PID/stat` counts in steps of 10 ms.
+/// Returns the user and system time of all threads of a process, including threads that have ended
+/// (clock_getcpuclockid(3)). The resolution is the scheduler's; `/proc/PID/stat` has steps of 10
+/// ms.
 ///
 /// # Errors
 /// When there is no such process.
 pub fn time_of(pid: u32) -> io::Result<Duration> {
-    // 0 would be ourselves, and what is below a group.
+    // 0 means this process, and a negative number means a process group.
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::NotFound)?;
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the library writes one number.
@@ -20,7 +21,7 @@ pub fn time_of(pid: u32) -> io::Result<Duration> {
     if code != 0 {
         return Err(io::Error::from_raw_os_error(code));
     }
-    // SAFETY: all of it is numbers.
+    // SAFETY: all fields are integers, for which zero is valid.
     let mut time: libc::timespec = unsafe { mem::zeroed() };
     // SAFETY: the kernel writes one structure.
     let outcome = unsafe { libc::clock_gettime(clock, &raw mut time) };

@@ -1,4 +1,4 @@
-//! Streams that send no faster than a link, and streams whose peer is near.
+//! Paced streams, and buffer limits for streams with a near peer.
 
 #![allow(unsafe_code)]
 
@@ -7,10 +7,10 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Sends so many bytes in a second at most, evenly, from now on (`SO_MAX_PACING_RATE`, socket(7)).
+/// Limits the sending rate of a socket, evenly paced (`SO_MAX_PACING_RATE`, socket(7)).
 ///
 /// # Errors
-/// When the socket has no such option.
+/// When the socket does not support the option.
 pub fn pace(socket: impl AsFd, bytes_per_second: u32) -> io::Result<()> {
     let len = size_of::<u32>() as libc::socklen_t;
     let descriptor = socket.as_fd().as_raw_fd();
@@ -20,21 +20,25 @@ pub fn pace(socket: impl AsFd, bytes_per_second: u32) -> io::Result<()> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A peer whose answers take no longer than this is near, in microseconds: in the same machine, or behind a switch or two.
+/// Maximum round-trip time of a near peer, in microseconds: in the same machine, or behind one or
+/// two switches.
 const NEAR_US: u32 = 200;
-/// So much is on its way from a near peer at most, in bytes: as much as 20 Gb/s need, and little enough to be found in the processor's
-/// cache when it is read.
+/// Receive window for a near peer, in bytes: sufficient for 20 Gb/s, and small enough that the data
+/// are still in the processor's cache when they are read.
 const NEAR_WINDOW_BYTES: libc::c_int = 512 << 10;
 
-/// Bounds what a near peer may send before it is read (`TCP_WINDOW_CLAMP`, tcp(7)) and what waits in the kernel for it (`SO_SNDBUF`, socket(7)),
-/// so that both stay in the processor's cache; other peers are left to the kernel. Which it is, is asked of the kernel's own measurement, so this is
-/// to be called when something has passed. `send_bytes`: as the kernel has it, which takes half for its own.
+/// Limits the receive window (`TCP_WINDOW_CLAMP`, tcp(7)) and the send buffer (`SO_SNDBUF`,
+/// socket(7)) of a stream with a near peer, so that both stay in the processor's cache. Streams
+/// with other peers keep the kernel's limits.
+///
+/// The kernel's measured round-trip time decides, so call this after the first exchange of data.
+/// `send_bytes` is the value for `SO_SNDBUF`, of which the kernel uses half for its own overhead.
 ///
 /// # Errors
-/// When it is no TCP socket.
+/// When the socket is not a TCP socket.
 pub fn bound_buffers(socket: impl AsFd, send_bytes: usize) -> io::Result<()> {
     let descriptor = socket.as_fd().as_raw_fd();
-    // SAFETY: all of it is numbers.
+    // SAFETY: all fields are integers, for which zero is valid.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
     let room = (&raw mut info).cast();
@@ -64,7 +68,7 @@ mod tests {
     #[test]
     fn buffers_of_near_sockets_are_bounded_and_those_of_other_files_are_not() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        // On a busy machine a handshake may take longer than a near peer's.
+        // On a busy machine a handshake may take longer than the round-trip limit of a near peer.
         let is_bounded = |_| {
             let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             bound_buffers(&stream, 64 << 10).unwrap();

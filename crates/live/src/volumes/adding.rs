@@ -1,13 +1,13 @@
-//! Back ends that come: those of the lab, and those that come while volumes are in use.
+//! Addition of back ends, both those of the lab and those added while volumes are in use.
 
 use super::back_end::BackEnd;
 use super::{BACK_ENDS, LunPlan, Through, VolumeEngine};
-use crate::iscsi::initiator::{Remote, RemoteConfig};
-use sanloom_core::map::{Freed, LunConfig, PoolId};
-use sanloom_core::time::Instant;
+use crate::iscsi_initiator::{Remote, RemoteConfig};
+use sanloom_scsi::map::{Freed, LunConfig, PoolId};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::lun;
 
-/// A LUN of an iSCSI target that is to be a back end.
+/// A LUN of an iSCSI target that becomes a back end.
 #[derive(Clone, Debug)]
 pub struct NewBackEnd {
     /// Its name.
@@ -18,14 +18,14 @@ pub struct NewBackEnd {
     pub target: RemoteConfig,
     /// LUN there.
     pub lun: u16,
-    /// What it called itself when its extents were last used.
+    /// Identity of the disk when its extents were last used.
     pub identity: Option<String>,
-    /// First and number of blocks that deleted volumes had of it, when it was there before.
+    /// First block and number of blocks of ranges that belonged to deleted volumes.
     pub wipes: Vec<(u64, u64)>,
 }
 
 impl VolumeEngine {
-    /// Another back end. Its room is known when it is reached.
+    /// Adds a back end. Its size is known once it is reached.
     pub fn add(&mut self, now: Instant, new: NewBackEnd) {
         let NewBackEnd { name, pool, target, lun, identity, wipes } = new;
         let disk_config = target.disk;
@@ -41,13 +41,13 @@ impl VolumeEngine {
         self.changes += 1;
     }
 
-    /// The number of a target, which may be in use already.
+    /// Returns the number of a target, which may exist already.
     fn add_target(&mut self, config: RemoteConfig) -> usize {
         let known = self.remotes.iter().position(|remote| remote.config().is_same_way(&config));
         known.unwrap_or_else(|| self.join(config))
     }
 
-    /// One more target, through initiator ports that none of the others uses there. Its number.
+    /// Adds a target, with initiator ports that no other session uses there. Returns its number.
     pub(super) fn join(&mut self, config: RemoteConfig) -> usize {
         let same = |other: &RemoteConfig| (&other.target, &other.initiator) == (&config.target, &config.initiator);
         let twin = self.remotes.iter().filter(|remote| same(remote.config())).count();

@@ -1,10 +1,10 @@
-//! A back-end LUN: [`LunPlan`], and what is known of it.
+//! Back-end LUNs: [`LunPlan`] with their configuration, and their state.
 
 use super::host_port::HostPort;
-use crate::iscsi::initiator::{PortalSeen, Remote};
+use crate::iscsi_initiator::{PortalSeen, Remote};
 use sanloom_api::volume::PortalRow;
-use sanloom_core::disk::{self, Properties};
-use sanloom_core::map::{LunId, Map};
+use sanloom_scsi::disk::{self, Properties};
+use sanloom_scsi::map::{LunId, Map};
 use sanloom_wire::{FcId, Wwpn, lun};
 use std::net::SocketAddr;
 
@@ -13,82 +13,83 @@ use std::net::SocketAddr;
 pub struct LunPlan {
     /// Its name.
     pub name: String,
-    /// Who carries requests there.
+    /// Carrier of its requests.
     pub through: Through,
     /// LUN at its target.
     pub lun: u16,
-    /// How it is used.
+    /// Limits and time-outs.
     pub disk: disk::DiskConfig,
-    /// What it called itself when its extents were last used.
+    /// Identity of the disk when its extents were last used.
     pub identity: Option<String>,
 }
 
-/// Who carries requests to a back-end LUN.
+/// Carrier of the requests to a back-end LUN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Through {
-    /// Our session with an iSCSI target, by index.
+    /// Session of this instance with an iSCSI target, by index.
     Session(usize),
-    /// A host port of ours, by index, that is logged in to this target port.
+    /// Host port of this instance, by index, that is logged in to this target port.
     Port(usize, Wwpn),
 }
 
-/// A back-end LUN that may have been reached.
+/// A back-end LUN, reached or not.
 #[derive(Debug)]
 pub(super) struct BackEnd {
     pub(super) plan: LunPlan,
-    /// Number of its disk at who carries requests there.
+    /// Number of its disk at the carrier of its requests.
     pub(super) disk: u64,
-    /// What it is, once it was reached.
+    /// Properties of the disk, once it was reached.
     pub(super) found: Option<Box<Properties>>,
-    /// Why it is not used.
+    /// Reason why it is not used.
     pub(super) refused: Option<String>,
 }
 
 impl BackEnd {
-    /// It was reached, and is used.
+    /// Returns whether it was reached and is used.
     pub(super) fn is_there(&self) -> bool {
         self.found.is_some() && self.refused.is_none()
     }
 }
 
-/// What a back-end LUN is like now.
+/// State of a back-end LUN.
 #[derive(Debug)]
 pub struct BackEndSeen<'e> {
-    /// Its name, and who carries requests there.
+    /// Configuration.
     pub plan: &'e LunPlan,
     /// Name of its target.
     pub target: String,
-    /// The host port that is logged in to it, in a fabric.
+    /// The host port that is logged in to it, for a LUN in a fabric.
     pub port: Option<PortSeen<'e>>,
-    /// Where the target is, or why there is no session or login or the LUN is not used.
+    /// Address of the target, or the reason why there is no session or login, or why the LUN is not
+    /// used.
     pub path: Result<String, String>,
-    /// The portal of the lab that has sent the session there, if that is another one.
+    /// The portal of the lab that redirected the session, if it did.
     pub redirected_by: Option<SocketAddr>,
-    /// What it is, once it was reached.
+    /// Properties of the disk, once it was reached.
     pub found: Option<&'e Properties>,
-    /// Portals of an iSCSI target, as they serve the LUN.
+    /// Portals of an iSCSI target, with their access states for the LUN.
     pub portals: Vec<PortalRow>,
-    /// Sessions or logins with the target that were begun, that were lost, and that were left for a better portal.
+    /// Sessions or logins with the target: begun, lost, and left for a better portal.
     pub sessions: [u64; 3],
-    /// What was counted of its requests.
+    /// Counters of its requests.
     pub counters: disk::Counters,
 }
 
 /// The host port through which a back-end LUN is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct PortSeen<'e> {
-    /// Its name in the lab.
+    /// Name in the lab.
     pub name: &'e str,
-    /// Its port name.
+    /// World wide port name.
     pub wwpn: Wwpn,
-    /// Its address; zero without a login to the fabric.
+    /// N_Port ID; zero without a login to the fabric.
     pub port_id: FcId,
 }
 
-const NOT_LISTED: &str = "the target does not list such a LUN";
+const NOT_LISTED: &str = "the target does not list this LUN";
 
 impl<'e> BackEndSeen<'e> {
-    /// A LUN of an iSCSI target.
+    /// Returns the state of a LUN of an iSCSI target.
     pub(super) fn of_session(back_end: &'e BackEnd, remote: &'e Remote) -> BackEndSeen<'e> {
         let counters = remote.counters();
         let place = remote.place();
@@ -110,7 +111,7 @@ impl<'e> BackEndSeen<'e> {
         }
     }
 
-    /// A LUN of a target port.
+    /// Returns the state of a LUN of a Fibre Channel target port.
     pub(super) fn of_port(back_end: &'e BackEnd, port: &'e HostPort, target: Wwpn) -> BackEndSeen<'e> {
         let host = port.host();
         let path = port.path(target).map(|port_id| port_id.to_string());
@@ -132,7 +133,7 @@ impl<'e> BackEndSeen<'e> {
 }
 
 impl BackEnd {
-    /// The way to it if it is used.
+    /// Returns the path if the LUN is used, otherwise the reason.
     fn judge(
         &self,
         way: Result<String, String>,
@@ -165,26 +166,26 @@ fn portal_row(seen: &PortalSeen<'_>, found: Option<&Properties>) -> PortalRow {
     }
 }
 
-/// What a disk calls itself.
+/// Returns the identity that a disk reports.
 pub fn identity(found: &Properties) -> Option<String> {
     found.designator.as_ref().map(ToString::to_string)
 }
 
-/// Why a disk that was found cannot be the back end; otherwise its room is known to the map.
+/// Returns why a disk cannot be the back end. If it can, its size is passed to the map.
 pub(super) fn refusal(map: &mut Map, id: LunId, plan: &LunPlan, found: &Properties) -> Option<String> {
     let pool = map.luns().find(|(lun, _)| *lun == id).and_then(|(_, lun)| map.pool(lun.config.pool));
     let wanted = pool.map_or(0, |pool| pool.block_bytes);
     if wanted != found.block_bytes {
-        return Some(format!("its blocks have {} bytes, those of its pool {wanted}", found.block_bytes));
+        return Some(format!("its blocks have {} bytes, but those of its pool have {wanted}", found.block_bytes));
     }
     let in_use = map.lun_use(id).is_some_and(|lun| lun.is_taken());
     let name = identity(found);
     if in_use && plan.identity.is_some() && plan.identity != name {
         let [was, is] = [&plan.identity, &name].map(|name| name.as_deref().unwrap_or("a disk without a name"));
-        return Some(format!("it is {is}, and volumes have extents of {was}"));
+        return Some(format!("it is {is}, but volumes have extents on {was}"));
     }
     if found.write_protected {
         return Some("it is write protected".to_owned());
     }
-    (!map.reached(id, found.blocks)).then(|| "it is smaller than what volumes have of it".to_owned())
+    (!map.reached(id, found.blocks)).then(|| "it is smaller than the extents that volumes have on it".to_owned())
 }

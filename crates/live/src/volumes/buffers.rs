@@ -1,15 +1,15 @@
 //! The buffers of jobs: [`Buffers`].
 
-use crate::iscsi::initiator::Memory;
-use sanloom_core::volume::Buffer;
+use crate::iscsi_initiator::Memory;
+use sanloom_scsi::volume::Buffer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes that are filled, or that leave.
+/// A buffer that is filled or sent.
 #[derive(Debug)]
 enum Bytes {
     Own(Vec<u8>),
-    /// Parts of them are on their way to a socket.
+    /// Parts of the buffer are in the output queue of a socket.
     Shared(Arc<Vec<u8>>),
 }
 
@@ -31,7 +31,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes, to be filled; none that still leave.
+    /// Returns the bytes to fill; `None` while they are being sent.
     fn room(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Bytes::Own(bytes) => Some(bytes),
@@ -39,7 +39,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes. What still leaves, for a task that was given up, keeps them.
+    /// Returns the bytes. Output of an aborted task that is still queued keeps them instead.
     fn into_inner(self) -> Vec<u8> {
         match self {
             Bytes::Own(bytes) => bytes,
@@ -55,11 +55,11 @@ struct Pair {
     scratch: Bytes,
 }
 
-/// The buffers of all jobs, and which request has what of them.
+/// Buffers of all jobs, and the buffer range of each request.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     jobs: BTreeMap<u64, Pair>,
-    /// Job, buffer and first byte, by the tag of the request.
+    /// Job, buffer and offset of the first byte, by the tag of the request.
     requests: BTreeMap<u64, (u64, Buffer, u32)>,
 }
 
@@ -76,32 +76,33 @@ impl Buffers {
         self.requests.remove(&tag);
     }
 
-    /// Bytes of a write, for who cannot send them out of the buffer.
+    /// Returns a copy of the data of a write, for carriers that cannot send from the buffer.
     pub(super) fn copy_out(&mut self, tag: u64, len: usize) -> Option<Vec<u8>> {
         let (bytes, begin) = self.of(tag)?;
         bytes.get().get(begin as usize..)?.get(..len).map(<[u8]>::to_vec)
     }
 
-    /// Bytes of a read, from who could not put them into the buffer.
+    /// Stores the data of a read, from carriers that cannot read into the buffer.
     pub(super) fn copy_in(&mut self, tag: u64, data: &[u8]) {
         if let Some(room) = self.room(tag, 0, data.len()) {
             room.copy_from_slice(data);
         }
     }
 
-    /// The data of a job that has ended.
+    /// Removes a job and returns its data.
     pub(super) fn end(&mut self, job: u64) -> Vec<u8> {
         self.jobs.remove(&job).map(|pair| pair.data.into_inner()).unwrap_or_default()
     }
 
-    /// Scratch of the first block of data, again and again.
+    /// Fills scratch with copies of the first block of data.
     pub(super) fn repeat(&mut self, job: u64, block_bytes: u32, bytes: u32) {
         let Some(pair) = self.jobs.get_mut(&job) else { return };
         let block = pair.data.get().get(..block_bytes as usize).unwrap_or_default();
         pair.scratch = Bytes::Own(block.repeat((bytes / block_bytes.max(1)) as usize));
     }
 
-    /// Where scratch differs from data, see [`sanloom_core::volume::Output::Compare`]. What is missing is a difference.
+    /// Returns the first difference between scratch and data, see
+    /// [`sanloom_scsi::volume::Output::Compare`]. Missing bytes are a difference.
     pub(super) fn difference(&self, job: u64, bytes: u32, at: u32, block_bytes: u32) -> Option<u32> {
         let pair = self.jobs.get(&job)?;
         let scratch = pair.scratch.get().get(..bytes as usize);

@@ -1,13 +1,14 @@
-//! A host port of the instance in a Fibre Channel fabric: [`HostPort`], an initiator whose LUNs are back ends (the bridge of document 004).
+//! A host port of the instance in a Fibre Channel fabric: [`HostPort`], an initiator whose LUNs are
+//! back ends (the bridge of document 004).
 
 use crate::initiator::Adapter;
 use crate::initiator::host::Host;
 use crate::poll::Poller;
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Wwpn};
 use std::io;
 
-/// What carries the frames of a host port.
+/// Carrier of the frames of a host port.
 #[derive(Debug)]
 pub enum Wire {
     /// A port of a switch of this process.
@@ -19,23 +20,23 @@ pub enum Wire {
         /// Login, FCP, and the disks.
         host: Box<Host>,
     },
-    /// An Ethernet port, at a forwarder of somebody.
+    /// An Ethernet port, connected to an external FCoE forwarder.
     Ethernet(Box<Adapter>),
 }
 
 /// A host port.
 #[derive(Debug)]
 pub struct HostPort {
-    /// Its name in the lab.
+    /// Name in the lab.
     pub name: String,
-    /// What carries its frames.
+    /// Carrier of its frames.
     pub wire: Wire,
-    /// Full egress queues of other ports that hold it back.
+    /// Number of full egress queues of other ports that stop this one.
     pub held: u16,
 }
 
 impl HostPort {
-    /// A port that nothing is known of yet.
+    /// Returns a port without state.
     pub fn new(name: String, wire: Wire) -> HostPort {
         HostPort { name, wire, held: 0 }
     }
@@ -48,7 +49,7 @@ impl HostPort {
         }
     }
 
-    /// The same.
+    /// Mutable [`host`](Self::host).
     pub fn host_mut(&mut self) -> &mut Host {
         match &mut self.wire {
             Wire::Inside { host, .. } => host,
@@ -56,7 +57,7 @@ impl HostPort {
         }
     }
 
-    /// Its Ethernet port, where it has one of its own.
+    /// Returns its Ethernet port, if it has one of its own.
     pub fn adapter(&self) -> Option<&Adapter> {
         match &self.wire {
             Wire::Inside { .. } => None,
@@ -64,7 +65,7 @@ impl HostPort {
         }
     }
 
-    /// The same.
+    /// Mutable [`adapter`](Self::adapter).
     pub fn adapter_mut(&mut self) -> Option<&mut Adapter> {
         match &mut self.wire {
             Wire::Inside { .. } => None,
@@ -72,23 +73,27 @@ impl HostPort {
         }
     }
 
-    /// Something waits to be told, or to leave into the switch. An adapter says itself what it could send.
+    /// Returns whether events or frames for the switch are queued. An adapter reports separately
+    /// whether it can send.
     pub fn is_busy(&self) -> bool {
         let sends = self.held == 0 && self.adapter().is_none() && self.host().has_output();
         sends || self.host().has_events()
     }
 
-    /// The address of a target port that it is logged in to, or why it is not.
+    /// Returns the N_Port ID of a target port that it is logged in to, or the reason why it is not.
     pub(super) fn path(&self, target: Wwpn) -> Result<FcId, String> {
         if let Some(remote) = self.host().target(target).and_then(|seen| seen.remote) {
             return Ok(remote.port_id);
         }
         Err(match (self.host().port_id(), self.adapter()) {
             (FcId::ZERO, Some(adapter)) if !adapter.port.has_peer() => {
-                format!("nobody is at the other end of the port of {}", self.name)
+                format!("no peer is at the other end of the port of {}", self.name)
             }
             (FcId::ZERO, _) => format!("{} is not logged in to the fabric", self.name),
-            _ => format!("{} is not logged in to the target port: it is not there, or in no zone with it", self.name),
+            _ => format!(
+                "{} is not logged in to the target port: the target port is absent, or no zone holds both",
+                self.name
+            ),
         })
     }
 
@@ -103,7 +108,7 @@ impl HostPort {
         }
     }
 
-    /// Takes what has come, and calls machines whose time has come.
+    /// Reads received frames and calls machines whose deadline is over.
     pub(super) fn turn(&mut self, now: Instant, poller: &mut Poller, token: u64) {
         match &mut self.wire {
             Wire::Inside { host, .. } => {

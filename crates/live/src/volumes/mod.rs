@@ -1,14 +1,17 @@
-//! Virtual disks on the LUNs of other targets: [`VolumeEngine`], a part of the loop of a running lab.
+//! Virtual disks on the LUNs of other targets: [`VolumeEngine`], which the loop of a running lab
+//! drives.
 //!
 //! ```text
 //!   StorageSystem -- VolumeJob --> core::volume::Volumes -- Request --> Remote of its back end <-> target
 //!                 <-- Done ------      map, order        <-- result --
 //! ```
 //!
-//! A back end is a LUN of an iSCSI target (`Remote`), or one that a host port of ours reaches in a Fibre Channel fabric ([`HostPort`]).
+//! A back end is a LUN of an iSCSI target (`Remote`), or a LUN that a host port of this instance
+//! reaches in a Fibre Channel fabric ([`HostPort`]).
 //!
-//! The buffer of a job is that of the task of the host in front: data of a read come from the socket of an iSCSI target into it, those
-//! of a write leave from it. Nobody copies them in between. A host port has a buffer for each request: frames are copied anyway.
+//! A job uses the buffer of the host's task. Data of a read come from the socket of an iSCSI target
+//! into it, and data of a write leave from it, without a copy. A host port has a buffer for each
+//! request, because frames are copied anyway.
 
 mod adding;
 mod back_end;
@@ -18,7 +21,7 @@ mod ports;
 mod wiper;
 
 use crate::initiator::host;
-use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
+use crate::iscsi_initiator::{Context, Event, Remote, RemoteConfig};
 use crate::poll::Poller;
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
@@ -29,13 +32,13 @@ pub use back_end::{BackEndSeen, LunPlan, PortSeen, Through, identity};
 use buffers::Buffers;
 pub use host_port::{HostPort, Wire};
 pub use ports::InitiatorPorts;
-use sanloom_core::disk::{self, Error, ErrorKind, Op, Properties, Request};
-use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::BackUnit;
-use sanloom_core::map::{Freed, LunId, Map};
-use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
-use sanloom_core::time::Instant;
-use sanloom_core::volume::{self, VolumeIo, Volumes};
+use sanloom_scsi::disk::{self, Error, ErrorKind, Op, Properties, Request};
+use sanloom_scsi::iscsi::Parameters;
+use sanloom_scsi::iscsi::forward::BackUnit;
+use sanloom_scsi::map::{Freed, LunId, Map};
+use sanloom_scsi::scsi::{IoOp, IoStatus, IoTag};
+use sanloom_scsi::time::Instant;
+use sanloom_scsi::volume::{self, VolumeIo, Volumes};
 use sanloom_wire::FcId;
 use sanloom_wire::lun;
 use std::collections::BTreeMap;
@@ -43,25 +46,25 @@ use std::io;
 use std::net::SocketAddr;
 use wiper::Wiper;
 
-/// The poller's tokens of back ends begin here.
+/// First poller token of back ends.
 pub const BACK_ENDS: u64 = 1 << 60;
-/// Those of host ports begin here; each has two.
+/// First poller token of host ports; each has two.
 const HOST_PORTS: u64 = BACK_ENDS + (1 << 32);
 
-/// How to get to a target of back ends.
+/// Address and configuration for a further session with a target.
 #[derive(Debug)]
 pub struct Way<'e> {
-    /// Its name, and how it is used.
+    /// Configuration of the target.
     pub config: &'e RemoteConfig,
-    /// Where it is.
+    /// Address of the portal.
     pub portal: SocketAddr,
-    /// Its units that are LUNs of the map.
+    /// Units of the target that are LUNs of the map.
     pub units: Vec<BackUnit>,
-    /// The initiator session identifier to log in with.
+    /// Initiator session identifier for the login.
     pub isid: [u8; 6],
 }
 
-/// A job of a host.
+/// A job of a host in progress.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     owner: Owner,
@@ -76,7 +79,7 @@ pub struct VolumeEngine {
     remotes: Vec<Remote>,
     /// Host ports in fabrics.
     hosts: Vec<HostPort>,
-    /// Of each target, how many before it are the same one in another way.
+    /// For each target, the number of earlier targets that are the same one over another path.
     twins: Vec<usize>,
     ports: InitiatorPorts,
     back_ends: Vec<BackEnd>,
@@ -85,14 +88,15 @@ pub struct VolumeEngine {
     asked: BTreeMap<u64, Asked>,
     next_job: u64,
     done: Vec<Done>,
-    /// Back ends of which something new is known.
+    /// Back ends whose state has changed.
     found: Vec<LunId>,
-    /// How often something new was known.
+    /// Number of such changes.
     changes: u64,
 }
 
 impl VolumeEngine {
-    /// Virtual disks of a map. `luns` are those of the map, in its order; they name targets and host ports by index.
+    /// Returns the virtual disks of a map. `luns` has the order of the LUNs of the map and refers
+    /// to targets and host ports by index.
     pub fn new(
         now: Instant,
         map: Map,
@@ -121,7 +125,7 @@ impl VolumeEngine {
         }
         for (plan, number) in luns.into_iter().zip(0..) {
             let at = lun::to_bytes(plan.lun).unwrap_or_default();
-            // Nothing is written to a disk that took the place of the one with our extents.
+            // A disk that replaced the one with the extents must not be written.
             let in_use = engine.map().lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
             let name = plan.identity.as_deref().filter(|_| in_use);
             let disk = match plan.through {
@@ -133,7 +137,7 @@ impl VolumeEngine {
         engine
     }
 
-    /// Increases whenever something about back ends changes; never 0.
+    /// Returns a number that increases with every change of back ends; never 0.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -143,54 +147,54 @@ impl VolumeEngine {
         &mut self.ports
     }
 
-    /// The same, to look at.
+    /// The initiator ports, read-only.
     pub fn ports(&self) -> &InitiatorPorts {
         &self.ports
     }
 
-    /// Where everything is.
+    /// Returns the map.
     pub fn map(&self) -> &Map {
         self.volumes.map()
     }
 
-    /// The same, to change it.
+    /// Mutable [`map`](Self::map).
     pub fn map_mut(&mut self) -> &mut Map {
         self.volumes.map_mut()
     }
 
-    /// What was counted of jobs.
+    /// Returns the counters of jobs.
     pub fn counters(&self) -> &volume::Counters {
         self.volumes.counters()
     }
 
-    /// The volumes, for what goes there without a job.
+    /// Returns the volumes, for operations without a job.
     pub fn volumes_mut(&mut self) -> &mut Volumes {
         &mut self.volumes
     }
 
-    /// The same.
+    /// The volumes, read-only.
     pub fn volumes(&self) -> &Volumes {
         &self.volumes
     }
 
-    /// Targets of back ends.
+    /// Number of targets of back ends.
     pub fn targets(&self) -> usize {
         self.remotes.len()
     }
 
-    /// A target, and how it is used.
+    /// Configuration of a target.
     pub fn target(&self, target: usize) -> Option<&RemoteConfig> {
         self.remotes.get(target).map(Remote::config)
     }
 
-    /// What was agreed with each target that there is a session with.
+    /// Agreed parameters of each target with a session.
     pub fn parameters(&self) -> impl Iterator<Item = Parameters> {
         self.remotes.iter().filter_map(Remote::parameters)
     }
 
-    /// A target of back ends, for a session beside our own: where it is now, and those of its LUNs that can be used. None while there is no
-    /// session, or something is wrong with a LUN that volumes have extents of: only ours finds out what it is. `port`: the initiator port of
-    /// that session.
+    /// Returns address and LUNs of a target for a session that forwards through initiator port
+    /// `port`. `None` without a session of the engine, or if a LUN with extents of volumes is
+    /// refused: only the engine's session can identify the disk.
     pub fn way_to(&self, target: usize, port: u16) -> Option<Way<'_>> {
         let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
@@ -207,32 +211,34 @@ impl VolumeEngine {
         Some(Way { config: remote.config(), portal, units, isid: self.ports.isid(self.twins[target], port) })
     }
 
-    /// A session beside our own was lost, or, with `changed`, was told that a LUN may be another disk than it was.
+    /// Rechecks a target after a forwarding session was lost or, with `changed`, was notified that
+    /// a LUN may be another disk.
     pub fn doubt(&mut self, now: Instant, target: usize, changed: bool) {
         if let Some(remote) = self.remotes.get_mut(target) {
             remote.doubt(now, changed);
         }
     }
 
-    /// The portal of our session with a target.
+    /// Portal of the engine's session with a target.
     pub fn portal(&self, target: usize) -> Option<SocketAddr> {
         self.remotes.get(target)?.path().ok()
     }
 
-    /// A session beside our own was told that portals of a target serve otherwise than before.
+    /// Handles a notice to a forwarding session that access states of a target have changed.
     pub fn access_changed(&mut self, now: Instant, target: usize) {
         if let Some(remote) = self.remotes.get_mut(target) {
             remote.access_changed(now);
         }
     }
 
-    /// Nothing is under way any more at a target of what a session beside our own has lost there by then, at a port of another portal
-    /// group than that where it logs in now. If not, that is seen to.
+    /// Returns whether no command can be in progress at a target of a forwarding session that was
+    /// lost at `since`, in a portal group other than the current one. If not, a login that ends
+    /// such commands is started.
     pub fn fence(&mut self, target: usize, since: Instant) -> bool {
         self.remotes.get_mut(target).is_none_or(|remote| remote.fence(since))
     }
 
-    /// A LUN of a target, of which volumes have extents, is not used.
+    /// Returns whether a LUN of a target with extents of volumes is not used.
     pub fn is_refused(&self, target: usize) -> bool {
         let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.is_taken());
         self.of_target(target).filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
@@ -244,7 +250,7 @@ impl VolumeEngine {
         all.filter(move |(one, _)| one.plan.through == Through::Session(target))
     }
 
-    /// LUNs that are behind no iSCSI target.
+    /// LUNs that are not behind an iSCSI target.
     pub fn elsewhere(&self) -> impl Iterator<Item = LunId> {
         let all = self.back_ends.iter().zip((0..).map(LunId));
         all.filter(|(one, _)| matches!(one.plan.through, Through::Port(..))).map(|(_, lun)| lun)
@@ -255,17 +261,17 @@ impl VolumeEngine {
         &self.hosts
     }
 
-    /// The same, to carry what they say.
+    /// Mutable [`hosts`](Self::hosts).
     pub fn hosts_mut(&mut self) -> &mut [HostPort] {
         &mut self.hosts
     }
 
-    /// Jobs that have not ended.
+    /// Number of jobs in progress.
     pub fn open_jobs(&self) -> usize {
         self.volumes.open_jobs()
     }
 
-    /// The back ends as they are now.
+    /// Returns the states of all back ends.
     pub fn back_ends(&self) -> impl Iterator<Item = BackEndSeen<'_>> {
         self.back_ends.iter().map(|back_end| match back_end.plan.through {
             Through::Session(remote) => BackEndSeen::of_session(back_end, &self.remotes[remote]),
@@ -273,81 +279,81 @@ impl VolumeEngine {
         })
     }
 
-    /// What a back-end LUN is, once it was reached.
+    /// Properties of a back-end LUN, once it was reached.
     pub fn found(&self, lun: LunId) -> Option<&Properties> {
         self.back_ends.get(usize::from(lun.0))?.found.as_deref()
     }
 
-    /// A job of a host.
+    /// Submits a job of a host.
     pub fn submit(&mut self, job: VolumeJob) {
         let VolumeJob { owner, tag, volume, work, data } = job;
         let BlockWork { op, lba, blocks, bytes, fua } = work;
         let id = self.next_job;
         self.next_job += 1;
         self.asked.insert(id, Asked { owner, tag });
-        // A read brings its data; of a write so many bytes count as have come.
+        // A read returns data; a write covers only the bytes received.
         let has_come = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let brought = if op == IoOp::Read { bytes } else { bytes.min(has_come) };
         self.buffers.begin(id, data);
         self.volumes.submit(id, VolumeIo { volume, op, lba, blocks, bytes: brought, fua });
     }
 
-    /// What has ended since the last call.
+    /// Returns the jobs that have ended since the last call.
     pub fn take_done(&mut self) -> Vec<Done> {
         std::mem::take(&mut self.done)
     }
 
-    /// Back ends that were reached, or are others than before, since the last call.
+    /// Returns back ends whose state has changed since the last call.
     pub fn take_found(&mut self) -> Vec<LunId> {
         std::mem::take(&mut self.found)
     }
 
-    /// Waits for back ends.
+    /// Registers the descriptors of back ends.
     ///
     /// # Errors
-    /// When a descriptor cannot be waited for.
+    /// A descriptor that cannot be polled.
     pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
         self.remotes.iter().try_for_each(|remote| remote.watch(poller))?;
         (HOST_PORTS..).step_by(2).zip(&self.hosts).try_for_each(|(token, port)| port.watch(poller, token))
     }
 
-    /// The poller has seen something of a back end.
+    /// Handles an event of the poller.
     pub fn happened(&mut self, token: u64, readable: bool, writable: bool) {
         if let Some(number) = token.checked_sub(HOST_PORTS) {
             let adapter = self.hosts.get_mut((number / 2) as usize).and_then(HostPort::adapter_mut);
             adapter.into_iter().for_each(|adapter| adapter.happened(number % 2 == 1, readable, writable));
         } else if let Some(remote) = self.remotes.get_mut((token - BACK_ENDS) as usize) {
-            remote.happened(readable, writable);
+            remote.set_ready(readable, writable);
         }
     }
 
-    /// When to take a turn at the latest.
+    /// Time of the next call of [`turn`](Self::turn) if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
         let hosts = self.hosts.iter().filter_map(HostPort::poll_timeout);
         self.remotes.iter().filter_map(Remote::poll_timeout).chain(hosts).chain(wiper).min()
     }
 
-    /// A back end is there, and the one whose extents volumes have or had.
+    /// Returns whether a back end is available and is the disk with the extents.
     fn can_wipe(&self, lun: LunId) -> bool {
         self.back_ends.get(usize::from(lun.0)).is_some_and(BackEnd::is_there)
     }
 
-    /// What was wiped since the last call: when that is kept, the map is to be told.
+    /// Returns blocks that were wiped since the last call. Store that, then update the map.
     pub fn take_wiped(&mut self) -> Option<Freed> {
         self.wiper.take_finished()
     }
 
-    /// It is not kept that something was wiped.
+    /// Retries a wipe whose completion could not be stored.
     pub fn wipe_later(&mut self, now: Instant) {
         self.wiper.later(now);
     }
 
-    /// Does what there is to do. True if there may be more.
+    /// Processes events and timers. Returns whether more work may be pending.
     pub fn turn(&mut self, now: Instant, poller: &mut Poller) -> bool {
         let mut more = false;
         for remote in &mut self.remotes {
-            more |= remote.turn(now, poller, &mut self.buffers);
+            more |= remote.run(&mut Context { now, poller, memory: &mut self.buffers });
         }
         for (token, port) in (HOST_PORTS..).step_by(2).zip(&mut self.hosts) {
             port.turn(now, poller, token);
@@ -356,7 +362,7 @@ impl VolumeEngine {
         more
     }
 
-    /// Carries what volumes and back ends say to each other, until all are silent.
+    /// Exchanges outputs between volumes and back ends until there are none.
     pub fn serve(&mut self, now: Instant, poller: &mut Poller) {
         loop {
             let mut silent = true;
@@ -370,7 +376,8 @@ impl VolumeEngine {
                 self.request(now, lun, request);
             }
             for number in 0..self.remotes.len() {
-                self.remotes[number].serve(now, poller, &mut self.buffers);
+                let remote = &mut self.remotes[number];
+                remote.execute_requests(&mut Context { now, poller, memory: &mut self.buffers });
                 while let Some(event) = self.remotes[number].next_event() {
                     silent = false;
                     match event {
@@ -392,7 +399,7 @@ impl VolumeEngine {
                             }
                             self.ended(now, tag, result);
                         }
-                        // Nobody has asked the fabric anything.
+                        // Host ports send no name server queries for other users.
                         host::Event::Answer { .. } => {}
                     }
                 }
@@ -403,7 +410,7 @@ impl VolumeEngine {
         }
     }
 
-    /// Hands a request to who carries it there.
+    /// Passes a request to the carrier of its back end.
     fn request(&mut self, now: Instant, lun: LunId, request: Request) {
         let BackEnd { ref plan, disk, .. } = self.back_ends[usize::from(lun.0)];
         match plan.through {
@@ -424,11 +431,11 @@ impl VolumeEngine {
         }
     }
 
-    /// A request to a back end has ended.
+    /// Handles the end of a request to a back end.
     fn ended(&mut self, now: Instant, tag: u64, result: Result<disk::Done, Error>) {
         if self.wiper.ended(now, tag, result.is_ok()) {
             if let Err(error) = result {
-                tracing::warn!(%error, "what a deleted volume had is not wiped");
+                tracing::warn!(%error, "blocks of a deleted volume could not be wiped; the wipe is retried");
             }
         } else {
             self.buffers.forget(tag);
@@ -456,14 +463,14 @@ impl VolumeEngine {
                 let data = self.buffers.end(job);
                 let Some(Asked { owner, tag }) = self.asked.remove(&job) else { return };
                 if let IoStatus::Failed { key, code } = status {
-                    tracing::warn!(%key, %code, "a host's request for a volume failed");
+                    tracing::warn!(%key, %code, "a host's request to a volume failed");
                 }
                 self.done.push(Done { owner, tag, data, status });
             }
         }
     }
 
-    /// Something about the disks is new that these carry.
+    /// Updates the back ends with carriers that match `of`.
     fn look(&mut self, of: impl Fn(Through) -> bool) {
         self.changes += 1;
         let known =
@@ -491,10 +498,10 @@ impl VolumeEngine {
                 taken[number].1 = name;
             }
             match &refused {
-                Some(why) => tracing::error!(back_end = back_end.plan.name, why, "a back end is not used"),
+                Some(why) => tracing::error!(back_end = back_end.plan.name, why, "a back end cannot be used"),
                 None => {
                     back_end.plan.identity = identity(found);
-                    tracing::info!(back_end = back_end.plan.name, blocks = found.blocks, "a back end is there");
+                    tracing::info!(back_end = back_end.plan.name, blocks = found.blocks, "a back end is available");
                 }
             }
             (back_end.found, back_end.refused) = (Some(Box::new(found.clone())), refused);
@@ -502,17 +509,17 @@ impl VolumeEngine {
         }
     }
 
-    /// A host port is logged in to a fabric.
+    /// Returns whether a host port is logged in to a fabric.
     pub fn is_in_fabric(&self) -> bool {
         self.hosts.iter().any(|port| port.host().port_id() != FcId::ZERO)
     }
 
-    /// Logs out of fabrics, which take a moment to answer.
+    /// Starts logging out of fabrics; the answers arrive later.
     pub fn leave_fabrics(&mut self, now: Instant) {
         self.hosts.iter_mut().for_each(|port| port.host_mut().log_out(now));
     }
 
-    /// Logs out of targets.
+    /// Starts logging out of targets.
     pub fn shut_down(&mut self, now: Instant) {
         for remote in &mut self.remotes {
             remote.log_out(now, &mut self.buffers);

@@ -1,53 +1,56 @@
 //! The initiator ports of an instance at its back ends: [`InitiatorPorts`].
 //!
-//! When an initiator port logs in anew, a target ends what it still does for its session before that (RFC 7143, section 6.3.5). So an
-//! instance has the same ports every time: port 0 is that of its own sessions, the others are those of sessions that forward for a
-//! host. How many of them there may be is kept before they are used, and an instance that comes back logs in with each of them once
-//! before anything goes to the target: what was under way when it was killed ends there.
+//! When an initiator port logs in again, a target ends the tasks of its previous session (RFC 7143,
+//! section 6.3.5). Therefore an instance uses the same ports after a restart. Port 0 belongs to its
+//! own sessions, the others to sessions that forward for a host. The number of ports is stored
+//! before they are used. After a restart, an instance logs in once with each of them before it
+//! sends commands, so that commands left by a killed instance end.
 
 use std::collections::BTreeSet;
 
-/// Ports that are kept at once, so that few hosts make nobody wait.
+/// Ports reserved at once, so that few hosts never wait for a reservation.
 const AT_ONCE: u16 = 16;
 
 /// The initiator ports of an instance.
 #[derive(Debug)]
 pub struct InitiatorPorts {
-    /// Of the instance.
+    /// Number of the instance.
     number: u32,
-    /// Ports below this one are in the store.
+    /// Number of ports in the store; ports below this one may be used.
     kept: u16,
-    /// Those of sessions that forward.
+    /// Ports of sessions that forward.
     taken: BTreeSet<u16>,
-    /// Somebody found none.
+    /// A session found no free port.
     wanted: bool,
 }
 
 impl InitiatorPorts {
-    /// The ports of an instance of this number, of which so many are in the store.
+    /// Returns the ports of instance `number`, of which `kept` are in the store.
     pub fn new(number: u32, kept: u16) -> InitiatorPorts {
         InitiatorPorts { number, kept, taken: BTreeSet::new(), wanted: kept < AT_ONCE }
     }
 
-    /// The initiator session identifier of a port. `twin`: how many others of the instance use the same target.
+    /// Returns the initiator session identifier of a port. `twin`: how many other targets of the
+    /// instance are the same target.
     pub fn isid(&self, twin: usize, port: u16) -> [u8; 6] {
         let [_, a, b, c] = self.number.wrapping_add(twin as u32).to_be_bytes();
         let [high, low] = port.to_be_bytes();
-        // Type "random": 24 bits that were drawn, and a qualifier (RFC 7143, section 11.12.5).
+        // Type "random": 24 random bits and a qualifier (RFC 7143, section 11.12.5).
         [0x80, a, b, c, high, low]
     }
 
-    /// The identifier is that of a port of ours at a target that so many others of the instance may use, too.
+    /// Returns whether the identifier is that of a port of this instance at a target that is
+    /// reached over `twins` further paths.
     pub fn is_own(&self, twins: usize, isid: [u8; 6]) -> bool {
         (0..=twins).any(|twin| self.isid(twin, 0)[..4] == isid[..4])
     }
 
-    /// The ports that sessions of the instance before may have had, beside the first.
+    /// Returns the ports, except port 0, that sessions before the restart may have used.
     pub fn before(&self) -> impl Iterator<Item = u16> + use<> {
         1..self.kept
     }
 
-    /// A port for a session that forwards. None: more have to be kept first.
+    /// Returns a free port for a session that forwards. `None` if more must be stored first.
     pub fn take(&mut self) -> Option<u16> {
         let free = (1..self.kept).find(|port| !self.taken.contains(port));
         match free {
@@ -57,17 +60,17 @@ impl InitiatorPorts {
         free
     }
 
-    /// A session that forwarded is over.
+    /// Frees the port of a session that has ended.
     pub fn give_back(&mut self, port: u16) {
         self.taken.remove(&port);
     }
 
-    /// How many ports are to be kept, if more are needed.
+    /// Returns the number of ports to store, if more are needed.
     pub fn wanted(&self) -> Option<u16> {
         self.wanted.then(|| self.kept.saturating_mul(2).max(AT_ONCE)).filter(|wanted| *wanted > self.kept)
     }
 
-    /// So many ports are in the store.
+    /// Records that `kept` ports are in the store.
     pub fn keep(&mut self, kept: u16) {
         (self.kept, self.wanted) = (kept, false);
     }

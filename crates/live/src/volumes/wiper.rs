@@ -1,34 +1,35 @@
-//! What deleted volumes had is overwritten with zeros before another volume gets it: [`Wiper`].
+//! Overwriting of the blocks of deleted volumes with zeros, before another volume gets them:
+//! [`Wiper`].
 
-use sanloom_core::disk::{Op, Request};
-use sanloom_core::map::{Freed, LunId, Map};
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::disk::{Op, Request};
+use sanloom_scsi::map::{Freed, LunId, Map};
+use sanloom_scsi::time::{Instant, Span};
 
-/// Tags of its requests begin here; those of volumes are smaller.
+/// First tag of its requests; tags of volumes are smaller.
 const TAGS: u64 = 1 << 62;
-/// What becomes free at once, unless an extent is larger.
+/// Bytes freed at once, unless an extent is larger.
 const RUN_BYTES: u64 = 64 << 20;
-/// Zeros of one request: hosts are at work beside it.
+/// Bytes of one request; small, because it delays the requests of hosts.
 const REQUEST_BYTES: u64 = 4 << 20;
-/// From a failure to the next attempt.
+/// Delay after a failure.
 const RETRY: Span = Span::from_secs(5);
 
-/// Blocks that are being wiped.
+/// Blocks in the process of being wiped.
 #[derive(Debug)]
 struct Run {
     freed: Freed,
     block_bytes: u32,
-    /// Blocks of it that are zeros.
+    /// Number of blocks of it that are zeros.
     done: u64,
-    /// Its request, and how many blocks that is for.
+    /// Tag and number of blocks of the request in flight.
     asked: Option<(u64, u64)>,
 }
 
-/// Wipes one run after the other, with one request at a time.
+/// Wipes one run at a time, with one request in flight.
 #[derive(Debug)]
 pub(super) struct Wiper {
     run: Option<Run>,
-    /// What is wiped, until that is kept.
+    /// Wiped blocks whose completion is not stored yet.
     finished: Option<Freed>,
     next_tag: u64,
     not_before: Instant,
@@ -39,13 +40,13 @@ impl Wiper {
         Wiper { run: None, finished: None, next_tag: TAGS, not_before: Instant::ZERO }
     }
 
-    /// When it has something to do by itself.
+    /// Time of the next request.
     pub(super) fn poll_timeout(&self, map: &Map, is_there: impl Fn(LunId) -> bool) -> Option<Instant> {
         let idle = self.run.is_none() && self.finished.is_none();
         (idle && map.next_wipe(is_there, 1).is_some()).then_some(self.not_before)
     }
 
-    /// The next request, if it is time for one.
+    /// Returns the next request that is due.
     pub(super) fn next_request(
         &mut self,
         now: Instant,
@@ -74,7 +75,7 @@ impl Wiper {
         Some((lun, request))
     }
 
-    /// A request has ended. False: it was none of these.
+    /// Handles the end of a request. Returns false if the request is not one of the wiper.
     pub(super) fn ended(&mut self, now: Instant, tag: u64, good: bool) -> bool {
         if tag < TAGS {
             return false;
@@ -91,12 +92,12 @@ impl Wiper {
         true
     }
 
-    /// What is wiped.
+    /// Returns the wiped blocks.
     pub(super) fn take_finished(&mut self) -> Option<Freed> {
         self.finished.take()
     }
 
-    /// It did not work: once more, later.
+    /// Schedules another attempt.
     pub(super) fn later(&mut self, now: Instant) {
         self.not_before = now + RETRY;
     }

@@ -2,18 +2,18 @@
 
 use super::server::FifoServer;
 
-/// What the processor does.
+/// Kinds of work of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Work {
-    /// Makes a command out of a request (`cpu_per_io`).
+    /// Preparation of a command from a request (`cpu_per_io`).
     Request,
-    /// Serves an interrupt.
+    /// Handling of an interrupt.
     Interrupt,
 }
 
-/// One processor that takes its work in the order it came.
+/// A single processor that executes work in order of arrival.
 ///
-/// The model: interrupts do not overtake requests, and the application itself needs no time.
+/// In this model, interrupts do not overtake requests, and the application itself takes no time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cpu {
     server: FifoServer,
@@ -22,7 +22,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Gives it `cost_ps` of work at `now_ps`; returns when that is done.
+    /// Queues `cost_ps` of work at `now_ps` and returns the time of completion.
     pub fn run(&mut self, now_ps: u64, work: Work, cost_ps: u64) -> u64 {
         match work {
             Work::Request => self.request_ps += u128::from(cost_ps),
@@ -31,7 +31,8 @@ impl Cpu {
         self.server.occupy(now_ps, cost_ps)
     }
 
-    /// Processor time given to one kind of work since the start of the measurement.
+    /// Returns the processor time assigned to one kind of work since the start of the measurement,
+    /// in ps.
     pub fn given_ps(&self, work: Work) -> u128 {
         match work {
             Work::Request => self.request_ps,
@@ -39,17 +40,17 @@ impl Cpu {
         }
     }
 
-    /// Busy share of the time since the start of the measurement, 0 to 1.
+    /// Returns the busy share of the time since the start of the measurement, 0 to 1.
     pub fn utilisation(&self, now_ps: u64) -> f64 {
         self.server.utilisation(now_ps)
     }
 
-    /// When all work given so far is done.
+    /// Returns the time at which all work queued so far is complete.
     pub fn free_at_ps(&self) -> u64 {
         self.server.free_at_ps()
     }
 
-    /// Starts the measurement anew at `now_ps`: the end of the warm-up.
+    /// Restarts the measurement at `now_ps`, the end of the warm-up.
     pub fn restart(&mut self, now_ps: u64) {
         self.server.restart(now_ps);
         self.request_ps = 0;

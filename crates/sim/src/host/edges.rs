@@ -1,10 +1,10 @@
-//! Finds the waiting command that begins or ends at a block.
+//! An index of waiting commands by their first block and by the block after their last.
 
-use sanloom_core::config::Target;
+use sanloom_fc::config::Target;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-/// A block at which a command begins, or the block behind its last.
+/// The first block of a command, or the block after its last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Edge {
     pub(super) lun: Target,
@@ -12,10 +12,12 @@ pub(super) struct Edge {
     pub(super) lba: u64,
 }
 
-/// Commands by one of their edges. Several may share an edge; the one added last is found first.
+/// An index of commands by one of their edges. Several commands may share an edge; a search finds
+/// the one added last.
 ///
-/// The map is never walked, so its order cannot reach a result. It holds the newest command of each edge; the others
-/// follow in a doubly linked list through `links`, which is indexed by command.
+/// The map is never iterated, so its order cannot affect a result. It holds the newest command of
+/// each edge. The others follow in a doubly linked list through `links`, which is indexed by
+/// command.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EdgeIndex {
     newest: HashMap<Edge, u32, BuildHasherDefault<DefaultHasher>>,

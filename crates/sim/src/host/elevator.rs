@@ -1,10 +1,10 @@
-//! C-LOOK: sweeps in one direction.
+//! C-LOOK scheduling: sweeps in one direction.
 
-use sanloom_core::config::Target;
+use sanloom_fc::config::Target;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A waiting command at the place where it begins. The order is the order of a sweep.
+/// A waiting command with its first block. The order of stops is the order of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Stop {
     pub(super) lun: Target,
@@ -13,10 +13,11 @@ pub(super) struct Stop {
     pub(super) command: u32,
 }
 
-/// Two sweeps over all LUNs from the lowest place to the highest: the one under way, and the next.
+/// The current and the next sweep over all LUNs, from the lowest block to the highest.
 ///
-/// A command beyond the last place served joins the sweep under way, any other the next one. A command at exactly the
-/// last place waits too; otherwise requests for one popular place could hold the sweep there for ever.
+/// A command beyond the last served block joins the current sweep, any other command the next one.
+/// A command at exactly that block also waits for the next sweep; otherwise requests for one
+/// popular block could hold the sweep there forever.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elevator {
     now: BinaryHeap<Reverse<Stop>>,
@@ -34,7 +35,7 @@ impl Elevator {
         }
     }
 
-    /// The stop to serve next, among those that are still `valid`; others are dropped.
+    /// Returns the next stop for which `valid` returns true; drops the stops before it.
     pub(super) fn first(&mut self, valid: impl Fn(&Stop) -> bool) -> Option<Stop> {
         loop {
             while let Some(Reverse(stop)) = self.now.peek() {
@@ -51,7 +52,7 @@ impl Elevator {
         }
     }
 
-    /// Serves the stop that [`Elevator::first`] found.
+    /// Removes the stop that [`Elevator::first`] returned and advances the sweep.
     pub(super) fn serve(&mut self) {
         if let Some(Reverse(stop)) = self.now.pop() {
             self.last_served = Some((stop.lun, stop.lba));

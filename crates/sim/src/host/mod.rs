@@ -1,8 +1,9 @@
-//! Hosts (document 001, section 2.2): what stands between an application's request and the HBA.
+//! Hosts (document 001, section 2.2): the layers between a request of an application and the HBA.
 //!
-//! A request enters the [`IoQueue`], may be merged and re-ordered there, takes processor time of the [`Cpu`], leaves on
-//! a path that [`Multipath`] chooses through an HBA whose [`FrameWindow`] has room, moves its data over the [`Bus`],
-//! and is seen to have ended when [`Interrupts`] says so.
+//! A request enters the [`IoQueue`], where it may be merged and reordered. It takes processor time
+//! of the [`Cpu`]. It leaves on a path selected by [`Multipath`], through an HBA whose
+//! [`FrameWindow`] has space. Its data moves over the [`Bus`], and the host sees its completion
+//! when [`Interrupts`] raises an interrupt.
 
 mod bus;
 mod cpu;
@@ -17,7 +18,7 @@ mod window;
 
 pub use bus::Bus;
 pub use cpu::{Cpu, Work};
-pub use interrupt::{Interrupts, Seen};
+pub use interrupt::{Interrupts, RaisedInterrupt};
 pub use multipath::{Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState};
 pub use pool::{Command, CommandId, Member};
 pub use queue::{IoQueue, Pushed, QueueCounters};

@@ -1,19 +1,19 @@
-//! Path choice and failover for one LUN of one host.
+//! Path selection and failover for one LUN of one host.
 
 mod choice;
 
 use choice::Load;
-use sanloom_core::config;
+use sanloom_fc::config;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// So many commands in a row must fail on a path before it is demoted.
+/// Number of consecutive failures after which a path is demoted.
 pub const FAILURES_TO_DEMOTE: u32 = 3;
 
-/// A demoted path is probed this often, in picoseconds.
+/// Interval between probes of a demoted path, in ps.
 pub const PROBE_INTERVAL_PS: u64 = 5_000_000_000_000;
 
-/// The paths of a host to one LUN: which of them are usable, and which one a command takes.
+/// The paths of a host to one LUN: their states, and the selection of a path for each command.
 ///
 /// ```text
 ///              RemoteUp            RemoteDown          fast_io_fail        dev_loss
@@ -24,28 +24,30 @@ pub const PROBE_INTERVAL_PS: u64 = 5_000_000_000_000;
 ///                                    RemoteDown
 /// ```
 ///
-/// New commands take an active path. If there is none they take a suspect one: its remote port is there, and a command
-/// that may fail is better than one that surely waits. If there is none either, commands wait here: while a path is
-/// blocked, without limit (it will soon be active or failed); from when all paths have failed, `no_path_timeout`.
+/// New commands use an active path. If there is none, they use a suspect one: its remote port is
+/// logged in, and a command that may fail is better than one that must wait. If there is no suspect
+/// path either, commands wait here: without limit while a path is blocked, because it will soon be
+/// active or failed, and for at most `no_path_timeout` once all paths have failed.
 ///
-/// Drive it like every control machine: [`Multipath::handle`], then [`Multipath::poll_output`] until `None`, then
-/// [`Multipath::poll_timeout`]. Paths are numbered from 0 in the caller's order.
+/// Call it like every control machine: [`Multipath::handle`], then [`Multipath::poll_output`] until
+/// `None`, then [`Multipath::poll_timeout`]. Paths are numbered from 0 in the caller's order.
 #[derive(Clone, Debug)]
 pub struct Multipath {
-    /// Shared by all of a host's.
+    /// Shared by all paths of a host.
     config: Arc<config::Multipath>,
     paths: Vec<Path>,
-    /// Since when no path is active, suspect or blocked.
+    /// Time since which no path is active, suspect or blocked.
     no_path_since_ps: Option<u64>,
-    /// Nothing most of the time: a path seldom changes, and a large lab has hundreds of thousands of these.
+    /// Outputs and waiting commands; usually `None`. A path rarely changes, and a large lab has
+    /// hundreds of thousands of these.
     pending: Option<Box<Pending>>,
-    /// The path taken last: the turn goes on behind it.
+    /// The path selected last; round robin continues after it.
     last: u16,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Pending {
-    /// Commands without a path, in the order they began to wait.
+    /// Commands without a path, in the order in which they started to wait.
     waiting: VecDeque<Waiting>,
     outputs: VecDeque<Output>,
 }
@@ -53,7 +55,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     state: PathState,
-    /// When the state began, for a blocked or failed path: when its remote port went away.
+    /// Start of the current state. For a blocked or failed path, the time at which its remote port
+    /// was lost.
     since_ps: u64,
     failures_in_a_row: u32,
     next_probe_ps: u64,
@@ -71,82 +74,77 @@ struct Waiting {
 pub enum PathState {
     /// In use.
     Active,
-    /// The remote port is there but commands fail one after the other: used only if no path is active, and probed.
+    /// The remote port is logged in, but commands fail repeatedly. Used only if no path is active,
+    /// and probed.
     Suspect,
-    /// The remote port went away a moment ago: nothing new is sent, and nothing is given up yet.
+    /// The remote port was lost recently. No new commands are sent, and outstanding ones are not
+    /// given up yet.
     Blocked,
-    /// The remote port has been away for `fast_io_fail`: its commands were given back.
+    /// The remote port has been lost for `fast_io_fail`; its commands were returned.
     Failed,
-    /// The remote port is not known, not yet or (after `dev_loss`) no longer.
+    /// The remote port is not known yet, or no longer after `dev_loss`.
     Gone,
 }
 
-/// What happened.
+/// Inputs of [`Multipath::handle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     /// The path's remote port is logged in.
     RemoteUp(u16),
-    /// The path's remote port went away: RSCN, logout or own link down.
+    /// The path's remote port was lost: RSCN, logout or own link down.
     RemoteDown(u16),
-    /// A command, or a probe, ended well.
+    /// A command or a probe completed.
     Done(u16),
-    /// A command, or a probe, ran into its timeout or was aborted.
+    /// A command or a probe timed out or was aborted.
     Failed(u16),
     /// The caller's command `.0` has no path and waits for one.
     Wait(u32),
-    /// The time of [`Multipath::poll_timeout`] has come.
+    /// The time of [`Multipath::poll_timeout`] has been reached.
     Timeout,
 }
 
-/// What to do.
+/// Outputs of [`Multipath::poll_output`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// For logs and counters: a path changed its state.
-    Changed {
-        /// The path.
-        path: u16,
-        /// Its state before.
-        from: PathState,
-        /// Its state now.
-        to: PathState,
-    },
-    /// Take back every command that is outstanding on this path and send it on another.
-    TakeBack(u16),
+    /// A path changed its state; for logs and counters.
+    Changed { path: u16, from: PathState, to: PathState },
+    /// Withdraw every command that is outstanding on this path and send it on another.
+    Withdraw(u16),
     /// Send a test command on this path and report [`Input::Done`] or [`Input::Failed`].
     Probe(u16),
-    /// A waiting command may be sent: choose its path again.
+    /// A waiting command may be sent: select its path again.
     Retry(u32),
-    /// A waiting command has waited long enough: its requests fail.
+    /// A waiting command has exceeded `no_path_timeout`: its requests fail.
     Fail(u32),
 }
 
-/// Answer to the question for a path.
+/// Result of a path selection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// Take this path; the command counts as outstanding on it.
+    /// Use this path; the command counts as outstanding on it.
     Path(u16),
-    /// There is a usable path, but the caller admits none of them now.
+    /// Usable paths exist, but the caller's filter rejects all of them at the moment.
     Busy,
-    /// There is no usable path: report [`Input::Wait`].
+    /// No usable path exists: report [`Input::Wait`].
     NoPath,
 }
 
-/// How a command left its path.
+/// Outcome of a command on its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It ended well.
+    /// The command completed.
     Done {
-        /// When it was sent.
+        /// Time of submission.
         sent_ps: u64,
-        /// When it ended.
+        /// Time of completion.
         now_ps: u64,
     },
-    /// It ran into its timeout, was aborted or taken back.
+    /// The command timed out, was aborted or was withdrawn.
     NotDone,
 }
 
 impl Multipath {
-    /// `paths` paths, all [`PathState::Gone`].
+    /// Returns `paths` paths, all [`PathState::Gone`].
     pub fn new(config: Arc<config::Multipath>, paths: u16) -> Multipath {
         let path = Path {
             state: PathState::Gone,
@@ -164,8 +162,9 @@ impl Multipath {
         }
     }
 
-    /// Chooses a path for a command of `bytes` among the usable ones that `admits` (for example: whose HBA has room).
-    /// The command counts as outstanding on it until [`Multipath::release`].
+    /// Selects a usable path for which `admits` returns true, for example because its HBA has
+    /// space. The command of `bytes` counts as outstanding on the path until
+    /// [`Multipath::release`].
     pub fn choose(&mut self, bytes: u32, admits: impl Fn(u16) -> bool) -> Choice {
         let Some(state) = self.best_state() else {
             return Choice::NoPath;
@@ -180,28 +179,29 @@ impl Multipath {
         }
     }
 
-    /// The paths that [`Multipath::choose`] chooses from.
+    /// Iterates over the paths from which [`Multipath::choose`] selects.
     pub fn candidates(&self) -> impl Iterator<Item = u16> + '_ {
         let state = self.best_state();
         let most = if self.config.policy == config::PathPolicy::Failover { 1 } else { usize::MAX };
         (0..).zip(&self.paths).filter(move |(_, path)| Some(path.state) == state).map(|(number, _)| number).take(most)
     }
 
-    /// Suspect paths are used where there is no other.
+    /// Returns the best usable state. Suspect paths are used only if no path is active.
     fn best_state(&self) -> Option<PathState> {
         let states = [PathState::Active, PathState::Suspect];
         states.into_iter().find(|&state| self.paths.iter().any(|path| path.state == state))
     }
 
-    /// A command of `bytes` is no longer outstanding on `path`. Report its outcome with [`Multipath::handle`] as well,
-    /// except for one that was taken back.
+    /// Ends the accounting of a command of `bytes` on `path`. Also report the outcome with
+    /// [`Multipath::handle`], unless the command was withdrawn.
     pub fn release(&mut self, path: u16, bytes: u32, end: End) {
         if let Some(path) = self.paths.get_mut(usize::from(path)) {
             path.load.release(bytes, end);
         }
     }
 
-    /// One thing happened at `now_ps`, which must not decrease. Paths that do not exist are ignored.
+    /// Processes one input at `now_ps`, which must not decrease. Paths that do not exist are
+    /// ignored.
     pub fn handle(&mut self, now_ps: u64, input: Input) {
         match input {
             Input::RemoteUp(path) => self.remote_up(now_ps, path),
@@ -218,7 +218,7 @@ impl Multipath {
         self.expire(now_ps);
     }
 
-    /// The next thing to do; drain it after each [`Multipath::handle`].
+    /// Returns the next output; drain it after each [`Multipath::handle`].
     pub fn poll_output(&mut self) -> Option<Output> {
         let pending = self.pending.as_mut()?;
         let output = pending.outputs.pop_front();
@@ -228,24 +228,24 @@ impl Multipath {
         output
     }
 
-    /// When to come back with [`Input::Timeout`], if nothing happens before.
+    /// Returns the time at which [`Input::Timeout`] is due, unless another input comes first.
     pub fn poll_timeout(&self) -> Option<u64> {
         let path = self.next_deadline().map(|(deadline_ps, _)| deadline_ps);
-        let give_up = self.first_waiting().and_then(|waiting| self.give_up_ps(waiting));
-        path.into_iter().chain(give_up).min()
+        let no_path = self.first_waiting().and_then(|waiting| self.no_path_deadline_ps(waiting));
+        path.into_iter().chain(no_path).min()
     }
 
-    /// State of `path`; [`PathState::Gone`] for one that does not exist.
+    /// Returns the state of `path`; [`PathState::Gone`] for one that does not exist.
     pub fn state(&self, path: u16) -> PathState {
         self.paths.get(usize::from(path)).map_or(PathState::Gone, |path| path.state)
     }
 
-    /// Commands outstanding on `path`.
+    /// Returns the number of commands outstanding on `path`.
     pub fn outstanding(&self, path: u16) -> u32 {
         self.paths.get(usize::from(path)).map_or(0, |path| path.load.commands())
     }
 
-    /// Commands that wait for a path.
+    /// Returns the number of commands that wait for a path.
     pub fn waiting(&self) -> usize {
         self.pending.as_ref().map_or(0, |pending| pending.waiting.len())
     }
@@ -278,7 +278,7 @@ impl Multipath {
         match self.state(path) {
             PathState::Active => self.paths[usize::from(path)].failures_in_a_row = 0,
             PathState::Suspect => self.enter(now_ps, path, PathState::Active),
-            // A late answer says nothing about a remote port that went away since.
+            // A late completion is no evidence that the remote port has returned.
             PathState::Blocked | PathState::Failed | PathState::Gone => {}
         }
     }
@@ -294,7 +294,8 @@ impl Multipath {
         }
     }
 
-    /// The only place where a state changes. A path that does not exist has no state to change.
+    /// Changes the state of a path; all state changes pass through here. A path that does not exist
+    /// is ignored.
     fn enter(&mut self, now_ps: u64, index: u16, to: PathState) {
         let Some(path) = self.paths.get_mut(usize::from(index)) else {
             return;
@@ -305,28 +306,28 @@ impl Multipath {
         match to {
             PathState::Active => {
                 path.failures_in_a_row = 0;
-                path.load.forget_speed();
+                path.load.reset_speed();
             }
             PathState::Suspect => path.next_probe_ps = now_ps.saturating_add(PROBE_INTERVAL_PS),
             PathState::Blocked => path.since_ps = now_ps,
-            PathState::Failed => outputs.push_back(Output::TakeBack(index)),
+            PathState::Failed => outputs.push_back(Output::Withdraw(index)),
             PathState::Gone if from == PathState::Blocked => {
-                outputs.push_back(Output::TakeBack(index));
+                outputs.push_back(Output::Withdraw(index));
             }
             PathState::Gone => {}
         }
-        self.look_for_paths(now_ps);
+        self.retry_waiting(now_ps);
     }
 
-    /// After a change of state: are waiting commands served, or does their time run?
-    fn look_for_paths(&mut self, now_ps: u64) {
+    /// Retries waiting commands after a change of state, or starts their timeout.
+    fn retry_waiting(&mut self, now_ps: u64) {
         if self.has_usable()
             && let Some(pending) = &mut self.pending
         {
             pending.outputs.extend(pending.waiting.drain(..).map(|waiting| Output::Retry(waiting.command)));
         }
-        let hopeless = |path: &Path| matches!(path.state, PathState::Failed | PathState::Gone);
-        if !self.paths.iter().all(hopeless) {
+        let is_lost = |path: &Path| matches!(path.state, PathState::Failed | PathState::Gone);
+        if !self.paths.iter().all(is_lost) {
             self.no_path_since_ps = None;
         } else if self.no_path_since_ps.is_none() {
             self.no_path_since_ps = Some(now_ps);
@@ -337,7 +338,7 @@ impl Multipath {
         self.best_state().is_some()
     }
 
-    /// When time alone changes something about `path`.
+    /// Returns the next time at which a timer changes the state of `path`.
     fn deadline_ps(&self, path: &Path) -> Option<u64> {
         let after = |time: config::Picos| path.since_ps.saturating_add(time.0);
         match path.state {
@@ -348,12 +349,12 @@ impl Multipath {
         }
     }
 
-    fn give_up_ps(&self, waiting: Waiting) -> Option<u64> {
+    fn no_path_deadline_ps(&self, waiting: Waiting) -> Option<u64> {
         let since_ps = self.no_path_since_ps?.max(waiting.since_ps);
         Some(since_ps.saturating_add(self.config.no_path_timeout.0))
     }
 
-    /// Does everything whose time has come, in the order of the times.
+    /// Processes all expired timers in the order of their times.
     fn expire(&mut self, now_ps: u64) {
         while let Some((deadline_ps, index)) = self.next_deadline()
             && deadline_ps <= now_ps
@@ -372,7 +373,7 @@ impl Multipath {
             }
         }
         while let Some(waiting) = self.first_waiting()
-            && self.give_up_ps(waiting).is_some_and(|at_ps| at_ps <= now_ps)
+            && self.no_path_deadline_ps(waiting).is_some_and(|at_ps| at_ps <= now_ps)
             && let Some(pending) = &mut self.pending
         {
             pending.waiting.pop_front();

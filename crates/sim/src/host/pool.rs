@@ -1,9 +1,9 @@
-//! Commands and the requests they are made of, in two pools.
+//! Pools of commands and of the requests they contain.
 
 use crate::workload::Request;
-use sanloom_core::config::Target;
+use sanloom_fc::config::Target;
 
-/// Names a command of one host's queue, dense from 0. It is used again after the command has ended.
+/// Index of a command in one host's queue, dense from 0. It is reused after the command has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u32);
 
@@ -12,20 +12,17 @@ pub struct CommandId(pub u32);
 pub struct Command {
     /// First block.
     pub lba: u64,
-    /// Number of blocks.
     pub blocks: u32,
-    /// Number of bytes.
     pub bytes: u32,
-    /// The LUN.
     pub lun: Target,
-    /// `true`: a write; `false`: a read.
+    /// True for a write, false for a read.
     pub write: bool,
-    /// Number of requests it is made of.
+    /// Number of requests in the command.
     pub requests: u32,
 }
 
 impl Command {
-    /// The block behind the last one.
+    /// Returns the block after the last one.
     pub fn end_lba(&self) -> u64 {
         self.lba.saturating_add(u64::from(self.blocks))
     }
@@ -34,15 +31,13 @@ impl Command {
 /// A request within a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// What was asked.
     pub request: Request,
-    /// When it came.
     pub arrival_ps: u64,
-    /// The stream it came from, as the caller named it.
+    /// Number of the stream that issued the request, as given by the caller.
     pub stream: u32,
 }
 
-/// Where a command is.
+/// Stage of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     Free,
@@ -51,8 +46,8 @@ pub(super) enum Stage {
     Parked,
 }
 
-/// Commands in slots, each with a singly linked list of its requests. Slots and list nodes are used again, so memory
-/// is taken only when more requests are under way than ever before.
+/// Commands in slots, each with a singly linked list of its requests. Slots and list nodes are
+/// reused, so memory grows only with the highest number of simultaneous requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     slots: Vec<Slot>,
@@ -64,7 +59,8 @@ pub(super) struct Pool {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     command: Command,
-    /// Running number of the command's first request, unique: tells a slot's tenants apart.
+    /// Sequence number of the command's first request. It is unique and distinguishes successive
+    /// commands in the same slot.
     seq: u64,
     stage: Stage,
     first: Option<u32>,
@@ -79,13 +75,22 @@ struct Node {
 }
 
 impl Pool {
-    /// Requests in all commands.
+    /// Returns the number of requests in all commands.
     pub fn requests(&self) -> u64 {
         let used = self.slots.iter().filter(|slot| slot.stage != Stage::Free);
         used.map(|slot| u64::from(slot.command.requests)).sum()
     }
 
-    /// A new waiting command of one request.
+    /// Iterates over the requests in all commands.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+        let used = self.slots.iter().filter(|slot| slot.stage != Stage::Free);
+        used.flat_map(|slot| {
+            let node = |number: u32| &self.nodes[number as usize];
+            std::iter::successors(slot.first.map(node), move |last| last.next.map(node)).map(|node| &node.member)
+        })
+    }
+
+    /// Adds a waiting command with one request.
     pub(super) fn insert(&mut self, member: Member, seq: u64) -> CommandId {
         let node = self.new_node(member);
         let request = member.request;
@@ -134,13 +139,13 @@ impl Pool {
         self.slots[id.0 as usize].seq
     }
 
-    /// Whether `id` still names the waiting command that had the number `seq`.
+    /// Returns whether `id` still refers to the waiting command with sequence number `seq`.
     pub(super) fn is_waiting(&self, id: CommandId, seq: u64) -> bool {
         let slot = &self.slots[id.0 as usize];
         slot.stage == Stage::Waiting && slot.seq == seq
     }
 
-    /// Adds a request in front of or behind command `id`.
+    /// Adds a request at the front or the end of command `id`.
     pub(super) fn extend(&mut self, id: CommandId, member: Member) {
         let node = self.new_node(member);
         let slot = &mut self.slots[id.0 as usize];
@@ -155,7 +160,7 @@ impl Pool {
         }
     }
 
-    /// Moves everything of `from` into `into` and frees `from`.
+    /// Moves all requests of `from` into `into` and frees `from`.
     pub(super) fn join(&mut self, into: CommandId, from: CommandId) {
         let taken = self.slots[from.0 as usize];
         let slot = &mut self.slots[into.0 as usize];
@@ -171,7 +176,7 @@ impl Pool {
         self.free(from);
     }
 
-    /// Frees command `id` and gives each of its requests to `each`.
+    /// Frees command `id` and passes each of its requests to `each`.
     pub(super) fn remove(&mut self, id: CommandId, mut each: impl FnMut(Member)) {
         let mut next = self.slots[id.0 as usize].first;
         while let Some(index) = next {

@@ -5,10 +5,10 @@ use super::elevator::{Elevator, Stop};
 use super::pool::{Command, CommandId, Member, Pool, Stage};
 use crate::stats::TimeWeighted;
 use crate::workload::Request;
-use sanloom_core::config::{self, IoScheduler};
+use sanloom_fc::config::{self, IoScheduler};
 use std::collections::VecDeque;
 
-/// The requests of a host from the moment they come until they end.
+/// The requests of a host from arrival to end.
 ///
 /// ```text
 ///           push            pop               complete
@@ -18,19 +18,20 @@ use std::collections::VecDeque;
 ///        refused                      parked
 /// ```
 ///
-/// A parked command has no path: its requests wait, and count so, until there is one.
+/// A parked command has no path. Its requests wait for one and count as waiting.
 ///
-/// A waiting request may be merged with others that are contiguous, on the same LUN and of the same direction; then
-/// they travel as one command and each ends with it, by its own arrival time. The newest command that ends where the
-/// request begins is tried first, then the newest that begins where the request ends. A request that closes the gap
-/// between two commands joins them. The newest is the one that was made or grew last.
+/// A waiting request may be merged with contiguous requests on the same LUN and in the same
+/// direction. Merged requests are sent as one command and end together, but each has its own
+/// arrival time. The newest command that ends where the request begins is tried first, then the
+/// newest one that begins where the request ends. A request that closes the gap between two
+/// commands joins them. The newest command is the one that was created or extended last.
 #[derive(Clone, Debug)]
 pub struct IoQueue {
     config: config::IoQueue,
     pool: Pool,
     next_seq: u64,
-    /// Waiting commands as they came, with their number. Commands that were joined to others stay until they are
-    /// reached.
+    /// Waiting commands in order of arrival, with their sequence numbers. Commands that were joined
+    /// to others stay until they reach the front.
     fifo: VecDeque<(CommandId, u64)>,
     elevator: Elevator,
     begins: EdgeIndex,
@@ -40,32 +41,31 @@ pub struct IoQueue {
     counters: QueueCounters,
 }
 
-/// What became of a request.
+/// Result of adding a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pushed {
-    /// It waits as a new command.
+    /// Queued as a new command.
     Queued(CommandId),
-    /// It became part of a waiting command.
+    /// Merged into a waiting command.
     Merged(CommandId),
-    /// As many requests wait as may; it is gone.
+    /// Rejected because the waiting queue is full.
     Refused,
 }
 
-/// What happened in a queue, counted in requests.
+/// Counters of a queue, in requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueCounters {
-    /// Requests that were taken.
+    /// Accepted requests.
     pub accepted: u64,
-    /// Those of them that were merged into a command.
+    /// Accepted requests that were merged into a command.
     pub merged: u64,
-    /// Requests that were refused.
+    /// Rejected requests.
     pub refused: u64,
-    /// Requests that ended.
     pub ended: u64,
 }
 
 impl IoQueue {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &config::IoQueue) -> IoQueue {
         IoQueue {
             config: config.clone(),
@@ -81,7 +81,7 @@ impl IoQueue {
         }
     }
 
-    /// A request of `stream` comes at `arrival_ps`.
+    /// Adds a request of `stream` that arrived at `arrival_ps`.
     pub fn push(&mut self, request: Request, arrival_ps: u64, stream: u32) -> Pushed {
         let full = |limit: u32| self.waiting.level() >= u64::from(limit);
         if self.config.max_waiting.is_some_and(full) {
@@ -105,8 +105,9 @@ impl IoQueue {
         Pushed::Queued(id)
     }
 
-    /// The command that leaves next, if one waits and `max_outstanding` allows it: look whether a path and its HBA can
-    /// take it, then [`IoQueue::pop`] it. The answer stays the same until something is pushed, popped or ends.
+    /// Returns the next command to send, if one waits and `max_outstanding` allows it. Check that a
+    /// path and its HBA can accept it, then [`IoQueue::pop`] it. The result stays the same until
+    /// the next push, pop or completion.
     pub fn peek(&mut self) -> Option<(CommandId, Command)> {
         if !self.has_room() {
             return None;
@@ -123,7 +124,8 @@ impl IoQueue {
             IoScheduler::Elevator => {
                 let stop = self.elevator.first(|stop| {
                     let id = CommandId(stop.command);
-                    // A command that grew at its front has a second, lower stop.
+                    // A command that grew at its front has a second, lower stop; only that one is
+                    // valid.
                     pool.is_waiting(id, stop.seq) && pool.get(id).is_some_and(|command| command.lba == stop.lba)
                 })?;
                 CommandId(stop.command)
@@ -132,7 +134,7 @@ impl IoQueue {
         Some((id, *self.pool.get(id)?))
     }
 
-    /// Takes the command that [`IoQueue::peek`] shows; it is outstanding from now on.
+    /// Removes the command that [`IoQueue::peek`] returned; it now counts as outstanding.
     pub fn pop(&mut self, now_ps: u64) -> Option<(CommandId, Command)> {
         let (id, command) = self.peek()?;
         match self.config.scheduler {
@@ -148,8 +150,9 @@ impl IoQueue {
         Some((id, command))
     }
 
-    /// A command that was popped or parked ended, well or badly: gives each of its requests to `each`, in the order in
-    /// which they were merged, and forgets it. `false`, and nothing happens, if there is no such command.
+    /// Ends a popped or parked command, as completed or failed. Passes each of its requests to
+    /// `each` in the order in which they were merged. Returns `false` without effect if there is no
+    /// such command.
     pub fn complete(&mut self, id: CommandId, now_ps: u64, mut each: impl FnMut(Member)) -> bool {
         match self.pool.stage(id) {
             Stage::Outstanding => self.outstanding.lower(now_ps, 1),
@@ -164,8 +167,8 @@ impl IoQueue {
         true
     }
 
-    /// An outstanding command has no path: its requests wait again, for one. `false`, and nothing happens, if it is not
-    /// outstanding.
+    /// Parks an outstanding command that has no path; its requests count as waiting. Returns
+    /// `false` without effect if the command is not outstanding.
     pub fn park(&mut self, id: CommandId, now_ps: u64) -> bool {
         let outstanding = self.pool.stage(id) == Stage::Outstanding;
         if outstanding {
@@ -176,13 +179,13 @@ impl IoQueue {
         outstanding
     }
 
-    /// `max_outstanding` allows one more outstanding command.
+    /// Returns whether `max_outstanding` allows one more outstanding command.
     pub fn has_room(&self) -> bool {
         self.outstanding.level() < u64::from(self.config.max_outstanding)
     }
 
-    /// A parked command goes on: it is outstanding again. `false`, and nothing happens, if it is not parked. Ask
-    /// [`IoQueue::has_room`] before.
+    /// Makes a parked command outstanding again. Returns `false` without effect if it is not
+    /// parked. Call [`IoQueue::has_room`] first.
     pub fn resume(&mut self, id: CommandId, now_ps: u64) -> bool {
         let parked = self.pool.stage(id) == Stage::Parked;
         if parked {
@@ -197,32 +200,39 @@ impl IoQueue {
         self.pool.get(id).map_or(0, |command| u64::from(command.requests))
     }
 
-    /// A command that has not ended.
+    /// Returns a command that has not ended.
     pub fn command(&self, id: CommandId) -> Option<&Command> {
         self.pool.get(id)
     }
 
-    /// Requests waiting, for a slot or for a path, over time.
+    /// Returns the number of requests that wait for a slot or a path, over time.
     pub fn waiting(&self) -> &TimeWeighted {
         &self.waiting
     }
 
-    /// Commands outstanding, over time.
+    /// Returns the number of outstanding commands over time.
     pub fn outstanding(&self) -> &TimeWeighted {
         &self.outstanding
     }
 
-    /// Requests that have not ended: waiting, outstanding or parked. Counts them one by one.
+    /// Returns the number of requests that have not ended: waiting, outstanding or parked. Counts
+    /// them one by one.
     pub fn requests(&self) -> u64 {
         self.pool.requests()
     }
 
-    /// What happened since the start of the measurement.
+    /// Returns the number of requests of certain streams that have not ended. Counts them one by
+    /// one.
+    pub fn requests_of_streams(&self, is_of: impl Fn(u32) -> bool) -> u64 {
+        self.pool.members().filter(|member| is_of(member.stream)).count() as u64
+    }
+
+    /// Returns the counters since the start of the measurement.
     pub fn counters(&self) -> &QueueCounters {
         &self.counters
     }
 
-    /// Starts the measurement anew at `now_ps`: the end of the warm-up.
+    /// Restarts the measurement at `now_ps`, the end of the warm-up.
     pub fn restart(&mut self, now_ps: u64) {
         self.waiting.restart(now_ps);
         self.outstanding.restart(now_ps);
@@ -256,8 +266,8 @@ impl IoQueue {
         self.pool.get(id).is_some_and(fits)
     }
 
-    /// Joins two commands of which one ends where the other begins, if both together are not too large; the older one
-    /// stays and is returned.
+    /// Joins two commands of which one ends where the other begins, unless the result would be too
+    /// large. Keeps and returns the older one.
     fn join(&mut self, left: CommandId, right: CommandId) -> Option<CommandId> {
         let right_bytes = self.pool.get(right)?.bytes;
         if left == right || !self.may_grow(left, right_bytes) {
@@ -269,7 +279,7 @@ impl IoQueue {
         Some(stays)
     }
 
-    /// Changes the extent of a waiting command and keeps the indices right.
+    /// Changes the extent of a waiting command and updates the indices.
     fn regrow(&mut self, id: CommandId, change: impl FnOnce(&mut Pool)) {
         let lba_of = |pool: &Pool| pool.get(id).map(|command| command.lba);
         let before = lba_of(&self.pool);
@@ -301,7 +311,7 @@ impl IoQueue {
         }
     }
 
-    /// Begin and end of a command; `None` if nothing is ever merged, so that nothing is kept.
+    /// Returns begin and end of a command, or `None` if merging is disabled and no index is kept.
     fn edges_of(&self, id: CommandId) -> Option<(Edge, Edge)> {
         if self.config.merge_up_to_bytes == 0 {
             return None;

@@ -4,12 +4,14 @@ use super::NO_LANE;
 use super::flight::InFlight;
 use super::input::{Input, Slot};
 use super::lane::Sent;
-use sanloom_core::config::{Arbitration, Queueing};
+use sanloom_fc::config::{Arbitration, Queueing};
 
-/// A crossbar with buffers at its inputs. Input and output numbers are port numbers; the last input is the switch's own
-/// processor, whose buffer has no limit.
+/// A crossbar with input buffers. Input and output numbers are port numbers. The last input belongs
+/// to the switch's own processor; its buffer has no limit.
 ///
-/// For each output a bit mask names the inputs that have a frame for it which may leave; an arbiter looks only at that.
+/// A frame is *eligible* if the queueing rule lets it leave: with [`Queueing::Fifo`], only the
+/// first frame of an input that has finished sending the previous one. Each output has a bit mask
+/// of the inputs that hold an eligible frame for it. The arbiter reads only this mask.
 #[derive(Clone, Debug)]
 pub struct Crossbar {
     queueing: Queueing,
@@ -17,52 +19,55 @@ pub struct Crossbar {
     words: usize,
     inputs: Vec<Input>,
     out: Vec<Output>,
-    /// `words` words for each output, if one is not enough.
+    /// `words` words for each output; empty if one word is enough.
     masks: Vec<u64>,
-    /// The inputs at which the other links of a trunk end, by input; empty without trunks.
+    /// For each input, the inputs of the other links of its trunk. Empty if the switch has no
+    /// trunks.
     trunks: Vec<Vec<u16>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Output {
-    /// Inputs that have a frame for it which may leave, while they fit.
+    /// Inputs with an eligible frame for this output, if all inputs fit into one word.
     mask: u64,
-    /// Frames for this output, whether they may leave now or not.
+    /// Number of queued frames for this output, eligible or not.
     frames: u32,
-    /// The lane that it serves, if it is one.
+    /// Lane served by this output, if it serves exactly one.
     lane: u32,
-    /// Input that was served last.
+    /// Most recently served input.
     last: u16,
 }
 
 /// Number of buckets of [`WaitCount`].
 pub const WAIT_BUCKETS: usize = 32;
 
-/// Waiting times, from the moment a frame might leave to the start of its departure.
+/// Histogram of waiting times. A waiting time runs from the moment a frame becomes eligible until
+/// its first bit leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WaitCount {
-    /// Sum in ps.
+    /// Sum of all waiting times, in ps.
     pub sum_ps: u64,
-    /// Longest in ps.
+    /// Longest waiting time, in ps.
     pub max_ps: u64,
-    /// Frames by time: bucket 0 below 2^10 ps, bucket n below 2^(10 + n) ps, the last one all others.
+    /// Frames by waiting time: bucket 0 is below 2^10 ps, bucket n below 2^(10 + n) ps, the last
+    /// bucket holds the rest.
     pub buckets: [u32; WAIT_BUCKETS],
 }
 
 impl WaitCount {
-    /// The bucket of a time.
+    /// Returns the bucket index of a waiting time.
     #[inline]
     pub(super) fn bucket(wait_ps: u64) -> usize {
         let bucket = 64 - (wait_ps >> 10).leading_zeros();
         (bucket as usize).min(WAIT_BUCKETS - 1)
     }
 
-    /// Frames that left.
+    /// Returns the number of frames that left.
     pub fn frames(&self) -> u64 {
         self.buckets.iter().copied().map(u64::from).sum()
     }
 
-    /// Takes what another has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &WaitCount) {
         self.sum_ps += other.sum_ps;
         self.max_ps = self.max_ps.max(other.max_ps);
@@ -71,8 +76,9 @@ impl WaitCount {
         }
     }
 
-    /// The time that the share `quantile` of all frames does not exceed, up to the end of its bucket: right within a
-    /// factor of two, and never more than the longest. 0 without frames.
+    /// Returns an upper bound for the `quantile` of the waiting times, in ps; 0 if no frame left.
+    /// The bound is the end of the bucket, at most the longest waiting time, so it is right within
+    /// a factor of two.
     pub fn quantile_ps(&self, quantile: f64) -> u64 {
         let wanted = (quantile * self.frames() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -86,45 +92,41 @@ impl WaitCount {
     }
 }
 
-/// Counters of an input.
+/// Counters of one input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InputCount {
-    /// Bytes of the frames that left, SOF to EOF.
+    /// Bytes of the frames that left, from SOF to EOF.
     pub bytes: u64,
-    /// Most frames at once.
+    /// Highest number of frames in the buffer.
     pub max_frames: u32,
-    /// Frames that left, and how long they waited.
+    /// Number and waiting times of the frames that left.
     pub wait: WaitCount,
 }
 
 /// A frame in an input buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffered {
-    /// The frame as it came: since when it might leave, and its tail.
+    /// The frame with the time from which it is eligible and the arrival time of its last bit.
     pub on_line: InFlight,
-    /// Input.
     pub input: u16,
-    /// Output.
     pub output: u16,
-    /// Lane over which it came, [`super::NO_LANE`] if the switch has made it.
+    /// Lane on which the frame arrived, or [`super::NO_LANE`] if the switch generated it.
     pub lane: u32,
 }
 
 /// A frame that leaves a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
-    /// The frame.
     pub slot: Slot,
-    /// Its times.
     pub sent: Sent,
-    /// Its input has more frames, and they must wait until it has left.
+    /// Whether the input holds more frames, which must wait until this one has left.
     pub more_at_input: bool,
-    /// Other frames wait for its output.
+    /// Whether other frames are queued for the output.
     pub more_at_output: bool,
 }
 
 impl Crossbar {
-    /// For a switch with `ports` ports.
+    /// Returns an empty crossbar for a switch with `ports` ports.
     pub fn new(ports: u16, queueing: Queueing, arbitration: Arbitration) -> Crossbar {
         let inputs = usize::from(ports) + 1;
         let outputs = usize::from(ports);
@@ -140,8 +142,9 @@ impl Crossbar {
         }
     }
 
-    /// Frames that came over the links of one trunk leave through an output in the order in which they came, whichever
-    /// of the trunk's inputs they are in. `groups`: the ports that belong together.
+    /// Enables in-order delivery over trunks: frames that arrived on the links of one trunk leave
+    /// through an output in arrival order, whichever inputs hold them. Each entry of `groups` lists
+    /// the ports of one trunk.
     pub fn with_trunks(mut self, groups: &[Vec<u16>]) -> Crossbar {
         if groups.iter().any(|group| group.len() > 1) {
             self.trunks = vec![Vec::new(); self.inputs.len()];
@@ -154,29 +157,30 @@ impl Crossbar {
         self
     }
 
-    /// An output serves one lane and no other.
+    /// Dedicates an output to a single lane.
     pub fn serve(&mut self, output: u16, lane: u32) {
         self.out[usize::from(output)].lane = lane;
     }
 
-    /// The lane that an output serves, if it is one.
+    /// Returns the lane that the output serves, if it serves exactly one.
     #[inline]
     pub fn served(&self, output: u16) -> Option<u32> {
         Some(self.out[usize::from(output)].lane).filter(|&lane| lane != NO_LANE)
     }
 
-    /// The input of the switch's own processor.
+    /// Returns the input number of the switch's own processor.
     pub fn processor(&self) -> u16 {
         self.inputs.len() as u16 - 1
     }
 
-    /// Inputs and outputs wait for each other one frame at a time, so the end of a frame matters to the next.
+    /// Returns whether an input sends only one frame at a time. If it does, the end of one frame
+    /// decides when the next one becomes eligible.
     #[inline]
     pub fn serial_inputs(&self) -> bool {
         self.queueing != Queueing::Any
     }
 
-    /// A frame is in the buffer of an input.
+    /// Adds a frame to the buffer of its input.
     #[inline(always)]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
         let Buffered { on_line, input, output, lane } = buffered;
@@ -190,19 +194,20 @@ impl Crossbar {
         }
     }
 
-    /// Until when an input sends the frame that it has shown; frames that come meanwhile wait for that.
+    /// Returns the time until which the input is sending a frame. Frames that arrive before that
+    /// time wait for it.
     #[inline]
     pub fn input_busy_until(&self, input: u16) -> u64 {
         self.inputs[usize::from(input)].busy_until_ps
     }
 
-    /// Some frame waits for the output, whether it may leave now or not.
+    /// Returns whether a frame is queued for the output, eligible or not.
     #[inline]
     pub fn waits(&self, output: u16) -> bool {
         self.out[usize::from(output)].frames > 0
     }
 
-    /// The input of the frame that leaves through `output` next, if any may leave now.
+    /// Returns the input whose frame leaves through `output` next, if one is eligible.
     #[inline]
     fn choose(&self, now: u64, output: u16) -> Option<u16> {
         let out = &self.out[usize::from(output)];
@@ -231,8 +236,8 @@ impl Crossbar {
         }
     }
 
-    /// The same for a switch with trunks: a frame waits until those that came before it over its trunk, and are for the
-    /// same output, have left.
+    /// Variant of `choose` for a switch with trunks. A frame is eligible only after every earlier
+    /// frame of its trunk for the same output has left.
     fn choose_in_order(&self, now: u64, output: u16) -> Option<u16> {
         let masks = self.mask(&self.out[usize::from(output)], output);
         let ready = bits(masks).filter(|&i| self.may_send(i, now) && self.is_next_of_trunk(i, output));
@@ -253,7 +258,8 @@ impl Crossbar {
         }
     }
 
-    /// Takes the next frame for `output` out of its buffer, if any may leave now; `send` says when it leaves.
+    /// Removes the next eligible frame for `output` from its buffer. `send` computes its departure
+    /// times.
     #[inline]
     pub fn depart(&mut self, now: u64, output: u16, send: impl FnOnce(&Slot) -> Sent) -> Option<Departure> {
         let input = self.choose(now, output)?;
@@ -277,7 +283,8 @@ impl Crossbar {
         Some(Departure { slot, sent, more_at_input, more_at_output: out.frames > 0 })
     }
 
-    /// The input has sent its frame: its next one may leave. Calls `wake` with each output that it may want.
+    /// Makes the next frame of an input eligible after the previous one has been sent. Calls `wake`
+    /// with each output for which the input has a frame.
     pub fn input_ready(&mut self, input: u16, mut wake: impl FnMut(u16)) {
         match self.queueing {
             Queueing::Any => {}
@@ -292,7 +299,8 @@ impl Crossbar {
         }
     }
 
-    /// Removes the frames that `which` picks and calls `gone` with each, in the order of their inputs and arrivals.
+    /// Removes the frames for which `which` returns true and passes each to `gone`, ordered by
+    /// input and then by arrival.
     pub fn discard(&mut self, now: u64, mut which: impl FnMut(&Buffered) -> bool, mut gone: impl FnMut(Buffered)) {
         for input in 0..self.inputs.len() as u16 {
             let held: Vec<Buffered> = self.frames_of(input);
@@ -310,43 +318,43 @@ impl Crossbar {
         }
     }
 
-    /// The frames in the buffer of an input, oldest first.
+    /// Returns the frames in the buffer of an input, oldest first.
     pub fn frames_of(&self, input: u16) -> Vec<Buffered> {
         let slots = self.inputs[usize::from(input)].iter();
         slots.map(|(output, slot)| Buffered { on_line: slot.on_line(), input, output, lane: slot.lane }).collect()
     }
 
-    /// Number of frames in the buffer of an input.
+    /// Returns the number of frames in the buffer of an input.
     pub fn occupancy(&self, input: u16) -> u32 {
         self.inputs[usize::from(input)].frames()
     }
 
-    /// Since when the oldest frame of an input has been there.
+    /// Returns the time since which the oldest frame of an input has been eligible.
     pub fn oldest(&self, input: u16) -> Option<u64> {
         self.inputs[usize::from(input)].oldest().map(|(_, slot)| slot.at_ps)
     }
 
-    /// Counters of an input.
     pub fn input_count(&self, input: u16) -> InputCount {
         self.inputs[usize::from(input)].counted()
     }
 
-    /// Occupied buffers of an input times picoseconds since the restart of the counters.
+    /// Returns the integral of the occupied buffers of an input over time, in buffers × ps, since
+    /// the counters were reset.
     pub fn held_area_ps(&self, input: u16, now: u64) -> u64 {
         self.inputs[usize::from(input)].held_area_ps(now)
     }
 
-    /// Restarts the counters of all inputs and outputs.
+    /// Resets the counters of all inputs.
     pub fn restart_counts(&mut self, now: u64) {
         self.inputs.iter_mut().for_each(|input| input.restart_counts(now));
     }
 
-    /// Gives back memory that no frame needs now.
+    /// Frees memory that no frame uses now.
     pub fn trim(&mut self) {
         self.inputs.iter_mut().for_each(Input::trim);
     }
 
-    /// Frames in all buffers.
+    /// Returns the number of frames in all buffers.
     pub fn frames(&self) -> u64 {
         self.out.iter().map(|out| u64::from(out.frames)).sum()
     }
@@ -358,7 +366,8 @@ impl Crossbar {
         }
     }
 
-    /// Since when the oldest frame that an input has for an output has been there; the end of time if it has none.
+    /// Returns the time since which the oldest frame of `input` for `output` has been eligible, or
+    /// `u64::MAX` if there is none.
     fn since(&self, input: usize, output: u16) -> u64 {
         let mut slots = self.inputs[input].iter();
         slots.find(|&(other, _)| other == output).map_or(u64::MAX, |(_, slot)| slot.at_ps)
@@ -400,7 +409,7 @@ impl Crossbar {
     }
 }
 
-/// The set bits, lowest first.
+/// Iterates over the set bits, lowest first.
 #[inline]
 fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(number, &word)| {
@@ -413,7 +422,7 @@ fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The first bit at or after `from`, going round.
+/// Returns the first set bit at or after `from`, wrapping around to bit 0.
 #[inline]
 fn next_bit(words: &[u64], from: usize) -> Option<usize> {
     if let [word] = *words {

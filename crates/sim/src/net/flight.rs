@@ -4,90 +4,93 @@ use super::frame_ref::FrameRef;
 use super::queue::NEVER;
 use std::collections::VecDeque;
 
-/// Places that the queue of a longer line begins with.
-const PLACES: usize = 8;
+/// Initial capacity of the queue of a long line.
+const INITIAL_CAPACITY: usize = 8;
 
 /// A frame on the line.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight {
-    /// When the receiver may deal with it.
+    /// Time at which the receiver may process the frame.
     pub at_ps: u64,
-    /// The frame.
     pub frame: FrameRef,
-    /// From then until its last bit is there: the rest of a frame that is forwarded before its end.
+    /// Time from `at_ps` until the last bit arrives. Not zero if the frame is forwarded by
+    /// cut-through.
     pub tail_after_ps: u32,
 }
 
 impl InFlight {
-    /// A frame that may be dealt with at `at_ps` and whose last bit is there at `tail_ps`. No line is so slow that a frame
-    /// takes the four milliseconds that fit.
+    /// Returns a frame that may be processed at `at_ps` and whose last bit arrives at `tail_ps`.
+    /// The difference fits into 32 bits, which is 4 ms: even on the slowest line a frame is
+    /// shorter.
     #[inline]
     pub fn new(frame: FrameRef, at_ps: u64, tail_ps: u64) -> InFlight {
         let tail_after_ps = tail_ps.saturating_sub(at_ps).min(u64::from(u32::MAX)) as u32;
         InFlight { at_ps, frame, tail_after_ps }
     }
 
-    /// When its last bit is there, or when it may be dealt with if that is later.
+    /// Returns the arrival time of the last bit, or `at_ps` if that is later.
     #[inline]
     pub fn tail_ps(&self) -> u64 {
         self.at_ps + u64::from(self.tail_after_ps)
     }
 }
 
-/// Frames on a line, in the order of their arrivals.
+/// Frames on a line, in the order of their arrival times.
 ///
-/// A short line holds one frame or the end of one and the beginning of the next. They stand here, in a cache line of their
-/// own; only a line that holds more has a queue.
+/// A short line holds one frame, or the end of one and the beginning of the next. Two frames are
+/// therefore stored inline, in a cache line of their own. Only a line that holds more frames has a
+/// queue.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Flight {
-    /// Due at [`NEVER`] if there is none; the second only behind a first.
-    at_ps: [u64; NEAR],
-    frames: [FrameRef; NEAR],
-    tail_after_ps: [u32; NEAR],
-    /// The frames behind the second.
-    behind: Option<Box<Behind>>,
+    /// Arrival times of the two inline frames, [`NEVER`] for an empty slot. The second slot is used
+    /// only if the first is.
+    at_ps: [u64; INLINE],
+    frames: [FrameRef; INLINE],
+    tail_after_ps: [u32; INLINE],
+    /// Frames after the second.
+    overflow: Option<Box<Overflow>>,
 }
 
-/// Frames of a line that need no queue.
-const NEAR: usize = 2;
+/// Number of frames stored inline.
+const INLINE: usize = 2;
 
 const _: () = assert!(size_of::<Flight>() == 64);
 
 #[derive(Clone, Debug)]
-struct Behind(VecDeque<InFlight>);
+struct Overflow(VecDeque<InFlight>);
 
 impl Default for Flight {
     fn default() -> Flight {
-        Flight { at_ps: [NEVER; NEAR], frames: [FrameRef::NONE; NEAR], tail_after_ps: [0; NEAR], behind: None }
+        Flight { at_ps: [NEVER; INLINE], frames: [FrameRef::NONE; INLINE], tail_after_ps: [0; INLINE], overflow: None }
     }
 }
 
 impl Flight {
-    /// No frame is on the line.
+    /// Returns whether the line is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.next_ps() == NEVER
     }
 
-    /// When the first frame arrives, [`NEVER`] if there is none.
+    /// Returns the arrival time of the first frame, or [`NEVER`] if the line is empty.
     #[inline]
     pub fn next_ps(&self) -> u64 {
         self.at_ps[0]
     }
 
-    /// Frames on the line.
+    /// Returns the number of frames on the line.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// The frames, the first to arrive in front.
+    /// Iterates over the frames in the order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = InFlight> {
-        let near = (0..NEAR).map(|place| self.get(place)).filter(|on_line| on_line.at_ps != NEVER);
-        near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().copied()))
+        let inline = (0..INLINE).map(|slot| self.get(slot)).filter(|on_line| on_line.at_ps != NEVER);
+        inline.chain(self.overflow.iter().flat_map(|overflow| overflow.0.iter().copied()))
     }
 
-    /// A frame that arrives behind all others. True: it is the only one.
+    /// Appends a frame that arrives after all others. Returns true if the line was empty.
     #[inline]
     pub fn push(&mut self, frame: InFlight) -> bool {
         if self.is_empty() {
@@ -102,43 +105,47 @@ impl Flight {
         false
     }
 
-    /// Takes the first frame. Also tells when the next one arrives, [`NEVER`] if there is none.
+    /// Removes the first frame. Returns it with the arrival time of the next one, which is
+    /// [`NEVER`] if there is none.
     #[inline]
     pub fn pop(&mut self) -> (InFlight, u64) {
         let (first, second) = (self.get(0), self.get(1));
         self.put(0, second);
         self.at_ps[1] = NEVER;
-        if self.behind.is_some() {
+        if self.overflow.is_some() {
             self.advance();
         }
         (first, second.at_ps)
     }
 
     #[inline]
-    fn get(&self, place: usize) -> InFlight {
-        InFlight { at_ps: self.at_ps[place], frame: self.frames[place], tail_after_ps: self.tail_after_ps[place] }
+    fn get(&self, slot: usize) -> InFlight {
+        InFlight { at_ps: self.at_ps[slot], frame: self.frames[slot], tail_after_ps: self.tail_after_ps[slot] }
     }
 
     #[inline]
-    fn put(&mut self, place: usize, frame: InFlight) {
-        self.at_ps[place] = frame.at_ps;
-        self.frames[place] = frame.frame;
-        self.tail_after_ps[place] = frame.tail_after_ps;
+    fn put(&mut self, slot: usize, frame: InFlight) {
+        self.at_ps[slot] = frame.at_ps;
+        self.frames[slot] = frame.frame;
+        self.tail_after_ps[slot] = frame.tail_after_ps;
     }
 
     #[cold]
     fn queue(&mut self, frame: InFlight) {
-        self.behind.get_or_insert_with(|| Box::new(Behind(VecDeque::with_capacity(PLACES)))).0.push_back(frame);
+        self.overflow
+            .get_or_insert_with(|| Box::new(Overflow(VecDeque::with_capacity(INITIAL_CAPACITY))))
+            .0
+            .push_back(frame);
     }
 
     #[cold]
     fn advance(&mut self) {
-        if let Some(next) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
+        if let Some(next) = self.overflow.as_mut().and_then(|overflow| overflow.0.pop_front()) {
             self.put(1, next);
         }
     }
 
-    /// Takes all frames, the first to arrive in front.
+    /// Removes and returns all frames, in the order of arrival.
     pub fn take(&mut self) -> Vec<FrameRef> {
         let frames = self.iter().map(|on_line| on_line.frame).collect();
         *self = Flight::default();

@@ -1,28 +1,31 @@
-//! [`FrameRef`]: what the simulator moves instead of a frame.
+//! [`FrameRef`]: the 16-byte reference that the simulator moves instead of a frame.
 
-use sanloom_core::exchange;
+use sanloom_fc::exchange;
 use sanloom_wire::{FcId, Header};
 
-/// A frame under way, 16 bytes: addresses, length, and either the place of its data within an exchange or the number of a
-/// control message in [`super::Messages`].
+/// An in-flight frame in 16 bytes: addresses, length, and either the position of its data in an
+/// exchange or the number of a control message in [`super::Messages`].
 ///
-/// Two words, because a frame is copied several times for each hop.
+/// The value is packed into two words because each hop copies a frame several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRef {
-    /// From the lowest bits on: D_ID 24, S_ID 24, flags 8, SEQ_ID of data or low byte of the part of a control message 8.
+    /// From the lowest bit: D_ID (24 bits), S_ID (24), flags (8), then SEQ_ID of a data frame or
+    /// the low byte of the part number of a control message (8).
     ends: u64,
-    /// From the lowest bits on, 16 each: bytes of the data field; SEQ_CNT of data or OX_ID of a control message; OX_ID and
-    /// RX_ID of data, or number of a control message 24 and high byte of its part 8.
+    /// Four 16-bit groups from the lowest bit. The first is the length of the data field in bytes.
+    /// The second is SEQ_CNT of a data frame or OX_ID of a control message. The other two are OX_ID
+    /// and RX_ID of a data frame, or the number of a control message (24 bits) and the high byte of
+    /// its part number (8 bits).
     place: u64,
 }
 
 const _: () = assert!(size_of::<FrameRef>() == 16);
 
-/// Between start-of-frame and end-of-frame besides the data field: SOF 4, header 24, CRC 4, EOF 4.
+/// Bytes of a frame besides its data field: SOF 4, header 24, CRC 4, EOF 4.
 pub const OVERHEAD_BYTES: u64 = 36;
-/// Six primitive words follow each frame (FC-FS, frame spacing).
+/// Bytes of the gap after a frame: six primitive words (FC-FS, frame spacing).
 pub const GAP_BYTES: u64 = 24;
-/// SOF and header: what a cut-through switch waits for.
+/// Bytes that a cut-through switch receives before it forwards: SOF and header.
 pub const HEADER_WIRE_BYTES: u64 = 28;
 
 const DATA: u8 = 1;
@@ -31,7 +34,7 @@ const LAST: u8 = 4;
 const CORRUPT: u8 = 8;
 
 impl FrameRef {
-    /// Stands where there is no frame.
+    /// Placeholder for no frame.
     pub const NONE: FrameRef = FrameRef { ends: 0, place: 0 };
 
     #[inline]
@@ -44,14 +47,14 @@ impl FrameRef {
         }
     }
 
-    /// A frame of FCP data.
+    /// Returns a reference to an FCP data frame.
     #[inline]
     pub fn data(seq: &exchange::SeqTx, frame: &exchange::DataFrame) -> FrameRef {
         let flags = DATA | if seq.from_responder { FROM_RESPONDER } else { 0 } | if frame.last { LAST } else { 0 };
         FrameRef::new(seq.s_id, seq.d_id, flags, seq.seq_id, [frame.len, frame.seq_cnt, seq.ox_id, seq.rx_id])
     }
 
-    /// One part of a control message.
+    /// Returns a reference to one part of a control message.
     pub fn control(header: &Header, message: u32, part: u16, len: u16) -> FrameRef {
         let [high, low] = part.to_be_bytes();
         let place = [len, header.ox_id, message as u16, u16::from(high) << 8 | (message >> 16) as u16];
@@ -73,76 +76,73 @@ impl FrameRef {
         (self.place >> 48) as u16
     }
 
-    /// Source.
     #[inline]
     pub fn s_id(&self) -> FcId {
         FcId::new((self.ends >> 24) as u32)
     }
-    /// Destination.
     #[inline]
     pub fn d_id(&self) -> FcId {
         FcId::new(self.ends as u32)
     }
-    /// FCP data, not a control message.
+    /// Returns true for FCP data, false for a control message.
     #[inline]
     pub fn is_data(&self) -> bool {
         self.has(DATA)
     }
-    /// Sent by the exchange responder.
+    /// Returns whether the exchange responder sent the frame.
     #[inline]
     pub fn from_responder(&self) -> bool {
         self.has(FROM_RESPONDER)
     }
-    /// Last data frame of its sequence.
+    /// Returns whether this is the last data frame of its sequence.
     #[inline]
     pub fn is_last(&self) -> bool {
         self.has(LAST)
     }
-    /// The CRC is bad.
+    /// Returns whether the CRC is bad.
     #[inline]
     pub fn is_corrupt(&self) -> bool {
         self.has(CORRUPT)
     }
-    /// Breaks the CRC.
+    /// Marks the CRC as bad.
     pub fn corrupt(&mut self) {
         self.ends |= u64::from(CORRUPT) << 48;
     }
-    /// Bytes of the data field.
+    /// Returns the length of the data field in bytes.
     #[inline]
     pub fn len_bytes(&self) -> u16 {
         self.place as u16
     }
-    /// Bytes from SOF to EOF.
+    /// Returns the length from SOF to EOF in bytes.
     #[inline]
     pub fn wire_bytes(&self) -> u64 {
         u64::from(self.len_bytes()).next_multiple_of(4) + OVERHEAD_BYTES
     }
-    /// SEQ_CNT of a data frame.
+    /// Returns SEQ_CNT; valid for data frames only.
     #[inline]
     pub fn seq_cnt(&self) -> u16 {
         (self.place >> 16) as u16
     }
-    /// SEQ_ID of a data frame.
+    /// Returns SEQ_ID; valid for data frames only.
     #[inline]
     pub fn seq_id(&self) -> u8 {
         (self.ends >> 56) as u8
     }
-    /// Which part of its control message.
+    /// Returns the part number within the control message.
     #[inline]
     pub fn part(&self) -> u16 {
         u16::from_be_bytes([(self.place >> 56) as u8, self.seq_id()])
     }
-    /// OX_ID of the exchange.
     #[inline]
     pub fn ox_id(&self) -> u16 {
         if self.is_data() { self.low() } else { self.seq_cnt() }
     }
-    /// RX_ID of a data frame.
+    /// Returns RX_ID; valid for data frames only.
     #[inline]
     pub fn rx_id(&self) -> u16 {
         self.high()
     }
-    /// Number of the control message.
+    /// Returns the number of the control message in [`super::Messages`].
     #[inline]
     pub fn message(&self) -> Option<u32> {
         (!self.is_data()).then_some((self.place >> 32) as u32 & 0xff_ffff)

@@ -1,72 +1,75 @@
-//! The receive buffers of one port of a switch, and what is counted there.
+//! The receive buffers of one switch port, and their counters.
 
 use super::crossbar::{InputCount, WAIT_BUCKETS, WaitCount};
 use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use std::collections::VecDeque;
 
-/// Frames that have a place in the input itself.
-const NEAR: usize = 4;
+/// Frames stored inline.
+const INLINE: usize = 4;
 
-/// Bits of an output, and a one in each.
+/// Bits of one output number in `outputs`, and a word with a one in each field.
 const BITS: usize = 16;
 const ONES: u64 = 0x0001_0001_0001_0001;
 
-/// No output.
+/// Marks an empty field in `outputs`.
 const NONE: u64 = 0xffff;
 
-/// Bits of a place, and all places in their order.
-const PLACE_BITS: usize = 2;
+/// Bits of one slot index in `slot_order`, and the indices in ascending order.
+const SLOT_BITS: usize = 2;
 const IN_ORDER: u8 = 0b11_10_01_00;
 
-/// An input buffer. A buffer holds few frames, so looking through it is cheaper than a queue for each output.
+/// An input buffer. It holds few frames, so a linear search is cheaper than one queue for each
+/// output.
 ///
-/// What every frame changes is in the first cache line. The frames are in the next two and stay where they were put; a list
-/// of places says in which order they came. Those of an input with more than four are behind them; the waiting times by
-/// length follow.
+/// The first cache line has the fields that every frame changes. The inline frames are in the next
+/// two lines and do not move; `slot_order` records their order of arrival. Any further frames are
+/// in `overflow`. The histogram of waiting times comes last.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Input {
-    /// Outputs of the frames, from the lowest bits on; [`NONE`] where there is none.
+    /// Outputs of the inline frames, oldest in the lowest bits; [`NONE`] for an empty field.
     outputs: u64,
-    /// Places of `near` in the order of `outputs`, those without a frame last: two bits each, from the lowest on.
-    places: u8,
-    /// Frames in `near`.
+    /// Indices into `inline` in the order of `outputs`, then the indices of the empty slots. Two
+    /// bits each, from the lowest bit.
+    slot_order: u8,
+    /// Number of frames in `inline`.
     used: u8,
-    /// There are frames in `behind`; then all places of `near` are used.
-    overflows: bool,
+    /// Whether `overflow` holds frames. If it does, all slots of `inline` are used.
+    has_more: bool,
     max_frames: u32,
     bytes: u64,
     held_ps: i64,
     wait_sum_ps: u64,
     wait_max_ps: u64,
-    behind: Option<Box<Behind>>,
-    /// It sends one frame at a time until then, if it does.
+    overflow: Option<Box<Overflow>>,
+    /// Time until which the input is sending, if it sends one frame at a time.
     pub(super) busy_until_ps: u64,
-    near: [Slot; NEAR],
+    inline: [Slot; INLINE],
     wait_buckets: [u32; WAIT_BUCKETS],
 }
 
 const _: () = assert!(size_of::<Input>() == 3 * 64 + 4 * WAIT_BUCKETS);
 
-/// The frames for which there is no place in the input itself.
+/// Frames that do not fit into the inline slots.
 ///
-/// A switch that answers hundreds of others has hundreds of frames in the input for its own: what is looked through are
-/// the outputs alone, and a frame that leaves from the middle leaves a hole.
+/// The processor input of a switch that answers hundreds of others holds hundreds of frames.
+/// Searches therefore read only the outputs, and a frame removed from the middle leaves a hole.
 #[derive(Clone, Debug, Default)]
-struct Behind {
-    /// Output of each frame, [`HOLE`] where there is none; neither the first nor most are holes.
+struct Overflow {
+    /// Output of each frame, or [`HOLE`]. The first entry is never a hole, and at most half of the
+    /// entries are.
     outputs: VecDeque<u16>,
     slots: VecDeque<Slot>,
     holes: usize,
-    /// The frame that was taken last.
+    /// The most recently removed frame.
     taken: Slot,
 }
 
-/// No output: a frame was here.
+/// Output number of a removed frame.
 const HOLE: u16 = NONE as u16;
 
-impl Behind {
+impl Overflow {
     fn is_empty(&self) -> bool {
         self.outputs.is_empty()
     }
@@ -90,7 +93,7 @@ impl Behind {
         first
     }
 
-    /// The oldest frame for an output.
+    /// Removes the oldest frame for an output.
     fn take(&mut self, output: u16) -> Option<Slot> {
         let at = self.outputs.iter().position(|other| *other == output)?;
         let slot = self.slots[at];
@@ -119,20 +122,19 @@ impl Behind {
     }
 }
 
-/// A frame in a buffer.
+/// A frame in an input buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// The frame.
     pub frame: FrameRef,
-    /// Since when it might leave.
+    /// Time from which the frame is eligible.
     pub at_ps: u64,
     tail_after_ps: u32,
-    /// Lane over which it came, [`super::NO_LANE`] if the switch has made it.
+    /// Lane on which the frame arrived, or [`super::NO_LANE`] if the switch generated it.
     pub lane: u32,
 }
 
 impl Slot {
-    /// Stands where there is no frame.
+    /// Placeholder for no frame.
     const EMPTY: Slot = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
 
     #[inline]
@@ -141,13 +143,13 @@ impl Slot {
         Slot { frame, at_ps, tail_after_ps, lane }
     }
 
-    /// The frame as it came.
+    /// Returns the frame as it was on the line.
     pub(super) fn on_line(&self) -> InFlight {
         let &Slot { frame, at_ps, tail_after_ps, .. } = self;
         InFlight { frame, at_ps, tail_after_ps }
     }
 
-    /// When its last bit has arrived, or since when it might leave if that is later.
+    /// Returns the arrival time of the last bit, or `at_ps` if that is later.
     #[inline]
     pub fn tail_ps(&self) -> u64 {
         self.at_ps + u64::from(self.tail_after_ps)
@@ -164,135 +166,137 @@ impl Default for Input {
     fn default() -> Input {
         Input {
             outputs: ONES * NONE,
-            places: IN_ORDER,
+            slot_order: IN_ORDER,
             used: 0,
-            overflows: false,
+            has_more: false,
             max_frames: 0,
             bytes: 0,
             held_ps: 0,
             wait_sum_ps: 0,
             wait_max_ps: 0,
-            behind: None,
+            overflow: None,
             busy_until_ps: 0,
-            near: [Slot::EMPTY; NEAR],
+            inline: [Slot::EMPTY; INLINE],
             wait_buckets: [0; WAIT_BUCKETS],
         }
     }
 }
 
 impl Input {
-    /// Number of frames.
+    /// Returns the number of frames.
     #[inline]
     pub(super) fn frames(&self) -> u32 {
-        u32::from(self.used) + if self.overflows { self.frames_behind() } else { 0 }
+        u32::from(self.used) + if self.has_more { self.frames_in_overflow() } else { 0 }
     }
 
     #[cold]
-    fn frames_behind(&self) -> u32 {
-        self.behind.as_ref().map_or(0, |behind| behind.frames() as u32)
+    fn frames_in_overflow(&self) -> u32 {
+        self.overflow.as_ref().map_or(0, |overflow| overflow.frames() as u32)
     }
 
-    /// Where the frame is that came as the one of this number.
+    /// Returns the index into `inline` of the frame with this arrival position.
     #[inline]
-    fn place(&self, number: usize) -> usize {
-        usize::from(self.places >> (PLACE_BITS * number)) % NEAR
+    fn slot_of(&self, number: usize) -> usize {
+        usize::from(self.slot_order >> (SLOT_BITS * number)) % INLINE
     }
 
-    /// The frames and their outputs, oldest first.
+    /// Iterates over the frames and their outputs, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
-        let near = (0..usize::from(self.used))
-            .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.near[self.place(number)]));
-        near.chain(self.behind.iter().flat_map(|behind| behind.iter()))
+        let inline = (0..usize::from(self.used))
+            .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.inline[self.slot_of(number)]));
+        inline.chain(self.overflow.iter().flat_map(|overflow| overflow.iter()))
     }
 
-    /// The oldest frame and its output.
+    /// Returns the oldest frame and its output.
     pub(super) fn oldest(&self) -> Option<(u16, &Slot)> {
         self.iter().next()
     }
 
-    /// A frame that came behind all others.
+    /// Appends a frame.
     #[inline]
     pub(super) fn push(&mut self, output: u16, slot: Slot) {
         let number = usize::from(self.used);
-        if number < NEAR {
+        if number < INLINE {
             self.put(number, output, slot);
             self.used += 1;
         } else {
             let Slot { frame, at_ps, tail_after_ps, lane } = slot;
-            self.push_behind(output, frame, at_ps, tail_after_ps, lane);
+            self.push_overflow(output, frame, at_ps, tail_after_ps, lane);
         }
         self.max_frames = self.max_frames.max(self.frames());
     }
 
-    /// A slot that is handed on in parts stays in registers where it is not: that path is the frequent one.
+    /// The slot is passed in parts so that it stays in registers on the frequent path, which does
+    /// not call this.
     #[cold]
-    fn push_behind(&mut self, output: u16, frame: FrameRef, at_ps: u64, tail_after_ps: u32, lane: u32) {
-        self.behind.get_or_insert_default().push(output, Slot { frame, at_ps, tail_after_ps, lane });
-        self.overflows = true;
+    fn push_overflow(&mut self, output: u16, frame: FrameRef, at_ps: u64, tail_after_ps: u32, lane: u32) {
+        self.overflow.get_or_insert_default().push(output, Slot { frame, at_ps, tail_after_ps, lane });
+        self.has_more = true;
     }
 
-    /// Takes the oldest frame for an output: where it was, to be read with [`Input::taken`] before anything else happens, and
-    /// whether there is another one for the output.
+    /// Removes the oldest frame for an output. Returns the index of the frame and whether another
+    /// one for this output is left. Read the frame with [`Input::taken`] before the next change.
     #[inline]
     pub(super) fn take(&mut self, output: u16) -> Option<(usize, bool)> {
-        let Some(number) = self.find(output) else { return self.take_behind(output) };
-        let place = self.place(number);
+        let Some(number) = self.find(output) else { return self.take_overflow(output) };
+        let index = self.slot_of(number);
         let before = (1 << (BITS * number)) - 1;
-        self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (NEAR - 1));
-        let before = (1 << (PLACE_BITS * number)) - 1;
-        let last = (place as u8) << (PLACE_BITS * (NEAR - 1));
-        self.places = self.places & before | self.places >> PLACE_BITS & !before | last;
+        self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (INLINE - 1));
+        let before = (1 << (SLOT_BITS * number)) - 1;
+        let last = (index as u8) << (SLOT_BITS * (INLINE - 1));
+        self.slot_order = self.slot_order & before | self.slot_order >> SLOT_BITS & !before | last;
         self.used -= 1;
-        let place = if self.overflows { self.advance(place) } else { place };
-        Some((place, self.has(output)))
+        let index = if self.has_more { self.advance(index) } else { index };
+        Some((index, self.has(output)))
     }
 
-    /// The frame that was taken.
+    /// Returns the frame that [`Input::take`] removed.
     #[inline]
-    pub(super) fn taken(&self, place: usize) -> &Slot {
-        match self.near.get(place) {
+    pub(super) fn taken(&self, index: usize) -> &Slot {
+        match self.inline.get(index) {
             Some(slot) => slot,
-            None => self.taken_behind(),
+            None => self.taken_overflow(),
         }
     }
 
     #[cold]
-    fn taken_behind(&self) -> &Slot {
-        self.behind.as_ref().map_or(&Slot::EMPTY, |behind| &behind.taken)
+    fn taken_overflow(&self) -> &Slot {
+        self.overflow.as_ref().map_or(&Slot::EMPTY, |overflow| &overflow.taken)
     }
 
     #[cold]
-    fn take_behind(&mut self, output: u16) -> Option<(usize, bool)> {
-        let behind = self.behind.as_mut()?;
-        behind.taken = behind.take(output)?;
-        self.overflows = !behind.is_empty();
-        Some((NEAR, self.has(output)))
+    fn take_overflow(&mut self, output: u16) -> Option<(usize, bool)> {
+        let overflow = self.overflow.as_mut()?;
+        overflow.taken = overflow.take(output)?;
+        self.has_more = !overflow.is_empty();
+        Some((INLINE, self.has(output)))
     }
 
-    /// A frame of this place was taken: the first one behind takes the place. Tells where the taken one is now.
+    /// Moves the first frame of `overflow` into the freed inline slot. Returns the index under
+    /// which the removed frame can be read.
     #[cold]
-    fn advance(&mut self, place: usize) -> usize {
-        let Some(behind) = &mut self.behind else { return place };
-        behind.taken = self.near[place];
-        let next = behind.pop();
-        self.overflows = !behind.is_empty();
+    fn advance(&mut self, index: usize) -> usize {
+        let Some(overflow) = &mut self.overflow else { return index };
+        overflow.taken = self.inline[index];
+        let next = overflow.pop();
+        self.has_more = !overflow.is_empty();
         if let Some((output, slot)) = next {
-            self.put(NEAR - 1, output, slot);
+            self.put(INLINE - 1, output, slot);
             self.used += 1;
         }
-        NEAR
+        INLINE
     }
 
     #[inline]
     fn put(&mut self, number: usize, output: u16, slot: Slot) {
         self.outputs = self.outputs & !(NONE << (BITS * number)) | u64::from(output) << (BITS * number);
-        self.near[self.place(number)] = slot;
+        self.inline[self.slot_of(number)] = slot;
     }
 
-    /// The first frame whose output is this one.
+    /// Returns the position of the first inline frame for this output.
     #[inline]
     fn find(&self, output: u16) -> Option<usize> {
-        // The lowest one without a difference is the lowest at which the subtraction borrows.
+        // The lowest field without a difference is the lowest one at which the subtraction borrows.
         let differences = self.outputs ^ (ONES * u64::from(output));
         let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
         (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
@@ -300,23 +304,23 @@ impl Input {
 
     #[inline(always)]
     fn has(&self, output: u16) -> bool {
-        self.find(output).is_some() || (self.overflows && self.has_behind(output))
+        self.find(output).is_some() || (self.has_more && self.has_overflow(output))
     }
 
     #[cold]
-    fn has_behind(&self, output: u16) -> bool {
-        self.behind.as_ref().is_some_and(|behind| behind.has(output))
+    fn has_overflow(&self, output: u16) -> bool {
+        self.overflow.as_ref().is_some_and(|overflow| overflow.has(output))
     }
 
-    /// Takes all frames, oldest first.
+    /// Removes and returns all frames, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<(u16, Slot)> {
         let all = self.iter().map(|(output, slot)| (output, *slot)).collect();
-        (self.outputs, self.places, self.used, self.overflows) = (ONES * NONE, IN_ORDER, 0, false);
-        self.behind = None;
+        (self.outputs, self.slot_order, self.used, self.has_more) = (ONES * NONE, IN_ORDER, 0, false);
+        self.overflow = None;
         all
     }
 
-    /// Counts a frame that leaves from `start` to `end`.
+    /// Counts a frame that leaves between `start` and `end`.
     #[inline]
     pub(super) fn count(&mut self, slot: &Slot, start: u64, end: u64) {
         let wait_ps = start.saturating_sub(slot.at_ps);
@@ -327,29 +331,29 @@ impl Input {
         self.held_ps += end as i64 - slot.at_ps as i64;
     }
 
-    /// Gives back memory that no frame needs now.
+    /// Frees memory that no frame uses now.
     pub(super) fn trim(&mut self) {
-        self.behind.take_if(|behind| behind.is_empty());
+        self.overflow.take_if(|overflow| overflow.is_empty());
     }
 
-    /// The counters.
     pub(super) fn counted(&self) -> InputCount {
         let wait = WaitCount { sum_ps: self.wait_sum_ps, max_ps: self.wait_max_ps, buckets: self.wait_buckets };
         InputCount { bytes: self.bytes, max_frames: self.max_frames, wait }
     }
 
-    /// Occupied buffers times picoseconds since the restart of the counters.
+    /// Returns the integral of the occupied buffers over time, in buffers × ps, since the counters
+    /// were reset.
     pub(super) fn held_area_ps(&self, now: u64) -> u64 {
         (self.held_ps + self.present_ps(now)).max(0) as u64
     }
 
-    /// Restarts the counters.
+    /// Resets the counters.
     pub(super) fn restart_counts(&mut self, now: u64) {
         (self.bytes, self.max_frames, self.held_ps) = (0, self.frames(), -self.present_ps(now));
         (self.wait_sum_ps, self.wait_max_ps, self.wait_buckets) = (0, 0, [0; WAIT_BUCKETS]);
     }
 
-    /// Times for which the frames that are here have been here, summed.
+    /// Returns the sum of the ages of the frames in the buffer, in ps.
     fn present_ps(&self, now: u64) -> i64 {
         self.iter().map(|(_, slot)| now.saturating_sub(slot.at_ps) as i64).sum()
     }
@@ -373,7 +377,7 @@ mod tests {
                     let at = model.iter().position(|&(other, _)| other == output);
                     let expected = at.map(|at| model.remove(at).1);
                     let more = model.iter().any(|&(other, _)| other == output);
-                    let taken = input.take(output).map(|(place, again)| (input.taken(place).at_ps, again));
+                    let taken = input.take(output).map(|(index, again)| (input.taken(index).at_ps, again));
                     prop_assert_eq!(taken, expected.map(|at_ps| (at_ps, more)));
                 }
                 let here: Vec<_> = input.iter().map(|(output, slot)| (output, slot.at_ps)).collect();

@@ -1,27 +1,22 @@
-//! One direction of a link: the line, the credits of its sender and the frames on it.
+//! One direction of a link: the line, the sender's credits and the frames on the line.
 
 use super::flight::Flight;
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
 use super::queue::{EventQueue, NEVER};
 use super::returning::Returning;
-use sanloom_core::config::LineRate;
+use sanloom_fc::config::LineRate;
 
-/// After so many bytes a new run begins, whether the line pauses or not.
+/// Length at which a new run begins even if the line does not pause.
 const LONGEST_RUN_BYTES: u32 = 1 << 24;
 
 /// Bytes of an R_RDY on the line.
 const R_RDY_BYTES: u64 = 4;
 
-/// Where a lane begins or ends.
+/// One end of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// A port of a switch.
-    Switch {
-        /// Switch.
-        switch: u16,
-        /// Port.
-        port: u16,
-    },
+    Switch { switch: u16, port: u16 },
     /// An N_Port.
     NPort(u16),
 }
@@ -30,159 +25,160 @@ const _: () = assert!(size_of::<Lane>() == 6 * 64);
 
 /// One direction of a link, from a sender to a receiver.
 ///
-/// The sender may have as many frames on the way or in the receiver's buffers as it was given credits; each R_RDY gives
-/// one back. R_RDYs are words between frames: they take four bytes of time and the way, and do not wait for a frame
-/// that is being sent the other way (a real one waits for at most that one frame).
+/// Each credit allows one frame on the line or in the receiver's buffers, and each R_RDY returns
+/// one credit. R_RDYs are words between frames: they need four byte times plus the propagation
+/// delay. An R_RDY does not wait for a frame in the other direction; a real one waits for at most
+/// that one frame.
 ///
-/// The fields stand in the order of their use, by cache lines: the first decides whether a frame may be sent, the second
-/// holds the frames on the line, the third is what a frame needs and changes, the fourth what a returning credit does. The
-/// rest is for faults and reports.
+/// The fields are grouped by cache line in the order of use. The first line decides whether a frame
+/// may be sent. The second holds the frames on the line. The third has the fields that sending a
+/// frame reads and changes, the fourth those of a returning credit. The rest is for faults and
+/// reports.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Lane {
-    /// When the next frame may start.
+    /// Earliest start of the next frame.
     pub free_at_ps: u64,
-    /// When the sender tries again, [`NEVER`] if that is not planned.
+    /// Time of the sender's next attempt, [`NEVER`] if none is scheduled.
     wake_ps: u64,
-    /// Has a frame to send and no credit since; [`NEVER`]: has not.
-    pub starving_since_ps: u64,
-    /// When the first R_RDY on its way will be here, [`NEVER`] if none is.
+    /// Time since which a frame has waited for a credit, [`NEVER`] if none waits.
+    pub credit_wait_since_ps: u64,
+    /// Arrival time of the first returning R_RDY, [`NEVER`] if there is none.
     next_credit_ps: u64,
-    /// Frames that may be sent now. R_RDYs that have come and were not needed yet are not among them.
+    /// Available credits, without R_RDYs that have arrived but are not applied yet.
     pub credits: u32,
-    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
+    /// Fewest credits left after a frame since the last [`Lane::restart_minimum`].
     pub credits_min: u32,
-    /// Bytes of the present run of frames without a pause, gaps included.
+    /// Bytes of the current run of back-to-back frames, gaps included.
     run_bytes: u32,
-    /// `free_at_ps` is rounded down; this is the rest, in parts of a picosecond of which `bytes_per_ps` are a whole one.
+    /// Remainder of `free_at_ps`, which is rounded down, in units of 1 / `bytes_per_ps` ps.
     free_at_rest: u8,
-    /// Sender.
     pub from: End,
-    /// Receiver.
     pub to: End,
-    /// Output of the sending switch that the lane serves.
+    /// Output of the sending switch that serves this lane.
     pub output: u16,
-    /// Carries light.
+    /// Whether the line carries light.
     pub up: bool,
-    /// Something about the lane is not ordinary: it is watched, faulty or part of a bundle.
+    /// Whether the lane is watched, faulty or part of a bundle.
     pub special: bool,
-    /// The receiver forwards before the last bit is there.
+    /// Whether the receiver forwards a frame before its last bit has arrived.
     pub cut_through: bool,
-    /// The watchdog looks after the receiver's buffers in time for any frame that comes from now on.
-    pub guarded: bool,
+    /// Whether a watchdog run is scheduled early enough for any frame that arrives from now on.
+    pub watchdog_armed: bool,
 
     /// Frames on the line.
     pub flight: Flight,
 
-    /// A byte takes `ps_per_bytes / bytes_per_ps`.
+    /// A byte takes `ps_per_bytes / bytes_per_ps` ps.
     ps_per_bytes: u32,
     bytes_per_ps: u32,
-    /// 2^64 / `bytes_per_ps`, rounded up: a multiplication is faster than a division.
+    /// 2^64 / `bytes_per_ps`, rounded up, because a multiplication is faster than a division.
     reciprocal: u64,
-    /// Time of light.
+    /// Propagation delay of the cable.
     pub propagation_ps: u64,
-    /// From the arrival at the receiver until it may be forwarded there.
+    /// Time from the arrival at the receiver until the frame may be forwarded.
     pub latency_ps: u64,
     frames: u64,
     bytes: u64,
     data_bytes: u64,
     credit_wait_ps: u64,
 
-    /// When the R_RDYs behind the first will be here.
+    /// Arrival times of the R_RDYs after the first.
     returning: Returning,
-    /// From a receive buffer that is free to the credit at the sender: an R_RDY and the way back.
+    /// Time from a freed receive buffer to the credit at the sender: one R_RDY plus the propagation
+    /// delay.
     pub r_rdy_ps: u64,
     r_rdys: u64,
     zero_credit_ps: u64,
-    /// When the last credit was used, if there is none.
+    /// Time at which the last credit was used; valid while `credits` is 0.
     zero_since_ps: u64,
 
-    /// Receive buffers at the other end.
+    /// Number of receive buffers at the other end.
     pub bb_credit: u32,
-    /// Number of the bundle direction, if the lane belongs to one.
+    /// Number of the bundle direction, if the lane belongs to a bundle.
     pub bundle: Option<u16>,
-    /// Somebody watches: frames and R_RDYs are recorded.
+    /// Whether frames and R_RDYs are recorded.
     pub watched: bool,
-    /// Frames get lost or damaged here.
+    /// Whether the lane has a fault.
     pub faulty: bool,
-    /// The receiver's slowness, if a fault makes it slow.
+    /// Faults of the receiver.
     pub receiver: Receiver,
     /// Credits lost with their R_RDY.
     pub credits_lost: u64,
-    /// Link resets for want of credit.
+    /// Link resets after a credit timeout.
     pub resets: u64,
-    /// Time for which the receiver kept R_RDYs back that it might have sent, summed over those that it sent, in ps.
+    /// Total delay of the R_RDYs that the receiver sent late, in ps.
     pub late_ps: u64,
 }
 
 /// Faults of a receiver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Receiver {
-    /// Added time before each R_RDY, one after the other.
+    /// Extra time before each R_RDY, in ps. Delays of successive R_RDYs add up.
     pub delay_ps: u64,
-    /// When the last R_RDY was ready.
+    /// Time at which the last R_RDY was ready.
     pub last_ps: u64,
-    /// R_RDYs are kept back.
+    /// Whether R_RDYs are withheld.
     pub withholds: bool,
-    /// How many are kept back.
+    /// Number of withheld R_RDYs.
     pub withheld: u32,
-    /// Kept-back R_RDYs times ps up to `changed_ps`.
+    /// Integral of the withheld R_RDYs over time, in R_RDYs × ps, up to `changed_ps`.
     withheld_area_ps: u64,
     changed_ps: u64,
 }
 
 impl Receiver {
-    /// So many R_RDYs are kept back from now on.
-    pub fn keep(&mut self, now: u64, withheld: u32) {
+    /// Sets the number of withheld R_RDYs from `now` on.
+    pub fn set_withheld(&mut self, now: u64, withheld: u32) {
         self.withheld_area_ps = self.withheld_area_ps(now);
         self.changed_ps = now;
         self.withheld = withheld;
     }
 
-    /// Kept-back R_RDYs times ps up to `now`.
+    /// Returns the integral of the withheld R_RDYs over time, in R_RDYs × ps, up to `now`.
     pub fn withheld_area_ps(&self, now: u64) -> u64 {
         self.withheld_area_ps + u64::from(self.withheld) * now.saturating_sub(self.changed_ps)
     }
 }
 
-/// Counters of a lane; all of them only grow.
+/// Counters of a lane, which never decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneCount {
     /// Frames sent.
     pub frames: u64,
-    /// Bytes between SOF and EOF, both included.
+    /// Bytes sent, from SOF to EOF.
     pub bytes: u64,
-    /// Bytes of FCP data.
+    /// Bytes of FCP data sent.
     pub data_bytes: u64,
-    /// R_RDYs that came back for this lane's frames.
+    /// R_RDYs returned for frames of this lane.
     pub r_rdys: u64,
-    /// Time without a credit, whether a frame waited or not, in ps.
+    /// Time without a credit, in ps, whether or not a frame waited.
     pub zero_credit_ps: u64,
-    /// Time with a frame to send and no credit, in ps.
+    /// Time during which a frame waited for a credit, in ps.
     pub credit_wait_ps: u64,
     /// Credits lost with their R_RDY.
     pub credits_lost: u64,
-    /// Link resets for want of credit.
+    /// Link resets after a credit timeout.
     pub resets: u64,
-    /// Time for which the receiver kept R_RDYs back that it might have sent, summed over them, in ps.
+    /// Total delay of the R_RDYs that the receiver sent late, in ps.
     pub late_ps: u64,
 }
 
-/// The times of a frame that has been put on a lane.
+/// The times of a frame on a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// First bit leaves.
+    /// The first bit leaves.
     pub start_ps: u64,
-    /// Last bit leaves.
+    /// The last bit leaves.
     pub end_ps: u64,
-    /// The receiver may deal with it.
+    /// The receiver may process the frame.
     pub at_ps: u64,
-    /// Its last bit has arrived.
+    /// The last bit arrives.
     pub tail_ps: u64,
 }
 
 impl Lane {
-    /// An idle lane with all credits.
+    /// Returns an idle lane with all credits.
     pub fn new(from: End, to: End, rate: LineRate, propagation_ps: u64, bb_credit: u32) -> Lane {
         let (ps_per_bytes, bytes_per_ps) = rate.ps_per_byte();
         Lane {
@@ -191,11 +187,11 @@ impl Lane {
             ps_per_bytes: ps_per_bytes as u32,
             bytes_per_ps: bytes_per_ps as u32,
             reciprocal: u64::MAX / bytes_per_ps + 1,
-            // The other direction of the link is as fast and as long.
+            // The other direction has the same rate and length.
             r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
             output: 0,
             special: false,
-            guarded: false,
+            watchdog_armed: false,
             propagation_ps,
             latency_ps: 0,
             cut_through: false,
@@ -208,7 +204,7 @@ impl Lane {
             next_credit_ps: NEVER,
             returning: Returning::default(),
             wake_ps: NEVER,
-            starving_since_ps: NEVER,
+            credit_wait_since_ps: NEVER,
             flight: Flight::default(),
             receiver: Receiver {
                 delay_ps: 0,
@@ -235,19 +231,20 @@ impl Lane {
         }
     }
 
-    /// Time on the line of `bytes`, in ps, rounded down.
+    /// Returns the time on the line of `bytes`, in ps, rounded down.
     #[inline]
     pub fn time_of(&self, bytes: u64) -> u64 {
         bytes * u64::from(self.ps_per_bytes) / u64::from(self.bytes_per_ps)
     }
 
-    /// `parts / bytes_per_ps`, rounded down.
+    /// Returns `parts / bytes_per_ps`, rounded down.
     #[inline]
     fn whole(&self, parts: u64) -> u64 {
         ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
     }
 
-    /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
+    /// Puts a frame on the line at `now`. If the frame is still arriving over a slower line, its
+    /// start is delayed so that its last bit is there in time.
     #[inline(always)]
     pub fn send(&mut self, now: u64, tail_ps: u64, frame: &FrameRef) -> Sent {
         let wire_bytes = frame.wire_bytes();
@@ -259,14 +256,16 @@ impl Lane {
             (self.run_bytes, self.free_at_rest) = (0, 0);
         }
         self.run_bytes += (wire_bytes + GAP_BYTES) as u32;
-        // The same as to divide the bytes of the run once: what one division leaves goes into the next.
+        // Each division passes its remainder to the next one, so the result equals a single
+        // division of the whole run.
         let end_parts = u64::from(self.free_at_rest) + wire_bytes * u64::from(self.ps_per_bytes);
         let end_ps = start + self.whole(end_parts);
         let free_parts = end_parts + GAP_BYTES * u64::from(self.ps_per_bytes);
         let busy_ps = self.whole(free_parts);
         self.free_at_ps = start + busy_ps;
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
-        // A new minimum counts only with what has come by now; otherwise it is taken when it is needed.
+        // A new minimum must include the R_RDYs that have arrived. In all other cases they are
+        // applied when they are needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);
         }
@@ -289,7 +288,8 @@ impl Lane {
         Sent { start_ps: start, end_ps, at_ps, tail_ps }
     }
 
-    /// Takes the R_RDYs that have come by `now`; true if a frame may be sent.
+    /// Applies the R_RDYs that arrived by `now` if no credit is left. Returns whether a frame may
+    /// be sent.
     #[inline]
     pub fn has_credit(&mut self, now: u64) -> bool {
         self.credits > 0 || (self.next_credit_ps <= now && self.take_credits(now))
@@ -307,14 +307,14 @@ impl Lane {
         self.credits > 0
     }
 
-    /// When the next R_RDY will be here, [`NEVER`] if none is on its way.
+    /// Returns the arrival time of the next R_RDY, or [`NEVER`] if none is returning.
     #[inline]
     pub fn next_credit(&self) -> u64 {
         self.next_credit_ps
     }
 
-    /// The R_RDY of a buffer that is free at `free_ps` is on its way. They need not be announced in order: a short frame can
-    /// leave an input buffer before a long one that came earlier.
+    /// Sends the R_RDY of a buffer that becomes free at `free_ps`. Calls may come out of order,
+    /// because a short frame can leave an input buffer before a long one that arrived earlier.
     #[inline]
     pub fn credit_returns(&mut self, free_ps: u64) {
         let time = free_ps + self.r_rdy_ps;
@@ -331,22 +331,24 @@ impl Lane {
         }
     }
 
-    /// When the R_RDYs on their way will be here, in order.
+    /// Iterates over the arrival times of the returning R_RDYs, earliest first.
     fn expected(&self) -> impl Iterator<Item = u64> {
         Some(self.next_credit_ps).filter(|&time| time != NEVER).into_iter().chain(self.returning.iter())
     }
 
-    /// R_RDYs on their way.
+    /// Returns the number of returning R_RDYs, including those that have arrived but are not
+    /// applied yet.
     pub fn credits_returning(&self) -> u32 {
         self.expected().count() as u32
     }
 
-    /// Credits that the sender has at `now`, those included whose R_RDYs are there and were not needed yet.
+    /// Returns the sender's credits at `now`, including R_RDYs that have arrived but are not
+    /// applied yet.
     pub fn credits_at(&self, now: u64) -> u32 {
         self.credits + self.expected().filter(|&time| time <= now).count() as u32
     }
 
-    /// Forgets the credits on their way and starts over with `credits`, at once or at `time`.
+    /// Discards the returning credits and restarts with `credits`, at once or at `time`.
     pub fn restart_credits(&mut self, credits: u32, time: Option<u64>) {
         self.returning = Returning::default();
         self.next_credit_ps = NEVER;
@@ -357,14 +359,15 @@ impl Lane {
         }
     }
 
-    /// The sender tries again at `time`, [`NEVER`]: not before something happens. `source` is the lane's chance to send.
+    /// Schedules the sender's next attempt at `time`; [`NEVER`] cancels it. `source` is the event
+    /// source of the lane's attempts.
     #[inline]
     pub fn wake_at(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
         let old = std::mem::replace(&mut self.wake_ps, time);
         queue.move_event(source, old, time);
     }
 
-    /// The sender tries again at `time` or before.
+    /// Schedules the sender's next attempt at `time`, unless an earlier one is scheduled.
     #[inline]
     pub fn wake_by(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
         if time < self.wake_ps {
@@ -372,22 +375,23 @@ impl Lane {
         }
     }
 
-    /// The time to try again has come.
+    /// Clears the scheduled attempt after its event has left the queue.
     #[inline]
-    pub fn woken(&mut self) {
+    pub fn clear_wake(&mut self) {
         self.wake_ps = NEVER;
     }
 
-    /// Ends a wait for credit and accounts for it.
+    /// Ends a wait for credit and adds its duration to the counter.
     #[inline]
-    pub fn fed(&mut self, now: u64) {
-        if self.starving_since_ps != NEVER {
-            self.credit_wait_ps += now - self.starving_since_ps;
-            self.starving_since_ps = NEVER;
+    pub fn end_credit_wait(&mut self, now: u64) {
+        if self.credit_wait_since_ps != NEVER {
+            self.credit_wait_ps += now - self.credit_wait_since_ps;
+            self.credit_wait_since_ps = NEVER;
         }
     }
 
-    /// Time without a credit up to `now`. R_RDYs that are there but were not needed yet end it when they came.
+    /// Returns the time without a credit up to `now`, in ps. An R_RDY that has arrived but is not
+    /// applied yet ends the interval at its arrival.
     pub fn zero_credit_ps(&self, now: u64) -> u64 {
         let present = if self.up && self.credits == 0 {
             let until = self.next_credit_ps.min(now);
@@ -398,22 +402,22 @@ impl Lane {
         self.zero_credit_ps + present
     }
 
-    /// The link is up again: a time without credit begins now at the earliest.
+    /// Restarts the interval without a credit at `now`, after the link has come up.
     pub fn restart_zero_credit(&mut self, now: u64) {
         self.zero_since_ps = now;
     }
 
-    /// Looks for the fewest credits anew.
+    /// Restarts the minimum in `credits_min`.
     pub fn restart_minimum(&mut self) {
         self.credits_min = self.credits.saturating_add(self.credits_returning()).min(self.bb_credit);
     }
 
-    /// Bytes on the line so far, gaps included.
+    /// Returns the bytes sent on the line so far, gaps included.
     pub fn line_bytes(&self) -> u64 {
         self.bytes + self.frames * GAP_BYTES
     }
 
-    /// The counters, without what is in progress.
+    /// Returns the counters, without intervals that are still open.
     pub fn count(&self) -> LaneCount {
         LaneCount {
             frames: self.frames,
@@ -428,9 +432,11 @@ impl Lane {
         }
     }
 
-    /// Time with a frame to send and no credit up to `now`, a wait in progress included.
+    /// Returns the time during which a frame waited for a credit up to `now`, in ps, including an
+    /// open wait.
     pub fn credit_wait_ps(&self, now: u64) -> u64 {
-        let present = if self.starving_since_ps == NEVER { 0 } else { now.saturating_sub(self.starving_since_ps) };
+        let present =
+            if self.credit_wait_since_ps == NEVER { 0 } else { now.saturating_sub(self.credit_wait_since_ps) };
         self.credit_wait_ps + present
     }
 }
@@ -438,7 +444,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sanloom_core::exchange::{SeqIds, SeqTx};
+    use sanloom_fc::exchange::{SeqIds, SeqTx};
     use sanloom_wire::FcId;
 
     fn lane(bb_credit: u32) -> Lane {
@@ -453,7 +459,8 @@ mod tests {
         FrameRef::data(&seq, &frame)
     }
 
-    /// Sends a frame whose buffer is free as soon as it is there; says when its credit is back.
+    /// Sends a frame whose buffer becomes free on arrival. Returns the time at which its credit is
+    /// back.
     fn send_one(lane: &mut Lane, now: u64) -> u64 {
         assert!(lane.has_credit(now));
         let sent = lane.send(now, 0, &frame());
@@ -462,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_credits_count_those_that_came_and_were_not_needed() {
+    fn the_credit_minimum_includes_r_rdys_that_are_not_applied_yet() {
         let mut lane = lane(8);
         let mut now = 0;
         for _ in 0..100 {
@@ -476,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_credit_ends_when_the_credit_comes() {
+    fn time_without_credit_ends_when_the_r_rdy_arrives() {
         let mut lane = lane(1);
         let mut without_ps = 0;
         for turn in 0..10 {

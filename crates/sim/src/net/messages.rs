@@ -1,10 +1,11 @@
-//! Control messages under way: a pool of typed frames, each cut into one or more parts on the wire.
+//! In-flight control messages: a pool of typed frames, each sent in one or more parts.
 
 use super::frame_ref::FrameRef;
 use sanloom_wire::Frame;
 use std::cell::OnceCell;
 
-/// A pool of control messages. A message lives until each of its parts has been delivered or lost.
+/// A pool of control messages. A message is freed when each of its parts has been delivered or
+/// lost.
 #[derive(Debug, Default)]
 pub struct Messages {
     slots: Vec<Slot>,
@@ -16,43 +17,43 @@ struct Slot {
     frame: Option<Frame>,
     parts: u16,
     /// Parts that are neither delivered nor lost.
-    under_way: u16,
+    in_flight: u16,
     delivered: u16,
     len_bytes: u32,
     part_bytes: u16,
-    /// The payload as bytes, once a link was observed while a part crossed it.
+    /// The encoded payload. Set when a part crosses a watched link for the first time.
     encoded: OnceCell<Vec<u8>>,
 }
 
-/// A frame has 24 bits for the number of its message.
+/// Limit on messages in the pool, because a frame reference has 24 bits for the message number.
 const MOST: usize = 1 << 24;
 
-/// A control message that waits to be sent, part by part.
+/// A control message that is being sent part by part.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageTx {
-    /// Its number in the pool.
+    /// Number in the pool.
     pub number: u32,
     next_part: u16,
 }
 
 impl Messages {
-    /// Takes a frame into the pool; it will travel in parts of at most `part_bytes`. SEQ_CNT has numbers for 65,535 parts,
-    /// which is 16 MB in the smallest frames that a port may ask for.
+    /// Adds a frame to the pool, to be sent in parts of at most `part_bytes`. SEQ_CNT can number
+    /// 65,535 parts, which is 16 MB at the smallest frame size that a port may request.
     ///
     /// # Panics
-    /// With 16,777,216 messages under way.
+    /// If 16,777,216 messages are in flight.
     pub fn insert(&mut self, frame: Frame, part_bytes: u16) -> MessageTx {
         let len_bytes = frame.payload.len() as u32;
         let parts = len_bytes.div_ceil(u32::from(part_bytes)).clamp(1, u16::MAX.into()) as u16;
         let encoded = OnceCell::new();
-        let slot = Slot { frame: Some(frame), parts, under_way: parts, delivered: 0, len_bytes, part_bytes, encoded };
+        let slot = Slot { frame: Some(frame), parts, in_flight: parts, delivered: 0, len_bytes, part_bytes, encoded };
         let number = match self.free.pop() {
             Some(number) => {
                 self.slots[number as usize] = slot;
                 number
             }
             None => {
-                assert!(self.slots.len() < MOST, "{MOST} control messages are under way");
+                assert!(self.slots.len() < MOST, "{MOST} control messages are in flight");
                 self.slots.push(slot);
                 self.slots.len() as u32 - 1
             }
@@ -60,7 +61,7 @@ impl Messages {
         MessageTx { number, next_part: 0 }
     }
 
-    /// The next part of a message, and whether it is the last one.
+    /// Returns the next part of a message, and whether it is the last one.
     pub fn next_part(&self, tx: &mut MessageTx) -> Option<(FrameRef, bool)> {
         let slot = &self.slots[tx.number as usize];
         let header = &slot.frame.as_ref()?.header;
@@ -71,40 +72,40 @@ impl Messages {
         Some((frame, tx.next_part >= slot.parts))
     }
 
-    /// The part has arrived. Returns the whole message with the last of its parts.
+    /// Records the delivery of a part. Returns the whole message with its last part.
     pub fn deliver(&mut self, number: u32) -> Option<Frame> {
         let slot = &mut self.slots[number as usize];
         slot.delivered += 1;
         let whole = slot.delivered == slot.parts;
         let frame = if whole { slot.frame.take() } else { None };
-        self.part_gone(number);
+        self.part_ended(number);
         frame
     }
 
-    /// The part will never arrive.
-    pub fn part_gone(&mut self, number: u32) {
+    /// Records the loss of a part.
+    pub fn part_ended(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        slot.under_way -= 1;
-        if slot.under_way == 0 {
+        slot.in_flight -= 1;
+        if slot.in_flight == 0 {
             slot.frame = None;
             slot.encoded = OnceCell::new();
             self.free.push(number);
         }
     }
 
-    /// The unsent parts of a message will never be sent.
+    /// Gives up the unsent parts of a message.
     pub fn abandon(&mut self, tx: MessageTx) {
         for _ in tx.next_part..self.slots[tx.number as usize].parts {
-            self.part_gone(tx.number);
+            self.part_ended(tx.number);
         }
     }
 
-    /// The message, while a part of it is under way and not all have arrived.
+    /// Returns the message while at least one part is in flight and not all parts have arrived.
     pub fn get(&self, number: u32) -> Option<&Frame> {
         self.slots[number as usize].frame.as_ref()
     }
 
-    /// Bytes of one part as they stand on the wire, cut out of the encoded message.
+    /// Appends the bytes of one part as sent on the wire.
     pub fn part_bytes(&self, frame: &FrameRef, out: &mut Vec<u8>) {
         out.clear();
         let Some(number) = frame.message() else { return };
@@ -121,24 +122,24 @@ impl Messages {
         }
     }
 
-    /// Gives back memory, if no message is under way.
+    /// Frees the memory of the pool if no message is in flight.
     pub fn trim(&mut self) {
         if self.is_empty() {
             *self = Messages::default();
         }
     }
 
-    /// Number of parts of the message.
+    /// Returns the number of parts of the message.
     pub fn parts(&self, number: u32) -> u16 {
         self.slots[number as usize].parts
     }
 
-    /// Messages in the pool.
+    /// Returns the number of messages in the pool.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// No message is under way.
+    /// Returns whether no message is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -149,7 +150,8 @@ mod tests {
     use super::*;
     use sanloom_wire::{FcId, Message, Payload};
 
-    /// An all-seeing answer of a name server with 65,000 ports takes 1 MB, a database of 1,000 zones twice as much.
+    /// The complete name server response for 65,000 ports takes 1 MB; a database of 1,000 zones
+    /// takes twice as much.
     #[test]
     fn a_message_of_more_than_255_frames_is_cut_and_put_together_again() {
         let bytes: Vec<u8> = (0..1_040_000u32).map(|at| (at * 7 / 8) as u8).collect();

@@ -1,15 +1,16 @@
-//! The frame path: lanes, switches and N_Ports that move frames in virtual time, and nothing of the protocols.
+//! The frame path: lanes, switches and N_Ports that move frames in virtual time. Protocols are not
+//! handled here.
 //!
-//! [`Net::step`] handles events until one concerns somebody above: a frame has arrived at an N_Port or at a switch's own
-//! processor, or a timer has run out. One crossing of one lane by one frame is a *frame-hop*; in the best case it costs
-//! one event, its arrival. A lane that could not send when a frame came is woken when its line is free, when a credit
-//! is back or when a busy input is ready, whichever it waits for.
+//! [`Net::step`] processes events until one concerns the layers above: a frame has arrived at an
+//! N_Port or at a switch's processor, or a timer has expired. A *frame-hop* is one crossing of one
+//! lane by one frame. In the best case it costs one event, the arrival. A lane that cannot send at
+//! once is woken when its line is free, when a credit returns, or when a busy input becomes ready.
 //!
-//! # What the model leaves out
+//! # Simplifications
 //!
-//! - Fill words are counted by arithmetic, never simulated.
-//! - An R_RDY does not wait for a frame that is being sent the same way.
-//! - Inside a switch nothing limits the crossbar but what [`sanloom_core::config::Queueing`] says.
+//! - Fill words are computed, not simulated.
+//! - An R_RDY does not wait for a frame in the same direction.
+//! - Inside a switch, the crossbar has no limit except [`sanloom_fc::config::Queueing`].
 
 mod crossbar;
 mod faults;
@@ -19,10 +20,12 @@ mod input;
 mod lane;
 mod links;
 mod messages;
+mod nport;
 mod observe;
 mod queue;
 mod reset;
 mod returning;
+mod sources;
 mod step;
 
 pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
@@ -31,255 +34,218 @@ pub use flight::{Flight, InFlight};
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
 pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
+pub use nport::{NPortPlane, Unsent};
 pub use observe::{Incident, Observed, ObservedKind};
 pub use queue::{EventQueue, NEVER};
 
-use sanloom_core::config::{Forwarding, IslChoice};
-use sanloom_core::exchange::SeqTx;
-use sanloom_core::fabric::{self, Fib};
-use std::collections::{BTreeMap, VecDeque};
+use observe::Recorder;
+use sanloom_fc::config::{Forwarding, IslChoice};
+use sanloom_fc::fabric::{self, Fib, Leg};
+use sources::Sources;
+use std::collections::BTreeMap;
 
-/// Everything that moves frames.
+/// State of the frame path.
 pub struct Net {
     queue: EventQueue,
-    /// Time of the event being handled.
+    sources: Sources,
+    /// Time of the current event, in ps.
     now: u64,
     lanes: Vec<Lane>,
     switches: Vec<SwitchPlane>,
     nports: Vec<NPortPlane>,
     bundles: Vec<Bundle>,
-    /// Control messages under way.
+    /// In-flight control messages.
     pub messages: Messages,
-    /// Frames by fate.
+    /// Frame counters: sent, delivered, lost.
     pub fate: Fate,
     faults: Vec<Option<Box<LaneFault>>>,
-    observed: Vec<Observed>,
+    recorder: Recorder,
     incidents: Vec<Incident>,
-    losses: BTreeMap<(Place, Loss), Lost>,
+    losses: BTreeMap<(LossSite, Loss), Lost>,
     e_d_tov_ps: u64,
     hold_time_ps: u64,
-    timers: u32,
 }
 
 /// The frame path of a switch.
 pub struct SwitchPlane {
-    /// Forwarding table, kept by the switch machine's deltas.
+    /// Forwarding table, updated by the deltas of the switch machine.
     pub fib: Fib,
     /// Input buffers and arbiters.
     pub crossbar: Crossbar,
-    /// Lanes that leave, by port.
+    /// Outgoing lane of each port.
     tx: Vec<u32>,
-    /// Lanes that arrive, by port.
+    /// Incoming lane of each port.
     rx: Vec<u32>,
-    /// Output that serves a port: its own, or the first of its bundle.
+    /// Output of each port: its own, or the first one of its bundle.
     output_of: Vec<u16>,
-    /// First output of a bundle, by bundle number.
+    /// First output of each bundle, by bundle number.
     bundle_output: Vec<u16>,
-    /// Ports that an output serves.
+    /// Ports served by each output.
     members: Vec<Vec<u16>>,
     /// Next leg of each spray group.
-    turn: Vec<u16>,
-    /// Frames are dropped at the input when their CRC is bad.
+    next_leg: Vec<u16>,
+    /// Whether the input drops frames with a bad CRC.
     checks_crc: bool,
-}
-
-/// The frame path of an N_Port.
-pub struct NPortPlane {
-    tx: u32,
-    rx: u32,
-    waiting: VecDeque<Tx>,
-    /// Pause before each data sequence, in ps.
-    sequence_overhead_ps: u64,
-    /// The sequence in front has had its pause.
-    paused: bool,
-    /// When the next frame may start after a pause.
-    not_before_ps: u64,
-    /// Largest data field that is sent, in bytes.
-    frame_bytes: u16,
-    /// Receive buffers that hold a frame.
-    held: u32,
-    /// Most at once, sum of their number times ps, and when it last changed, since the counters were restarted.
-    held_max: u32,
-    held_area_ps: u64,
-    held_at_ps: u64,
-}
-
-/// What an N_Port has to send.
-#[derive(Clone, Debug)]
-enum Tx {
-    Message(MessageTx),
-    Data(SeqTx),
-    Frame(FrameRef),
 }
 
 /// One direction of a bundle.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bundle {
-    /// Arrival of the last frame, which later ones must not overtake.
+    /// Arrival time of the last frame. Later frames must not overtake it.
     last_at_ps: u64,
 }
 
-/// What happened to the frames.
+/// Frame counters by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fate {
-    /// Frames that an N_Port or a switch's processor has begun to send.
+    /// Frames that an N_Port or a switch's processor has started to send.
     pub sent: u64,
-    /// Frames that arrived where they were going.
+    /// Frames that reached their destination.
     pub delivered: u64,
-    /// Frames that did not, by [`Loss`].
+    /// Frames that did not reach their destination, indexed by [`Loss`].
     pub lost: [u64; Loss::ALL.len()],
-    /// Frames that have crossed a lane.
+    /// Number of lane crossings of all frames.
     pub frame_hops: u64,
 }
 
-/// Why a frame did not arrive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Loss {
-    /// The forwarding table said so.
-    Fib(fabric::DropReason),
-    /// It was on a link that went down, or waited for one.
-    LinkDown,
-    /// It was in a receive buffer when the link was reset.
-    LinkReset,
-    /// It waited longer than the hold time.
-    HoldTime,
-    /// Its CRC was bad, found by a switch.
-    CrcError,
-    /// Its CRC was bad, found at its destination.
-    CrcAtDestination,
-    /// A fault of the lab made it disappear.
-    FrameLoss,
-    /// Its switch restarted.
-    SwitchReset,
+/// Declares [`Loss`], its list and its names.
+macro_rules! losses {
+    ($($(#[$doc:meta])+ $variant:ident => $name:literal,)+) => {
+        /// Reason for a lost frame.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Loss {
+            /// Dropped by the forwarding table.
+            Fib(fabric::DropReason),
+            $($(#[$doc])+ $variant,)+
+        }
+
+        impl Loss {
+            /// Reasons outside of the forwarding table.
+            const OWN: &[Loss] = &[$(Loss::$variant,)+];
+
+            /// Returns the name used in results: lower case with underscores.
+            pub fn name(self) -> &'static str {
+                match self {
+                    Loss::Fib(reason) => reason.name(),
+                    $(Loss::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+losses! {
+    /// On a link that went down, or queued for one.
+    LinkDown => "link_down",
+    /// In a receive buffer during a link reset.
+    LinkReset => "link_reset",
+    /// Held in a buffer for longer than the hold time.
+    HoldTime => "hold_time",
+    /// Bad CRC, detected by a switch.
+    CrcError => "crc_error",
+    /// Bad CRC, detected at the destination.
+    CrcAtDestination => "crc_error_at_destination",
+    /// Lost through a frame-loss fault of the lab.
+    FrameLoss => "frame_loss",
+    /// In a switch that restarted.
+    SwitchReset => "switch_reset",
 }
 
 impl Loss {
-    /// Every reason, in the order of [`Fate::lost`].
-    pub const ALL: [Loss; 12] = [
-        Loss::Fib(fabric::DropReason::BadSourceId),
-        Loss::Fib(fabric::DropReason::NoRoute),
-        Loss::Fib(fabric::DropReason::UnknownDestination),
-        Loss::Fib(fabric::DropReason::ZoneDenied),
-        Loss::Fib(fabric::DropReason::PortDown),
-        Loss::LinkDown,
-        Loss::LinkReset,
-        Loss::HoldTime,
-        Loss::CrcError,
-        Loss::CrcAtDestination,
-        Loss::FrameLoss,
-        Loss::SwitchReset,
-    ];
+    /// All reasons, in the order of [`Fate::lost`]: those of the forwarding table, then the others.
+    pub const ALL: [Loss; fabric::DropReason::ALL.len() + Loss::OWN.len()] = {
+        let of_fib = fabric::DropReason::ALL;
+        let mut all = [Loss::LinkDown; fabric::DropReason::ALL.len() + Loss::OWN.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < of_fib.len() { Loss::Fib(of_fib[at]) } else { Loss::OWN[at - of_fib.len()] };
+            at += 1;
+        }
+        all
+    };
 
+    /// Last reason in the order of [`Loss::ALL`], which is also the order of comparisons.
+    pub const LAST: Loss = Loss::ALL[Loss::ALL.len() - 1];
+
+    /// Position in [`Loss::ALL`].
     fn index(self) -> usize {
-        match self {
-            Loss::Fib(reason) => reason as usize,
-            Loss::LinkDown => 5,
-            Loss::LinkReset => 6,
-            Loss::HoldTime => 7,
-            Loss::CrcError => 8,
-            Loss::CrcAtDestination => 9,
-            Loss::FrameLoss => 10,
-            Loss::SwitchReset => 11,
-        }
-    }
-
-    /// Name in results: lower case with underscores.
-    pub fn name(self) -> &'static str {
-        match self {
-            Loss::Fib(reason) => reason.name(),
-            Loss::LinkDown => "link_down",
-            Loss::LinkReset => "link_reset",
-            Loss::HoldTime => "hold_time",
-            Loss::CrcError => "crc_error",
-            Loss::CrcAtDestination => "crc_error_at_destination",
-            Loss::FrameLoss => "frame_loss",
-            Loss::SwitchReset => "switch_reset",
-        }
+        Loss::ALL.iter().position(|loss| *loss == self).unwrap_or(Loss::ALL.len() - 1)
     }
 }
 
-/// Where a frame was lost.
+/// Location of a frame loss.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Place {
+pub enum LossSite {
     /// On the line of a lane.
     Line(u32),
-    /// At the port at which the lane ends: in its buffers, or on its way into them.
+    /// At the port where the lane ends: in its buffers or on entry to them.
     Receiver(u32),
-    /// In a switch that had made it itself.
+    /// In the switch that generated the frame.
     Processor(u16),
 }
 
-/// Frames lost at one place for one reason.
+/// Frames lost at one location for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lost {
-    /// Frames.
     pub frames: u64,
-    /// Their bytes, SOF to EOF.
+    /// Bytes of these frames, from SOF to EOF.
     pub bytes: u64,
 }
 
-/// What happened in the receive buffers of a port since the counters were restarted.
+/// Usage of the receive buffers of a port since the counters were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BufferCount {
-    /// Sum of occupied buffers times picoseconds.
+    /// Integral of the occupied buffers over time, in buffers × ps.
     pub area_ps: u64,
-    /// Most buffers occupied at once.
+    /// Highest number of occupied buffers.
     pub max: u32,
 }
 
 impl Fate {
-    /// Frames lost for any reason.
+    /// Returns the number of frames lost for any reason.
     pub fn lost_frames(&self) -> u64 {
         self.lost.iter().sum()
     }
 }
 
-/// Something that the layers above must deal with.
+/// An event for the layers above.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum NetEvent {
-    /// A whole frame is in a receive buffer of an N_Port; the buffer is held until [`Net::release`].
-    Deliver {
-        /// N_Port.
-        nport: u16,
-        /// The frame.
-        frame: FrameRef,
-    },
-    /// A frame is for a service of a switch.
+    /// A complete frame is in a receive buffer of an N_Port. The buffer is held until
+    /// [`Net::release`].
+    Deliver { nport: u16, frame: FrameRef },
+    /// A frame has arrived for a service of a switch.
     Local {
-        /// Switch.
         switch: u16,
-        /// Port that it came in through.
+        /// Ingress port.
         port: u16,
-        /// The frame.
         frame: FrameRef,
     },
-    /// The timer of this number has run out.
+    /// The timer with this number has expired.
     Timer(u32),
 }
 
-/// How a [`Net`] is built.
+/// Construction parameters of a [`Net`].
 pub struct NetPlan {
-    /// Switches.
     pub switches: Vec<SwitchPlan>,
-    /// Lanes in pairs: 2n and 2n + 1 are the directions of link n.
+    /// Lanes in pairs: 2n and 2n + 1 are the two directions of link n.
     pub lanes: Vec<Lane>,
-    /// N_Ports; each ends one link.
+    /// N_Ports; each is the end of one link.
     pub nports: Vec<NPortPlan>,
-    /// Timers of the layers above.
+    /// Number of timers for the layers above.
     pub timers: u32,
     /// Number of bundle directions.
     pub bundles: usize,
-    /// Error detect timeout in ps.
+    /// Error detect timeout, in ps.
     pub e_d_tov_ps: u64,
-    /// Hold time in ps.
+    /// Hold time, in ps.
     pub hold_time_ps: u64,
 }
 
 /// A switch of a [`NetPlan`].
 pub struct SwitchPlan {
-    /// Its configuration.
-    pub config: sanloom_core::config::Switch,
-    /// Bundle number (of the lab) of each port, where it has one.
+    pub config: sanloom_fc::config::Switch,
+    /// For each port, the number of its bundle in the lab, if it belongs to one.
     pub bundle_of_port: Vec<Option<u16>>,
 }
 
@@ -287,20 +253,21 @@ pub struct SwitchPlan {
 pub struct NPortPlan {
     /// Pause before each data sequence, in ps.
     pub sequence_overhead_ps: u64,
-    /// Largest data field, in bytes.
+    /// Largest data field sent, in bytes.
     pub frame_bytes: u16,
 }
 
 const NO_LANE: u32 = u32::MAX;
 
 impl Net {
-    /// An idle network: all links up, all credits given, empty forwarding tables.
+    /// Returns an idle network: all links up, all credits granted, empty forwarding tables.
     pub fn new(plan: NetPlan) -> Net {
-        let lanes = plan.lanes.len() as u32;
+        let sources = Sources::new(plan.lanes.len() as u32, plan.timers);
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         let mut net = Net {
-            queue: EventQueue::new((4 * lanes + plan.timers) as usize, 2 * lanes as usize, spacing_ps),
+            queue: EventQueue::new(sources.count(), sources.free(), spacing_ps),
+            sources,
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
@@ -308,12 +275,11 @@ impl Net {
             messages: Messages::default(),
             fate: Fate::default(),
             faults: plan.lanes.iter().map(|_| None).collect(),
-            observed: Vec::new(),
+            recorder: Recorder::default(),
             incidents: Vec::new(),
             losses: BTreeMap::new(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
-            timers: plan.timers,
             lanes: plan.lanes,
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {
@@ -343,107 +309,79 @@ impl Net {
         net
     }
 
-    /// Simulated time in ps.
+    /// Returns the simulated time in ps.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Events handled so far.
+    /// Returns the number of events processed so far.
     pub fn events(&self) -> u64 {
         self.queue.popped()
     }
 
-    /// The lanes; 2n and 2n + 1 are the directions of link n.
+    /// Returns the lanes; 2n and 2n + 1 are the two directions of link n.
     pub fn lanes(&self) -> &[Lane] {
         &self.lanes
     }
 
-    /// A lane, to be watched or made faulty before the run.
+    /// Returns a lane, for example to watch it or to set a fault before the run.
     pub fn lane_mut(&mut self, lane: u32) -> &mut Lane {
         &mut self.lanes[lane as usize]
     }
 
-    /// A switch.
     pub fn switch(&self, switch: u16) -> &SwitchPlane {
         &self.switches[usize::from(switch)]
     }
 
-    /// The forwarding table of a switch.
+    /// Returns the forwarding table of a switch.
     pub fn fib_mut(&mut self, switch: u16) -> &mut Fib {
         &mut self.switches[usize::from(switch)].fib
     }
 
-    /// The lane that an N_Port sends on.
-    pub fn tx_lane(&self, nport: u16) -> u32 {
-        self.nports[usize::from(nport)].tx
+    pub fn nport(&self, nport: u16) -> &NPortPlane {
+        &self.nports[usize::from(nport)]
     }
 
-    /// The lane that an N_Port receives on.
-    pub fn rx_lane(&self, nport: u16) -> u32 {
-        self.nports[usize::from(nport)].rx
+    /// Returns the send queue of an N_Port, to discard frames that must not leave.
+    pub fn unsent(&mut self, nport: u16) -> Unsent<'_> {
+        Unsent { queue: &mut self.nports[usize::from(nport)].queue, messages: &mut self.messages }
     }
 
-    /// Frames lost so far, by place and reason.
-    pub fn losses(&self) -> &BTreeMap<(Place, Loss), Lost> {
+    /// Returns the frames lost so far, by location and reason.
+    pub fn losses(&self) -> &BTreeMap<(LossSite, Loss), Lost> {
         &self.losses
     }
 
-    /// Receive buffers of an N_Port.
-    pub fn nport_buffers(&self, nport: u16) -> BufferCount {
-        let plane = &self.nports[usize::from(nport)];
-        let present = u64::from(plane.held) * self.now.saturating_sub(plane.held_at_ps);
-        BufferCount { area_ps: plane.held_area_ps + present, max: plane.held_max }
-    }
-
-    /// Restarts the counters that have no earlier state to be compared with: minima, maxima and waiting times.
+    /// Resets the counters that cannot be reported as a difference of two readings: minima, maxima
+    /// and waiting times.
     pub fn restart_counts(&mut self) {
         let now = self.now;
         self.lanes.iter_mut().for_each(Lane::restart_minimum);
         self.switches.iter_mut().for_each(|switch| switch.crossbar.restart_counts(now));
-        for plane in &mut self.nports {
-            (plane.held_max, plane.held_area_ps, plane.held_at_ps) = (plane.held, 0, now);
-        }
+        self.nports.iter_mut().for_each(|plane| plane.buffers.restart_counts(now));
     }
 
-    /// Gives back memory that no frame needs now: logins fill buffers of switches as the run will not do again.
+    /// Frees memory that no frame uses now. Logins fill switch buffers further than the rest of a
+    /// run does.
     pub fn trim(&mut self) {
         self.messages.trim();
         self.switches.iter_mut().for_each(|switch| switch.crossbar.trim());
     }
 
-    /// Items that an N_Port still has to send.
-    pub fn waiting(&self, nport: u16) -> usize {
-        self.nports[usize::from(nport)].waiting.len()
-    }
-
-    /// Sets a timer; [`NEVER`] takes it back.
+    /// Sets a timer; [`NEVER`] cancels it.
     #[inline]
     pub fn set_timer(&mut self, timer: u32, at_ps: u64) {
-        debug_assert!(timer < self.timers);
-        let source = self.timer_source(timer);
-        self.queue.schedule(source, at_ps.max(self.now));
+        self.queue.schedule(self.sources.timer(timer), at_ps.max(self.now));
     }
 
-    /// Sets a timer unless it runs out earlier.
+    /// Sets a timer, unless it expires earlier anyway.
     #[inline]
     pub fn set_timer_earlier(&mut self, timer: u32, at_ps: u64) {
-        debug_assert!(timer < self.timers);
-        let source = self.timer_source(timer);
-        self.queue.schedule_earlier(source, at_ps.max(self.now));
+        self.queue.schedule_earlier(self.sources.timer(timer), at_ps.max(self.now));
     }
 
-    /// When the timer runs out, [`NEVER`] if it is not set.
-    pub fn timer(&self, timer: u32) -> u64 {
-        self.queue.time_of(self.timer_source(timer))
-    }
-
-    #[inline]
-    fn timer_source(&self, timer: u32) -> u32 {
-        4 * self.lanes.len() as u32 + timer
-    }
-
-    /// Frames on lanes and in buffers, not yet delivered or lost.
-    pub fn frames_under_way(&self) -> u64 {
+    /// Returns the number of frames on lanes and in buffers that are neither delivered nor lost.
+    pub fn frames_in_flight(&self) -> u64 {
         let on_lanes: u64 = self.lanes.iter().map(|lane| lane.flight.len() as u64).sum();
         on_lanes + self.switches.iter().map(|switch| switch.crossbar.frames()).sum::<u64>()
     }
@@ -482,59 +420,42 @@ impl SwitchPlane {
             output_of,
             bundle_output,
             members,
-            turn: vec![0; 256],
+            next_leg: vec![0; 256],
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }
     }
 
-    /// Where a frame in the buffer of an input is, for the books.
-    fn place(&self, switch: u16, input: u16) -> Place {
-        match self.rx.get(usize::from(input)) {
-            Some(&lane) if lane != NO_LANE => Place::Receiver(lane),
-            _ => Place::Processor(switch),
+    /// Returns the output for the next frame of a spray group that arrives at `port`. Successive
+    /// frames use the legs of the group in turn, but none leaves where it arrived.
+    fn spray(&mut self, group: u16, port: u16) -> u16 {
+        let legs = self.fib.spray_members(group);
+        let next_leg = &mut self.next_leg[usize::from(group)];
+        let mut number = if (*next_leg as usize) < legs.len() { *next_leg as usize } else { 0 };
+        if self.fib.leads_back(port, legs[number]) {
+            number = (number + 1) % legs.len();
+        }
+        *next_leg = number as u16 + 1;
+        match legs[number] {
+            Leg::Port(port) => port,
+            Leg::Bundle(bundle) => self.bundle_output[usize::from(bundle)],
         }
     }
 
-    /// The lane that arrives at a port, if a link is there.
+    /// Returns the loss location of a frame in the buffer of an input.
+    fn loss_site(&self, switch: u16, input: u16) -> LossSite {
+        match self.rx.get(usize::from(input)) {
+            Some(&lane) if lane != NO_LANE => LossSite::Receiver(lane),
+            _ => LossSite::Processor(switch),
+        }
+    }
+
+    /// Returns the incoming lane of a port, if a link is connected.
     pub fn rx_lane(&self, port: u16) -> Option<u32> {
         self.rx.get(usize::from(port)).copied().filter(|&lane| lane != NO_LANE)
     }
 
-    /// The lane that leaves through a port, if a link is there.
+    /// Returns the outgoing lane of a port, if a link is connected.
     pub fn tx_lane(&self, port: u16) -> Option<u32> {
         self.tx.get(usize::from(port)).copied().filter(|&lane| lane != NO_LANE)
-    }
-}
-
-impl NPortPlane {
-    #[inline]
-    fn hold(&mut self, now: u64) {
-        self.held_area_ps += u64::from(self.held) * now.saturating_sub(self.held_at_ps);
-        self.held_at_ps = now;
-        self.held += 1;
-        self.held_max = self.held_max.max(self.held);
-    }
-
-    #[inline]
-    fn let_go(&mut self, now: u64) {
-        self.held_area_ps += u64::from(self.held) * now.saturating_sub(self.held_at_ps);
-        self.held_at_ps = now;
-        self.held -= 1;
-    }
-
-    fn new(plan: &NPortPlan) -> NPortPlane {
-        NPortPlane {
-            tx: NO_LANE,
-            rx: NO_LANE,
-            waiting: VecDeque::new(),
-            sequence_overhead_ps: plan.sequence_overhead_ps,
-            paused: false,
-            not_before_ps: 0,
-            frame_bytes: plan.frame_bytes,
-            held: 0,
-            held_max: 0,
-            held_area_ps: 0,
-            held_at_ps: 0,
-        }
     }
 }

@@ -1,135 +1,138 @@
-//! What a watched lane shows, and what went wrong in the network.
+//! Records of watched lanes, and incidents in the network.
 
 use super::Net;
 use super::frame_ref::FrameRef;
 use super::lane::{Lane, Sent};
+use super::messages::Messages;
 use sanloom_wire::Header;
 
-/// Something that passed on a watched lane.
+/// A record of a watched lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
-    /// Lane.
     pub lane: u32,
-    /// Credits of the sender afterwards.
+    /// Credits of the sender after the event.
     pub credits: u32,
-    /// What it was.
     pub kind: ObservedKind,
 }
 
-/// What passed.
+/// The recorded event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ObservedKind {
-    /// A frame.
     Frame {
-        /// The frame.
         frame: FrameRef,
-        /// First bit leaves the sender.
+        /// The first bit leaves the sender.
         start_ps: u64,
-        /// Last bit leaves the sender.
+        /// The last bit leaves the sender.
         end_ps: u64,
-        /// Header and bytes of a control message, cut to this part, and the number of its parts.
+        /// For a control message: its header, the bytes of this part, and the number of parts.
         message: Option<Box<(Header, Vec<u8>, u16)>>,
     },
-    /// An R_RDY for a frame of this lane, which travels against it.
+    /// An R_RDY for a frame of this lane. It travels in the opposite direction.
     RRdy {
-        /// It leaves the receiver.
+        /// The R_RDY leaves the receiver.
         at_ps: u64,
     },
-    /// The sender had no credit for E_D_TOV and resets the link: LR, which travels with the frames of this lane, and LRR,
-    /// which travels against them.
+    /// A link reset by a sender that had no credit for E_D_TOV. LR travels in the direction of the
+    /// lane, LRR in the opposite direction.
     Reset {
         /// LR leaves the sender.
         at_ps: u64,
         /// LRR leaves the receiver.
         answered_ps: u64,
-        /// LRR has arrived: the credits begin anew.
+        /// LRR arrives at the sender, and the credits restart.
         restart_ps: u64,
     },
-    /// The light went out or came back.
+    /// The light went off or on.
     Light {
-        /// When.
         at_ps: u64,
-        /// It came back.
+        /// True if the light went on.
         up: bool,
     },
 }
 
-/// Something that a report should tell.
+/// An incident for the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incident {
-    /// A sender had no credit for E_D_TOV; the link was reset.
+    /// A link reset, because a sender had no credit for E_D_TOV.
     LinkReset {
-        /// When.
         at_ps: u64,
         /// Lane whose credits were restored.
         lane: u32,
     },
-    /// Frames waited longer than the hold time.
+    /// Frames were discarded after the hold time.
     HoldTime {
-        /// When.
         at_ps: u64,
-        /// Switch.
         switch: u16,
-        /// Port that they had come in through.
+        /// Ingress port of the frames.
         port: u16,
-        /// How many.
+        /// Number of discarded frames.
         frames: u32,
     },
-    /// Lanes wait for each other's buffers in a circle.
+    /// A credit deadlock: lanes wait for each other's buffers in a cycle.
     Deadlock {
-        /// When it was found.
+        /// Time of detection.
         at_ps: u64,
-        /// The lanes, each waiting for the next, the last for the first.
+        /// The lanes of the cycle. Each waits for the next, and the last waits for the first.
         cycle: Vec<u32>,
     },
 }
 
-impl Net {
-    /// What passed on watched lanes since the last call.
-    pub fn take_observed(&mut self) -> Vec<Observed> {
-        std::mem::take(&mut self.observed)
-    }
+/// Records of the watched lanes.
+#[derive(Default)]
+pub(super) struct Recorder {
+    records: Vec<Observed>,
+}
 
-    /// How much has been observed and not been taken.
-    pub fn observed(&self) -> usize {
-        self.observed.len()
-    }
-
-    /// What went wrong so far.
-    pub fn incidents(&self) -> &[Incident] {
-        &self.incidents
-    }
-
-    pub(super) fn observe_frame(&mut self, lane: u32, frame: FrameRef, sent: Sent) {
-        let message = frame.message().and_then(|number| {
-            let header = self.messages.get(number)?.header;
+impl Recorder {
+    /// Records a frame on a lane.
+    pub fn frame(&mut self, number: u32, lane: &Lane, messages: &Messages, frame: FrameRef, sent: Sent) {
+        debug_assert!(lane.watched, "lane {number} is watched");
+        let message = frame.message().and_then(|message| {
+            let header = messages.get(message)?.header;
             let mut bytes = Vec::new();
-            self.messages.part_bytes(&frame, &mut bytes);
-            Some(Box::new((header, bytes, self.messages.parts(number))))
+            messages.part_bytes(&frame, &mut bytes);
+            Some(Box::new((header, bytes, messages.parts(message))))
         });
-        let credits = self.lanes[lane as usize].credits_at(sent.start_ps);
         let kind = ObservedKind::Frame { frame, start_ps: sent.start_ps, end_ps: sent.end_ps, message };
-        self.observed.push(Observed { lane, credits, kind });
+        self.records.push(Observed { lane: number, credits: lane.credits_at(sent.start_ps), kind });
     }
 
-    pub(super) fn observe_reset(&mut self, lane: u32, credits: u32, restart_ps: u64) {
-        let at_ps = self.now;
-        if self.lanes[lane as usize].watched {
+    /// Records an R_RDY for a frame of a lane.
+    pub fn r_rdy(&mut self, number: u32, lane: &Lane, at_ps: u64) {
+        self.records.push(Observed { lane: number, credits: lane.credits, kind: ObservedKind::RRdy { at_ps } });
+    }
+
+    /// Records a link reset, if the lane is watched. `credits` are available from `restart_ps` on.
+    pub fn reset(&mut self, number: u32, lane: &Lane, credits: u32, at_ps: u64, restart_ps: u64) {
+        if lane.watched {
             let answered_ps = at_ps + (restart_ps - at_ps) / 2;
             let kind = ObservedKind::Reset { at_ps, answered_ps, restart_ps };
-            self.observed.push(Observed { lane, credits, kind });
+            self.records.push(Observed { lane: number, credits, kind });
         }
     }
 
-    pub(super) fn observe_light(&mut self, lane: u32) {
-        let Lane { credits, up, watched, .. } = self.lanes[lane as usize];
-        if watched {
-            self.observed.push(Observed { lane, credits, kind: ObservedKind::Light { at_ps: self.now, up } });
+    /// Records that the light of a lane went off or on, if the lane is watched.
+    pub fn light(&mut self, number: u32, lane: &Lane, at_ps: u64) {
+        if lane.watched {
+            let kind = ObservedKind::Light { at_ps, up: lane.up };
+            self.records.push(Observed { lane: number, credits: lane.credits, kind });
         }
     }
+}
 
-    pub(super) fn observe_r_rdy(&mut self, lane: u32, at_ps: u64) {
-        let credits = self.lanes[lane as usize].credits;
-        self.observed.push(Observed { lane, credits, kind: ObservedKind::RRdy { at_ps } });
+impl Net {
+    /// Removes and returns the records of the watched lanes since the last call.
+    pub fn take_observed(&mut self) -> Vec<Observed> {
+        std::mem::take(&mut self.recorder.records)
+    }
+
+    /// Returns the number of records that have not been taken.
+    pub fn observed(&self) -> usize {
+        self.recorder.records.len()
+    }
+
+    /// Returns all incidents so far.
+    pub fn incidents(&self) -> &[Incident] {
+        &self.incidents
     }
 }

@@ -1,67 +1,69 @@
 //! The event queue: a calendar of time slots.
 //!
-//! A *source* is something that has at most one event to come: a lane's next arrival, a lane's next chance to send, a
-//! timer. Events leave in the order of (time, source number), which does not depend on the order of insertion: that makes
-//! a run repeatable.
+//! A *source* has at most one pending event: a lane's next arrival, a lane's next attempt to send,
+//! or a timer. Events leave in the order of (time, source number). This order does not depend on
+//! the order of insertion, so runs are repeatable.
 //!
-//! Slots of a power-of-two width cover a window from the present on, and a bitmap finds the next slot in use. With about
-//! one event for each slot, an event stands in its slot and needs nothing else; the others of a slot are in a list behind
-//! it. Slots are used one after the other, so that the next ones are in the cache, for ten sources and for ten thousand.
-//! The slot that is being emptied is a sorted list, and events behind the window wait in a binary heap.
+//! Slots with a width of a power of two cover a window that starts at the present. A bitmap finds
+//! the next used slot. At about one event per slot, most events are stored in the slot itself;
+//! further events of a slot form a linked list. Slots are used in sequence, so the next ones are in
+//! the cache, for ten sources as for ten thousand. The current slot is a sorted list. Events beyond
+//! the window wait in a binary heap.
 //!
-//! Sources that are in the hands of a lane are *free*: the lane knows when their event is due. The queue remembers that of
-//! all others.
+//! A source is *free* if its lane stores the time of its event. The queue stores the times of all
+//! other sources.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// No event.
+/// Time value for no event.
 pub const NEVER: u64 = u64::MAX;
 
 const SLOTS: usize = 1 << 12;
 const MASK: u64 = SLOTS as u64 - 1;
 const NIL: u32 = u32::MAX;
 
-/// An event in a slot, and the place of the next one.
+/// An event in a slot, with the index of the next one.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Entry {
     time: u64,
     source: u32,
     next: u32,
 }
 
-const NO_EVENT: Place = Place { time: NEVER, source: NIL, next: NIL };
+const NO_EVENT: Entry = Entry { time: NEVER, source: NIL, next: NIL };
 
-/// Events of sources, in the order of (time, source).
+/// Pending events, ordered by (time, source).
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// The first event of each slot; it counts only while the slot's bit is set.
-    slots: Box<[Place; SLOTS]>,
+    /// The first event of each slot; valid only while the slot's bit is set.
+    slots: Box<[Entry; SLOTS]>,
     bits: Box<[u64; SLOTS / 64]>,
     summary: [u64; SLOTS / 64 / 64],
     shift: u32,
-    /// Number of the slot that was reached last. Events of this slot are in `current`.
+    /// Number of the current slot. Its events are in `current`.
     slot: u64,
-    /// Events of the present slot, the next one last.
+    /// Events of the current slot in reverse order: the next one is last.
     current: Vec<(u64, u32)>,
-    /// Places for the other events of a slot, and the first of those that are not used.
-    others: Vec<Place>,
+    /// Storage for the further events of a slot, and the index of the first unused entry.
+    others: Vec<Entry>,
     unused: u32,
-    /// Events behind the window.
+    /// Events beyond the window.
     far: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Events of `far` that do not count any more, sorted.
-    withdrawn: Vec<(u64, u32)>,
-    /// From this slot on the first event of `far` is within the window.
+    /// Cancelled events that are still in `far`, sorted.
+    cancelled: Vec<(u64, u32)>,
+    /// Slot from which on the first event of `far` is within the window.
     far_from: u64,
     popped: u64,
-    /// Sources with a smaller number are free.
+    /// Number of free sources. All smaller source numbers are free.
     free_sources: u32,
-    /// When the events of the other sources are due, [`NEVER`] if there is none.
+    /// Event times of the sources that are not free, [`NEVER`] if a source has no event.
     times: Vec<u64>,
 }
 
 impl EventQueue {
-    /// For `sources` sources, of which the first `free_sources` are free, and about `spacing_ps` between two events.
+    /// Returns a queue for `sources` sources, of which the first `free_sources` are free.
+    /// `spacing_ps` is the expected time between two events.
     pub fn new(sources: usize, free_sources: usize, spacing_ps: u64) -> EventQueue {
         EventQueue {
             slots: boxed(NO_EVENT),
@@ -73,7 +75,7 @@ impl EventQueue {
             others: Vec::with_capacity(64),
             unused: NIL,
             far: BinaryHeap::new(),
-            withdrawn: Vec::new(),
+            cancelled: Vec::new(),
             far_from: NEVER,
             popped: 0,
             free_sources: free_sources as u32,
@@ -81,26 +83,26 @@ impl EventQueue {
         }
     }
 
-    /// When the event of a source that is not free is due, [`NEVER`] if it has none.
+    /// Returns the event time of a source that is not free, or [`NEVER`] if it has no event.
     #[inline]
     pub fn time_of(&self, source: u32) -> u64 {
         self.times[(source - self.free_sources) as usize]
     }
 
-    /// Events that have left the queue.
+    /// Returns the number of events that have left the queue.
     pub fn popped(&self) -> u64 {
         self.popped
     }
 
-    /// Sets the event of a source that is not free to `time`, which must not lie before the last event that left;
-    /// [`NEVER`] takes it back.
+    /// Sets the event of a source that is not free to `time`; [`NEVER`] cancels it. `time` must not
+    /// be earlier than the last event that left the queue.
     #[inline]
     pub fn schedule(&mut self, source: u32, time: u64) {
         let old = std::mem::replace(&mut self.times[(source - self.free_sources) as usize], time);
         self.move_event(source, old, time);
     }
 
-    /// Sets the event of a source that is not free to `time` unless it is due earlier.
+    /// Sets the event of a source that is not free to `time`, unless it is earlier.
     #[inline]
     pub fn schedule_earlier(&mut self, source: u32, time: u64) {
         if time < self.time_of(source) {
@@ -108,7 +110,7 @@ impl EventQueue {
         }
     }
 
-    /// Moves the event of a source from the time `old` to `time`; [`NEVER`] stands for none.
+    /// Moves the event of a source from `old` to `time`; [`NEVER`] means no event.
     #[inline]
     pub fn move_event(&mut self, source: u32, old: u64, time: u64) {
         if old == time {
@@ -122,7 +124,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds the event of a source that has none.
+    /// Adds an event for a source that has none.
     #[inline]
     pub fn add(&mut self, source: u32, time: u64) {
         let slot = time >> self.shift;
@@ -134,7 +136,7 @@ impl EventQueue {
             if *word & bit == 0 {
                 *word |= bit;
                 self.summary[index / 4096] |= 1 << (index / 64 % 64);
-                self.slots[index] = Place { time, source, next: NIL };
+                self.slots[index] = Entry { time, source, next: NIL };
             } else {
                 self.add_behind(index, time, source);
             }
@@ -143,37 +145,37 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event to a slot that has one.
+    /// Adds an event to a slot that is already used.
     fn add_behind(&mut self, index: usize, time: u64, source: u32) {
         let first = &mut self.slots[index];
-        let place = Place { time, source, next: first.next };
+        let entry = Entry { time, source, next: first.next };
         if let Some(unused) = self.others.get_mut(self.unused as usize) {
             first.next = self.unused;
             self.unused = unused.next;
-            *unused = place;
+            *unused = entry;
         } else {
             first.next = self.others.len() as u32;
-            self.others.push(place);
+            self.others.push(entry);
         }
     }
 
-    /// Adds an event of the present slot or one behind the window.
+    /// Adds an event of the current slot, or one beyond the window.
     fn add_elsewhere(&mut self, time: u64, source: u32) {
         let slot = time >> self.shift;
         if slot <= self.slot {
-            // Those of the present slot are few.
+            // The current slot has few events, so a linear search is fast enough.
             let at = self.current.iter().rposition(|&other| other > (time, source)).map_or(0, |i| i + 1);
             self.current.insert(at, (time, source));
             return;
         }
-        match self.withdrawn.binary_search(&(time, source)) {
-            Ok(at) => drop(self.withdrawn.remove(at)),
+        match self.cancelled.binary_search(&(time, source)) {
+            Ok(at) => drop(self.cancelled.remove(at)),
             Err(_) => self.far.push(Reverse((time, source))),
         }
         self.far_from = self.far_from.min(slot - MASK);
     }
 
-    /// Takes out the event of a source, which is due at `time`.
+    /// Removes the event of a source that is due at `time`.
     pub fn remove(&mut self, source: u32, time: u64) {
         let slot = time >> self.shift;
         if slot <= self.slot {
@@ -181,8 +183,8 @@ impl EventQueue {
                 self.current.remove(at);
             }
         } else if slot - self.slot > MASK || !self.remove_from_slot((slot & MASK) as usize, source) {
-            let at = self.withdrawn.partition_point(|&event| event < (time, source));
-            self.withdrawn.insert(at, (time, source));
+            let at = self.cancelled.partition_point(|&event| event < (time, source));
+            self.cancelled.insert(at, (time, source));
         }
     }
 
@@ -196,17 +198,17 @@ impl EventQueue {
                 None => self.clear_bit(index),
                 Some(&next) => {
                     self.slots[index] = next;
-                    self.give_back(at);
+                    self.free_entry(at);
                 }
             }
             return true;
         }
         let mut before = NIL;
-        while let Some(&Place { source: found, next, .. }) = self.others.get(at as usize) {
+        while let Some(&Entry { source: found, next, .. }) = self.others.get(at as usize) {
             if found == source {
                 let link = self.others.get_mut(before as usize).unwrap_or(&mut self.slots[index]);
                 link.next = next;
-                self.give_back(at);
+                self.free_entry(at);
                 return true;
             }
             (before, at) = (at, next);
@@ -214,13 +216,13 @@ impl EventQueue {
         false
     }
 
-    /// The place of an event behind the first of its slot is not used any more.
-    fn give_back(&mut self, at: u32) {
+    /// Returns an entry of `others` to the free list.
+    fn free_entry(&mut self, at: u32) {
         self.others[at as usize].next = self.unused;
         self.unused = at;
     }
 
-    /// The next event, if it is due at `limit` or before.
+    /// Removes and returns the next event, if it is due at `limit` or earlier.
     #[inline]
     pub fn pop_until(&mut self, limit: u64) -> Option<(u64, u32)> {
         let (time, source) = match self.current.last() {
@@ -240,14 +242,15 @@ impl EventQueue {
         Some((time, source))
     }
 
-    /// Goes on to the next slot in use and takes its first event, if that is due at `limit` or before.
+    /// Advances to the next used slot and takes its first event, if it is due at `limit` or
+    /// earlier.
     #[inline]
     fn pop_slot(&mut self, limit: u64) -> Option<(u64, u32)> {
         if let Some(slot) = self.next_slot_in_use()
             && slot < self.far_from
         {
             let index = (slot & MASK) as usize;
-            let Place { time, source, next } = self.slots[index];
+            let Entry { time, source, next } = self.slots[index];
             if next == NIL {
                 if time > limit {
                     return None;
@@ -256,14 +259,14 @@ impl EventQueue {
                 self.slot = slot;
                 return Some((time, source));
             }
-            if let Some(&Place { time: other_time, source: other, next: NIL }) = self.others.get(next as usize) {
+            if let Some(&Entry { time: other_time, source: other, next: NIL }) = self.others.get(next as usize) {
                 let events = ((time, source), (other_time, other));
                 let (first, second) = if events.0 < events.1 { events } else { (events.1, events.0) };
                 if first.0 > limit {
                     return None;
                 }
                 self.clear_bit(index);
-                self.give_back(next);
+                self.free_entry(next);
                 self.slot = slot;
                 self.current.push(second);
                 return Some(first);
@@ -286,7 +289,7 @@ impl EventQueue {
         }
     }
 
-    /// Makes the next slot in use the present one, if it begins at `limit` or before.
+    /// Makes the next used slot the current one, if it begins at `limit` or earlier.
     fn open_slot(&mut self, limit: u64) {
         let mut near = self.next_slot_in_use();
         if near.is_none_or(|slot| slot >= self.far_from) {
@@ -300,9 +303,9 @@ impl EventQueue {
             let first = self.slots[index];
             self.current.push((first.time, first.source));
             let mut at = first.next;
-            while let Some(&Place { time, source, next }) = self.others.get(at as usize) {
+            while let Some(&Entry { time, source, next }) = self.others.get(at as usize) {
                 self.current.push((time, source));
-                self.give_back(at);
+                self.free_entry(at);
                 at = next;
             }
         }
@@ -315,7 +318,7 @@ impl EventQueue {
         }
     }
 
-    /// Moves the events that are within the window now out of the heap.
+    /// Moves events that are now within the window out of the heap.
     #[cold]
     fn take_far(&mut self) {
         self.far_from = NEVER;
@@ -335,12 +338,12 @@ impl EventQueue {
         }
     }
 
-    /// Time of the first valid event of the heap; drops those that no longer count.
+    /// Returns the time of the first valid event of the heap, after removing cancelled ones.
     #[cold]
     fn first_far(&mut self) -> Option<u64> {
         while let Some(&Reverse(event)) = self.far.peek() {
-            let Ok(at) = self.withdrawn.binary_search(&event) else { return Some(event.0) };
-            self.withdrawn.remove(at);
+            let Ok(at) = self.cancelled.binary_search(&event) else { return Some(event.0) };
+            self.cancelled.remove(at);
             self.far.pop();
         }
         None
@@ -354,7 +357,7 @@ impl EventQueue {
         Some(self.slot + distance)
     }
 
-    /// First index in use at or after `start`, without wrapping.
+    /// Returns the first used index at or after `start`, without wrapping around.
     #[inline]
     fn find_from(&self, start: usize) -> Option<usize> {
         let word = start / 64;
@@ -377,8 +380,8 @@ impl EventQueue {
     }
 }
 
-/// Logarithm of the width of a slot. A slot is to hold few events, so that they need not be sorted; but where events are
-/// dense the window must still cover the time that a frame takes.
+/// Returns the binary logarithm of the slot width. A slot should hold few events, so that sorting
+/// is cheap. If events are dense, the window must still cover the duration of a frame.
 fn shift_for(spacing_ps: u64) -> u32 {
     let spacing = spacing_ps.max(1).ilog2();
     spacing.saturating_sub(3).max(spacing.min(12)).clamp(8, 30)

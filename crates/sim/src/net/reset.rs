@@ -1,24 +1,26 @@
-//! The watchdog of a lane: hold time of the frames in the receiver's buffers, credit recovery by link reset, and credit
-//! deadlocks.
+//! The watchdog of a lane: hold time in the receiver's buffers, credit recovery by link reset, and
+//! detection of credit deadlocks.
 
-use super::lane::End;
+use super::lane::{End, Lane};
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, Net, Place};
+use super::{Loss, LossSite, Net, SwitchPlane};
 use std::collections::BTreeSet;
 
 impl Net {
-    /// Looks after a lane. It runs when a frame may have been held for the hold time or a sender may have been without
-    /// credit for E_D_TOV; in a healthy network that is once for each hold time and lane.
+    /// Checks the hold time and the credits of a lane. It runs when a frame may have reached the
+    /// hold time, or a sender may have had no credit for E_D_TOV. In a healthy network that is once
+    /// per lane and hold time.
     pub(super) fn watchdog(&mut self, number: u32) {
-        self.lanes[number as usize].guarded = false;
-        let next_hold = self.discard_held(number);
-        let next_starving = self.recover_credit(number);
-        self.queue.schedule(3 * self.lanes.len() as u32 + number, next_hold.min(next_starving));
+        self.lanes[number as usize].watchdog_armed = false;
+        let next_hold = self.discard_expired(number);
+        let next_recovery = self.recover_credit(number);
+        self.queue.schedule(self.sources.watchdog(number), next_hold.min(next_recovery));
     }
 
-    /// Discards what the receiver of the lane has held too long; returns when to look again.
-    fn discard_held(&mut self, number: u32) -> u64 {
+    /// Discards the frames that the lane's receiver has held too long. Returns the time of the next
+    /// check.
+    fn discard_expired(&mut self, number: u32) -> u64 {
         let End::Switch { switch, port } = self.lanes[number as usize].to else { return NEVER };
         let crossbar = &self.switches[usize::from(switch)].crossbar;
         let (now, hold) = (self.now, self.hold_time_ps);
@@ -34,14 +36,15 @@ impl Net {
         crossbar.oldest(port).map_or(NEVER, |oldest| oldest + hold)
     }
 
-    /// Resets the link when its sender has had no credit for E_D_TOV; returns when to look again.
+    /// Resets the link if its sender has had no credit for E_D_TOV. Returns the time of the next
+    /// check.
     fn recover_credit(&mut self, number: u32) -> u64 {
         let now = self.now;
         let lane = &self.lanes[number as usize];
-        if !lane.up || lane.starving_since_ps == NEVER {
+        if !lane.up || lane.credit_wait_since_ps == NEVER {
             return NEVER;
         }
-        let due = lane.starving_since_ps + self.e_d_tov_ps;
+        let due = lane.credit_wait_since_ps + self.e_d_tov_ps;
         if due > now {
             return due;
         }
@@ -51,7 +54,7 @@ impl Net {
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
             crossbar.discard(now, |b| b.input == port, |b| lost.push(b.on_line.frame));
             for frame in &lost {
-                self.lose(frame, Loss::LinkReset, Place::Receiver(number));
+                self.count_loss(frame, Loss::LinkReset, LossSite::Receiver(number));
             }
             if !lost.is_empty() {
                 self.wake_all(switch);
@@ -61,69 +64,75 @@ impl Net {
         if let Some(fault) = &mut self.faults[number as usize] {
             fault.credits_missing = 0;
         }
-        let wake = self.wake_source(number);
+        let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
-        lane.receiver.keep(now, 0);
+        lane.receiver.set_withheld(now, 0);
         lane.receiver.last_ps = 0;
-        lane.fed(now);
+        lane.end_credit_wait(now);
         lane.resets += 1;
-        // LR goes out, LRR comes back: two words and twice the way.
+        // LR travels out and LRR back: two words and twice the propagation delay.
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
         let credits = lane.bb_credit.saturating_sub(in_flight);
         lane.restart_credits(credits, Some(restart));
         lane.wake_at(&mut self.queue, wake, restart);
-        self.observe_reset(number, credits, restart);
+        self.recorder.reset(number, lane, credits, now, restart);
         self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }
 
-    /// Looks for lanes that wait for each other's buffers in a circle and notes a new one.
+    /// Searches for a credit deadlock and records it if it is new.
     fn note_deadlock(&mut self) {
-        let Some(cycle) = self.find_deadlock() else { return };
+        let (path, visited) = (Vec::new(), BTreeSet::new());
+        let search = DeadlockSearch { lanes: &self.lanes, switches: &self.switches, path, visited };
+        let Some(cycle) = search.find() else { return };
         let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
         if !self.incidents.iter().any(known) {
             self.incidents.push(Incident::Deadlock { at_ps: self.now, cycle });
         }
     }
+}
 
-    /// A circle of lanes, each without credit because the receiver's buffers hold frames for the next one. Begins with
-    /// the lowest number.
-    fn find_deadlock(&self) -> Option<Vec<u32>> {
-        let mut done = BTreeSet::new();
-        for start in 0..self.lanes.len() as u32 {
-            let mut path = Vec::new();
-            if let Some(cycle) = self.follow(start, &mut path, &mut done) {
-                return Some(cycle);
-            }
-        }
-        None
+/// A search for lanes that wait for each other's buffers.
+struct DeadlockSearch<'a> {
+    lanes: &'a [Lane],
+    switches: &'a [SwitchPlane],
+    /// Lanes from the start of the search to the current one, each waiting for the next.
+    path: Vec<u32>,
+    visited: BTreeSet<u32>,
+}
+
+impl DeadlockSearch<'_> {
+    /// Returns a cycle of lanes in which each lane has no credit, because its receiver's buffers
+    /// hold frames for the next lane. The cycle begins with the lowest lane number.
+    fn find(mut self) -> Option<Vec<u32>> {
+        (0..self.lanes.len() as u32).find_map(|start| self.visit(start))
     }
 
-    fn follow(&self, number: u32, path: &mut Vec<u32>, done: &mut BTreeSet<u32>) -> Option<Vec<u32>> {
-        if let Some(at) = path.iter().position(|&l| l == number) {
-            let mut cycle = path[at..].to_vec();
+    fn visit(&mut self, number: u32) -> Option<Vec<u32>> {
+        if let Some(at) = self.path.iter().position(|&lane| lane == number) {
+            let mut cycle = self.path[at..].to_vec();
             let least = cycle.iter().enumerate().min_by_key(|&(_, lane)| lane).map_or(0, |(i, _)| i);
             cycle.rotate_left(least);
             return Some(cycle);
         }
         let lane = &self.lanes[number as usize];
         let End::Switch { switch, port } = lane.to else { return None };
-        if lane.starving_since_ps == NEVER || lane.credits_returning() > 0 || !done.insert(number) {
+        if lane.credit_wait_since_ps == NEVER || lane.credits_returning() > 0 || !self.visited.insert(number) {
             return None;
         }
-        path.push(number);
+        self.path.push(number);
         let plane = &self.switches[usize::from(switch)];
-        let outputs: BTreeSet<u16> = plane.crossbar.frames_of(port).iter().map(|b| b.output).collect();
+        let outputs: BTreeSet<u16> = plane.crossbar.frames_of(port).iter().map(|buffered| buffered.output).collect();
         for output in outputs {
             for &member in &plane.members[usize::from(output)] {
                 if let Some(next) = plane.tx_lane(member)
-                    && let Some(cycle) = self.follow(next, path, done)
+                    && let Some(cycle) = self.visit(next)
                 {
                     return Some(cycle);
                 }
             }
         }
-        path.pop();
+        self.path.pop();
         None
     }
 }

@@ -1,63 +1,65 @@
-//! The R_RDYs on their way back to the sender of a lane, behind the first.
+//! R_RDYs on their way back to the sender of a lane, without the first.
 
 use super::queue::NEVER;
 use std::collections::VecDeque;
 
-/// R_RDYs that need no queue: with the first, the four of a switch with four buffers for each port.
-const NEAR: usize = 3;
+/// R_RDYs stored inline. Together with the first, this is enough for a switch with four buffers per
+/// port.
+const INLINE: usize = 3;
 
-/// Places that the queue of a longer line begins with.
-const PLACES: usize = 8;
+/// Initial capacity of the queue of a long line.
+const INITIAL_CAPACITY: usize = 8;
 
-/// When R_RDYs will be there, in order. They need not be announced in order: a short frame can leave an input buffer before
-/// a long one that came earlier.
+/// Sorted arrival times of R_RDYs. Times may be added out of order, because a short frame can leave
+/// an input buffer before a long one that arrived earlier.
 #[derive(Clone, Debug)]
 pub(super) struct Returning {
-    /// [`NEVER`] where there is none.
-    near: [u64; NEAR],
-    /// Those behind; there are some only if all places of `near` are used.
-    behind: Option<Box<Behind>>,
+    /// Inline times, [`NEVER`] in an empty slot.
+    inline: [u64; INLINE],
+    /// Later times. Used only if all slots of `inline` are used.
+    overflow: Option<Box<Overflow>>,
 }
 
 #[derive(Clone, Debug)]
-struct Behind(VecDeque<u64>);
+struct Overflow(VecDeque<u64>);
 
 impl Default for Returning {
     fn default() -> Returning {
-        Returning { near: [NEVER; NEAR], behind: None }
+        Returning { inline: [NEVER; INLINE], overflow: None }
     }
 }
 
 impl Returning {
-    /// One more.
+    /// Inserts an arrival time.
     #[inline]
     pub(super) fn add(&mut self, mut time: u64) {
-        for place in &mut self.near {
-            (*place, time) = ((*place).min(time), (*place).max(time));
+        for slot in &mut self.inline {
+            (*slot, time) = ((*slot).min(time), (*slot).max(time));
         }
         if time != NEVER {
-            self.add_behind(time);
+            self.add_overflow(time);
         }
     }
 
     #[cold]
-    fn add_behind(&mut self, time: u64) {
-        let behind = &mut self.behind.get_or_insert_with(|| Box::new(Behind(VecDeque::with_capacity(PLACES)))).0;
-        behind.push_back(time);
-        let mut i = behind.len() - 1;
-        while i > 0 && behind[i - 1] > time {
-            behind.swap(i - 1, i);
+    fn add_overflow(&mut self, time: u64) {
+        let overflow =
+            &mut self.overflow.get_or_insert_with(|| Box::new(Overflow(VecDeque::with_capacity(INITIAL_CAPACITY)))).0;
+        overflow.push_back(time);
+        let mut i = overflow.len() - 1;
+        while i > 0 && overflow[i - 1] > time {
+            overflow.swap(i - 1, i);
             i -= 1;
         }
     }
 
-    /// Takes the first, [`NEVER`] if there is none.
+    /// Removes and returns the earliest time, or [`NEVER`] if there is none.
     #[inline]
     pub(super) fn take(&mut self) -> u64 {
-        let first = self.near[0];
-        self.near.copy_within(1.., 0);
-        self.near[NEAR - 1] = NEVER;
-        if self.behind.is_some() {
+        let first = self.inline[0];
+        self.inline.copy_within(1.., 0);
+        self.inline[INLINE - 1] = NEVER;
+        if self.overflow.is_some() {
             self.advance();
         }
         first
@@ -65,15 +67,15 @@ impl Returning {
 
     #[cold]
     fn advance(&mut self) {
-        if let Some(next) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
-            self.near[NEAR - 1] = next;
+        if let Some(next) = self.overflow.as_mut().and_then(|overflow| overflow.0.pop_front()) {
+            self.inline[INLINE - 1] = next;
         }
     }
 
-    /// All, in order.
+    /// Iterates over the times, earliest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
-        let near = self.near.iter().filter(|&&time| time != NEVER);
-        near.chain(self.behind.iter().flat_map(|behind| &behind.0)).copied()
+        let inline = self.inline.iter().filter(|&&time| time != NEVER);
+        inline.chain(self.overflow.iter().flat_map(|overflow| &overflow.0)).copied()
     }
 }
 

@@ -1,63 +1,62 @@
-//! The events of the frame path: arrival, sending, and an input that is ready again.
+//! Events of the frame path: arrivals, attempts to send, and inputs that become ready.
 
 use super::crossbar::{Buffered, Departure};
 use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use super::lane::End;
+use super::nport::Next;
 use super::queue::NEVER;
-use super::{Loss, Net, NetEvent, Place, Tx};
-use sanloom_core::exchange::SeqTx;
-use sanloom_core::fabric::{Decision, Egress, Leg};
+use super::sources::Source;
+use super::{Loss, LossSite, Net, NetEvent};
+use sanloom_fc::exchange::SeqTx;
+use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
 
 impl Net {
-    /// Handles events up to `limit_ps` until one concerns the layers above. `None`: nothing more happens before the limit.
+    /// Processes events up to `limit_ps` until one concerns the layers above. Returns `None` if no
+    /// such event occurs before the limit.
     #[inline]
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
-        let lanes = self.lanes.len() as u32;
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
             debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
             self.now = time;
-            if source < lanes {
-                if let Some(event) = self.arrive(source) {
-                    return Some(event);
+            match self.sources.decode(source) {
+                Source::Arrival(lane) => {
+                    if let Some(event) = self.arrive(lane) {
+                        return Some(event);
+                    }
                 }
-            } else if source < 2 * lanes {
-                self.wake(source - lanes);
-            } else if source < 3 * lanes {
-                self.input_ready(source - 2 * lanes);
-            } else if source < 4 * lanes {
-                self.watchdog(source - 3 * lanes);
-            } else {
-                return Some(NetEvent::Timer(source - 4 * lanes));
+                Source::Wake(lane) => self.wake(lane),
+                Source::InputReady(lane) => self.input_ready(lane),
+                Source::Watchdog(lane) => self.watchdog(lane),
+                Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
             }
         }
         self.now = self.now.max(limit_ps);
         None
     }
 
-    /// Sends a control message from an N_Port, behind what it already has to send.
+    /// Appends a control message to the send queue of an N_Port.
     pub fn send_message(&mut self, nport: u16, frame: Frame) {
         let plane = &mut self.nports[usize::from(nport)];
-        let tx = self.messages.insert(frame, plane.frame_bytes);
-        plane.waiting.push_back(Tx::Message(tx));
+        plane.queue.push_message(&mut self.messages, frame);
         let lane = plane.tx;
         self.try_send(lane);
     }
 
-    /// Sends a data sequence from an N_Port, behind what it already has to send.
+    /// Appends a data sequence to the send queue of an N_Port.
     #[inline]
     pub fn send_data(&mut self, nport: u16, seq: SeqTx) {
         let plane = &mut self.nports[usize::from(nport)];
-        plane.waiting.push_back(Tx::Data(seq));
+        plane.queue.push_data(seq);
         let lane = plane.tx;
         self.try_send(lane);
     }
 
-    /// Sends a single data frame from an N_Port, behind what it already has to send.
+    /// Appends a single data frame to the send queue of an N_Port.
     pub fn send_frame(&mut self, nport: u16, frame: FrameRef) {
         let plane = &mut self.nports[usize::from(nport)];
-        plane.waiting.push_back(Tx::Frame(frame));
+        plane.queue.push_frame(frame);
         let lane = plane.tx;
         self.try_send(lane);
     }
@@ -67,14 +66,14 @@ impl Net {
         let plane = &self.switches[usize::from(switch)];
         let Some(lane) = plane.tx_lane(port) else { return };
         let part_bytes = match self.lanes[lane as usize].to {
-            End::NPort(nport) => self.nports[usize::from(nport)].frame_bytes,
+            End::NPort(nport) => self.nports[usize::from(nport)].queue.frame_bytes(),
             End::Switch { .. } => 2048,
         };
         let mut tx = self.messages.insert(frame, part_bytes);
         while let Some((part, last)) = self.messages.next_part(&mut tx) {
             self.fate.sent += 1;
             if !self.lanes[lane as usize].up {
-                self.lose(&part, Loss::LinkDown, Place::Processor(switch));
+                self.count_loss(&part, Loss::LinkDown, LossSite::Processor(switch));
             } else {
                 let plane = &mut self.switches[usize::from(switch)];
                 let output = plane.output_of[usize::from(port)];
@@ -89,11 +88,11 @@ impl Net {
         }
     }
 
-    /// The N_Port has emptied a receive buffer: the R_RDY leaves at `at_ps`.
+    /// Frees a receive buffer of the N_Port; the R_RDY leaves at `at_ps`.
     #[inline]
     pub fn release(&mut self, nport: u16, at_ps: u64) {
         let plane = &mut self.nports[usize::from(nport)];
-        plane.let_go(at_ps.max(self.now));
+        plane.buffers.free(at_ps.max(self.now));
         let lane = plane.rx;
         self.return_credit(lane, at_ps);
     }
@@ -103,24 +102,24 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
         if next_ps != NEVER {
-            self.queue.add(number, next_ps);
+            self.queue.add(self.sources.arrival(number), next_ps);
         }
         let frame = on_line.frame;
         self.fate.frame_hops += 1;
         match lane.to {
             End::NPort(nport) => {
                 if frame.is_corrupt() {
-                    self.lose(&frame, Loss::CrcAtDestination, Place::Receiver(number));
+                    self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(number));
                     self.return_credit(number, self.now);
                     return None;
                 }
                 self.fate.delivered += 1;
-                self.nports[usize::from(nport)].hold(self.now);
+                self.nports[usize::from(nport)].buffers.occupy(self.now);
                 Some(NetEvent::Deliver { nport, frame })
             }
             End::Switch { switch, port } => {
-                let guarded = lane.guarded;
-                self.arrive_at_switch(number, switch, port, on_line, guarded)
+                let watchdog_armed = lane.watchdog_armed;
+                self.arrive_at_switch(number, switch, port, on_line, watchdog_armed)
             }
         }
     }
@@ -132,59 +131,45 @@ impl Net {
         switch: u16,
         port: u16,
         on_line: InFlight,
-        guarded: bool,
+        watchdog_armed: bool,
     ) -> Option<NetEvent> {
         let frame = on_line.frame;
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
-            self.lose(&frame, Loss::CrcError, Place::Receiver(lane));
+            self.count_loss(&frame, Loss::CrcError, LossSite::Receiver(lane));
             self.return_credit(lane, on_line.tail_ps().max(self.now));
             return None;
         }
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
             Decision::Forward(Egress::Port(port)) => port,
             Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
-            Decision::Forward(Egress::Spray(group)) => {
-                let legs = plane.fib.spray_members(group);
-                let turn = &mut plane.turn[usize::from(group)];
-                let mut number = if (*turn as usize) < legs.len() { *turn as usize } else { 0 };
-                if plane.fib.leads_back(port, legs[number]) {
-                    number = (number + 1) % legs.len();
-                }
-                let leg = legs[number];
-                *turn = number as u16 + 1;
-                match leg {
-                    Leg::Port(port) => port,
-                    Leg::Bundle(bundle) => plane.bundle_output[usize::from(bundle)],
-                }
-            }
+            Decision::Forward(Egress::Spray(group)) => plane.spray(group, port),
             Decision::Local => {
                 self.return_credit(lane, on_line.tail_ps().max(self.now));
                 if frame.is_corrupt() {
-                    self.lose(&frame, Loss::CrcAtDestination, Place::Receiver(lane));
+                    self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(lane));
                     return None;
                 }
                 self.fate.delivered += 1;
                 return Some(NetEvent::Local { switch, port, frame });
             }
             Decision::Drop(reason) => {
-                self.lose(&frame, Loss::Fib(reason), Place::Receiver(lane));
+                self.count_loss(&frame, Loss::Fib(reason), LossSite::Receiver(lane));
                 self.return_credit(lane, on_line.tail_ps().max(self.now));
                 return None;
             }
         };
         plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane });
         let served = plane.crossbar.served(output);
-        let lanes = self.lanes.len() as u32;
         if plane.crossbar.serial_inputs() {
             let busy_until = plane.crossbar.input_busy_until(port);
             if busy_until > self.now {
-                self.queue.schedule(2 * lanes + lane, busy_until);
+                self.queue.schedule(self.sources.input_ready(lane), busy_until);
             }
         }
-        if !guarded {
-            self.lanes[lane as usize].guarded = true;
-            self.queue.schedule_earlier(3 * lanes + lane, self.now + self.hold_time_ps);
+        if !watchdog_armed {
+            self.lanes[lane as usize].watchdog_armed = true;
+            self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
         }
         match served {
             Some(lane) => self.try_send_buffered(lane, switch),
@@ -193,7 +178,7 @@ impl Net {
         None
     }
 
-    /// A frame waits for the output: each of its lines tries.
+    /// Tries to send on each line of an output that has a queued frame.
     #[inline]
     pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
         if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
@@ -211,21 +196,15 @@ impl Net {
         }
     }
 
-    /// The source of a lane's chance to send.
-    #[inline]
-    pub(super) fn wake_source(&self, number: u32) -> u32 {
-        self.lanes.len() as u32 + number
-    }
-
-    /// A lane tries again to send.
+    /// Handles the event of a scheduled attempt to send.
     #[inline]
     fn wake(&mut self, number: u32) {
-        self.lanes[number as usize].woken();
+        self.lanes[number as usize].clear_wake();
         self.try_send(number);
     }
 
-    /// Sends the next frame on a lane, if there is one and the line and the credits allow it; otherwise sees to it that
-    /// the lane is woken when they do.
+    /// Sends the next frame on a lane, if one is queued and the line and the credits allow it.
+    /// Otherwise schedules the next attempt.
     #[inline]
     pub(super) fn try_send(&mut self, number: u32) {
         match self.lanes.get(number as usize).map(|lane| lane.from) {
@@ -235,10 +214,10 @@ impl Net {
         }
     }
 
-    /// The same for a lane that begins at a switch, which is named.
+    /// Variant of `try_send` for a lane that begins at the given switch.
     fn try_send_buffered(&mut self, number: u32, switch: u16) {
         let now = self.now;
-        let wake = self.wake_source(number);
+        let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
@@ -246,7 +225,7 @@ impl Net {
         let output = lane.output;
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if !crossbar.waits(output) {
-            self.rest(number);
+            self.without_frame(number);
             return;
         }
         if lane.free_at_ps > now {
@@ -254,11 +233,11 @@ impl Net {
             return;
         }
         if !lane.has_credit(now) {
-            self.starve(number);
+            self.wait_for_credit(number);
             return;
         }
-        // There is a credit, whether an input shows a frame now or not.
-        lane.fed(now);
+        // A credit is available, even if no input has an eligible frame now.
+        lane.end_credit_wait(now);
         let departure = crossbar.depart(now, output, |slot| lane.send(now, slot.tail_ps(), &slot.frame));
         let Some(Departure { slot, sent, more_at_input, more_at_output }) = departure else { return };
         if more_at_output {
@@ -267,58 +246,59 @@ impl Net {
         if lane.special {
             self.put_on_special_line(number, slot.frame, sent);
         } else if lane.flight.push(InFlight::new(slot.frame, sent.at_ps, sent.tail_ps)) {
-            self.queue.add(number, sent.at_ps);
+            self.queue.add(self.sources.arrival(number), sent.at_ps);
         }
         let upstream = slot.lane;
         if upstream != super::NO_LANE {
             self.return_credit(upstream, sent.end_ps);
             if more_at_input {
-                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
+                self.queue.schedule(self.sources.input_ready(upstream), sent.end_ps);
             }
         }
     }
 
-    /// The same for a lane that begins at an N_Port, which is named.
+    /// Variant of `try_send` for a lane that begins at the given N_Port.
     #[inline]
     fn try_send_own(&mut self, number: u32, nport: u16) {
         let now = self.now;
-        let wake = self.wake_source(number);
+        let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
         }
         let plane = &self.nports[usize::from(nport)];
-        let free = lane.free_at_ps.max(plane.not_before_ps);
-        if plane.waiting.is_empty() {
-            self.rest(number);
+        let free = lane.free_at_ps.max(plane.queue.not_before_ps());
+        if plane.queue.is_empty() {
+            self.without_frame(number);
         } else if free > now {
             lane.wake_at(&mut self.queue, wake, free);
         } else if !lane.has_credit(now) {
-            self.starve(number);
+            self.wait_for_credit(number);
         } else {
             self.send_own(number, nport);
         }
     }
 
-    /// Nothing waits for a lane: a wait for credit goes on until there is one.
-    fn rest(&mut self, number: u32) {
+    /// Handles a lane without queued frames. A wait for credit that has begun continues until a
+    /// credit is available.
+    fn without_frame(&mut self, number: u32) {
         let now = self.now;
         let lane = &mut self.lanes[number as usize];
         if lane.has_credit(now) {
-            lane.fed(now);
-        } else if lane.starving_since_ps != NEVER {
-            self.starve(number);
+            lane.end_credit_wait(now);
+        } else if lane.credit_wait_since_ps != NEVER {
+            self.wait_for_credit(number);
         }
     }
 
-    /// A lane has a frame to send and no credit.
-    fn starve(&mut self, number: u32) {
+    /// Starts or continues the wait for credit of a lane that has a frame to send.
+    fn wait_for_credit(&mut self, number: u32) {
         let now = self.now;
-        let wake = self.wake_source(number);
-        let watchdog = 3 * self.lanes.len() as u32 + number;
+        let wake = self.sources.wake(number);
+        let watchdog = self.sources.watchdog(number);
         let lane = &mut self.lanes[number as usize];
-        if lane.starving_since_ps == NEVER {
-            lane.starving_since_ps = now;
+        if lane.credit_wait_since_ps == NEVER {
+            lane.credit_wait_since_ps = now;
             self.queue.schedule_earlier(watchdog, now + self.e_d_tov_ps);
         }
         let next = lane.next_credit();
@@ -327,45 +307,29 @@ impl Net {
         }
     }
 
-    /// Sends a frame of an N_Port.
+    /// Sends the next frame of an N_Port.
     #[inline]
     fn send_own(&mut self, number: u32, nport: u16) {
         let now = self.now;
-        let wake = self.wake_source(number);
-        let plane = &mut self.nports[usize::from(nport)];
-        let overhead = plane.sequence_overhead_ps;
-        let Some(front) = plane.waiting.front_mut() else { return };
-        let (frame, last) = match front {
-            Tx::Data(_) if overhead > 0 && !plane.paused => {
-                plane.paused = true;
-                plane.not_before_ps = now + overhead;
-                self.lanes[number as usize].wake_at(&mut self.queue, wake, now + overhead);
+        let wake = self.sources.wake(number);
+        let queue = &mut self.nports[usize::from(nport)].queue;
+        let frame = match queue.next(now, &self.messages) {
+            Next::Frame(frame) => frame,
+            Next::Pause(until_ps) => {
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, until_ps);
                 return;
             }
-            Tx::Data(seq) => match seq.next_frame() {
-                Some(data) => (Some(FrameRef::data(seq, &data)), seq.remaining_bytes() == 0),
-                None => (None, true),
-            },
-            Tx::Frame(frame) => (Some(*frame), true),
-            Tx::Message(tx) => match self.messages.next_part(tx) {
-                Some((part, last)) => (Some(part), last),
-                None => (None, true),
-            },
-        };
-        if last {
-            plane.waiting.pop_front();
-            plane.paused = false;
-        }
-        let more = !plane.waiting.is_empty();
-        let Some(frame) = frame else {
-            if more {
-                self.lanes[number as usize].wake_at(&mut self.queue, wake, now);
+            Next::Nothing => {
+                if !queue.is_empty() {
+                    self.lanes[number as usize].wake_at(&mut self.queue, wake, now);
+                }
+                return;
             }
-            return;
         };
+        let more = !queue.is_empty();
         self.fate.sent += 1;
         let lane = &mut self.lanes[number as usize];
-        lane.fed(now);
+        lane.end_credit_wait(now);
         let sent = lane.send(now, now, &frame);
         if more {
             let free = lane.free_at_ps;
@@ -374,7 +338,7 @@ impl Net {
         if lane.special {
             self.put_on_special_line(number, frame, sent);
         } else if lane.flight.push(InFlight::new(frame, sent.at_ps, sent.tail_ps)) {
-            self.queue.add(number, sent.at_ps);
+            self.queue.add(self.sources.arrival(number), sent.at_ps);
         }
     }
 
@@ -387,35 +351,36 @@ impl Net {
             at_ps = at_ps.max(*last + 1);
             *last = at_ps;
         }
-        if lane.faulty && self.disturb(number, &mut frame, sent.end_ps) {
+        if lane.faulty && self.apply_frame_faults(number, &mut frame, sent.end_ps) {
             return;
         }
-        if self.lanes[number as usize].watched {
-            self.observe_frame(number, frame, sent);
+        let lane = &self.lanes[number as usize];
+        if lane.watched {
+            self.recorder.frame(number, lane, &self.messages, frame, sent);
         }
         if self.lanes[number as usize].flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
-            self.queue.add(number, at_ps);
+            self.queue.add(self.sources.arrival(number), at_ps);
         }
     }
 
-    /// A receive buffer at the end of a lane is free at `at_ps`; its R_RDY goes back.
+    /// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
     #[inline]
     pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
-        let wake = self.wake_source(number);
+        let wake = self.sources.wake(number);
         let mut ready = at_ps;
         let mut lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
         }
         if lane.special {
-            match self.delay_credit(number, at_ps) {
+            match self.apply_r_rdy_faults(number, at_ps) {
                 Some(time) => ready = time,
                 None => return,
             }
             lane = &mut self.lanes[number as usize];
         }
         lane.credit_returns(ready);
-        if lane.starving_since_ps != NEVER {
+        if lane.credit_wait_since_ps != NEVER {
             let time = lane.next_credit().max(self.now);
             lane.wake_by(&mut self.queue, wake, time);
         }
@@ -439,14 +404,14 @@ impl Net {
         }
     }
 
-    /// Counts a lost frame and forgets it.
-    pub(super) fn lose(&mut self, frame: &FrameRef, why: Loss, place: Place) {
+    /// Counts a lost frame and releases its message.
+    pub(super) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
         self.fate.lost[why.index()] += 1;
-        let lost = self.losses.entry((place, why)).or_default();
+        let lost = self.losses.entry((site, why)).or_default();
         lost.frames += 1;
         lost.bytes += frame.wire_bytes();
         if let Some(message) = frame.message() {
-            self.messages.part_gone(message);
+            self.messages.part_ended(message);
         }
     }
 }

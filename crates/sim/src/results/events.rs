@@ -1,4 +1,4 @@
-//! What happened, by time; and the faults that were planned.
+//! The event list of the results, and the scheduled faults.
 
 use super::view::View;
 use crate::host::PathState;
@@ -6,16 +6,16 @@ use crate::net::Incident;
 use crate::world::{Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
-use sanloom_core::config::{Direction, Fault, FaultKind, Node, ZoneDefault};
-use sanloom_core::zoning::ZoneEdit;
+use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
+use sanloom_fc::zoning::ZoneEdit;
 use std::collections::BTreeMap;
 
-/// Events that a report keeps.
+/// Limit on the events in a report.
 const MAX_EVENTS: usize = 1_000;
-/// Events of one kind at one place within this time are one event.
+/// Time within which events of one kind and subject are merged into one, in ps.
 const JOIN_PS: u64 = 10_000_000_000;
 
-/// A fault in words, and what it hits.
+/// Description of a fault and of its target.
 pub(super) struct FaultText {
     pub what: String,
     pub link: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct FaultText {
 }
 
 impl FaultText {
-    /// What the fault hits.
+    /// Returns the target of the fault.
     pub fn subject(&self) -> Option<String> {
         self.link.clone().or_else(|| self.node.clone())
     }
@@ -81,7 +81,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
     }
 }
 
-/// The faults of the lab.
+/// Returns the faults of the lab.
 pub(super) fn faults(view: &View<'_>) -> Vec<FaultEvent> {
     let faults = view.world.lab.faults.iter();
     faults
@@ -98,7 +98,7 @@ pub(super) fn faults(view: &View<'_>) -> Vec<FaultEvent> {
         .collect()
 }
 
-/// Deadlocks since the end of the warm-up: when they were found, and their lanes.
+/// Returns the deadlocks since the end of the warm-up: time of detection, and lanes.
 pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> impl Iterator<Item = (u64, &'v [u32])> {
     view.world.net.incidents().iter().filter_map(|incident| match incident {
         Incident::Deadlock { at_ps, cycle } if *at_ps >= view.from_ps => Some((*at_ps, &cycle[..])),
@@ -111,11 +111,11 @@ struct Item {
     kind: EventKind,
     subject: Option<String>,
     what: String,
-    /// Joined with others of its kind and subject, this is counted.
+    /// Count and its unit, which are added up when events of the same kind and subject are merged.
     counted: Option<(u64, &'static str)>,
 }
 
-/// Everything worth a line, by time.
+/// Returns all reportable events in the order of time.
 pub(super) fn events(view: &View<'_>) -> Vec<Event> {
     let mut items = Vec::new();
     of_faults(view, &mut items);
@@ -124,7 +124,7 @@ pub(super) fn events(view: &View<'_>) -> Vec<Event> {
     of_stalls(view, &mut items);
     items.sort_by_key(|item| item.at_ps);
     let items = join(items);
-    let more = items.len().saturating_sub(MAX_EVENTS) as u64 + view.world.ledger.more_notes;
+    let more = items.len().saturating_sub(MAX_EVENTS) as u64 + view.world.notes.omitted();
     let start_ps = view.world.start_ps;
     let mut events: Vec<Event> = items
         .into_iter()
@@ -194,11 +194,12 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
     let world = view.world;
     let host_name = |host: u16| view.names.node(Node::Host(host)).to_owned();
     let storage_name = |storage: u16| view.names.node(Node::Storage(storage)).to_owned();
-    // Paths in use, by host and storage system: all that were up when the workloads began.
+    // Usable paths by host and storage system. Initially, all paths that were up when the workloads
+    // started.
     let mut usable: BTreeMap<(u16, u16), BTreeMap<u16, bool>> = BTreeMap::new();
-    // What was isolated while the fabric formed is worth knowing all the time.
+    // Ports isolated while the fabric formed are reported, although they precede the workloads.
     let told = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
-    for note in world.ledger.notes.iter().filter(told) {
+    for note in world.notes.list().iter().filter(told) {
         let mut add = |kind, subject: String, what: String, counted| {
             items.push(Item { at_ps: note.at_ps, kind, subject: Some(subject), what, counted });
         };
@@ -276,9 +277,10 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
     }
 }
 
-/// What a change is about, in a few words.
+/// Returns a short description of a change of the zones.
 fn edits_text(edits: &[ZoneEdit]) -> String {
-    // Zones that are new or gone go into configurations or leave them, too.
+    // Creating or deleting a zone also adds it to configurations or removes it, so these edits are
+    // omitted.
     let of_config = |edit: &&ZoneEdit| {
         matches!(edit, ZoneEdit::AddToConfig { .. } | ZoneEdit::RemoveFromConfig { .. } | ZoneEdit::Enable(_))
     };
@@ -299,8 +301,7 @@ fn edits_text(edits: &[ZoneEdit]) -> String {
                 ZoneEdit::RemoveFromZone { name, .. } => format!("less in zone {name}"),
                 ZoneEdit::AddToConfig { name, .. } => format!("more in configuration {name}"),
                 ZoneEdit::RemoveFromConfig { name, .. } => format!("less in configuration {name}"),
-                ZoneEdit::SetDefault(ZoneDefault::Open) => "default zone open".to_owned(),
-                ZoneEdit::SetDefault(ZoneDefault::Closed) => "default zone closed".to_owned(),
+                ZoneEdit::SetDefault(default) => format!("default zone {default}"),
                 ZoneEdit::Disable => "no configuration in force".to_owned(),
                 ZoneEdit::Enable(_) => return None,
             })
@@ -312,9 +313,10 @@ fn edits_text(edits: &[ZoneEdit]) -> String {
     }
 }
 
-/// Paths that have ever been up; their states before the first note about them follow from that note.
+/// Returns the paths that have ever been up. The first note about a path gives its state before the
+/// note.
 fn paths_up(view: &View<'_>, host: u16, storage: u16) -> BTreeMap<u16, bool> {
-    let systems = view.world.hosts[usize::from(host)].paths.systems().iter();
+    let systems = view.world.hosts.nodes[usize::from(host)].paths.systems().iter();
     let mut found = BTreeMap::new();
     for system in systems.filter(|system| system.storage == storage) {
         found.extend((0..).zip(system.paths()).map(|(number, path)| (number, path.was_up)));
@@ -347,7 +349,7 @@ fn of_incidents(view: &View<'_>, items: &mut Vec<Item>) {
 }
 
 fn of_stalls(view: &View<'_>, items: &mut Vec<Item>) {
-    for (host, config) in view.world.hosts.iter().zip(&view.world.lab.hosts) {
+    for (host, config) in view.world.hosts.nodes.iter().zip(&view.world.lab.hosts) {
         let (length_ps, began_ps) = super::hosts::longest_stall(host, view.now_ps);
         if length_ps >= super::findings::stall_threshold_ps(host) {
             let what = format!("no request of {} ends for {:.3} s", config.name, s_of_ps(length_ps));

@@ -1,22 +1,23 @@
-//! Hosts, streams and totals.
+//! Results of hosts and streams, and totals.
 
 use super::MAX_HOST_HISTOGRAMS;
 use super::view::{View, buckets, latency};
 use crate::host::PathState;
 use crate::stats::LatencyHistogram;
-use crate::world::{HostNode, WorkloadMeasure};
+use crate::world::{HostNode, Path, WorkloadMeasure};
 use sanloom_api::results::measure::{mean_us, per_s, s_of_ps};
 use sanloom_api::results::{HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals};
-use sanloom_core::nport;
+use sanloom_fc::nport;
 
-/// Sums that make an [`IoStats`].
+/// Sums that form an [`IoStats`].
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    /// Requests and their bytes.
+    /// Number of requests issued, and their bytes.
     offered: [u64; 2],
     ios: [u64; 2],
     bytes: [u64; 2],
     failed: u64,
+    unfinished: u64,
 }
 
 impl Sums {
@@ -27,6 +28,7 @@ impl Sums {
             self.bytes[i] += other.bytes[i];
         }
         self.failed += other.failed;
+        self.unfinished += other.unfinished;
     }
 
     fn io(&self, time_ps: u64, response: &LatencyHistogram, command: &LatencyHistogram) -> IoStats {
@@ -37,6 +39,7 @@ impl Sums {
             ios_offered,
             ios_completed: reads + writes,
             ios_failed: self.failed,
+            ios_unfinished: self.unfinished,
             reads,
             writes,
             offered_bytes,
@@ -54,13 +57,15 @@ impl Sums {
 
 fn sums_of(host: &HostNode) -> Sums {
     let measured = &host.measured;
-    Sums { offered: measured.offered, ios: measured.ios, bytes: measured.bytes, failed: measured.failed }
+    let unfinished = host.queue.requests();
+    Sums { offered: measured.offered, ios: measured.ios, bytes: measured.bytes, failed: measured.failed, unfinished }
 }
 
-/// Longest time without an end, one in progress included, and when it began, in ps since the first login.
+/// Returns the longest stall, including one in progress, and its start in ps since the first login.
+/// A stall is a time in which no request ended although one was in flight.
 pub(super) fn longest_stall(host: &HostNode, now_ps: u64) -> (u64, u64) {
     let measured = &host.measured;
-    let present = if host.busy() { now_ps.saturating_sub(measured.last_end_ps) } else { 0 };
+    let present = if host.is_busy() { now_ps.saturating_sub(measured.last_end_ps) } else { 0 };
     if present > measured.longest_stall_ps {
         (present, measured.last_end_ps)
     } else {
@@ -69,8 +74,8 @@ pub(super) fn longest_stall(host: &HostNode, now_ps: u64) -> (u64, u64) {
 }
 
 pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
-    let with_histogram = view.world.hosts.len() <= MAX_HOST_HISTOGRAMS;
-    let pairs = view.world.hosts.iter().zip(&view.world.lab.hosts);
+    let with_histogram = view.world.hosts.nodes.len() <= MAX_HOST_HISTOGRAMS;
+    let pairs = view.world.hosts.nodes.iter().zip(&view.world.lab.hosts);
     pairs
         .map(|(host, config)| {
             let (measured, counters) = (&host.measured, host.queue.counters());
@@ -98,23 +103,26 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
         .collect()
 }
 
-/// A count of the login machines of a host.
+/// Returns the sum of one counter over the login machines of a host.
 fn login_count(view: &View<'_>, host: &HostNode, count: fn(&nport::Counters) -> u64) -> u64 {
-    let ports = host.nports.iter().map(|&nport| &view.world.nodes[usize::from(nport)]);
+    let ports = host.nports.iter().map(|&nport| &view.world.nports.nodes[usize::from(nport)]);
     ports.map(|node| count(node.login.counters())).sum()
 }
 
 fn paths(view: &View<'_>, host: &HostNode) -> Vec<PathResult> {
-    let mut found = Vec::new();
-    for system in host.paths.systems() {
-        for (number, path) in system.paths().iter().enumerate().filter(|(_, path)| path.was_up) {
-            found.push(PathResult {
-                name: view.names.path(system.storage, number as u16),
-                state: state_name(system.state(number as u16)).to_owned(),
-                commands: path.commands + path.failed,
-                bytes: path.bytes,
-                commands_failed: path.failed,
-            });
+    let mut found: Vec<PathResult> = Vec::new();
+    for (index, system) in (0..).zip(host.paths.systems()) {
+        for (number, path) in (0..).zip(system.paths()).filter(|(_, path)| path.was_up) {
+            let name = view.names.path(system.storage, number);
+            let (commands, bytes, commands_failed) = (path.commands + path.failed, path.bytes, path.failed);
+            if host.paths.is_reported(index, number) {
+                let state = state_name(system.state(number)).to_owned();
+                found.push(PathResult { name, state, commands, bytes, commands_failed });
+            } else if let Some(row) = found.iter_mut().find(|row| row.name == name) {
+                row.commands += commands;
+                row.bytes += bytes;
+                row.commands_failed += commands_failed;
+            }
         }
     }
     found
@@ -132,11 +140,13 @@ fn state_name(state: PathState) -> &'static str {
 
 fn paths_lost(host: &HostNode) -> u64 {
     let lost = |state| matches!(state, PathState::Blocked | PathState::Failed | PathState::Gone);
-    let systems = host.paths.systems().iter();
+    let systems = (0..).zip(host.paths.systems());
     systems
-        .map(|system| {
-            let paths = system.paths().iter().zip(0..);
-            paths.filter(|(path, number)| path.was_up && lost(system.state(*number))).count() as u64
+        .map(|(index, system)| {
+            let is_lost = |(number, path): &(u16, &Path)| {
+                path.was_up && lost(system.state(*number)) && host.paths.is_reported(index, *number)
+            };
+            (0..).zip(system.paths()).filter(is_lost).count() as u64
         })
         .sum()
 }
@@ -146,25 +156,26 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
     let mut sums = Sums::default();
     let (mut response, mut command) = (LatencyHistogram::new(), LatencyHistogram::new());
     let mut by_direction = [LatencyHistogram::new(), LatencyHistogram::new()];
-    for host in &world.hosts {
+    for host in &world.hosts.nodes {
         sums.add(&sums_of(host));
     }
-    // Workloads keep three digits in every lab, hosts do not.
-    for workload in &world.workloads {
+    // Totals are merged from the workloads, because their histograms are more precise than those of
+    // hosts in large labs.
+    for workload in &world.hosts.workloads {
         for (all, one) in by_direction.iter_mut().zip(&workload.by_direction) {
             response.merge(one);
             all.merge(one);
         }
         command.merge(&workload.command_latency);
     }
-    let sum = |count: fn(&HostNode) -> u64| world.hosts.iter().map(count).sum();
+    let sum = |count: fn(&HostNode) -> u64| world.hosts.nodes.iter().map(count).sum();
     Totals {
         io: sums.io(view.measured_ps, &response, &command),
         read_latency: latency(&by_direction[0]),
         write_latency: latency(&by_direction[1]),
         latency_histogram: buckets(&response),
-        longest_stall_s: s_of_ps(world.hosts.iter().map(|h| longest_stall(h, view.now_ps).0).max().unwrap_or(0)),
-        frames_dropped: world.lost().iter().sum(),
+        longest_stall_s: s_of_ps(world.hosts.nodes.iter().map(|h| longest_stall(h, view.now_ps).0).max().unwrap_or(0)),
+        frames_dropped: world.measured().lost().iter().sum(),
         commands_aborted: sum(|host| host.measured.aborted),
         commands_retried: sum(|host| host.measured.retried),
         path_failovers: sum(|host| host.measured.failovers),
@@ -175,15 +186,19 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
 }
 
 pub(super) fn streams(view: &View<'_>) -> Vec<StreamResult> {
-    let pairs = view.world.workloads.iter().zip(&view.world.lab.workloads);
-    pairs.map(|(measure, config)| stream(view, measure, &config.name)).collect()
+    let pairs = (0..).zip(view.world.hosts.workloads.iter().zip(&view.world.lab.workloads));
+    pairs.map(|(number, (measure, config))| stream(view, number, measure, &config.name)).collect()
 }
 
-fn stream(view: &View<'_>, measure: &WorkloadMeasure, name: &str) -> StreamResult {
+fn stream(view: &View<'_>, number: u16, measure: &WorkloadMeasure, name: &str) -> StreamResult {
     let mut sums = Sums::default();
     let mut hosts = Vec::with_capacity(measure.hosts.len());
     for entry in &measure.hosts {
-        sums.add(&Sums { offered: entry.offered, ios: entry.ios, bytes: entry.bytes, failed: entry.failed });
+        let host = &view.world.hosts.nodes[usize::from(entry.host)];
+        let is_of = |stream: u32| host.streams[stream as usize].0 == number;
+        let unfinished = host.queue.requests_of_streams(is_of);
+        let (offered, ios, bytes, failed) = (entry.offered, entry.ios, entry.bytes, entry.failed);
+        sums.add(&Sums { offered, ios, bytes, failed, unfinished });
         let completed = entry.ios[0] + entry.ios[1];
         hosts.push(StreamHostResult {
             name: view.world.lab.hosts[usize::from(entry.host)].name.clone(),

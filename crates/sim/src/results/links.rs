@@ -1,10 +1,10 @@
-//! Links.
+//! Results of links.
 
 use super::view::View;
-use crate::net::Place;
+use crate::net::LossSite;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{LinkDirection, LinkKind, LinkResult};
-use sanloom_core::config::{Link, Node};
+use sanloom_fc::config::{Link, Node};
 
 pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
     let links = view.world.lab.links.iter().zip(0u16..);
@@ -13,7 +13,7 @@ pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
 
 fn one(view: &View<'_>, link: &Link, number: u16) -> LinkResult {
     let lane = 2 * u32::from(number);
-    let down_ps = view.world.measured_down_ps(number);
+    let down_ps = view.world.downtimes.measured_ps(number, view.now_ps);
     LinkResult {
         name: link.name.clone(),
         kind: kind_of(link),
@@ -39,7 +39,7 @@ fn kind_of(link: &Link) -> LinkKind {
 fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDirection {
     let count = &view.lanes[number as usize];
     let lane = &view.world.net.lanes()[number as usize];
-    // An R_RDY for a frame of the other direction travels this way.
+    // R_RDYs for frames of the other direction travel in this direction.
     let r_rdys = view.lanes[(number ^ 1) as usize].r_rdys;
     LinkDirection {
         from: view.names.port(view.names.from(number)),
@@ -57,13 +57,14 @@ fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDir
         bb_credit: u64::from(lane.bb_credit),
         credits_min: u64::from(lane.credits_min),
         credits_lost: count.credits_lost,
-        frames_lost: view.lost_at(&[Place::Line(number)]),
+        frames_lost: view.lost_at(&[LossSite::Line(number)]),
     }
 }
 
 const WORD_BYTES: u64 = 4;
 
-/// Transmission words that a line carries in a time: what is no frame and no R_RDY among them is fill.
+/// Returns the number of transmission words on a line in a time. Words that belong to no frame and
+/// no R_RDY are fill words.
 fn words(link: &Link, time_ps: u64) -> u64 {
     let (ps, bytes) = link.rate.ps_per_byte();
     (u128::from(time_ps) * u128::from(bytes) / u128::from(ps * WORD_BYTES)) as u64

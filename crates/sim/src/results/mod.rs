@@ -1,7 +1,7 @@
-//! From a world at the end of its run to the values of `sanloom-api`.
+//! Conversion of a world at the end of its run to the values of `sanloom-api`.
 //!
-//! Counts are integers up to here; they become floats through [`sanloom_api::results::measure`] only. Times are relative to
-//! the start of the workloads.
+//! Counts are integers in the world and become floats only in [`sanloom_api::results::measure`].
+//! Times are relative to the start of the workloads.
 
 mod events;
 mod findings;
@@ -22,10 +22,10 @@ use view::View;
 
 pub(crate) use names::Names;
 
-/// Histograms of single hosts are left out in labs with more hosts than this.
+/// Number of hosts above which the histograms of single hosts are left out.
 const MAX_HOST_HISTOGRAMS: usize = 64;
 
-/// The results of a run; `interrupted` if it was stopped before its time.
+/// Returns the results of a run. `interrupted` means that it was stopped before its end.
 pub fn of(world: &World, interrupted: bool) -> Results {
     let view = View::new(world);
     let mut results = Results {
@@ -63,20 +63,20 @@ fn lab(view: &View<'_>, interrupted: bool) -> LabInfo {
 }
 
 fn drops(world: &World) -> BTreeMap<String, u64> {
-    let lost = Loss::ALL.iter().zip(world.lost()).filter(|&(_, frames)| frames > 0);
+    let lost = Loss::ALL.iter().zip(world.measured().lost()).filter(|&(_, frames)| frames > 0);
     lost.map(|(why, frames)| (why.name().to_owned(), frames)).collect()
 }
 
 fn conservation(world: &World) -> Conservation {
-    let (fate, books) = (&world.net.fate, &world.books);
+    let (fate, books) = (&world.net.fate, &world.hosts.totals);
     Conservation {
         frames_sent: fate.sent,
         frames_delivered: fate.delivered,
         frames_dropped: fate.lost_frames(),
-        frames_in_flight: world.net.frames_under_way(),
+        frames_in_flight: world.net.frames_in_flight(),
         commands_issued: books.issued,
         commands_completed: books.completed,
         commands_failed: books.failed,
-        commands_in_flight: world.requests_under_way(),
+        commands_in_flight: world.hosts.requests_in_flight(),
     }
 }

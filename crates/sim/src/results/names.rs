@@ -1,8 +1,9 @@
 //! Names of ports and lanes.
 
-use sanloom_core::config::{Lab, LinkEnd, Node};
+use sanloom_fc::config::{LinkEnd, Node};
+use sanloom_fc::san::Lab;
 
-/// Names the things of a lab.
+/// Names of the elements of a lab.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'l> {
     lab: &'l Lab,
@@ -13,7 +14,6 @@ impl<'l> Names<'l> {
         Names { lab }
     }
 
-    /// Name of a node.
     pub fn node(&self, node: Node) -> &'l str {
         match node {
             Node::Switch(switch) => &self.lab.switches[usize::from(switch)].name,
@@ -22,33 +22,33 @@ impl<'l> Names<'l> {
         }
     }
 
-    /// Name of a port: `edge1:3`.
+    /// Returns the name of a port, for example `edge1:3`.
     pub fn port(&self, end: &LinkEnd) -> String {
         format!("{}:{}", self.node(end.node), end.port)
     }
 
-    /// Name of the link of a lane.
+    /// Returns the name of the link of a lane.
     pub fn link(&self, lane: u32) -> &'l str {
         &self.lab.links[lane as usize / 2].name
     }
 
-    /// Where a lane begins.
+    /// Returns the end at which a lane begins.
     pub fn from(&self, lane: u32) -> &'l LinkEnd {
         &self.lab.links[lane as usize / 2].ends[lane as usize % 2]
     }
 
-    /// Where a lane ends.
+    /// Returns the end at which a lane ends.
     pub fn to(&self, lane: u32) -> &'l LinkEnd {
         &self.lab.links[lane as usize / 2].ends[1 - lane as usize % 2]
     }
 
-    /// Link and direction: `ISL1.forward`.
+    /// Returns the name of a lane, which is its link and direction: `ISL1.forward`.
     pub fn lane(&self, lane: u32) -> String {
         let way = if lane.is_multiple_of(2) { "forward" } else { "backward" };
         format!("{}.{way}", self.link(lane))
     }
 
-    /// A path: `hba1>array1:2`.
+    /// Returns the name of a path: `hba1>array1:2`.
     pub fn path(&self, storage: u16, path: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let ports = (system.ports.len() as u16).max(1);

@@ -1,20 +1,20 @@
-//! Ports and switches.
+//! Results of ports and switches.
 
 use super::view::View;
-use crate::net::{BufferCount, Crossbar, Place, WaitCount};
+use crate::net::{BufferCount, Crossbar, LossSite, WaitCount};
 use crate::world::{Note, NoteKind, SwitchNode};
 use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
-use sanloom_core::config::{LinkEnd, Node};
-use sanloom_core::fabric_switch::IslState;
-use sanloom_core::switch::LoginRejects;
+use sanloom_fc::config::{LinkEnd, Node};
+use sanloom_fc::fabric_switch::IslState;
+use sanloom_fc::switch::LoginRejects;
 use std::collections::BTreeMap;
 
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
     for (link, number) in view.world.lab.links.iter().zip(0u32..) {
         for (end, side) in link.ends.iter().zip(0u32..) {
-            // The lane that leaves from an end has its number.
+            // Lane 2n + side leaves from the end `side` of link n.
             let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
             let mut port = one(view, end, link.ends[1 - side as usize].node, tx, rx);
             port.link.clone_from(&link.name);
@@ -27,7 +27,7 @@ pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
 
 fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortResult {
     let net = &view.world.net;
-    let (frames_received, bytes_received) = view.world.received(rx);
+    let (frames_received, bytes_received) = view.world.measured().received(rx);
     let (buffers, waiting) = match end.node {
         Node::Switch(switch) => {
             let crossbar = &net.switch(switch).crossbar;
@@ -37,7 +37,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         }
         Node::Host(_) | Node::Storage(_) => {
             let crate::net::End::NPort(nport) = net.lanes()[rx as usize].to else { return PortResult::default() };
-            (net.nport_buffers(nport), Latency::default())
+            (net.nport(nport).buffers(view.now_ps), Latency::default())
         }
     };
     let sent = &view.lanes[tx as usize];
@@ -60,7 +60,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         waiting,
         zero_credit_s: s_of_ps(sent.zero_credit_ps.min(view.measured_ps)),
         zero_credit_fraction: ratio(sent.zero_credit_ps.min(view.measured_ps), view.measured_ps),
-        discards: view.lost_at(&[Place::Receiver(rx)]),
+        discards: view.lost_at(&[LossSite::Receiver(rx)]),
     }
 }
 
@@ -82,10 +82,10 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
     switches
         .map(|(config, number)| {
             let plane = view.world.net.switch(number);
-            let mut places = vec![Place::Processor(number)];
-            places.extend((0..config.ports).filter_map(|port| plane.rx_lane(port)).map(Place::Receiver));
+            let mut sites = vec![LossSite::Processor(number)];
+            sites.extend((0..config.ports).filter_map(|port| plane.rx_lane(port)).map(LossSite::Receiver));
             let inputs = inputs(view, &plane.crossbar, config.ports);
-            let node = &view.world.switches[usize::from(number)];
+            let node = &view.world.control.switches[usize::from(number)];
             let counted = node.counted();
             SwitchResult {
                 name: config.name.clone(),
@@ -102,19 +102,19 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
                 zone_changes_refused: zone_changes(view, number, true),
                 incident_reports_sent: counted.incident_reports_sent,
                 isolated_ports: isolated_ports(node),
-                discards: view.lost_at(&places),
+                discards: view.lost_at(&sites),
             }
         })
         .collect()
 }
 
-/// Changes of the zones that were committed at a switch and happened, or did not.
+/// Returns the number of zone changes committed at a switch that failed (`refused`) or succeeded.
 fn zone_changes(view: &View<'_>, number: u16, refused: bool) -> u64 {
     let ended = |note: &&Note| matches!(&note.kind, NoteKind::ZonesChanged { switch, failure, .. } if *switch == number && failure.is_some() == refused);
-    view.world.ledger.notes.iter().filter(ended).count() as u64
+    view.world.notes.list().iter().filter(ended).count() as u64
 }
 
-/// The reasons that there were.
+/// Returns the reject counts that are not 0, by reason.
 fn rejected(rejects: &LoginRejects) -> BTreeMap<String, u64> {
     let LoginRejects { port_limit, switch_limit, no_address, name, other } = *rejects;
     let counts = [
@@ -127,7 +127,7 @@ fn rejected(rejects: &LoginRejects) -> BTreeMap<String, u64> {
     counts.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count)).collect()
 }
 
-/// All ports of an isolated bundle count.
+/// Returns the number of isolated ports. Each port of an isolated bundle counts.
 fn isolated_ports(node: &SwitchNode) -> u64 {
     let isls = node.machine.isls().filter(|isl| matches!(isl.state, IslState::Isolated(_)));
     isls.map(|isl| isl.members.len() as u64).sum()
@@ -140,7 +140,8 @@ struct Inputs {
     area_ps: u128,
 }
 
-/// All ports of a switch; frames of its own processor have not crossed it.
+/// Returns the sums over all ports of a switch. Frames from the switch's processor did not cross
+/// the switch and are excluded.
 fn inputs(view: &View<'_>, crossbar: &Crossbar, ports: u16) -> Inputs {
     let mut sum = Inputs::default();
     for port in 0..ports {

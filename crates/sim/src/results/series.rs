@@ -1,4 +1,4 @@
-//! Values over time.
+//! Time series of the results.
 
 use super::view::View;
 use crate::stats::{Counts, Step};
@@ -6,24 +6,24 @@ use crate::world::LaneStep;
 use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, s_of_ps};
 use sanloom_api::results::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
 
-/// Equal steps over the whole run. Hosts and lanes may have joined theirs a different number of times; the coarser of
-/// the two is what all are given in.
+/// Returns time series with equal steps over the whole run. Hosts and lanes may have merged their
+/// steps a different number of times; the coarser interval applies to all.
 pub(super) fn series(view: &View<'_>) -> Series {
     let world = view.world;
     let sample_ps = world.lab.run.sample_interval.0.max(1);
-    let of_hosts = world.hosts.iter().map(|host| host.measured.series.interval_ps()).max().unwrap_or(0);
-    let interval_ps = of_hosts.max(sample_ps.saturating_mul(world.ledger.samples_per_step)).max(1);
+    let of_hosts = world.hosts.nodes.iter().map(|host| host.measured.series.interval_ps()).max().unwrap_or(0);
+    let interval_ps = of_hosts.max(sample_ps.saturating_mul(world.lane_series.samples_per_step())).max(1);
     let run_ps = world.run_ps();
     let steps = run_ps.div_ceil(interval_ps) as usize;
     let lengths: Vec<u64> = (0..steps as u64).map(|step| interval_ps.min(run_ps - step * interval_ps)).collect();
     let lane_steps = lane_steps(view, interval_ps, steps);
     let mut total = vec![Step::default(); steps];
-    let mut hosts = Vec::with_capacity(world.hosts.len());
-    for (host, config) in world.hosts.iter().zip(&world.lab.hosts) {
+    let mut hosts = Vec::with_capacity(world.hosts.nodes.len());
+    for (host, config) in world.hosts.nodes.iter().zip(&world.lab.hosts) {
         let own = &host.measured.series;
         let mut joined = vec![Step::default(); steps];
         for (index, step) in own.steps().iter().enumerate() {
-            // A request that ends at the very end of the run belongs to the last step.
+            // A request that ends exactly at the end of the run belongs to the last step.
             let at = (index as u64 * own.interval_ps() / interval_ps) as usize;
             if let Some(last) = steps.checked_sub(1) {
                 add(&mut joined[at.min(last)], step);
@@ -62,7 +62,8 @@ fn rates(steps: &[Step], lengths: &[u64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     (per_step(|step| step.bytes), per_step(|step| step.ios), latency)
 }
 
-/// The steps of lanes and storage, joined to the interval of the results, the one in progress included.
+/// Returns the steps of lanes and storage, merged to the interval of the results and including the
+/// open step.
 fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> {
     let world = view.world;
     let nothing = LaneStep {
@@ -71,11 +72,11 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
         line_bytes: Counts::zeros(world.net.lanes().len()),
         credit_wait_ps: Counts::zeros(world.net.lanes().len()),
         dropped: 0,
-        storage_bytes: Counts::zeros(world.storage.len()),
-        storage_area: vec![0; world.storage.len()],
+        storage_bytes: Counts::zeros(world.storage.systems.len()),
+        storage_area: vec![0; world.storage.systems.len()],
     };
     let mut joined = vec![nothing; steps];
-    for step in world.ledger.lane_steps.iter().chain(world.open_lane_step().iter()) {
+    for step in world.lane_series.steps().iter().chain(world.lane_series.open_step(&world.net, &world.storage).iter()) {
         let begin_ps = step.end_ps - step.length_ps - world.start_ps;
         if let Some(sum) = joined.get_mut((begin_ps / interval_ps) as usize) {
             sum.join(step);
@@ -89,7 +90,8 @@ fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
     lanes
         .map(|(lane, number)| {
             let at = number as usize;
-            // A frame is counted when it starts, so a step may hold a little more than fits.
+            // A frame is counted when it starts, so a step may contain slightly more bytes than the
+            // line can carry in it.
             let busy =
                 |step: &LaneStep| ratio(lane.time_of(step.line_bytes.get(at)).min(step.length_ps), step.length_ps);
             let wait = |step: &LaneStep| ratio(step.credit_wait_ps.get(at).min(step.length_ps), step.length_ps);

@@ -1,11 +1,11 @@
-//! Storage systems.
+//! Results of storage systems.
 
 use super::view::{View, latency};
 use sanloom_api::results::StorageResult;
 use sanloom_api::results::measure::{mean_level, per_s};
 
 pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
-    let pairs = view.world.storage.iter().zip(&view.world.lab.storage);
+    let pairs = view.world.storage.systems.iter().zip(&view.world.lab.storage);
     pairs
         .map(|(storage, config)| {
             let controller = &storage.controller;

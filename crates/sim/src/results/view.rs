@@ -1,61 +1,61 @@
-//! What every part of the results looks at: [`View`].
+//! The shared input of all parts of the results: [`View`].
 
 use super::names::Names;
-use crate::net::{LaneCount, Loss, Lost, Place};
+use crate::net::{LaneCount, Loss, LossSite, Lost};
 use crate::stats::{LatencyHistogram, TimeWeighted};
 use crate::world::World;
 use sanloom_api::results::measure::{mean_level, mean_us, us_of_ns, us_of_ps};
 use sanloom_api::results::{HistogramBucket, Latency, QueueDepth};
 use std::collections::BTreeMap;
 
-/// A world at the end of its run, with what several parts of the results need.
+/// A world at the end of its run, with values that several parts of the results use.
 pub(super) struct View<'w> {
     pub world: &'w World,
     pub names: Names<'w>,
-    /// Present time, in ps since the first login.
+    /// Current time, in ps since the first login.
     pub now_ps: u64,
     /// End of the warm-up, in ps since the first login.
     pub from_ps: u64,
-    /// Length of the measured time in ps.
+    /// Length of the measurement, in ps.
     pub measured_ps: u64,
-    /// Counters of all lanes.
+    /// Counters of all lanes since the end of the warm-up.
     pub lanes: Vec<LaneCount>,
-    /// Losses by place and reason.
-    pub losses: BTreeMap<(Place, Loss), Lost>,
+    /// Losses since the end of the warm-up, by location and reason.
+    pub losses: BTreeMap<(LossSite, Loss), Lost>,
 }
 
 impl<'w> View<'w> {
     pub fn new(world: &'w World) -> View<'w> {
         let now_ps = world.net.now();
-        let from_ps = world.ledger.measure_from_ps.clamp(world.start_ps.min(now_ps), now_ps);
+        let from_ps = world.measured().from_ps().clamp(world.start_ps.min(now_ps), now_ps);
         View {
             world,
             names: Names::new(&world.lab),
             now_ps,
             from_ps,
             measured_ps: now_ps - from_ps,
-            lanes: (0..world.net.lanes().len() as u32).map(|lane| world.lane_count(lane)).collect(),
-            losses: world.losses(),
+            lanes: (0..world.net.lanes().len() as u32).map(|lane| world.measured().lane_count(lane)).collect(),
+            losses: world.measured().losses(),
         }
     }
 
-    /// Frames lost at the places that `at` picks, by reason.
-    pub fn lost_at(&self, places: &[Place]) -> BTreeMap<String, u64> {
+    /// Returns the frames lost at `sites`, by reason.
+    pub fn lost_at(&self, sites: &[LossSite]) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
-        for &place in places {
-            for (&(_, why), lost) in self.losses.range((place, Loss::ALL[0])..=(place, Loss::SwitchReset)) {
+        for &site in sites {
+            for (&(_, why), lost) in self.losses.range((site, Loss::ALL[0])..=(site, Loss::LAST)) {
                 *found.entry(why.name().to_owned()).or_default() += lost.frames;
             }
         }
         found
     }
 
-    /// A length over time.
+    /// Returns mean and maximum of a queue length.
     pub fn depth(&self, level: &TimeWeighted) -> QueueDepth {
         QueueDepth { mean: mean_level(level.area_at(self.now_ps), self.measured_ps), max: level.max() }
     }
 
-    /// Time that frames occupied a lane, each with the shortest gap behind it, in ps.
+    /// Returns the time that frames occupied a lane, each with the minimum gap after it, in ps.
     pub fn busy_ps(&self, lane: u32) -> u64 {
         let count = &self.lanes[lane as usize];
         let bytes = count.bytes + count.frames * crate::net::GAP_BYTES;
@@ -63,7 +63,7 @@ impl<'w> View<'w> {
     }
 }
 
-/// A distribution.
+/// Returns mean and percentiles of a histogram.
 pub(super) fn latency(histogram: &LatencyHistogram) -> Latency {
     let exact = histogram.exact();
     let quantile = |q| histogram.quantile_ns(q).map_or(0.0, us_of_ns);
@@ -78,7 +78,8 @@ pub(super) fn latency(histogram: &LatencyHistogram) -> Latency {
     }
 }
 
-/// The buckets of a histogram, joined until 32 of them are left for each power of two: 3 % resolution.
+/// Returns the buckets of a histogram, merged to 32 buckets per power of two, which is a resolution
+/// of 3 %.
 pub(super) fn buckets(histogram: &LatencyHistogram) -> Vec<HistogramBucket> {
     const BITS: u32 = 5;
     let mut found: Vec<(u64, u64, u64)> = Vec::new();

@@ -1,18 +1,19 @@
-//! How sure a mean is.
+//! Confidence intervals of means.
 
 /// A mean with its 95 % confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ConfidenceInterval {
-    /// Mean of the samples.
     pub mean: f64,
-    /// The true mean lies within `mean` ± `half_width` with 95 %, if the samples are independent and roughly normal.
+    /// Half width of the interval. The true mean lies within `mean` ± `half_width` with 95 %
+    /// confidence, if the samples are independent and roughly normal.
     pub half_width: f64,
     /// Number of samples.
     pub samples: usize,
 }
 
 impl ConfidenceInterval {
-    /// From independent samples, one per replication of a run; `None` with fewer than two.
+    /// Returns the interval of independent samples, one per replication of a run; `None` with fewer
+    /// than two.
     pub fn of_samples(samples: &[f64]) -> Option<ConfidenceInterval> {
         if samples.len() < 2 {
             return None;
@@ -28,9 +29,9 @@ impl ConfidenceInterval {
         })
     }
 
-    /// From `observations` of one run that depend on their neighbours: the means of `batches` (at least 2) equal parts
-    /// are taken as independent samples. A rest at the end that fills no batch is left out. `None` if there are fewer
-    /// observations than batches.
+    /// Returns the interval of correlated `observations` of one run. The means of `batches` (at
+    /// least 2) equal parts are treated as independent samples. A remainder that fills no batch is
+    /// left out. Returns `None` if there are fewer observations than batches.
     pub fn of_batches(observations: &[f64], batches: usize) -> Option<ConfidenceInterval> {
         let length = observations.len() / batches.max(2);
         if length == 0 {
@@ -44,7 +45,7 @@ impl ConfidenceInterval {
         ConfidenceInterval::of_samples(&means)
     }
 
-    /// Half width by mean: 0.05 says ± 5 %. `None` for a mean of 0.
+    /// Returns half width / mean: 0.05 means ± 5 %. Returns `None` for a mean of 0.
     pub fn relative(&self) -> Option<f64> {
         (self.mean != 0.0).then(|| self.half_width / self.mean.abs())
     }
@@ -52,8 +53,8 @@ impl ConfidenceInterval {
 
 /// Batch means of a run of unknown length in constant memory.
 ///
-/// It fills batches of equal length. When twice the wanted number is full, neighbours are joined and batches are twice
-/// as long from then on.
+/// Batches have equal length. When twice the requested number is full, neighbours are merged and
+/// later batches are twice as long.
 #[derive(Clone, Debug)]
 pub struct BatchMeans {
     batches: usize,
@@ -64,13 +65,14 @@ pub struct BatchMeans {
 }
 
 impl BatchMeans {
-    /// For at least `batches` batches (at least 2) as soon as there are as many observations.
+    /// Returns an empty accumulator. Once there are `batches` observations (at least 2), it has at
+    /// least as many full batches.
     pub fn new(batches: usize) -> BatchMeans {
         let batches = batches.max(2);
         BatchMeans { batches, length: 1, full: Vec::with_capacity(2 * batches), filling: 0, filled: 0 }
     }
 
-    /// Takes one observation, such as a latency in picoseconds.
+    /// Adds one observation, such as a latency in ps.
     pub fn add(&mut self, value: u64) {
         self.filling += u128::from(value);
         self.filled += 1;
@@ -89,18 +91,18 @@ impl BatchMeans {
         }
     }
 
-    /// The interval from all full batches; `None` with fewer than two.
+    /// Returns the interval of all full batches; `None` with fewer than two.
     pub fn interval(&self) -> Option<ConfidenceInterval> {
         let means: Vec<f64> = self.full.iter().map(|&sum| sum as f64 / self.length as f64).collect();
         ConfidenceInterval::of_samples(&means)
     }
 }
 
-/// The number that Student's t with `degrees` degrees of freedom does not exceed with 97.5 %: the factor of a
-/// two-sided 95 % interval. Infinite for 0 degrees.
+/// Returns the 97.5 % quantile of Student's t distribution with `degrees` degrees of freedom: the
+/// factor of a two-sided 95 % interval. Infinite for 0 degrees.
 ///
-/// Up to 30 degrees from the usual table; beyond, the expansion around the normal quantile (M. Abramowitz and
-/// I. Stegun, 26.7.5), which there is right to six digits.
+/// Up to 30 degrees the value comes from the standard table. Beyond, it is the expansion around the
+/// normal quantile (M. Abramowitz and I. Stegun, 26.7.5), which is accurate to six digits there.
 pub fn student_t_975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,

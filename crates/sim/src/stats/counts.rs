@@ -1,16 +1,17 @@
-//! Many counts in little memory: [`Counts`].
+//! Compact vectors of counts: [`Counts`].
 
-/// Counts of equal kind, in four bytes each while all of them fit.
+/// A vector of counts with four bytes per count while all of them fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// All are below 2^32.
+    /// All counts are below 2^32.
     Small(Box<[u32]>),
-    /// Some may be more.
+    /// At least one count may be 2^32 or more.
     Large(Box<[u64]>),
 }
 
 impl Counts {
-    /// What `now` counts more than `before`, 0 where it counts less. Both are equally long.
+    /// Returns `now` - `before`, element by element, and 0 where `now` is smaller. Both must have
+    /// the same length.
     pub fn since(now: &[u64], before: &[u64]) -> Counts {
         let more = || now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before));
         match more().all(|count| u32::try_from(count).is_ok()) {
@@ -19,12 +20,12 @@ impl Counts {
         }
     }
 
-    /// So many counts of nothing.
+    /// Returns `length` counts of 0.
     pub fn zeros(length: usize) -> Counts {
         Counts::Small(vec![0; length].into())
     }
 
-    /// The count at a place.
+    /// Returns the count at index `at`.
     pub fn get(&self, at: usize) -> u64 {
         match self {
             Counts::Small(counts) => u64::from(counts[at]),
@@ -32,7 +33,7 @@ impl Counts {
         }
     }
 
-    /// Adds counts, each to the one at the same place.
+    /// Adds the counts of `others`, element by element.
     pub fn add(&mut self, others: &Counts) {
         let length = match self {
             Counts::Small(counts) => counts.len(),
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_that_need_more_room_take_it() {
+    fn a_sum_above_32_bits_widens_the_counts() {
         let mut counts = Counts::since(&[7, u64::from(u32::MAX)], &[5, 0]);
         assert!(matches!(counts, Counts::Small(_)));
         counts.add(&Counts::since(&[3, 1], &[4, 0]));

@@ -1,7 +1,7 @@
-//! Fairness.
+//! Fairness index.
 
-/// Jain's index of `shares`: 1 when all are equal, 1/n when one of n has everything (R. Jain, D. Chiu, W. Hawe, 1984).
-/// `None` without shares or when all are 0.
+/// Returns Jain's index of `shares`: 1 if all are equal, 1/n if one of n has everything (R. Jain,
+/// D. Chiu, W. Hawe, 1984). Returns `None` without shares, or if all are 0.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();

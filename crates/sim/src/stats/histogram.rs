@@ -3,18 +3,19 @@
 use super::summary::Summary;
 use hdrhistogram::Histogram;
 
-/// A histogram of latencies: percentiles from buckets, mean, minimum and maximum exact.
+/// A histogram of latencies. Percentiles come from buckets; mean, minimum and maximum are exact.
 ///
-/// Buckets are linear within a power of two and double in width from one power to the next (a "high dynamic range"
-/// histogram), so the error is relative. With 3 significant digits a power of two has 1,024 buckets, and a percentile
-/// is at most 1/1,024 (0.1 %) above the true value; below 2,048 ns it is exact to the nanosecond. With 2 digits: 128
-/// buckets and 1/128 (0.8 %). Values run from 0 to 1,000 s; longer ones count as 1,000 s in percentiles, not in the
-/// exact numbers.
+/// Buckets are linear within a power of two and double in width from one power to the next (a "high
+/// dynamic range" histogram), so the error is relative. With 3 significant digits, a power of two
+/// has 1,024 buckets. A percentile is then at most 1/1,024 (0.1 %) above the true value, and exact
+/// to the nanosecond below 2,048 ns. With 2 digits, there are 128 buckets and the error is 1/128
+/// (0.8 %). Values range from 0 to 1,000 s. Longer ones count as 1,000 s in percentiles, but not in
+/// the exact numbers.
 ///
-/// Memory follows the largest value seen: with 3 digits about 8 KiB for the first 2 µs and 4 KiB for each doubling
-/// beyond (1 ms: 44 KiB, 1 s: 84 KiB, 1,000 s: 124 KiB), up to twice that as it grows in jumps; with 2 digits an eighth
-/// of it. Nothing is allocated before the first value, and later only when a value is larger than any before by powers
-/// of two.
+/// Memory depends on the largest value. With 3 digits it is about 8 KiB for the first 2 µs and 4
+/// KiB for each doubling beyond (1 ms: 44 KiB, 1 s: 84 KiB, 1,000 s: 124 KiB). It may be up to
+/// twice that, because it grows in steps. With 2 digits it is one eighth. Memory is allocated at
+/// the first value, and later only if a value exceeds all earlier ones by powers of two.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     digits: u8,
@@ -22,12 +23,12 @@ pub struct LatencyHistogram {
     exact: Summary,
 }
 
-/// Latencies of one bucket.
+/// One bucket of a histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HistogramBucket {
-    /// Smallest latency of the bucket in nanoseconds.
+    /// Smallest latency of the bucket, in ns.
     pub from_ns: u64,
-    /// Largest latency of the bucket in nanoseconds.
+    /// Largest latency of the bucket, in ns.
     pub to_ns: u64,
     /// Number of latencies.
     pub count: u64,
@@ -37,17 +38,17 @@ const MAX_NS: u64 = 1_000_000_000_000;
 const DEFAULT_DIGITS: u8 = 3;
 
 impl LatencyHistogram {
-    /// An empty histogram with 3 significant digits.
+    /// Returns an empty histogram with 3 significant digits.
     pub fn new() -> LatencyHistogram {
         LatencyHistogram::with_digits(DEFAULT_DIGITS)
     }
 
-    /// An empty histogram with `digits` significant digits, 1 to 5; other numbers become the nearest of them.
+    /// Returns an empty histogram with `digits` significant digits, clamped to 1 to 5.
     pub fn with_digits(digits: u8) -> LatencyHistogram {
         LatencyHistogram { digits: digits.clamp(1, 5), buckets: None, exact: Summary::default() }
     }
 
-    /// Takes one latency in picoseconds, rounded to the nearest nanosecond for the buckets.
+    /// Adds one latency in ps, rounded to the nearest nanosecond for the buckets.
     pub fn record_ps(&mut self, latency_ps: u64) {
         self.exact.add(latency_ps);
         let latency_ns = (latency_ps / 1_000 + u64::from(latency_ps % 1_000 >= 500)).min(MAX_NS);
@@ -55,13 +56,14 @@ impl LatencyHistogram {
             self.buckets = Histogram::new(self.digits).ok();
         }
         if let Some(buckets) = &mut self.buckets {
-            // Cannot fail: the histogram grows by itself, and MAX_NS is far from the end of its range.
+            // This cannot fail, because the histogram grows automatically and MAX_NS is far below
+            // the end of its range.
             let recorded = buckets.record(latency_ns);
             debug_assert!(recorded.is_ok());
         }
     }
 
-    /// Takes all latencies that `other` has seen.
+    /// Adds all latencies of `other`.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.exact.merge(&other.exact);
         match (&mut self.buckets, &other.buckets) {
@@ -84,7 +86,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// Forgets everything and keeps the memory: the end of the warm-up.
+    /// Removes all values but keeps the memory; called at the end of the warm-up.
     pub fn clear(&mut self) {
         self.exact = Summary::default();
         if let Some(buckets) = &mut self.buckets {
@@ -92,20 +94,20 @@ impl LatencyHistogram {
         }
     }
 
-    /// The exact count, sum, minimum and maximum in picoseconds.
+    /// Returns the exact count, sum, minimum and maximum in ps.
     pub fn exact(&self) -> &Summary {
         &self.exact
     }
 
-    /// The latency in nanoseconds that the share `quantile` (0 to 1) of all latencies does not exceed, at most the
-    /// largest one seen; `None` without values.
+    /// Returns the `quantile` (0 to 1) of the latencies in ns, at most the largest latency; `None`
+    /// without values.
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let buckets = self.buckets.as_ref().filter(|b| !b.is_empty())?;
         let max_ns = self.exact.max()?.div_ceil(1_000);
         Some(buckets.value_at_quantile(quantile).min(max_ns))
     }
 
-    /// The buckets that hold something, shortest latency first.
+    /// Iterates over the non-empty buckets, shortest latency first.
     pub fn non_empty(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.buckets.iter().flat_map(|buckets| {
             buckets.iter_recorded().map(|at| HistogramBucket {

@@ -1,4 +1,4 @@
-//! Measurement: what a run keeps of what it saw. Sums are integers, so the order of additions changes nothing.
+//! Statistics of a run. Sums are integers, so they do not depend on the order of additions.
 
 mod confidence;
 mod counts;

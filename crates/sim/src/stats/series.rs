@@ -12,7 +12,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Mean latency in picoseconds; `None` if nothing ended.
+    /// Returns the mean latency in ps; `None` if no request ended.
     pub fn mean_latency_ps(&self) -> Option<f64> {
         (self.ios > 0).then(|| self.latency_sum_ps as f64 / self.ios as f64)
     }
@@ -26,8 +26,8 @@ impl Step {
 
 /// Bytes, requests and latency per interval of time.
 ///
-/// Memory is bounded: a series that would need more than `max_steps` steps of 24 bytes joins them in pairs and goes on
-/// with twice the interval.
+/// Memory is bounded. A series that would need more than `max_steps` steps of 24 bytes merges them
+/// in pairs and continues with twice the interval.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Series {
     start_ps: u64,
@@ -37,8 +37,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series from `start_ps` in steps of `interval_ps` (at least 1), at most `max_steps` (at least 2) of them.
-    /// Memory for the steps until `end_ps` is taken at once.
+    /// Returns an empty series that starts at `start_ps`, with steps of `interval_ps` (at least 1)
+    /// and at most `max_steps` (at least 2) of them. Memory for the steps until `end_ps` is
+    /// reserved at once.
     pub fn new(start_ps: u64, end_ps: u64, interval_ps: u64, max_steps: usize) -> Series {
         let interval_ps = interval_ps.max(1);
         let max_steps = max_steps.max(2);
@@ -47,7 +48,8 @@ impl Series {
         Series { start_ps, interval_ps, max_steps, steps: Vec::with_capacity(capacity) }
     }
 
-    /// A request of `bytes` ended at `now_ps`, `latency_ps` after it came. Before the start nothing is kept.
+    /// Adds a request of `bytes` that ended at `now_ps` with the given latency. Requests before the
+    /// start are ignored.
     pub fn record(&mut self, now_ps: u64, bytes: u64, latency_ps: u64) {
         let Some(since_start_ps) = now_ps.checked_sub(self.start_ps) else {
             return;
@@ -64,17 +66,18 @@ impl Series {
         self.steps[index].add(Step { bytes, ios: 1, latency_sum_ps: latency_ps });
     }
 
-    /// Begin of the first step.
+    /// Returns the start of the first step.
     pub fn start_ps(&self) -> u64 {
         self.start_ps
     }
 
-    /// Width of a step: the one given at construction, doubled whenever the steps were joined.
+    /// Returns the width of a step. It starts as the constructor's interval and doubles each time
+    /// the steps are merged.
     pub fn interval_ps(&self) -> u64 {
         self.interval_ps
     }
 
-    /// The steps from the start to the last one in which something ended.
+    /// Returns the steps from the start to the last one in which a request ended.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -1,6 +1,6 @@
-//! Count, sum, smallest and largest.
+//! Count, sum, minimum and maximum.
 
-/// Exact count, sum, minimum and maximum of integers such as latencies in picoseconds or sizes in bytes.
+/// Exact count, sum, minimum and maximum of integers, such as latencies in ps or sizes in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     count: u64,
@@ -10,7 +10,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Takes one value.
+    /// Adds one value.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -18,7 +18,7 @@ impl Summary {
         self.count += 1;
     }
 
-    /// Takes all values that `other` has seen.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Summary) {
         if other.count == 0 {
             return;
@@ -29,27 +29,27 @@ impl Summary {
         self.count += other.count;
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of the values.
+    /// Returns the sum of the values.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Mean; `None` without values.
+    /// Returns the mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Smallest value; `None` without values.
+    /// Returns the smallest value; `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// Largest value; `None` without values.
+    /// Returns the largest value; `None` without values.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }

@@ -1,4 +1,4 @@
-//! What a simulated fabric looks like at the present moment: the tables of `sanloom show`.
+//! Tables of `sanloom show` for a simulated fabric at its current time.
 
 mod ports;
 
@@ -7,12 +7,12 @@ pub use sanloom_api::view::build::Which;
 use crate::world::World;
 use sanloom_api::view::build::{Shown, SwitchSeen};
 use sanloom_api::view::{Table, View};
-use sanloom_core::time::Instant;
+use sanloom_scsi::time::Instant;
 
-/// A table of a world as it is now. `on` limits it to one switch of the lab, by index; the name server and the zones are
-/// those of that switch, or of the first that runs.
+/// Returns a table of the current state of a world. `on` limits it to one switch of the lab, by
+/// index. The name server and the zones come from that switch, or from the first running switch.
 pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
-    let nodes = (0u16..).zip(&world.switches);
+    let nodes = (0u16..).zip(&world.control.switches);
     let seen = nodes.map(|(number, node)| {
         let fib = &world.net.switch(number).fib;
         SwitchSeen { number, machine: &node.machine, fib, up: node.up }

@@ -1,11 +1,11 @@
-//! The ports of the switches.
+//! The port table.
 
-use crate::net::Place;
+use crate::net::LossSite;
 use crate::world::World;
 use sanloom_api::view::build::{Shown, blocked, isolated};
 use sanloom_api::view::{PortMode, PortRow, PortsView};
-use sanloom_core::config::{Link, Node};
-use sanloom_core::fabric::PortMode as Mode;
+use sanloom_fc::config::{Link, Node};
+use sanloom_fc::fabric::PortMode as Mode;
 use std::collections::BTreeMap;
 
 pub(super) fn ports(world: &World, shown: &Shown<'_>) -> PortsView {
@@ -25,14 +25,14 @@ pub(super) fn ports(world: &World, shown: &Shown<'_>) -> PortsView {
 }
 
 fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32), switch: u16) -> PortRow {
-    let (net, node) = (&world.net, &world.switches[usize::from(switch)]);
+    let (net, node) = (&world.net, &world.control.switches[usize::from(switch)]);
     let end = &link.ends[side as usize];
-    // The lane that leaves from an end has its number.
+    // Lane 2n + side leaves from the end `side` of link n.
     let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
     let lane = &net.lanes()[tx as usize];
     let mut discards = BTreeMap::new();
-    for (&(place, reason), lost) in net.losses() {
-        if place == Place::Receiver(rx) {
+    for (&(site, reason), lost) in net.losses() {
+        if site == LossSite::Receiver(rx) {
             *discards.entry(reason.name().to_owned()).or_default() += lost.frames;
         }
     }
@@ -45,6 +45,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
             Mode::Down => PortMode::Down,
         },
         light: lane.up,
+        dark: None,
         isolated: isolated(&node.machine, end.port),
         blocked: blocked(&node.machine, end.port),
         rate: link.rate.to_string(),
@@ -53,7 +54,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         logins: node.machine.logins().filter(|(_, port)| *port == end.port).count() as u32,
         credits: [lane.credits_at(net.now()), lane.bb_credit],
         frames_sent: lane.count().frames,
-        frames_received: world.received(rx).0,
+        frames_received: world.measured().received(rx).0,
         discards,
     }
 }

@@ -1,29 +1,32 @@
 //! Arrival processes and their superposition.
 
 use crate::rng::{StreamRng, below, exponential, standard_normal};
-use sanloom_core::config::Arrival;
+use sanloom_fc::config::Arrival;
 
-/// Several arrival processes side by side, seen as one (document 001, section 2.1: a combination of patterns with
+/// A superposition of arrival processes (document 001, section 2.1: a combination of patterns with
 /// different distributions and different rates).
 ///
-/// Every process is a renewal process: its first request comes one interval after the start. A sample is rounded once
-/// to picoseconds; within a process two requests are at least 1 ps apart, so time always moves on.
+/// Every process is a renewal process: its first request arrives one interval after the start. A
+/// sample is rounded once to picoseconds. Two requests of a process are at least 1 ps apart, so
+/// time always advances.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     processes: Vec<Process>,
 }
 
 impl Arrivals {
-    /// The processes `kinds`, all starting at `start_ps`; process `i` draws from `rng_of(i)`. A process that can never
-    /// fire (rate zero or not a number, no on-phase) stays silent.
+    /// Returns the processes `kinds`, all starting at `start_ps`. Process `i` uses the generator
+    /// `rng_of(i)`. A process that can never fire stays silent: its rate is zero or not a number,
+    /// or it has no on-phase.
     pub fn new(kinds: &[Arrival], start_ps: u64, mut rng_of: impl FnMut(u32) -> StreamRng) -> Arrivals {
         let processes =
             kinds.iter().zip(0..).map(|(kind, index)| Process::new(kind, start_ps, rng_of(index))).collect();
         Arrivals { processes }
     }
 
-    /// Absolute time of the next request in picoseconds, which is taken; never earlier than the one before. Of equal
-    /// times the process listed first comes first. `u64::MAX`: no request ever again.
+    /// Removes the next request and returns its absolute time in ps, never earlier than the one
+    /// before. At equal times, the process listed first comes first. `u64::MAX` means that no
+    /// request will ever arrive.
     pub fn next_ps(&mut self) -> u64 {
         let Some(first) = self.processes.iter_mut().min_by_key(|p| p.next_ps) else {
             return u64::MAX;
@@ -33,7 +36,7 @@ impl Arrivals {
         at_ps
     }
 
-    /// Like [`Arrivals::next_ps`], without taking the request.
+    /// Like [`Arrivals::next_ps`], without removing the request.
     pub fn peek_ps(&self) -> u64 {
         self.processes.iter().map(|p| p.next_ps).min().unwrap_or(u64::MAX)
     }
@@ -64,7 +67,7 @@ enum Law {
         mean_ps: f64,
         deviation_ps: f64,
     },
-    /// A Poisson process on a clock that stands still in off-phases.
+    /// A Poisson process on a clock that stops during off-phases.
     OnOff {
         mean_ps: f64,
         on_ps: u64,
@@ -88,7 +91,7 @@ impl Process {
                 let gap_ps = round_ps(*mean_ps * exponential(rng));
                 self.next_ps.saturating_add(gap_ps)
             }
-            // Counted from the start: a rounded period would drift.
+            // The time is computed from the start, because a rounded period would drift.
             Law::Constant { period_ps, count } => {
                 *count += 1;
                 let since_start_ps = round_ps(*count as f64 * *period_ps);
@@ -133,7 +136,8 @@ impl Law {
             Arrival::Uniform { min, max } => {
                 Law::Uniform { min_ps: min.0, width_ps: max.0.saturating_sub(min.0).saturating_add(1) }
             }
-            // The part below zero is cut off and drawn again: at most every second sample, as no mean is negative.
+            // Negative samples are rejected and drawn again: at most every second one, because no
+            // mean is negative.
             Arrival::Normal { mean, deviation } => {
                 Law::Normal { mean_ps: mean.0 as f64, deviation_ps: deviation.0 as f64 }
             }
@@ -145,7 +149,7 @@ impl Law {
     }
 }
 
-/// Mean interval of a rate per second; `None` for a rate that never fires.
+/// Returns the mean interval of a rate per second; `None` for a rate that never fires.
 fn mean_ps(rate: f64) -> Option<f64> {
     (rate > 0.0 && rate.is_finite()).then(|| 1e12 / rate)
 }

@@ -1,13 +1,14 @@
-//! Places of requests on LUNs.
+//! Locations of requests on LUNs.
 
 use super::zipf::Zipf;
 use crate::rng::{StreamRng, below, uniform};
-use sanloom_core::config::{HotSet, Location, Lun};
+use sanloom_fc::config::{HotSet, Location, Lun};
 
-/// Chooses where on a LUN a request goes; every LUN has its own cursor.
+/// Selects the location of each request on its LUN. Every LUN has its own cursor.
 ///
-/// With a hot set, the first part of the space is hot. The set's share of the requests goes to one of its places,
-/// chosen by Zipf's law (place 0 first); all others follow `location` in the rest of the space.
+/// With a hot set, the first part of the space is hot and is divided into equal slots. The hot
+/// share of the requests goes to a slot selected by Zipf's law (slot 0 is the most popular). All
+/// other requests follow `location` in the rest of the space.
 #[derive(Clone, Debug)]
 pub struct Locations {
     location: Location,
@@ -31,7 +32,7 @@ struct Space {
 }
 
 impl Locations {
-    /// Places on `luns`, of each only the first `span_bytes` (at least one block).
+    /// Returns locations on `luns`, limited to the first `span_bytes` of each (at least one block).
     pub fn new(location: Location, hot_set: Option<&HotSet>, span_bytes: Option<u64>, luns: &[Lun]) -> Locations {
         let hot = hot_set.map(|set| Hot {
             share: set.share_of_requests,
@@ -55,13 +56,14 @@ impl Locations {
         Locations { location, hot, luns: luns.iter().map(space_of).collect() }
     }
 
-    /// Blocks of LUN `lun` (an index into the list given at construction) that requests may use.
+    /// Returns the number of blocks that requests may use on LUN `lun`, an index into the
+    /// constructor's list.
     pub fn usable_blocks(&self, lun: usize) -> u64 {
         self.luns[lun].usable_blocks
     }
 
-    /// First block of a request of `blocks` blocks on LUN `lun`. The request ends within the usable part, if it is not
-    /// longer than that.
+    /// Returns the first block of a request of `blocks` blocks on LUN `lun`. The request ends
+    /// within the usable part, unless it is longer than that part.
     pub fn next_lba(&mut self, lun: usize, blocks: u32, rng: &mut StreamRng) -> u64 {
         let space = &mut self.luns[lun];
         let blocks = u64::from(blocks.max(1));
@@ -81,14 +83,14 @@ impl Locations {
 }
 
 impl Space {
-    /// Begin and end of one of `items` equal places in the hot part.
+    /// Returns begin and end of one of `items` equal slots in the hot part.
     fn place(&self, place: u32, items: u32) -> (u64, u64) {
         let edge = |index: u64| (u128::from(self.hot_blocks) * u128::from(index) / u128::from(items)) as u64;
         (edge(u64::from(place)), edge(u64::from(place) + 1))
     }
 
-    /// A place between `begin` and `end` that is a multiple of the request's own length. If no such place lies
-    /// between, the one around `begin`.
+    /// Returns a block between `begin` and `end` that is a multiple of the request's length. If
+    /// there is none, the request contains `begin`.
     fn aligned_within(&self, begin: u64, end: u64, blocks: u64, rng: &mut StreamRng) -> u64 {
         let first = begin.div_ceil(blocks);
         let last = end / blocks;
@@ -97,7 +99,8 @@ impl Space {
         slot.min(last_slot) * blocks
     }
 
-    /// The cursor's place, or the beginning if the request does not fit behind it; the cursor moves by `step`.
+    /// Returns the cursor, or the beginning if the request does not fit behind the cursor; then
+    /// moves the cursor by `step`.
     fn advance(&mut self, blocks: u64, step: u64) -> u64 {
         let fits = |lba: u64| lba.saturating_add(blocks) <= self.usable_blocks;
         let begin = if fits(self.hot_blocks) { self.hot_blocks } else { 0 };

@@ -1,7 +1,7 @@
-//! Workloads (document 001, section 2.1): which requests come, when, how long, and where.
+//! Workloads (document 001, section 2.1): arrival time, size and location of requests.
 //!
-//! A request has five dimensions: its arrival, its size, its place, whether places repeat, and its direction. One
-//! [`Stream`] draws all of them for one workload on one host, each from a generator of its own.
+//! A request has five dimensions: arrival, size, location, repetition of locations, and direction.
+//! One [`Stream`] draws all of them for one workload on one host, each from its own generator.
 
 mod arrivals;
 mod location;

@@ -1,9 +1,9 @@
 //! Sizes of requests.
 
 use crate::rng::{StreamRng, below, exponential, uniform};
-use sanloom_core::config::SizeDistribution;
+use sanloom_fc::config::SizeDistribution;
 
-/// Draws the length of requests; every length is a whole number of blocks, at least one.
+/// Random request lengths. Every length is a whole number of blocks, at least one.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     law: Law,
@@ -12,7 +12,7 @@ pub struct Sizes {
 #[derive(Clone, Debug)]
 enum Law {
     Fixed(u32),
-    /// Sizes with the running sum of the weights.
+    /// Sizes with cumulative weights.
     Weighted(Vec<(u32, f64)>),
     Uniform {
         min: u32,
@@ -29,7 +29,7 @@ enum Law {
 const SECTOR_BYTES: u32 = 512;
 
 impl Sizes {
-    /// Sizes after `distribution`. Weights that are negative or not numbers count as zero.
+    /// Returns the sizes of `distribution`. Weights that are negative or not numbers count as zero.
     pub fn new(distribution: &SizeDistribution) -> Sizes {
         let law = match distribution {
             SizeDistribution::Fixed(bytes) => Law::Fixed(*bytes),
@@ -50,7 +50,7 @@ impl Sizes {
         Sizes { law }
     }
 
-    /// The next length in bytes as the distribution has it.
+    /// Returns the next length in bytes, as drawn from the distribution.
     pub fn next_bytes(&self, rng: &mut StreamRng) -> u32 {
         match &self.law {
             Law::Fixed(bytes) => *bytes,
@@ -72,11 +72,12 @@ impl Sizes {
         }
     }
 
-    /// The next length in blocks of `block_bytes`: rounded up to whole blocks, from 1 to `limit_blocks`.
+    /// Returns the next length in blocks of `block_bytes`, rounded up to whole blocks and limited
+    /// to 1 to `limit_blocks`.
     pub fn next_blocks(&self, rng: &mut StreamRng, block_bytes: u32, limit_blocks: u64) -> u32 {
         let block_bytes = block_bytes.max(1);
         let blocks = self.next_bytes(rng).div_ceil(block_bytes);
-        // A request's length in bytes must fit into 32 bits too.
+        // The length in bytes must also fit into 32 bits.
         let limit = limit_blocks.min(u64::from(u32::MAX / block_bytes)).max(1);
         u64::from(blocks.max(1)).min(limit) as u32
     }

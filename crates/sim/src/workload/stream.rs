@@ -1,31 +1,29 @@
-//! One workload on one host.
+//! The request stream of one workload on one host.
 
 use super::{Arrivals, Locations, Sizes};
 use crate::rng::{Purpose, StreamRng, below, stream_rng, uniform};
-use sanloom_core::config::{Load, Lun, Target, Workload};
+use sanloom_fc::config::{Load, Lun, Target, Workload};
 
-/// What an application asks for.
+/// A request of an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// First block.
     pub lba: u64,
-    /// Number of blocks.
     pub blocks: u32,
-    /// Number of bytes.
     pub bytes: u32,
-    /// The LUN.
     pub lun: Target,
     /// Index of the LUN in the workload's list of targets.
     pub target: u16,
-    /// `true`: a write; `false`: a read.
+    /// True for a write, false for a read.
     pub write: bool,
 }
 
-/// The requests of one workload on one host, and when they come.
+/// The requests of one workload on one host, with their arrival times.
 ///
-/// Drive it like this, for open and closed loops alike: schedule the time that [`Stream::next_arrival_ps`] gives; when
-/// it comes, take one [`Stream::next_request`] and schedule the following time. When a request ends, ask
-/// [`Stream::after_end_ps`]; if it gives a time, take one more request then (and do not ask for the following time).
+/// The calls are the same for open and closed loops. Schedule the time that
+/// [`Stream::next_arrival_ps`] returns. At that time, take one [`Stream::next_request`] and
+/// schedule the following time. When a request ends, call [`Stream::after_end_ps`]. If it returns a
+/// time, take one more request then, without scheduling a following time.
 #[derive(Clone, Debug)]
 pub struct Stream {
     load: Source,
@@ -47,13 +45,13 @@ enum Source {
 }
 
 impl Stream {
-    /// The stream of `workload` on one host. `luns` are the sizes of `workload.targets`, in the same order. All random
-    /// numbers depend on `seed`, `workload_index` and `host_index` only.
+    /// Returns the stream of `workload` on one host. `luns` are the sizes of `workload.targets`, in
+    /// the same order. All random numbers depend only on `seed`, `workload_index` and `host_index`.
     ///
     /// # Panics
     ///
-    /// If the workload has no target or `luns` has another length than the list of targets; no lab that passed
-    /// `Lab::validate` has the first, and the second is a mistake of the caller.
+    /// If the workload has no target, which `Lab::validate` excludes, or if `luns` and the list of
+    /// targets differ in length.
     pub fn new(workload: &Workload, workload_index: u32, host_index: u32, luns: &[Lun], seed: u64) -> Stream {
         assert!(!luns.is_empty(), "a workload has at least one target");
         assert_eq!(workload.targets.len(), luns.len(), "one size per target");
@@ -82,13 +80,14 @@ impl Stream {
         }
     }
 
-    /// No request after `stop_ps`, if the workload does not stop earlier by itself (`run.stop_issuing`).
+    /// Ends the stream after `stop_ps`, unless the workload stops earlier (`run.stop_issuing`).
     pub fn stop_at(&mut self, stop_ps: u64) {
         self.stop_ps = self.stop_ps.min(stop_ps);
     }
 
-    /// Absolute time of the next request that comes by itself, in picoseconds, never earlier than the one before; this
-    /// request is taken. A closed loop has `depth` of them, all at its start. `None`: there are no more.
+    /// Returns the absolute time of the next scheduled request in ps, never earlier than the one
+    /// before, and advances past it. A closed loop has `depth` scheduled requests, all at its
+    /// start. Returns `None` if there are no more.
     pub fn next_arrival_ps(&mut self) -> Option<u64> {
         let at_ps = match &mut self.load {
             Source::Closed { start_ps, not_yet_started, .. } => {
@@ -100,7 +99,8 @@ impl Stream {
         (at_ps <= self.stop_ps && at_ps < u64::MAX).then_some(at_ps)
     }
 
-    /// When a request follows one that ended at `now_ps`: in a closed loop after the think time. `None`: none follows.
+    /// Returns the time of the request that follows one that ended at `now_ps`: in a closed loop,
+    /// after the think time. Returns `None` if none follows.
     pub fn after_end_ps(&self, now_ps: u64) -> Option<u64> {
         match &self.load {
             Source::Closed { think_time_ps, .. } => {
@@ -111,7 +111,7 @@ impl Stream {
         }
     }
 
-    /// Requests that a closed loop keeps under way; `None` for an open one.
+    /// Returns the number of requests that a closed loop keeps in flight; `None` for an open one.
     pub fn closed_depth(&self) -> Option<u32> {
         match &self.load {
             Source::Closed { depth, .. } => Some(*depth),
@@ -119,7 +119,7 @@ impl Stream {
         }
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub fn next_request(&mut self) -> Request {
         let index = below(&mut self.target_rng, self.targets.len() as u64) as usize;
         let (lun, block_bytes) = self.targets[index];

@@ -1,24 +1,26 @@
-//! Zipf's law: place 0 is the most popular, place k is `(k + 1)^-exponent` times as popular.
+//! Zipf's law: item 0 is the most popular, and item k is `(k + 1)^-exponent` times as popular.
 
 use crate::rng::{StreamRng, below, uniform};
 
-/// Draws from Zipf's law over a finite number of places, in constant memory and time, by rejection-inversion
-/// (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
-/// 1996).
+/// A sampler of Zipf's law over a finite number of items, in constant memory and time, by
+/// rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+/// from monotone discrete distributions", 1996).
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     items: u32,
     exponent: f64,
-    /// Area under the hat left of the first place and of the last place's right edge.
+    /// Area under the hat function to the left of the first item, and up to the right edge of the
+    /// last item.
     left: f64,
     right: f64,
-    /// How far right of its centre a place is accepted without a look at the law.
+    /// Distance right of an item's centre within which the item is accepted without evaluating the
+    /// law.
     sure: f64,
 }
 
 impl Zipf {
-    /// Zipf's law over `items` places (0 is taken as 1) with `exponent`; an exponent of 0, below, or not a number is
-    /// the uniform law.
+    /// Returns a sampler over `items` items (0 is treated as 1) with `exponent`. If the exponent is
+    /// 0, negative or not a number, the distribution is uniform.
     pub fn new(items: u32, exponent: f64) -> Zipf {
         let exponent = if exponent > 0.0 { exponent } else { 0.0 };
         let items = items.max(1);
@@ -31,7 +33,7 @@ impl Zipf {
         }
     }
 
-    /// The next place, from 0 to `items` - 1.
+    /// Returns the next item, from 0 to `items` - 1.
     pub fn next(&self, rng: &mut StreamRng) -> u32 {
         if self.exponent == 0.0 || self.items == 1 {
             return below(rng, u64::from(self.items)) as u32;
@@ -56,7 +58,7 @@ fn hat(exponent: f64, x: f64) -> f64 {
 fn hat_area(exponent: f64, x: f64) -> f64 {
     let log = libm::log(x);
     let t = (1.0 - exponent) * log;
-    // The quotient has a removable hole at 0, around which the series is exact to the last bit.
+    // The quotient has a removable singularity at 0; near it, the series is exact to the last bit.
     let quotient = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t / 2.0 };
     quotient * log
 }

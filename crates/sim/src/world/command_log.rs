@@ -1,49 +1,49 @@
-//! Requests to the services of switches: when they came in, when their answers left, and what they cost.
+//! A log of requests to the services of switches, with arrival, latency and work.
 
-use sanloom_core::switch::Work;
+use sanloom_fc::switch::Work;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload};
 use std::collections::BTreeMap;
 
-/// Records every request to a service of a switch. Set [`super::World::command_log`] to have it.
+/// A record of every request to a service of a switch. Enabled by setting
+/// [`super::ControlPlane::command_log`].
 #[derive(Default)]
 pub struct CommandLog {
     open: BTreeMap<Key, CommandRecord>,
     records: Vec<CommandRecord>,
 }
 
-/// Switch, port, who asks, service, OX_ID.
+/// Switch, port, S_ID of the request, address of the service, OX_ID.
 type Key = (u16, u16, FcId, FcId, u16);
 
-/// A request that was answered.
+/// A request that has been answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandRecord {
-    /// The switch.
     pub switch: u16,
-    /// The port that it came in through.
+    /// Ingress port of the request.
     pub port: u16,
-    /// Name of the command: `FDISC`, `RFT_ID`.
+    /// Name of the command, for example `FDISC` or `RFT_ID`.
     pub command: String,
     /// Address of the service.
     pub service: FcId,
-    /// Address that the answer went to: of a login, the new one.
+    /// Destination address of the response. For a login, this is the newly assigned address.
     pub port_id: FcId,
-    /// When its last bit was in, in ps since the first login.
+    /// Arrival of the last bit, in ps since the first login.
     pub at_ps: u64,
-    /// From then until the answer was ready to leave, in ps.
+    /// Time from `at_ps` until the response was ready to leave, in ps.
     pub latency_ps: u64,
-    /// It was not rejected.
+    /// Whether the request was not rejected.
     pub accepted: bool,
-    /// What the switch counted for it.
+    /// Work counted by the switch for this request.
     pub work: Work,
 }
 
 impl CommandLog {
-    /// The requests that were answered so far, in the order of their answers.
+    /// Returns the requests answered so far, in the order of their responses.
     pub fn records(&self) -> &[CommandRecord] {
         &self.records
     }
 
-    /// A message for a service has come in.
+    /// Records the arrival of a message for a service.
     pub(super) fn request(&mut self, now_ps: u64, switch: u16, port: u16, frame: &Frame) {
         let Payload::Typed(message) = &frame.payload else { return };
         if message.reply_key().is_none() {
@@ -64,19 +64,19 @@ impl CommandLog {
         self.open.insert(key_of(switch, port, header), record);
     }
 
-    /// The machine has dealt with it.
-    pub(super) fn served(&mut self, switch: u16, port: u16, request: &Header, work: Work) {
+    /// Records the work that the switch machine counted for a request.
+    pub(super) fn work_counted(&mut self, switch: u16, port: u16, request: &Header, work: Work) {
         if let Some(record) = self.open.get_mut(&key_of(switch, port, request)) {
             record.work = work;
         }
     }
 
-    /// A message of a service leaves.
-    pub(super) fn answer(&mut self, now_ps: u64, switch: u16, port: u16, frame: &Frame) {
+    /// Records the departure of a response.
+    pub(super) fn response(&mut self, now_ps: u64, switch: u16, port: u16, frame: &Frame) {
         let header = &frame.header;
-        // A login has asked from no address, and is answered at its new one.
-        let asked_by = [header.d_id, FcId::ZERO];
-        let keys = asked_by.map(|from| (switch, port, from, header.s_id, header.ox_id));
+        // A fabric login is sent from address 0, and its response is sent to the new address.
+        let requester_ids = [header.d_id, FcId::ZERO];
+        let keys = requester_ids.map(|from| (switch, port, from, header.s_id, header.ox_id));
         let Some(mut record) = keys.iter().find_map(|key| self.open.remove(key)) else { return };
         record.port_id = header.d_id;
         record.latency_ps = now_ps - record.at_ps;

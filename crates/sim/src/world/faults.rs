@@ -1,190 +1,117 @@
-//! The faults of a lab, at their times.
+//! Execution of scheduled faults and changes of a lab.
 
 use super::World;
-use super::ledger::NoteKind;
-use super::processor::SwitchProcessor;
-use crate::net::{End, NEVER};
+use super::notes::NoteKind;
+use super::schedule::{LinkFaults, Schedule, Step};
+use crate::net::{End, LaneFault};
 use crate::rng::{Purpose, stream_rng};
-use sanloom_core::config::{Direction, Fault, FaultKind, Node, Picos};
-use sanloom_core::fabric_switch::{FabricSwitch, Input};
-use sanloom_core::time::Instant;
-use sanloom_core::zoning::server::ZoneChange;
-
-/// What is still to come.
-#[derive(Default)]
-pub(super) struct Schedule {
-    /// What is to be done and when; the next one last.
-    steps: Vec<(u64, Step)>,
-    /// How many faults keep a link down.
-    down: Vec<u32>,
-    /// When everything that was still to come was called off.
-    healed_ps: Option<u64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    /// A virtual machine is created.
-    Create(u16),
-    /// The zones change.
-    Change(u16),
-    /// A fault begins (`false`) or ends.
-    Fault(usize, bool),
-}
+use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
 
 impl World {
-    /// Plans the beginning and the end of each fault, and the creation of each virtual machine.
-    pub(super) fn schedule_faults(&mut self) {
-        let start = self.start_ps;
-        let mut steps = Vec::new();
-        for (number, fault) in self.lab.faults.iter().enumerate() {
-            steps.push((start + fault.at.0, Step::Fault(number, false)));
-            if let Some(until) = fault.until {
-                steps.push((start + until.0, Step::Fault(number, true)));
-            }
-        }
-        for (host, number) in self.lab.hosts.iter().zip(0..) {
-            if let Some(at) = host.virtual_machine.and_then(|vm| vm.start) {
-                steps.push((start.saturating_add(at.0), Step::Create(number)));
-            }
-        }
-        for (change, number) in self.lab.changes.iter().zip(0..) {
-            steps.push((start.saturating_add(change.at.0), Step::Change(number)));
-        }
-        steps.sort_by(|a, b| b.cmp(a));
-        self.faults = Schedule { steps, down: vec![0; self.lab.links.len()], healed_ps: None };
-        self.arm_faults();
+    /// Starts the schedule of the lab.
+    pub(super) fn start_schedule(&mut self) {
+        self.schedule = Schedule::new(&self.lab, self.start_ps);
+        self.link_faults = LinkFaults::new(self.lab.links.len());
+        self.arm_schedule();
     }
 
-    /// What the lab has for a time, counted from the start of the workloads, has happened.
-    pub fn has_happened(&self, at: Picos) -> bool {
-        let last = self.faults.healed_ps.unwrap_or(u64::MAX).min(self.net.now());
-        self.start_ps > 0 && self.start_ps.saturating_add(at.0) <= last
+    fn arm_schedule(&mut self) {
+        self.net.set_timer(self.timers.fault, self.schedule.next_ps());
     }
 
-    fn arm_faults(&mut self) {
-        let at = self.faults.steps.last().map_or(NEVER, |step| step.0);
-        self.net.set_timer(self.timers.fault, at);
-    }
-
-    /// Faults begin or end.
-    pub(super) fn apply_faults(&mut self) {
+    /// Executes all steps that are due.
+    pub(super) fn execute_schedule(&mut self) {
         let now = self.net.now();
-        while let Some(&(at, step)) = self.faults.steps.last()
-            && at <= now
-        {
-            self.faults.steps.pop();
+        while let Some(step) = self.schedule.pop_due(now) {
             match step {
                 Step::Create(host) => self.create_machine(host),
                 Step::Change(number) => self.change_zones(number),
-                Step::Fault(number, ends) => {
-                    let fault = self.lab.faults[number];
-                    self.apply(&fault, ends);
-                }
+                Step::Fault(number, ends) => self.apply(number, ends),
             }
         }
-        self.arm_faults();
+        self.arm_schedule();
     }
 
-    /// An administrator commits a change of the zones at a switch, which tells how it ended.
     fn change_zones(&mut self, number: u16) {
-        let change = &self.lab.changes[usize::from(number)];
-        let (switch, edits) = (change.switch, change.edits.clone());
-        if !self.switches[usize::from(switch)].up {
-            let failure = Some("the switch does not run".to_owned());
-            return self.note(NoteKind::ZonesChanged { switch, change: number, failure });
-        }
-        let input = Input::ChangeZones { tag: number.into(), change: ZoneChange::Edits(edits) };
-        self.switch_input(switch, Instant::from_ns(self.net.now() / 1_000), input);
+        let lab = self.lab.clone();
+        let (control, mut env) = self.split_control();
+        control.change_zones(&mut env, &lab, number);
     }
 
-    /// Ends every fault that lasts, so that the network can heal.
+    /// Ends all active faults and cancels the remaining steps, so that the network can recover.
     pub fn heal(&mut self) {
-        self.faults.healed_ps = Some(self.net.now());
-        while let Some((_, step)) = self.faults.steps.pop() {
-            if let Step::Fault(number, true) = step {
-                let fault = self.lab.faults[number];
-                self.apply(&fault, true);
-            }
+        for number in self.schedule.cancel(self.net.now()) {
+            self.apply(number, true);
         }
         for number in 0..self.lab.faults.len() {
-            let fault = self.lab.faults[number];
+            let fault = &self.lab.faults[number];
             if fault.until.is_none() && !matches!(fault.kind, FaultKind::LinkUp { .. }) {
-                self.apply(&fault, true);
+                self.apply(number, true);
             }
         }
         for link in 0..self.lab.links.len() as u16 {
-            self.faults.down[usize::from(link)] = 0;
-            self.follow_link(link);
+            self.link_faults.clear(link);
+            self.update_link(link);
         }
-        self.arm_faults();
+        self.arm_schedule();
     }
 
-    fn apply(&mut self, fault: &Fault, ends: bool) {
+    /// Begins or ends a fault of the lab.
+    fn apply(&mut self, number: usize, ends: bool) {
+        let fault: Fault = self.lab.faults[number];
         match fault.kind {
             FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
                 if ends {
-                    self.release_link(link);
+                    self.link_faults.end(link);
                 } else {
-                    self.hold_down(link);
+                    self.link_faults.begin(link);
                 }
+                self.update_link(link);
             }
             FaultKind::LinkUp { link } => {
-                self.faults.down[usize::from(link)] = 0;
-                self.follow_link(link);
+                self.link_faults.clear(link);
+                self.update_link(link);
             }
             FaultKind::SwitchReset { switch } => self.switch_power(switch, ends),
             FaultKind::FrameLoss { link, direction, probability } => {
                 let value = if ends { 0.0 } else { probability };
-                for lane in lanes(link, direction) {
-                    let seed = self.lab.run.seed;
-                    let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
-                    self.net.fault_mut(lane, rng).frame_loss = value;
-                }
+                lanes(link, direction).iter().for_each(|&lane| self.lane_fault(lane).frame_loss = value);
             }
             FaultKind::CrcErrors { link, direction, probability } => {
                 let value = if ends { 0.0 } else { probability };
-                for lane in lanes(link, direction) {
-                    let seed = self.lab.run.seed;
-                    let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
-                    self.net.fault_mut(lane, rng).crc_errors = value;
-                }
+                lanes(link, direction).iter().for_each(|&lane| self.lane_fault(lane).crc_errors = value);
             }
             FaultKind::SlowReceiver { link, end, delay } => {
-                self.net.slow_receiver(towards(link, end), if ends { 0 } else { delay.0 });
+                self.net.slow_receiver(lane_towards(link, end), if ends { 0 } else { delay.0 });
             }
             FaultKind::VmMove { host, to } if !ends => self.move_machine(host, to, fault.until.is_none()),
             FaultKind::VmMove { host, .. } if fault.until.is_some() => self.resume_machine(host),
-            FaultKind::VmStop { host } if !ends => self.stop_machine(host),
+            FaultKind::VmStop { host } if !ends => {
+                let (hosts, mut env) = self.split_hosts();
+                hosts.stop_machine(&mut env, host);
+            }
             FaultKind::VmMove { .. } | FaultKind::VmStop { .. } => {}
-            FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(towards(link, end), !ends),
+            FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
             FaultKind::LostRRdy { link, end, probability } => {
-                let lane = towards(link, end);
-                let seed = self.lab.run.seed;
-                let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
-                self.net.fault_mut(lane, rng).r_rdy_loss = if ends { 0.0 } else { probability };
+                self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };
             }
         }
     }
 
-    fn hold_down(&mut self, link: u16) {
-        self.faults.down[usize::from(link)] += 1;
-        self.follow_link(link);
+    fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
+        let seed = self.lab.run.seed;
+        self.net.fault_mut(lane, || stream_rng(seed, Purpose::FrameLoss, lane, 0))
     }
 
-    fn release_link(&mut self, link: u16) {
-        let down = &mut self.faults.down[usize::from(link)];
-        *down = down.saturating_sub(1);
-        self.follow_link(link);
-    }
-
-    /// A link is up when no fault keeps it down and the switches at its ends run.
-    fn follow_link(&mut self, link: u16) {
+    /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends
+    /// are running.
+    fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
-            Node::Switch(switch) => self.switches[usize::from(switch)].up,
+            Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
             Node::Host(_) | Node::Storage(_) => true,
         };
         let ends = &self.lab.links[usize::from(link)].ends;
-        let up = self.faults.down[usize::from(link)] == 0 && ends.iter().all(|end| runs(end.node));
+        let up = !self.link_faults.is_down(link) && ends.iter().all(|end| runs(end.node));
         if up == self.net.link_is_up(link) {
             return;
         }
@@ -193,65 +120,51 @@ impl World {
         } else {
             self.net.link_down(link);
         }
-        self.link_changed(link, up);
-    }
-
-    fn link_changed(&mut self, link: u16, up: bool) {
         let now = self.net.now();
-        self.note(NoteKind::Link { link, up });
-        let since = &mut self.ledger.down_since_ps[usize::from(link)];
-        match since.take() {
-            Some(since) if up => self.ledger.down_ps[usize::from(link)] += now - since,
-            other => *since = if up { None } else { other.or(Some(now)) },
-        }
+        self.notes.add(now, NoteKind::Link { link, up });
+        self.downtimes.link_changed(link, up, now);
         self.announce_link(link, up);
     }
 
-    /// Tells both ends of a link that it is up or down.
-    pub(crate) fn announce_link(&mut self, link: u16, up: bool) {
-        for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
-            match self.net.lanes()[lane as usize].to {
-                End::Switch { switch, port } => self.switch_port(switch, port, up),
-                End::NPort(_) => {}
+    /// Brings one link up, with every login over it, for test beds that do so one by one instead of
+    /// [`World::log_in`].
+    pub fn bring_up(&mut self, link: u16) {
+        self.announce_link(link, true);
+    }
+
+    /// Reports to both ends of a link that it went up or down.
+    pub(super) fn announce_link(&mut self, link: u16, up: bool) {
+        let lanes = [2 * u32::from(link), 2 * u32::from(link) + 1];
+        for lane in lanes {
+            if let End::Switch { switch, port } = self.net.lanes()[lane as usize].to {
+                let (control, mut env) = self.split_control();
+                control.port_changed(&mut env, switch, port, up);
             }
         }
-        for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+        for lane in lanes {
             if let End::NPort(nport) = self.net.lanes()[lane as usize].to {
                 self.port_link(nport, up);
             }
         }
-        self.settle();
+        self.process_completions();
     }
 
-    /// A switch stops, with all its links, buffers and logins; or it is back, knowing nothing.
+    /// Stops or restarts a switch. A stopped switch loses its links, buffers and logins.
     fn switch_power(&mut self, switch: u16, up: bool) {
-        let links: Vec<u16> = (0..self.lab.links.len() as u16)
-            .filter(|&link| self.lab.links[usize::from(link)].ends.iter().any(|end| end.node == Node::Switch(switch)))
-            .collect();
-        if self.switches[usize::from(switch)].up == up {
+        let lab = self.lab.clone();
+        let (control, mut env) = self.split_control();
+        if control.switches[usize::from(switch)].up == up {
             return;
         }
         if up {
-            let node = &mut self.switches[usize::from(switch)];
-            node.forgotten = node.counted();
-            let now = Instant::from_ns(self.net.now() / 1_000);
-            let mut config = self.switch_config(switch);
-            // Logins are forgotten, what an administrator has committed is not.
-            let committed = self.switches[usize::from(switch)].machine.zone_server().zones().clone();
-            (config.services.zoning, config.database) = (committed.index(), committed);
-            self.switches[usize::from(switch)].machine = FabricSwitch::new(now, config);
-            self.switches[usize::from(switch)].up = true;
-            self.note(NoteKind::Switch { switch, up });
+            control.start(&mut env, &lab, switch);
         } else {
-            self.note(NoteKind::Switch { switch, up });
-            self.net.reset_switch(switch);
-            let node = &mut self.switches[usize::from(switch)];
-            node.up = false;
-            // What it was busy with is forgotten.
-            node.processor = self.lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new);
+            control.stop(&mut env, &lab, switch);
         }
-        for link in links {
-            self.follow_link(link);
+        for (link, number) in lab.links.iter().zip(0..) {
+            if link.ends.iter().any(|end| end.node == Node::Switch(switch)) {
+                self.update_link(number);
+            }
         }
     }
 }
@@ -265,7 +178,7 @@ fn lanes(link: u16, direction: Direction) -> Vec<u32> {
     }
 }
 
-/// The lane that arrives at an end of a link.
-fn towards(link: u16, end: u8) -> u32 {
+/// Returns the lane that arrives at an end of a link.
+fn lane_towards(link: u16, end: u8) -> u32 {
     2 * u32::from(link) + u32::from(end == 0)
 }

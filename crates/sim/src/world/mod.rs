@@ -1,70 +1,65 @@
-//! The simulated world: the frame path of [`crate::net`], the machines of `sanloom-core` at its ends and in its switches,
-//! hosts above them and storage behind them.
+//! The simulated world: the frame path of [`crate::net`], the machines of `sanloom-fc` and
+//! `sanloom-scsi` in its switches and at its ends, the hosts and the storage.
 //!
-//! One event is handled at a time: [`Net::step`](crate::net::Net::step) says what happened, a machine is told, its
-//! outputs are carried out, and commands that ended are given to their hosts. Nothing here depends on the real clock or
-//! on the order of a hash map.
+//! Events are processed one at a time. [`Net::step`](crate::net::Net::step) returns an event, which
+//! becomes the input of a machine. The outputs of that machine are executed, and completed commands
+//! are passed to their hosts. Nothing here depends on the real clock or on the order of a hash map.
+//!
+//! Each part owns its state, and no part calls a part above it:
+//!
+//! ```text
+//!   World           dispatches events and timers, applies faults, moves virtual machines
+//!     |-- Hosts           requests, queues, paths, HBAs with their initiators
+//!     |-- Storage         targets, devices, controllers
+//!     |-- ControlPlane    machines of the switches, their processors
+//!     |-- NPorts          logins, addresses, virtual ports
+//!     |-- Notes, LaneSeries, Downtimes, Baseline    measurement
+//!     `-- Net             frames, credits, lines
+//! ```
+//!
+//! A part that needs another one receives it in an [`Env`].
 
 mod build;
 mod command_log;
 mod control;
+mod dispatch;
+mod downtime;
 mod faults;
 mod host;
-mod ledger;
+mod lane_series;
 mod machines;
-mod node;
+mod measure;
+mod measured;
+mod notes;
+mod nports;
 mod path;
 mod processor;
+mod schedule;
 mod storage;
-mod try_path;
+mod target;
 
 pub use command_log::{CommandLog, CommandRecord};
-pub use host::{HostMeasure, HostNode};
-pub use ledger::{Books, LaneStep, Ledger, Note, NoteKind, WorkloadHost, WorkloadMeasure};
-pub use node::{NodePort, Owner};
+pub use control::{ControlPlane, SwitchCount, SwitchNode};
+pub use downtime::Downtimes;
+pub use host::{HostMeasure, HostNode, Hosts, Outage};
+pub use lane_series::{LaneSeries, LaneStep};
+pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
+pub use measured::Measured;
+pub use notes::{Note, NoteKind, Notes};
+pub use nports::{NPorts, NodePort, Owner};
 pub use path::{Path, Paths, System};
 pub use storage::{Controller, Ended};
+pub use target::{Storage, StorageNode};
 
-use crate::host::FrameWindow;
-use crate::net::{Fate, FrameRef, Lane, LaneCount, Loss, Lost, Net, NetEvent, Place};
-pub use control::SwitchNode;
-use path::PathTable;
-use sanloom_core::config::Lab;
-use sanloom_core::fabric::ZoneSet;
-use sanloom_core::fcp::initiator::Outcome;
-use sanloom_core::nport::{FabricState, RemoteState};
-use sanloom_core::scsi::Device;
-use sanloom_core::zoning::Zones;
-use sanloom_wire::FcId;
-use std::collections::{BTreeMap, VecDeque};
+use crate::net::{Net, NetEvent};
+use crate::stats::Series;
+use measured::Baseline;
+use sanloom_fc::san::Lab;
+use sanloom_scsi::time::Instant;
+use schedule::{LinkFaults, Schedule};
 use std::sync::Arc;
 
-/// A storage system.
-pub struct StorageNode {
-    /// Its controller.
-    pub controller: Controller,
-    /// Its logical units.
-    pub device: Device,
-    /// Its N_Ports, by port.
-    pub nports: Vec<u16>,
-    /// Reads and writes that ended well.
-    pub ios: [u64; 2],
-    /// Bytes read and written by them.
-    pub bytes: [u64; 2],
-    /// Bytes read and written since the beginning.
-    pub all_bytes: u64,
-}
-
-impl StorageNode {
-    fn count(&mut self, ended: &Ended) {
-        let write = usize::from(ended.write);
-        self.ios[write] += 1;
-        self.bytes[write] += u64::from(ended.bytes);
-        self.all_bytes += u64::from(ended.bytes);
-    }
-}
-
-/// Numbers of the first timer of each kind.
+/// Number of the first timer of each kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timers {
     switch: u32,
@@ -78,92 +73,124 @@ pub(crate) struct Timers {
 
 /// One simulated lab.
 pub struct World {
-    /// What is simulated.
+    /// The configuration of the lab.
     pub lab: Arc<Lab>,
-    /// The frame path.
     pub net: Net,
-    /// N_Ports: HBAs of all hosts, then ports of all storage systems, then the virtual ports of virtual machines.
-    pub nodes: Vec<NodePort>,
-    /// Switches.
-    pub switches: Vec<SwitchNode>,
-    /// Hosts.
-    pub hosts: Vec<HostNode>,
-    /// Storage systems.
-    pub storage: Vec<StorageNode>,
-    /// What workloads have measured.
-    pub workloads: Vec<WorkloadMeasure>,
-    /// Requests of the whole run.
-    pub books: Books,
-    /// Notes for the report, and time series of links.
-    pub ledger: Ledger,
-    /// When the workloads began, in ps since the first login.
+    pub nports: NPorts,
+    pub control: ControlPlane,
+    pub hosts: Hosts,
+    pub storage: Storage,
+    /// Events for the report.
+    pub notes: Notes,
+    /// Time series of lanes and storage systems.
+    pub lane_series: LaneSeries,
+    pub downtimes: Downtimes,
+    /// Start of the workloads, in ps since the first login.
     pub start_ps: u64,
     timers: Timers,
-    path_table: PathTable,
-    /// What the switches of each virtual fabric begin with; a lab whose zones count everywhere has one entry.
-    zones: BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)>,
-    faults: faults::Schedule,
-    dma: FramePool,
-    /// Data frames in flight, by N_Port; virtual ports use that of the HBA that carries them.
-    windows: Vec<FrameWindow>,
-    /// N_Ports on which a command has left room that somebody waits for.
-    room: Vec<u16>,
-    /// Requests to the services of switches and how they were answered, if somebody wants to know.
-    pub command_log: Option<CommandLog>,
-    ended: VecDeque<(u16, u16, u64, Outcome)>,
-    follow: Vec<(u64, u32)>,
+    schedule: Schedule,
+    link_faults: LinkFaults,
+    /// Control frames delivered so far.
     control_frames: u64,
-    /// Incidents of the frame path that the switches have heard of.
-    incidents_reported: usize,
-    /// Counters at the end of the warm-up.
     baseline: Baseline,
 }
 
+/// The parts of the world that hosts and switches use while they handle an input.
+pub(crate) struct Env<'a> {
+    pub net: &'a mut Net,
+    pub nports: &'a NPorts,
+    pub notes: &'a mut Notes,
+    /// Start of the workloads, in ps since the first login.
+    pub start_ps: u64,
+}
+
+impl Env<'_> {
+    /// Returns the time of the machines.
+    fn instant(&self) -> Instant {
+        instant_of(self.net.now())
+    }
+
+    fn note(&mut self, kind: NoteKind) {
+        self.notes.add(self.net.now(), kind);
+    }
+}
+
 impl World {
-    /// Handles everything that happens until `until_ps` (simulated time since the first login).
+    /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
     pub fn run_until(&mut self, until_ps: u64) {
         while let Some(event) = self.net.step(until_ps) {
             match event {
                 NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
-                NetEvent::Local { switch, port, frame } => self.local(switch, port, frame),
-                NetEvent::Timer(timer) => self.timer(timer),
+                NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
+                NetEvent::Timer(timer) => self.timer_expired(timer),
             }
-            if !self.ended.is_empty() || !self.room.is_empty() {
-                self.settle();
+            if self.hosts.has_completions() {
+                self.process_completions();
             }
             self.report_incidents();
         }
         self.report_incidents();
     }
 
-    fn timer(&mut self, timer: u32) {
+    fn timer_expired(&mut self, timer: u32) {
         let timers = self.timers;
+        debug_assert!(timer < timers.all, "timer {timer} of {timers:?}");
         if timer < timers.switch {
-            self.port_timeout(timer as u16);
+            self.nport_timeout(timer as u16);
         } else if timer < timers.host {
-            self.switch_timeout((timer - timers.switch) as u16);
+            let (control, mut env) = self.split_control();
+            control.switch_timeout(&mut env, (timer - timers.switch) as u16);
         } else if timer < timers.storage {
             self.host_timeout((timer - timers.host) as u16);
         } else if timer < timers.processor {
-            self.storage_timeout((timer - timers.storage) as u16);
+            self.storage.controller_timeout(&mut self.net, (timer - timers.storage) as u16);
         } else if timer < timers.fault {
-            self.processor_timeout((timer - timers.processor) as u16);
+            let (control, mut env) = self.split_control();
+            control.run_processor(&mut env, (timer - timers.processor) as u16);
         } else if timer == timers.fault {
-            self.apply_faults();
+            self.execute_schedule();
         } else {
             self.sample();
         }
     }
 
-    /// Brings all links up, but those that [`Lab::dark_links`] names, and lets every port log in and find its storage. It is
-    /// over when no control frame has moved for a while and none is under way; a lab in which somebody tries in vain is given a
-    /// limit.
+    /// Returns the hosts, and the parts of the world that they use.
+    #[inline]
+    fn split_hosts(&mut self) -> (&mut Hosts, Env<'_>) {
+        let World { hosts, net, nports, notes, start_ps, .. } = self;
+        (hosts, Env { net, nports, notes, start_ps: *start_ps })
+    }
+
+    /// Returns the control plane, and the parts of the world that it uses.
+    #[inline]
+    fn split_control(&mut self) -> (&mut ControlPlane, Env<'_>) {
+        let World { control, net, nports, notes, start_ps, .. } = self;
+        (control, Env { net, nports, notes, start_ps: *start_ps })
+    }
+
+    /// Reports new incidents of the frame path to the switches.
+    #[inline]
+    fn report_incidents(&mut self) {
+        if self.control.incidents_reported() < self.net.incidents().len() {
+            let (control, mut env) = self.split_control();
+            control.report_incidents(&mut env);
+        }
+    }
+
+    fn process_completions(&mut self) {
+        let (hosts, mut env) = self.split_hosts();
+        hosts.process_completions(&mut env);
+    }
+
+    /// Brings up all links except [`Lab::dark_links`], and runs until all ports have logged in and
+    /// discovered their storage. Login is complete if no control frame was sent for a while and no
+    /// frame is in flight. A time limit applies to labs in which a login never succeeds.
     pub fn log_in(&mut self) {
         let dark = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
             if dark.contains(&link) {
                 self.net.link_down(link);
-                self.ledger.down_since_ps[usize::from(link)] = Some(self.net.now());
+                self.downtimes.link_changed(link, false, self.net.now());
             } else {
                 self.announce_link(link, true);
             }
@@ -175,25 +202,15 @@ impl World {
             let before = self.control_frames;
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
-            let is_quiet = self.control_frames == before && self.net.frames_under_way() == 0;
-            if (is_quiet && !self.forming() && !self.logging_in()) || until >= limit_ps {
+            let is_quiet = self.control_frames == before && self.net.frames_in_flight() == 0;
+            if (is_quiet && !self.control.is_forming() && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }
         }
         self.net.trim();
     }
 
-    /// Some port waits for an answer, or for its next try to log in.
-    fn logging_in(&self) -> bool {
-        let open = |state: RemoteState| matches!(state, RemoteState::Waiting | RemoteState::Plogi | RemoteState::Prli);
-        self.nodes.iter().any(|node| match node.login.state() {
-            FabricState::Offline => false,
-            FabricState::Ready => node.login.remotes().any(|(_, state)| open(state)),
-            _ => true,
-        })
-    }
-
-    /// Shows what passes on a link to whoever asks [`Net::take_observed`].
+    /// Starts recording a link; read the records with [`Net::take_observed`].
     pub fn watch(&mut self, link: u16) {
         for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             self.net.lane_mut(lane).watched = true;
@@ -201,150 +218,58 @@ impl World {
         }
     }
 
-    /// Starts the workloads and the clock of the results.
+    /// Starts the workloads and the result clock.
     pub fn start(&mut self) {
         self.start_ps = self.net.now();
-        self.note_isolated();
-        self.schedule_faults();
+        let (control, mut env) = self.split_control();
+        control.note_isolated(&mut env);
+        self.start_schedule();
         self.begin_measurement();
-        self.start_lane_steps();
-        self.start_streams();
+        self.lane_series.start(&self.net, &self.storage);
+        let (hosts, mut env) = self.split_hosts();
+        hosts.start_streams(&mut env);
         self.net.set_timer(self.timers.sample, self.start_ps + self.lab.run.sample_interval.0);
     }
 
-    /// Forgets what was measured so far: the end of the warm-up.
+    /// Ends the warm-up: discards all measurements so far.
     pub fn begin_measurement(&mut self) {
         let now = self.net.now();
-        for host in 0..self.hosts.len() {
-            let fresh = now == self.start_ps;
-            let series = fresh.then(|| self.host_series());
-            self.hosts[host].restart(now, series);
-        }
-        for storage in &mut self.storage {
-            storage.controller.restart(now);
-            (storage.ios, storage.bytes) = ([0; 2], [0; 2]);
-        }
-        self.workloads.iter_mut().for_each(WorkloadMeasure::restart);
+        // The time series also shows the warm-up, so it starts only once.
+        let (starts, lab, start_ps) = (now == self.start_ps, &self.lab, self.start_ps);
+        self.hosts.restart(now, || starts.then(|| host_series(lab, start_ps)));
+        self.storage.restart(now);
         self.net.restart_counts();
-        self.baseline = Baseline {
-            lanes: self.lane_counts(),
-            flight: self.net.lanes().iter().map(flight_of).collect(),
-            fate: self.net.fate,
-            losses: self.net.losses().clone(),
-        };
-        self.ledger.measure_from_ps = now;
-        self.ledger.down_before_ps = (0..self.lab.links.len() as u16).map(|link| self.link_down_ps(link)).collect();
+        self.baseline = Baseline::read(&self.net);
+        self.downtimes.begin_measurement(now);
     }
 
-    /// Frames lost since the end of the warm-up, by reason in the order of [`Loss::ALL`].
-    pub fn lost(&self) -> [u64; Loss::ALL.len()] {
-        let mut lost = self.net.fate.lost;
-        for (lost, before) in lost.iter_mut().zip(self.baseline.fate.lost) {
-            *lost -= before;
-        }
-        lost
+    /// Ends the current step of the time series and schedules the end of the next one.
+    fn sample(&mut self) {
+        self.lane_series.end_step(&self.net, &self.storage);
+        let step_ps = self.lab.run.sample_interval.0.max(1).saturating_mul(self.lane_series.samples_per_step());
+        self.net.set_timer(self.timers.sample, self.net.now().saturating_add(step_ps));
     }
 
-    /// Frames lost since the end of the warm-up, by place and reason.
-    pub fn losses(&self) -> BTreeMap<(Place, Loss), Lost> {
-        let mut losses = self.net.losses().clone();
-        for (key, before) in &self.baseline.losses {
-            if let Some(lost) = losses.get_mut(key) {
-                lost.frames -= before.frames;
-                lost.bytes -= before.bytes;
-            }
-        }
-        losses.retain(|_, lost| lost.frames > 0);
-        losses
+    /// Returns the counters of the frame path since the end of the warm-up.
+    pub fn measured(&self) -> Measured<'_> {
+        Measured::new(&self.net, &self.baseline)
     }
 
-    /// Frames and bytes that have come out at the end of a lane since the end of the warm-up; those that were lost on the
-    /// line have not.
-    pub fn received(&self, lane: u32) -> (u64, u64) {
-        let count = self.lane_count(lane);
-        let now = flight_of(&self.net.lanes()[lane as usize]);
-        let before = self.baseline.flight.get(lane as usize).copied().unwrap_or_default();
-        let on_line = |losses: &BTreeMap<(Place, Loss), Lost>| {
-            let ours = losses.range((Place::Line(lane), Loss::ALL[0])..=(Place::Line(lane), Loss::SwitchReset));
-            ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
-        };
-        let (lost, lost_before) = (on_line(self.net.losses()), on_line(&self.baseline.losses));
-        (
-            (count.frames + before.0 + lost_before.0).saturating_sub(now.0 + lost.0),
-            (count.bytes + before.1 + lost_before.1).saturating_sub(now.1 + lost.1),
-        )
-    }
-
-    /// Time that a link has been down so far, in ps.
-    fn link_down_ps(&self, link: u16) -> u64 {
-        let link = usize::from(link);
-        let since = self.ledger.down_since_ps[link];
-        self.ledger.down_ps[link] + since.map_or(0, |since| self.net.now() - since)
-    }
-
-    /// Time that a link has been down since the end of the warm-up, in ps.
-    pub fn measured_down_ps(&self, link: u16) -> u64 {
-        let before = self.ledger.down_before_ps.get(usize::from(link)).copied().unwrap_or(0);
-        self.link_down_ps(link).saturating_sub(before)
-    }
-
-    /// Counters of a lane since the end of the warm-up.
-    pub fn lane_count(&self, lane: u32) -> LaneCount {
-        let now = self.lane_counts_of(lane);
-        let before = self.baseline.lanes.get(lane as usize).copied().unwrap_or_default();
-        LaneCount {
-            frames: now.frames - before.frames,
-            bytes: now.bytes - before.bytes,
-            data_bytes: now.data_bytes - before.data_bytes,
-            r_rdys: now.r_rdys - before.r_rdys,
-            credits_lost: now.credits_lost - before.credits_lost,
-            credit_wait_ps: now.credit_wait_ps - before.credit_wait_ps,
-            resets: now.resets - before.resets,
-            late_ps: now.late_ps - before.late_ps,
-            zero_credit_ps: now.zero_credit_ps.saturating_sub(before.zero_credit_ps),
-        }
-    }
-
-    fn lane_counts(&self) -> Vec<LaneCount> {
-        (0..self.net.lanes().len() as u32).map(|lane| self.lane_counts_of(lane)).collect()
-    }
-
-    fn lane_counts_of(&self, lane: u32) -> LaneCount {
-        let lane = &self.net.lanes()[lane as usize];
-        let now = self.net.now();
-        LaneCount {
-            credit_wait_ps: lane.credit_wait_ps(now),
-            zero_credit_ps: lane.zero_credit_ps(now),
-            late_ps: lane.late_ps + lane.receiver.withheld_area_ps(now),
-            ..lane.count()
-        }
-    }
-
-    /// Time since the workloads began, in ps.
+    /// Returns the time since the start of the workloads, in ps.
     pub fn run_ps(&self) -> u64 {
         self.net.now() - self.start_ps
     }
 
-    /// Requests that wait or are under way, counted one by one.
-    pub fn requests_under_way(&self) -> u64 {
-        self.hosts.iter().map(|host| host.queue.requests()).sum()
-    }
-
-    /// Some request is under way or waits.
-    pub fn busy(&self) -> bool {
-        self.hosts.iter().any(HostNode::busy)
-    }
-
-    /// Checks what must always hold: frames and credits are conserved.
+    /// Checks the invariants: frames and credits are conserved.
     ///
     /// # Errors
     ///
-    /// What does not hold, in words.
+    /// A description of the violated invariant.
     pub fn check(&self) -> Result<(), String> {
         let fate = &self.net.fate;
-        let under_way = self.net.frames_under_way();
-        if fate.sent != fate.delivered + fate.lost_frames() + under_way {
-            return Err(format!("frames: {fate:?}, {under_way} under way"));
+        let in_flight = self.net.frames_in_flight();
+        if fate.sent != fate.delivered + fate.lost_frames() + in_flight {
+            return Err(format!("frames: {fate:?}, {in_flight} in flight"));
         }
         self.net
             .check_credits()
@@ -352,53 +277,18 @@ impl World {
     }
 }
 
-/// Counters at the end of the warm-up.
-#[derive(Default)]
-struct Baseline {
-    lanes: Vec<LaneCount>,
-    /// Frames and bytes on each lane.
-    flight: Vec<(u64, u64)>,
-    fate: Fate,
-    losses: BTreeMap<(Place, Loss), Lost>,
+/// Returns an empty time series of the completions of one host.
+fn host_series(lab: &Lab, start_ps: u64) -> Series {
+    let steps = (1_000_000 / lab.hosts.len().max(1)).clamp(64, 4096);
+    Series::new(start_ps, start_ps + lab.run.duration.0, lab.run.sample_interval.0, steps)
 }
 
-/// Frames and bytes on a lane.
-fn flight_of(lane: &Lane) -> (u64, u64) {
-    (lane.flight.len() as u64, lane.flight.iter().map(|on_line| on_line.frame.wire_bytes()).sum())
+/// Returns the time of the machines, in whole nanoseconds.
+fn instant_of(now_ps: u64) -> Instant {
+    Instant::from_ns(now_ps / 1_000)
 }
 
-/// Data frames that are on a bus, with the N_Port of the frame path that they came through or will leave through.
-#[derive(Default)]
-struct FramePool {
-    slots: Vec<Option<(u16, FrameRef)>>,
-    free: Vec<u32>,
-}
-
-impl FramePool {
-    fn insert(&mut self, plane: u16, frame: FrameRef) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some((plane, frame));
-                slot
-            }
-            None => {
-                self.slots.push(Some((plane, frame)));
-                self.slots.len() as u32 - 1
-            }
-        }
-    }
-
-    /// The bus has moved what is in a slot, which is said once; nothing if it was forgotten meanwhile.
-    fn remove(&mut self, slot: u32) -> Option<(u16, FrameRef)> {
-        self.free.push(slot);
-        self.slots.get_mut(slot as usize)?.take()
-    }
-
-    /// What is to leave through an N_Port of the frame path from this address will not leave. What came in stays, because it holds a
-    /// receive buffer until the bus has moved it: it has the address of another port.
-    fn forget_source(&mut self, plane: u16, s_id: FcId) {
-        for slot in &mut self.slots {
-            slot.take_if(|(through, frame)| *through == plane && frame.s_id() == s_id);
-        }
-    }
+/// Converts the time of a machine to simulated picoseconds.
+fn ps_of(at: Instant) -> u64 {
+    at.as_ns().saturating_mul(1_000)
 }

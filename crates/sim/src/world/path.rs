@@ -1,29 +1,33 @@
-//! The paths of a host to the storage systems that it uses.
+//! The paths of a host to its storage systems.
 
 use crate::host::{Multipath, PathState};
 use crate::net::NEVER;
-use sanloom_core::config;
+use sanloom_fc::config;
+use sanloom_fc::san::LunGroup;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// All paths of a host. A path is an HBA and a port of a storage system; its number is HBA * ports + port.
+/// All paths of a host. A path is a pair of HBA and storage port; its number is HBA * ports + port.
 pub struct Paths {
     systems: Vec<System>,
-    /// Storage system, index into `systems`; sorted.
+    /// Pairs of storage system and index into `systems`, sorted.
     numbers: Vec<(u16, u16)>,
 }
 
-/// The paths to one storage system.
+/// The paths to one storage system, or to the LUNs of it that masks show to the same HBAs.
 pub struct System {
     /// Index of the storage system.
     pub storage: u16,
-    /// Number of its ports.
+    /// Number of ports of the storage system.
     pub ports: u16,
-    /// Chooses among the paths.
+    /// The LUNs and the HBAs that see them; `None` without masks.
+    shown: Option<Box<LunGroup>>,
+    /// Path selection and failover.
     pub multipath: Multipath,
     paths: Vec<Path>,
-    alarm_ps: u64,
+    timeout_ps: u64,
 }
 
 /// One path.
@@ -31,97 +35,137 @@ pub struct System {
 pub struct Path {
     /// Address of the remote port.
     pub port_id: FcId,
-    /// Largest data field.
+    /// Largest data field, in bytes.
     pub frame_bytes: u16,
-    /// It has been up.
+    /// Whether the path has ever been active.
     pub was_up: bool,
-    /// Commands that ended well.
+    /// Commands that completed with good status.
     pub commands: u64,
-    /// Their data in bytes.
+    /// Data bytes of these commands.
     pub bytes: u64,
-    /// Commands that did not.
+    /// Commands that failed.
     pub failed: u64,
-    /// Requests of [`super::World::try_path`] that were answered, and those that were not.
+    /// Requests of [`super::World::try_path`] that were answered, and those that failed.
     pub tried: [u32; 2],
     failed_in_a_row: u32,
 }
 
 impl Paths {
-    /// Paths from `hbas` HBAs to storage systems, given as index and number of ports.
-    pub fn new(config: &config::Multipath, hbas: u16, storage: &[(u16, u16)]) -> Paths {
+    /// Returns the paths from `hbas` HBAs to storage systems, given as index, number of ports, and
+    /// LUNs in use.
+    pub fn new(config: &config::Multipath, hbas: u16, storage: Vec<(u16, u16, LunGroup)>) -> Paths {
         let mut numbers: Vec<(u16, u16)> = storage.iter().zip(0..).map(|(s, i)| (s.0, i)).collect();
         numbers.sort_unstable();
         let config = Arc::new(*config);
-        let systems = storage.iter().map(|&(storage, ports)| System {
+        let systems = storage.into_iter().map(|(storage, ports, group)| System {
             storage,
             ports,
+            shown: group.luns.is_some().then(|| Box::new(group)),
             multipath: Multipath::new(config.clone(), hbas * ports),
             paths: vec![Path::default(); usize::from(hbas * ports)],
-            alarm_ps: NEVER,
+            timeout_ps: NEVER,
         });
         Paths { systems: systems.collect(), numbers }
     }
 
-    /// Number of a storage system among those that the host uses.
+    /// Returns the index of the paths to a LUN in `systems`.
     #[inline]
-    pub fn system_of(&self, storage: u16) -> Option<u16> {
-        let at = self.numbers.binary_search_by_key(&storage, |&(s, _)| s).ok()?;
-        Some(self.numbers[at].1)
+    pub fn system_of(&self, storage: u16, lun: u16) -> Option<u16> {
+        let first = self.numbers.partition_point(|&(s, _)| s < storage);
+        let of_storage = self.numbers[first..].iter().take_while(|&&(s, _)| s == storage);
+        of_storage.map(|&(_, number)| number).find(|&number| self.systems[usize::from(number)].has(lun))
     }
 
-    /// The paths to a storage system.
+    /// Returns the range of the entries of a storage system, for [`Paths::number`].
+    pub fn of_storage(&self, storage: u16) -> Range<usize> {
+        let bound = |limit: u32| self.numbers.partition_point(|&(s, _)| u32::from(s) < limit);
+        bound(storage.into())..bound(u32::from(storage) + 1)
+    }
+
+    /// Returns the index in `systems` of an entry of [`Paths::of_storage`].
+    pub fn number(&self, entry: usize) -> u16 {
+        self.numbers[entry].1
+    }
+
+    /// Returns whether no earlier entry of the same storage system has this path. Masks can give
+    /// one path to several groups of LUNs, and it is reported once.
+    pub fn is_reported(&self, number: u16, path: u16) -> bool {
+        let of = |number: u16| &self.systems[usize::from(number)];
+        let earlier = self.of_storage(of(number).storage).map(|entry| self.number(entry)).find(|n| of(*n).sees(path));
+        earlier == Some(number)
+    }
+
+    /// Returns the paths to a storage system.
     #[inline]
     pub fn system(&mut self, number: u16) -> &mut System {
         &mut self.systems[usize::from(number)]
     }
 
-    /// All storage systems that the host uses.
+    /// Returns all storage systems that the host uses.
     pub fn systems(&self) -> &[System] {
         &self.systems
     }
 
-    /// Forgets what the paths have carried: the end of the warm-up.
+    /// Resets the counters of the paths at the end of the warm-up.
     pub fn restart(&mut self) {
         for path in self.systems.iter_mut().flat_map(|system| &mut system.paths) {
             (path.commands, path.bytes, path.failed) = (0, 0, 0);
         }
     }
 
-    /// Notes that an alarm for a storage system is set for `at`; [`NEVER`]: it has rung.
+    /// Records the time of the scheduled timeout of a storage system; [`NEVER`] means that it has
+    /// expired.
     pub fn armed(&mut self, number: u16, at: u64) {
-        self.systems[usize::from(number)].alarm_ps = at;
+        self.systems[usize::from(number)].timeout_ps = at;
     }
 
-    /// Whether an alarm at `at` must be set, because none rings earlier; notes it.
-    pub fn wants_alarm(&mut self, number: u16, at: u64) -> bool {
-        let alarm = &mut self.systems[usize::from(number)].alarm_ps;
-        let wants = at < *alarm;
-        if wants {
-            *alarm = at;
+    /// Returns true, and records `at`, if a timeout must be scheduled at `at` because no earlier
+    /// one is.
+    pub fn arm_earlier(&mut self, number: u16, at: u64) -> bool {
+        let timeout_ps = &mut self.systems[usize::from(number)].timeout_ps;
+        let is_earlier = at < *timeout_ps;
+        if is_earlier {
+            *timeout_ps = at;
         }
-        wants
+        is_earlier
     }
 }
 
 impl System {
-    /// Where a path leads.
+    fn has(&self, lun: u16) -> bool {
+        let luns = self.shown.as_ref().and_then(|shown| shown.luns.as_ref());
+        luns.is_none_or(|luns| luns.contains(&lun))
+    }
+
+    /// Returns whether masks show the LUNs to the HBA of a path.
+    pub fn sees(&self, path: u16) -> bool {
+        self.shown.as_ref().is_none_or(|shown| shown.hbas.contains(&(path / self.ports.max(1))))
+    }
+
+    /// Returns a LUN for test commands.
+    pub fn any_lun(&self) -> u16 {
+        let luns = self.shown.as_ref().and_then(|shown| shown.luns.as_ref());
+        luns.and_then(|luns| luns.first().copied()).unwrap_or(0)
+    }
+
+    /// Returns address and counters of a path.
     #[inline]
     pub fn address(&self, path: u16) -> Path {
         self.paths[usize::from(path)]
     }
 
-    /// The paths.
     pub fn paths(&self) -> &[Path] {
         &self.paths
     }
 
-    /// The remote port of a path has this address now.
+    /// Sets the current address and frame size of the remote port of a path.
     pub fn set_address(&mut self, path: u16, port_id: FcId, frame_bytes: u16) {
         let path = &mut self.paths[usize::from(path)];
         (path.port_id, path.frame_bytes, path.was_up) = (port_id, frame_bytes, true);
     }
 
-    /// A command on the path ended well. True if the one before did not.
+    /// Counts a command that completed with good status. Returns true if the previous command on
+    /// the path failed.
     #[inline]
     pub fn done(&mut self, path: u16, bytes: u32) -> bool {
         let path = &mut self.paths[usize::from(path)];
@@ -130,32 +174,31 @@ impl System {
         std::mem::take(&mut path.failed_in_a_row) > 0
     }
 
-    /// A command on the path did not end well.
+    /// Counts a failed command on the path.
     pub fn failed(&mut self, path: u16) {
         let path = &mut self.paths[usize::from(path)];
         path.failed += 1;
         path.failed_in_a_row += 1;
     }
 
-    /// A request of [`super::World::try_path`] has ended.
+    /// Counts a completed request of [`super::World::try_path`].
     pub(super) fn tried(&mut self, path: u16, answered: bool) {
         self.paths[usize::from(path)].tried[usize::from(!answered)] += 1;
     }
 
-    /// State of a path.
     pub fn state(&self, path: u16) -> PathState {
         self.multipath.state(path)
     }
 }
 
-/// Which storage port has a port name.
+/// Map from port names to storage ports.
 #[derive(Default)]
 pub struct PathTable {
     ports: BTreeMap<Wwpn, (u16, u16)>,
 }
 
 impl PathTable {
-    /// The ports of all storage systems.
+    /// Returns the table of the ports of all storage systems.
     pub fn new(storage: &[config::Storage]) -> PathTable {
         let ports = storage.iter().enumerate().flat_map(|(s, system)| {
             system.ports.iter().enumerate().map(move |(p, port)| (port.wwpn, (s as u16, p as u16)))
@@ -163,7 +206,7 @@ impl PathTable {
         PathTable { ports: ports.collect() }
     }
 
-    /// Storage system and port of a port name.
+    /// Returns the storage system and port with this port name.
     pub fn storage_port(&self, wwpn: Wwpn) -> Option<(u16, u16)> {
         self.ports.get(&wwpn).copied()
     }

@@ -1,35 +1,36 @@
-//! A storage system: a controller with a transaction rate in front of a RAM disk (document 001, sections 2.4 and 4).
+//! A storage system: a controller with a transaction rate in front of a RAM disk (document 001,
+//! sections 2.4 and 4).
 
 use crate::stats::{LatencyHistogram, TimeWeighted};
-use sanloom_core::config;
-use sanloom_core::scsi::{IoStatus, IoTag};
+use sanloom_fc::config;
+use sanloom_scsi::scsi::{IoStatus, IoTag};
 use std::collections::VecDeque;
 
-/// The controller of a storage system. Commands are served in the order they came, by one or more servers with the same
-/// constant time; the medium adds its latency without keeping a server busy.
+/// The controller of a storage system. One or more servers with the same constant service time
+/// process commands in order of arrival. The medium adds its latency without occupying a server.
 ///
-/// What a command does to the medium is the seam where caches, RAID and disks come in: they replace
-/// [`Controller::submit`]'s constant time and nothing else.
+/// Models of caches, RAID and disks can later replace the constant time in [`Controller::submit`];
+/// nothing else depends on it.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: config::Service,
-    /// When each server will be free.
+    /// Times at which the servers become free, earliest first.
     servers: VecDeque<u64>,
-    /// Commands under way, the next to end in front.
-    under_way: VecDeque<Job>,
-    /// Commands that no server has begun, by the time one will.
-    begins: VecDeque<u64>,
-    /// Commands under way over time.
+    /// In-flight commands in the order of their completion.
+    in_flight: VecDeque<Job>,
+    /// Start times of the commands that no server has started yet.
+    start_times: VecDeque<u64>,
+    /// Number of in-flight commands over time.
     pub depth: TimeWeighted,
-    /// From a command's arrival at the controller until it is done.
+    /// Times from the arrival of a command at the controller until its completion.
     pub latency: LatencyHistogram,
-    /// How long commands waited until a server began with them.
+    /// Times that commands waited for a server.
     pub waiting: LatencyHistogram,
-    /// Work given to the servers, in ps; see [`Controller::busy_ps`].
-    given_ps: u128,
-    /// Commands under way times ps before the last restart.
+    /// Work assigned to the servers, in ps; see [`Controller::busy_ps`].
+    assigned_ps: u128,
+    /// Integral of in-flight commands over time before the last restart, in commands × ps.
     depth_before: u128,
-    /// Commands refused because the queue was full.
+    /// Commands rejected because the queue was full.
     pub refused: u64,
 }
 
@@ -43,99 +44,99 @@ struct Job {
     bytes: u32,
 }
 
-/// A command that the controller has ended.
+/// A command that the controller has completed or rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// N_Port that it came through.
+    /// N_Port through which the command arrived.
     pub nport: u16,
-    /// Its tag.
     pub tag: IoTag,
-    /// How it ended.
     pub status: IoStatus,
-    /// It was a write.
+    /// True for a write, false for a read.
     pub write: bool,
-    /// Its data in bytes.
     pub bytes: u32,
 }
 
 impl Controller {
-    /// An idle controller. Its histograms keep `digits` significant digits: with thousands of controllers, fewer.
+    /// Returns an idle controller. Its histograms keep `digits` significant digits; use fewer if
+    /// there are thousands of controllers.
     pub fn new(config: &config::Service, digits: u8) -> Controller {
         Controller {
             config: *config,
             servers: vec![0; config.servers.max(1) as usize].into(),
-            under_way: VecDeque::new(),
-            begins: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            start_times: VecDeque::new(),
             depth: TimeWeighted::new(0),
             latency: LatencyHistogram::with_digits(digits),
             waiting: LatencyHistogram::with_digits(digits),
-            given_ps: 0,
+            assigned_ps: 0,
             depth_before: 0,
             refused: 0,
         }
     }
 
-    /// A command comes. Refused at once: an answer; otherwise it ends when [`Controller::next_end`] says.
+    /// Accepts a command, which completes at the time given by [`Controller::next_end`]. Returns
+    /// the result at once if the command is rejected.
     pub fn submit(&mut self, now_ps: u64, nport: u16, tag: IoTag, write: bool, bytes: u32) -> Option<Ended> {
-        while self.begins.front().is_some_and(|&begin| begin <= now_ps) {
-            self.begins.pop_front();
+        while self.start_times.front().is_some_and(|&start| start <= now_ps) {
+            self.start_times.pop_front();
         }
-        if self.begins.len() >= self.config.max_queued as usize {
+        if self.start_times.len() >= self.config.max_queued as usize {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
-        // All servers take equally long, so the one that was given work first is free first.
+        // All commands take equally long, so the server that was assigned work first is free first.
         let free_ps = self.servers.pop_front().unwrap_or(0);
         let begin_ps = free_ps.max(now_ps);
         let served_ps = begin_ps + self.config.time.0;
         self.servers.push_back(served_ps);
-        self.given_ps += u128::from(self.config.time.0);
+        self.assigned_ps += u128::from(self.config.time.0);
         self.waiting.record_ps(begin_ps - now_ps);
         if begin_ps > now_ps {
-            self.begins.push_back(begin_ps);
+            self.start_times.push_back(begin_ps);
         }
         let end_ps = served_ps + self.config.media_latency.0;
-        self.under_way.push_back(Job { end_ps, arrival_ps: now_ps, nport, tag, write, bytes });
+        self.in_flight.push_back(Job { end_ps, arrival_ps: now_ps, nport, tag, write, bytes });
         self.depth.raise(now_ps, 1);
         None
     }
 
-    /// When the next command ends.
+    /// Returns the time at which the next command completes.
     pub fn next_end(&self) -> Option<u64> {
-        self.under_way.front().map(|job| job.end_ps)
+        self.in_flight.front().map(|job| job.end_ps)
     }
 
-    /// The next command, if it has ended by now.
+    /// Removes and returns the next command, if it has completed by `now_ps`.
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<Ended> {
-        let job = *self.under_way.front().filter(|job| job.end_ps <= now_ps)?;
-        self.under_way.pop_front();
+        let job = *self.in_flight.front().filter(|job| job.end_ps <= now_ps)?;
+        self.in_flight.pop_front();
         self.depth.lower(now_ps, 1);
         self.latency.record_ps(now_ps - job.arrival_ps);
         let Job { nport, tag, write, bytes, .. } = job;
         Some(Ended { nport, tag, status: IoStatus::Good, write, bytes })
     }
 
-    /// Time that the servers were busy from the start of the measurement to `now_ps`, all servers together.
+    /// Returns the total busy time of all servers from the start of the measurement to `now_ps`, in
+    /// ps.
     pub fn busy_ps(&self, now_ps: u64) -> u128 {
-        self.given_ps.saturating_sub(self.still_to_do_ps(now_ps))
+        self.assigned_ps.saturating_sub(self.unfinished_ps(now_ps))
     }
 
-    /// Commands under way times picoseconds since the beginning, restarts or not.
+    /// Returns the integral of in-flight commands over time, in commands × ps, across restarts.
     pub fn depth_area(&self, now_ps: u64) -> u128 {
         self.depth_before + self.depth.area_at(now_ps)
     }
 
-    fn still_to_do_ps(&self, now_ps: u64) -> u128 {
+    fn unfinished_ps(&self, now_ps: u64) -> u128 {
         self.servers.iter().map(|&free| u128::from(free.saturating_sub(now_ps))).sum()
     }
 
-    /// Starts the measurement anew.
+    /// Restarts the measurement.
     pub fn restart(&mut self, now_ps: u64) {
         self.depth_before = self.depth_area(now_ps);
         self.depth.restart(now_ps);
         self.latency.clear();
         self.waiting.clear();
-        self.given_ps = self.still_to_do_ps(now_ps);
+        self.assigned_ps = self.unfinished_ps(now_ps);
         self.refused = 0;
     }
 }
@@ -143,7 +144,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sanloom_core::config::{Picos, Service};
+    use sanloom_fc::config::{Picos, Service};
 
     fn controller(servers: u32, max_queued: u32) -> Controller {
         let time = Picos::from_us(40);

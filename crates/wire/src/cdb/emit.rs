@@ -1,12 +1,13 @@
-//! A command to sixteen bytes.
+//! Encoder of [`Cdb`].
 
 use super::operation::{self, action};
 use super::parse::FUA;
 use super::{CDB_BYTES, Cdb};
+use crate::bytes::len8;
 
 impl Cdb {
-    /// Writes all 16 bytes. Commands with a block range take the 10-byte form when block and count fit into it, else the
-    /// 16-byte form.
+    /// Writes all 16 bytes. A command with a block range gets the 10-byte form if block and count
+    /// fit into it; otherwise the 16-byte form.
     pub fn emit(&self, out: &mut [u8; CDB_BYTES]) {
         *out = [0; CDB_BYTES];
         match *self {
@@ -82,7 +83,7 @@ impl Cdb {
                 emit_range(out, operations, lba, blocks, flag(immediate, 2));
             }
             Cdb::WriteSame { lba, blocks, unmap, anchor, no_data } => {
-                // Only the long form can do without data.
+                // Only WRITE SAME(16) has a flag for commands without data-out.
                 let short = if no_data { operation::WRITE_SAME_16 } else { operation::WRITE_SAME_10 };
                 let flags = flag(anchor, 0x10) | flag(unmap, 8) | flag(no_data, 1);
                 emit_range(out, [short, operation::WRITE_SAME_16], lba, blocks, flags);
@@ -132,7 +133,7 @@ impl Cdb {
                 maintenance_in(out, action::REPORT_SUPPORTED_TASK_MANAGEMENT, allocation_len);
                 out[2] = flag(extended, 0x80);
             }
-            // The others are in `emit`.
+            // `emit` handles all other commands.
             _ => {}
         }
     }
@@ -142,7 +143,7 @@ fn put_mode_len(out: &mut [u8; CDB_BYTES], long: bool, len: u16) {
     if long {
         out[7..9].copy_from_slice(&len.to_be_bytes());
     } else {
-        out[4] = len as u8;
+        out[4] = len8(len.into());
     }
 }
 

@@ -1,5 +1,5 @@
-//! SCSI command descriptor blocks (SPC, SBC) and statuses (SAM). Sense data is in [`crate::sense`], parameter data in
-//! [`crate::scsi`].
+//! SCSI command descriptor blocks (SPC, SBC) and statuses (SAM). Sense data is in [`crate::sense`],
+//! parameter data in [`crate::scsi`].
 
 mod emit;
 pub mod operation;
@@ -8,10 +8,11 @@ mod parse;
 use crate::codes::code_constants;
 use std::fmt;
 
-/// Bytes of a CDB in FCP_CMND; shorter ones are followed by zeros.
+/// Length of the CDB field in FCP_CMND, in bytes. Shorter CDBs are padded with zeros.
 pub const CDB_BYTES: usize = 16;
 
-/// A SCSI command as a value.
+/// A SCSI command as a value. Each variant lists its operation codes in hexadecimal; a service
+/// action follows after a slash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cdb {
     /// 00
@@ -55,18 +56,18 @@ pub enum Cdb {
     },
     /// 03
     RequestSense {
-        /// Descriptor format wanted.
+        /// The sense data is requested in descriptor format.
         descriptor: bool,
         /// Allocation length in bytes.
         allocation_len: u8,
     },
     /// 1A, 5A
     ModeSense {
-        /// The 10-byte form, whose header is longer.
+        /// True for the 10-byte form, which has a longer header.
         long: bool,
-        /// No block descriptor wanted.
+        /// Block descriptors are not requested.
         no_descriptor: bool,
-        /// Which values: 0 current, 1 changeable, 2 default, 3 saved.
+        /// Page control: 0 current, 1 changeable, 2 default, 3 saved values.
         control: u8,
         /// Page code; 3F: all.
         page: u8,
@@ -77,11 +78,11 @@ pub enum Cdb {
     },
     /// 15, 55
     ModeSelect {
-        /// The 10-byte form, whose header is longer.
+        /// True for the 10-byte form, which has a longer header.
         long: bool,
-        /// Pages as the standard has them.
+        /// Pages have the format of the standard.
         page_format: bool,
-        /// Keep the pages over a power cycle.
+        /// The pages survive a power cycle.
         save: bool,
         /// Parameter list length in bytes.
         list_len: u16,
@@ -92,7 +93,8 @@ pub enum Cdb {
         lba: u64,
         /// Number of blocks.
         blocks: u32,
-        /// 0: the medium alone; 1: compare with data-out; 3: compare each block with one block of data-out.
+        /// 0: verify the medium only. 1: compare with data-out. 3: compare each block with the one
+        /// block of data-out.
         byte_check: u8,
     },
     /// 2E, AE, 8E
@@ -101,34 +103,34 @@ pub enum Cdb {
         lba: u64,
         /// Number of blocks.
         blocks: u32,
-        /// 0: the medium alone; 1: compare with data-out.
+        /// 0: verify the medium only. 1: compare with data-out.
         byte_check: u8,
     },
     /// 35, 91
     SynchronizeCache {
         /// First block.
         lba: u64,
-        /// Number of blocks; 0: to the end.
+        /// Number of blocks; 0: up to the last block.
         blocks: u32,
-        /// Answer before it is done.
+        /// The status is returned before the operation has completed.
         immediate: bool,
     },
     /// 41, 93
     WriteSame {
         /// First block.
         lba: u64,
-        /// Number of blocks; 0: to the end.
+        /// Number of blocks; 0: up to the last block.
         blocks: u32,
-        /// The blocks may be given back.
+        /// The device may deallocate the blocks.
         unmap: bool,
-        /// The blocks are anchored when they are given back.
+        /// Deallocated blocks become anchored.
         anchor: bool,
-        /// No data-out: zeros are written.
+        /// There is no data-out; the device writes zeros.
         no_data: bool,
     },
     /// 42
     Unmap {
-        /// The blocks are anchored.
+        /// Deallocated blocks become anchored.
         anchor: bool,
         /// Parameter list length in bytes.
         list_len: u16,
@@ -144,7 +146,7 @@ pub enum Cdb {
     CompareAndWrite {
         /// First block.
         lba: u64,
-        /// Number of blocks; data-out is twice as long.
+        /// Number of blocks; the data-out buffer has twice as many.
         blocks: u8,
         /// Force unit access.
         fua: bool,
@@ -153,9 +155,9 @@ pub enum Cdb {
     Prefetch {
         /// First block.
         lba: u64,
-        /// Number of blocks; 0: to the end.
+        /// Number of blocks; 0: up to the last block.
         blocks: u32,
-        /// Answer before it is done.
+        /// The status is returned before the operation has completed.
         immediate: bool,
     },
     /// 5E
@@ -178,7 +180,7 @@ pub enum Cdb {
     },
     /// A3/0A
     ReportTargetPortGroups {
-        /// Extended header wanted.
+        /// The extended header is requested.
         extended: bool,
         /// Allocation length in bytes.
         allocation_len: u32,
@@ -190,47 +192,48 @@ pub enum Cdb {
     },
     /// A3/0C
     ReportSupportedOperations {
-        /// Command timeouts wanted.
+        /// Command timeouts are requested.
         timeouts: bool,
-        /// 0: all; 1 to 3: one.
+        /// 0: report all commands; 1 to 3: report one command.
         options: u8,
-        /// Operation code asked about.
+        /// Requested operation code.
         operation: u8,
-        /// Service action asked about.
+        /// Requested service action.
         action: u16,
         /// Allocation length in bytes.
         allocation_len: u32,
     },
     /// A3/0D
     ReportSupportedTaskManagement {
-        /// Sixteen bytes wanted instead of four.
+        /// Sixteen bytes are requested instead of four.
         extended: bool,
         /// Allocation length in bytes.
         allocation_len: u32,
     },
     /// 1B
     StartStopUnit {
-        /// Answer before it is done.
+        /// The status is returned before the operation has completed.
         immediate: bool,
-        /// Power condition; 0: what `start` says.
+        /// Power condition; 0: `start` applies.
         power: u8,
-        /// Leave the cache as it is.
+        /// The cache is not flushed.
         no_flush: bool,
-        /// Load or eject the medium.
+        /// The medium is loaded or ejected.
         load_eject: bool,
-        /// Make the unit ready; otherwise stop it.
+        /// True makes the unit ready; false stops it.
         start: bool,
     },
-    /// 16, of the whole unit for the sender
+    /// 16: reservation of the whole unit for the sender
     Reserve6,
-    /// 17, of the whole unit by the sender
+    /// 17: release of the whole unit by the sender
     Release6,
-    /// Any other: also a known operation code with a service action, a page or a protection field that has no value here.
+    /// Any other CDB. This includes known operation codes with an unsupported service action, page
+    /// or protection field.
     Other([u8; 16]),
 }
 
 impl Cdb {
-    /// The 16 bytes of the wire.
+    /// The 16 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; CDB_BYTES] {
         let mut out = [0; CDB_BYTES];
         self.emit(&mut out);

@@ -44,18 +44,19 @@ code_constants!(u8 {
     VERIFY_12 = 0xaf, "VERIFY(12)";
 });
 
-/// Service actions, the low five bits of byte 1 under SERVICE ACTION IN(16), MAINTENANCE IN and OUT.
+/// Service actions: the low five bits of byte 1 of SERVICE ACTION IN(16), MAINTENANCE IN and
+/// MAINTENANCE OUT.
 pub mod action {
-    /// Under SERVICE ACTION IN(16).
+    /// Service action of SERVICE ACTION IN(16).
     pub const READ_CAPACITY_16: u8 = 0x10;
-    /// Under SERVICE ACTION IN(16).
+    /// Service action of SERVICE ACTION IN(16).
     pub const GET_LBA_STATUS: u8 = 0x12;
-    /// Under MAINTENANCE IN.
+    /// Service action of MAINTENANCE IN.
     pub const REPORT_TARGET_PORT_GROUPS: u8 = 0x0a;
-    /// Under MAINTENANCE IN.
+    /// Service action of MAINTENANCE IN.
     pub const REPORT_SUPPORTED_OPERATIONS: u8 = 0x0c;
-    /// Under MAINTENANCE IN.
+    /// Service action of MAINTENANCE IN.
     pub const REPORT_SUPPORTED_TASK_MANAGEMENT: u8 = 0x0d;
-    /// Under MAINTENANCE OUT.
+    /// Service action of MAINTENANCE OUT.
     pub const SET_TARGET_PORT_GROUPS: u8 = 0x0a;
 }

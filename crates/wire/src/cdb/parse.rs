@@ -1,4 +1,4 @@
-//! Sixteen bytes to a command.
+//! Decoder of [`Cdb`].
 
 use super::operation::{self, action};
 use super::{CDB_BYTES, Cdb};
@@ -6,15 +6,15 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 
 /// READ and WRITE, byte 1: force unit access.
 pub(super) const FUA: u8 = 0x08;
-/// Block commands, byte 1: protection information wanted.
+/// Block commands, byte 1: protection information is requested.
 const PROTECT: u8 = 0xe0;
-/// WRITE SAME, byte 1: obsolete patterns in the data.
+/// WRITE SAME, byte 1: obsolete flags for patterns in the data.
 const PATTERNS: u8 = 0x06;
-/// RESERVE(6) and RELEASE(6), byte 1: for a third party, or of an extent. Both are obsolete.
+/// RESERVE(6) and RELEASE(6), byte 1: third-party and extent fields, both obsolete.
 const NOT_WHOLE: u8 = 0x1f;
 
 impl Cdb {
-    /// Reads 16 bytes. Nothing fails: what has no value here is [`Cdb::Other`].
+    /// Reads 16 bytes. Parsing never fails: an unsupported command is [`Cdb::Other`].
     #[inline]
     pub fn parse(b: &[u8; CDB_BYTES]) -> Cdb {
         let fua = b[1] & FUA != 0;
@@ -105,7 +105,8 @@ fn parse_other(b: &[u8; CDB_BYTES]) -> Option<Cdb> {
             action::GET_LBA_STATUS => Cdb::GetLbaStatus { lba, allocation_len: u32_at(b, 10) },
             _ => return None,
         },
-        // Select report 0 and 2 differ only in well-known logical units, of which there are none here.
+        // SELECT REPORT values 0 and 2 differ only in well-known logical units, which sanloom does
+        // not have.
         operation::REPORT_LUNS if matches!(b[2], 0 | 2) => Cdb::ReportLuns { allocation_len: u32_at(b, 6) },
         operation::MAINTENANCE_IN => match (service_action, b[1] >> 5) {
             (action::REPORT_TARGET_PORT_GROUPS, format @ (0 | 1)) => {
@@ -145,13 +146,14 @@ fn mode_select(b: &[u8; CDB_BYTES], long: bool, list_len: u16) -> Cdb {
     Cdb::ModeSelect { long, page_format: b[1] & 0x10 != 0, save: b[1] & 1 != 0, list_len }
 }
 
-/// Block and count of the 6-byte form: 21 bits, and a count in which 0 stands for 256.
+/// Reads block and count of the 6-byte form. The block has 21 bits, and a count of 0 means 256.
 fn range_6(b: &[u8; CDB_BYTES]) -> (u64, u32) {
     let blocks = if b[4] == 0 { 256 } else { u32::from(b[4]) };
     (u64::from(u32_at(b, 0) & 0x1f_ffff), blocks)
 }
 
-/// Block and count of the longer forms, whose length follows from the operation code (SAM, CDB formats).
+/// Reads block and count of the longer forms; the operation code gives the CDB length (SAM, CDB
+/// formats).
 #[inline]
 fn range(b: &[u8; CDB_BYTES]) -> (u64, u32) {
     match b[0] >> 5 {

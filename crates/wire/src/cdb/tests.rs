@@ -59,7 +59,7 @@ fn prints_operation_and_range() {
     assert_eq!(cdb(&[0xc1]).to_string(), "operation c1");
 }
 
-/// Bytes of a CDB and what they mean; each is what [`Cdb::emit`] writes, too.
+/// CDB bytes and the command that they encode. [`Cdb::emit`] must produce the same bytes.
 const FORMS: [(&[u8], Cdb); 25] = [
     (&[0x03, 1, 0, 0, 252], Cdb::RequestSense { descriptor: true, allocation_len: 252 }),
     (

@@ -1,4 +1,5 @@
-//! LS_ACC (FC-LS): the layout follows from the request, so parsing needs its command code.
+//! LS_ACC (FC-LS). Its layout depends on the request, so the parser needs the command code of the
+//! request.
 
 use crate::bytes::{Put, fixed};
 use crate::els::{Adisc, LinkErrorStatus, PortSpeed, Prli, Prlo, RecAcc, Rnid, Rtv, command, speed};
@@ -6,7 +7,7 @@ use crate::error::ParseError;
 use crate::id::FcId;
 use crate::login::{LOGIN_BYTES, Login};
 
-/// Body of LS_ACC.
+/// Body of LS_ACC. Each variant lists the requests that it answers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LsAcc {
     /// LOGO, SCR, RSCN, RRQ and others: the command word only.
@@ -31,13 +32,14 @@ pub enum LsAcc {
     Rnid(Rnid),
     /// RPSC: one entry for each port.
     Rpsc(Vec<PortSpeed>),
-    /// Anything else, behind the command word's first byte; at least three bytes.
+    /// Any other accept: the payload after the first byte of the command word, at least three
+    /// bytes.
     Other(Box<[u8]>),
 }
 
 impl LsAcc {
-    /// Reads an accept of the request with code `request`; without one, and for a request that has no value here, it is
-    /// [`LsAcc::Other`].
+    /// Reads an accept of the request with command code `request`. Without a code, and for an
+    /// unsupported request, the result is [`LsAcc::Other`].
     pub fn parse(request: Option<u8>, payload: &[u8]) -> Result<LsAcc, ParseError> {
         let head = fixed::<4>("LS_ACC", payload)?;
         Ok(match request {
@@ -84,7 +86,7 @@ impl LsAcc {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             LsAcc::Empty => 4,

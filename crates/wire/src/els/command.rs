@@ -1,4 +1,5 @@
-//! Command codes of extended link services (FC-LS, command codes), with those of later standards that hosts send.
+//! Command codes of extended link services (FC-LS, command codes), and codes of later standards
+//! that hosts send.
 
 use crate::codes::code_constants;
 

@@ -1,43 +1,43 @@
-//! RLIR (FC-LS, registered link incident report): the common link incident record and descriptor. Link incident records of
-//! FC-4 types are not kept.
+//! RLIR (FC-LS, registered link incident report): the common link incident record and descriptor.
+//! Link incident records of FC-4 types are not stored.
 
-use crate::bytes::{Put, fixed, id_at, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, id_at, len8, slice, u16_at, u32_at, u64_at};
 use crate::els::command;
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
 
-/// A link incident, as RLIR reports it.
+/// A link incident as reported by RLIR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LinkIncident {
     /// Format of FC-4 specific data (see [`COMMON_FORMAT`]).
     pub format: u8,
     /// Port name of the port with the incident.
     pub port_name: Wwpn,
-    /// Its node.
+    /// Node name of the port with the incident.
     pub node_name: Wwnn,
-    /// Its type (see [`port_type`](crate::ns::port_type)).
+    /// Type of that port (see [`port_type`](crate::ns::port_type)).
     pub port_type: u8,
-    /// Its address, zero where it has none.
+    /// Address of that port; zero if it has none.
     pub port_id: FcId,
-    /// Name of the port at the other end, zero where nobody knows it.
+    /// Name of the port at the other end; zero if unknown.
     pub attached_port_name: Wwpn,
-    /// Its node.
+    /// Node name of the port at the other end.
     pub attached_node_name: Wwnn,
     /// Name of the fabric.
     pub fabric_name: Wwnn,
     /// Physical number of the port with the incident.
     pub physical_port: u32,
-    /// Number of the report.
+    /// Transaction number of the report.
     pub transaction: u32,
-    /// Format of the time stamp, zero: there is none.
+    /// Format of the time stamp; zero if there is none.
     pub time_format: u8,
-    /// When it happened.
+    /// Time of the incident.
     pub time: u64,
-    /// Qualifiers (see [`qualifier`]).
+    /// Flags that qualify the incident (see [`qualifier`]).
     pub qualifier: u8,
-    /// What happened (see [`code`]).
+    /// Kind of incident (see [`code`]).
     pub code: u8,
-    /// Domain and area of an ISL's port.
+    /// Domain and area of the port of an ISL.
     pub isl_port: u16,
 }
 
@@ -64,9 +64,9 @@ pub mod code {
 pub mod qualifier {
     /// The port belongs to a switch.
     pub const SWITCH: u8 = 0x20;
-    /// It is an expansion port, and the descriptor names the ISL.
+    /// The port is an expansion port, and the descriptor names the ISL.
     pub const E_PORT: u8 = 0x10;
-    /// The link works, but not as it should.
+    /// The link works, but with degraded quality.
     pub const DEGRADED: u8 = 0x04;
     /// The link does not work.
     pub const NOT_OPERATIONAL: u8 = 0x08;
@@ -88,7 +88,7 @@ const RECORD_BYTES: usize = 64;
 const DESCRIPTOR_BYTES: usize = 4;
 
 impl LinkIncident {
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub const BYTES: usize = HEAD_BYTES + RECORD_BYTES + DESCRIPTOR_BYTES;
 
     /// Reads the payload.
@@ -126,7 +126,7 @@ impl LinkIncident {
     /// Appends the payload, the command word included, without a specific record.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_word(command::RLIR, FcId::ZERO);
-        out.extend_from_slice(&[self.format, RECORD_BYTES as u8, DESCRIPTOR_BYTES as u8, 0]);
+        out.extend_from_slice(&[self.format, len8(RECORD_BYTES), len8(DESCRIPTOR_BYTES), 0]);
         out.put_u64(self.port_name.0);
         out.put_u64(self.node_name.0);
         out.put_word(self.port_type, self.port_id);

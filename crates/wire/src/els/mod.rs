@@ -25,12 +25,13 @@ use crate::id::FcId;
 use crate::login::{LOGIN_BYTES, Login};
 use std::fmt;
 
-/// An extended link service. R_CTL 22 carries requests, 23 carries [`Els::LsAcc`] and [`Els::LsRjt`].
+/// An extended link service. R_CTL 22 carries requests, 23 carries [`Els::LsAcc`] and
+/// [`Els::LsRjt`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Els {
     /// Reject.
     LsRjt(LsRjt),
-    /// Accept; its layout follows from the request.
+    /// Accept; its layout depends on the request.
     LsAcc(LsAcc),
     /// N_Port login.
     Plogi(Login),
@@ -38,7 +39,7 @@ pub enum Els {
     Flogi(Login),
     /// Additional N_Port_ID over an existing fabric login (NPIV).
     Fdisc(Login),
-    /// Service parameters of a live login.
+    /// Current service parameters of an existing login.
     Pdisc(Login),
     /// Logout.
     Logo(Logo),
@@ -46,12 +47,12 @@ pub enum Els {
     Rtv,
     /// Read link error status of a port.
     Rls {
-        /// The port asked about.
+        /// The port whose counters are requested.
         port_id: FcId,
     },
     /// Echo: the accept returns the bytes.
     Echo(Box<[u8]>),
-    /// Test: nobody answers.
+    /// Test: no reply is sent.
     Test(Box<[u8]>),
     /// Reinstate recovery qualifier.
     Rrq(ExchangeRef),
@@ -61,18 +62,18 @@ pub enum Els {
     Prli(Prli),
     /// Process logout.
     Prlo(Prlo),
-    /// Address and names of a live login.
+    /// Address and names of an existing login.
     Adisc(Adisc),
     /// State change notification.
     Rscn(Rscn),
     /// Registration for state change notifications.
     Scr {
-        /// See [`scr`].
+        /// Registration function (see [`scr`]).
         function: u8,
     },
     /// Link incident record registration.
     Lirr {
-        /// See [`link_incident::registration`].
+        /// Registration function (see [`link_incident::registration`]).
         function: u8,
         /// Format of the records.
         format: u8,
@@ -81,16 +82,17 @@ pub enum Els {
     Rlir(LinkIncident),
     /// Request node identification data.
     Rnid {
-        /// Format of the data (see [`node_id`]).
+        /// Format of the requested data (see [`node_id`]).
         format: u8,
     },
     /// Report port speed capabilities.
     Rpsc,
-    /// Any other request, with its payload behind the command byte.
+    /// Any other request.
     Other {
-        /// Command code, none of those above.
+        /// Command code; never one of the variants above.
         command: u8,
-        /// The rest of the payload, at least three bytes: the command word is four.
+        /// The payload after the command byte: at least three bytes, because the command word has
+        /// four.
         body: Box<[u8]>,
     },
 }
@@ -108,8 +110,8 @@ pub mod scr {
 }
 
 impl Els {
-    /// Reads a payload of TYPE 01. `reply_to` is the command code of the request that an LS_ACC answers. Bytes behind the
-    /// end of a fixed layout are ignored.
+    /// Reads a payload of TYPE 01. If it is an LS_ACC, `reply_to` is the command code of its
+    /// request. Bytes beyond the end of a fixed layout are ignored.
     pub fn parse(payload: &[u8], reply_to: Option<u8>) -> Result<Els, ParseError> {
         let head = fixed::<4>("ELS command word", payload)?;
         Ok(match head[0] {
@@ -184,7 +186,7 @@ impl Els {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             Els::LsRjt(_) => LS_RJT_BYTES,

@@ -1,6 +1,6 @@
 //! RNID (FC-LS, request node identification data).
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, counted, fixed, len8, slice, u16_at, u32_at, u64_at};
 use crate::els::command;
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
@@ -10,16 +10,16 @@ use crate::id::{FcId, Wwnn, Wwpn};
 pub struct Rnid {
     /// Format of the specific data (see [`COMMON_FORMAT`] and [`TOPOLOGY_FORMAT`]).
     pub format: u8,
-    /// Port and node name; a port may leave them out.
+    /// Port and node name, if the port reports them.
     pub common: Option<(Wwpn, Wwnn)>,
-    /// What the format says.
+    /// Data of the given format.
     pub specific: SpecificData,
 }
 
 /// The part of [`Rnid`] that depends on the format.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SpecificData {
-    /// Format DF, with its whole length.
+    /// Format DF with its full length.
     Topology(TopologyData),
     /// Another format or length, at most 255 bytes.
     Other(Box<[u8]>),
@@ -30,13 +30,13 @@ pub enum SpecificData {
 pub struct TopologyData {
     /// Vendor unique.
     pub vendor: [u8; 16],
-    /// What the port belongs to (see [`associated_type`]).
+    /// Kind of device that the port belongs to (see [`associated_type`]).
     pub associated_type: u32,
     /// Physical number of the port.
     pub physical_port: u32,
-    /// Nodes attached to it.
+    /// Number of nodes attached to the port.
     pub attached_nodes: u32,
-    /// How the node is managed, zero: not by IP.
+    /// Management protocol of the node; zero: not managed by IP.
     pub management: u8,
     /// IP version of the management address.
     pub ip_version: u8,
@@ -70,7 +70,7 @@ const HEAD_BYTES: usize = 8;
 const COMMON_BYTES: usize = 16;
 
 impl TopologyData {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 52;
 
     fn read(b: &[u8; Self::BYTES]) -> TopologyData {
@@ -87,14 +87,14 @@ impl TopologyData {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.vendor);
+    fn write(&self, out: &mut dyn Put) {
+        out.put_slice(&self.vendor);
         out.put_u32(self.associated_type);
         out.put_u32(self.physical_port);
         out.put_u32(self.attached_nodes);
-        out.extend_from_slice(&[self.management, self.ip_version]);
+        out.put_slice(&[self.management, self.ip_version]);
         out.put_u16(self.ip_port);
-        out.extend_from_slice(&self.ip);
+        out.put_slice(&self.ip);
         out.put_u16(0);
         out.put_u16(self.vendor_specific);
     }
@@ -125,28 +125,34 @@ impl Rnid {
 
     /// Appends the payload, the command word included.
     pub fn emit(&self, out: &mut Vec<u8>) {
+        self.put(out);
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|_, out| self.put(out))
+    }
+
+    fn put(&self, out: &mut dyn Put) {
+        let common_bytes = counted(|_, out| self.put_common(out));
+        let specific_bytes = counted(|_, out| self.put_specific(out));
         out.put_word(command::LS_ACC, FcId::ZERO);
-        let common_bytes = if self.common.is_some() { COMMON_BYTES } else { 0 };
-        out.extend_from_slice(&[self.format, common_bytes as u8, 0, self.specific_len() as u8]);
+        out.put_slice(&[self.format, len8(common_bytes), 0, len8(specific_bytes)]);
+        self.put_common(out);
+        self.put_specific(out);
+    }
+
+    fn put_common(&self, out: &mut dyn Put) {
         if let Some((port, node)) = self.common {
             out.put_u64(port.0);
             out.put_u64(node.0);
         }
+    }
+
+    fn put_specific(&self, out: &mut dyn Put) {
         match &self.specific {
             SpecificData::Topology(data) => data.write(out),
-            SpecificData::Other(data) => out.extend_from_slice(&data[..self.specific_len()]),
-        }
-    }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + if self.common.is_some() { COMMON_BYTES } else { 0 } + self.specific_len()
-    }
-
-    fn specific_len(&self) -> usize {
-        match &self.specific {
-            SpecificData::Topology(_) => TopologyData::BYTES,
-            SpecificData::Other(data) => data.len().min(u8::MAX.into()),
+            SpecificData::Other(data) => out.put_slice(&data[..data.len().min(u8::MAX.into())]),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! PRLI and PRLO (FC-LS, process login and logout): service parameter pages, and their bits for FCP (FCP, process login).
+//! PRLI and PRLO (FC-LS, process login and logout): service parameter pages, and their bits for FCP
+//! (FCP, process login).
 
-use crate::bytes::{Put, fixed, u16_at, u32_at};
+use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
 /// PRLI and its accept: service parameter pages.
@@ -17,7 +18,8 @@ pub struct PrliPage {
     pub fc4_type: u8,
     /// Type extension.
     pub type_extension: u8,
-    /// 80 and 40: process associators valid; 20: establish image pair; low nibble in an accept: response code.
+    /// 80 and 40: process associators valid; 20: establish image pair; low nibble of an accept:
+    /// response code.
     pub flags: u8,
     /// Originator's process associator.
     pub originator_pa: u32,
@@ -51,44 +53,44 @@ pub const READ_XFER_RDY_DISABLED: u32 = 0x0002;
 /// Parameter: no XFER_RDY before the first write data.
 pub const WRITE_XFER_RDY_DISABLED: u32 = 0x0001;
 
-/// Bytes of the word in front of the pages.
+/// Length of the word before the pages, in bytes.
 const HEAD_BYTES: usize = 4;
-/// Bytes of a page.
+/// Length of a page, in bytes.
 pub const PAGE_BYTES: usize = 16;
-/// As many pages as the 16-bit length counts.
+/// Largest number of pages that the 16-bit length can count.
 pub const MAX_PAGES: usize = (u16::MAX as usize - HEAD_BYTES) / PAGE_BYTES;
 
 impl Prli {
-    /// Reads a request or an accept; the command byte is the caller's business.
+    /// Reads a request or an accept. The command byte is not checked.
     pub fn parse(payload: &[u8]) -> Result<Prli, ParseError> {
         Ok(Prli { pages: parse_pages(payload)? })
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        emit_pages(command, &self.pages, out);
+        put_counted(out, |len, out| put_pages(command, &self.pages, len, out));
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        encoded_len(&self.pages)
+        counted(|len, out| put_pages(0, &self.pages, len, out))
     }
 }
 
 impl Prlo {
-    /// Reads a request or an accept; the command byte is the caller's business.
+    /// Reads a request or an accept. The command byte is not checked.
     pub fn parse(payload: &[u8]) -> Result<Prlo, ParseError> {
         Ok(Prlo { pages: parse_pages(payload)? })
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        emit_pages(command, &self.pages, out);
+        put_counted(out, |len, out| put_pages(command, &self.pages, len, out));
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        encoded_len(&self.pages)
+        counted(|len, out| put_pages(0, &self.pages, len, out))
     }
 }
 
@@ -97,10 +99,6 @@ impl PrliPage {
     pub const fn response_code(&self) -> u8 {
         self.flags & 0x0f
     }
-}
-
-fn encoded_len(pages: &[PrliPage]) -> usize {
-    HEAD_BYTES + PAGE_BYTES * pages.len().min(MAX_PAGES)
 }
 
 fn parse_pages(payload: &[u8]) -> Result<Vec<PrliPage>, ParseError> {
@@ -120,7 +118,7 @@ fn parse_pages(payload: &[u8]) -> Result<Vec<PrliPage>, ParseError> {
             rule: "4 bytes and a whole number of pages of 16",
         });
     }
-    let pages = crate::bytes::slice("PRLI or PRLO pages", payload, HEAD_BYTES, total - HEAD_BYTES)?;
+    let pages = slice("PRLI or PRLO pages", payload, HEAD_BYTES, total - HEAD_BYTES)?;
     Ok(pages
         .chunks_exact(PAGE_BYTES)
         .map(|b| PrliPage {
@@ -134,12 +132,12 @@ fn parse_pages(payload: &[u8]) -> Result<Vec<PrliPage>, ParseError> {
         .collect())
 }
 
-fn emit_pages(command: u8, pages: &[PrliPage], out: &mut Vec<u8>) {
+fn put_pages(command: u8, pages: &[PrliPage], len: usize, out: &mut dyn Put) {
     out.put_u8(command);
-    out.put_u8(PAGE_BYTES as u8);
-    out.put_u16(encoded_len(pages) as u16);
+    out.put_len8(PAGE_BYTES);
+    out.put_len16(len);
     for page in pages.iter().take(MAX_PAGES) {
-        out.extend_from_slice(&[page.fc4_type, page.type_extension, page.flags, 0]);
+        out.put_slice(&[page.fc4_type, page.type_extension, page.flags, 0]);
         out.put_u32(page.originator_pa);
         out.put_u32(page.responder_pa);
         out.put_u32(page.parameters);

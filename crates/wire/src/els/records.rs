@@ -1,5 +1,5 @@
-//! The small fixed layouts of extended link services (FC-LS): LOGO, ADISC, RRQ and REC, and the accepts of RTV, RLS, REC.
-//! Every `parse` reads the command word too, but does not judge it.
+//! Small fixed layouts of extended link services (FC-LS): LOGO, ADISC, RRQ and REC, and the accepts
+//! of RTV, RLS and REC. Every `parse` skips the command word without checking it.
 
 use crate::bytes::{Put, fixed, id_at, u16_at, u32_at, u64_at};
 use crate::els::command;
@@ -9,27 +9,27 @@ use crate::id::{FcId, Wwnn, Wwpn};
 /// LOGO payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Logo {
-    /// The port that logs out.
+    /// Address of the port that logs out.
     pub port_id: FcId,
-    /// Its port name.
+    /// Name of the port that logs out.
     pub port_name: Wwpn,
 }
 
-/// An exchange of another port, named by RRQ and REC.
+/// The exchange that an RRQ or REC refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ExchangeRef {
     /// Originator of the exchange.
     pub originator: FcId,
-    /// Originator's number.
+    /// Exchange identifier assigned by the originator.
     pub ox_id: u16,
-    /// Responder's number.
+    /// Exchange identifier assigned by the responder.
     pub rx_id: u16,
 }
 
 /// ADISC and its accept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Adisc {
-    /// Hard address, or zero.
+    /// Hard address; zero if there is none.
     pub hard_address: FcId,
     /// Port name.
     pub port_name: Wwpn,
@@ -44,7 +44,7 @@ pub struct Adisc {
 pub struct Rtv {
     /// R_A_TOV in ms.
     pub r_a_tov_ms: u32,
-    /// E_D_TOV in ms, or ns by `qualifier`.
+    /// E_D_TOV in ms, or in ns if `qualifier` has [`Rtv::E_D_TOV_NS`].
     pub e_d_tov: u32,
     /// Bit 26: E_D_TOV in ns; bit 19: R_T_TOV is 100 µs.
     pub qualifier: u32,
@@ -70,9 +70,9 @@ pub struct LinkErrorStatus {
 /// Accept of REC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RecAcc {
-    /// Originator's number.
+    /// Exchange identifier assigned by the originator.
     pub ox_id: u16,
-    /// Responder's number.
+    /// Exchange identifier assigned by the responder.
     pub rx_id: u16,
     /// Originator.
     pub originator: FcId,
@@ -80,12 +80,12 @@ pub struct RecAcc {
     pub responder: FcId,
     /// Bytes transferred so far.
     pub fc4_value: u32,
-    /// Exchange status.
+    /// Exchange status bits.
     pub e_stat: u32,
 }
 
 impl Logo {
-    /// Bytes of the request.
+    /// Length of the request, in bytes.
     pub const BYTES: usize = 16;
 
     /// Reads 16 bytes.
@@ -103,7 +103,7 @@ impl Logo {
 }
 
 impl ExchangeRef {
-    /// Bytes of RRQ and REC.
+    /// Length of RRQ and REC, in bytes.
     pub const BYTES: usize = 12;
 
     /// Reads 12 bytes.
@@ -122,7 +122,7 @@ impl ExchangeRef {
 }
 
 impl Adisc {
-    /// Bytes of request and accept.
+    /// Length of request and accept, in bytes.
     pub const BYTES: usize = 28;
 
     /// Reads 28 bytes.
@@ -147,7 +147,7 @@ impl Adisc {
 }
 
 impl Rtv {
-    /// Bytes of the accept.
+    /// Length of the accept, in bytes.
     pub const BYTES: usize = 16;
     /// Bit of `qualifier`: E_D_TOV is in ns.
     pub const E_D_TOV_NS: u32 = 1 << 26;
@@ -170,7 +170,7 @@ impl Rtv {
 }
 
 impl LinkErrorStatus {
-    /// Bytes of the accept of RLS.
+    /// Length of the accept of RLS, in bytes.
     pub const BYTES: usize = 28;
 
     /// Reads 28 bytes.
@@ -199,7 +199,7 @@ impl LinkErrorStatus {
 }
 
 impl RecAcc {
-    /// Bytes of the accept.
+    /// Length of the accept, in bytes.
     pub const BYTES: usize = 24;
 
     /// Reads 24 bytes.

@@ -17,7 +17,7 @@ pub struct LsRjt {
     pub vendor: u8,
 }
 
-/// Bytes of an LS_RJT.
+/// Length of an LS_RJT, in bytes.
 pub const LS_RJT_BYTES: usize = 8;
 
 impl LsRjt {

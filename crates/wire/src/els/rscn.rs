@@ -1,12 +1,12 @@
 //! RSCN (FC-LS, registered state change notification).
 
-use crate::bytes::{Put, fixed, id_at, slice, u16_at};
+use crate::bytes::{Put, counted, fixed, id_at, put_counted, slice, u16_at};
 use crate::els::command;
 use crate::error::ParseError;
 use crate::id::FcId;
 use std::fmt;
 
-/// RSCN payload: at most 255 pages.
+/// RSCN payload with at most 255 pages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rscn {
     /// The affected addresses.
@@ -16,15 +16,15 @@ pub struct Rscn {
 /// One page of an RSCN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RscnPage {
-    /// Event qualifier, 0 to 15 (see [`qualifier`]); only four bits go out.
+    /// Event qualifier, 0 to 15 (see [`qualifier`]); only the low four bits are sent.
     pub qualifier: u8,
-    /// How much of the address counts.
+    /// Significant part of the address.
     pub format: AddressFormat,
-    /// The address; the parts below `format` are zero.
+    /// The affected address; the parts below `format` are zero.
     pub address: FcId,
 }
 
-/// Scope of an RSCN page.
+/// Scope of an RSCN page: how many ports its address covers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AddressFormat {
     /// One port.
@@ -37,11 +37,11 @@ pub enum AddressFormat {
     Fabric,
 }
 
-/// Bytes of the word in front of the pages.
+/// Length of the word before the pages, in bytes.
 const HEAD_BYTES: usize = 4;
-/// Bytes of a page.
+/// Length of a page, in bytes.
 pub const PAGE_BYTES: usize = 4;
-/// Most pages of one RSCN: the payload has at most 1024 bytes.
+/// Largest number of pages of one RSCN, because the payload has at most 1024 bytes.
 pub const MAX_PAGES: usize = 255;
 
 impl Rscn {
@@ -65,17 +65,21 @@ impl Rscn {
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
     pub fn emit(&self, out: &mut Vec<u8>) {
+        put_counted(out, |len, out| self.put(len, out));
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|len, out| self.put(len, out))
+    }
+
+    fn put(&self, len: usize, out: &mut dyn Put) {
         out.put_u8(command::RSCN);
-        out.put_u8(PAGE_BYTES as u8);
-        out.put_u16(self.encoded_len() as u16);
+        out.put_len8(PAGE_BYTES);
+        out.put_len16(len);
         for page in self.pages.iter().take(MAX_PAGES) {
             out.put_word((page.qualifier & 0x0f) << 2 | page.format.code(), page.address);
         }
-    }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + PAGE_BYTES * self.pages.len().min(MAX_PAGES)
     }
 }
 
@@ -84,7 +88,7 @@ impl RscnPage {
         RscnPage { qualifier: b[0] >> 2 & 0x0f, format: AddressFormat::from_code(b[0]), address: id_at(b, 1) }
     }
 
-    /// True when a change at this page's address may concern `id`.
+    /// True if the page may affect the port with address `id`.
     pub fn covers(&self, id: FcId) -> bool {
         match self.format {
             AddressFormat::Port => id == self.address,
@@ -96,7 +100,7 @@ impl RscnPage {
 }
 
 impl AddressFormat {
-    /// The two bits of the wire.
+    /// The two format bits on the wire.
     pub const fn code(self) -> u8 {
         match self {
             AddressFormat::Port => 0,
@@ -106,7 +110,7 @@ impl AddressFormat {
         }
     }
 
-    /// From the low two bits of `code`.
+    /// Format from the low two bits of `code`.
     pub const fn from_code(code: u8) -> AddressFormat {
         match code & 3 {
             0 => AddressFormat::Port,

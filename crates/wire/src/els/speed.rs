@@ -1,16 +1,16 @@
 //! RPSC (FC-LS, report port speed capabilities).
 
-use crate::bytes::{Put, fixed, slice, u16_at};
+use crate::bytes::{Put, fixed, len32, slice, u16_at};
 use crate::els::command;
 use crate::error::ParseError;
 use crate::id::FcId;
 
-/// Speeds of a port, as [`bits`].
+/// Speeds of a port, as bits of [`bits`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PortSpeed {
-    /// What the port can.
+    /// Supported speeds.
     pub capabilities: u16,
-    /// What it does.
+    /// Current speed.
     pub operating: u16,
 }
 
@@ -32,7 +32,7 @@ pub mod bits {
     });
 }
 
-/// Entries behind the command word, whose second half counts them.
+/// Reads the entries after the command word, whose second half is their count.
 pub(super) fn parse(payload: &[u8]) -> Result<Vec<PortSpeed>, ParseError> {
     let count = usize::from(u16_at(fixed::<4>("RPSC accept", payload)?, 2));
     let entries = slice("RPSC entries", payload, 4, 4 * count)?;
@@ -43,7 +43,7 @@ pub(super) fn parse(payload: &[u8]) -> Result<Vec<PortSpeed>, ParseError> {
 /// Appends the payload, the command word included; at most 65535 entries.
 pub(super) fn emit(speeds: &[PortSpeed], out: &mut Vec<u8>) {
     let speeds = clipped(speeds);
-    out.put_word(command::LS_ACC, FcId::new(speeds.len() as u32));
+    out.put_word(command::LS_ACC, FcId::new(len32(speeds.len())));
     for speed in speeds {
         out.put_u16(speed.capabilities);
         out.put_u16(speed.operating);

@@ -1,4 +1,4 @@
-//! Accepts of the fabric configuration server: the layout follows from the request.
+//! Accepts of the fabric configuration server. The layout depends on the request.
 
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
@@ -6,10 +6,11 @@ use crate::fcs::command;
 use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
 
-/// An accept of the fabric configuration server. Texts are bytes of ASCII, at most 255 where nothing else is said.
+/// An accept of the fabric configuration server. Texts are ASCII, at most 255 bytes long unless
+/// stated otherwise.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FcsAccept {
-    /// GIEL: name and type (see [`element_type`](crate::fcs::element_type)).
+    /// GIEL: name and type of each element (see [`element_type`](crate::fcs::element_type)).
     Elements(Vec<(Wwnn, u8)>),
     /// GIET.
     ElementType(u8),
@@ -17,23 +18,24 @@ pub enum FcsAccept {
     DomainId(u8),
     /// GMID.
     ManagementId(FcId),
-    /// GFN.
+    /// GFN: name of the fabric.
     FabricName(Wwnn),
-    /// GIELN.
+    /// GIELN: logical name of an element.
     LogicalName(Box<[u8]>),
-    /// GMAL: URLs.
+    /// GMAL: management addresses, as URLs.
     ManagementAddresses(Vec<Box<[u8]>>),
-    /// GIEIL: vendor, model and release, and what the vendor adds; no zero bytes, 255 bytes in all with one behind each.
+    /// GIEIL: vendor, model and release, then further vendor texts. A zero byte ends each text, so
+    /// texts contain none. All texts together have at most 255 bytes, zero bytes included.
     Information(Vec<Box<[u8]>>),
-    /// GPL.
+    /// GPL: ports of an element.
     Ports(Vec<PortEntry>),
-    /// GPT (see [`port_type`](crate::ns::port_type)).
+    /// GPT: type of a port (see [`port_type`](crate::ns::port_type)).
     PortType(u8),
-    /// GPPN.
+    /// GPPN: physical number of a port.
     PhysicalNumber(u32),
-    /// GAPNL.
+    /// GAPNL: ports attached to a port.
     AttachedPorts(Vec<AttachedPort>),
-    /// GPS.
+    /// GPS: type and state of a port.
     PortState {
         /// See [`port_type`](crate::ns::port_type).
         port_type: u8,
@@ -45,11 +47,11 @@ pub enum FcsAccept {
 /// A port of an interconnect element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PortEntry {
-    /// Its name.
+    /// Name of the port.
     pub name: Wwpn,
-    /// Kind of transceiver module, 1 unknown.
+    /// Kind of transceiver module; 1 means unknown.
     pub module: u8,
-    /// Kind of transmitter, 1 unknown.
+    /// Kind of transmitter; 1 means unknown.
     pub transmitter: u8,
     /// See [`port_type`](crate::ns::port_type).
     pub port_type: u8,
@@ -58,7 +60,7 @@ pub struct PortEntry {
 /// A port at the other end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttachedPort {
-    /// Its name.
+    /// Name of the port.
     pub name: Wwpn,
     /// Flags.
     pub flags: u8,
@@ -66,13 +68,13 @@ pub struct AttachedPort {
     pub port_type: u8,
 }
 
-/// Bytes of a record of a list.
+/// Length of a list record, in bytes.
 const RECORD_BYTES: usize = 12;
-/// Longest list of GIEIL, in bytes: its length is one byte.
+/// Longest text list of GIEIL, in bytes, because its length field is one byte.
 const MAX_INFORMATION_BYTES: usize = 255;
 
 impl FcsAccept {
-    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// Reads the bytes after the CT preamble of the accept of `request`. An unsupported request is
     /// [`ParseError::Unsupported`].
     pub fn parse(request: u16, body: &[u8]) -> Result<FcsAccept, ParseError> {
         let field = command::name(request).unwrap_or("fabric configuration server accept");
@@ -93,7 +95,7 @@ impl FcsAccept {
             }
             command::GIEIL => {
                 let list = slice(field, body, 4, word()?[3].into())?;
-                // What ends the last text begins no other one.
+                // The zero byte of the last text does not start another text.
                 let texts = list.split_last().map_or(&[][..], |(_, texts)| texts);
                 let texts = texts.split(|byte| *byte == 0).map(Box::from);
                 FcsAccept::Information(if list.is_empty() { Vec::new() } else { texts.collect() })
@@ -122,7 +124,7 @@ impl FcsAccept {
         })
     }
 
-    /// Appends the bytes behind the CT preamble. Texts that are too long are cut.
+    /// Appends the bytes after the CT preamble. Texts that are too long are cut.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             FcsAccept::Elements(list) => {
@@ -134,12 +136,12 @@ impl FcsAccept {
             FcsAccept::FabricName(name) => out.put_u64(name.0),
             FcsAccept::LogicalName(name) => write_descriptor(name, out),
             FcsAccept::ManagementAddresses(list) => {
-                out.put_u32(list.len() as u32);
+                out.put_len32(list.len());
                 list.iter().for_each(|address| write_descriptor(address, out));
             }
             FcsAccept::Information(_) => {
                 let list = self.information();
-                out.put_u32(list.len() as u32);
+                out.put_len32(list.len());
                 out.extend_from_slice(&list);
             }
             FcsAccept::Ports(list) => {
@@ -156,7 +158,7 @@ impl FcsAccept {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             FcsAccept::Elements(list) => 4 + RECORD_BYTES * list.len(),
@@ -174,7 +176,7 @@ impl FcsAccept {
         }
     }
 
-    /// The texts of GIEIL with a zero byte behind each.
+    /// The texts of GIEIL, each with a zero byte at its end.
     fn information(&self) -> Vec<u8> {
         let FcsAccept::Information(texts) = self else {
             return Vec::new();
@@ -198,7 +200,7 @@ fn records<T>(field: &'static str, body: &[u8], read: impl Fn(&[u8; RECORD_BYTES
 }
 
 fn emit_records<T>(list: &[T], out: &mut Vec<u8>, record: impl Fn(&T) -> (u64, [u8; 4])) {
-    out.put_u32(list.len() as u32);
+    out.put_len32(list.len());
     for (name, rest) in list.iter().map(record) {
         out.put_u64(name);
         out.extend_from_slice(&rest);

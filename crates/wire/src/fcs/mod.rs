@@ -1,5 +1,5 @@
-//! The fabric configuration server: which interconnect elements a fabric has, and their ports (FC-GS, fabric configuration
-//! server; GS FA/01).
+//! The fabric configuration server: the interconnect elements (switches) of a fabric and their
+//! ports (FC-GS, fabric configuration server; GS FA/01).
 
 mod accept;
 pub mod command;
@@ -11,33 +11,34 @@ use crate::field::{Cursor, Field, requests};
 use crate::id::{Wwnn, Wwpn};
 
 requests! {
-    /// A request to the fabric configuration server. An interconnect element is named by its switch name.
+    /// A request to the fabric configuration server. Interconnect elements are identified by their
+    /// switch names.
     FcsRequest of "fabric configuration server"
     /// 0101: the interconnect elements.
     GIEL Giel {}
     /// 0111: the type of an element.
     GIET Giet { element: Wwnn }
-    /// 0112: its domain identifier.
+    /// 0112: the domain identifier of an element.
     GDID Gdid { element: Wwnn }
-    /// 0113: its management identifier.
+    /// 0113: the management identifier of an element.
     GMID Gmid { element: Wwnn }
-    /// 0114: the name of the fabric that it is in.
+    /// 0114: the name of the fabric of an element.
     GFN Gfn { element: Wwnn }
-    /// 0115: its logical name.
+    /// 0115: the logical name of an element.
     GIELN Gieln { element: Wwnn }
-    /// 0116: its management addresses.
+    /// 0116: the management addresses of an element.
     GMAL Gmal { element: Wwnn }
-    /// 0117: its vendor, model and release.
+    /// 0117: vendor, model and release of an element.
     GIEIL Gieil { element: Wwnn }
-    /// 0118: its ports.
+    /// 0118: the ports of an element.
     GPL Gpl { element: Wwnn }
     /// 0121: the type of a port.
     GPT Gpt { port: Wwpn }
-    /// 0122: its physical number.
+    /// 0122: the physical number of a port.
     GPPN Gppn { port: Wwpn }
-    /// 0124: the ports attached to it.
+    /// 0124: the ports attached to a port.
     GAPNL Gapnl { port: Wwpn }
-    /// 0126: its type and state.
+    /// 0126: type and state of a port.
     GPS Gps { port: Wwpn }
 }
 

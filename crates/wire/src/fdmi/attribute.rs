@@ -10,17 +10,17 @@ pub type Attributes = Vec<Attribute>;
 /// One attribute.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attribute {
-    /// What it is (see [`hba_attribute`] and [`port_attribute`]).
+    /// Attribute type (see [`hba_attribute`] and [`port_attribute`]).
     pub attribute: u16,
-    /// Its value with the fill bytes behind it, at most [`Attribute::MAX_BYTES`]. Texts end with a zero byte.
+    /// Value with its fill bytes, at most [`Attribute::MAX_BYTES`]. Texts end with a zero byte.
     pub value: Box<[u8]>,
 }
 
-/// Bytes of type and length, which the length counts.
+/// Length of type and length field, in bytes. The length field includes it.
 const HEAD_BYTES: usize = 4;
 
 impl Attribute {
-    /// Longest value: its length and that of its head are 16 bits.
+    /// Longest value, in bytes, because the 16-bit length includes its head.
     pub const MAX_BYTES: usize = u16::MAX as usize - HEAD_BYTES;
 
     fn clipped(&self) -> &[u8] {
@@ -28,7 +28,7 @@ impl Attribute {
     }
 }
 
-/// Number of attributes, then type, length with the head, and value of each.
+/// On the wire: the number of attributes, then type, length (head included) and value of each.
 impl Field for Attributes {
     fn read(from: &mut Cursor<'_>) -> Result<Attributes, ParseError> {
         let count: u32 = from.field(0)?;
@@ -44,11 +44,11 @@ impl Field for Attributes {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.len() as u32);
+        out.put_len32(self.len());
         for attribute in self {
             let value = attribute.clipped();
             out.put_u16(attribute.attribute);
-            out.put_u16((HEAD_BYTES + value.len()) as u16);
+            out.put_len16(HEAD_BYTES + value.len());
             out.extend_from_slice(value);
         }
     }

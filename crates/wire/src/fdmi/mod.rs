@@ -1,4 +1,5 @@
-//! FDMI, what host bus adapters tell the fabric about themselves (FC-GS, HBA management service; GS FA/10).
+//! FDMI: descriptions of host bus adapters, registered with the fabric (FC-GS, HBA management
+//! service; GS FA/10).
 
 mod attribute;
 pub mod command;
@@ -10,7 +11,7 @@ use crate::field::{Cursor, Field, requests};
 use crate::id::Wwpn;
 
 requests! {
-    /// A request to the HBA management service. An HBA is named by one of its port names.
+    /// A request to the HBA management service. An HBA is identified by one of its port names.
     FdmiRequest of "FDMI"
     /// 0100: the registered HBAs.
     GRHL Grhl {}
@@ -20,44 +21,44 @@ requests! {
     GRPL Grpl { hba: Wwpn }
     /// 0110: the attributes of a port.
     GPAT Gpat { port: Wwpn }
-    /// 0200
+    /// 0200: register an HBA with its ports and attributes.
     RHBA Rhba { hba: Wwpn, ports: Vec<Wwpn>, attributes: Attributes }
-    /// 0201
+    /// 0201: register the attributes of an HBA.
     RHAT Rhat { hba: Wwpn, attributes: Attributes }
-    /// 0210
+    /// 0210: register a port of an HBA with its attributes.
     RPRT Rprt { hba: Wwpn, port: Wwpn, attributes: Attributes }
-    /// 0211
+    /// 0211: register the attributes of a port.
     RPA Rpa { port: Wwpn, attributes: Attributes }
-    /// 0300
+    /// 0300: deregister an HBA.
     DHBA Dhba { hba: Wwpn }
-    /// 0301
+    /// 0301: deregister the attributes of an HBA.
     DHAT Dhat { hba: Wwpn }
-    /// 0310
+    /// 0310: deregister a port.
     DPRT Dprt { port: Wwpn }
-    /// 0311
+    /// 0311: deregister the attributes of a port.
     DPA Dpa { port: Wwpn }
 }
 
 /// An accept of the HBA management service.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FdmiAccept {
-    /// Registrations and deregistrations.
+    /// Accept of registrations and deregistrations.
     Empty,
-    /// GRHL: HBAs; GRPL: ports.
+    /// GRHL: names of the HBAs. GRPL: names of the ports.
     Names(Vec<Wwpn>),
-    /// GHAT.
+    /// GHAT: one HBA.
     Hba {
-        /// Its ports.
+        /// Names of its ports.
         ports: Vec<Wwpn>,
-        /// Its attributes.
+        /// Attributes of the HBA.
         attributes: Attributes,
     },
-    /// GPAT.
+    /// GPAT: attributes of one port.
     Port(Attributes),
 }
 
 impl FdmiAccept {
-    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// Reads the bytes after the CT preamble of the accept of `request`. An unsupported request is
     /// [`ParseError::Unsupported`].
     pub fn parse(request: u16, body: &[u8]) -> Result<FdmiAccept, ParseError> {
         let structure = command::name(request).unwrap_or("FDMI accept");
@@ -78,7 +79,7 @@ impl FdmiAccept {
         })
     }
 
-    /// Appends the bytes behind the CT preamble.
+    /// Appends the bytes after the CT preamble.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             FdmiAccept::Empty => {}
@@ -91,7 +92,7 @@ impl FdmiAccept {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             FdmiAccept::Empty => 0,

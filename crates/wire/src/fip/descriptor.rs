@@ -1,6 +1,6 @@
-//! What FIP packets are made of: [`Descriptor`].
+//! The descriptors of FIP packets: [`Descriptor`].
 
-use crate::bytes::{Put, fixed, id_at, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, counted, fixed, id_at, slice, u16_at, u32_at, u64_at};
 use crate::els::command as els;
 use crate::error::ParseError;
 use crate::ether::{FcMap, MacAddr};
@@ -9,14 +9,14 @@ use crate::id::{FcId, Wwnn, Wwpn};
 use crate::ns::Fc4Types;
 use crate::sw_ils::command as sw_ils;
 
-/// One descriptor. Its length on the wire stands in its second byte, in words, and counts the two bytes.
+/// One descriptor. The second byte on the wire is its length in words, type and length included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Descriptor {
-    /// Priority of an FCF: the lowest number is chosen.
+    /// Priority of an FCF; the lowest number is preferred.
     Priority(u8),
-    /// An address: of the sender, proposed, or granted.
+    /// MAC address: of the sender, proposed, or granted.
     Mac(MacAddr),
-    /// Upper half of the addresses that the fabric gives.
+    /// FC-MAP: upper half of fabric-provided addresses.
     FcMap(FcMap),
     /// Name of a node or a switch.
     Name(Wwnn),
@@ -24,69 +24,70 @@ pub enum Descriptor {
     Fabric {
         /// Number of the virtual fabric; 0 without virtual fabrics.
         vf_id: u16,
-        /// Upper half of its addresses.
+        /// FC-MAP of the fabric.
         fc_map: FcMap,
-        /// Its name.
+        /// Name of the fabric.
         name: Wwnn,
     },
-    /// Largest FCoE PDU that the sender takes, in bytes.
+    /// Largest FCoE PDU that the sender can receive, in bytes.
     MaxFcoeBytes(u16),
-    /// A link service that FIP carries, without delimiters and CRC.
+    /// A link service encapsulated in FIP, without delimiters and CRC.
     LinkService {
-        /// Which one; request and reply have the same.
+        /// Kind of link service; the same for request and reply.
         service: LinkService,
-        /// The frame. Boxed, because it is many times as large as anything else here.
+        /// The frame. It is boxed because it is many times larger than the other variants.
         frame: Box<Frame>,
     },
     /// A VN_Port.
     VxPort {
-        /// Its address.
+        /// MAC address of the VN_Port.
         mac: MacAddr,
-        /// Its FC_ID.
+        /// FC_ID of the VN_Port.
         port_id: FcId,
-        /// Its name.
+        /// Port name of the VN_Port.
         port_name: Wwpn,
     },
-    /// How often FCFs advertise and ENodes say that they are alive.
+    /// Interval of advertisements by FCFs and of keep-alives by ENodes.
     AdvertisementPeriod {
-        /// D: the FCF wants no keep-alives.
+        /// D bit: the FCF does not require keep-alives.
         no_keep_alives: bool,
         /// FKA_ADV_PERIOD in ms.
         period_ms: u32,
     },
-    /// Vendor of the sender, eight bytes as they came.
+    /// Vendor of the sender, eight bytes as received.
     VendorId([u8; 8]),
     /// A VLAN that carries FCoE, 12 bits.
     Vlan(u16),
-    /// FC-4 types and their features, as the name server has them.
+    /// FC-4 types and their features, as in the name server.
     Fc4Attributes {
-        /// Types by bit.
+        /// Bitmap of FC-4 types.
         types: Fc4Types,
-        /// Features of each type.
+        /// Features of each FC-4 type.
         features: Box<Fc4Features>,
     },
-    /// Any other: unknown, vendor specific.
+    /// Any other descriptor: unknown or vendor specific.
     Other {
-        /// Type, none of those above.
+        /// Descriptor type; never one of the variants above.
         kind: u8,
-        /// What follows type and length, 2 bytes more than whole words; at most 1,018.
+        /// Bytes after type and length. Their number is 2 more than a multiple of four, and at most
+        /// 1,018.
         body: Box<[u8]>,
     },
 }
 
-/// Four bits for each FC-4 type: type 0 in the low bits of the last byte of the first word.
+/// Four bits for each FC-4 type. Type 0 is in the low bits of the last byte of the first word.
 pub type Fc4Features = [u32; 32];
 
-/// A link service that FIP carries.
+/// Kind of a link service encapsulated in FIP.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LinkService {
     /// Fabric login.
     Flogi,
-    /// Further N_Port_ID.
+    /// Additional N_Port_ID.
     Fdisc,
     /// Logout from the fabric.
     Logo,
-    /// Link parameters of two switches.
+    /// Exchange of link parameters between two switches.
     Elp,
 }
 
@@ -109,7 +110,7 @@ mod kind {
 }
 
 impl LinkService {
-    /// Type of the descriptor.
+    /// Type code of the descriptor.
     const fn kind(self) -> u8 {
         match self {
             LinkService::Flogi => kind::FLOGI,
@@ -119,7 +120,7 @@ impl LinkService {
         }
     }
 
-    /// What a reply in such a descriptor answers.
+    /// Request that a reply in such a descriptor answers.
     const fn reply_to(self) -> ReplyTo {
         match self {
             LinkService::Flogi => ReplyTo::Els(els::FLOGI),
@@ -133,12 +134,15 @@ impl LinkService {
 /// Bit D of the flags of [`Descriptor::AdvertisementPeriod`].
 const NO_KEEP_ALIVES: u8 = 1;
 const FC4_BYTES: usize = 164;
+/// Length of type and length byte of a descriptor, in bytes.
+const HEAD_BYTES: usize = 2;
 
 impl Descriptor {
-    /// The first type that a receiver may skip without knowing it.
+    /// Lowest type of a non-critical descriptor. A receiver may skip such a descriptor if it does
+    /// not know the type.
     pub const FIRST_NON_CRITICAL: u8 = 128;
 
-    /// Reads the first descriptor of a list, and returns the rest of the list.
+    /// Reads the first descriptor of a list. Returns it and the rest of the list.
     pub fn parse(list: &[u8]) -> Result<(Descriptor, &[u8]), ParseError> {
         let [kind, words] = *fixed::<2>("FIP descriptor", list)?;
         let len = 4 * usize::from(words);
@@ -218,17 +222,33 @@ impl Descriptor {
         Ok(Descriptor::LinkService { service, frame: Box::new(frame) })
     }
 
-    /// Appends the descriptor. [`Descriptor::Other`] is filled up to whole words, and cut to what its length byte can say.
+    /// Appends the descriptor. [`Descriptor::Other`] is padded to whole words, and cut to the
+    /// maximum of its length byte.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        let start = out.len();
+        self.put(out);
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|_, out| self.put(out))
+    }
+
+    fn put(&self, out: &mut dyn Put) {
+        let used = HEAD_BYTES + counted(|_, out| self.put_body(out));
+        let len = used.next_multiple_of(4);
         out.put_u8(self.kind());
-        out.put_u8((self.encoded_len() / 4) as u8);
+        out.put_len8(len / 4);
+        self.put_body(out);
+        out.put_zeros(len - used);
+    }
+
+    fn put_body(&self, out: &mut dyn Put) {
         match self {
-            Descriptor::Priority(priority) => out.extend_from_slice(&[0, *priority]),
-            Descriptor::Mac(mac) => out.extend_from_slice(&mac.0),
+            Descriptor::Priority(priority) => out.put_slice(&[0, *priority]),
+            Descriptor::Mac(mac) => out.put_slice(&mac.0),
             Descriptor::FcMap(map) => {
                 out.put_zeros(3);
-                out.extend_from_slice(&map.0);
+                out.put_slice(&map.0);
             }
             Descriptor::Name(name) => {
                 out.put_u16(0);
@@ -237,53 +257,40 @@ impl Descriptor {
             Descriptor::Fabric { vf_id, fc_map, name } => {
                 out.put_u16(*vf_id);
                 out.put_u8(0);
-                out.extend_from_slice(&fc_map.0);
+                out.put_slice(&fc_map.0);
                 out.put_u64(name.0);
             }
             Descriptor::MaxFcoeBytes(bytes) => out.put_u16(*bytes),
             Descriptor::LinkService { frame, .. } => {
+                let mut bytes = Vec::new();
+                frame.emit(&mut bytes);
                 out.put_u16(0);
-                frame.emit(out);
+                out.put_slice(&bytes);
             }
             Descriptor::VxPort { mac, port_id, port_name } => {
-                out.extend_from_slice(&mac.0);
+                out.put_slice(&mac.0);
                 out.put_word(0, *port_id);
                 out.put_u64(port_name.0);
             }
             Descriptor::AdvertisementPeriod { no_keep_alives, period_ms } => {
-                out.extend_from_slice(&[0, if *no_keep_alives { NO_KEEP_ALIVES } else { 0 }]);
+                out.put_slice(&[0, if *no_keep_alives { NO_KEEP_ALIVES } else { 0 }]);
                 out.put_u32(*period_ms);
             }
             Descriptor::VendorId(vendor) => {
                 out.put_u16(0);
-                out.extend_from_slice(vendor);
+                out.put_slice(vendor);
             }
             Descriptor::Vlan(vlan) => out.put_u16(vlan & 0x0fff),
             Descriptor::Fc4Attributes { types, features } => {
                 out.put_u16(0);
                 types.iter().chain(features.iter()).for_each(|word| out.put_u32(*word));
             }
-            Descriptor::Other { body, .. } => out.extend(body.iter().take(Self::MAX_BYTES - 2)),
+            Descriptor::Other { body, .. } => out.put_slice(&body[..body.len().min(Self::MAX_BYTES - HEAD_BYTES)]),
         }
-        out.resize(start + self.encoded_len(), 0);
     }
 
-    /// Longest descriptor in bytes, by its length byte.
+    /// Longest descriptor in bytes, given by its length byte.
     const MAX_BYTES: usize = 4 * 255;
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            Descriptor::Priority(_) | Descriptor::MaxFcoeBytes(_) | Descriptor::Vlan(_) => 4,
-            Descriptor::Mac(_) | Descriptor::FcMap(_) | Descriptor::AdvertisementPeriod { .. } => 8,
-            Descriptor::Name(_) | Descriptor::VendorId(_) => 12,
-            Descriptor::Fabric { .. } => 16,
-            Descriptor::VxPort { .. } => 20,
-            Descriptor::Fc4Attributes { .. } => FC4_BYTES,
-            Descriptor::LinkService { frame, .. } => 4 + frame.encoded_len(),
-            Descriptor::Other { body, .. } => (2 + body.len()).next_multiple_of(4).min(Self::MAX_BYTES),
-        }
-    }
 
     /// Type on the wire.
     pub const fn kind(&self) -> u8 {

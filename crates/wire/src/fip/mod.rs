@@ -1,5 +1,5 @@
-//! FIP (FC-BB, FCoE Initialization Protocol): how ENodes find FCFs and log in to them, how FCFs find each other, and how
-//! ENodes do without an FCF (VN2VN).
+//! FIP (FC-BB, FCoE Initialization Protocol). ENodes use it to find FCFs and log in to them, FCFs
+//! to find each other, and ENodes to communicate without an FCF (VN2VN).
 //!
 //! ```text
 //!   0   version (high nibble 1), reserved      5   subcode
@@ -7,27 +7,27 @@
 //!   4   reserved                               8   flags                10  descriptors
 //! ```
 //!
-//! The length of the descriptor list says where a packet ends; what stands behind it is padding.
+//! The length of the descriptor list marks the end of a packet. Any bytes after it are padding.
 
 mod descriptor;
 
 pub use descriptor::{Descriptor, Fc4Features, LinkService};
 
-use crate::bytes::{Put, fixed, slice, u16_at};
+use crate::bytes::{Put, fixed, len16, slice, u16_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::ether::{EtherHeader, EtherType, FcMap, MIN_FRAME_BYTES, MacAddr, VlanTag};
 use crate::frame::Frame;
 use crate::id::{FcId, Wwnn, Wwpn};
 
-/// A FIP packet: what stands behind an Ethernet header of type [`EtherType::FIP`].
+/// A FIP packet: the payload of an Ethernet frame of type [`EtherType::FIP`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fip {
-    /// What it is.
+    /// Operation code and subcode.
     pub operation: Operation,
-    /// See [`flag`].
+    /// Header flags (see [`flag`]).
     pub flags: u16,
-    /// Its descriptors, in their order.
+    /// Descriptors in wire order.
     pub descriptors: Vec<Descriptor>,
 }
 
@@ -53,19 +53,19 @@ codes!(Operation, u32, "FIP operation" {
 });
 
 impl Operation {
-    /// From the two fields of the header.
+    /// Operation from the two header fields.
     pub const fn new(code: u16, subcode: u8) -> Operation {
         Operation((code as u32) << 8 | subcode as u32)
     }
     /// Operation code.
     pub const fn code(self) -> u16 {
-        (self.0 >> 8) as u16
+        (self.0 >> 8 & 0xffff) as u16
     }
     /// Subcode.
     pub const fn subcode(self) -> u8 {
-        self.0 as u8
+        (self.0 & 0xff) as u8
     }
-    /// One of those that vendors may use as they like (FFF8 to FFFE).
+    /// True for the operation codes FFF8 to FFFE, which are reserved for vendors.
     pub const fn is_vendor_specific(self) -> bool {
         matches!(self.code(), 0xfff8..=0xfffe)
     }
@@ -75,30 +75,30 @@ impl Operation {
 pub mod flag {
     /// FP: fabric-provided addresses.
     pub const FPMA: u16 = 0x8000;
-    /// SP: addresses that the server provides.
+    /// SP: server-provided addresses.
     pub const SPMA: u16 = 0x4000;
-    /// From a controlling FCF.
+    /// The sender is a controlling FCF.
     pub const CONTROLLING_FCF: u16 = 0x0020;
-    /// From an FDF.
+    /// The sender is an FDF.
     pub const FDF: u16 = 0x0010;
-    /// REC/P2P: the address is a recorded one, or the sender wants a point-to-point link.
+    /// REC/P2P: the address is a recorded one, or the sender requests a point-to-point link.
     pub const RECORDED: u16 = 0x0008;
     /// A: available for login.
     pub const AVAILABLE: u16 = 0x0004;
-    /// S: answers a solicitation.
+    /// S: reply to a solicitation.
     pub const SOLICITED: u16 = 0x0002;
     /// F: sent by an FCF.
     pub const FCF: u16 = 0x0001;
 }
 
-/// Bytes in front of the descriptors.
+/// Length of the part before the descriptors, in bytes.
 pub const HEAD_BYTES: usize = 10;
 const VERSION: u8 = 1;
 
 impl Fip {
-    /// Reads a packet. Padding behind the descriptor list is ignored; a descriptor of an unknown type is kept, a known one of
-    /// a wrong length is an error. Whoever must not take an unknown critical descriptor asks
-    /// [`unknown_critical`](Self::unknown_critical).
+    /// Reads a packet. Padding after the descriptor list is ignored. A descriptor of an unknown
+    /// type is kept; a known one of a wrong length is an error. Callers that must reject unknown
+    /// critical descriptors check [`unknown_critical`](Self::unknown_critical).
     pub fn parse(pdu: &[u8]) -> Result<Fip, ParseError> {
         let b = fixed::<HEAD_BYTES>("FIP header", pdu)?;
         let version = b[0] >> 4;
@@ -115,7 +115,8 @@ impl Fip {
         Ok(Fip { operation: Operation::new(u16_at(b, 2), b[5]), flags: u16_at(b, 8), descriptors })
     }
 
-    /// Appends the packet without padding. The descriptors must not be longer than 262,140 bytes together.
+    /// Appends the packet without padding. The total length of the descriptors must not exceed
+    /// 262,140 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u16(u16::from(VERSION) << 12);
@@ -126,16 +127,17 @@ impl Fip {
         for descriptor in &self.descriptors {
             descriptor.emit(out);
         }
-        let words = ((out.len() - start - HEAD_BYTES) / 4) as u16;
+        let words = len16((out.len() - start - HEAD_BYTES) / 4);
         out[start + 6..start + 8].copy_from_slice(&words.to_be_bytes());
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         HEAD_BYTES + self.descriptors.iter().map(Descriptor::encoded_len).sum::<usize>()
     }
 
-    /// The first descriptor of an unknown type below 128: a receiver must drop the packet.
+    /// Type of the first unknown critical descriptor (type below 128). A receiver must drop such a
+    /// packet.
     pub fn unknown_critical(&self) -> Option<u8> {
         self.descriptors.iter().find_map(|descriptor| match descriptor {
             Descriptor::Other { kind, .. } if *kind < Descriptor::FIRST_NON_CRITICAL => Some(*kind),
@@ -143,13 +145,13 @@ impl Fip {
         })
     }
 
-    /// All of the flags are set.
+    /// True if all of `flags` are set.
     pub const fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
     }
 }
 
-/// The first value that a pattern finds among the descriptors of a packet.
+/// Defines methods that return the value of the first descriptor that matches a pattern.
 macro_rules! first {
     ($(#[$doc:meta])* $name:ident: $pattern:pat => $value:expr, $type:ty) => {
         $(#[$doc])*
@@ -164,28 +166,28 @@ macro_rules! first {
 
 impl Fip {
     first!(
-        /// The first address.
+        /// Value of the first MAC address descriptor.
         mac: Descriptor::Mac(mac) => *mac, MacAddr);
     first!(
-        /// The first name.
+        /// Value of the first name descriptor.
         name: Descriptor::Name(name) => *name, Wwnn);
     first!(
-        /// The first priority.
+        /// Value of the first priority descriptor.
         priority: Descriptor::Priority(priority) => *priority, u8);
     first!(
-        /// The first FC-MAP that stands alone.
+        /// Value of the first FC-MAP descriptor.
         fc_map: Descriptor::FcMap(map) => *map, FcMap);
     first!(
-        /// The first maximum FCoE size, in bytes.
+        /// Value of the first maximum FCoE size descriptor, in bytes.
         max_fcoe_bytes: Descriptor::MaxFcoeBytes(bytes) => *bytes, u16);
     first!(
-        /// The first encapsulated link service.
+        /// Value of the first link service descriptor.
         link_service: Descriptor::LinkService { service, frame } => (*service, &**frame), (LinkService, &Frame));
     first!(
-        /// The first VN_Port: address, FC_ID, name.
+        /// Value of the first VN_Port descriptor: MAC address, FC_ID, name.
         vx_port: Descriptor::VxPort { mac, port_id, port_name } => (*mac, *port_id, *port_name), (MacAddr, FcId, Wwpn));
 
-    /// Every VN_Port: address, FC_ID, name.
+    /// Values of all VN_Port descriptors: MAC address, FC_ID, name.
     pub fn vx_ports(&self) -> impl Iterator<Item = (MacAddr, FcId, Wwpn)> + '_ {
         self.descriptors.iter().filter_map(|descriptor| match descriptor {
             Descriptor::VxPort { mac, port_id, port_name } => Some((*mac, *port_id, *port_name)),
@@ -193,7 +195,7 @@ impl Fip {
         })
     }
 
-    /// Every VLAN.
+    /// Values of all VLAN descriptors.
     pub fn vlans(&self) -> impl Iterator<Item = u16> + '_ {
         self.descriptors.iter().filter_map(|descriptor| match descriptor {
             Descriptor::Vlan(vlan) => Some(*vlan),
@@ -202,21 +204,22 @@ impl Fip {
     }
 }
 
-/// A FIP packet on its way: addresses, and how far it is padded.
+/// A FIP packet with its Ethernet addresses and padding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FipFrame {
-    /// Destination.
+    /// Destination address.
     pub to: MacAddr,
-    /// Source.
+    /// Source address.
     pub from: MacAddr,
-    /// The packet is filled up with zeros to this length in bytes, Ethernet header not counted; 0: as long as it is.
+    /// Length in bytes, without the Ethernet header, up to which the packet is padded with zeros;
+    /// 0: no padding.
     pub padded_bytes: u16,
     /// The packet.
     pub packet: Fip,
 }
 
 impl FipFrame {
-    /// Appends the whole Ethernet frame, at least [`MIN_FRAME_BYTES`] long.
+    /// Appends the whole Ethernet frame, padded to at least [`MIN_FRAME_BYTES`].
     pub fn emit(&self, tag: Option<VlanTag>, out: &mut Vec<u8>) {
         let start = out.len();
         let header = EtherHeader { to: self.to, from: self.from, tag, ether_type: EtherType::FIP };

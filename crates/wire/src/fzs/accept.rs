@@ -1,4 +1,5 @@
-//! Accepts of the zone server (FC-GS, fabric zone server, basic zoning): the layout follows from the request.
+//! Accepts of the zone server (FC-GS, fabric zone server, basic zoning). The layout depends on the
+//! request.
 
 use super::command;
 use super::object::{FzsMember, FzsZoneSet, emit_members, members_len, parse_members};
@@ -9,32 +10,33 @@ use crate::zone_name;
 /// An accept of the zone server. Names have at most 255 bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FzsAccept {
-    /// All requests that change something.
+    /// Accept of all requests that change the configuration.
     Empty,
-    /// GZC: bits of [`capability`](super::capability), and a vendor's own word.
+    /// GZC: bits of [`capability`](super::capability), and a vendor-specific word.
     Capabilities {
-        /// What the server can do.
+        /// Capabilities of the server.
         bits: u8,
         /// Vendor specific.
         vendor: u32,
     },
-    /// GEST: bits of [`capability`](super::capability), and a vendor's own word.
+    /// GEST: bits of [`capability`](super::capability), and a vendor-specific word.
     State {
-        /// What is enforced.
+        /// Enforcement state.
         bits: u8,
         /// Vendor specific.
         vendor: u32,
     },
-    /// GZSN: the zone sets and how many zones each has. GZD: the zones and how many members each has.
+    /// GZSN: the zone sets and the number of zones of each. GZD: the zones and the number of
+    /// members of each.
     Names(Vec<(Box<[u8]>, u32)>),
-    /// GZM.
+    /// GZM: the members of a zone.
     Members(Vec<FzsMember>),
-    /// GAZS, GZS.
+    /// GAZS, GZS: a zone set with its zones and members.
     ZoneSet(FzsZoneSet),
 }
 
 impl FzsAccept {
-    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// Reads the bytes after the CT preamble of the accept of `request`. An unsupported request is
     /// [`ParseError::Unsupported`].
     pub fn parse(request: u16, body: &[u8]) -> Result<FzsAccept, ParseError> {
         let mut reader = Reader::new(body, 0);
@@ -58,7 +60,7 @@ impl FzsAccept {
         })
     }
 
-    /// Appends the bytes behind the CT preamble.
+    /// Appends the bytes after the CT preamble.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             FzsAccept::Empty => {}
@@ -67,7 +69,7 @@ impl FzsAccept {
                 out.put_u32(*vendor);
             }
             FzsAccept::Names(names) => {
-                out.put_u32(names.len() as u32);
+                out.put_len32(names.len());
                 for (name, count) in names {
                     zone_name::emit(name, out);
                     out.put_u32(*count);
@@ -78,7 +80,7 @@ impl FzsAccept {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             FzsAccept::Empty => 0,
@@ -92,7 +94,7 @@ impl FzsAccept {
     }
 }
 
-/// A byte of bits, three reserved, a word.
+/// Reads a byte of bits, three reserved bytes, and a word.
 fn bits_and_vendor(reader: &mut Reader<'_>) -> Result<(u8, u32), ParseError> {
     let bits = reader.take("zone server capabilities", 4)?[0];
     Ok((bits, reader.u32("vendor word of the zone server")?))

@@ -55,11 +55,11 @@ pub mod explanation {
 
 /// Bits of the capabilities in an accept of GZC, and of the state in an accept of GEST.
 pub mod capability {
-    /// GZC: hard zones can be enforced.
+    /// GZC: hard zoning is supported.
     pub const HARD_ZONES: u8 = 0x80;
-    /// GZC: soft zones can be enforced.
+    /// GZC: soft zoning is supported.
     pub const SOFT_ZONES: u8 = 0x40;
-    /// GZC: zone sets are stored, also inactive ones.
+    /// GZC: the server stores zone sets, including inactive ones.
     pub const ZONE_SET_DATABASE: u8 = 0x01;
     /// GEST: a soft zone set is enforced.
     pub const SOFT_ENFORCED: u8 = 0x80;

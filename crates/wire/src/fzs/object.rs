@@ -10,7 +10,7 @@ use crate::zone_name;
 pub struct FzsZoneSet {
     /// Name, at most 255 bytes.
     pub name: Box<[u8]>,
-    /// Its zones.
+    /// Zones of the set.
     pub zones: Vec<FzsZone>,
 }
 
@@ -19,7 +19,7 @@ pub struct FzsZoneSet {
 pub struct FzsZone {
     /// Name, at most 255 bytes.
     pub name: Box<[u8]>,
-    /// Its members.
+    /// Members of the zone.
     pub members: Vec<FzsMember>,
 }
 
@@ -28,22 +28,22 @@ pub struct FzsZone {
 pub enum FzsMember {
     /// 1: a port name.
     PortName(Wwpn),
-    /// 2: whatever is behind a port of a switch.
+    /// 2: every port connected to a port of a switch.
     DomainPort {
-        /// The switch.
+        /// Domain of the switch.
         domain: u8,
-        /// Its port.
+        /// Port number on the switch.
         port: u16,
     },
     /// 3: an address.
     FcId(FcId),
     /// 4: all ports of a node.
     NodeName(Wwnn),
-    /// Any other type.
+    /// A member of any other type.
     Other {
-        /// Member type, none of those above.
+        /// Member type; never one of the variants above.
         kind: u8,
-        /// Its identifier.
+        /// Identifier of the member.
         id: [u8; 8],
     },
 }
@@ -106,7 +106,7 @@ impl FzsZoneSet {
 
     pub(super) fn emit(&self, out: &mut Vec<u8>) {
         zone_name::emit(&self.name, out);
-        out.put_u32(self.zones.len() as u32);
+        out.put_len32(self.zones.len());
         for zone in &self.zones {
             zone_name::emit(&zone.name, out);
             emit_members(&zone.members, out);
@@ -124,7 +124,7 @@ pub(super) fn parse_members(reader: &mut Reader<'_>) -> Result<Vec<FzsMember>, P
 }
 
 pub(super) fn emit_members(members: &[FzsMember], out: &mut Vec<u8>) {
-    out.put_u32(members.len() as u32);
+    out.put_len32(members.len());
     members.iter().for_each(|member| member.emit(out));
 }
 

@@ -26,7 +26,7 @@ pub enum FzsRequest {
     Gzs { zone_set: Box<[u8]> },
     /// 0200: add a zone set to the database.
     Adzs { zone_set: FzsZoneSet },
-    /// 0201: activate this zone set, stored or not.
+    /// 0201: activate this zone set, which need not be stored in the database.
     Azsd { zone_set: FzsZoneSet },
     /// 0202: activate a stored zone set.
     Azs { zone_set: Box<[u8]> },
@@ -45,7 +45,8 @@ pub enum FzsRequest {
 }
 
 impl FzsRequest {
-    /// Reads the bytes behind the CT preamble. A command that has no value here is [`ParseError::Unsupported`].
+    /// Reads the bytes after the CT preamble. An unsupported command is
+    /// [`ParseError::Unsupported`].
     pub fn parse(command: u16, body: &[u8]) -> Result<FzsRequest, ParseError> {
         let mut reader = Reader::new(body, 0);
         let reader = &mut reader;
@@ -71,7 +72,7 @@ impl FzsRequest {
         })
     }
 
-    /// Appends the bytes behind the CT preamble.
+    /// Appends the bytes after the CT preamble.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             FzsRequest::Gzc | FzsRequest::Gest | FzsRequest::Gzsn | FzsRequest::Gazs | FzsRequest::Dzs => {}
@@ -92,7 +93,7 @@ impl FzsRequest {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             FzsRequest::Gzc | FzsRequest::Gest | FzsRequest::Gzsn | FzsRequest::Gazs | FzsRequest::Dzs => 0,

@@ -9,24 +9,24 @@ const BIDIRECTIONAL_READ: u8 = 2;
 /// An additional header segment.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Ahs {
-    /// What a CDB has behind its first 16 bytes.
+    /// Bytes of a CDB after its first 16.
     ExtendedCdb(Box<[u8]>),
     /// Expected length of the read part of a bidirectional command.
     BidirectionalRead {
-        /// In bytes.
+        /// Expected length in bytes.
         expected_bytes: u32,
     },
-    /// One that has no value here.
+    /// A segment of an unsupported type.
     Other {
-        /// Its type.
+        /// Type of the segment.
         kind: u8,
-        /// What is behind the type.
+        /// Bytes after the type.
         data: Box<[u8]>,
     },
 }
 
 impl Ahs {
-    /// All segments of a PDU.
+    /// Reads all additional header segments of a PDU.
     pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<Ahs>, ParseError> {
         let mut all = Vec::new();
         while !bytes.is_empty() {
@@ -43,7 +43,7 @@ impl Ahs {
         Ok(all)
     }
 
-    /// Appends it, padded to four bytes. More than 65535 bytes of data are cut.
+    /// Appends the segment, padded to four bytes. Data beyond 65535 bytes is cut.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let start = out.len();
         let (kind, reserved, data): (u8, bool, &[u8]) = match self {
@@ -52,7 +52,7 @@ impl Ahs {
             Ahs::Other { kind, data } => (*kind, false, data),
         };
         let data = &data[..data.len().min(usize::from(u16::MAX) - 1)];
-        out.put_u16((data.len() + usize::from(reserved)) as u16);
+        out.put_len16(data.len() + usize::from(reserved));
         out.put_u8(kind);
         out.put_zeros(usize::from(reserved));
         out.extend_from_slice(data);

@@ -1,9 +1,10 @@
-//! A basic header segment in place: [`Bhs`], for whoever moves PDUs and looks at a few fields only (section 11.2.1).
+//! A basic header segment in place: [`Bhs`]. Forwarding code uses it to read and change a few
+//! fields without decoding the PDU (section 11.2.1).
 
 use super::{BHS_BYTES, Opcode, padding};
 use crate::lun::LunBytes;
 
-/// Offsets of fields that several PDUs have.
+/// Offsets of fields that several PDUs share, in bytes.
 pub mod at {
     /// Flags that depend on the opcode.
     pub const FLAGS: usize = 1;
@@ -11,7 +12,7 @@ pub mod at {
     pub const LUN: usize = 8;
     /// Initiator task tag.
     pub const INITIATOR_TAG: usize = 16;
-    /// Target transfer tag; expected data transfer length of a SCSI Command.
+    /// Target transfer tag; in a SCSI Command, the expected data transfer length.
     pub const TARGET_TAG: usize = 20;
     /// CmdSN of requests, StatSN of responses.
     pub const CMD_SN: usize = 24;
@@ -27,17 +28,17 @@ pub mod at {
     pub const LENGTH: usize = 44;
 }
 
-/// The 48 bytes.
+/// The 48 bytes of a basic header segment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bhs(pub [u8; BHS_BYTES]);
 
 impl Bhs {
-    /// What the PDU is.
+    /// Opcode: the type of the PDU.
     pub const fn opcode(&self) -> Opcode {
         Opcode(self.0[0] & 0x3f)
     }
 
-    /// A request that does not wait for its turn.
+    /// True for an immediate request, which is not subject to command ordering.
     pub const fn is_immediate(&self) -> bool {
         self.0[0] & 0x40 != 0
     }
@@ -47,27 +48,27 @@ impl Bhs {
         self.0[at::FLAGS]
     }
 
-    /// Bytes of the additional header segments.
+    /// Length of the additional header segments, in bytes.
     pub const fn ahs_bytes(&self) -> usize {
         self.0[4] as usize * 4
     }
 
-    /// Bytes of the data segment, without padding.
+    /// Length of the data segment in bytes, without padding.
     pub const fn data_bytes(&self) -> u32 {
         u32::from_be_bytes([0, self.0[5], self.0[6], self.0[7]])
     }
 
-    /// Zero bytes behind the data segment.
+    /// Number of zero bytes after the data segment.
     pub const fn padding(&self) -> u32 {
         padding(self.data_bytes())
     }
 
-    /// Declares another length of the data segment, of which 24 bits count.
+    /// Sets DataSegmentLength; only the low 24 bits of `bytes` are used.
     pub fn set_data_bytes(&mut self, bytes: u32) {
         self.0[5..8].copy_from_slice(&bytes.to_be_bytes()[1..]);
     }
 
-    /// Logical unit number, where the PDU has one.
+    /// Logical unit number, if the PDU has one.
     pub fn lun(&self) -> LunBytes {
         let mut lun = [0; 8];
         lun.copy_from_slice(&self.0[at::LUN..at::LUN + 8]);
@@ -79,18 +80,18 @@ impl Bhs {
         self.word(at::INITIATOR_TAG)
     }
 
-    /// The four bytes from `offset` on, one of [`at`].
+    /// Returns the four bytes at `offset`, one of [`at`].
     ///
     /// # Panics
-    /// Beyond offset 44.
+    /// If `offset` is greater than 44.
     pub fn word(&self, offset: usize) -> u32 {
         crate::bytes::u32_at(&self.0, offset)
     }
 
-    /// Writes four bytes from `offset` on, one of [`at`].
+    /// Writes four bytes at `offset`, one of [`at`].
     ///
     /// # Panics
-    /// Beyond offset 44.
+    /// If `offset` is greater than 44.
     pub fn set_word(&mut self, offset: usize, value: u32) {
         self.0[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
     }

@@ -1,8 +1,8 @@
-//! The numbers of iSCSI: opcodes, flags, statuses, reasons.
+//! Codes of iSCSI: opcodes, flags, statuses, reasons.
 
 use crate::codes::{code_constants, codes};
 
-/// What a PDU is (section 11.2.1.2).
+/// Opcode: the type of a PDU (section 11.2.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Opcode(pub u8);
 
@@ -27,31 +27,31 @@ codes!(Opcode, u8, "opcode" {
     REJECT = 0x3f, "Reject";
 });
 
-/// Byte 1 of most PDUs.
+/// Flags in byte 1 of most PDUs.
 pub mod flag {
     /// The last PDU of a sequence.
     pub const FINAL: u8 = 0x80;
-    /// SCSI Command: data come in.
+    /// SCSI Command: the command reads data.
     pub const READ: u8 = 0x40;
-    /// SCSI Command: data go out.
+    /// SCSI Command: the command writes data.
     pub const WRITE: u8 = 0x20;
     /// SCSI Command: the task attribute.
     pub const ATTRIBUTE: u8 = 0x07;
-    /// SCSI Data-In: acknowledge it with a SNACK.
+    /// SCSI Data-In: the initiator must acknowledge the data with a SNACK.
     pub const ACKNOWLEDGE: u8 = 0x40;
-    /// SCSI Data-In: the status is in it.
+    /// SCSI Data-In: the PDU contains the status.
     pub const STATUS: u8 = 0x01;
-    /// SCSI Response and Data-In: there was more data than expected.
+    /// SCSI Response and Data-In: the command had more data than expected.
     pub const OVERFLOW: u8 = 0x04;
-    /// SCSI Response and Data-In: there was less data than expected.
+    /// SCSI Response and Data-In: the command had less data than expected.
     pub const UNDERFLOW: u8 = 0x02;
     /// SCSI Response: overflow of the read part of a bidirectional command.
     pub const READ_OVERFLOW: u8 = 0x10;
     /// SCSI Response: underflow of the read part of a bidirectional command.
     pub const READ_UNDERFLOW: u8 = 0x08;
-    /// Login: to the next stage.
+    /// Login: transition to the next stage.
     pub const TRANSIT: u8 = 0x80;
-    /// Login and text: the text goes on in the next PDU.
+    /// Login and text: the text continues in the next PDU.
     pub const CONTINUE: u8 = 0x40;
 }
 
@@ -121,7 +121,7 @@ pub mod stage {
     });
 }
 
-/// Status class and detail of a Login Response, in one number (section 11.13.5).
+/// Status class (high byte) and detail (low byte) of a Login Response (section 11.13.5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoginStatus(pub u16);
 
@@ -137,33 +137,45 @@ codes!(LoginStatus, u16, "login status" {
     UNSUPPORTED_VERSION = 0x0205, "unsupported version";
     TOO_MANY_CONNECTIONS = 0x0206, "too many connections";
     MISSING_PARAMETER = 0x0207, "missing parameter";
-    CANNOT_INCLUDE = 0x0208, "cannot include the connection in the session";
+    CANNOT_INCLUDE = 0x0208, "cannot include in session";
     SESSION_TYPE = 0x0209, "session type not supported";
     NO_SESSION = 0x020a, "session does not exist";
-    INVALID_REQUEST = 0x020b, "invalid request during login";
+    INVALID_REQUEST = 0x020b, "invalid during login";
     TARGET_ERROR = 0x0300, "target error";
     SERVICE_UNAVAILABLE = 0x0301, "service unavailable";
     OUT_OF_RESOURCES = 0x0302, "out of resources";
 });
 
 impl LoginStatus {
-    /// The login goes on or is done.
+    /// True if the login continues or is complete.
     pub const fn is_success(self) -> bool {
         self.0 >> 8 == 0
     }
 
-    /// Try elsewhere: the response names the address.
+    /// True if the initiator must log in at another address, which the response contains.
     pub const fn is_redirection(self) -> bool {
         self.0 >> 8 == 1
     }
 
-    /// The initiator's matter: the same request should not be tried again. The other failures are the target's, and may be over later.
+    /// Name of the status class, which is the high byte.
+    pub const fn class_name(self) -> &'static str {
+        match self.0 >> 8 {
+            0 => "success",
+            1 => "redirection",
+            2 => "initiator error",
+            3 => "target error",
+            _ => "status class",
+        }
+    }
+
+    /// True for an initiator error: the initiator should not repeat the same request. All other
+    /// failures are target errors and may be temporary.
     pub const fn is_initiator_error(self) -> bool {
         self.0 >> 8 == 2
     }
 }
 
-/// Why a PDU was rejected (section 11.17.1).
+/// Reason of a Reject PDU (section 11.17.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RejectReason(pub u8);
 
@@ -181,7 +193,7 @@ codes!(RejectReason, u8, "reject reason" {
     WAITING_FOR_LOGOUT = 0x0c, "waiting for logout";
 });
 
-/// What an Asynchronous Message tells (section 11.9.1).
+/// Event of an Asynchronous Message (section 11.9.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AsyncEvent(pub u8);
 
@@ -194,7 +206,7 @@ codes!(AsyncEvent, u8, "event" {
     TASKS_ENDED = 5, "all active tasks of the LUN terminated";
 });
 
-/// Why a logout (section 11.14.1).
+/// Reasons of a logout request (section 11.14.1).
 pub mod logout {
     use super::code_constants;
     code_constants!(u8 {

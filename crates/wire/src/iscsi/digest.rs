@@ -1,32 +1,40 @@
-//! Digests: CRC-32C of headers and data segments (section 13.1), with the widest instructions that the processor has.
+//! Digests: CRC-32C of headers and data segments (section 13.1), computed with the widest
+//! instructions of the processor.
 
 use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 
-/// Bytes of a digest.
+/// Length of a digest, in bytes.
 pub const DIGEST_BYTES: usize = 4;
 
-/// CRC-32C of `bytes` behind others whose CRC-32C is `before`; 0 for none.
+/// Continues a CRC-32C with `bytes`. `before` is the CRC-32C of the preceding bytes; 0 if there are
+/// none.
 pub fn append(before: u32, bytes: &[u8]) -> u32 {
     if before == 0 {
-        return checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32;
+        return low_half(checksum(CrcAlgorithm::Crc32Iscsi, bytes));
     }
-    // The register holds the complement of what stands on the wire.
+    // The register holds the complement of the value on the wire.
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, (!before).into());
     digest.update(bytes);
-    digest.finalize() as u32
+    low_half(digest.finalize())
 }
 
-/// The CRC-32C of all of `first` and `second`, one behind the other, if that of each alone is known.
+/// CRC-32C of `first` followed by `second`, computed from the CRC-32C of each. `second_bytes` is
+/// the length of the second part.
 pub fn combine(first: u32, second: u32, second_bytes: usize) -> u32 {
-    checksum_combine(CrcAlgorithm::Crc32Iscsi, first.into(), second.into(), second_bytes as u64) as u32
+    low_half(checksum_combine(CrcAlgorithm::Crc32Iscsi, first.into(), second.into(), second_bytes as u64))
 }
 
-/// The four bytes of the wire: least-significant first, unlike every other field.
+/// The CRC-32C in the register of the library, which is as wide as its widest CRC.
+const fn low_half(register: u64) -> u32 {
+    (register & 0xffff_ffff) as u32
+}
+
+/// The four bytes in wire order: least-significant first, unlike every other field.
 pub fn to_bytes(crc: u32) -> [u8; DIGEST_BYTES] {
     crc.to_le_bytes()
 }
 
-/// The digest of `bytes` as it stands on the wire.
+/// Digest of `bytes` in wire order.
 pub fn of(bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     to_bytes(append(0, bytes))
 }

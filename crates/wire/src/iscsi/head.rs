@@ -1,15 +1,15 @@
-//! Basic header segments as values: one table that says which field stands where (sections 11.3 to 11.19).
+//! Basic header segments as values, defined by one table of field offsets (sections 11.3 to 11.19).
 //!
-//! A value holds no lengths of what follows; [`Head`] does. Reserved bits are not kept.
+//! A header value does not contain the lengths of the segments after it; [`Head`] does. Reserved
+//! bits are not stored.
 
 use super::code::AsyncEvent;
 use super::{BHS_BYTES, LoginStatus, Opcode, RejectReason};
-use crate::bytes::{fixed, u16_at, u32_at};
-use crate::error::ParseError;
+use crate::bytes::{u16_at, u32_at};
 use crate::lun::LunBytes;
 use std::fmt;
 
-/// A field of a constant length.
+/// A field of constant length.
 trait Field: Sized {
     fn get(bytes: &[u8; BHS_BYTES], at: usize) -> Self;
     fn put(self, bytes: &mut [u8; BHS_BYTES], at: usize);
@@ -48,7 +48,8 @@ fn array<const N: usize>(bytes: &[u8; BHS_BYTES], at: usize) -> [u8; N] {
     field
 }
 
-/// The PDUs: opcode, name, bits of byte 1 that are always set, and their fields with the offset of each.
+/// Defines the PDU types: opcode, name, bits of byte 1 that are always set, and the fields with
+/// their offsets.
 macro_rules! headers {
     ($(
         $(#[$doc:meta])*
@@ -64,15 +65,15 @@ macro_rules! headers {
             }
         )*
 
-        /// What a basic header segment says, but for the lengths of what follows.
+        /// Content of a basic header segment, without the lengths of the segments after it.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Header {
             $($(#[$doc])* $name($name),)*
-            /// An opcode that has no value here.
+            /// A PDU with an unsupported opcode.
             Other {
-                /// It.
+                /// The opcode.
                 opcode: Opcode,
-                /// Byte 1 to 3, and from 8 on.
+                /// Bytes 1 to 3, and bytes 8 to 47.
                 rest: [u8; 43],
             },
         }
@@ -89,7 +90,7 @@ macro_rules! headers {
             fn get(bytes: &[u8; BHS_BYTES]) -> Header {
                 match Opcode(bytes[0] & OPCODE) {
                     $(Opcode::$opcode => {
-                        // What is always set is no flag.
+                        // Bits that are always set are not flags.
                         let mut bytes = *bytes;
                         bytes[1] &= !$set;
                         Header::$name($name { $($field: Field::get(&bytes, $at),)* })
@@ -118,7 +119,7 @@ macro_rules! headers {
                 }
             }
 
-            /// What the PDU is.
+            /// Opcode: the type of the PDU.
             pub const fn opcode(&self) -> Opcode {
                 match self {
                     $(Header::$name(_) => Opcode::$opcode,)*
@@ -129,28 +130,28 @@ macro_rules! headers {
     };
 }
 
-/// Bits of byte 0.
+/// Masks for byte 0.
 const OPCODE: u8 = 0x3f;
 const IMMEDIATE: u8 = 0x40;
 
 headers! {
-    /// NOP-Out: are you there, or the answer to that (section 11.18).
+    /// NOP-Out: a ping, or the reply to a NOP-In (section 11.18).
     NopOut = NOP_OUT, set 0x80 {
-        /// Logical unit number of the NOP-In that it answers.
+        /// Logical unit number of the NOP-In that is answered.
         lun: LunBytes = 8,
-        /// Initiator task tag; [`super::NO_TAG`]: no answer wanted.
+        /// Initiator task tag; [`super::NO_TAG`] if no reply is requested.
         initiator_tag: u32 = 16,
-        /// Target transfer tag of the NOP-In that it answers, or [`super::NO_TAG`].
+        /// Target transfer tag of the NOP-In that is answered, or [`super::NO_TAG`].
         target_tag: u32 = 20,
-        /// Number of the command.
+        /// CmdSN: command sequence number.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
     }
 
     /// A SCSI command (section 11.3).
     ScsiCommand = SCSI_COMMAND, set 0x00 {
-        /// [`super::code::flag`]: FINAL, READ, WRITE and the attribute.
+        /// FINAL, READ, WRITE and the attribute (see [`super::code::flag`]).
         flags: u8 = 1,
         /// Logical unit number.
         lun: LunBytes = 8,
@@ -158,31 +159,31 @@ headers! {
         initiator_tag: u32 = 16,
         /// Expected data transfer length in bytes.
         expected_bytes: u32 = 20,
-        /// Number of the command.
+        /// CmdSN: command sequence number.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
         /// The command, or its first 16 bytes.
         cdb: [u8; 16] = 32,
     }
 
-    /// Task management (section 11.5).
+    /// Task management request (section 11.5).
     TaskRequest = TASK_REQUEST, set 0x80 {
-        /// One of [`super::code::function`].
+        /// Task management function, one of [`super::code::function`].
         function: u8 = 1,
         /// Logical unit number.
         lun: LunBytes = 8,
         /// Initiator task tag of the request itself.
         initiator_tag: u32 = 16,
-        /// Initiator task tag of the task that it is about, or [`super::NO_TAG`].
+        /// Initiator task tag of the task to manage, or [`super::NO_TAG`].
         referenced_tag: u32 = 20,
-        /// Number of the command.
+        /// CmdSN: command sequence number.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
-        /// Number of the command that it is about.
+        /// CmdSN of the task to manage.
         ref_cmd_sn: u32 = 32,
-        /// The next data of a task that is reassigned.
+        /// Next DataSN or R2TSN expected for a reassigned task.
         exp_data_sn: u32 = 36,
     }
 
@@ -190,111 +191,111 @@ headers! {
     LoginRequest = LOGIN_REQUEST, set 0x00 {
         /// TRANSIT, CONTINUE, the current stage in bits 3 and 2, the next one in bits 1 and 0.
         flags: u8 = 1,
-        /// Newest version that the initiator knows.
+        /// Highest supported protocol version of the initiator.
         version_max: u8 = 2,
-        /// Oldest version that the initiator knows.
+        /// Lowest supported protocol version of the initiator.
         version_min: u8 = 3,
-        /// The initiator's part of the session identifier.
+        /// ISID: the initiator's part of the session identifier.
         isid: [u8; 6] = 8,
-        /// The target's part; 0 for a new session.
+        /// TSIH: the target's part of the session identifier; 0 for a new session.
         tsih: u16 = 14,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
         /// Connection identifier.
         cid: u16 = 20,
-        /// Number of the first command.
+        /// CmdSN of the first command.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
     }
 
-    /// Text: discovery and renegotiation (section 11.10).
+    /// Text request: discovery and renegotiation (section 11.10).
     TextRequest = TEXT_REQUEST, set 0x00 {
-        /// FINAL, CONTINUE.
+        /// FINAL and CONTINUE.
         flags: u8 = 1,
-        /// Logical unit number that came with the target transfer tag.
+        /// Logical unit number that was received with the target transfer tag.
         lun: LunBytes = 8,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Target transfer tag of the answer before, or [`super::NO_TAG`].
+        /// Target transfer tag of the previous response, or [`super::NO_TAG`].
         target_tag: u32 = 20,
-        /// Number of the command.
+        /// CmdSN: command sequence number.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
     }
 
     /// Data of a write (section 11.7).
     DataOut = DATA_OUT, set 0x00 {
-        /// FINAL.
+        /// FINAL flag.
         flags: u8 = 1,
-        /// Logical unit number, with a target transfer tag.
+        /// Logical unit number, if there is a target transfer tag.
         lun: LunBytes = 8,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
         /// Target transfer tag of the R2T, or [`super::NO_TAG`] for unsolicited data.
         target_tag: u32 = 20,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
-        /// Number of the PDU in its sequence.
+        /// DataSN: number of the PDU in its sequence.
         data_sn: u32 = 36,
-        /// Where in the data of the command, in bytes.
+        /// Offset of the segment in the data of the command, in bytes.
         offset: u32 = 40,
     }
 
-    /// The end of a session or connection (section 11.14).
+    /// Logout request: ends a session or a connection (section 11.14).
     LogoutRequest = LOGOUT_REQUEST, set 0x80 {
-        /// One of [`super::code::logout`].
+        /// Reason of the logout, one of [`super::code::logout`].
         reason: u8 = 1,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
         /// Connection identifier.
         cid: u16 = 20,
-        /// Number of the command.
+        /// CmdSN: command sequence number.
         cmd_sn: u32 = 24,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
     }
 
-    /// Send again, or acknowledgement of data (section 11.16).
+    /// SNACK: request to send again, or acknowledgement of data (section 11.16).
     Snack = SNACK, set 0x80 {
-        /// One of [`super::code::snack`].
+        /// Type of the SNACK, one of [`super::code::snack`].
         kind: u8 = 1,
-        /// Logical unit number, with Data ACK.
+        /// Logical unit number, for Data ACK.
         lun: LunBytes = 8,
         /// Initiator task tag, or [`super::NO_TAG`].
         initiator_tag: u32 = 16,
         /// Target transfer tag or SNACK tag, or [`super::NO_TAG`].
         target_tag: u32 = 20,
-        /// The next status that is expected.
+        /// ExpStatSN: next expected StatSN.
         exp_stat_sn: u32 = 28,
-        /// First number that is missing.
+        /// First missing number.
         begin: u32 = 40,
-        /// How many; 0: all from there.
+        /// Number of missing PDUs; 0: all from `begin`.
         run: u32 = 44,
     }
 
-    /// NOP-In: are you there, or the answer to that (section 11.19).
+    /// NOP-In: a ping, or the reply to a NOP-Out (section 11.19).
     NopIn = NOP_IN, set 0x80 {
-        /// Logical unit number, with a target transfer tag.
+        /// Logical unit number, if there is a target transfer tag.
         lun: LunBytes = 8,
-        /// Initiator task tag of the NOP-Out that it answers, or [`super::NO_TAG`].
+        /// Initiator task tag of the NOP-Out that is answered, or [`super::NO_TAG`].
         initiator_tag: u32 = 16,
-        /// Target transfer tag; [`super::NO_TAG`]: no answer wanted.
+        /// Target transfer tag; [`super::NO_TAG`] if no reply is requested.
         target_tag: u32 = 20,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
     }
 
-    /// The end of a SCSI command (section 11.4).
+    /// SCSI Response: completion of a SCSI command (section 11.4).
     ScsiResponse = SCSI_RESPONSE, set 0x80 {
         /// Residual flags of [`super::code::flag`].
         flags: u8 = 1,
-        /// One of [`super::code::response`].
+        /// iSCSI service response, one of [`super::code::response`].
         response: u8 = 2,
         /// SCSI status.
         status: u8 = 3,
@@ -302,73 +303,73 @@ headers! {
         initiator_tag: u32 = 16,
         /// SNACK tag.
         snack_tag: u32 = 20,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
         /// Number of Data-In and R2T PDUs that were sent for the command.
         exp_data_sn: u32 = 36,
         /// Residual of the read part of a bidirectional command, in bytes.
         read_residual: u32 = 40,
-        /// Residual in bytes.
+        /// Residual count in bytes.
         residual: u32 = 44,
     }
 
-    /// The end of task management (section 11.6).
+    /// Task management response (section 11.6).
     TaskResponse = TASK_RESPONSE, set 0x80 {
-        /// One of [`super::code::task_response`].
+        /// Response to the function, one of [`super::code::task_response`].
         response: u8 = 2,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
     }
 
-    /// The target's answer to a step of a login (section 11.13).
+    /// Login response (section 11.13).
     LoginResponse = LOGIN_RESPONSE, set 0x00 {
-        /// As those of [`LoginRequest`].
+        /// TRANSIT, CONTINUE and the stages, as in [`LoginRequest`].
         flags: u8 = 1,
-        /// Newest version that the target knows.
+        /// Highest supported protocol version of the target.
         version_max: u8 = 2,
-        /// The version that is used.
+        /// Protocol version in use.
         version_active: u8 = 3,
-        /// The initiator's part of the session identifier.
+        /// ISID: the initiator's part of the session identifier.
         isid: [u8; 6] = 8,
-        /// The target's part, in the last answer.
+        /// TSIH: the target's part of the session identifier, set in the last response.
         tsih: u16 = 14,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// Class and detail.
+        /// Status class and detail.
         status: LoginStatus = 36,
     }
 
-    /// The answer to text (section 11.11).
+    /// Text response (section 11.11).
     TextResponse = TEXT_RESPONSE, set 0x00 {
-        /// FINAL, CONTINUE.
+        /// FINAL and CONTINUE.
         flags: u8 = 1,
-        /// Logical unit number, with a target transfer tag.
+        /// Logical unit number, if there is a target transfer tag.
         lun: LunBytes = 8,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Target transfer tag; [`super::NO_TAG`]: this was all.
+        /// Target transfer tag; [`super::NO_TAG`] if the text is complete.
         target_tag: u32 = 20,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
     }
 
@@ -376,145 +377,145 @@ headers! {
     DataIn = DATA_IN, set 0x00 {
         /// FINAL, ACKNOWLEDGE, OVERFLOW, UNDERFLOW, STATUS.
         flags: u8 = 1,
-        /// SCSI status, with STATUS.
+        /// SCSI status; valid with STATUS.
         status: u8 = 3,
-        /// Logical unit number, with ACKNOWLEDGE.
+        /// Logical unit number; valid with ACKNOWLEDGE.
         lun: LunBytes = 8,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Target transfer tag, with ACKNOWLEDGE; otherwise [`super::NO_TAG`].
+        /// Target transfer tag; [`super::NO_TAG`] without ACKNOWLEDGE.
         target_tag: u32 = 20,
-        /// Number of the status, with STATUS.
+        /// StatSN: status sequence number; valid with STATUS.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// Number of the PDU among those of its command.
+        /// DataSN: number of the PDU within its command.
         data_sn: u32 = 36,
-        /// Where in the data of the command, in bytes.
+        /// Offset of the segment in the data of the command, in bytes.
         offset: u32 = 40,
-        /// Residual in bytes, with STATUS.
+        /// Residual count in bytes; valid with STATUS.
         residual: u32 = 44,
     }
 
-    /// The answer to a logout (section 11.15).
+    /// Logout response (section 11.15).
     LogoutResponse = LOGOUT_RESPONSE, set 0x80 {
-        /// One of [`super::code::logout_response`].
+        /// Result of the logout, one of [`super::code::logout_response`].
         response: u8 = 2,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// Seconds to wait before the next login.
+        /// Time2Wait: minimum time before the next login, in seconds.
         time_to_wait: u16 = 40,
-        /// Seconds for which tasks are kept.
+        /// Time2Retain: time for which the target keeps the tasks, in seconds.
         time_to_retain: u16 = 42,
     }
 
-    /// Send data (section 11.8).
+    /// R2T: request for data of a write (section 11.8).
     R2t = R2T, set 0x80 {
         /// Logical unit number.
         lun: LunBytes = 8,
         /// Initiator task tag.
         initiator_tag: u32 = 16,
-        /// Target transfer tag.
+        /// Target transfer tag that the requested Data-Out PDUs must contain.
         target_tag: u32 = 20,
-        /// The next status number.
+        /// Next StatSN.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// Number of the R2T among those of its command.
+        /// R2TSN: number of the R2T within its command.
         r2t_sn: u32 = 36,
-        /// From where in the data of the command, in bytes.
+        /// Offset of the requested data in the data of the command, in bytes.
         offset: u32 = 40,
-        /// How many bytes.
+        /// Length of the requested data, in bytes.
         desired_bytes: u32 = 44,
     }
 
-    /// What the target tells unasked (section 11.9).
+    /// Asynchronous message from the target (section 11.9).
     AsyncMessage = ASYNC_MESSAGE, set 0x80 {
-        /// Logical unit number, with SCSI events.
+        /// Logical unit number, for SCSI events.
         lun: LunBytes = 8,
-        /// Reserved: [`super::NO_TAG`].
+        /// Reserved, always [`super::NO_TAG`].
         initiator_tag: u32 = 16,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// What happened.
+        /// Event code.
         event: AsyncEvent = 36,
-        /// Vendor's code.
+        /// Vendor-specific event code.
         vendor_code: u8 = 37,
-        /// Connection identifier, where the event is about one.
+        /// Connection identifier, if the event concerns a connection.
         parameter1: u16 = 38,
         /// Time2Wait in seconds.
         parameter2: u16 = 40,
-        /// Time2Retain in seconds, or the time within which something is asked for.
+        /// Time2Retain in seconds, or the time limit for the requested action.
         parameter3: u16 = 42,
     }
 
-    /// A PDU was not taken; its header is the data segment (section 11.17).
+    /// Rejected PDU; the data segment contains its header (section 11.17).
     Reject = REJECT, set 0x80 {
-        /// Why.
+        /// Reason code.
         reason: RejectReason = 2,
-        /// Reserved: [`super::NO_TAG`].
+        /// Reserved, always [`super::NO_TAG`].
         initiator_tag: u32 = 16,
-        /// Number of the status.
+        /// StatSN: status sequence number.
         stat_sn: u32 = 24,
-        /// The next command that is expected.
+        /// ExpCmdSN: next CmdSN that the target expects.
         exp_cmd_sn: u32 = 28,
-        /// The last command that may be sent.
+        /// MaxCmdSN: highest CmdSN that the initiator may send.
         max_cmd_sn: u32 = 32,
-        /// The next data or R2T of a task that is rejected.
+        /// Next DataSN or R2TSN of the rejected task.
         data_sn: u32 = 36,
     }
 }
 
-/// A basic header segment.
+/// A basic header segment with the lengths of the segments after it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Head {
-    /// A request that does not wait for its turn.
+    /// The request is immediate, so it is not subject to command ordering.
     pub immediate: bool,
-    /// What the PDU is.
+    /// Opcode-specific fields.
     pub header: Header,
-    /// Additional header segments, in words of four bytes.
+    /// Length of the additional header segments, in words of four bytes.
     pub ahs_words: u8,
-    /// Bytes of the data segment, without padding.
+    /// Length of the data segment in bytes, without padding.
     pub data_bytes: u32,
 }
 
 impl Head {
-    /// A header without anything behind it.
+    /// Header of a PDU without additional header segments and data.
     pub fn new(header: impl Into<Header>) -> Head {
         Head { immediate: false, header: header.into(), ahs_words: 0, data_bytes: 0 }
     }
 
-    /// A header in front of data.
+    /// Header of a PDU with a data segment of `data_bytes`.
     pub fn with_data(header: impl Into<Header>, data_bytes: u32) -> Head {
         Head { data_bytes, ..Head::new(header) }
     }
 
-    /// Reads 48 bytes.
-    pub fn parse(bytes: &[u8]) -> Result<Head, ParseError> {
-        let bytes = fixed::<BHS_BYTES>("iSCSI header", bytes)?;
-        Ok(Head {
+    /// Reads a basic header segment. Every 48 bytes are one: an unknown opcode becomes
+    /// [`Header::Other`], and unknown codes keep their values.
+    pub fn parse(bytes: &[u8; BHS_BYTES]) -> Head {
+        Head {
             immediate: bytes[0] & IMMEDIATE != 0,
             header: Header::get(bytes),
             ahs_words: bytes[4],
             data_bytes: u32_at(bytes, 4) & super::MAX_SEGMENT_BYTES,
-        })
+        }
     }
 
-    /// The 48 bytes of the wire.
+    /// The 48 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; BHS_BYTES] {
         let mut bytes = [0; BHS_BYTES];
         bytes[0] = if self.immediate { IMMEDIATE } else { 0 };
@@ -526,24 +527,24 @@ impl Head {
 }
 
 impl LoginRequest {
-    /// Stage that the request belongs to (see [`super::code::stage`]).
+    /// Current stage (see [`super::code::stage`]).
     pub const fn stage(&self) -> u8 {
         self.flags >> 2 & 3
     }
 
-    /// Stage that it wants to go to.
+    /// Requested next stage.
     pub const fn next_stage(&self) -> u8 {
         self.flags & 3
     }
 }
 
 impl LoginResponse {
-    /// Stage that the answer belongs to (see [`super::code::stage`]).
+    /// Current stage (see [`super::code::stage`]).
     pub const fn stage(&self) -> u8 {
         self.flags >> 2 & 3
     }
 
-    /// Stage that comes next.
+    /// Next stage.
     pub const fn next_stage(&self) -> u8 {
         self.flags & 3
     }

@@ -1,12 +1,13 @@
 //! iSCSI: SCSI over TCP (RFC 7143, sections named in each file; task management of RFC 7144).
 //!
-//! Everything on a connection is a PDU: a basic header segment of 48 bytes ([`Head`], or [`Bhs`] where only some of its
-//! fields count), additional header segments ([`Ahs`]), a header digest, a data segment that is padded to four bytes, and a
-//! data digest ([`digest`]). Both digests are negotiated. Negotiation is text: `key=value` pairs ([`text`]).
+//! A connection carries PDUs. A PDU has a basic header segment of 48 bytes, then additional header
+//! segments ([`Ahs`]) and a header digest. A data segment, padded to four bytes, and a data digest
+//! ([`digest`]) follow. [`Head`] decodes the basic header segment; [`Bhs`] gives access to single
+//! fields. Both digests are negotiated. Negotiation uses text: `key=value` pairs ([`text`]).
 //!
 //! ```text
-//!   0        48            + 4 x TotalAHSLength  + 4                  + DataSegmentLength  + 0..3   + 4
-//!   | BHS     | AHS ...     | [header digest]     | data segment       | padding            | [data digest]
+//!   0     48        + 4 x TotalAHSLength  + 4            + DataSegmentLength  + 0..3
+//!   | BHS | AHS ... | [header digest]     | data segment | padding            | [data digest]
 //! ```
 
 mod ahs;
@@ -27,18 +28,19 @@ pub use head::{
 };
 pub use sense::{SenseSegment, emit_sense};
 
-/// Bytes of a basic header segment.
+/// Length of a basic header segment, in bytes.
 pub const BHS_BYTES: usize = 48;
-/// Port of iSCSI targets where nothing else is said (IANA).
+/// Default TCP port of iSCSI targets (IANA).
 pub const PORT: u16 = 3260;
-/// "No such task" and "no such transfer", as task tag.
+/// Reserved tag: as task tag "no such task", as transfer tag "no such transfer".
 pub const NO_TAG: u32 = u32::MAX;
 /// Largest value of DataSegmentLength.
 pub const MAX_SEGMENT_BYTES: u32 = 0x00ff_ffff;
-/// Longest data segment during login, and where nothing else was declared (section 13.12).
+/// Longest data segment during login, and the default if no other limit was declared (section
+/// 13.12).
 pub const DEFAULT_SEGMENT_BYTES: u32 = 8192;
 
-/// Zero bytes behind a segment of this length.
+/// Number of zero bytes that pad a segment of `bytes` bytes.
 pub const fn padding(bytes: u32) -> u32 {
     bytes.wrapping_neg() & 3
 }

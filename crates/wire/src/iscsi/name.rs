@@ -1,9 +1,9 @@
-//! Names of iSCSI nodes (section 4.2.7; RFC 3722 for what characters they have).
+//! Names of iSCSI nodes (section 4.2.7; RFC 3722 for the permitted characters).
 
 /// Longest name, in bytes.
 pub const MAX_NAME_BYTES: usize = 223;
 
-/// A name that a node may have: `iqn.`, `eui.` or `naa.`, and what belongs behind it, in lower case.
+/// True if a node may have this name: `iqn.`, `eui.` or `naa.` and a valid rest, in lower case.
 pub fn is_valid(name: &str) -> bool {
     let hex = |digits: &str, lengths: &[usize]| {
         lengths.contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())

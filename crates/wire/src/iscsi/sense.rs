@@ -1,14 +1,14 @@
-//! The data segment of a SCSI Response (section 11.4.7): sense data behind their length, then response data.
+//! The data segment of a SCSI Response (section 11.4.7): length and sense data, then response data.
 
 use crate::bytes::{Put, slice, u16_at};
 use crate::error::ParseError;
 
-/// Where the parts of the data segment of a SCSI Response are.
+/// Parts of the data segment of a SCSI Response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenseSegment<'a> {
-    /// Sense data, as SPC has them.
+    /// Sense data in the format of SPC.
     pub sense: &'a [u8],
-    /// What the target adds.
+    /// Response data: further bytes from the target.
     pub response: &'a [u8],
 }
 
@@ -24,9 +24,9 @@ impl SenseSegment<'_> {
     }
 }
 
-/// Appends sense data behind their length; what does not fit the length field is cut.
+/// Appends length and sense data. Sense data that exceeds the length field is cut.
 pub fn emit_sense(sense: &[u8], out: &mut Vec<u8>) {
     let sense = &sense[..sense.len().min(usize::from(u16::MAX))];
-    out.put_u16(sense.len() as u16);
+    out.put_len16(sense.len());
     out.extend_from_slice(sense);
 }

@@ -1,39 +1,39 @@
-//! Text of negotiations: `key=value` pairs, each ended by a zero byte (section 6.1).
+//! Text of negotiations: `key=value` pairs, each terminated by a zero byte (section 6.1).
 
 use crate::bytes::Put;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Longest name of a key, in bytes.
+/// Longest key name, in bytes.
 pub const MAX_KEY_BYTES: usize = 63;
-/// Longest value that is taken, in bytes: all that one key may have in a text of the length that everybody must accept.
+/// Longest accepted value, in bytes: the longest text that every node must accept.
 pub const MAX_VALUE_BYTES: usize = 8192;
-/// Longest simple value where nothing else is said, in bytes.
+/// Longest simple value, in bytes, unless the key permits more.
 pub const MAX_SIMPLE_BYTES: usize = 255;
-/// Longest binary value, in bytes of what it stands for (section 12.1).
+/// Longest binary value, in decoded bytes (section 12.1).
 pub const MAX_BINARY_BYTES: usize = 1024;
 
-/// What is wrong with a text.
+/// Syntax error in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum TextError {
-    /// The last pair has no end.
+    /// The last pair has no terminating zero byte.
     #[error("the text ends within a pair")]
     Unfinished,
     /// A pair without `=`.
     #[error("a pair has no `=`")]
     NoValue,
-    /// A name that is empty, too long, or has characters that names do not have.
+    /// A key name is empty, too long, or contains invalid characters.
     #[error("a key has a name that is none")]
     BadKey,
-    /// A value that is too long or no UTF-8.
+    /// A value is too long or not UTF-8.
     #[error("a value is too long or no text")]
     BadValue,
 }
 
-/// One pair.
+/// Key and value.
 pub type Pair<'a> = (&'a str, &'a str);
 
-/// The pairs of a text. Empty ones, which some initiators append, are skipped.
+/// Reads the pairs of a text. Empty pairs, which some initiators append, are skipped.
 pub fn parse(text: &[u8]) -> Result<Vec<Pair<'_>>, TextError> {
     let mut pairs = Vec::new();
     let mut rest = text;
@@ -70,26 +70,26 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'@' | b'_' | b'#' | b'/')
 }
 
-/// A number, decimal or hexadecimal behind `0x`.
+/// Parses a number: decimal, or hexadecimal after `0x`.
 pub fn number(value: &str) -> Option<u32> {
     let (digits, radix) = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
         None => (value, 10),
     };
-    // A sign is none of the digits.
+    // A sign is not a digit.
     let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     plain.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
 }
 
-/// A binary value: hexadecimal behind `0x` or base 64 behind `0b`, at most [`MAX_BINARY_BYTES`].
+/// Parses a binary value of at most [`MAX_BINARY_BYTES`]: hexadecimal after `0x`, or base 64 after
+/// `0b`.
 pub fn binary(value: &str) -> Option<Vec<u8>> {
     let (kind, digits) = value.split_at_checked(2)?;
     let bytes = match kind {
         "0x" | "0X" => {
-            let nibbles: Option<Vec<u8>> =
-                digits.chars().map(|digit| digit.to_digit(16).map(|nibble| nibble as u8)).collect();
+            let nibbles: Option<Vec<u8>> = digits.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
             let mut nibbles = nibbles?;
-            // The first digit of an odd number of them is the low half of a byte.
+            // With an odd number of digits, the first digit is the low half of a byte.
             if nibbles.len() % 2 == 1 {
                 nibbles.insert(0, 0);
             }
@@ -101,7 +101,7 @@ pub fn binary(value: &str) -> Option<Vec<u8>> {
     (bytes.len() <= MAX_BINARY_BYTES).then_some(bytes)
 }
 
-/// A binary value in hexadecimal.
+/// Encodes a binary value in hexadecimal.
 pub fn to_binary(bytes: &[u8]) -> String {
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|nibble| char::from_digit(nibble.into(), 16).unwrap_or('0'));
     "0x".chars().chain(bytes.iter().flat_map(digits)).collect()

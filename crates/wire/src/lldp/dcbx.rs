@@ -1,12 +1,12 @@
-//! TLVs of DCBX (IEEE 802.1Qaz, annex D): enhanced transmission selection, priority-based flow control, application
-//! priorities.
+//! TLVs of DCBX (IEEE 802.1Qaz, annex D): enhanced transmission selection, priority-based flow
+//! control, application priorities.
 
 use super::Tlv;
 use crate::bytes::{Put, fixed, u16_at};
 use crate::error::ParseError;
 use crate::ether::EtherType;
 
-/// IEEE 802.1, whose TLVs these are.
+/// OUI of IEEE 802.1, the organisation that defines these TLVs.
 pub const OUI: [u8; 3] = [0x00, 0x80, 0xc2];
 
 mod subtype {
@@ -16,17 +16,17 @@ mod subtype {
     pub(super) const APPLICATION: u8 = 12;
 }
 
-/// Traffic class of each priority, four bits each.
+/// Traffic class of each priority; four bits each on the wire.
 pub type PriorityMap = [u8; 8];
 
-/// How traffic classes share a link.
+/// Division of a link among traffic classes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TrafficClasses {
     /// Traffic class of each priority, 0 to 15.
     pub classes: PriorityMap,
-    /// Share of each class of the bandwidth of ETS, in percent.
+    /// ETS bandwidth of each class, in percent.
     pub bandwidth_percent: [u8; 8],
-    /// How each class is served (see [`algorithm`]).
+    /// Transmission selection algorithm of each class (see [`algorithm`]).
     pub algorithms: [u8; 8],
 }
 
@@ -42,54 +42,54 @@ pub mod algorithm {
     });
 }
 
-/// ETS configuration: what the sender does.
+/// ETS configuration: the current settings of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EtsConfiguration {
-    /// The sender takes what the other end recommends.
+    /// The sender accepts the recommendation of the other end.
     pub willing: bool,
-    /// The sender can serve with the credit-based shaper.
+    /// The sender supports the credit-based shaper.
     pub credit_shaper: bool,
-    /// Traffic classes that the sender has, 0 for 8; three bits.
+    /// Number of traffic classes that the sender supports, three bits; 0 means 8.
     pub max_classes: u8,
-    /// What it does.
+    /// Current settings.
     pub traffic: TrafficClasses,
 }
 
-/// ETS recommendation: what the sender would have the other end do.
+/// ETS recommendation: settings that the sender proposes to the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EtsRecommendation {
-    /// What it should do.
+    /// Proposed settings.
     pub traffic: TrafficClasses,
 }
 
 /// Priority-based flow control.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pfc {
-    /// The sender takes what the other end has.
+    /// The sender accepts the configuration of the other end.
     pub willing: bool,
-    /// MBC: the sender needs no extra room for MACsec.
+    /// MBC: the sender needs no additional buffer for MACsec.
     pub macsec_bypass: bool,
-    /// Priorities that can be lossless at the same time, 0 to 15.
+    /// Largest number of priorities that can be lossless at the same time, 0 to 15.
     pub max_priorities: u8,
-    /// Lossless priorities, by bit.
+    /// Bitmap of lossless priorities.
     pub priorities: u8,
 }
 
 /// Application priorities.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Application {
-    /// At most 168 go out.
+    /// Entries of the table; at most 168 are sent.
     pub entries: Vec<AppPriority>,
 }
 
-/// Which priority the frames of an application have.
+/// Priority of the frames of one application.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AppPriority {
-    /// 0 to 7.
+    /// Priority, 0 to 7.
     pub priority: u8,
-    /// What the protocol is a number of, three bits (see [`selector`]).
+    /// Meaning of `protocol`, three bits (see [`selector`]).
     pub selector: u8,
-    /// EtherType or port number.
+    /// EtherType or port number, depending on `selector`.
     pub protocol: u16,
 }
 
@@ -107,7 +107,7 @@ pub mod selector {
 }
 
 impl AppPriority {
-    /// For frames of an EtherType.
+    /// Entry for all frames of an EtherType.
     pub const fn ether_type(ether_type: EtherType, priority: u8) -> AppPriority {
         AppPriority { priority, selector: selector::ETHER_TYPE, protocol: ether_type.0 }
     }
@@ -169,7 +169,7 @@ impl Pfc {
 }
 
 impl Application {
-    /// Entries that a TLV has room for.
+    /// Largest number of entries in a TLV.
     const MAX_ENTRIES: usize = (511 - 5) / 3;
 
     pub(super) fn emit(&self, out: &mut Vec<u8>) {
@@ -187,7 +187,7 @@ fn head(subtype: u8, out: &mut Vec<u8>) {
     out.put_u8(subtype);
 }
 
-/// Reads a TLV of DCBX; nothing if it is none.
+/// Reads a DCBX TLV; `None` for any other TLV.
 pub(super) fn read(oui: [u8; 3], subtype: u8, body: &[u8]) -> Result<Option<Tlv>, ParseError> {
     if oui != OUI {
         return Ok(None);

@@ -1,28 +1,31 @@
-//! LLDP (IEEE 802.1AB): what a port says of itself to the other end of its link, and the TLVs of DCBX that it carries.
+//! LLDP (IEEE 802.1AB): the description that a port sends to the other end of its link, and the
+//! TLVs of DCBX in it.
 
 pub mod dcbx;
 
 pub use dcbx::{AppPriority, Application, EtsConfiguration, EtsRecommendation, Pfc, PriorityMap, TrafficClasses};
 
-use crate::bytes::{Put, fixed, slice, u16_at};
+use crate::bytes::{Put, fixed, len16, slice, u16_at};
 use crate::error::ParseError;
 use crate::ether::MacAddr;
 
-/// An LLDPDU: what stands behind an Ethernet header of type [`EtherType::LLDP`](crate::ether::EtherType::LLDP).
+/// An LLDPDU: the payload of an Ethernet frame of type
+/// [`EtherType::LLDP`](crate::ether::EtherType::LLDP).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lldpdu {
-    /// Its TLVs in their order, the one that ends it not counted.
+    /// TLVs in wire order, without the End Of LLDPDU TLV.
     pub tlvs: Vec<Tlv>,
 }
 
-/// One TLV: seven bits of type, nine of length. Longer contents are cut at 511 bytes when they go out.
+/// One TLV: a type of 7 bits and a length of 9 bits. Contents longer than 511 bytes are cut when
+/// they are sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tlv {
-    /// Which station this is.
+    /// Identity of the station.
     ChassisId(Id),
-    /// Which of its ports.
+    /// Identity of the port.
     PortId(Id),
-    /// For how many seconds all this is true; 0: no longer.
+    /// Time for which the information is valid, in seconds; 0 means that it is no longer valid.
     TimeToLive(u16),
     /// Port description, text.
     PortDescription(Box<[u8]>),
@@ -30,11 +33,11 @@ pub enum Tlv {
     SystemName(Box<[u8]>),
     /// System description, text.
     SystemDescription(Box<[u8]>),
-    /// What the station can do, and what of it is on.
+    /// Supported and enabled functions of the station.
     SystemCapabilities {
-        /// By bit.
+        /// Bitmap of supported functions.
         capable: u16,
-        /// By bit.
+        /// Bitmap of enabled functions.
         enabled: u16,
     },
     /// ETS configuration of DCBX.
@@ -45,43 +48,44 @@ pub enum Tlv {
     Pfc(Pfc),
     /// Application priorities of DCBX.
     Application(Application),
-    /// Any other TLV of an organisation.
+    /// Any other organisation-specific TLV.
     Organisation {
-        /// Who.
+        /// OUI of the organisation.
         oui: [u8; 3],
-        /// Which of its TLVs; none of those above.
+        /// Subtype within the organisation; never one of the variants above.
         subtype: u8,
-        /// What follows.
+        /// Bytes after the subtype.
         body: Box<[u8]>,
     },
-    /// Any other.
+    /// Any other TLV.
     Other {
-        /// Type, 9 to 126 or 8 (management address); 0 would end the LLDPDU.
+        /// Type: 9 to 126, or 8 (management address). Type 0 would end the LLDPDU.
         kind: u8,
-        /// What follows.
+        /// Bytes after type and length.
         body: Box<[u8]>,
     },
 }
 
-/// Identity of a chassis or a port: what kind of identifier, and the identifier.
+/// Identity of a chassis or a port: kind and value of the identifier.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Id {
-    /// 4 in a chassis id and 3 in a port id for a MAC address, 5 in a port id for the name of an interface.
+    /// Kind of identifier. MAC address: 4 in a chassis ID, 3 in a port ID. Interface name: 5 in a
+    /// port ID.
     pub subtype: u8,
-    /// The identifier.
+    /// Value of the identifier.
     pub id: Box<[u8]>,
 }
 
 impl Id {
-    /// Address of a chassis.
+    /// Chassis ID from a MAC address.
     pub fn chassis_mac(mac: MacAddr) -> Id {
         Id { subtype: 4, id: mac.0.into() }
     }
-    /// Address of a port.
+    /// Port ID from a MAC address.
     pub fn port_mac(mac: MacAddr) -> Id {
         Id { subtype: 3, id: mac.0.into() }
     }
-    /// Name of an interface.
+    /// Port ID from an interface name.
     pub fn interface(name: &str) -> Id {
         Id { subtype: 5, id: name.as_bytes().into() }
     }
@@ -99,11 +103,12 @@ mod kind {
     pub(super) const ORGANISATION: u8 = 127;
 }
 
-/// Longest content of a TLV.
+/// Longest content of a TLV, in bytes.
 const MAX_TLV_BYTES: usize = 511;
 
 impl Lldpdu {
-    /// Reads TLVs up to the one that ends the LLDPDU, or to the end of the bytes. Which TLVs must be there is not judged.
+    /// Reads TLVs up to the End Of LLDPDU TLV or the end of the bytes. Missing mandatory TLVs are
+    /// not an error.
     pub fn parse(pdu: &[u8]) -> Result<Lldpdu, ParseError> {
         let mut tlvs = Vec::new();
         let mut rest = pdu;
@@ -120,13 +125,13 @@ impl Lldpdu {
         Ok(Lldpdu { tlvs })
     }
 
-    /// Appends the TLVs and the one that ends the LLDPDU.
+    /// Appends the TLVs and the End Of LLDPDU TLV.
     pub fn emit(&self, out: &mut Vec<u8>) {
         self.tlvs.iter().for_each(|tlv| tlv.emit(out));
         out.put_u16(0);
     }
 
-    /// For how many seconds it is true; nothing if it does not say so.
+    /// Time to live in seconds; `None` without such a TLV.
     pub fn time_to_live_s(&self) -> Option<u16> {
         self.tlvs.iter().find_map(|tlv| match tlv {
             Tlv::TimeToLive(seconds) => Some(*seconds),
@@ -166,11 +171,11 @@ impl Tlv {
         out.put_u16(0);
         let kind = self.emit_body(out);
         out.truncate(start + 2 + MAX_TLV_BYTES);
-        let head = u16::from(kind) << 9 | (out.len() - start - 2) as u16;
+        let head = u16::from(kind) << 9 | len16(out.len() - start - 2);
         out[start..start + 2].copy_from_slice(&head.to_be_bytes());
     }
 
-    /// Appends what follows type and length, and returns the type.
+    /// Appends the content of the TLV and returns its type.
     fn emit_body(&self, out: &mut Vec<u8>) -> u8 {
         match self {
             Tlv::ChassisId(id) | Tlv::PortId(id) => {

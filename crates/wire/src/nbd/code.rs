@@ -1,8 +1,8 @@
-//! The numbers of the protocol: options, replies, commands, chunks, errors ("Values").
+//! Codes of the protocol: options, replies, commands, chunks, errors ("Values").
 
 use crate::codes::codes;
 
-/// What a client asks during negotiation ("option types").
+/// Option that a client sends during negotiation ("option types").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OptionCode(pub u32);
 
@@ -20,7 +20,7 @@ codes!(OptionCode, u32, "option" {
     EXTENDED_HEADERS = 11, "EXTENDED_HEADERS";
 });
 
-/// What a server answers to an option ("option reply types"); errors have the top bit set.
+/// Type of a reply to an option ("option reply types"); errors have the top bit set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReplyType(pub u32);
 
@@ -42,13 +42,13 @@ codes!(ReplyType, u32, "reply" {
 });
 
 impl ReplyType {
-    /// The option failed.
+    /// True if the reply reports an error.
     pub const fn is_error(self) -> bool {
         self.0 & 1 << 31 != 0
     }
 }
 
-/// What INFO and GO tell about an export ("information types").
+/// Information about an export in replies to INFO and GO ("information types").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InfoType(pub u16);
 
@@ -59,7 +59,7 @@ codes!(InfoType, u16, "information" {
     BLOCK_SIZE = 3, "BLOCK_SIZE";
 });
 
-/// What a client asks of an export ("request types").
+/// Command of a request ("request types").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Command(pub u16);
 
@@ -75,7 +75,8 @@ codes!(Command, u16, "command" {
     RESIZE = 8, "RESIZE";
 });
 
-/// What a chunk of a structured reply holds ("structured reply types"); errors have the top bit set.
+/// Content of a chunk of a structured reply ("structured reply types"); errors have the top bit
+/// set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChunkType(pub u16);
 
@@ -88,7 +89,7 @@ codes!(ChunkType, u16, "chunk" {
     ERROR_OFFSET = 0x8002, "ERROR_OFFSET";
 });
 
-/// Why a request failed ("error values").
+/// Error of a request ("error values").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ErrorNumber(pub u32);
 

@@ -1,10 +1,15 @@
-//! The network block device protocol: a disk offered to programs over a stream socket.
+//! The network block device protocol: access to a disk over a stream socket.
 //!
-//! Source: the protocol document of the NBD project (`doc/proto.md`), sections named in each file. Fixed newstyle
-//! negotiation: the server greets ([`Greeting`]), the client answers with four bytes of flags, then sends options
-//! ([`ClientOption`]) that the server answers ([`OptionReply`]) until one of them names the export. After that come requests
-//! ([`Request`]) and their replies ([`SimpleReply`], [`Chunk`]). The deprecated oldstyle negotiation, TLS and extended
-//! headers have no value here; an option or command without a value survives as its number.
+//! Source: the protocol document of the NBD project (`doc/proto.md`), sections named in each file.
+//! Fixed newstyle negotiation has these steps:
+//!
+//! - The server sends a [`Greeting`], and the client replies with four bytes of flags.
+//! - The client sends options ([`ClientOption`]) and the server replies ([`OptionReply`]), until an
+//!   option selects an export.
+//! - The client sends requests ([`Request`]) and the server replies ([`SimpleReply`], [`Chunk`]).
+//!
+//! The deprecated oldstyle negotiation, TLS and extended headers are not supported. Unknown options
+//! and commands keep their number.
 
 pub mod code;
 mod option;
@@ -21,75 +26,76 @@ pub use request::Request;
 use crate::bytes::{Put, fixed, slice, u16_at, u64_at};
 use crate::error::ParseError;
 
-/// The first eight bytes of a server ("NBDMAGIC").
+/// First eight bytes that a server sends ("NBDMAGIC").
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// In front of every option, and behind [`INIT_MAGIC`] ("IHAVEOPT").
+/// Magic number before every option, and after [`INIT_MAGIC`] ("IHAVEOPT").
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// In front of every reply to an option.
+/// Magic number before every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// In front of every request.
+/// Magic number before every request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// In front of a simple reply.
+/// Magic number before a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// In front of a chunk of a structured reply.
+/// Magic number before a chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// Longest string that a peer has to accept (export names, queries, messages), in bytes.
+/// Longest string that a peer must accept (export names, queries, messages), in bytes.
 pub const MAX_STRING_BYTES: usize = 4096;
-/// Longest payload of a request or reply where nothing else was agreed, in bytes: 32 MiB.
+/// Longest payload of a request or reply in bytes, unless another limit was agreed: 32 MiB.
 pub const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
-/// Zeros behind the answer to [`OptionCode::EXPORT_NAME`], unless both sides said [`handshake::NO_ZEROES`].
+/// Number of zeros after the reply to [`OptionCode::EXPORT_NAME`], unless both sides set
+/// [`handshake::NO_ZEROES`].
 pub const EXPORT_ZEROES_BYTES: usize = 124;
-/// Name of the metadata context that tells holes and zeros.
+/// Name of the metadata context that reports holes and zeros.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
-/// Flags of the greeting, and in the same bits of the client's answer.
+/// Flags of the greeting. The client's flags use the same bits.
 pub mod handshake {
-    /// Fixed newstyle: options are answered.
+    /// Fixed newstyle: the server replies to every option.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-    /// No zeros behind the answer to EXPORT_NAME.
+    /// No zeros after the reply to EXPORT_NAME.
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// What an export can do ("transmission flags").
+/// Capabilities of an export ("transmission flags").
 pub mod transmission {
-    /// The other bits mean something.
+    /// The other bits are valid.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// No request may write.
+    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is answered.
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The flag FUA is obeyed.
+    /// The command flag FUA is supported.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// A disk that turns.
+    /// The disk rotates.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM is answered.
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is answered.
+    /// WRITE_ZEROES is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The flag DF is obeyed.
+    /// The command flag DF is supported.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection holds for what was answered on all.
+    /// A flush on one connection covers the completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// RESIZE is answered (never implemented widely).
+    /// RESIZE is supported (never implemented widely).
     pub const SEND_RESIZE: u16 = 1 << 9;
-    /// CACHE is answered.
+    /// CACHE is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// The flag FAST_ZERO is obeyed.
+    /// The command flag FAST_ZERO is supported.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Flags of a request ("command flags").
 pub mod command_flag {
-    /// Durable before the reply.
+    /// The data is durable before the reply is sent.
     pub const FUA: u16 = 1 << 0;
     /// WRITE_ZEROES: the range stays allocated.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// READ: one content chunk only.
+    /// READ: the reply has a single content chunk.
     pub const DF: u16 = 1 << 2;
-    /// BLOCK_STATUS: one extent only.
+    /// BLOCK_STATUS: the reply has a single extent.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// WRITE_ZEROES: fail rather than write zeros one by one.
+    /// WRITE_ZEROES: fail if the device would have to write zeros as data.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
@@ -101,21 +107,21 @@ pub mod chunk_flag {
 
 /// Status flags of [`BASE_ALLOCATION`].
 pub mod allocation {
-    /// Not allocated.
+    /// The range is not allocated.
     pub const HOLE: u32 = 1 << 0;
-    /// Reads as zeros.
+    /// The range reads as zeros.
     pub const ZERO: u32 = 1 << 1;
 }
 
-/// The server's first bytes.
+/// The first message of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Greeting {
-    /// [`handshake`] flags.
+    /// Flags of [`handshake`].
     pub flags: u16,
 }
 
 impl Greeting {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 18;
 
     /// Reads 18 bytes.
@@ -126,7 +132,7 @@ impl Greeting {
         Ok(Greeting { flags: u16_at(b, 16) })
     }
 
-    /// The 18 bytes of the wire.
+    /// The 18 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&INIT_MAGIC.to_be_bytes());
@@ -136,18 +142,18 @@ impl Greeting {
     }
 }
 
-/// The answer to [`OptionCode::EXPORT_NAME`], which has no head: the export's size in bytes and its
+/// Reply to [`OptionCode::EXPORT_NAME`], which has no header: size of the export in bytes and its
 /// [`transmission`] flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ExportAnswer {
-    /// In bytes.
+    /// Size of the export, in bytes.
     pub size_bytes: u64,
-    /// [`transmission`] flags.
+    /// Flags of [`transmission`].
     pub flags: u16,
 }
 
 impl ExportAnswer {
-    /// Bytes on the wire, without the zeros behind.
+    /// Length on the wire, in bytes, without the zeros after it.
     pub const BYTES: usize = 10;
 
     /// Reads 10 bytes.
@@ -156,7 +162,7 @@ impl ExportAnswer {
         Ok(ExportAnswer { size_bytes: u64_at(b, 0), flags: u16_at(b, 8) })
     }
 
-    /// Appends 10 bytes, and [`EXPORT_ZEROES_BYTES`] zeros if asked to.
+    /// Appends 10 bytes, and [`EXPORT_ZEROES_BYTES`] zeros if `zeroes` is set.
     pub fn emit(&self, zeroes: bool, out: &mut Vec<u8>) {
         out.put_u64(self.size_bytes);
         out.put_u16(self.flags);
@@ -166,12 +172,16 @@ impl ExportAnswer {
     }
 }
 
-/// A magic number of eight bytes; the error shows its low half.
+/// Checks a magic number of eight bytes. The error contains its low half.
 fn magic(field: &'static str, got: u64, want: u64) -> Result<(), ParseError> {
-    if got == want { Ok(()) } else { Err(ParseError::Value { field, got: got as u32, rule: "its magic number" }) }
+    if got == want {
+        Ok(())
+    } else {
+        Err(ParseError::Value { field, got: (got & 0xffff_ffff) as u32, rule: "its magic number" })
+    }
 }
 
-/// A string of `len` bytes at `at`.
+/// Reads a string of `len` bytes at offset `at`.
 fn string(field: &'static str, data: &[u8], at: usize, len: usize) -> Result<Box<str>, ParseError> {
     if len > MAX_STRING_BYTES {
         return Err(ParseError::Length { field, got_bytes: len, rule: "at most 4096 bytes" });
@@ -185,7 +195,7 @@ fn string(field: &'static str, data: &[u8], at: usize, len: usize) -> Result<Box
     Ok(text.into())
 }
 
-/// Bytes behind the end of a structure that is complete.
+/// Returns an error if bytes remain after the end of a complete structure.
 fn no_rest(field: &'static str, data: &[u8], end: usize) -> Result<(), ParseError> {
     if data.len() == end {
         Ok(())

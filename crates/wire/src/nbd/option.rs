@@ -1,43 +1,44 @@
-//! Options: what a client asks before it uses an export ("Option types").
+//! Options: messages of a client before it uses an export ("Option types").
 
 use super::{OPTION_MAGIC, OptionCode, magic, no_rest, string};
-use crate::bytes::{Put, Reader, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, Reader, fixed, len32, slice, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::nbd::InfoType;
 
-/// In front of every option.
+/// Header of every option.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OptionHeader {
-    /// Which option.
+    /// Code of the option.
     pub option: OptionCode,
-    /// Bytes of data that follow.
+    /// Length of the data after the header, in bytes.
     pub data_bytes: u32,
 }
 
 /// An option with its data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ClientOption {
-    /// Use this export; answered by [`super::ExportAnswer`] or not at all.
+    /// Selects an export. The reply is [`super::ExportAnswer`], or the server closes the
+    /// connection.
     ExportName(Box<str>),
-    /// No export wanted.
+    /// Ends the negotiation without an export.
     Abort,
-    /// Name the exports.
+    /// Requests the list of exports.
     List,
-    /// Tell about an export.
+    /// Requests information about an export.
     Info(InfoRequest),
-    /// Tell about an export and use it.
+    /// Requests information about an export and selects it.
     Go(InfoRequest),
-    /// Structured replies from now on.
+    /// Requests structured replies from now on.
     StructuredReply,
-    /// Which metadata contexts are there?
+    /// Requests the list of available metadata contexts.
     ListMetaContext(MetaQuery),
-    /// Use these metadata contexts.
+    /// Selects metadata contexts.
     SetMetaContext(MetaQuery),
-    /// One that has no value here, or whose data must be empty and is not.
+    /// An unsupported option, or one whose data must be empty but is not.
     Other {
-        /// Its number.
+        /// Code of the option.
         option: OptionCode,
-        /// Its data.
+        /// Data of the option.
         data: Box<[u8]>,
     },
 }
@@ -47,7 +48,7 @@ pub enum ClientOption {
 pub struct InfoRequest {
     /// Name of the export; empty for the server's default.
     pub export: Box<str>,
-    /// What the client wants to know besides [`InfoType::EXPORT`].
+    /// Information that the client requests in addition to [`InfoType::EXPORT`].
     pub wanted: Vec<InfoType>,
 }
 
@@ -56,12 +57,12 @@ pub struct InfoRequest {
 pub struct MetaQuery {
     /// Name of the export; empty for the server's default.
     pub export: Box<str>,
-    /// Names of contexts, or beginnings that end with a colon.
+    /// Names of contexts, or prefixes that end with a colon.
     pub queries: Vec<Box<str>>,
 }
 
 impl OptionHeader {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 16;
 
     /// Reads 16 bytes.
@@ -80,7 +81,7 @@ impl OptionHeader {
 }
 
 impl ClientOption {
-    /// Reads the data behind an [`OptionHeader`].
+    /// Reads the data after an [`OptionHeader`].
     pub fn parse(option: OptionCode, data: &[u8]) -> Result<ClientOption, ParseError> {
         Ok(match option {
             OptionCode::EXPORT_NAME => ClientOption::ExportName(string("NBD export name", data, 0, data.len())?),
@@ -106,11 +107,11 @@ impl ClientOption {
             ClientOption::ListMetaContext(query) | ClientOption::SetMetaContext(query) => query.emit(out),
             ClientOption::Other { data, .. } => out.extend_from_slice(data),
         }
-        let data_bytes = (out.len() - start - OptionHeader::BYTES) as u32;
+        let data_bytes = len32(out.len() - start - OptionHeader::BYTES);
         out[start + 12..start + 16].copy_from_slice(&data_bytes.to_be_bytes());
     }
 
-    /// Which option it is.
+    /// Code of the option.
     pub const fn code(&self) -> OptionCode {
         match self {
             ClientOption::ExportName(_) => OptionCode::EXPORT_NAME,
@@ -135,11 +136,11 @@ impl InfoRequest {
         Ok(InfoRequest { export, wanted: list.chunks_exact(2).map(|code| InfoType(u16_at(code, 0))).collect() })
     }
 
-    /// More information types than a count of two bytes can say are left out.
+    /// Information types that exceed the 16-bit count are left out.
     fn emit(&self, out: &mut Vec<u8>) {
         put_string(&self.export, out);
         let count = self.wanted.len().min(usize::from(u16::MAX));
-        out.put_u16(count as u16);
+        out.put_len16(count);
         for wanted in &self.wanted[..count] {
             out.put_u16(wanted.0);
         }
@@ -161,20 +162,20 @@ impl MetaQuery {
 
     fn emit(&self, out: &mut Vec<u8>) {
         put_string(&self.export, out);
-        out.put_u32(self.queries.len() as u32);
+        out.put_len32(self.queries.len());
         for query in &self.queries {
             put_string(query, out);
         }
     }
 }
 
-/// A length of four bytes and the string behind it; and where it ends.
+/// Reads a 32-bit length and the string after it. Also returns the offset of its end.
 fn counted_string(field: &'static str, data: &[u8], at: usize) -> Result<(Box<str>, usize), ParseError> {
     let len = u32_at(slice(field, data, at, 4)?, 0) as usize;
     Ok((string(field, data, at + 4, len)?, at + 4 + len))
 }
 
 fn put_string(text: &str, out: &mut Vec<u8>) {
-    out.put_u32(text.len() as u32);
+    out.put_len32(text.len());
     out.extend_from_slice(text.as_bytes());
 }

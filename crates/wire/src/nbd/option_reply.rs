@@ -1,76 +1,76 @@
 //! Replies to options ("Option reply types").
 
 use super::{InfoType, OPTION_REPLY_MAGIC, OptionCode, ReplyType, magic, no_rest, string};
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, len32, slice, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 
-/// A reply to an option. Some options get several, of which the last is ACK or an error.
+/// A reply to an option. Some options have several replies; the last one is ACK or an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OptionReply {
-    /// The option that it answers.
+    /// Code of the option.
     pub option: OptionCode,
-    /// What it says.
+    /// Content of the reply.
     pub body: OptionReplyBody,
 }
 
-/// What a reply says.
+/// Content of a reply, by its type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OptionReplyBody {
-    /// Done.
+    /// The option succeeded; no further reply follows.
     Ack,
-    /// An export.
+    /// An export in the list of the server.
     Server {
-        /// Its name.
+        /// Name of the export.
         name: Box<str>,
-        /// For people.
+        /// Description for users.
         description: Box<str>,
     },
-    /// Something about an export.
+    /// Information about an export.
     Info(Info),
     /// A metadata context.
     MetaContext {
-        /// Its number in [`super::ChunkBody::BlockStatus`].
+        /// Identifier of the context in [`super::ChunkBody::BlockStatus`].
         id: u32,
-        /// Its name.
+        /// Name of the context.
         name: Box<str>,
     },
     /// The option failed.
     Error {
-        /// Why.
+        /// Kind of error.
         code: ReplyType,
-        /// For people; may be empty.
+        /// Message for users; may be empty.
         message: Box<str>,
     },
-    /// One that has no value here.
+    /// A reply of an unsupported type.
     Other {
-        /// Its number.
+        /// Type of the reply.
         reply: ReplyType,
-        /// Its data.
+        /// Data of the reply.
         data: Box<[u8]>,
     },
 }
 
-/// Something about an export.
+/// Information about an export.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Info {
-    /// Size and abilities.
+    /// Size and capabilities.
     Export {
-        /// In bytes.
+        /// Size in bytes.
         size_bytes: u64,
-        /// [`super::transmission`] flags.
+        /// Flags of [`super::transmission`].
         flags: u16,
     },
-    /// Its name.
+    /// Name of the export.
     Name(Box<str>),
-    /// For people.
+    /// Description for users.
     Description(Box<str>),
-    /// What requests must keep to.
+    /// Block size constraints for requests.
     BlockSize(BlockSizes),
-    /// One that has no value here.
+    /// Information of an unsupported type.
     Other {
-        /// Its number.
+        /// Type of the information.
         info: InfoType,
-        /// Its data.
+        /// Data of the information.
         data: Box<[u8]>,
     },
 }
@@ -78,19 +78,21 @@ pub enum Info {
 /// Block size constraints of an export, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockSizes {
-    /// Offset and length of every request are multiples of this; a power of two, at most 64 KiB.
+    /// Offset and length of every request must be multiples of this size; a power of two, at most
+    /// 64 KiB.
     pub minimum: u32,
-    /// Requests of this size are fast; a power of two.
+    /// Requests of this size are efficient; a power of two.
     pub preferred: u32,
-    /// Longest payload of a request or reply; a multiple of the minimum.
+    /// Longest payload of a request or reply; a multiple of `minimum`.
     pub maximum: u32,
 }
 
 impl OptionReply {
-    /// Bytes in front of the data.
+    /// Length of the part before the data, in bytes.
     pub const HEAD_BYTES: usize = 20;
 
-    /// Reads a whole reply, and says how many bytes it had. [`ParseError::Truncated`] says how many it needs.
+    /// Reads a whole reply and returns it with its length. [`ParseError::Truncated`] contains the
+    /// required length.
     pub fn parse(bytes: &[u8]) -> Result<(OptionReply, usize), ParseError> {
         let b = fixed::<{ Self::HEAD_BYTES }>("NBD option reply", bytes)?;
         magic("NBD option reply", u64_at(b, 0), OPTION_REPLY_MAGIC)?;
@@ -100,7 +102,7 @@ impl OptionReply {
         Ok((OptionReply { option, body }, Self::HEAD_BYTES + data.len()))
     }
 
-    /// Appends head and data.
+    /// Appends header and data.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u64(OPTION_REPLY_MAGIC);
@@ -108,7 +110,7 @@ impl OptionReply {
         out.put_u32(self.body.code().0);
         out.put_u32(0);
         self.body.emit(out);
-        let data_bytes = (out.len() - start - Self::HEAD_BYTES) as u32;
+        let data_bytes = len32(out.len() - start - Self::HEAD_BYTES);
         out[start + 16..start + 20].copy_from_slice(&data_bytes.to_be_bytes());
     }
 }
@@ -139,7 +141,7 @@ impl OptionReplyBody {
         match self {
             OptionReplyBody::Ack => {}
             OptionReplyBody::Server { name, description } => {
-                out.put_u32(name.len() as u32);
+                out.put_len32(name.len());
                 out.extend_from_slice(name.as_bytes());
                 out.extend_from_slice(description.as_bytes());
             }

@@ -1,21 +1,21 @@
-//! Replies to requests: simple ones, and chunks of structured ones ("Simple reply message", "Structured reply chunk
-//! message").
+//! Replies to requests: simple replies and chunks of structured replies ("Simple reply message",
+//! "Structured reply chunk message").
 
 use super::{CHUNK_MAGIC, ChunkType, ErrorNumber, SIMPLE_REPLY_MAGIC, chunk_flag, no_rest, string};
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, len32, slice, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 
-/// A simple reply. Behind one to a READ without error come the data.
+/// A simple reply. The data follows it in the reply to a successful READ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SimpleReply {
-    /// How the request ended.
+    /// Result of the request.
     pub error: ErrorNumber,
-    /// The request's own number.
+    /// Identifier from the request.
     pub cookie: u64,
 }
 
 impl SimpleReply {
-    /// Bytes on the wire, without data.
+    /// Length on the wire in bytes, without data.
     pub const BYTES: usize = 16;
 
     /// Reads 16 bytes.
@@ -25,7 +25,7 @@ impl SimpleReply {
         Ok(SimpleReply { error: ErrorNumber(u32_at(b, 4)), cookie: u64_at(b, 8) })
     }
 
-    /// The 16 bytes of the wire.
+    /// The 16 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -35,23 +35,23 @@ impl SimpleReply {
     }
 }
 
-/// The head of a chunk.
+/// Header of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ChunkHeader {
-    /// [`chunk_flag`]s.
+    /// Flags of [`chunk_flag`].
     pub flags: u16,
-    /// What the chunk holds.
+    /// Type of the chunk.
     pub chunk: ChunkType,
-    /// The request's own number.
+    /// Identifier from the request.
     pub cookie: u64,
-    /// Bytes that follow.
+    /// Length of the payload after the header, in bytes.
     pub payload_bytes: u32,
 }
 
 impl ChunkHeader {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 20;
-    /// Bytes of the offset in front of the data of [`ChunkType::OFFSET_DATA`].
+    /// Length of the offset before the data of [`ChunkType::OFFSET_DATA`], in bytes.
     pub const OFFSET_BYTES: usize = 8;
 
     /// Reads 20 bytes.
@@ -66,7 +66,7 @@ impl ChunkHeader {
         })
     }
 
-    /// The 20 bytes of the wire.
+    /// The 20 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
@@ -77,13 +77,14 @@ impl ChunkHeader {
         out
     }
 
-    /// Head and offset of the one and last chunk of a READ; `len_bytes` of data follow.
+    /// Header and offset of the only chunk of a READ reply. The caller sends `len_bytes` of data
+    /// after it.
     pub fn offset_data(cookie: u64, offset_bytes: u64, len_bytes: u32) -> [u8; Self::BYTES + Self::OFFSET_BYTES] {
         let header = ChunkHeader {
             flags: chunk_flag::DONE,
             chunk: ChunkType::OFFSET_DATA,
             cookie,
-            payload_bytes: len_bytes.saturating_add(Self::OFFSET_BYTES as u32),
+            payload_bytes: len_bytes.saturating_add(len32(Self::OFFSET_BYTES)),
         };
         let mut out = [0; Self::BYTES + Self::OFFSET_BYTES];
         out[..Self::BYTES].copy_from_slice(&header.to_bytes());
@@ -95,61 +96,61 @@ impl ChunkHeader {
 /// A chunk of a structured reply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Chunk {
-    /// [`chunk_flag`]s.
+    /// Flags of [`chunk_flag`].
     pub flags: u16,
-    /// The request's own number.
+    /// Identifier from the request.
     pub cookie: u64,
-    /// What it holds.
+    /// Content of the chunk.
     pub body: ChunkBody,
 }
 
-/// What a chunk holds.
+/// Content of a chunk, by its type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ChunkBody {
-    /// Nothing more.
+    /// No content.
     None,
     /// Data of a READ.
     OffsetData {
-        /// First byte of the export.
+        /// Offset of the first byte in the export.
         offset_bytes: u64,
-        /// At least one byte.
+        /// The data, at least one byte.
         data: Box<[u8]>,
     },
     /// Zeros of a READ.
     OffsetHole {
-        /// First byte of the export.
+        /// Offset of the first byte in the export.
         offset_bytes: u64,
-        /// How many.
+        /// Number of zero bytes.
         len_bytes: u32,
     },
-    /// Extents of a BLOCK_STATUS, one after the other.
+    /// Consecutive extents in reply to a BLOCK_STATUS.
     BlockStatus {
-        /// Number of the metadata context.
+        /// Identifier of the metadata context.
         context: u32,
-        /// At least one.
+        /// Extents, at least one.
         extents: Vec<StatusExtent>,
     },
     /// The request failed.
     Error {
-        /// Why.
+        /// Error code.
         error: ErrorNumber,
-        /// For people; may be empty.
+        /// Message for users; may be empty.
         message: Box<str>,
     },
-    /// The request failed at a place.
+    /// The request failed at a known offset.
     ErrorOffset {
-        /// Why.
+        /// Error code.
         error: ErrorNumber,
-        /// For people; may be empty.
+        /// Message for users; may be empty.
         message: Box<str>,
-        /// Which byte of the export.
+        /// Offset of the failing byte in the export.
         offset_bytes: u64,
     },
-    /// One that has no value here.
+    /// A chunk of an unsupported type.
     Other {
-        /// Its number.
+        /// Type of the chunk.
         chunk: ChunkType,
-        /// Its payload.
+        /// Payload of the chunk.
         payload: Box<[u8]>,
     },
 }
@@ -157,19 +158,20 @@ pub enum ChunkBody {
 /// One extent of a BLOCK_STATUS.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StatusExtent {
-    /// In bytes, not zero.
+    /// Length in bytes; not zero.
     pub len_bytes: u32,
-    /// What the context says of it, as [`super::allocation`].
+    /// Status in the metadata context; for "base:allocation", flags of [`super::allocation`].
     pub flags: u32,
 }
 
-/// Bytes of an extent.
+/// Length of an extent on the wire, in bytes.
 const EXTENT_BYTES: usize = 8;
-/// Bytes of error number and message length.
+/// Length of error code and message length, in bytes.
 const ERROR_HEAD_BYTES: usize = 6;
 
 impl Chunk {
-    /// Reads a whole chunk, and says how many bytes it had. [`ParseError::Truncated`] says how many it needs.
+    /// Reads a whole chunk and returns it with its length. [`ParseError::Truncated`] contains the
+    /// required length.
     pub fn parse(bytes: &[u8]) -> Result<(Chunk, usize), ParseError> {
         let header = ChunkHeader::parse(bytes)?;
         let payload = slice("NBD chunk payload", bytes, ChunkHeader::BYTES, header.payload_bytes as usize)?;
@@ -177,13 +179,13 @@ impl Chunk {
         Ok((Chunk { flags: header.flags, cookie: header.cookie, body }, ChunkHeader::BYTES + payload.len()))
     }
 
-    /// Appends head and payload.
+    /// Appends header and payload.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let start = out.len();
         let header = ChunkHeader { flags: self.flags, chunk: self.body.code(), cookie: self.cookie, payload_bytes: 0 };
         out.extend_from_slice(&header.to_bytes());
         self.body.emit(out);
-        let payload_bytes = (out.len() - start - ChunkHeader::BYTES) as u32;
+        let payload_bytes = len32(out.len() - start - ChunkHeader::BYTES);
         out[start + 16..start + 20].copy_from_slice(&payload_bytes.to_be_bytes());
     }
 }
@@ -269,7 +271,7 @@ impl ChunkBody {
     }
 }
 
-/// Error number, message, and where the message ends.
+/// Reads error code and message. Also returns the offset of the message's end.
 fn parse_error(payload: &[u8]) -> Result<(ErrorNumber, Box<str>, usize), ParseError> {
     let b = fixed::<ERROR_HEAD_BYTES>("NBD error", payload)?;
     let len = usize::from(u16_at(b, 4));
@@ -277,11 +279,11 @@ fn parse_error(payload: &[u8]) -> Result<(ErrorNumber, Box<str>, usize), ParseEr
     Ok((ErrorNumber(u32_at(b, 0)), message, ERROR_HEAD_BYTES + len))
 }
 
-/// A message that two bytes cannot count is left out.
+/// Appends error code and message. A message that exceeds the 16-bit length is left out.
 fn emit_error(error: ErrorNumber, message: &str, out: &mut Vec<u8>) {
     let message = if message.len() > usize::from(u16::MAX) { "" } else { message };
     out.put_u32(error.0);
-    out.put_u16(message.len() as u16);
+    out.put_len16(message.len());
     out.extend_from_slice(message.as_bytes());
 }
 

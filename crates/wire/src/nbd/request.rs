@@ -1,27 +1,28 @@
-//! Requests: what a client asks of an export ("Request message").
+//! Requests of a client to an export ("Request message").
 
 use super::{Command, REQUEST_MAGIC, command_flag};
 use crate::bytes::{fixed, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 use std::fmt;
 
-/// The head of a request. Behind a WRITE come [`data_bytes`](Self::data_bytes) of data.
+/// Header of a request. [`data_bytes`](Self::data_bytes) of data follow a WRITE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// [`command_flag`]s.
+    /// Flags of [`command_flag`].
     pub flags: u16,
-    /// What to do.
+    /// Command to execute.
     pub command: Command,
-    /// The client's own number of the request ("cookie", once "handle"); comes back in the reply.
+    /// Identifier of the request, chosen by the client ("cookie", formerly "handle"). The reply
+    /// repeats it.
     pub cookie: u64,
-    /// First byte of the export.
+    /// Offset of the first byte in the export.
     pub offset_bytes: u64,
-    /// Bytes of the export.
+    /// Length of the range in the export, in bytes.
     pub len_bytes: u32,
 }
 
 impl Request {
-    /// Bytes on the wire, without data.
+    /// Length on the wire in bytes, without data.
     pub const BYTES: usize = 28;
 
     /// Reads 28 bytes.
@@ -40,7 +41,7 @@ impl Request {
         })
     }
 
-    /// The 28 bytes of the wire.
+    /// The 28 bytes in wire order.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -52,7 +53,7 @@ impl Request {
         out
     }
 
-    /// Bytes of data behind the head.
+    /// Length of the data after the header, in bytes.
     pub fn data_bytes(&self) -> u32 {
         if self.command == Command::WRITE { self.len_bytes } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Accepts of the name server (FC-GS, name server): the layout follows from the request.
+//! Accepts of the name server (FC-GS, name server). The layout depends on the request.
 
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
@@ -13,7 +13,7 @@ use crate::ns::{
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)] // each variant is named after the object that the standard names
 pub enum NsAccept {
-    /// Registrations.
+    /// Accept of registrations.
     Empty,
     PortName(Wwpn),
     NodeName(Wwnn),
@@ -22,26 +22,26 @@ pub enum NsAccept {
     Types(Fc4Types),
     SymbolicName(Box<[u8]>),
     PortType(u8),
-    /// 128 bytes, one nibble per FC-4 type.
+    /// FC-4 features, 128 bytes: one nibble per FC-4 type.
     Features(Box<[u8; 128]>),
     PortId(FcId),
     HardAddress(FcId),
-    /// Of a port or of its node.
+    /// Address of a port or of its node.
     Ip(IpAddress),
     ProcessAssociator(ProcessAssociator),
-    /// GFD_ID: one for each type that was asked for, in the order of the types, empty where none is registered. Each at
-    /// most 255 bytes; nothing says how many there are.
+    /// GFD_ID: one descriptor for each requested type, in the order of the types, empty if none is
+    /// registered. Each has at most 255 bytes; the accept contains no count.
     Descriptors(Vec<Box<[u8]>>),
-    /// GID_A, GID_NN, GID_FT, GID_PT, GID_IPP, GID_FF. Lists hold at least one record; where there is none, the service
-    /// rejects.
+    /// GID_A, GID_NN, GID_FT, GID_PT, GID_IPP, GID_FF. Lists have at least one record; the server
+    /// rejects a request that finds none.
     PortIds(Vec<FcId>),
-    /// GPN_NN, GPN_FT, GPN_IPP.
+    /// GPN_NN, GPN_FT, GPN_IPP: addresses and port names.
     PortNames(Vec<(FcId, Wwpn)>),
-    /// GNN_FT.
+    /// GNN_FT: addresses and node names.
     NodeNames(Vec<(FcId, Wwnn)>),
-    /// GA_NXT.
+    /// GA_NXT: the next object.
     Object(Box<NsObject>),
-    /// GE_ID to GE_FF, between switches.
+    /// GE_ID to GE_FF, exchanged between switches.
     Entries(Entries),
 }
 
@@ -49,9 +49,9 @@ pub enum NsAccept {
 const LAST_RECORD: u8 = 0x80;
 
 impl NsAccept {
-    /// Reads the bytes behind the CT preamble of the accept of `request`. A list ends at the record marked as the last;
-    /// when `residual_words` says that records did not fit, it may end with the bytes. A request that has no value here is
-    /// [`ParseError::Unsupported`].
+    /// Reads the bytes after the CT preamble of the accept of `request`. A list ends at the record
+    /// that is marked as the last. If `residual_words` is not zero, records did not fit, and the
+    /// list may end with the bytes. An unsupported request is [`ParseError::Unsupported`].
     pub fn parse(request: u16, residual_words: u16, body: &[u8]) -> Result<NsAccept, ParseError> {
         let field = command::name(request).unwrap_or("name server accept");
         let name = || Ok(u64_at(fixed::<8>(field, body)?, 0));
@@ -113,8 +113,8 @@ impl NsAccept {
         })
     }
 
-    /// Appends the bytes behind the CT preamble; the last record of a list is marked. Symbolic names and
-    /// descriptors are cut at 255 bytes.
+    /// Appends the bytes after the CT preamble and marks the last record of a list. Symbolic names
+    /// and descriptors are cut at 255 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             NsAccept::Empty => {}
@@ -147,7 +147,7 @@ impl NsAccept {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             NsAccept::Empty => 0,
@@ -170,7 +170,7 @@ impl NsAccept {
     }
 }
 
-/// Descriptors to the end of the bytes, at least one.
+/// Reads descriptors up to the end of the bytes, at least one.
 fn parse_descriptors(mut body: &[u8]) -> Result<Vec<Box<[u8]>>, ParseError> {
     let mut all = Vec::new();
     loop {

@@ -1,4 +1,5 @@
-//! Command codes of the name server (FC-GS, name server), those between switches (FC-SW) and the two replies.
+//! Command codes of the name server (FC-GS, name server): requests, requests between switches
+//! (FC-SW), and the two replies.
 
 use crate::codes::code_constants;
 

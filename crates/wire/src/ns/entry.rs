@@ -1,4 +1,5 @@
-//! Entries that name servers of switches send each other (FC-SW, inter-switch name server): [`Entry`], [`Entries`].
+//! Name server entries that switches exchange (FC-SW, inter-switch name server): [`Entry`],
+//! [`Entries`].
 
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
@@ -10,38 +11,38 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// An object of the name server and the switch that owns it.
+/// A name server object and the switch that owns it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// Domain controller of the owner.
+    /// Address of the owner's domain controller.
     pub owner: FcId,
-    /// The object. Without symbolic names the entry is short.
+    /// The object. If it has no symbolic names, the entry uses the short format.
     pub object: NsObject,
-    /// What only some formats have.
+    /// FC-4 part, which only some formats have.
     pub fc4: Option<Box<EntryFc4>>,
 }
 
 /// The FC-4 part of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EntryFc4 {
-    /// FC-4 features, one nibble for each type.
+    /// FC-4 features, one nibble per type.
     pub features: [u8; 128],
-    /// Type of the descriptor.
+    /// FC-4 type of `descriptor`.
     pub fc4_type: u8,
-    /// FC-4 descriptors that the port registered. Only one is in the entry.
+    /// Number of FC-4 descriptors that the port registered. The entry contains only one of them.
     pub descriptors: u8,
     /// The descriptor, at most 255 bytes.
     pub descriptor: Box<[u8]>,
 }
 
-/// Format bit: no symbolic names.
+/// Format flag: without symbolic names.
 const SHORT: u8 = 0x01;
-/// Format bit: with the FC-4 part.
+/// Format flag: with the FC-4 part.
 const WITH_FC4: u8 = 0x02;
 const FC4_BYTES: usize = 128 + 4 + DESCRIPTOR_BYTES;
-/// Bytes of an entry without symbolic names and FC-4 part.
+/// Length of an entry without symbolic names and FC-4 part, in bytes.
 const SHORT_BYTES: usize = 112;
-/// Bytes of a symbolic name, with its length.
+/// Length of a symbolic name with its length byte, in bytes.
 const NAME_BYTES: usize = 256;
 const FIELD: &str = "name server entry";
 
@@ -50,7 +51,7 @@ impl Entry {
         self.object.symbolic_port_name.is_empty() && self.object.symbolic_node_name.is_empty()
     }
 
-    /// Reads an entry at the beginning of `data`, and how many bytes it has.
+    /// Reads an entry at the start of `data`. Also returns its length in bytes.
     fn parse(data: &[u8]) -> Result<(Entry, usize), ParseError> {
         let head = fixed::<16>(FIELD, data)?;
         let mut at = head.len();
@@ -130,11 +131,11 @@ impl Entry {
     }
 }
 
-/// Something that holds entries, in whatever form its owner keeps them.
+/// Source of name server entries, in any internal representation.
 pub trait EntrySource: Any + fmt::Debug + Send + Sync {
-    /// How many there are.
+    /// Number of entries.
     fn count(&self) -> usize;
-    /// One of them; `at` is below [`count`](Self::count).
+    /// Returns the entry with index `at`, which must be below [`count`](Self::count).
     fn entry(&self, at: usize) -> Entry;
 }
 
@@ -147,28 +148,30 @@ impl EntrySource for Vec<Entry> {
     }
 }
 
-/// The entries of an accept. All copies share them, so the switches of one process hold the objects of a domain once.
+/// The entries of an accept. Clones share them, so the switches of one process store the objects of
+/// a domain once.
 #[derive(Clone, Debug)]
 pub struct Entries(Arc<dyn EntrySource>);
 
 impl Entries {
-    /// The entries that `source` holds.
+    /// Entries of `source`.
     pub fn new(source: Arc<impl EntrySource>) -> Entries {
         Entries(source)
     }
 
-    /// The source itself, where it is a `T`: the message came from a holder in this process.
+    /// The source as a `T`; `None` if it has another type. A `T` means that the message comes from
+    /// a switch in this process.
     pub fn source<T: EntrySource>(&self) -> Option<Arc<T>> {
         let any: Arc<dyn Any + Send + Sync> = self.0.clone();
         any.downcast().ok()
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn count(&self) -> usize {
         self.0.count()
     }
 
-    /// All of them, in order.
+    /// Iterates over all entries in order.
     pub fn iter(&self) -> impl Iterator<Item = Entry> {
         (0..self.0.count()).map(|at| self.0.entry(at))
     }

@@ -13,48 +13,48 @@ pub use object::NsObject;
 pub use request::NsRequest;
 pub use switch_field::{FeatureMap, ZoneName};
 
-use crate::bytes::{slice, u32_at};
+use crate::bytes::{len8, slice, u32_at};
 use crate::error::ParseError;
 
 /// FC-4 TYPE bitmap, 256 bits; word = type / 32, bit = type % 32.
 pub type Fc4Types = [u32; 8];
-/// An IPv6 address, or an IPv4 address in the last four bytes; all zero where none is registered.
+/// An IPv6 address, or an IPv4 address in the last four bytes; all zero if none is registered.
 pub type IpAddress = [u8; 16];
-/// Initial process associator of a node; all zero where none is registered.
+/// Initial process associator of a node; all zero if none is registered.
 pub type ProcessAssociator = [u8; 8];
 /// FC-4 descriptors by type, sorted by type, each at most 255 bytes.
 pub type Fc4Descriptors = Vec<(u8, Box<[u8]>)>;
 
-/// Bytes of a TYPE bitmap.
+/// Length of a TYPE bitmap, in bytes.
 const TYPES_BYTES: usize = 32;
-/// Longest symbolic name, in bytes: its length is one byte.
+/// Longest symbolic name, in bytes, because its length field is one byte.
 pub const MAX_SYMBOLIC_NAME_BYTES: usize = 255;
 
-/// The bitmap with one type.
+/// Bitmap with a single type.
 pub const fn one_type(fc4_type: u8) -> Fc4Types {
     let mut types = [0; 8];
     types[fc4_type as usize / 32] = 1 << (fc4_type % 32);
     types
 }
 
-/// True when the bitmap holds the type.
+/// True if the bitmap contains the type.
 pub const fn has_type(types: &Fc4Types, fc4_type: u8) -> bool {
     types[fc4_type as usize / 32] >> (fc4_type % 32) & 1 != 0
 }
 
-/// Feature nibble of a type within the 128 bytes of [`NsAccept::Features`].
+/// Feature nibble of a type in the 128 bytes of [`NsAccept::Features`].
 pub const fn feature(features: &[u8; 128], fc4_type: u8) -> u8 {
     features[feature_byte(fc4_type)] >> (4 * (fc4_type & 1)) & 0x0f
 }
 
-/// Sets the feature nibble of a type; only four bits count.
+/// Sets the feature nibble of a type to the low four bits of `bits`.
 pub const fn set_feature(features: &mut [u8; 128], fc4_type: u8, bits: u8) {
     let shift = 4 * (fc4_type & 1);
     let byte = &mut features[feature_byte(fc4_type)];
     *byte = *byte & !(0x0f << shift) | (bits & 0x0f) << shift;
 }
 
-/// Eight types share a big-endian word; the lowest type has the lowest nibble.
+/// Eight types share a big-endian word. The lowest type has the lowest nibble.
 const fn feature_byte(fc4_type: u8) -> usize {
     let (word, nibble) = (fc4_type as usize / 8, fc4_type as usize % 8);
     4 * word + 3 - nibble / 2
@@ -64,18 +64,18 @@ pub(crate) fn types_at(data: &[u8], at: usize) -> Fc4Types {
     std::array::from_fn(|word| u32_at(data, at + 4 * word))
 }
 
-/// What of a symbolic name fits behind its length byte.
+/// The part of a symbolic name that fits the length byte.
 pub(crate) fn clip(name: &[u8]) -> &[u8] {
     &name[..name.len().min(MAX_SYMBOLIC_NAME_BYTES)]
 }
 
 pub(crate) fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
     let name = clip(name);
-    out.push(name.len() as u8);
+    out.push(len8(name.len()));
     out.extend_from_slice(name);
 }
 
-/// A length byte at `at` and the text behind it.
+/// Reads a length byte at offset `at` and the text after it.
 fn parse_symbolic_name(data: &[u8], at: usize) -> Result<Box<[u8]>, ParseError> {
     let len = slice("symbolic name length", data, at, 1)?[0];
     Ok(slice("symbolic name", data, at + 1, len.into())?.into())

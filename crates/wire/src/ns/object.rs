@@ -5,7 +5,7 @@ use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
 use crate::ns::{Fc4Types, IpAddress, MAX_SYMBOLIC_NAME_BYTES, ProcessAssociator, clip, emit_symbolic_name, types_at};
 
-/// Everything that the name server knows of a port, as GA_NXT returns it (620 bytes).
+/// All name server attributes of a port, as returned by GA_NXT (620 bytes).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs)] // the fields are the standard's objects
 pub struct NsObject {
@@ -27,7 +27,7 @@ pub struct NsObject {
 const FIELD: &str = "name server object";
 
 impl NsObject {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 620;
 
     /// Reads 620 bytes.

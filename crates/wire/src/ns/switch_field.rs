@@ -1,10 +1,10 @@
-//! Fields that only requests between switches have: [`ZoneName`], [`FeatureMap`].
+//! Fields of requests between switches only: [`ZoneName`], [`FeatureMap`].
 
 use crate::error::ParseError;
 use crate::field::{Cursor, Field};
 use crate::zone_name;
 
-/// FC-4 features, one nibble for each type.
+/// FC-4 features, one nibble per type.
 pub type FeatureMap = Box<[u8; 128]>;
 
 impl Field for FeatureMap {
@@ -19,7 +19,7 @@ impl Field for FeatureMap {
     }
 }
 
-/// Name of a zone: a length byte, three reserved ones, and the text, filled up to whole words.
+/// Name of a zone: a length byte, three reserved bytes, and the text, padded to whole words.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ZoneName(pub Box<[u8]>);
 

@@ -3,17 +3,17 @@
 use crate::bytes::{Put, fixed, u32_at, u64_at};
 use crate::error::ParseError;
 
-/// READ CAPACITY (10).
+/// Parameter data of READ CAPACITY (10).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReadCapacity10 {
-    /// The last block, or FFFFFFFF where the number is larger.
+    /// Number of the last block; FFFFFFFF if it does not fit.
     pub last_lba: u32,
     /// Block size in bytes.
     pub block_bytes: u32,
 }
 
 impl ReadCapacity10 {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 8;
 
     /// Reads 8 bytes.
@@ -32,20 +32,20 @@ impl ReadCapacity10 {
 /// READ CAPACITY (16), without protection information.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReadCapacity16 {
-    /// The last block.
+    /// Number of the last block.
     pub last_lba: u64,
     /// Block size in bytes.
     pub block_bytes: u32,
-    /// Logical blocks per physical block, as a power of two.
+    /// Logical blocks per physical block, as an exponent of two.
     pub physical_exponent: u8,
-    /// Blocks can be given back (LBPME).
+    /// Blocks can be deallocated (LBPME).
     pub thin: bool,
-    /// Blocks that were given back read as zeros (LBPRZ).
+    /// Deallocated blocks read as zeros (LBPRZ).
     pub zeroes: bool,
 }
 
 impl ReadCapacity16 {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 32;
     const THIN: u8 = 0x80;
     const ZEROES: u8 = 0x40;

@@ -1,37 +1,38 @@
 //! Standard INQUIRY data (SPC-4, 6.6.2).
 
-use crate::bytes::{Put, fixed};
+use crate::bytes::{Put, fixed, len8};
 use crate::error::ParseError;
 
 /// Standard INQUIRY data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct StandardInquiry {
-    /// Peripheral qualifier (bits 7 to 5) and device type: 00 is a disk, 7F says that no unit is and can be here.
+    /// Peripheral qualifier (bits 7 to 5) and device type. 00 is a disk; 7F means that the device
+    /// cannot have this unit.
     pub peripheral: u8,
-    /// Version of SPC; 6: SPC-4.
+    /// Version of SPC; 6 is SPC-4.
     pub version: u8,
     /// Target port group support: bit 0 implicit, bit 1 explicit.
     pub port_groups: u8,
-    /// More than one target port.
+    /// The device has several target ports.
     pub multi_port: bool,
-    /// Vendor, blank filled.
+    /// Vendor, padded with blanks.
     pub vendor: [u8; 8],
-    /// Product, blank filled.
+    /// Product, padded with blanks.
     pub product: [u8; 16],
-    /// Revision, blank filled.
+    /// Revision, padded with blanks.
     pub revision: [u8; 4],
-    /// Standards, by their version descriptors; at most eight.
+    /// Version descriptors of the supported standards; at most eight.
     pub standards: Vec<u16>,
 }
 
 impl StandardInquiry {
-    /// Bytes that every device sends.
+    /// Length that every device returns, in bytes.
     pub const MIN_BYTES: usize = 36;
-    /// Bytes with version descriptors.
+    /// Length with version descriptors, in bytes.
     pub const BYTES: usize = 96;
-    /// Where the version descriptors stand.
+    /// Offset of the version descriptors, in bytes.
     const STANDARDS: usize = 58;
-    /// Byte 3: LUNs may be reported, and the data format of SPC.
+    /// Byte 3: hierarchical LUN support, and response data format 2.
     const HISUP_FORMAT_2: u8 = 0x12;
     /// Byte 6: several target ports.
     const MULTI_PORT: u8 = 0x10;
@@ -59,7 +60,7 @@ impl StandardInquiry {
     /// Appends 96 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let begin = out.len();
-        out.extend_from_slice(&[self.peripheral, 0, self.version, Self::HISUP_FORMAT_2, (Self::BYTES - 5) as u8]);
+        out.extend_from_slice(&[self.peripheral, 0, self.version, Self::HISUP_FORMAT_2, len8(Self::BYTES - 5)]);
         out.put_u8((self.port_groups & 3) << 4);
         out.put_u8(if self.multi_port { Self::MULTI_PORT } else { 0 });
         out.put_u8(Self::COMMAND_QUEUING);
@@ -72,7 +73,7 @@ impl StandardInquiry {
     }
 }
 
-/// Text of a fixed length, blank filled: vendor, product and revision.
+/// Text padded with blanks to a fixed length, for vendor, product and revision.
 pub fn text<const N: usize>(text: &str) -> [u8; N] {
     let mut out = [b' '; N];
     let printable = text.bytes().filter(|byte| (0x20..0x7f).contains(byte));

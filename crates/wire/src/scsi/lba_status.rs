@@ -4,7 +4,7 @@ use super::items;
 use crate::bytes::{Put, u32_at, u64_at};
 use crate::error::ParseError;
 
-/// A range of blocks in one state.
+/// A range of blocks in the same provisioning state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LbaStatus {
     /// First block.
@@ -20,7 +20,7 @@ pub const MAPPED: u8 = 0;
 /// [`LbaStatus::provisioning`]: deallocated.
 pub const DEALLOCATED: u8 = 1;
 
-/// Reads the descriptors, which may be cut at the allocation length.
+/// Reads the descriptors. The list may be truncated at the allocation length.
 pub fn parse(data: &[u8]) -> Result<Vec<LbaStatus>, ParseError> {
     let descriptors = items::<16>("GET LBA STATUS data", data, 8, 4)?;
     let read = |b: &[u8; 16]| LbaStatus { lba: u64_at(b, 0), blocks: u32_at(b, 8), provisioning: b[12] & 0x0f };
@@ -29,7 +29,7 @@ pub fn parse(data: &[u8]) -> Result<Vec<LbaStatus>, ParseError> {
 
 /// Appends the descriptors.
 pub fn emit(descriptors: &[LbaStatus], out: &mut Vec<u8>) {
-    out.put_u32((4 + descriptors.len() * 16) as u32);
+    out.put_len32(4 + descriptors.len() * 16);
     out.put_u32(0);
     for descriptor in descriptors {
         out.put_u64(descriptor.lba);

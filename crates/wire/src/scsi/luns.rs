@@ -5,14 +5,14 @@ use crate::bytes::Put;
 use crate::error::ParseError;
 use crate::lun::LunBytes;
 
-/// Reads the list, which may be cut at the allocation length.
+/// Reads the list, which may be truncated at the allocation length.
 pub fn parse(data: &[u8]) -> Result<Vec<LunBytes>, ParseError> {
     Ok(items::<8>("REPORT LUNS data", data, 8, 8)?.copied().collect())
 }
 
 /// Appends the list.
 pub fn emit(luns: &[LunBytes], out: &mut Vec<u8>) {
-    out.put_u32(size_of_val(luns) as u32);
+    out.put_len32(size_of_val(luns));
     out.put_u32(0);
     out.extend(luns.iter().flatten());
 }

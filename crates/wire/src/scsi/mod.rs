@@ -1,5 +1,5 @@
-//! SCSI parameter data: what commands carry besides their CDB (SPC, SBC). CDBs are in [`crate::cdb`], sense data in
-//! [`crate::sense`], logical unit numbers in [`crate::lun`].
+//! SCSI parameter data: the data that commands transfer (SPC, SBC). CDBs are in [`crate::cdb`],
+//! sense data in [`crate::sense`], logical unit numbers in [`crate::lun`].
 
 pub mod capacity;
 pub mod inquiry;
@@ -16,8 +16,9 @@ pub mod vpd;
 use crate::bytes::{fixed, slice, u32_at};
 use crate::error::ParseError;
 
-/// The items of `N` bytes behind a header whose first four bytes count the bytes that follow the header's `count_from`th
-/// byte. A list that was cut at the allocation length is as long as the bytes that are there.
+/// Returns the items of `N` bytes after a header. The first four bytes of the header count the
+/// bytes after its first `count_from` bytes. A list that was truncated at the allocation length
+/// ends with the available bytes.
 fn items<'a, const N: usize>(
     field: &'static str,
     data: &'a [u8],

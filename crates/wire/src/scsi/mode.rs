@@ -1,6 +1,7 @@
-//! MODE SENSE and MODE SELECT parameter lists (SPC, mode parameters; SBC for the block descriptor and page 08).
+//! MODE SENSE and MODE SELECT parameter lists (SPC, mode parameters; SBC for the block descriptor
+//! and page 08).
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, len8, slice, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 
 /// Page codes.
@@ -15,15 +16,15 @@ pub mod page {
     pub const CONTROL: u8 = 0x0a;
     /// Informational exceptions.
     pub const EXCEPTIONS: u8 = 0x1c;
-    /// All of them.
+    /// All pages.
     pub const ALL: u8 = 0x3f;
 }
 
 /// Device-specific parameter of a disk (SBC): write protected.
 pub const WRITE_PROTECTED: u8 = 0x80;
-/// Device-specific parameter of a disk (SBC): DPO and FUA have a meaning.
+/// Device-specific parameter of a disk (SBC): DPO and FUA are supported.
 pub const DPO_FUA: u8 = 0x10;
-/// Caching page, byte 2: a write cache is in use (WCE).
+/// Caching page, byte 2: the write cache is enabled (WCE).
 pub const WRITE_CACHE: u8 = 0x04;
 /// Control page, byte 2: sense data in descriptor format (D_SENSE).
 pub const DESCRIPTOR_SENSE: u8 = 0x04;
@@ -35,53 +36,53 @@ pub const SOFTWARE_PROTECT: u8 = 0x08;
 pub struct ModePage {
     /// Page code.
     pub code: u8,
-    /// It can be saved.
+    /// The page can be saved.
     pub savable: bool,
-    /// Everything from byte 0 on; the first two bytes are made from code and length.
+    /// The whole page from byte 0. The first two bytes are computed from code and length.
     pub bytes: Vec<u8>,
 }
 
 impl ModePage {
-    /// A page of so many zero bytes, its two header bytes included.
+    /// Page of `bytes` zero bytes, its two header bytes included.
     pub fn new(code: u8, bytes: usize) -> ModePage {
         let len = bytes.max(2);
         let mut page = ModePage { code: code & 0x3f, savable: false, bytes: vec![0; len] };
         page.bytes[0] = page.code;
-        page.bytes[1] = (len - 2) as u8;
+        page.bytes[1] = len8(len - 2);
         page
     }
 
-    /// The page with a byte set.
+    /// Returns the page with byte `at` set to `value`.
     pub fn with(mut self, at: usize, value: u8) -> ModePage {
         self.bytes[at] = value;
         self
     }
 }
 
-/// Number and size of blocks.
+/// Mode parameter block descriptor: number and size of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockDescriptor {
-    /// Number of blocks; the short form says FFFFFFFF where it has no room.
+    /// Number of blocks. The short form contains FFFFFFFF if the number does not fit.
     pub blocks: u64,
     /// Block size in bytes.
     pub block_bytes: u32,
 }
 
-/// A list of mode parameters.
+/// A mode parameter list.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ModeParameters {
     /// Medium type; 0 for a disk.
     pub medium: u8,
     /// Device-specific parameter.
     pub device: u8,
-    /// Block descriptor, if there is one.
+    /// Block descriptor, if present.
     pub descriptor: Option<BlockDescriptor>,
-    /// Pages.
+    /// Pages in wire order.
     pub pages: Vec<ModePage>,
 }
 
 impl ModeParameters {
-    /// Reads a list of the 6-byte (short) or 10-byte (long) command, up to its end.
+    /// Reads a whole list: of the 6-byte command, or of the 10-byte command if `long` is set.
     pub fn parse(data: &[u8], long: bool) -> Result<ModeParameters, ParseError> {
         const FIELD: &str = "mode parameter list";
         let (medium, device, header, descriptor_bytes, wide) = if long {
@@ -120,17 +121,17 @@ impl ModeParameters {
         Ok(ModeParameters { medium, device, descriptor, pages })
     }
 
-    /// Appends the list. The mode data length counts what follows it.
+    /// Appends the list. The mode data length counts the bytes after itself.
     pub fn emit(&self, out: &mut Vec<u8>, long: bool) {
         let descriptor_bytes = if self.descriptor.is_some() { 8 } else { 0 };
         let pages: usize = self.pages.iter().map(|page| page.bytes.len()).sum();
         if long {
-            out.put_u16((6 + descriptor_bytes + pages) as u16);
+            out.put_len16(6 + descriptor_bytes + pages);
             out.extend_from_slice(&[self.medium, self.device, 0, 0]);
-            out.put_u16(descriptor_bytes as u16);
+            out.put_len16(descriptor_bytes);
         } else {
-            out.put_u8((3 + descriptor_bytes + pages) as u8);
-            out.extend_from_slice(&[self.medium, self.device, descriptor_bytes as u8]);
+            out.put_len8(3 + descriptor_bytes + pages);
+            out.extend_from_slice(&[self.medium, self.device, len8(descriptor_bytes)]);
         }
         if let Some(descriptor) = self.descriptor {
             out.put_u32(u32::try_from(descriptor.blocks).unwrap_or(u32::MAX));

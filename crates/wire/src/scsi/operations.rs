@@ -1,9 +1,10 @@
-//! REPORT SUPPORTED OPERATION CODES and REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS parameter data (SPC).
+//! REPORT SUPPORTED OPERATION CODES and REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS parameter data
+//! (SPC).
 
 use crate::bytes::{Put, fixed, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
-/// A command that a device knows, in the list of all.
+/// A supported command in the list of all commands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Supported {
     /// Operation code.
@@ -18,10 +19,10 @@ const FIELD: &str = "REPORT SUPPORTED OPERATION CODES data";
 /// Flags of a command descriptor: timeouts follow; the service action is valid.
 const TIMEOUTS: u8 = 0x02;
 const ACTION: u8 = 0x01;
-/// A command timeouts descriptor that says nothing.
+/// An empty command timeouts descriptor.
 const NO_TIMEOUTS: [u8; 12] = [0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Reads the list of all commands, up to the allocation length at which it may be cut.
+/// Reads the list of all commands, which may be truncated at the allocation length.
 pub fn parse_all(data: &[u8]) -> Result<Vec<Supported>, ParseError> {
     let len = u32_at(fixed::<4>(FIELD, data)?, 0) as usize;
     let data = &data[..data.len().min(4_usize.saturating_add(len))];
@@ -38,7 +39,7 @@ pub fn parse_all(data: &[u8]) -> Result<Vec<Supported>, ParseError> {
 /// Appends the list of all commands.
 pub fn emit_all(all: &[Supported], timeouts: bool, out: &mut Vec<u8>) {
     let each = if timeouts { 20 } else { 8 };
-    out.put_u32((all.len() * each) as u32);
+    out.put_len32(all.len() * each);
     for command in all {
         out.put_u8(command.operation);
         out.put_u8(0);
@@ -52,34 +53,34 @@ pub fn emit_all(all: &[Supported], timeouts: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// What a device says about one command.
+/// Support of one command by a device.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OneCommand {
-    /// 1: not supported, 3: supported as the standard says.
+    /// 1: not supported; 3: supported in conformance with the standard.
     pub support: u8,
-    /// The operation code and, for every other byte of the CDB, the bits that the device looks at; empty if it is not
-    /// supported.
+    /// CDB usage data: the operation code, then for every other byte of the CDB the bits that the
+    /// device evaluates. Empty if the command is not supported.
     pub usage: Vec<u8>,
 }
 
 /// [`OneCommand::support`]: not supported.
 pub const NOT_SUPPORTED: u8 = 1;
-/// [`OneCommand::support`]: as the standard says.
+/// [`OneCommand::support`]: supported in conformance with the standard.
 pub const STANDARD: u8 = 3;
 
 impl OneCommand {
-    /// Reads it.
+    /// Reads the parameter data of one command.
     pub fn parse(data: &[u8]) -> Result<OneCommand, ParseError> {
         let b = fixed::<4>(FIELD, data)?;
         Ok(OneCommand { support: b[1] & 7, usage: slice(FIELD, data, 4, u16_at(b, 2).into())?.to_vec() })
     }
 
-    /// Appends it.
+    /// Appends the parameter data of one command.
     pub fn emit(&self, timeouts: bool, out: &mut Vec<u8>) {
         let timeouts = timeouts && !self.usage.is_empty();
         out.put_u8(0);
         out.put_u8(if timeouts { 0x80 } else { 0 } | self.support & 7);
-        out.put_u16(self.usage.len() as u16);
+        out.put_len16(self.usage.len());
         out.extend_from_slice(&self.usage);
         if timeouts {
             out.extend_from_slice(&NO_TIMEOUTS);
@@ -107,7 +108,7 @@ pub mod task_management {
     pub const I_T_NEXUS_RESET: u16 = 0x0001;
 }
 
-/// Appends the report of task management functions: 16 bytes if the extended form is wanted, else 4.
+/// Appends the report of task management functions: 16 bytes in the extended form, otherwise 4.
 pub fn emit_task_management(functions: u16, extended: bool, out: &mut Vec<u8>) {
     out.put_u16(functions);
     out.put_u16(if extended { 12 } else { 0 });

@@ -1,14 +1,14 @@
 //! Target port groups: parameter data of REPORT and SET TARGET PORT GROUPS (SPC-4, 6.37 and 6.45).
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, len8, slice, u16_at, u32_at};
 use crate::codes::code_constants;
 use crate::error::ParseError;
 
 /// Parameter data of REPORT TARGET PORT GROUPS.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PortGroups {
-    /// With the extended header: how long an implicit transition takes at most, in seconds; 0: not told. `None`: the header
-    /// is the short one.
+    /// Longest implicit transition in seconds, from the extended header; 0 means unspecified.
+    /// `None` selects the short header.
     pub transition_seconds: Option<u8>,
     /// The groups.
     pub groups: Vec<TargetPortGroup>,
@@ -17,7 +17,7 @@ pub struct PortGroups {
 /// Target ports that share an asymmetric access state.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TargetPortGroup {
-    /// Preferred.
+    /// The group is preferred.
     pub preferred: bool,
     /// Asymmetric access state (see [`state`]).
     pub state: u8,
@@ -25,16 +25,16 @@ pub struct TargetPortGroup {
     pub supported: u8,
     /// Number of the group.
     pub group: u16,
-    /// Why the state is what it is (see [`changed`]).
+    /// Cause of the last state change (see [`changed`]).
     pub status: u8,
-    /// Relative port identifiers; at most 255.
+    /// Relative port identifiers of the group; at most 255.
     pub ports: Vec<u16>,
 }
 
 /// A descriptor of SET TARGET PORT GROUPS.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SetTargetPortGroup {
-    /// The state that the group is to have (see [`state`]).
+    /// Requested state of the group (see [`state`]).
     pub state: u8,
     /// Number of the group.
     pub group: u16,
@@ -72,11 +72,11 @@ pub mod supports {
 
 /// Values of [`TargetPortGroup::status`].
 pub mod changed {
-    /// Nothing to say.
+    /// No status information.
     pub const NOT_TOLD: u8 = 0;
-    /// By SET TARGET PORT GROUPS.
+    /// State changed by SET TARGET PORT GROUPS.
     pub const EXPLICITLY: u8 = 1;
-    /// By the device server itself.
+    /// State changed by the device server itself.
     pub const IMPLICITLY: u8 = 2;
 }
 
@@ -86,7 +86,7 @@ const SET_FIELD: &str = "SET TARGET PORT GROUPS data";
 const SET_HEAD_BYTES: usize = 4;
 
 impl PortGroups {
-    /// Reads all groups, behind either header.
+    /// Reads all groups, after a short or an extended header.
     pub fn parse(data: &[u8]) -> Result<PortGroups, ParseError> {
         let len = u32_at(fixed::<4>(FIELD, data)?, 0) as usize;
         let data = slice(FIELD, data, 0, 4_usize.saturating_add(len))?;
@@ -110,10 +110,10 @@ impl PortGroups {
         Ok(PortGroups { transition_seconds, groups })
     }
 
-    /// Appends the groups, behind the header that was chosen.
+    /// Appends the selected header and the groups.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let of_groups: usize = self.groups.iter().map(|group| 8 + 4 * group.ports.len().min(255)).sum();
-        out.put_u32((of_groups + if self.transition_seconds.is_some() { 4 } else { 0 }) as u32);
+        out.put_len32(of_groups + if self.transition_seconds.is_some() { 4 } else { 0 });
         if let Some(seconds) = self.transition_seconds {
             out.extend_from_slice(&[0x10, seconds, 0, 0]);
         }
@@ -122,7 +122,7 @@ impl PortGroups {
             out.put_u8(if group.preferred { 0x80 } else { 0 } | group.state & 0x0f);
             out.put_u8(group.supported);
             out.put_u16(group.group);
-            out.extend_from_slice(&[0, group.status, 0, ports.len() as u8]);
+            out.extend_from_slice(&[0, group.status, 0, len8(ports.len())]);
             ports.iter().for_each(|&port| out.put_u32(port.into()));
         }
     }

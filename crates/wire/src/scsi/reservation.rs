@@ -51,42 +51,43 @@ pub mod kind {
 const IN_FIELD: &str = "PERSISTENT RESERVE IN data";
 const OUT_FIELD: &str = "PERSISTENT RESERVE OUT parameter list";
 
-/// READ KEYS.
+/// Parameter data of READ KEYS.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Keys {
-    /// Counts the changes of registrations.
+    /// Number of registration changes so far.
     pub generation: u32,
     /// Reservation keys of all registered nexuses.
     pub keys: Vec<u64>,
 }
 
 impl Keys {
-    /// Reads the keys, which may be cut at the allocation length.
+    /// Reads the keys, which may be truncated at the allocation length.
     pub fn parse(data: &[u8]) -> Result<Keys, ParseError> {
         let generation = u32_at(fixed::<8>(IN_FIELD, data)?, 0);
         let keys = items::<8>(IN_FIELD, &data[4..], 4, 4)?.map(|key| u64::from_be_bytes(*key));
         Ok(Keys { generation, keys: keys.collect() })
     }
 
-    /// Appends it.
+    /// Appends the parameter data.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u32(self.generation);
-        out.put_u32((self.keys.len() * 8) as u32);
+        out.put_len32(self.keys.len() * 8);
         self.keys.iter().for_each(|&key| out.put_u64(key));
     }
 }
 
-/// READ RESERVATION.
+/// Parameter data of READ RESERVATION.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reservation {
-    /// Counts the changes of registrations.
+    /// Number of registration changes so far.
     pub generation: u32,
-    /// Key of the holder (0 with "all registrants") and the type (see [`kind`]), if there is a reservation.
+    /// Key of the holder (0 for "all registrants") and type (see [`kind`]), if there is a
+    /// reservation.
     pub held: Option<(u64, u8)>,
 }
 
 impl Reservation {
-    /// Reads it.
+    /// Reads the parameter data.
     pub fn parse(data: &[u8]) -> Result<Reservation, ParseError> {
         let b = fixed::<8>(IN_FIELD, data)?;
         let generation = u32_at(b, 0);
@@ -97,7 +98,7 @@ impl Reservation {
         Ok(Reservation { generation, held: Some((u64_at(b, 8), b[21] & 0x0f)) })
     }
 
-    /// Appends it.
+    /// Appends the parameter data.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u32(self.generation);
         out.put_u32(if self.held.is_some() { 16 } else { 0 });
@@ -110,8 +111,9 @@ impl Reservation {
     }
 }
 
-/// Appends REPORT CAPABILITIES of a device with all types that can keep its registrations over a power cycle (PTPL_C, and
-/// PTPL_A if it does now), registers other initiator ports (SIP_C) and through all target ports (ATP_C).
+/// Appends REPORT CAPABILITIES of a device with all reservation types. The device can keep
+/// registrations over a power cycle (PTPL_C, and PTPL_A if `keeps_now`). It can also register other
+/// initiator ports (SIP_C) and register through all target ports (ATP_C).
 pub fn emit_capabilities(keeps_now: bool, out: &mut Vec<u8>) {
     const PTPL_CAPABLE: u8 = 0x01;
     const INITIATORS_AND_PORTS_CAPABLE: u8 = 0x0c;
@@ -126,22 +128,22 @@ pub fn emit_capabilities(keeps_now: bool, out: &mut Vec<u8>) {
 /// A registered nexus in READ FULL STATUS.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FullStatus {
-    /// Its reservation key.
+    /// Reservation key of the nexus.
     pub key: u64,
-    /// Registered through all target ports of the device.
+    /// The registration covers all target ports of the device.
     pub all_ports: bool,
-    /// Type of the reservation (see [`kind`]), if it holds one.
+    /// Type of the reservation (see [`kind`]), if the nexus holds one.
     pub holds: Option<u8>,
     /// Relative identifier of the target port.
     pub port: u16,
-    /// The initiator port.
+    /// Initiator port of the nexus.
     pub initiator: TransportId,
 }
 
 impl FullStatus {
     const BYTES: usize = 24;
 
-    /// Reads the list with its generation.
+    /// Reads the list and its generation.
     pub fn parse_list(data: &[u8]) -> Result<(u32, Vec<FullStatus>), ParseError> {
         let b = fixed::<8>(IN_FIELD, data)?;
         let end = 8_usize.saturating_add(u32_at(b, 4) as usize);
@@ -164,11 +166,11 @@ impl FullStatus {
         Ok((u32_at(b, 0), list))
     }
 
-    /// Appends the list with its generation.
+    /// Appends the list and its generation.
     pub fn emit_list(generation: u32, list: &[FullStatus], out: &mut Vec<u8>) {
         let len: usize = list.iter().map(|status| Self::BYTES + status.initiator.encoded_len()).sum();
         out.put_u32(generation);
-        out.put_u32(len as u32);
+        out.put_len32(len);
         for status in list {
             out.put_u64(status.key);
             out.put_u32(0);
@@ -176,32 +178,32 @@ impl FullStatus {
             out.put_u8(status.holds.unwrap_or(0));
             out.put_zeros(4);
             out.put_u16(status.port);
-            out.put_u32(status.initiator.encoded_len() as u32);
+            out.put_len32(status.initiator.encoded_len());
             status.initiator.emit(out);
         }
     }
 }
 
-/// Parameter list of PERSISTENT RESERVE OUT, of all service actions but REGISTER AND MOVE.
+/// Parameter list of PERSISTENT RESERVE OUT, for all service actions except REGISTER AND MOVE.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OutParameters {
-    /// The sender's key.
+    /// Reservation key of the sender.
     pub key: u64,
-    /// The new key, or the key to be preempted.
+    /// The new key, or the key to preempt.
     pub action_key: u64,
-    /// Keep the registrations over a power cycle (APTPL).
+    /// Registrations survive a power cycle (APTPL).
     pub keep: bool,
-    /// Register through all target ports (ALL_TG_PT).
+    /// The registration covers all target ports (ALL_TG_PT).
     pub all_ports: bool,
-    /// Register these initiator ports instead of the sender (SPEC_I_PT).
+    /// Initiator ports to register instead of the sender (SPEC_I_PT).
     pub initiators: Option<Vec<TransportId>>,
 }
 
 impl OutParameters {
-    /// Bytes without TransportIDs.
+    /// Length without TransportIDs, in bytes.
     pub const BYTES: usize = 24;
 
-    /// Reads it.
+    /// Reads the parameter list.
     pub fn parse(data: &[u8]) -> Result<OutParameters, ParseError> {
         let b = fixed::<{ Self::BYTES }>(OUT_FIELD, data)?;
         let initiators = if b[20] & 8 == 0 {
@@ -226,7 +228,7 @@ impl OutParameters {
         })
     }
 
-    /// Appends it.
+    /// Appends the parameter list.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u64(self.key);
         out.put_u64(self.action_key);
@@ -234,7 +236,7 @@ impl OutParameters {
         out.put_u8(u8::from(self.initiators.is_some()) << 3 | u8::from(self.all_ports) << 2 | u8::from(self.keep));
         out.put_zeros(3);
         if let Some(list) = &self.initiators {
-            out.put_u32(list.iter().map(TransportId::encoded_len).sum::<usize>() as u32);
+            out.put_len32(list.iter().map(TransportId::encoded_len).sum::<usize>());
             list.iter().for_each(|initiator| initiator.emit(out));
         }
     }
@@ -243,22 +245,22 @@ impl OutParameters {
 /// Parameter list of REGISTER AND MOVE.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MoveParameters {
-    /// The sender's key.
+    /// Reservation key of the sender.
     pub key: u64,
-    /// The new holder's key.
+    /// Reservation key of the new holder.
     pub action_key: u64,
-    /// The sender's registration goes (UNREG).
+    /// The sender is unregistered (UNREG).
     pub unregister: bool,
-    /// Keep the registrations over a power cycle (APTPL).
+    /// Registrations survive a power cycle (APTPL).
     pub keep: bool,
-    /// Relative identifier of the new holder's target port.
+    /// Relative identifier of the target port of the new holder.
     pub port: u16,
-    /// The new holder.
+    /// Initiator port of the new holder.
     pub initiator: TransportId,
 }
 
 impl MoveParameters {
-    /// Reads it.
+    /// Reads the parameter list.
     pub fn parse(data: &[u8]) -> Result<MoveParameters, ParseError> {
         let b = fixed::<24>(OUT_FIELD, data)?;
         let (initiator, _) = TransportId::parse(slice(OUT_FIELD, data, 24, u32_at(b, 20) as usize)?)?;
@@ -272,14 +274,14 @@ impl MoveParameters {
         })
     }
 
-    /// Appends it.
+    /// Appends the parameter list.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u64(self.key);
         out.put_u64(self.action_key);
         out.put_u8(0);
         out.put_u8(u8::from(self.unregister) << 1 | u8::from(self.keep));
         out.put_u16(self.port);
-        out.put_u32(self.initiator.encoded_len() as u32);
+        out.put_len32(self.initiator.encoded_len());
         self.initiator.emit(out);
     }
 }

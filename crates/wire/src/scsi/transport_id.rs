@@ -1,36 +1,36 @@
-//! TransportID: how an initiator port is named in persistent reservations (SPC-4, 7.6.4).
+//! TransportID: identifier of an initiator port in persistent reservations (SPC-4, 7.6.4).
 
 use crate::Wwpn;
 use crate::bytes::{Put, fixed, slice, u16_at, u64_at};
 use crate::error::ParseError;
 use std::fmt;
 
-/// An initiator port.
+/// Identifier of an initiator port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TransportId {
     /// Fibre Channel: the port name.
     Fcp(Wwpn),
-    /// iSCSI.
+    /// iSCSI: name and optional session identifier.
     Iscsi(Box<IscsiPort>),
 }
 
-/// The initiator's end of an iSCSI session.
+/// Initiator end of an iSCSI session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct IscsiPort {
     /// iSCSI name, at most 223 bytes of UTF-8.
     pub name: Box<str>,
-    /// Initiator session identifier; without, all ports of the initiator are meant.
+    /// Initiator session identifier; `None` means all ports of the initiator.
     pub isid: Option<[u8; 6]>,
 }
 
 /// Protocol identifiers, the low half of byte 0.
 const FCP: u8 = 0;
 const ISCSI: u8 = 5;
-/// Byte 0, bits 7 and 6 of iSCSI: the name is followed by the ISID.
+/// Byte 0, bits 7 and 6 for iSCSI: the ISID follows the name.
 const WITH_ISID: u8 = 0x40;
-/// A name, its separator and ISID, and the NUL that ends it, padded.
+/// Longest text: name, separator, ISID and terminating NUL, padded.
 const MAX_TEXT_BYTES: usize = 244;
-/// Between name and ISID.
+/// Text between name and ISID.
 const SEPARATOR: &str = ",i,0x";
 
 impl TransportId {
@@ -39,10 +39,11 @@ impl TransportId {
         TransportId::Iscsi(Box::new(IscsiPort { name: name.into(), isid }))
     }
 
-    /// Bytes of the shortest TransportID, and of every one that is not iSCSI.
+    /// Length of the shortest TransportID, and of every one that is not iSCSI, in bytes.
     pub const BYTES: usize = 24;
 
-    /// Reads one, and the bytes that it takes. A protocol without a value here is [`ParseError::Unsupported`].
+    /// Reads one TransportID. Also returns its length. An unsupported protocol is
+    /// [`ParseError::Unsupported`].
     pub fn parse(data: &[u8]) -> Result<(TransportId, usize), ParseError> {
         let b = fixed::<{ Self::BYTES }>("TransportID", data)?;
         match (b[0] & 0x0f, b[0] >> 6) {
@@ -65,7 +66,8 @@ impl TransportId {
         }
     }
 
-    /// Appends it. iSCSI names are padded with NUL to a multiple of four bytes, at least 24 in all.
+    /// Appends the TransportID. iSCSI names are padded with NUL to a multiple of four bytes, at
+    /// least 24 in total.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             TransportId::Fcp(name) => {
@@ -79,14 +81,14 @@ impl TransportId {
                 let len = padded(text.len());
                 out.put_u8(ISCSI | if port.isid.is_some() { WITH_ISID } else { 0 });
                 out.put_u8(0);
-                out.put_u16(len as u16);
+                out.put_len16(len);
                 out.extend_from_slice(text.as_bytes());
                 out.put_zeros(len - text.len());
             }
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             TransportId::Fcp(_) => Self::BYTES,
@@ -95,7 +97,7 @@ impl TransportId {
     }
 }
 
-/// Bytes of the name field: at least one NUL, a multiple of four, at least 20.
+/// Length of the name field: at least one NUL, a multiple of four, at least 20.
 fn padded(text: usize) -> usize {
     (text + 1).next_multiple_of(4).max(TransportId::BYTES - 4)
 }

@@ -15,7 +15,7 @@ pub struct BlockDescriptor {
 const HEADER_BYTES: usize = 8;
 const DESCRIPTOR_BYTES: usize = 16;
 
-/// Reads the list. Descriptors of which only a part is there do not count (SBC, UNMAP parameter list).
+/// Reads the list. Incomplete descriptors are ignored (SBC, UNMAP parameter list).
 pub fn parse(data: &[u8]) -> Result<Vec<BlockDescriptor>, ParseError> {
     let b = fixed::<HEADER_BYTES>("UNMAP parameter list", data)?;
     let declared = usize::from(u16_at(b, 2)).min(data.len() - HEADER_BYTES);
@@ -23,12 +23,12 @@ pub fn parse(data: &[u8]) -> Result<Vec<BlockDescriptor>, ParseError> {
     Ok(descriptors.iter().map(|b| BlockDescriptor { lba: u64_at(b, 0), blocks: u32_at(b, 8) }).collect())
 }
 
-/// Appends the list: at most 4095 descriptors, which is what its length field can say.
+/// Appends the list, with at most 4095 descriptors because of its 16-bit length field.
 pub fn emit(descriptors: &[BlockDescriptor], out: &mut Vec<u8>) {
     let count = descriptors.len().min((usize::from(u16::MAX) - HEADER_BYTES) / DESCRIPTOR_BYTES);
     let bytes = count * DESCRIPTOR_BYTES;
-    out.put_u16((bytes + HEADER_BYTES - 2) as u16);
-    out.put_u16(bytes as u16);
+    out.put_len16(bytes + HEADER_BYTES - 2);
+    out.put_len16(bytes);
     out.put_u32(0);
     for descriptor in &descriptors[..count] {
         out.put_u64(descriptor.lba);

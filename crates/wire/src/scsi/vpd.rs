@@ -23,11 +23,11 @@ pub mod page {
 pub fn emit(peripheral: u8, page: u8, body: &[u8], out: &mut Vec<u8>) {
     out.put_u8(peripheral);
     out.put_u8(page);
-    out.put_u16(body.len() as u16);
+    out.put_len16(body.len());
     out.extend_from_slice(body);
 }
 
-/// Page code and body.
+/// Returns page code and body.
 pub fn parse(data: &[u8]) -> Result<(u8, &[u8]), ParseError> {
     let b = fixed::<4>("VPD page", data)?;
     Ok((b[1], slice("VPD page", data, 4, u16_at(b, 2).into())?))
@@ -36,15 +36,16 @@ pub fn parse(data: &[u8]) -> Result<(u8, &[u8]), ParseError> {
 /// A designator of page 83.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Designator {
-    /// Protocol that it belongs to (see [`protocol`]), if it says so.
+    /// Protocol that the designator applies to (see [`protocol`]), if given.
     pub protocol: Option<u8>,
-    /// 1 binary, 2 ASCII, 3 UTF-8.
+    /// Code set: 1 binary, 2 ASCII, 3 UTF-8.
     pub code_set: u8,
-    /// 0 the logical unit, 1 the target port, 2 the target device.
+    /// Described object: 0 the logical unit, 1 the target port, 2 the target device.
     pub association: u8,
-    /// 1 T10 vendor, 2 EUI-64, 3 NAA, 4 relative target port, 5 target port group, 8 SCSI name string.
+    /// Designator type: 1 T10 vendor, 2 EUI-64, 3 NAA, 4 relative target port, 5 target port group,
+    /// 8 SCSI name string.
     pub kind: u8,
-    /// At most 255 bytes.
+    /// Value, at most 255 bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -60,14 +61,14 @@ pub mod protocol {
 pub mod association {
     /// The logical unit.
     pub const UNIT: u8 = 0;
-    /// The target port that the command came through.
+    /// The target port that received the command.
     pub const PORT: u8 = 1;
     /// The target device.
     pub const DEVICE: u8 = 2;
 }
 
 impl Designator {
-    /// Reads the first one of the body of page 83; what is behind it.
+    /// Reads the first designator in the body of page 83. Returns it and the rest.
     pub fn parse(body: &[u8]) -> Result<(Designator, &[u8]), ParseError> {
         const FIELD: &str = "designator";
         let b = fixed::<4>(FIELD, body)?;
@@ -93,17 +94,17 @@ impl Designator {
         Ok(list)
     }
 
-    /// Appends it.
+    /// Appends the designator.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let bytes = &self.bytes[..self.bytes.len().min(255)];
         out.put_u8(self.protocol.unwrap_or(0) << 4 | self.code_set & 0x0f);
         out.put_u8(u8::from(self.protocol.is_some()) << 7 | (self.association & 3) << 4 | self.kind & 0x0f);
         out.put_u8(0);
-        out.put_u8(bytes.len() as u8);
+        out.put_len8(bytes.len());
         out.extend_from_slice(bytes);
     }
 
-    /// A number: NAA (kind 3), relative port (4) or port group (5).
+    /// Binary designator: NAA (kind 3), relative port (4) or port group (5).
     pub fn binary(association: u8, kind: u8, bytes: &[u8]) -> Designator {
         Designator { protocol: None, code_set: 1, association, kind, bytes: bytes.to_vec() }
     }
@@ -115,39 +116,39 @@ impl Designator {
         Designator { protocol: None, code_set: 3, association, kind: 8, bytes }
     }
 
-    /// The same, with a protocol.
+    /// Returns the designator with a protocol identifier.
     pub fn of_protocol(self, protocol: u8) -> Designator {
         Designator { protocol: Some(protocol), ..self }
     }
 }
 
-/// Page B0, block limits. Zero means no limit, or not supported.
+/// Page B0, block limits. Zero means no limit or not supported.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockLimits {
-    /// WRITE SAME with zero blocks is refused (WSNZ).
+    /// WRITE SAME with zero blocks is rejected (WSNZ).
     pub write_same_nonzero: bool,
-    /// Largest COMPARE AND WRITE in blocks.
+    /// Largest COMPARE AND WRITE, in blocks.
     pub max_compare_blocks: u8,
-    /// Granularity of transfers in blocks.
+    /// Optimal transfer length granularity, in blocks.
     pub granularity_blocks: u16,
-    /// Largest transfer in blocks.
+    /// Largest transfer, in blocks.
     pub max_transfer_blocks: u32,
-    /// Best transfer in blocks.
+    /// Optimal transfer length, in blocks.
     pub best_transfer_blocks: u32,
-    /// Largest prefetch in blocks.
+    /// Largest prefetch, in blocks.
     pub max_prefetch_blocks: u32,
-    /// Most blocks of one UNMAP.
+    /// Largest number of blocks of one UNMAP.
     pub max_unmap_blocks: u32,
-    /// Most descriptors of one UNMAP.
+    /// Largest number of descriptors of one UNMAP.
     pub max_unmap_descriptors: u32,
-    /// Best granularity of UNMAP in blocks.
+    /// Optimal UNMAP granularity, in blocks.
     pub unmap_granularity_blocks: u32,
-    /// Largest WRITE SAME in blocks.
+    /// Largest WRITE SAME, in blocks.
     pub max_write_same_blocks: u64,
 }
 
 impl BlockLimits {
-    /// Bytes of the body.
+    /// Length of the body, in bytes.
     pub const BYTES: usize = 60;
 
     /// Reads the body.
@@ -188,8 +189,9 @@ impl BlockLimits {
     }
 }
 
-/// Body of page 86 (extended INQUIRY data): SIMPLE, ORDERED and HEAD OF QUEUE tasks, a volatile cache or not, no protection
-/// information; unit attentions of a nexus end with it.
+/// Body of page 86 (extended INQUIRY data). SIMPLE, ORDERED and HEAD OF QUEUE tasks are supported;
+/// protection information is not. The loss of an I_T nexus clears its unit attentions.
+/// `volatile_cache` reports a volatile cache.
 pub fn extended_inquiry(volatile_cache: bool) -> [u8; 60] {
     const HEADSUP_ORDSUP_SIMPSUP: u8 = 0x07;
     const V_SUP: u8 = 0x01;
@@ -199,7 +201,7 @@ pub fn extended_inquiry(volatile_cache: bool) -> [u8; 60] {
     body
 }
 
-/// Body of page B1 (block device characteristics): a medium that does not rotate, no form factor.
+/// Body of page B1 (block device characteristics): a non-rotating medium without a form factor.
 pub fn block_characteristics() -> [u8; 60] {
     const NOT_ROTATING: [u8; 2] = [0, 1];
     let mut body = [0; 60];
@@ -207,8 +209,8 @@ pub fn block_characteristics() -> [u8; 60] {
     body
 }
 
-/// Body of page B2 (logical block provisioning): UNMAP and both WRITE SAME with UNMAP, blocks that read as zeros, thin; or
-/// nothing of that.
+/// Body of page B2 (logical block provisioning). If `thin`: UNMAP, both WRITE SAME commands with
+/// UNMAP, and deallocated blocks that read as zeros. Otherwise nothing is supported.
 pub fn provisioning(thin: bool) -> [u8; 4] {
     const UNMAP_WRITE_SAMES_ZEROES: u8 = 0xe4;
     const THIN: u8 = 2;

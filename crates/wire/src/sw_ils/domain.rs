@@ -1,15 +1,16 @@
-//! RDI (FC-SW, request domain identifier): the domains that a switch asks for, and in the accept those that it gets.
+//! RDI (FC-SW, request domain identifier): the domains that a switch requests, and in the accept
+//! the granted domains.
 
-use crate::bytes::{Put, fixed, slice, u16_at, u64_at};
+use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u64_at};
 use crate::error::ParseError;
 use crate::id::Wwnn;
 
-/// Domains of a switch: wanted in the request, granted in the accept.
+/// Domains of a switch: requested in the request, granted in the accept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rdi {
-    /// The switch that asks, through however many others.
+    /// Name of the requesting switch, even if other switches forwarded the request.
     pub switch_name: Wwnn,
-    /// Domains, 0 in a request for any. Only 16,380 go out.
+    /// Domains; in a request, 0 stands for any domain. At most 16,380 are sent.
     pub domains: Vec<u8>,
 }
 
@@ -30,25 +31,30 @@ impl Rdi {
 
     /// Appends the payload, beginning with the command word.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+        put_counted(out, |len, out| self.put(command, len, out));
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|len, out| self.put(0, len, out))
+    }
+
+    fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
         out.put_u8(command);
         out.put_u8(0);
-        out.put_u16(self.encoded_len() as u16);
+        out.put_len16(len);
         out.put_u64(self.switch_name.0);
         for domain in self.domains.iter().take(Self::MAX_DOMAINS) {
             out.put_u32(u32::from(*domain));
         }
     }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + 4 * self.domains.len().min(Self::MAX_DOMAINS)
-    }
 }
 
-/// Bytes of a DIA (FC-SW, domain identifier assigned) and of its accept: command word and name of the sender.
+/// Length of a DIA (FC-SW, domain identifier assigned) and of its accept, in bytes: command word
+/// and name of the sender.
 pub(super) const DIA_BYTES: usize = 12;
 
-/// The name of the sender of a DIA or of its accept.
+/// Reads the sender's name from a DIA or its accept.
 pub(super) fn parse_dia(payload: &[u8]) -> Result<Wwnn, ParseError> {
     fixed::<DIA_BYTES>("DIA", payload).map(|b| Wwnn(u64_at(b, 4)))
 }

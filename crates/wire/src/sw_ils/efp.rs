@@ -1,28 +1,30 @@
-//! EFP (FC-SW, exchange fabric parameters): who is principal switch, and who has which domain. Request and accept.
+//! EFP (FC-SW, exchange fabric parameters): the principal switch and the owner of each domain.
+//! Request and accept.
 
-use crate::bytes::{Put, fixed, slice, u16_at, u64_at};
+use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u64_at};
 use crate::error::ParseError;
 use crate::id::Wwnn;
 
-/// What a switch knows of its fabric; request and accept have the same shape.
+/// A switch's view of its fabric. Request and accept have the same layout.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Efp {
-    /// Priority of the principal switch, or of the best one heard of: 1 is the highest, FF never.
+    /// Priority of the principal switch, or of the best candidate so far. 1 is the highest
+    /// priority; a switch with FF never becomes principal.
     pub principal_priority: u8,
-    /// Name of that switch.
+    /// Name of the principal switch or candidate.
     pub principal_name: Wwnn,
-    /// Domains; empty until the fabric is configured. At most 4,094 go out.
+    /// Assigned domains; empty until the fabric is configured. At most 4,094 are sent.
     pub records: Vec<EfpRecord>,
 }
 
 /// One record of an [`Efp`], 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EfpRecord {
-    /// What `id` counts: [`EfpRecord::DOMAIN`] or [`EfpRecord::MULTICAST`].
+    /// Kind of `id`: [`EfpRecord::DOMAIN`] or [`EfpRecord::MULTICAST`].
     pub kind: u8,
     /// Domain, or number of a multicast group.
     pub id: u8,
-    /// The switch that has it.
+    /// Name of the switch that owns `id`.
     pub switch_name: Wwnn,
 }
 
@@ -33,7 +35,7 @@ impl EfpRecord {
     pub const MULTICAST: u8 = 2;
     const BYTES: usize = 16;
 
-    /// A switch and its domain.
+    /// Record of a domain and the switch that owns it.
     pub const fn domain(id: u8, switch_name: Wwnn) -> EfpRecord {
         EfpRecord { kind: Self::DOMAIN, id, switch_name }
     }
@@ -66,21 +68,25 @@ impl Efp {
 
     /// Appends the payload, beginning with the command word.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+        put_counted(out, |len, out| self.put(command, len, out));
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|len, out| self.put(0, len, out))
+    }
+
+    fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
         out.put_u8(command);
-        out.put_u8(EfpRecord::BYTES as u8);
-        out.put_u16(self.encoded_len() as u16);
+        out.put_len8(EfpRecord::BYTES);
+        out.put_len16(len);
         out.put_zeros(3);
         out.put_u8(self.principal_priority);
         out.put_u64(self.principal_name.0);
         for record in self.records.iter().take(Self::MAX_RECORDS) {
-            out.extend_from_slice(&[record.kind, record.id, 0, 0, 0, 0, 0, 0]);
+            out.put_slice(&[record.kind, record.id, 0, 0, 0, 0, 0, 0]);
             out.put_u64(record.switch_name.0);
         }
-    }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + EfpRecord::BYTES * self.records.len().min(Self::MAX_RECORDS)
     }
 }
 

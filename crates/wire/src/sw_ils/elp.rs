@@ -1,20 +1,21 @@
-//! ELP (FC-SW, exchange link parameters): what the two ends of an inter-switch link must agree on, request and accept.
+//! ELP (FC-SW, exchange link parameters): parameters on which both ends of an inter-switch link
+//! must agree. Request and accept.
 
 use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::id::{Wwnn, Wwpn};
 
-/// Link parameters of an E_Port; request and accept have the same shape.
+/// Link parameters of an E_Port. Request and accept have the same layout.
 ///
-/// Offsets are those of real frames: the revision stands in byte 4.
+/// Offsets are those of captured frames: the revision is in byte 4.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Elp {
     /// Revision: 2 for FC-SW, 3 for FC-SW-3.
     pub revision: u8,
     /// Kind of port (see [`Elp::BRIDGE_PORT`]); 0 for an E_Port.
     pub flags: u16,
-    /// BB_SC_N: buffer-to-buffer state changes are counted every 2^n frames; 0 for never.
+    /// BB_SC_N: buffer-to-buffer state changes are counted every 2^n frames; 0 means never.
     pub bb_sc_n: u8,
     /// R_A_TOV in ms.
     pub r_a_tov_ms: u32,
@@ -24,23 +25,24 @@ pub struct Elp {
     pub port_name: Wwpn,
     /// Name of the switch.
     pub switch_name: Wwnn,
-    /// Class F, which the link services themselves use.
+    /// Parameters of class F, which carries the link services themselves.
     pub class_f: ClassF,
-    /// Classes 1, 2 and 3.
+    /// Parameters of classes 1, 2 and 3.
     pub classes: [ElpClass; 3],
-    /// How credit is returned.
+    /// Method of returning credit.
     pub flow_control: FlowControl,
-    /// BB_Credit: frames that the sender of this message has buffers for.
+    /// BB_Credit: number of frames that the sender of this message can buffer.
     pub bb_credit: u32,
-    /// Flow control parameters behind BB_Credit: compatibility parameters, 16 bytes with R_RDY, more with some vendors'
-    /// modes. Shorter ones are filled up with zeros; at most 65,531 bytes go out.
+    /// Flow control parameters after BB_Credit. R_RDY has 16 bytes of compatibility parameters;
+    /// some vendor modes have more. Shorter parameters are padded with zeros, and at most 65,531
+    /// bytes are sent.
     pub flow_parameters: Box<[u8]>,
 }
 
 /// Class F service parameters, 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ClassF {
-    /// Byte 0, bit 80: valid. Byte 4, bit 20: X_ID interlock.
+    /// Flags. Byte 0, bit 80: valid. Byte 4, bit 20: X_ID interlock.
     pub flags: [u8; 6],
     /// Receive data field size in bytes.
     pub receive_size_bytes: u16,
@@ -55,13 +57,13 @@ pub struct ClassF {
 /// Parameters of another class of service, 4 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ElpClass {
-    /// 8000 valid, 0800 sequential delivery.
+    /// Flags. 8000: valid; 0800: sequential delivery.
     pub flags: u16,
     /// Receive data field size in bytes.
     pub receive_size_bytes: u16,
 }
 
-/// How the two ends of a link return credit (FC-SW, ISL flow control mode).
+/// Method by which the two ends of a link return credit (FC-SW, ISL flow control mode).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FlowControl(pub u16);
 
@@ -71,31 +73,32 @@ codes!(FlowControl, u16, "flow control mode" {
 });
 
 impl ClassF {
-    /// Bit of the first flag byte: class F is offered.
+    /// Bit of the first flag byte: class F is supported.
     pub const VALID: u8 = 0x80;
 
-    /// Class F is offered.
+    /// True if class F is supported.
     pub const fn is_valid(&self) -> bool {
         self.flags[0] & ClassF::VALID != 0
     }
 }
 
 impl ElpClass {
-    /// The class is offered.
+    /// The class is supported.
     pub const VALID: u16 = 0x8000;
-    /// Frames are delivered in the order they were sent.
+    /// Frames are delivered in the order in which they were sent.
     pub const SEQUENTIAL_DELIVERY: u16 = 0x0800;
 }
 
 impl Elp {
     /// Flag: the port is a B_Port of a bridge.
     pub const BRIDGE_PORT: u16 = 0x8000;
-    /// Bytes with the shortest flow control parameters, command word included.
+    /// Length with the shortest flow control parameters, command word included, in bytes.
     pub const BYTES: usize = 104;
-    /// Bytes of BB_Credit and the shortest compatibility parameters.
+    /// Length of BB_Credit and the shortest compatibility parameters, in bytes.
     const MIN_PARAMETER_BYTES: usize = 20;
 
-    /// Reads 104 bytes, the command word included, or more if the flow control parameters are announced to be longer.
+    /// Reads 104 bytes, command word included, or more if longer flow control parameters are
+    /// announced.
     pub fn parse(payload: &[u8]) -> Result<Elp, ParseError> {
         let b = fixed::<{ Self::BYTES }>("ELP", payload)?;
         let parameter_bytes = usize::from(u16_at(b, 82)).max(Self::MIN_PARAMETER_BYTES);
@@ -146,14 +149,14 @@ impl Elp {
         }
         out.put_zeros(20);
         out.put_u16(self.flow_control.0);
-        out.put_u16(self.parameter_bytes() as u16);
+        out.put_len16(self.parameter_bytes());
         out.put_u32(self.bb_credit);
         let behind_credit = self.parameter_bytes() - 4;
         out.extend(self.flow_parameters.iter().take(behind_credit));
         out.resize(start + self.encoded_len(), 0);
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         Self::BYTES - Self::MIN_PARAMETER_BYTES + self.parameter_bytes()
     }
@@ -168,7 +171,8 @@ mod tests {
     use super::*;
     use crate::sw_ils::{SwIls, command};
 
-    /// The head is that of a captured frame of a switch; the rest follows the table of the standard.
+    /// The head comes from a captured frame of a switch. The rest follows the table of the
+    /// standard.
     const REAL_HEAD: [u8; 18] = [0x10, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x27, 0x10, 0, 0, 0x07, 0xd0, 0x20, 0x10];
 
     #[test]

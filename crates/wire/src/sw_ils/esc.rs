@@ -1,32 +1,32 @@
-//! ESC (FC-SW, exchange switch capabilities): which routing protocol runs on a link.
+//! ESC (FC-SW, exchange switch capabilities): selection of the routing protocol on a link.
 
-use crate::bytes::{Put, fixed, slice, u16_at};
+use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at};
 use crate::error::ParseError;
 
-/// The protocols that a switch offers.
+/// Routing protocols that a switch supports.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Esc {
     /// Vendor of the switch, eight characters.
     pub vendor: [u8; 8],
-    /// Protocols, the preferred one first. At most 5,460 go out.
+    /// Protocols in order of preference. At most 5,460 are sent.
     pub protocols: Vec<EscProtocol>,
 }
 
-/// The accept: the protocol that the answering switch chose.
+/// Accept of an ESC: the protocol that the replying switch selected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EscAcc {
-    /// Vendor of the answering switch.
+    /// Vendor of the replying switch, eight characters.
     pub vendor: [u8; 8],
-    /// Its choice.
+    /// Selected protocol.
     pub protocol: EscProtocol,
 }
 
-/// A protocol, 12 bytes.
+/// A routing protocol, 12 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EscProtocol {
-    /// Who defines `id`; for those of FC-SW, the vendor of the switch.
+    /// Vendor that defines `id`. For the protocols of FC-SW, the vendor of the switch.
     pub vendor: [u8; 8],
-    /// [`EscProtocol::FSPF_BACKBONE`], [`EscProtocol::FSPF`], or a vendor's own.
+    /// [`EscProtocol::FSPF_BACKBONE`], [`EscProtocol::FSPF`], or a vendor-specific protocol.
     pub id: u16,
 }
 
@@ -43,8 +43,8 @@ impl EscProtocol {
         EscProtocol { vendor, id: u16_at(b, 10) }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.vendor);
+    fn write(&self, out: &mut dyn Put) {
+        out.put_slice(&self.vendor);
         out.put_u16(0);
         out.put_u16(self.id);
     }
@@ -69,23 +69,27 @@ impl Esc {
 
     /// Appends the payload, beginning with the command word.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+        put_counted(out, |len, out| self.put(command, len, out));
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|len, out| self.put(0, len, out))
+    }
+
+    fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
         out.put_u8(command);
         out.put_u8(0);
-        out.put_u16(self.encoded_len() as u16);
-        out.extend_from_slice(&self.vendor);
+        out.put_len16(len);
+        out.put_slice(&self.vendor);
         for protocol in self.protocols.iter().take(Self::MAX_PROTOCOLS) {
             protocol.write(out);
         }
     }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + EscProtocol::BYTES * self.protocols.len().min(Self::MAX_PROTOCOLS)
-    }
 }
 
 impl EscAcc {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 24;
 
     /// Reads 24 bytes, the command word included.

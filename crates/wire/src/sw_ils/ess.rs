@@ -1,28 +1,30 @@
-//! ESS (FC-SW, exchange switch support): what a switch is, and which services of the fabric it can do. Request and accept.
+//! ESS (FC-SW, exchange switch support): identity of a switch and its supported fabric services.
+//! Request and accept.
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at};
+use crate::bytes::{Put, counted, fixed, len8, put_counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
-/// What a switch is and can do; request and accept have the same shape.
+/// Identity and capabilities of a switch. Request and accept have the same layout.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ess {
     /// Revision.
     pub revision: u32,
-    /// Texts about the switch without their final zero: vendor, model, release, then whatever else the vendor has to say.
-    /// They contain no zero. Only those go out that fit into 252 bytes, final zeros counted.
+    /// Texts about the switch without terminating zeros: vendor, model, release, then further
+    /// vendor texts. No text contains a zero byte. Texts beyond 252 bytes in total, terminating
+    /// zeros included, are not sent.
     pub info: Vec<Box<[u8]>>,
-    /// Capabilities, by service. At most 65,535 go out.
+    /// Capabilities by service. At most 65,535 are sent.
     pub capabilities: Vec<EssCapability>,
 }
 
-/// What a switch can do of one service.
+/// Capabilities of a switch for one service.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EssCapability {
     /// Type of the generic service, as in CT: FC directory, FA management, FD fabric controller.
     pub service: u8,
-    /// Its subtype, as in CT.
+    /// Subtype of the service, as in CT.
     pub subtype: u8,
-    /// Flags, 8 bytes each. At most 255 go out.
+    /// Flags, 8 bytes each. At most 255 are sent.
     pub entries: Vec<[u8; 8]>,
 }
 
@@ -32,21 +34,18 @@ impl EssCapability {
     fn entries(&self) -> &[[u8; 8]] {
         &self.entries[..self.entries.len().min(u8::MAX.into())]
     }
-
-    fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + 8 * self.entries().len()
-    }
 }
 
 impl Ess {
-    /// Command word, revision, length, information, number of capabilities.
+    /// Length of command word, revision, length, information and number of capabilities, in bytes.
     const HEAD_BYTES: usize = 272;
-    /// From the information on.
+    /// Offset from which the length field counts, in bytes: the start of the information.
     const COUNTED_FROM: usize = 12;
     const INFO_AT: usize = 16;
     const MAX_INFO_BYTES: usize = 252;
 
-    /// Reads the payload, the command word included. A text without a final zero is not kept.
+    /// Reads the payload, the command word included. A text without a terminating zero is not
+    /// stored.
     pub fn parse(payload: &[u8]) -> Result<Ess, ParseError> {
         let b = fixed::<{ Self::HEAD_BYTES }>("ESS", payload)?;
         let info_bytes = usize::from(b[Self::INFO_AT - 1]).min(Self::MAX_INFO_BYTES);
@@ -69,10 +68,18 @@ impl Ess {
 
     /// Appends the payload, beginning with the command word.
     pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        let start = out.len();
+        put_counted(out, |len, out| self.put(command, len, out));
+    }
+
+    /// Number of bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        counted(|len, out| self.put(0, len, out))
+    }
+
+    fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
         out.put_u32(u32::from(command) << 24);
         out.put_u32(self.revision);
-        out.put_u32((self.encoded_len() - Self::COUNTED_FROM) as u32);
+        out.put_len32(len.saturating_sub(Self::COUNTED_FROM));
         let mut info = Vec::new();
         for text in &self.info {
             if info.len() + text.len() + 1 > Self::MAX_INFO_BYTES {
@@ -81,21 +88,16 @@ impl Ess {
             info.extend_from_slice(text);
             info.push(0);
         }
-        out.put_u32(info.len() as u32);
-        out.extend_from_slice(&info);
-        out.resize(start + Self::HEAD_BYTES - 4, 0);
-        out.put_u16(self.capabilities().len() as u16);
+        out.put_len32(info.len());
+        info.resize(Self::MAX_INFO_BYTES, 0);
+        out.put_slice(&info);
+        out.put_len16(self.capabilities().len());
         out.put_u16(0);
         for capability in self.capabilities() {
             let entries = capability.entries();
-            out.extend_from_slice(&[capability.service, capability.subtype, 0, entries.len() as u8]);
-            out.extend_from_slice(entries.as_flattened());
+            out.put_slice(&[capability.service, capability.subtype, 0, len8(entries.len())]);
+            out.put_slice(entries.as_flattened());
         }
-    }
-
-    /// Bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + self.capabilities().iter().map(EssCapability::encoded_len).sum::<usize>()
     }
 
     fn capabilities(&self) -> &[EssCapability] {

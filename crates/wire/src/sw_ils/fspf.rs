@@ -4,7 +4,8 @@ use super::command;
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
 
-/// What every FSPF message says of its sender (FC-SW, FSPF message header; 20 bytes with the command word).
+/// Common header of FSPF messages, which identifies the sender (FC-SW, FSPF message header; 20
+/// bytes with the command word).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FspfHeader {
     /// Version of the protocol, [`FSPF_VERSION`].
@@ -19,13 +20,13 @@ pub struct FspfHeader {
     pub authentication: u64,
 }
 
-/// The version of FSPF that switches speak.
+/// FSPF version that switches use.
 pub const FSPF_VERSION: u8 = 2;
-/// Bytes of the header, the command word included.
+/// Length of the header in bytes, the command word included.
 pub(super) const FSPF_HEADER_BYTES: usize = 20;
 
 impl FspfHeader {
-    /// Version 2, region 0, no authentication.
+    /// Header with version 2, region 0 and no authentication.
     pub const fn new(domain: u8) -> FspfHeader {
         FspfHeader { version: FSPF_VERSION, region: 0, authentication_type: 0, domain, authentication: 0 }
     }
@@ -47,25 +48,26 @@ impl FspfHeader {
     }
 }
 
-/// HLO (FC-SW, hello): a switch says on a link that it is there, and whom it has heard.
+/// HLO (FC-SW, hello): a switch announces itself on a link and reports the neighbour from which it
+/// has received a hello.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Hello {
-    /// Who sends it.
+    /// Header that identifies the sender.
     pub header: FspfHeader,
     /// Options, all reserved.
     pub options: u32,
-    /// Seconds from one HLO to the next.
+    /// Interval between two HLOs, in seconds.
     pub hello_s: u32,
-    /// Seconds without an HLO after which the neighbour is down.
+    /// Time without an HLO after which the neighbour is considered down, in seconds.
     pub dead_s: u32,
-    /// Domain of the neighbour as far as the sender knows it, else 0.
+    /// Domain of the neighbour; 0 if the sender does not know it yet.
     pub recipient: u8,
-    /// Index of the port that sends it, 24 bits.
+    /// Index of the sending port, 24 bits.
     pub port: u32,
 }
 
 impl Hello {
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 40;
 
     /// Reads 40 bytes, the command word included.

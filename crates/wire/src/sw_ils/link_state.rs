@@ -1,23 +1,25 @@
-//! Link state records (FC-SW, FSPF): what each switch says of its links, how old that is, and which of two is newer.
+//! Link state records (FC-SW, FSPF): the links of each switch, the age of a record, and the
+//! comparison of two records.
 
-use crate::bytes::{Put, fixed, id_at, slice, u16_at, u32_at};
+use crate::bytes::{Put, counted, fixed, id_at, slice, u16_at, u32_at};
 use crate::error::ParseError;
 use std::sync::Arc;
 
-/// A link state record without its age. It never changes on its way, so switches of one process share it.
+/// A link state record without its age. No switch modifies it in transit, so the switches of one
+/// process share it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LinkStateRecord {
     /// Options, all reserved.
     pub options: u32,
-    /// Domain that the record is about (link state identifier).
+    /// Domain that the record describes (link state identifier).
     pub domain: u8,
-    /// Domain that wrote the record.
+    /// Domain of the switch that created the record.
     pub advertiser: u8,
-    /// Which of the writer's records it is.
+    /// Incarnation number, which identifies the version of the record.
     pub incarnation: Incarnation,
     /// Checksum as it was received; see [`is_intact`](Self::is_intact).
     pub checksum: u16,
-    /// What it says.
+    /// Type-specific content.
     pub body: LsrBody,
 }
 
@@ -30,12 +32,12 @@ pub enum LsrBody {
     Other {
         /// Type of the record, not 1.
         kind: u8,
-        /// The bytes behind the record header.
+        /// The bytes after the record header.
         bytes: Box<[u8]>,
     },
 }
 
-/// One link of a switch, as it sees it.
+/// One link of a switch, as reported by that switch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkDescriptor {
     /// Domain at the other end.
@@ -44,14 +46,14 @@ pub struct LinkDescriptor {
     pub port: u32,
     /// Index of the port at the other end, 24 bits.
     pub neighbour_port: u32,
-    /// Kind of link: [`LinkDescriptor::POINT_TO_POINT`]; F0 to FF are a vendor's.
+    /// Kind of link: [`LinkDescriptor::POINT_TO_POINT`]; F0 to FF are vendor specific.
     pub kind: u8,
-    /// Cost of sending over it.
+    /// Cost of the link for outgoing frames.
     pub cost: u16,
 }
 
 impl LinkDescriptor {
-    /// The one kind of link that the standard names.
+    /// The only kind of link that the standard defines.
     pub const POINT_TO_POINT: u8 = 1;
     const BYTES: usize = 16;
 
@@ -65,7 +67,7 @@ impl LinkDescriptor {
         }
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(&self, out: &mut dyn Put) {
         for word in [self.neighbour.into(), self.port & 0xff_ffff, self.neighbour_port & 0xff_ffff] {
             out.put_u32(word);
         }
@@ -73,17 +75,19 @@ impl LinkDescriptor {
     }
 }
 
-/// Incarnation number of a record: a signed number that grows from the most negative value but one.
+/// Incarnation number of a record: a signed number that increases from the second most negative
+/// value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Incarnation(pub u32);
 
 impl Incarnation {
-    /// That of a switch's first record.
+    /// Incarnation of a switch's first record.
     pub const FIRST: Incarnation = Incarnation(0x8000_0001);
-    /// The last. Before [`FIRST`](Self::FIRST) can follow, the record must be gone from every switch.
+    /// Highest incarnation. Before [`FIRST`](Self::FIRST) can follow, the record must be removed
+    /// from every switch.
     pub const LAST: Incarnation = Incarnation(0x7fff_ffff);
 
-    /// The number of the next record; nothing after the last.
+    /// Incarnation of the next record; `None` after the last.
     pub const fn next(self) -> Option<Incarnation> {
         match self {
             Incarnation::LAST => None,
@@ -91,30 +95,30 @@ impl Incarnation {
         }
     }
 
-    /// The greater of two is the newer.
+    /// True if this is the higher, and therefore the newer, of the two.
     pub const fn is_newer_than(self, other: Incarnation) -> bool {
         self.0.cast_signed() > other.0.cast_signed()
     }
 }
 
-/// The header of a record: what LSA names it by.
+/// Header of a record, by which an LSA identifies the record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LsrHeader {
     /// Type of the record.
     pub kind: u8,
-    /// Seconds since it was written.
+    /// Age of the record, in seconds.
     pub age_s: u16,
     /// Options, all reserved.
     pub options: u32,
-    /// Domain that the record is about.
+    /// Domain that the record describes.
     pub domain: u8,
-    /// Domain that wrote the record.
+    /// Domain of the switch that created the record.
     pub advertiser: u8,
-    /// Which of the writer's records it is.
+    /// Incarnation number, which identifies the version of the record.
     pub incarnation: Incarnation,
-    /// Its checksum.
+    /// Checksum of the record.
     pub checksum: u16,
-    /// Bytes of the whole record.
+    /// Length of the whole record, in bytes.
     pub length_bytes: u16,
 }
 
@@ -146,13 +150,13 @@ impl LsrHeader {
     }
 }
 
-/// Type of a record with the links of a switch.
+/// Type of a record that describes the links of a switch.
 const SWITCH_LINKS: u8 = 1;
-/// Where the checksum stands in a record.
+/// Offset of the checksum in a record, in bytes.
 const CHECKSUM_AT: usize = 20;
 
 impl LinkStateRecord {
-    /// A switch's record of its own links.
+    /// Record of a switch's own links.
     pub fn of_switch(domain: u8, incarnation: Incarnation, links: Vec<LinkDescriptor>) -> LinkStateRecord {
         let body = LsrBody::Links(links);
         let mut record = LinkStateRecord { options: 0, domain, advertiser: domain, incarnation, checksum: 0, body };
@@ -160,7 +164,7 @@ impl LinkStateRecord {
         record
     }
 
-    /// The links of a switch; none in a record of another type.
+    /// Links of the switch; empty for a record of another type.
     pub fn links(&self) -> &[LinkDescriptor] {
         match &self.body {
             LsrBody::Links(links) => links,
@@ -168,12 +172,12 @@ impl LinkStateRecord {
         }
     }
 
-    /// The checksum is that of the record, reserved bytes taken as zero.
+    /// True if the checksum matches the record, with reserved bytes taken as zero.
     pub fn is_intact(&self) -> bool {
         self.checksum == self.computed_checksum()
     }
 
-    /// The header with an age.
+    /// Header of the record with the given age.
     pub fn header(&self, age_s: u16) -> LsrHeader {
         let kind = match self.body {
             LsrBody::Links(_) => SWITCH_LINKS,
@@ -191,13 +195,9 @@ impl LinkStateRecord {
         }
     }
 
-    /// Bytes of the record, header included.
+    /// Length of the record in bytes, header included.
     pub fn encoded_len(&self) -> usize {
-        LsrHeader::BYTES
-            + match &self.body {
-                LsrBody::Links(links) => 4 + LinkDescriptor::BYTES * links.len(),
-                LsrBody::Other { bytes, .. } => bytes.len(),
-            }
+        LsrHeader::BYTES + counted(|_, out| self.put_body(out))
     }
 
     /// Fletcher's checksum of the record without its age (ISO 8473, as in OSPF).
@@ -205,24 +205,28 @@ impl LinkStateRecord {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         self.emit(0, &mut bytes);
         bytes[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
-        // The age is left out, so the checksum stands two bytes earlier.
+        // The age is left out, so the checksum is two bytes earlier.
         fletcher(&bytes[..2], &bytes[4..], CHECKSUM_AT - 2)
     }
 
     fn emit(&self, age_s: u16, out: &mut Vec<u8>) {
         self.header(age_s).emit(out);
+        self.put_body(out);
+    }
+
+    fn put_body(&self, out: &mut dyn Put) {
         match &self.body {
             LsrBody::Links(links) => {
                 out.put_u16(0);
-                out.put_u16(u16::try_from(links.len()).unwrap_or(u16::MAX));
+                out.put_len16(links.len());
                 links.iter().for_each(|link| link.emit(out));
             }
-            LsrBody::Other { bytes, .. } => out.extend_from_slice(bytes),
+            LsrBody::Other { bytes, .. } => out.put_slice(bytes),
         }
     }
 }
 
-/// The two check bytes at `at` that make both Fletcher sums over `head` and `tail` zero.
+/// Computes the two check bytes at `at` that make both Fletcher sums over `head` and `tail` zero.
 fn fletcher(head: &[u8], tail: &[u8], at: usize) -> u16 {
     let (mut sum, mut sum_of_sums) = (0u64, 0u64);
     for byte in head.iter().chain(tail) {
@@ -232,22 +236,22 @@ fn fletcher(head: &[u8], tail: &[u8], at: usize) -> u16 {
     let behind = (head.len() + tail.len() - at - 1) as u64;
     let x = (behind % 255 * sum + 255 - sum_of_sums) % 255;
     let y = (510 - sum - x) % 255;
-    // Zero and 255 are the same; zero would say "no checksum".
-    let check = |value: u64| if value == 0 { 255 } else { value as u16 };
+    // Zero and 255 are equivalent, but zero would mean "no checksum".
+    let check = |value: u64| if value == 0 { 255 } else { (value & 0xff) as u16 };
     check(x) << 8 | check(y)
 }
 
-/// A record on its way: with its age.
+/// A record in transit, with its age.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AgedRecord {
-    /// Seconds since the record was written.
+    /// Age of the record, in seconds.
     pub age_s: u16,
     /// The record.
     pub record: Arc<LinkStateRecord>,
 }
 
 impl AgedRecord {
-    /// Reads a record at the beginning of `data`, and how many bytes it has.
+    /// Reads a record at the start of `data`. Also returns its length in bytes.
     pub(super) fn parse(data: &[u8]) -> Result<(AgedRecord, usize), ParseError> {
         let header = LsrHeader::parse(data)?;
         let length = usize::from(header.length_bytes);

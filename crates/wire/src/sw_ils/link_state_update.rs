@@ -6,29 +6,29 @@ use super::link_state::{AgedRecord, LsrHeader};
 use crate::bytes::{Put, fixed, u32_at};
 use crate::error::ParseError;
 
-/// LSU: link state records, complete.
+/// LSU: complete link state records.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LinkStateUpdate {
-    /// Who sends it.
+    /// Header that identifies the sender.
     pub header: FspfHeader,
-    /// What the update is part of, one of [`lsu_flag`].
+    /// Phase of the database exchange, one of [`lsu_flag`].
     pub flags: u8,
     /// The records.
     pub records: Vec<AgedRecord>,
 }
 
-/// LSA: the records of an LSU arrived.
+/// LSA: acknowledgement of the records of an LSU.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LinkStateAck {
-    /// Who sends it.
+    /// Header that identifies the sender.
     pub header: FspfHeader,
-    /// Flags of the LSU.
+    /// Flags of the acknowledged LSU.
     pub flags: u8,
-    /// Headers of its records.
+    /// Headers of the acknowledged records.
     pub records: Vec<LsrHeader>,
 }
 
-/// What an LSU is part of.
+/// Flags of an LSU: the exchange that it belongs to.
 pub mod lsu_flag {
     use crate::codes::code_constants;
 
@@ -40,7 +40,7 @@ pub mod lsu_flag {
     });
 }
 
-/// Bytes before the records.
+/// Length of the part before the records, in bytes.
 const HEAD_BYTES: usize = 28;
 
 impl LinkStateUpdate {
@@ -62,7 +62,7 @@ impl LinkStateUpdate {
         self.records.iter().for_each(|record| record.emit(out));
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         HEAD_BYTES + self.records.iter().map(|aged| aged.record.encoded_len()).sum::<usize>()
     }
@@ -86,7 +86,7 @@ impl LinkStateAck {
         self.records.iter().for_each(|record| record.emit(out));
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         HEAD_BYTES + LsrHeader::BYTES * self.records.len()
     }
@@ -103,7 +103,7 @@ fn emit_head(header: &FspfHeader, command: u8, flags: u8, count: usize, out: &mu
     out.put_u32(u32::try_from(count).unwrap_or(u32::MAX));
 }
 
-/// Counts the bytes of an error from the beginning of the payload.
+/// Adds `at` to the byte counts of an error, so that they count from the start of the payload.
 fn shifted(error: ParseError, at: usize) -> ParseError {
     match error {
         ParseError::Truncated { field, needed_bytes, got_bytes } => {

@@ -1,7 +1,9 @@
-//! Switch fabric internal link services (FC-SW): what switches say to each other, TYPE 22, class F.
+//! Switch fabric internal link services (FC-SW): control messages between switches, TYPE 22, class
+//! F.
 //!
-//! R_CTL 02 carries requests, 03 carries [`SwIls::SwAcc`] and [`SwIls::SwRjt`]. Link services between neighbours run from
-//! FFFFFD to FFFFFD on one link; those of the whole fabric run between domain controllers, FFFCdd.
+//! R_CTL 02 carries requests, 03 carries [`SwIls::SwAcc`] and [`SwIls::SwRjt`]. Link services
+//! between neighbours have source and destination FFFFFD and cross one link. Link services of the
+//! whole fabric run between domain controllers, FFFCdd.
 
 pub mod command;
 mod domain;
@@ -44,62 +46,65 @@ use std::sync::Arc;
 pub enum SwIls {
     /// Reject.
     SwRjt(SwRjt),
-    /// Accept; its layout follows from the request.
+    /// Accept; its layout depends on the request.
     SwAcc(SwAcc),
     /// Exchange Link Parameters.
     Elp(Box<Elp>),
     /// Exchange Fabric Parameters.
     Efp(Efp),
-    /// Domain Identifier Assigned: the sender has a domain, and whoever has none may now ask for one.
+    /// Domain Identifier Assigned: the sender has a domain, so a receiver without a domain may
+    /// request one.
     Dia {
         /// Name of the sender.
         switch_name: Wwnn,
     },
     /// Request Domain Identifier.
     Rdi(Rdi),
-    /// Build Fabric: select a principal switch again and keep the domain identifiers.
+    /// Build Fabric: select the principal switch again and keep the domain identifiers.
     Bf,
-    /// Reconfigure Fabric: select a principal switch again and assign all domain identifiers anew.
+    /// Reconfigure Fabric: select the principal switch again and reassign all domain identifiers.
     Rcf,
-    /// Hello of a neighbour on a link.
+    /// Hello on a link to a neighbour.
     Hlo(Hello),
     /// Link state update.
     Lsu(LinkStateUpdate),
     /// Link state acknowledgement.
     Lsa(LinkStateAck),
-    /// Ports of another domain changed.
+    /// Notification of changed ports in another domain.
     SwRscn(SwRscn),
-    /// Exchange Switch Capabilities: which routing protocol runs on a link.
+    /// Exchange Switch Capabilities: selects the routing protocol of a link.
     Esc(Esc),
-    /// Exchange Switch Support: which services of the fabric a switch can do.
+    /// Exchange Switch Support: lists the supported fabric services of a switch.
     Ess(Ess),
-    /// Merge Request: the zones of the sender, for the neighbour to merge with its own.
+    /// Merge Request: zones of the sender, which the neighbour merges with its own.
     Mr(Arc<ZoneSets>),
     /// Merge Request Resource Allocation.
     Mrra(Mrra),
-    /// Acquire Change Authorization: locks the zones of a switch. The domains that the sender knows, at most 16,383.
+    /// Acquire Change Authorization: locks the zones of a switch. Contains the domains known to the
+    /// sender, at most 16,383.
     Aca(Vec<u8>),
     /// Release Change Authorization.
     Rca,
-    /// Stage Fabric Configuration: the zones to come.
+    /// Stage Fabric Configuration: the new zones.
     Sfc {
-        /// What is to be done with them.
+        /// Requested operation on the zones.
         operation: SfcOperation,
-        /// The zones.
+        /// The new zones.
         zones: Arc<ZoneSets>,
     },
-    /// Update Fabric Configuration: what was staged holds from now on.
+    /// Update Fabric Configuration: puts the staged zones into force.
     Ufc,
-    /// Any other request, with its payload behind the command byte.
+    /// Any other request.
     Other {
-        /// Command code, none of those above.
+        /// Command code; never one of the variants above.
         command: u8,
-        /// The rest of the payload, at least three bytes: the command word is four.
+        /// The payload after the command byte: at least three bytes, because the command word has
+        /// four.
         body: Box<[u8]>,
     },
 }
 
-/// SW_ACC, by the request that it answers.
+/// SW_ACC, by the request that it accepts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SwAcc {
     /// The command word alone: BF, RCF, SW_RSCN.
@@ -110,10 +115,10 @@ pub enum SwAcc {
     Efp(Efp),
     /// DIA.
     Dia {
-        /// Name of the answering switch.
+        /// Name of the replying switch.
         switch_name: Wwnn,
     },
-    /// RDI: the domains that are granted.
+    /// RDI: the granted domains.
     Rdi(Rdi),
     /// ESC.
     Esc(EscAcc),
@@ -123,13 +128,13 @@ pub enum SwAcc {
     Zone(ZoneReply),
     /// MRRA.
     Mrra(MrraAcc),
-    /// The accept of another request, its payload behind the command byte.
+    /// Accept of another request: the payload after the command byte.
     Other(Box<[u8]>),
 }
 
 impl SwIls {
-    /// Reads a payload of TYPE 22. `reply_to` is the command code of the request that an SW_ACC answers. Bytes behind the
-    /// end of a fixed layout are ignored.
+    /// Reads a payload of TYPE 22. If it is an SW_ACC, `reply_to` is the command code of its
+    /// request. Bytes beyond the end of a fixed layout are ignored.
     pub fn parse(payload: &[u8], reply_to: Option<u8>) -> Result<SwIls, ParseError> {
         let head = fixed::<4>("SW_ILS command word", payload)?;
         Ok(match head[0] {
@@ -184,7 +189,7 @@ impl SwIls {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
             SwIls::SwRjt(_) => SW_RJT_BYTES,

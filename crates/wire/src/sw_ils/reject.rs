@@ -17,7 +17,7 @@ pub struct SwRjt {
     pub vendor: u8,
 }
 
-/// Bytes of an SW_RJT.
+/// Length of an SW_RJT, in bytes.
 pub const SW_RJT_BYTES: usize = 8;
 
 impl SwRjt {

@@ -1,39 +1,40 @@
-//! SW_RSCN (FC-SW, inter-switch registered state change notification): which ports of a switch changed.
+//! SW_RSCN (FC-SW, inter-switch registered state change notification): the changed ports of a
+//! switch.
 
 use super::command;
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
 
-/// SW_RSCN: N_Ports of the sender's domain changed.
+/// SW_RSCN: N_Ports of the sender's domain have changed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SwRscn {
-    /// What happened to the affected address, one of [`port_event`]; 4 bits.
+    /// Event at the affected address, one of [`port_event`]; 4 bits.
     pub event: u8,
-    /// Format of the affected address: 0 is a port; 4 bits.
+    /// Format of the affected address: 0 is a port (see [`SwRscn::FORMAT_PORT`]); 4 bits.
     pub format: u8,
-    /// Affected address: the port where there is one entry, the domain where there are several.
+    /// Affected address: the port if there is one entry, the domain if there are several.
     pub affected: FcId,
-    /// Who noticed it: 1 the fabric, 2 the N_Port.
+    /// Detector of the change: 1 the fabric, 2 the N_Port.
     pub detection: u32,
-    /// The ports.
+    /// The changed ports.
     pub entries: Vec<SwRscnEntry>,
 }
 
 /// One port of an SW_RSCN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SwRscnEntry {
-    /// What happened to it, one of [`port_event`].
+    /// Event at the port, one of [`port_event`].
     pub state: u8,
-    /// Its address.
+    /// Address of the port.
     pub port_id: FcId,
-    /// Its name.
+    /// Name of the port.
     pub port_name: Wwpn,
     /// Name of its node.
     pub node_name: Wwnn,
 }
 
-/// What happened to a port.
+/// Events at a port.
 pub mod port_event {
     use crate::codes::code_constants;
 
@@ -88,7 +89,7 @@ impl SwRscn {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         Self::HEAD_BYTES + Self::ENTRY_BYTES * self.entries.len()
     }

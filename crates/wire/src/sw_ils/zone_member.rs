@@ -1,6 +1,7 @@
-//! A member of a zone or alias as switches send it (FC-SW, zoning objects): [`ZoneMember`].
+//! A member of a zone or alias in messages between switches (FC-SW, zoning objects):
+//! [`ZoneMember`].
 
-use crate::bytes::{Put, Reader, id_at, u16_at, u64_at};
+use crate::bytes::{Put, Reader, counted, id_at, len8, u16_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
 use crate::zone_name;
@@ -10,40 +11,43 @@ use crate::zone_name;
 pub struct ZoneMember {
     /// Flags of the member. The standard reserves them; see [`ZoneMember::PRINCIPAL`].
     pub flags: u8,
-    /// Who is meant.
+    /// Type and identifier of the member.
     pub id: ZoneMemberId,
 }
 
-/// Who is a member.
+/// Type and identifier of a zone member. The documentation of each variant starts with the type on
+/// the wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZoneMemberId {
     /// 1: a port name.
     PortName(Wwpn),
-    /// 2: whatever is behind a port of a switch.
+    /// 2: every port connected to a port of a switch.
     DomainPort {
-        /// The switch.
+        /// Domain of the switch.
         domain: u8,
-        /// Its port.
+        /// Port number on the switch.
         port: u16,
     },
     /// 3: an address.
     FcId(FcId),
-    /// 4: the members of an alias. At most 248 bytes.
+    /// 4: the members of an alias, whose name has at most 248 bytes.
     Alias(Box<[u8]>),
-    /// 4 of eight bytes: all ports of a node. Basic zoning of FC-SW has the number 4 for aliases only, FC-GS for node names
-    /// only; what stands behind it tells them apart, because no name begins with a zero nibble and every name block of
-    /// eight bytes does. Must have a naming authority other than 0.
+    /// 4 with eight bytes: all ports of a node. Type 4 stands only for aliases in basic zoning of
+    /// FC-SW, and only for node names in FC-GS. The identifier distinguishes them: every name block
+    /// of eight bytes starts with a zero nibble, and no node name does. The naming authority of the
+    /// name must not be 0.
     NodeName(Wwnn),
-    /// Any other type or layout. At most 255 bytes.
+    /// Any other type or layout, at most 255 bytes.
     Other {
         /// Member type.
         kind: u8,
-        /// Its identifier.
+        /// Identifier of the member.
         id: Box<[u8]>,
     },
 }
 
-/// Longest alias name in a member: the identifier's length is one byte and holds a name block.
+/// Longest alias name in a member, in bytes, because the one-byte length of the identifier covers a
+/// name block.
 const MAX_ALIAS_BYTES: usize = 248;
 const MAX_ID_BYTES: usize = 255;
 
@@ -53,8 +57,9 @@ const FC_ID: u8 = 3;
 const ALIAS_OR_NODE_NAME: u8 = 4;
 
 impl ZoneMember {
-    /// The member is a principal of its zone: others see it, but not each other. Our own use of a reserved bit; basic zoning
-    /// knows no such zones.
+    /// The member is a principal of its zone: every other member can access it, but the others
+    /// cannot access each other. This is a private use of a reserved bit; basic zoning has no such
+    /// zones.
     pub const PRINCIPAL: u8 = 0x01;
 
     /// A member without flags.
@@ -69,30 +74,11 @@ impl ZoneMember {
         Ok(ZoneMember { flags: head[2], id: ZoneMemberId::parse(head[0], id) })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        let len = self.id.len();
-        out.extend_from_slice(&[self.id.kind(), 0, self.flags, len as u8]);
-        match &self.id {
-            ZoneMemberId::PortName(name) => out.put_u64(name.0),
-            ZoneMemberId::NodeName(name) => out.put_u64(name.0),
-            ZoneMemberId::DomainPort { domain, port } => {
-                out.extend_from_slice(&[0, *domain]);
-                out.put_u16(*port);
-            }
-            ZoneMemberId::FcId(id) => {
-                out.extend_from_slice(&id.to_bytes());
-                out.put_u8(0);
-            }
-            ZoneMemberId::Alias(name) => zone_name::emit(clip(name, MAX_ALIAS_BYTES), out),
-            ZoneMemberId::Other { id, .. } => {
-                out.extend_from_slice(clip(id, MAX_ID_BYTES));
-                out.put_zeros(len.next_multiple_of(4) - len);
-            }
-        }
-    }
-
-    pub(super) fn encoded_len(&self) -> usize {
-        4 + self.id.len().next_multiple_of(4)
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        let len = counted(|_, out| self.id.put(out));
+        out.put_slice(&[self.id.kind(), 0, self.flags, len8(len)]);
+        self.id.put(out);
+        out.put_zeros(len.next_multiple_of(4) - len);
     }
 }
 
@@ -108,7 +94,8 @@ impl ZoneMemberId {
         }
     }
 
-    /// Reads an identifier of a member type, without fill bytes. Never fails: what is none is [`Other`](ZoneMemberId::Other).
+    /// Reads the identifier of a member of type `kind`, without fill bytes. It never fails: an
+    /// invalid identifier is [`Other`](ZoneMemberId::Other).
     pub fn parse(kind: u8, id: &[u8]) -> ZoneMemberId {
         let other = || ZoneMemberId::Other { kind, id: id.into() };
         match (kind, id.len()) {
@@ -127,13 +114,21 @@ impl ZoneMemberId {
         }
     }
 
-    /// Bytes of the identifier, as its length says.
-    fn len(&self) -> usize {
+    /// Appends the identifier without fill bytes.
+    fn put(&self, out: &mut dyn Put) {
         match self {
-            ZoneMemberId::PortName(_) | ZoneMemberId::NodeName(_) => 8,
-            ZoneMemberId::DomainPort { .. } | ZoneMemberId::FcId(_) => 4,
-            ZoneMemberId::Alias(name) => zone_name::encoded_len(clip(name, MAX_ALIAS_BYTES)),
-            ZoneMemberId::Other { id, .. } => clip(id, MAX_ID_BYTES).len(),
+            ZoneMemberId::PortName(name) => out.put_u64(name.0),
+            ZoneMemberId::NodeName(name) => out.put_u64(name.0),
+            ZoneMemberId::DomainPort { domain, port } => {
+                out.put_slice(&[0, *domain]);
+                out.put_u16(*port);
+            }
+            ZoneMemberId::FcId(id) => {
+                out.put_slice(&id.to_bytes());
+                out.put_u8(0);
+            }
+            ZoneMemberId::Alias(name) => zone_name::emit(clip(name, MAX_ALIAS_BYTES), out),
+            ZoneMemberId::Other { id, .. } => out.put_slice(clip(id, MAX_ID_BYTES)),
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Zoning objects and what MR and SFC carry of them (FC-SW, zone merge and change protocols): [`ZoneObject`], [`ZoneSets`].
+//! Zoning objects and their encoding in MR and SFC (FC-SW, zone merge and change protocols):
+//! [`ZoneObject`], [`ZoneSets`].
 
 use super::zone_member::ZoneMember;
-use crate::bytes::{Put, Reader};
+use crate::bytes::{Put, Reader, counted};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::zone_name;
-use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// A zoning object.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZoneObject {
     /// Type 1: a zone set.
     Set {
-        /// Protocol.
+        /// Protocol of the object.
         protocol: u8,
         /// Name, at most 255 bytes.
         name: Box<[u8]>,
-        /// Its zones.
+        /// Zones of the set.
         zones: Vec<MemberList>,
     },
-    /// A zone, an alias, or a type that we do not know.
+    /// A zone, an alias, or an object of an unknown type.
     List(MemberList),
 }
 
@@ -35,7 +35,7 @@ pub struct MemberList {
     pub protocol: u8,
     /// Name, at most 255 bytes.
     pub name: Box<[u8]>,
-    /// Its members.
+    /// Members of the zone or alias.
     pub members: Vec<ZoneMember>,
 }
 
@@ -51,43 +51,31 @@ codes!(ZoneObjectType, u8, "zoning object type" {
 
 /// The active zone set and the full database, each of which may be missing.
 ///
-/// A value is never changed. All switches of a process that learn of it share it, and what is worked out of it.
+/// A value never changes, so its length is computed once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ZoneSets {
     active: Option<ActiveZoneSet>,
     full: Option<Vec<ZoneObject>>,
-    derived: Derived,
+    encoded_len: EncodedLen,
 }
 
-/// What was worked out of a value. It is no part of the value, and a copy does not have it.
-///
-/// It is kept here because the value is all that switches of one process hand to each other: what one of them has decoded and
-/// indexed, the next finds with the message. Hundreds of switches with a database each would need gigabytes otherwise.
-#[derive(Default)]
-struct Derived {
-    encoded_len: OnceLock<usize>,
-    made: OnceLock<Arc<dyn Any + Send + Sync>>,
-}
+/// Length on the wire, in bytes, after its first use. It is not part of the value.
+#[derive(Clone, Default)]
+struct EncodedLen(OnceLock<usize>);
 
-impl Clone for Derived {
-    fn clone(&self) -> Derived {
-        Derived::default()
-    }
-}
-
-impl PartialEq for Derived {
-    fn eq(&self, _: &Derived) -> bool {
+impl PartialEq for EncodedLen {
+    fn eq(&self, _: &EncodedLen) -> bool {
         true
     }
 }
 
-impl Eq for Derived {}
+impl Eq for EncodedLen {}
 
-impl Hash for Derived {
+impl Hash for EncodedLen {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl fmt::Debug for Derived {
+impl fmt::Debug for EncodedLen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")
     }
@@ -98,17 +86,20 @@ impl fmt::Debug for Derived {
 pub struct ActiveZoneSet {
     /// Name, at most 255 bytes.
     pub name: Box<[u8]>,
-    /// Its zones.
+    /// Zones of the set.
     pub zones: Vec<ZoneObject>,
 }
 
-/// Length field of an active set that has more bytes than the field can say; the counts in it tell where it ends.
+/// Length field of an active set that is longer than the field can express. The counts in the set
+/// then give its end.
 const LONG: u16 = u16::MAX;
+/// Length of command, second byte and the two length fields, in bytes.
+const HEAD_BYTES: usize = 8;
 
 impl ZoneSets {
-    /// The active zone set, and all that is defined: sets, zones, aliases.
+    /// Creates zone sets from the active zone set and the full database of sets, zones and aliases.
     pub fn new(active: Option<ActiveZoneSet>, full: Option<Vec<ZoneObject>>) -> ZoneSets {
-        ZoneSets { active, full, derived: Derived::default() }
+        ZoneSets { active, full, encoded_len: EncodedLen::default() }
     }
 
     /// The active zone set.
@@ -116,19 +107,13 @@ impl ZoneSets {
         self.active.as_ref()
     }
 
-    /// All that is defined: sets, zones, aliases.
+    /// The full database: sets, zones, aliases.
     pub fn full(&self) -> Option<&[ZoneObject]> {
         self.full.as_deref()
     }
 
-    /// What `make` makes of this value: made once, and then shared by all who ask for the same type. A second type is made
-    /// anew each time.
-    pub fn derived<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
-        let made = self.derived.made.get_or_init(|| make()).clone();
-        made.downcast().unwrap_or_else(|_| make())
-    }
-
-    /// Reads a payload whose active set has its length at offset 2 and follows at offset 4.
+    /// Reads a payload with the length of the active set at offset 2 and the active set at offset
+    /// 4.
     pub(super) fn parse(payload: &[u8]) -> Result<ZoneSets, ParseError> {
         let mut reader = Reader::new(payload, 0);
         let head = reader.take("zone set length", 4)?;
@@ -158,28 +143,32 @@ impl ZoneSets {
         Ok(ZoneSets::new(active, full))
     }
 
-    /// Appends the payload; `command` and `second` are its first two bytes.
+    /// Appends the payload, which starts with the bytes `command` and `second`.
     pub(super) fn emit(&self, command: u8, second: u8, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command, second]);
-        out.put_u16(u16::try_from(self.active_len()).unwrap_or(LONG));
+        out.put_slice(&[command, second]);
+        out.put_u16(u16::try_from(counted(|_, out| self.put_active(out))).unwrap_or(LONG));
+        self.put_active(out);
+        out.put_len32(counted(|_, out| self.put_full(out)));
+        self.put_full(out);
+    }
+
+    fn put_active(&self, out: &mut dyn Put) {
         if let Some(active) = &self.active {
             zone_name::emit(&active.name, out);
             emit_objects(&active.zones, out);
         }
-        out.put_u32(self.full.as_deref().map_or(0, objects_len) as u32);
+    }
+
+    fn put_full(&self, out: &mut dyn Put) {
         if let Some(full) = &self.full {
             emit_objects(full, out);
         }
     }
 
-    /// Bytes of an MR or SFC with these zones.
+    /// Length of an MR or SFC with these zones, in bytes.
     pub fn encoded_len(&self) -> usize {
-        let len = || 8 + self.active_len() + self.full.as_deref().map_or(0, objects_len);
-        *self.derived.encoded_len.get_or_init(len)
-    }
-
-    fn active_len(&self) -> usize {
-        self.active.as_ref().map_or(0, |active| zone_name::encoded_len(&active.name) + objects_len(&active.zones))
+        let len = || HEAD_BYTES + counted(|_, out| self.put_active(out)) + counted(|_, out| self.put_full(out));
+        *self.encoded_len.0.get_or_init(len)
     }
 }
 
@@ -211,40 +200,28 @@ fn object_head(reader: &mut Reader<'_>) -> Result<[u8; 2], ParseError> {
     Ok([head[0], head[1]])
 }
 
-fn emit_objects(objects: &[ZoneObject], out: &mut Vec<u8>) {
-    out.put_u32(objects.len() as u32);
+fn emit_objects(objects: &[ZoneObject], out: &mut dyn Put) {
+    out.put_len32(objects.len());
     objects.iter().for_each(|object| object.emit(out));
 }
 
-fn objects_len(objects: &[ZoneObject]) -> usize {
-    4 + objects.iter().map(ZoneObject::encoded_len).sum::<usize>()
-}
-
 impl ZoneObject {
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(&self, out: &mut dyn Put) {
         match self {
             ZoneObject::Set { protocol, name, zones } => {
-                out.extend_from_slice(&[ZoneObjectType::SET.0, *protocol, 0, 0]);
+                out.put_slice(&[ZoneObjectType::SET.0, *protocol, 0, 0]);
                 zone_name::emit(name, out);
-                out.put_u32(zones.len() as u32);
+                out.put_len32(zones.len());
                 zones.iter().for_each(|zone| zone.emit(out));
             }
             ZoneObject::List(list) => list.emit(out),
         }
     }
-
-    fn encoded_len(&self) -> usize {
-        match self {
-            ZoneObject::Set { name, zones, .. } => {
-                8 + zone_name::encoded_len(name) + zones.iter().map(MemberList::encoded_len).sum::<usize>()
-            }
-            ZoneObject::List(list) => list.encoded_len(),
-        }
-    }
 }
 
 impl MemberList {
-    /// A set is not allowed here: sets do not hold sets, and depth must not grow with the input.
+    /// A zone set is rejected here: sets do not contain sets, and the recursion depth must not grow
+    /// with the input.
     fn parse(kind: u8, protocol: u8, reader: &mut Reader<'_>) -> Result<MemberList, ParseError> {
         let kind = ZoneObjectType(kind);
         if kind == ZoneObjectType::SET {
@@ -255,14 +232,10 @@ impl MemberList {
         Ok(MemberList { kind, protocol, name, members })
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind.0, self.protocol, 0, 0]);
+    fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[self.kind.0, self.protocol, 0, 0]);
         zone_name::emit(&self.name, out);
-        out.put_u32(self.members.len() as u32);
+        out.put_len32(self.members.len());
         self.members.iter().for_each(|member| member.emit(out));
-    }
-
-    fn encoded_len(&self) -> usize {
-        8 + zone_name::encoded_len(&self.name) + self.members.iter().map(ZoneMember::encoded_len).sum::<usize>()
     }
 }

@@ -1,5 +1,5 @@
-//! Small messages of zone merge and change (FC-SW): [`Mrra`], [`MrraAcc`], the [`ZoneReply`] to MR, ACA, RCA, SFC and UFC, and the
-//! domain list of ACA.
+//! Small messages of zone merge and change (FC-SW): [`Mrra`], [`MrraAcc`], the domain list of ACA,
+//! and the [`ZoneReply`] to MR, ACA, RCA, SFC and UFC.
 
 use super::command;
 use crate::bytes::{Put, Reader, fixed, u32_at};
@@ -7,7 +7,7 @@ use crate::codes::codes;
 use crate::error::ParseError;
 use std::fmt;
 
-/// What a Stage Fabric Configuration asks for.
+/// Operation of a Stage Fabric Configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SfcOperation(pub u8);
 
@@ -16,12 +16,12 @@ codes!(SfcOperation, u8, "operation" {
     DEACTIVATE = 0x04, "deactivate zone set";
 });
 
-/// Merge Request Resource Allocation: asks for room before a large MR.
+/// Merge Request Resource Allocation: requests buffer space before a large MR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mrra {
     /// Revision.
     pub revision: u32,
-    /// Words of the MR to come.
+    /// Size of the following MR, in words of 4 bytes.
     pub size_words: u32,
     /// Vendor, eight characters.
     pub vendor: [u8; 8],
@@ -34,15 +34,15 @@ pub struct Mrra {
 pub struct MrraAcc {
     /// Vendor, eight characters.
     pub vendor: [u8; 8],
-    /// Whether there is room.
+    /// Result of the allocation.
     pub response: MrraResponse,
-    /// Largest MR that there is room for, in words.
+    /// Largest MR that the replying switch can store, in words of 4 bytes.
     pub max_words: u32,
-    /// When there is none: ask again after this many seconds.
+    /// Time to wait before the next request if no space is available, in seconds.
     pub wait_seconds: u32,
 }
 
-/// Whether there is room for an MR.
+/// Result of a Merge Request Resource Allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MrraResponse(pub u32);
 
@@ -51,12 +51,12 @@ codes!(MrraResponse, u32, "response" {
     NOT_AVAILABLE = 0x02, "resources not available";
 });
 
-/// The reply to MR, ACA, RCA, SFC and UFC. It is an SW_ACC even when it refuses.
+/// The reply to MR, ACA, RCA, SFC and UFC. It is an SW_ACC even if it rejects the request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ZoneReply {
-    /// Done, busy, or refused.
+    /// Done, busy, or rejected.
     pub status: ZoneStatus,
-    /// Why not.
+    /// Reason of a rejection.
     pub reason: ZoneReason,
     /// Vendor specific.
     pub vendor: u8,
@@ -90,7 +90,7 @@ codes!(ZoneReason, u8, "reason" {
 });
 
 impl Mrra {
-    /// Bytes of an MRRA.
+    /// Length of an MRRA, in bytes.
     pub const BYTES: usize = 28;
 
     pub(super) fn parse(payload: &[u8]) -> Result<Mrra, ParseError> {
@@ -113,7 +113,7 @@ impl Mrra {
 }
 
 impl MrraAcc {
-    /// Bytes of the accept.
+    /// Length of the accept, in bytes.
     pub const BYTES: usize = 24;
 
     pub(super) fn parse(payload: &[u8]) -> Result<MrraAcc, ParseError> {
@@ -136,12 +136,12 @@ impl MrraAcc {
 }
 
 impl ZoneReply {
-    /// Bytes of the reply.
+    /// Length of the reply, in bytes.
     pub const BYTES: usize = 8;
-    /// It is done.
+    /// Reply "done" without a reason.
     pub const DONE: ZoneReply = ZoneReply::new(ZoneStatus::DONE, ZoneReason::NONE);
 
-    /// A reply without a vendor code.
+    /// Reply without a vendor code.
     pub const fn new(status: ZoneStatus, reason: ZoneReason) -> ZoneReply {
         ZoneReply { status, reason, vendor: 0 }
     }
@@ -181,7 +181,7 @@ pub(super) fn parse_domains(payload: &[u8]) -> Result<Vec<u8>, ParseError> {
 /// Appends an ACA.
 pub(super) fn emit_domains(domains: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[command::ACA, 0]);
-    out.put_u16((4 * domains.len()) as u16);
+    out.put_len16(4 * domains.len());
     domains.iter().for_each(|domain| out.extend_from_slice(&[0, 0, 0, *domain]));
 }
 

@@ -2,9 +2,9 @@
 
 use super::{Shown, SwitchSeen};
 use crate::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
-use sanloom_core::config::Node;
-use sanloom_core::fabric::{Leg, PortMode};
-use sanloom_core::fabric_switch::{IslState, IslStatus};
+use sanloom_fc::config::Node;
+use sanloom_fc::fabric::{Leg, PortMode};
+use sanloom_fc::fabric_switch::{IslState, IslStatus};
 use std::collections::BTreeMap;
 
 pub(super) fn switches(shown: &Shown<'_>) -> SwitchView {
@@ -101,7 +101,7 @@ pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
                 route(domain, shown.lab.switches[usize::from(other.number)].name.clone());
             }
         }
-        // Switches of other processes are known by their names only.
+        // For switches of other processes only the name is known.
         for (domain, switch_name) in seen.machine.members() {
             if shown.seen.iter().all(|other| other.machine.name() != *switch_name) {
                 route(*domain, switch_name.to_string());
@@ -111,7 +111,7 @@ pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
     RoutesView { routes }
 }
 
-/// `core:1`, or `bundle 3 (core:1, core:2)`.
+/// Name of an egress port or bundle: `core:1`, or `bundle 3 (core:1, core:2)`.
 fn name(shown: &Shown<'_>, switch: u16, leg: Leg) -> String {
     let switch_name = &shown.lab.switches[usize::from(switch)].name;
     match leg {

@@ -1,14 +1,16 @@
-//! Tables out of the machines of a fabric: [`Shown`]. The simulator and a running instance fill in the same ones.
+//! Builder of tables from the machines of a fabric: [`Shown`]. The simulator and a running instance
+//! use it.
 
 mod fabric;
 mod names;
 mod zones;
 
 use super::Table;
-use sanloom_core::config::{Lab, LinkEnd, Node};
-use sanloom_core::fabric::Fib;
-use sanloom_core::fabric_switch::{FabricSwitch, IslState};
-use sanloom_core::time::Instant;
+use sanloom_fc::config::{LinkEnd, Node};
+use sanloom_fc::fabric::Fib;
+use sanloom_fc::fabric_switch::{FabricSwitch, IslState};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ use std::collections::BTreeMap;
 pub enum Which {
     /// The switches.
     Switch,
-    /// What is logged in.
+    /// Fabric logins.
     Flogi,
     /// The name server.
     Ns,
@@ -37,54 +39,54 @@ pub enum Which {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveWhich {
-    /// Its LUNs.
+    /// The LUNs of the instance.
     Luns,
     /// Target port groups.
     Groups,
-    /// What it counts.
+    /// Counters of the instance.
     Counters,
-    /// The rules that it does to frames.
+    /// Fault injection rules.
     Injections,
     /// Virtual disks.
     Volumes,
-    /// Back ends and the ways to them.
+    /// Back ends and the paths to them.
     Paths,
-    /// iSCSI sessions of hosts.
+    /// iSCSI sessions.
     Sessions,
-    /// What was counted of virtual disks and back ends.
+    /// Counters of virtual disks and back ends.
     Stats,
 }
 
-/// A switch as it is now.
+/// A switch in its current state.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchSeen<'s> {
-    /// Index in the lab.
+    /// Index of the switch in the lab.
     pub number: u16,
-    /// Its machines.
+    /// Protocol machines of the switch.
     pub machine: &'s FabricSwitch,
-    /// Its forwarding table.
+    /// Forwarding table of the switch.
     pub fib: &'s Fib,
-    /// It runs: not in the middle of a restart.
+    /// True if the switch runs; false during a restart.
     pub up: bool,
 }
 
-/// A fabric with what every table needs.
+/// A fabric with the data that every table needs.
 pub struct Shown<'s> {
-    /// What it is described by.
+    /// Description of the fabric.
     pub lab: &'s Lab,
-    /// Its switches, or those that run here.
+    /// The switches, or those that run in this process.
     pub seen: Vec<SwitchSeen<'s>>,
-    /// Host or storage system of each port name.
+    /// Host or storage system by port name.
     owners: BTreeMap<Wwpn, String>,
-    /// Show this switch only, by index in the lab.
+    /// Index in the lab of the only switch to show; `None` for all.
     pub on: Option<u16>,
-    /// Seconds from the start of the workloads, or of the instance, to a time.
+    /// Converts a time to seconds since the start of the workloads or of the instance.
     pub since_start_s: Box<dyn Fn(Instant) -> f64 + 's>,
 }
 
 impl<'s> Shown<'s> {
-    /// What there is to show. `on` limits it to one switch of the lab, by index; the name server and the zones are those of
-    /// that switch, or of the first that runs.
+    /// Creates the builder. `on` limits it to one switch, by index in the lab. Name server and
+    /// zones are those of that switch, or of the first running switch.
     pub fn new(
         lab: &'s Lab,
         seen: Vec<SwitchSeen<'s>>,
@@ -94,7 +96,7 @@ impl<'s> Shown<'s> {
         Shown { lab, seen, owners: owners(lab), on, since_start_s: Box::new(since_start_s) }
     }
 
-    /// A table. That of the ports is the driver's own: nothing for it.
+    /// Builds a table. Returns `None` for the table of ports, which the driver builds.
     pub fn table(&self, which: Which) -> Option<Table> {
         Some(match which {
             Which::Switch => Table::Switch(fabric::switches(self)),
@@ -112,7 +114,7 @@ impl<'s> Shown<'s> {
         self.seen.iter().filter(|seen| self.on.is_none_or(|on| on == seen.number))
     }
 
-    /// The switch whose databases are shown.
+    /// The switch whose name server and zones are shown.
     fn database(&self) -> Option<&SwitchSeen<'s>> {
         match self.on {
             Some(on) => self.seen.iter().find(|seen| seen.number == on),
@@ -120,12 +122,12 @@ impl<'s> Shown<'s> {
         }
     }
 
-    /// Host or storage system of a port name, empty for a stranger.
+    /// Host or storage system with the port name; empty for a port that is not in the lab.
     pub fn owner(&self, port: Wwpn) -> String {
         self.owners.get(&port).cloned().unwrap_or_default()
     }
 
-    /// A port as people type it, for example `edge1:3`.
+    /// A port in user notation, for example `edge1:3`.
     pub fn port(&self, end: &LinkEnd) -> String {
         let node = match end.node {
             Node::Switch(number) => &self.lab.switches[usize::from(number)].name,
@@ -136,7 +138,7 @@ impl<'s> Shown<'s> {
     }
 }
 
-/// Why a port is isolated from its neighbour, if it is.
+/// Reason why a port is isolated from its neighbour; `None` if it is not isolated.
 pub fn isolated(machine: &FabricSwitch, port: u16) -> Option<String> {
     machine.isls().find(|isl| isl.members.contains(&port)).and_then(|isl| match isl.state {
         IslState::Isolated(reason) => Some(reason.to_string()),
@@ -144,7 +146,7 @@ pub fn isolated(machine: &FabricSwitch, port: u16) -> Option<String> {
     })
 }
 
-/// A login with a used port name has blocked the port.
+/// True if a login with a duplicate port name has blocked the port.
 pub fn blocked(machine: &FabricSwitch, port: u16) -> bool {
     machine.services().blocked_ports().any(|blocked| blocked == port)
 }
@@ -164,7 +166,7 @@ fn owners(lab: &Lab) -> BTreeMap<Wwpn, String> {
     owners
 }
 
-/// `array1` if it has one port, else `array1:0`.
+/// Name of a port: `array1` if the node has one port, otherwise `array1:0`.
 fn numbered(name: &str, number: usize, of: usize) -> String {
     if of == 1 { name.to_owned() } else { format!("{name}:{number}") }
 }

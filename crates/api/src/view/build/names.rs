@@ -1,8 +1,8 @@
-//! Logins and the name server.
+//! Tables of fabric logins and of the name server.
 
 use super::Shown;
 use crate::view::{FlogiView, LoginKind, LoginRow, NameRow, NsView};
-use sanloom_core::switch::NsEntry;
+use sanloom_fc::switch::NsEntry;
 use sanloom_wire::ns::{fcp_feature, has_type, port_type};
 use sanloom_wire::{FcId, FcType};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
-//! The effective zones and who of their members is there.
+//! Table of the effective zones and of their logged-in members.
 
 use super::Shown;
 use crate::view::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
-use sanloom_core::config::{self, Zone, ZoneMember};
-use sanloom_core::switch::NsEntry;
+use sanloom_fc::config::{Zone, ZoneMember};
+use sanloom_fc::switch::NsEntry;
 use std::collections::BTreeMap;
 
 pub(super) fn zones(shown: &Shown<'_>) -> ZoneView {
@@ -18,10 +18,7 @@ pub(super) fn zones(shown: &Shown<'_>) -> ZoneView {
     }
     ZoneView {
         effective: database.effective.as_ref().map(|effective| effective.name.clone()),
-        default_zone: match zoning.default {
-            config::ZoneDefault::Open => ZoneDefault::Open,
-            config::ZoneDefault::Closed => ZoneDefault::Closed,
-        },
+        default_zone: if zoning.default_is_open() { ZoneDefault::Open } else { ZoneDefault::Closed },
         zones: zoning.zones.iter().map(|zone| row(shown, zone, &online)).collect(),
     }
 }

@@ -1,11 +1,12 @@
-//! `esxcli fcoe nic list` and `esxcli fcoe adapter list`: instances as ESX lists them (document 002, verifying the configuration).
+//! `esxcli fcoe nic list` and `esxcli fcoe adapter list`: FCoE instances in the layout of ESX
+//! (document 002, verifying the configuration).
 
 use super::fipvlan::ethernet_interfaces;
 use super::{RunFolder, print_json};
-use crate::exit::Failure;
-use crate::output;
 use clap::Subcommand;
 use sanloom_api::fcoe::Instance;
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
 use std::fmt::Write;
 
 /// Options of `esxcli`.
@@ -20,7 +21,7 @@ pub struct Args {
     run: RunFolder,
 }
 
-/// What there is.
+/// Commands of this namespace.
 #[derive(Subcommand, Debug)]
 enum Namespace {
     /// Fibre Channel over Ethernet
@@ -50,7 +51,7 @@ enum Verb {
     List,
 }
 
-/// Number of the first adapter: lower ones are local disks' on ESX.
+/// Number of the first adapter, because ESX uses lower numbers for local disks.
 const FIRST_ADAPTER: usize = 32;
 
 /// Prints a list.
@@ -69,7 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Interfaces without an instance, and their addresses.
+/// Returns interfaces without an instance, and their MAC addresses.
 fn idle(instances: &[Instance]) -> Vec<(String, String)> {
     let busy = |name: &String| instances.iter().any(|instance| instance.interface == *name);
     let address = |name: &str| std::fs::read_to_string(format!("/sys/class/net/{name}/address")).unwrap_or_default();

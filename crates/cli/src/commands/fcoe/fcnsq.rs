@@ -1,10 +1,10 @@
-//! `fcnsq`: questions to the name server, through a host that is logged in (document 002, Open-FCoE).
+//! `fcnsq`: name server queries through a host that is logged in (document 002, Open-FCoE).
 
 use super::{RunFolder, ask, fc_id, hex, print_json, wwn};
-use crate::exit::Failure;
-use crate::output;
 use clap::ArgGroup;
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, NameQuery, Named};
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
 use std::path::Path;
 
 /// Options of `fcnsq`.
@@ -39,10 +39,10 @@ pub struct Args {
     run: RunFolder,
 }
 
-/// Asks, and prints the answer.
+/// Sends the query and prints the answer.
 ///
 /// # Errors
-/// When the host is not logged in, or the name server knows nothing.
+/// When the host is not logged in, or the name server has no matching entry.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (path, _) = args.run.instance(&args.host)?;
     if args.all {
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Walks through the name server.
+/// Lists all ports by walking through the name server.
 fn all(args: &Args, path: &Path) -> Result<(), Failure> {
     let mut ports = Vec::new();
     let mut text = String::new();
@@ -79,7 +79,7 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
     }
     let mut last = None;
     loop {
-        // Behind the last port comes the first again.
+        // After the last port the name server returns the first one again.
         let asked = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
         let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &asked else { break };
         let (port_id, port_name, node_name) = (*port_id, *port_name, *node_name);

@@ -1,17 +1,17 @@
 //! `fcoeadm`: FCoE instances, their targets, units and statistics, in the layout of document 002.
 
 use super::{MONITOR, RunFolder, ask, print_json, wwn};
-use crate::exit::Failure;
-use crate::{interrupt, output};
 use clap::ArgGroup;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance, Port, Statistics, Target, Unit};
+use sanloom_console::exit::Failure;
+use sanloom_console::{interrupt, output};
 use sanloom_live::control;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// The page of document 002, and what each option does.
+/// Help text of document 002, followed by a description of each option.
 const HELP: &str = concat!(
     "Version ",
     env!("CARGO_PKG_VERSION"),
@@ -62,7 +62,7 @@ pub struct Args {
     /// Display version information
     #[arg(short, long, action = clap::ArgAction::Version)]
     version: Option<bool>,
-    /// What to create: `fabric` or `vn2vn`
+    /// Mode of the instance: `fabric` or `vn2vn`
     #[arg(short, long, value_name = "MODE", value_parser = ["fabric", "vn2vn"], default_value = "fabric")]
     mode: String,
     /// End after so many lines of statistics
@@ -75,10 +75,10 @@ pub struct Args {
     run: RunFolder,
 }
 
-/// Does what was asked.
+/// Performs the requested operation.
 ///
 /// # Errors
-/// When nobody answers, or says no.
+/// When no instance answers, or it rejects the request.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let monitor = |request| {
         let path = args.run.control(MONITOR);
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             .or_else(|failure| stop(args, &interface, failure));
     }
     if let Some(interface) = args.reset.clone() {
-        // Instances that the monitor did not begin are reset, too.
+        // Also resets instances that the monitor did not start.
         let (path, _) = args.run.instance(&interface)?;
         return ask(&path, FcoeRequest::Reset).map(drop);
     }
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends an instance that the monitor has not begun.
+/// Stops an instance that the monitor did not start.
 fn stop(args: &Args, interface: &str, failure: Failure) -> Result<(), Failure> {
     let Ok((path, _)) = args.run.instance(interface) else { return Err(failure) };
     match control::ask(&path, &Request::Stop) {
@@ -134,7 +134,8 @@ fn stop(args: &Args, interface: &str, failure: Failure) -> Result<(), Failure> {
     }
 }
 
-/// Ethernet port and FC ports. Where there is no hardware behind a port, what carries its frames stands in its place.
+/// Formats the Ethernet port and its FC ports. For a port without hardware, its driver is shown
+/// instead.
 fn interface(instance: &Instance, number: usize) -> String {
     let mut text = String::new();
     let serial = instance.mac.replace(':', "").to_uppercase();
@@ -259,7 +260,7 @@ fn about(unit: &Unit) -> String {
     format!("{} {} (rev {})", unit.vendor, unit.product, unit.revision)
 }
 
-/// In units of 1024, as the document has it.
+/// Formats the capacity in binary units (multiples of 1024), as in the document.
 fn capacity(unit: &Unit) -> String {
     let mut size = unit.blocks as f64 * f64::from(unit.block_bytes);
     let mut names = ["B", "KB", "MB", "GB", "TB", "PB"].into_iter();
@@ -298,7 +299,7 @@ fn statistics(args: &Args, stats: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Width and two lines of heading of each column.
+/// Width and both heading lines of each column.
 const COLUMNS: [(usize, &str, &str); 14] = [
     (7, "", "Seconds"),
     (9, "", "TxFrames"),
@@ -336,7 +337,7 @@ fn row(counted: &Statistics) -> String {
         counted.rx_bytes,
         counted.error_frames,
         counted.invalid_crcs,
-        // No line code here has transmission words that could be invalid.
+        // Always 0, because no line code is simulated whose transmission words could be invalid.
         0,
         counted.link_failures,
         counted.control_requests,
@@ -353,7 +354,7 @@ fn row(counted: &Statistics) -> String {
 mod tests {
     use super::*;
 
-    /// The target of the document.
+    /// The target shown in the document.
     fn instance() -> Instance {
         let unit = |lun: u32| Unit {
             lun: lun.to_string(),

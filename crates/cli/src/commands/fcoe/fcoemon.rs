@@ -1,24 +1,26 @@
-//! `fcoemon`: begins and ends FCoE instances as the files of a folder say, and as `fcoeadm` asks (document 002).
+//! `fcoemon`: starts and stops FCoE instances according to the files of a folder and to requests of
+//! `fcoeadm` (document 002).
 //!
 //! ```text
-//!   cfg-IF is there, FCOE_ENABLE="yes"   ──▶ sanloom initiator --port IF …     it changes ──▶ ended, and begun anew
-//!   fcoeadm -c IF                         ──▶ the same, without a file          it goes    ──▶ ended
-//!   fcoeadm -d IF                         ──▶ ended, until -c or a change of its file
-//!   an instance ends by itself            ──▶ begun again after a second
-//!   AUTO_VLAN="yes", IF is an interface   ──▶ an instance IF.VLAN-fcoe for each VLAN that forwarders name, as long as they do
+//!   cfg-IF exists, FCOE_ENABLE="yes"      ──▶ sanloom initiator --port IF …     file changes ──▶ stopped and restarted
+//!   fcoeadm -c IF                         ──▶ the same, without a file          file removed ──▶ stopped
+//!   fcoeadm -d IF                         ──▶ stopped until -c or a change of its file
+//!   an instance ends by itself            ──▶ restarted after one second
+//!   AUTO_VLAN="yes", IF is an interface   ──▶ an instance IF.VLAN-fcoe for each VLAN that forwarders report
 //! ```
 //!
-//! Each instance is a process of its own, which follows the events of its link, its VLAN and DCBX by itself: one that is lost
-//! takes no other with it. Where an interface has several, a `Watch` asks for its VLANs and speaks DCBX for them all.
+//! Each instance is a separate process, which follows the events of its link, its VLAN and DCBX.
+//! The failure of one instance therefore does not affect others. If an interface has several
+//! instances, a `Watch` discovers its VLANs and runs DCBX for all of them.
 
 use super::files::{self, Wanted};
 use super::watch::Watch;
 use super::{MONITOR, RunFolder};
 use crate::commands::up::log_to_stderr;
-use crate::exit::Failure;
-use crate::{interrupt, output};
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::FcoeRequest;
+use sanloom_console::exit::Failure;
+use sanloom_console::{interrupt, output};
 use sanloom_live::control::{Asked, Control};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -50,29 +52,29 @@ pub struct Args {
     run: RunFolder,
 }
 
-/// How often files and processes are looked at.
+/// Interval between checks of files and processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// From the end of an instance that nobody wanted to its next beginning.
+/// Delay before an instance that ended by itself is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
-/// An instance may log out in this time.
+/// Maximum time for the logout of an instance.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An instance may take this time to answer what it is told on the way.
+/// Maximum time for an instance to answer a request while the monitor waits.
 const PROMPT: Duration = Duration::from_millis(200);
 
-/// An instance.
+/// A running instance.
 struct Running {
     child: Child,
     place: Place,
-    /// What it was told about DCBX.
+    /// Last DCBX permission sent to the instance.
     told: Option<bool>,
 }
 
-/// What an instance is begun with.
+/// Parameters of an instance.
 #[derive(Clone, PartialEq, Eq)]
 struct Place {
     interface: String,
-    /// It is the one of its VLAN, and has a [`Watch`] above it.
+    /// Whether the instance belongs to one VLAN of an interface with a [`Watch`].
     watched: bool,
     wanted: Wanted,
 }
@@ -80,22 +82,22 @@ struct Place {
 struct Monitor {
     run: RunFolder,
     running: BTreeMap<String, Running>,
-    /// Interfaces with many VLANs.
+    /// Watches of interfaces with several VLANs.
     watches: BTreeMap<String, Watch>,
-    /// What the files said at the last look.
+    /// Content of the files at the last check.
     files: BTreeMap<String, Result<Wanted, String>>,
-    /// What `fcoeadm -c` has made.
+    /// Instances created by `fcoeadm -c`.
     made: BTreeMap<String, Wanted>,
-    /// What `fcoeadm -d` has ended, and its file still wants.
+    /// Instances stopped by `fcoeadm -d` although their file still enables them.
     ended: BTreeSet<String>,
-    /// When an instance may begin again.
+    /// Earliest time at which an instance may be restarted.
     not_before: BTreeMap<String, Instant>,
 }
 
-/// Runs until it is told to end.
+/// Runs until the monitor is terminated.
 ///
 /// # Errors
-/// When the sockets cannot be opened, or another monitor runs.
+/// When the sockets cannot be opened, or another monitor is running.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.run.make()?;
     if !args.foreground {
@@ -130,11 +132,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same command again, in a process group of its own. It is over here when that one answers.
+/// Starts the same command in its own process group. Returns when that process answers requests.
 fn into_background() -> Result<(), Failure> {
     let cannot = |error| Failure::environment(format_args!("cannot start in the background: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    // Called by its own name, it has no subcommand to leave out.
+    // When called as `fcoemon`, the command has no subcommand to skip.
     let mut arguments = std::env::args_os().skip(1).peekable();
     let _subcommand = arguments.next_if(|first| first == "fcoemon");
     command.arg("fcoemon").args(["--foreground", "--ready-fd", "1"]).args(arguments);
@@ -159,7 +161,7 @@ impl Monitor {
         }
         for (interface, wanted) in &files {
             if self.files.get(interface) != Some(wanted) {
-                // Whoever writes the file again wants it again.
+                // A change of the file enables the instance again.
                 self.ended.retain(|name| name != interface && !is_vlan_of(name, interface));
                 self.made.remove(interface);
                 match wanted {
@@ -174,7 +176,7 @@ impl Monitor {
         self.files = files;
     }
 
-    /// What interfaces are to have.
+    /// Returns the enabled configuration of each interface.
     fn wanted(&self) -> BTreeMap<String, Wanted> {
         let of_files = self.files.iter().filter_map(|(interface, wanted)| {
             let wanted = wanted.as_ref().ok().filter(|wanted| wanted.enable)?;
@@ -185,7 +187,7 @@ impl Monitor {
         all
     }
 
-    /// The instances of these interfaces, by name, those that `fcoeadm -d` has ended among them.
+    /// Returns the instances of these interfaces by name, including those stopped by `fcoeadm -d`.
     fn places(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, Place> {
         let mut places = BTreeMap::new();
         for (interface, wanted) in wanted {
@@ -204,7 +206,7 @@ impl Monitor {
         places
     }
 
-    /// Ends what is not wanted, and begins what is.
+    /// Stops instances that are no longer configured and starts missing ones.
     fn settle(&mut self) {
         for (name, running) in &mut self.running {
             if let Ok(Some(status)) = running.child.try_wait() {
@@ -223,7 +225,7 @@ impl Monitor {
             |(name, running): (&String, &Running)| (places.get(name) != Some(&running.place)).then(|| name.clone());
         let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
         self.end(to_end);
-        // With its watch, DCBX of an interface ends: hosts have logged out before.
+        // The end of a watch ends DCBX on its interface, so its hosts have been logged out before.
         self.watches.retain(|interface, watch| wanted.get(interface).is_some_and(|wanted| watch.is_of(wanted)));
         for (name, place) in places {
             let waits = self.not_before.get(&name).is_some_and(|at| *at > Instant::now());
@@ -234,7 +236,7 @@ impl Monitor {
         self.permit();
     }
 
-    /// Tells the instances of watched interfaces whether DCBX agrees.
+    /// Sends the DCBX result to the instances of watched interfaces.
     fn permit(&mut self) {
         for (name, running) in &mut self.running {
             let Some(watch) = self.watches.get(&running.place.interface) else { continue };
@@ -243,7 +245,7 @@ impl Monitor {
                 continue;
             }
             let request = Request::Fcoe(FcoeRequest::Permit { agreed });
-            // One that has just begun has no socket yet: it is told at the next look.
+            // A newly started instance may have no socket yet; the next check repeats the request.
             if let Ok(Answer::Done) = sanloom_live::control::ask_within(PROMPT, &self.run.control(name), &request) {
                 running.told = Some(agreed);
             }
@@ -281,13 +283,13 @@ impl Monitor {
         let dcbx = if *watched { "--dcbx-of-fcoemon" } else { "--dcbx" };
         let switches = [(wanted.vn2vn, "--vn2vn"), (wanted.dcb, dcbx), (wanted.responder, "--vlan-responder")];
         command.args(switches.iter().filter(|(on, _)| *on).map(|(_, switch)| switch));
-        // Without us nobody would end it any more.
+        // If the monitor dies, the instance ends itself, because nothing else would stop it.
         command.args(["--parent", &std::process::id().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 
-    /// Ends instances, all at once: one that does not answer keeps no other waiting.
+    /// Stops instances in parallel, so that an unresponsive one does not delay the others.
     fn end(&mut self, names: Vec<String>) {
         let ending: Vec<(String, Running)> =
             names.into_iter().filter_map(|name| self.running.remove(&name).map(|running| (name, running))).collect();
@@ -303,7 +305,7 @@ impl Monitor {
     fn answer(&mut self, request: Request) -> Answer {
         let failed = |reason: String| Answer::Failed { reason };
         match request {
-            // The name is that of its sockets.
+            // The interface name is also the name of the instance's sockets.
             Request::Fcoe(FcoeRequest::Create { interface, .. })
                 if interface.is_empty() || interface == MONITOR || interface.contains('/') =>
             {
@@ -338,7 +340,7 @@ impl Monitor {
                 }
             }
             Request::Fcoe(FcoeRequest::Destroy { interface }) => {
-                // One that fails again and again may just not be running.
+                // An instance that fails repeatedly may not be running at this moment.
                 let wanted = self.wanted();
                 let known = wanted.contains_key(&interface) || self.places(wanted).contains_key(&interface);
                 if self.ended.contains(&interface) || !known && !self.running.contains_key(&interface) {
@@ -353,7 +355,7 @@ impl Monitor {
     }
 }
 
-/// Lets an instance log out, and ends it if it does not.
+/// Waits for the logout of an instance, and kills it after the time limit.
 fn end(control: &Path, mut running: Running) {
     let begun = Instant::now();
     let asked = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
@@ -367,7 +369,8 @@ fn end(control: &Path, mut running: Running) {
     let _ = running.child.wait();
 }
 
-/// The name is that of an instance in a VLAN of the interface ([`super::fipvlan::instance_name`]).
+/// Returns whether the name is that of a VLAN instance of the interface
+/// ([`super::fipvlan::instance_name`]).
 fn is_vlan_of(name: &str, interface: &str) -> bool {
     let vlan = name.strip_prefix(interface).and_then(|rest| rest.strip_prefix('.')?.strip_suffix("-fcoe"));
     vlan.is_some_and(|vlan| vlan.parse::<u16>().is_ok())

@@ -2,10 +2,10 @@
 
 use super::fcnsq::query_name;
 use super::{RunFolder, ask, fc_id, hex, print_json};
-use crate::exit::Failure;
-use crate::{interrupt, output};
 use clap::ArgGroup;
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, NameQuery, Named};
+use sanloom_console::exit::Failure;
+use sanloom_console::{interrupt, output};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -50,14 +50,14 @@ pub struct Args {
     run: RunFolder,
 }
 
-/// What came back.
+/// Summary of the replies.
 #[derive(Serialize)]
 struct Summary {
-    /// Where the echoes were sent to.
+    /// Destination address.
     port_id: u32,
     sent: u64,
     received: u64,
-    /// From request to answer, on average; none came: nothing.
+    /// Average round-trip time in milliseconds; `None` without replies.
     average_ms: Option<f64>,
 }
 
@@ -66,16 +66,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds from 0 to 86400, such as 0.5".to_owned())
 }
 
-/// Payload words of FC are four bytes long.
+/// Parses the payload size in bytes, a multiple of four because FC words have four bytes.
 fn echo_bytes(text: &str) -> Result<u16, String> {
     let bytes = text.parse().ok().filter(|bytes: &u16| *bytes <= 2_108 && bytes.is_multiple_of(4));
     bytes.ok_or_else(|| "write a multiple of four, from 0 to 2108".to_owned())
 }
 
-/// Sends, and prints what comes back.
+/// Sends ECHO requests and prints the replies.
 ///
 /// # Errors
-/// When the host is not logged in, no such port is known, or nothing came back.
+/// When the host is not logged in, the port is unknown, or no reply arrived.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (path, _) = args.run.instance(&args.host)?;
     let query = match (args.port_id, args.port_name, args.node_name) {

@@ -1,39 +1,40 @@
-//! Configuration files of `fcoemon`, `cfg-IF` as `/etc/fcoe` has them: [`Wanted`].
+//! Configuration files of `fcoemon`, `cfg-IF` in the format of `/etc/fcoe`: [`Wanted`].
 
-use crate::commands::initiator::PortName;
+use sanloom_console::endpoint::PortName;
 use sanloom_wire::ether::MacAddr;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What an interface is to have.
+/// Configuration of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     /// FCOE_ENABLE.
     pub(super) enable: bool,
-    /// DCB_REQUIRED: DCBX has to agree first.
+    /// DCB_REQUIRED: FCoE waits for DCBX.
     pub(super) dcb: bool,
-    /// AUTO_VLAN: the forwarders name the VLAN.
+    /// AUTO_VLAN: forwarders report the VLAN.
     pub(super) auto_vlan: bool,
     /// MODE.
     pub(super) vn2vn: bool,
-    /// FIP_RESP: answer who asks for the VLAN of a VN2VN segment.
+    /// FIP_RESP: answer requests for the VLAN of a VN2VN segment.
     pub(super) responder: bool,
-    /// PORT: what the interface is, where it is no network interface.
+    /// PORT: the port, if it is not a network interface.
     pub(super) port: PortName,
-    /// MAC: Ethernet address, where the port has none.
+    /// MAC: MAC address, if the port has none.
     pub(super) mac: Option<MacAddr>,
-    /// VLAN: its number, where nobody names it. 0, which no file says, is one without tags that a forwarder named.
+    /// VLAN: its identifier, if it is not discovered. 0 never comes from a file; it is an untagged
+    /// VLAN that a forwarder reported.
     pub(super) vlan: Option<u16>,
 }
 
 impl Wanted {
-    /// The forwarders name VLANs, and each has a host of its own. Unix sockets and taps have room for one host only: it takes the
-    /// first VLAN.
+    /// Returns whether forwarders report the VLANs and each gets its own host. Unix sockets and
+    /// taps support only one host, which uses the first VLAN.
     pub(super) fn has_many_vlans(&self) -> bool {
         self.auto_vlan && self.vlan.is_none() && !self.vn2vn && matches!(self.port, PortName::Interface(_))
     }
 
-    /// Without a file: an instance on the interface as it is.
+    /// Creates the configuration of an instance without a file, directly on the interface.
     pub(super) fn on(interface: &str, vn2vn: bool) -> Result<Wanted, String> {
         Ok(Wanted {
             enable: true,
@@ -47,7 +48,8 @@ impl Wanted {
         })
     }
 
-    /// From the text of a file. What is not said is "no"; keys that we do not know are somebody else's.
+    /// Parses the text of a file. Missing keys mean "no"; unknown keys belong to other programs and
+    /// are ignored.
     pub(super) fn parse(interface: &str, text: &str) -> Result<Wanted, String> {
         let mut wanted = Wanted { enable: false, ..Wanted::on(interface, false)? };
         for (line, number) in text.lines().zip(1..) {
@@ -91,7 +93,7 @@ impl Wanted {
     }
 }
 
-/// What a folder says, by interface; or why a file cannot be used.
+/// Reads a folder. Returns the configuration by interface, or the reason why a file is unusable.
 pub(super) fn read(folder: &Path) -> BTreeMap<String, Result<Wanted, String>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.filter_map(|entry| {

@@ -1,9 +1,9 @@
-//! `fipvlan`: which VLANs of which ports carry FCoE (document 002).
+//! `fipvlan`: discovery of the VLANs that carry FCoE, by port (document 002).
 
 use super::{RunFolder, print_json};
-use crate::commands::initiator::PortName;
-use crate::exit::{self, Failure};
-use crate::output;
+use sanloom_console::endpoint::PortName;
+use sanloom_console::exit::{self, Failure};
+use sanloom_console::output;
 use sanloom_live::initiator::{FoundVlan, discover_vlans};
 use sanloom_live::ports::EthernetPort;
 use sanloom_live::sys::interface::{add_vlan, index_of};
@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 
-/// The page of document 002, and what there is beside it.
+/// Help text of document 002, followed by the additional options.
 const HELP: &str = "Usage: fipvlan [ options ] [ network interfaces ]
 Options:
 -a, --auto           Auto select Ethernet interfaces
@@ -54,10 +54,10 @@ pub struct Args {
     interfaces: Vec<PortName>,
 }
 
-/// Asks, and prints the table.
+/// Discovers VLANs and prints the table.
 ///
 /// # Errors
-/// When a port cannot be opened, or a host not be started.
+/// When a port cannot be opened, or a host cannot be started.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut ports = args.interfaces.clone();
     if args.auto {
@@ -70,12 +70,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             mac.ok_or_else(|| Failure::usage(format_args!("{name} has no Ethernet address; give one with --mac")))?;
         match name.open() {
             Ok(port) => opened.push((name, mac, port)),
-            // One that nobody named, and that is not ours.
+            // A port found by `--auto` that we cannot use is skipped.
             Err(error) if !args.interfaces.contains(name) => output::note(&format!("{name} is left out: {error}")),
             Err(error) => return Err(Failure::environment(error)),
         }
     }
-    // All at once: where nobody answers, it takes seconds.
+    // In parallel, because a port without a forwarder takes seconds.
     let answers: Vec<_> = thread::scope(|scope| {
         let ask = |(name, mac, mut port): (_, MacAddr, EthernetPort)| {
             (name, mac, scope.spawn(move || discover_vlans(&mut port, mac)))
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => print_json(&rows.iter().map(Row::of).collect::<Vec<_>>())?,
         false => output::print(&table(&rows))?,
     }
-    // Several forwarders may name the same VLAN.
+    // Several forwarders may report the same VLAN.
     let mut done = BTreeSet::new();
     for (name, mac, found) in rows {
         if !done.insert((name.to_string(), found.vlan)) {
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         };
         if args.start {
             let instance = instance_name(&name.to_string(), found.vlan);
-            // The device puts the tag on its frames.
+            // The VLAN device adds the tag to its frames.
             let (port, vlan) = match device {
                 Some(device) => (device, 0),
                 None => (name.to_string(), found.vlan),
@@ -123,12 +123,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an instance in a VLAN is called, and so are its sockets.
+/// Returns the name of an instance in a VLAN, which is also the name of its sockets.
 pub(super) fn instance_name(interface: &str, vlan: u16) -> String {
     format!("{interface}.{vlan}-fcoe").replace(['/', ':', ','], "_")
 }
 
-/// A VLAN device, up; one that is there already stays.
+/// Creates a VLAN device and brings it up. An existing device is kept.
 fn create(parent: &str, vlan: u16) -> Result<String, Failure> {
     let device = format!("{parent}.{vlan}-fcoe");
     if index_of(&device).is_err() {
@@ -153,7 +153,7 @@ impl Row {
     }
 }
 
-/// The layout of document 002.
+/// Formats the table in the layout of document 002.
 fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
     let mut text = String::from("Fibre Channel Forwarders Discovered\ninterface       | VLAN | FCF MAC          \n");
     text += &"-".repeat(42);
@@ -164,7 +164,7 @@ fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
     text
 }
 
-/// A host of its own, which lives on when we end.
+/// Starts a host as a separate process, which continues after this command.
 fn start(run: &RunFolder, instance: &str, on: &PortName, port: &str, mac: MacAddr, vlan: u16) -> Result<(), Failure> {
     run.make()?;
     let cannot = |error| Failure::environment(format_args!("cannot start {instance}: {error}"));
@@ -178,7 +178,7 @@ fn start(run: &RunFolder, instance: &str, on: &PortName, port: &str, mac: MacAdd
     output::print(&format!("Starting FCoE on interface {instance} (process {})\n", child.id()))
 }
 
-/// Names of the Ethernet interfaces that are up, without loopback and VLANs.
+/// Returns the names of the Ethernet interfaces that are up, without loopback and VLAN devices.
 pub(super) fn ethernet_interfaces() -> Vec<String> {
     const ETHERNET: &str = "1";
     let folder = std::path::Path::new("/sys/class/net");

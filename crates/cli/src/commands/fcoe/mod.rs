@@ -1,16 +1,17 @@
-//! The tools of Open-FCoE (document 002) for hosts in user space: each a subcommand, and the tool itself when sanloom is called
-//! by its name.
+//! The Open-FCoE tools (document 002) for hosts in user space. Each tool is a subcommand, and
+//! sanloom called by the tool's name runs it directly.
 //!
-//! | tool | does |
+//! | tool | function |
 //! |---|---|
-//! | [`fcoemon`] | begins and ends instances as files say, and as `fcoeadm` asks |
+//! | [`fcoemon`] | starts and stops instances according to files and to requests of `fcoeadm` |
 //! | [`fcoeadm`] | shows instances, their targets, units and statistics; creates, destroys, resets, scans |
-//! | [`fipvlan`] | asks which VLANs carry FCoE |
-//! | [`fcnsq`] | asks the name server |
-//! | [`fcping`] | ECHO to a port |
-//! | [`esxcli`] | two lists as ESX has them |
+//! | [`fipvlan`] | discovers the VLANs that carry FCoE |
+//! | [`fcnsq`] | queries the name server |
+//! | [`fcping`] | sends ECHO to a port |
+//! | [`esxcli`] | two lists in the layout of ESX |
 //!
-//! An instance `NAME` has the sockets `NAME.ctl`, for the tools, and `NAME.sock`, of its NBD server, in the [`RunFolder`].
+//! An instance `NAME` has two sockets in the [`RunFolder`]: `NAME.ctl` for the tools, and
+//! `NAME.sock` of its NBD server.
 
 pub mod esxcli;
 pub mod fcnsq;
@@ -21,15 +22,15 @@ mod files;
 pub mod fipvlan;
 mod watch;
 
-use crate::exit::Failure;
-use crate::output;
-use crate::report::{file, json};
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance};
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
+use sanloom_console::report::{file, json};
 use sanloom_live::control;
 use std::path::{Path, PathBuf};
 
-/// Ending of a control socket.
+/// Extension of control sockets.
 const CONTROL: &str = "ctl";
 /// Name of the monitor's control socket.
 const MONITOR: &str = "fcoemon";
@@ -57,7 +58,7 @@ impl RunFolder {
         })
     }
 
-    /// The instances that answer, in the order of their names, and their control sockets.
+    /// Returns the instances that answer, ordered by name, with their control sockets.
     fn instances(&self) -> Vec<(PathBuf, Instance)> {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_instance = |path: &PathBuf| {
@@ -69,7 +70,8 @@ impl RunFolder {
         paths.into_iter().filter_map(|path| describe(&path).map(|instance| (path, instance))).collect()
     }
 
-    /// Those on an interface: it, or its VLAN, or the instance is called so. Without an interface, all.
+    /// Returns the instances whose interface, VLAN device or own name is `interface`; all if it is
+    /// empty.
     fn instances_on(&self, interface: &str) -> Result<Vec<(PathBuf, Instance)>, Failure> {
         let mut found = self.instances();
         found.retain(|(path, instance)| {
@@ -86,7 +88,7 @@ impl RunFolder {
         }
     }
 
-    /// The one instance on an interface.
+    /// Returns the only instance on an interface.
     fn instance(&self, interface: &str) -> Result<(PathBuf, Instance), Failure> {
         let mut found = self.instances_on(interface)?;
         Ok(found.remove(0))
@@ -100,7 +102,7 @@ fn describe(path: &Path) -> Option<Instance> {
     }
 }
 
-/// Asks an instance or the monitor; nothing: it is done.
+/// Sends a request to an instance or the monitor. Returns `None` if it is done without an answer.
 fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure> {
     let answer = control::ask(path, &Request::Fcoe(request))
         .map_err(|error| Failure::environment(format_args!("nobody answers at {}: {error}", path.display())))?;
@@ -117,18 +119,18 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     output::written(file::stdout(|out| json::write_value(out, value)))
 }
 
-/// A name of a port or node as fcoeadm writes it.
+/// Formats a port or node name as fcoeadm does.
 fn wwn(name: u64) -> String {
     format!("0x{name:016X}")
 }
 
-/// A number that may begin with `0x`, with or without colons.
+/// Parses a hexadecimal number, optionally with `0x` or colons.
 fn hex(text: &str) -> Result<u64, String> {
     let digits = text.trim_start_matches("0x").trim_start_matches("0X").replace(':', "");
     u64::from_str_radix(&digits, 16).map_err(|_| format!("`{text}` is no hexadecimal number"))
 }
 
-/// An FC-ID.
+/// Parses an FC-ID.
 fn fc_id(text: &str) -> Result<u32, String> {
     match hex(text)? {
         id @ 0..=0xff_ffff => Ok(id as u32),
@@ -140,7 +142,8 @@ fn fc_id(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    /// The pages of document 002; there, what did not fit on the slide is cut off. What is ours stands below.
+    /// The help pages of document 002, without the text that is cut off on the slide. Our additions
+    /// follow below.
     #[test]
     fn help_begins_as_that_of_the_document() {
         use clap::CommandFactory;

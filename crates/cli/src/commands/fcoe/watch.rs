@@ -1,7 +1,7 @@
-//! The VLANs of an interface, in a thread of their own: [`Watch`].
+//! VLAN discovery of an interface in a separate thread: [`Watch`].
 
 use super::files::Wanted;
-use crate::commands::initiator::PortName;
+use sanloom_console::endpoint::PortName;
 use sanloom_live::initiator::{Seen, VlanWatch};
 use sanloom_wire::ether::MacAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// An interface that is not there may come.
+/// Interval between attempts to open an interface that does not exist yet.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often somebody who waits looks whether to end.
+/// Interval between checks of the end flag while waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What both threads know.
+/// State shared by both threads.
 #[derive(Default)]
 struct Shared {
     seen: Mutex<Seen>,
     ends: AtomicBool,
 }
 
-/// An interface whose forwarders are asked for VLANs as long as this lives.
+/// Watch of an interface; VLAN discovery runs until it is dropped.
 pub(super) struct Watch {
     of: (PortName, Option<MacAddr>, bool),
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ impl Watch {
         Watch { of, shared, thread: spawned.ok() }
     }
 
-    /// It would be the same for this.
+    /// Returns whether the watch fits this configuration.
     pub(super) fn is_of(&self, wanted: &Wanted) -> bool {
         wanted.has_many_vlans() && (&wanted.port, wanted.mac, wanted.dcb) == (&self.of.0, self.of.1, self.of.2)
     }
@@ -83,7 +83,7 @@ fn watch_once(port: &PortName, mac: Option<MacAddr>, dcb: bool, shared: &Shared)
     let outcome = watch.run(|seen| {
         let mut known = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
         known.may_begin = seen.may_begin;
-        // Without an answer, what was known before the interface was opened anew holds.
+        // Without a reply, the result from before the interface was reopened remains valid.
         if !seen.vlans.is_empty() && known.vlans != seen.vlans {
             tracing::info!(interface = %port, vlans = ?seen.vlans, "VLANs of FCoE");
             known.vlans.clone_from(&seen.vlans);

@@ -1,9 +1,9 @@
-//! What passes on chosen links, as pcapng and as a text timeline, written while the run goes on.
+//! Captures of chosen links, as pcapng and as a text timeline, written during the run.
 
-use crate::exit::Failure;
-use crate::report::format::clean;
-use crate::run::Tap;
-use sanloom_core::config::Lab;
+use sanloom_console::exit::Failure;
+use sanloom_console::report::format::clean;
+use sanloom_console::run::Tap;
+use sanloom_fc::san::Lab;
 use sanloom_sim::capture::{Capture, Window};
 use sanloom_sim::net::Observed;
 use sanloom_sim::run::Control;
@@ -65,8 +65,8 @@ impl Recorder {
         links
     }
 
-    /// Writes what was kept back. Returns whether everything has been written; `false`: the reader of a pipe has gone
-    /// away.
+    /// Writes what was kept back. Returns whether everything has been written; `false`: the reader
+    /// of a pipe has gone away.
     ///
     /// # Errors
     /// When a file could not be written, now or before.

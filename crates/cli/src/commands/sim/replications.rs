@@ -1,11 +1,11 @@
 //! The same lab with several seeds.
 
-use crate::input::Threads;
-use crate::interrupt;
-use crate::run::style;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use sanloom_api::results::Replications;
-use sanloom_core::config::Lab;
+use sanloom_console::input::Threads;
+use sanloom_console::interrupt;
+use sanloom_console::run::style;
+use sanloom_fc::san::Lab;
 use sanloom_sim::replicate::replicate;
 use sanloom_sim::run::Control;
 use std::num::NonZeroUsize;

@@ -1,6 +1,7 @@
-//! The grid of a sweep: keys with their values, points, and the part of them that is ours.
+//! The grid of a sweep: keys with their values, points, and the shard to simulate.
 
 use sanloom_api::results::Setting;
+use sanloom_console::hash::Fnv;
 use sanloom_lab::Override;
 
 /// A key and its values.
@@ -10,7 +11,7 @@ pub struct Axis {
     values: Vec<String>,
 }
 
-/// Which of how many equal parts of the grid is run.
+/// One of several equal parts of the grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
     /// From 0.
@@ -18,20 +19,21 @@ pub struct Shard {
     count: u64,
 }
 
-/// All combinations of the values of several keys. Point 0 has the first value of each; the last key changes fastest.
+/// All combinations of the values of several keys. Point 0 has the first value of each; the last
+/// key changes fastest.
 pub struct Grid {
     axes: Vec<Axis>,
     shard: Shard,
     size: u64,
 }
 
-/// Points of a grid at most: more are a mistyped command.
+/// Maximum number of points; more indicate a mistyped command.
 const MAX_POINTS: u64 = 1_000_000;
 
 /// Parses `key=a,b,c`. Commas in quotes, brackets or braces do not separate.
 ///
 /// # Errors
-/// When it has no key or no value.
+/// The key or a value is missing, or a value occurs twice.
 pub fn parse_axis(argument: &str) -> Result<Axis, String> {
     let whole = Override::parse(argument)
         .filter(|set| !set.key.is_empty())
@@ -49,7 +51,7 @@ pub fn parse_axis(argument: &str) -> Result<Axis, String> {
 /// Parses `i/n`, with i from 1 to n.
 ///
 /// # Errors
-/// When it is not that.
+/// The text is not a valid shard.
 pub fn parse_shard(argument: &str) -> Result<Shard, String> {
     let numbers = argument
         .split_once('/')
@@ -83,37 +85,38 @@ fn split(values: &str) -> Vec<String> {
 }
 
 impl Axis {
-    /// The argument of `--set` again.
+    /// Returns the argument of `--set`.
     pub fn argument(&self) -> String {
         format!("{}={}", self.key, self.values.join(","))
     }
 }
 
 impl Grid {
-    /// The combinations of `axes`, of which `shard` is run.
+    /// Returns the combinations of `axes`; only those of `shard` are simulated.
     pub fn new(axes: Vec<Axis>, shard: Option<Shard>) -> Grid {
         let size = axes.iter().fold(1_u64, |size, axis| size.saturating_mul(axis.values.len() as u64));
         let shard = shard.unwrap_or(Shard { index: 0, count: 1 });
         Grid { axes, shard, size }
     }
 
-    /// Whether the grid is larger than anybody means.
+    /// Returns the number of points if it exceeds the maximum.
     pub fn too_large(&self) -> Option<u64> {
         (self.size > MAX_POINTS).then_some(self.size)
     }
 
-    /// Our points, in order. Neighbours go to different shards, because points of similar cost are neighbours.
+    /// Returns the points of the shard, in order. Neighbours belong to different shards, because
+    /// neighbours have similar cost.
     pub fn points(&self) -> impl Iterator<Item = u64> + use<> {
         let shard = self.shard;
         (0..self.size).filter(move |point| point % shard.count == shard.index)
     }
 
-    /// Whether this point belongs to the grid, whatever the shard.
+    /// Returns whether a point belongs to the grid, in any shard.
     pub fn contains(&self, point: u64) -> bool {
         point < self.size
     }
 
-    /// The value of each key at a point.
+    /// Returns the value of each key at a point.
     pub fn settings(&self, point: u64) -> Vec<Setting> {
         let mut rest = point;
         let mut settings: Vec<Setting> = self
@@ -131,20 +134,20 @@ impl Grid {
         settings
     }
 
-    /// The same as overrides of the lab.
+    /// Returns the values of a point as overrides of the lab.
     pub fn overrides(&self, point: u64) -> Vec<Override> {
         self.settings(point).into_iter().map(|setting| Override { key: setting.key, value: setting.value }).collect()
     }
 
-    /// The same for a message.
+    /// Formats the values of a point for a message.
     pub fn describe(&self, point: u64) -> String {
         let settings: Vec<String> =
             self.settings(point).iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
         settings.join(", ")
     }
 
-    /// A short name of everything that decides what the rows hold; the shard does not.
-    pub fn id(&self, lab_text: &str, metrics: &[String]) -> String {
+    /// Returns a hash of everything that decides the content of the rows. The shard does not.
+    pub fn id(&self, lab_text: &str, metrics: &[String], replications: u32) -> String {
         let mut hash = Fnv::new();
         hash.add(env!("CARGO_PKG_VERSION"));
         hash.add(lab_text);
@@ -158,25 +161,10 @@ impl Grid {
         for metric in metrics {
             hash.add(metric);
         }
-        format!("{:016x}", hash.0)
-    }
-}
-
-/// FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo): the same on every machine and in every version of Rust, which
-/// the standard library's hashes do not promise.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn add(&mut self, part: &str) {
-        // The length keeps "ab", "c" apart from "a", "bc".
-        let length = (part.len() as u64).to_le_bytes();
-        for byte in length.iter().chain(part.as_bytes()) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        if replications > 1 {
+            hash.add(&replications.to_string());
         }
+        hash.text()
     }
 }
 
@@ -231,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_id_tells_labs_grids_and_columns_apart_and_no_shards() {
-        let id = |lab: &str, axes: &[&str], shard, metric: &str| grid(axes, shard).id(lab, &[metric.into()]);
+        let id = |lab: &str, axes: &[&str], shard, metric: &str| grid(axes, shard).id(lab, &[metric.into()], 1);
         let base = id("x", &["a=1,2"], None, "m");
         assert_eq!(base, id("x", &["a=1,2"], Some("1/2"), "m"));
         for other in [

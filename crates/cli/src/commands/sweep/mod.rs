@@ -1,91 +1,121 @@
-//! `sanloom sweep`: a lab for every combination of several values, on all cores, a row for each finished point.
+//! `sanloom sweep`: one simulation for every combination of several values, on all cores, with a
+//! row for each finished point.
 
 mod grid;
 mod rows;
+mod table;
 
-use crate::exit::Failure;
-use crate::input::{LabFile, Threads};
-use crate::metric;
-use crate::output::{self, shell_word};
-use crate::report::terminal::grid::{Column, Grid as Table};
-use crate::report::{file, format, html, json};
-use crate::run::{self, View};
-use crate::{interrupt, pool};
 use grid::{Axis, Grid, Shard};
 use rows::{Line, RowFile};
-use sanloom_api::results::{Metrics, SweepRow, is_metric_path};
-use sanloom_core::config::Lab;
+use sanloom_api::results::{Interval, Metrics, SweepRow, is_metric_path};
+use sanloom_console::exit::Failure;
+use sanloom_console::gate::Gate;
+use sanloom_console::input::{LabFile, Threads};
+use sanloom_console::metric;
+use sanloom_console::output::{self, shell_word};
+use sanloom_console::outputs::{Outputs, is_stdout};
+use sanloom_console::report::{file, format, html, json};
+use sanloom_console::run::{self, View};
+use sanloom_console::{interrupt, pool};
+use sanloom_fc::san::Lab;
+use sanloom_sim::replicate::seed_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use table::Sweep;
 
-/// Columns when none are named.
-const DEFAULT_METRICS: [&str; 6] = [
+/// Default columns.
+const DEFAULT_METRICS: [&str; 7] = [
     "totals.throughput_bytes_per_s",
     "totals.iops",
     "totals.latency.mean_us",
     "totals.latency.p99_us",
     "totals.ios_failed",
+    "totals.ios_unfinished",
     "totals.frames_dropped",
 ];
-/// Rows of the table; a file has all.
-const TABLE_ROWS: usize = 60;
 
 /// Options of `sanloom sweep`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// A key and its values, for example `workload.reads.depth=1,2,4,8`; each further one multiplies the grid, and the
-    /// last one changes fastest. Commas within quotes or brackets belong to a value
+    /// Key of the lab with its values, for example `workload.reads.depth=1,2,4,8`. Each further key
+    /// multiplies the grid; the last key changes fastest. Commas in quotes or brackets belong to a
+    /// value
     #[arg(long, value_name = "KEY=A,B,…", value_parser = grid::parse_axis, required = true)]
     set: Vec<Axis>,
-    /// Number to record, as a path into the JSON results, for example `hosts.server1.iops` or `max(links.*.*.utilisation)`
-    /// [default: throughput, IOPS, mean and p99 response time, failed requests and dropped frames of all hosts together]
+    /// Number to record, as a path into the JSON results, for example `hosts.server1.iops` or
+    /// `max(links.*.*.utilisation)` [default: throughput, IOPS, mean and p99 response time, failed
+    /// requests, requests in flight at the end, and dropped frames of all hosts together]
     #[arg(long, value_name = "PATH", value_parser = parse_metric)]
     metric: Vec<String>,
-    /// Write a JSON row for each finished point into this file at once; `-` for standard output, in the order of the
-    /// grid [default: only the table]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Run only each n-th point, beginning with the i-th: 1/4 to 4/4 on four machines. The rows of all files together
-    /// are those of the whole sweep
+    // The folder of `--out` gets rows.jsonl (a row as soon as its point is finished), sweep.json,
+    // sweep.csv, sweep.html and lab.toml.
+    #[command(flatten)]
+    outputs: Outputs,
+    /// Run only every n-th point, starting with the i-th: 1/4 to 4/4 on four machines. The rows of
+    /// all machines together are those of the whole sweep
     #[arg(long, value_name = "I/N", value_parser = grid::parse_shard)]
     shard: Option<Shard>,
     #[command(flatten)]
     threads: Threads,
-    /// Go on with the file of `--out`: points that it has are not run again
+    /// Continue the sweep in the folder of `--out`: finished points are not simulated again. Lab,
+    /// grid, metrics and replications must be the same
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Plot the points into this HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    /// Simulate each point with this many seeds, all derived from the first, and give means with 95
+    /// % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    replications: u32,
+    /// Bound that every point must keep, for example `totals.latency.p99_us <= 5000`; otherwise the
+    /// exit code is 1
+    #[arg(long, value_name = "PATH >= VALUE", value_parser = parse_gate)]
+    expect: Vec<Gate>,
     /// Print no table
     #[arg(long, short)]
     quiet: bool,
 }
 
+/// Destination of the rows while points finish.
+enum Destination<'a> {
+    /// Only the outputs at the end.
+    None,
+    /// Standard output, as JSON Lines.
+    Stdout,
+    /// One file of JSON Lines.
+    File(&'a Path),
+    /// `rows.jsonl` in this folder, and all other files at the end.
+    Folder(&'a Path),
+}
+
 /// Runs a sweep.
 ///
 /// # Errors
-/// When the lab is wrong at some point, a file does not belong to this sweep or cannot be written, or Ctrl-C came before
-/// the last point.
+/// The lab is wrong at some point, a file does not belong to this sweep or cannot be written, a
+/// bound of `--expect` fails, or Ctrl-C came before the last point.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    output::one_stdout(&[("--out", args.out.as_deref()), ("--html", args.html.as_deref())])?;
+    let destination = args.destination();
+    let rows_on_stdout = matches!(destination, Destination::Stdout).then_some(Path::new("-"));
+    args.outputs.check(&[("--out", rows_on_stdout)])?;
     let text = args.file.text()?;
     let metrics = args.metrics();
     let grid = Grid::new(args.set.clone(), args.shard);
-    let id = grid.id(&text, &metrics);
-    let (rows_path, to_stdout) = match args.out.as_deref() {
-        Some(path) if path == Path::new("-") => (None, true),
-        path => (path, false),
+    let id = grid.id(&text, &metrics, args.replications);
+    let rows_path = match destination {
+        Destination::File(path) => Some(path.to_owned()),
+        Destination::Folder(folder) => {
+            file::make_folder(folder)?;
+            Some(folder.join("rows.jsonl"))
+        }
+        Destination::None | Destination::Stdout => None,
     };
-    let mut rows = RowFile::open(rows_path, args.resume, &id, &grid)?;
+    let mut rows = RowFile::open(rows_path.as_deref(), args.resume, &id, &grid)?;
     let todo: Vec<u64> = grid.points().filter(|point| !rows.has(*point)).collect();
     let same_names = check_all(args, &text, &grid, &todo)?;
 
-    // Standard output cannot be sorted afterwards, so its rows wait for those before them.
+    // Standard output cannot be sorted afterwards, so each row waits for those before it.
     let mut held = BTreeMap::new();
     let mut next = todo.iter();
     let mut expected = next.next();
@@ -98,14 +128,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         |_, point| simulate(args, &text, &grid, &metrics, *point),
         |_, (row, absent)| {
             if !std::mem::replace(&mut begun, true) {
-                // A number that other points may have is looked for in all of them.
+                // A number that other points may have is searched in all of them.
                 match absent.iter().find(|absent| same_names && !absent.comes_and_goes()) {
                     Some(never) => return Err(never.failure()),
                     None => missing = absent,
                 }
             }
             let line = Line { sweep: id.clone(), row };
-            if to_stdout {
+            if rows_on_stdout.is_some() {
                 held.insert(line.row.point, line.clone());
                 while let Some(line) = expected.and_then(|point| held.remove(point)) {
                     print_row(&line)?;
@@ -117,31 +147,42 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     );
     let rows = rows.finish()?;
     outcome?;
-    let name = lab_name(args, &text, &grid);
-    let total = grid.points().count() as u64;
-    if let Some(path) = &args.html {
-        let page = html::sweep(&name, &rows, total, &args.command());
-        output::written(file::write_text(path, &page))?;
-    }
-    if !args.quiet && !to_stdout && args.html.as_deref() != Some(Path::new("-")) {
-        output::print(&table(&name, &rows, &metrics, total, output::width()))?;
-    }
-    if (rows.len() as u64) < total {
+    let sweep = Sweep { name: lab_name(args, &text, &grid), text, rows, metrics, total: grid.points().count() as u64 };
+    args.write(&sweep, &destination)?;
+    if (sweep.rows.len() as u64) < sweep.total {
         let remedy = match rows_path {
             Some(path) => format!("{} has them; --resume runs the others", path.display()),
-            None => "with --out FILE a sweep can be resumed".into(),
+            None => "with --out DIR a sweep can be resumed".into(),
         };
-        return Err(Failure::interrupted(format_args!("{} of {total} points are finished; {remedy}", rows.len())));
+        let (finished, total) = (sweep.rows.len(), sweep.total);
+        return Err(Failure::interrupted(format_args!("{finished} of {total} points are finished; {remedy}")));
     }
-    let never = |absent: &&Absent| rows.iter().all(|row| !row.metrics.contains_key(&absent.path));
-    match missing.iter().filter(|absent| !absent.comes_and_goes()).find(never) {
-        Some(never) => Err(never.failure()),
-        None => Ok(()),
+    let never = |absent: &&Absent| sweep.rows.iter().all(|row| !row.metrics.contains_key(&absent.path));
+    if let Some(never) = missing.iter().filter(|absent| !absent.comes_and_goes()).find(never) {
+        return Err(never.failure());
     }
+    judge(&args.expect, &sweep.rows)
 }
 
-/// Finds the mistakes of all points before hours go by. Returns whether hosts, links and all else have the same names at
-/// each point.
+/// Prints the bounds that do not hold.
+fn judge(gates: &[Gate], rows: &[SweepRow]) -> Result<(), Failure> {
+    let mut failed = false;
+    for gate in gates {
+        for row in rows {
+            let value = row.metrics.get(&gate.metric).copied();
+            if !gate.holds(value) {
+                failed = true;
+                let settings: Vec<String> =
+                    row.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
+                output::note(&gate.failure(&format!("point {} ({})", row.point, settings.join(", ")), value));
+            }
+        }
+    }
+    if failed { Err(Failure::expectation()) } else { Ok(()) }
+}
+
+/// Checks the lab at all points before the first simulation, and prints each warning once. Returns
+/// whether all elements have the same names at each point.
 fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool, Failure> {
     let checked = pool::all(args.threads, "points checked", todo, |_, point| {
         let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(*point));
@@ -182,7 +223,7 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool,
     }
 }
 
-/// Stands for the names of everything that results have numbers of.
+/// Hash of the names of all elements with numbers in the results.
 fn names(lab: &Lab) -> u64 {
     let mut hasher = DefaultHasher::new();
     let nodes = (lab.hosts.iter().map(|host| &host.name)).chain(lab.storage.iter().map(|storage| &storage.name));
@@ -192,14 +233,14 @@ fn names(lab: &Lab) -> u64 {
     hasher.finish()
 }
 
-/// A number that the results of a point do not have.
+/// A requested number that the results of a point do not have.
 struct Absent {
     path: String,
     remedy: String,
 }
 
 impl Absent {
-    /// Whether results have it only if something happened.
+    /// True for a number that exists only if something happened, such as a drop.
     fn comes_and_goes(&self) -> bool {
         let inner = self.path.split_once('(').map_or(self.path.as_str(), |(_, inner)| inner).trim_start();
         ["drops.", "findings.", "events."].iter().any(|list| inner.starts_with(list))
@@ -211,21 +252,35 @@ impl Absent {
     }
 }
 
+/// Simulates a point with all seeds. Returns `None` after Ctrl-C.
 fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64) -> Option<(SweepRow, Vec<Absent>)> {
-    let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(point)).ok()?;
-    let results = run::run(&Arc::new(loaded.lab), View::default()).results;
-    if results.lab.interrupted || interrupt::requested() {
-        return None;
-    }
-    let found = Metrics::new(&results);
-    let mut row = SweepRow { point, settings: grid.settings(point), ..SweepRow::default() };
+    let lab = sanloom_lab::load(&args.file.label(), text, &grid.overrides(point)).ok()?.lab;
+    let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     let mut absent = Vec::new();
-    for path in metrics {
-        match found.get(path) {
-            Some(value) => {
-                row.metrics.insert(path.clone(), value);
+    for replication in 0..args.replications {
+        let mut lab = lab.clone();
+        lab.run.seed = seed_of(lab.run.seed, replication);
+        let results = run::run(&Arc::new(lab), View::default()).results;
+        if results.lab.interrupted || interrupt::requested() {
+            return None;
+        }
+        let found = Metrics::new(&results);
+        for path in metrics {
+            match found.get(path) {
+                Some(value) => values.entry(path).or_default().push(value),
+                None if replication == 0 => {
+                    absent.push(Absent { path: path.clone(), remedy: metric::remedy(&found, path) });
+                }
+                None => {}
             }
-            None => absent.push(Absent { path: path.clone(), remedy: metric::remedy(&found, path) }),
+        }
+    }
+    let mut row = SweepRow { point, settings: grid.settings(point), ..SweepRow::default() };
+    for (path, values) in values {
+        let interval = Interval::of(&values);
+        row.metrics.insert(path.clone(), if values.len() > 1 { interval.mean } else { values[0] });
+        if args.replications > 1 {
+            row.intervals.insert(path.clone(), interval);
         }
     }
     Some((row, absent))
@@ -243,55 +298,52 @@ fn lab_name(args: &Args, text: &str, grid: &Grid) -> String {
         .map_or_else(|_| args.file.label(), |loaded| loaded.lab.name)
 }
 
-fn table(name: &str, rows: &[SweepRow], metrics: &[String], total: u64, width: usize) -> String {
-    let mut columns = vec![Column::right("Point")];
-    let settings = rows.first().map_or(&[][..], |row| &row.settings);
-    columns.extend(settings.iter().map(|setting| Column::left(&setting.key)));
-    // Those named first stay longest when the terminal is narrow.
-    columns.extend(metrics.iter().zip(1..=u8::MAX).map(|(path, rank)| Column::right(&head(path)).rank(rank)));
-    let mut grid = Table::new(columns);
-    for row in rows.iter().take(TABLE_ROWS) {
-        let mut cells = vec![row.point.to_string()];
-        cells.extend(row.settings.iter().map(|setting| setting.value.clone()));
-        cells.extend(metrics.iter().take(usize::from(u8::MAX)).map(|path| match row.metrics.get(path) {
-            Some(value) => format::plain(value * format::unit_of(path).1),
-            None => "–".into(),
-        }));
-        grid.row(cells);
-    }
-    grid.more(rows.len().saturating_sub(TABLE_ROWS));
-    let mut out =
-        format!("Sweep of {}: {} of {total} points\n\n{}", format::clean(name), rows.len(), grid.render(width));
-    for path in metrics.iter().filter(|path| rows.iter().all(|row| !row.metrics.contains_key(*path))) {
-        out.push_str(&format!("\nNo results have a single number {}.\n", format::clean(path)));
-    }
-    out
-}
-
-/// `throughput, MB/s` for `totals.throughput_bytes_per_s`.
-fn head(path: &str) -> String {
-    let unit = format::unit_of(path).0;
-    let short = path.strip_prefix("totals.").unwrap_or(path);
-    let name = ["_bytes_per_s", "_us", "_s"]
-        .iter()
-        .find_map(|suffix| short.strip_suffix(suffix))
-        .filter(|_| !unit.is_empty())
-        .unwrap_or(short);
-    if unit.is_empty() {
-        name.to_owned()
-    } else if name.eq_ignore_ascii_case(unit) {
-        unit.to_owned()
-    } else {
-        format!("{name}, {unit}")
-    }
-}
-
 impl Args {
+    /// Columns: the metrics of the command line or the default ones, then those of bounds.
     fn metrics(&self) -> Vec<String> {
-        if self.metric.is_empty() { DEFAULT_METRICS.map(str::to_owned).to_vec() } else { self.metric.clone() }
+        let mut metrics =
+            if self.metric.is_empty() { DEFAULT_METRICS.map(str::to_owned).to_vec() } else { self.metric.clone() };
+        for gate in &self.expect {
+            if !metrics.contains(&gate.metric) {
+                metrics.push(gate.metric.clone());
+            }
+        }
+        metrics
     }
 
-    /// The command that gives the same rows.
+    /// Destination of `--out`. Earlier versions took a file of rows, which still works.
+    fn destination(&self) -> Destination<'_> {
+        let is_rows = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
+        match self.outputs.out.out.as_deref() {
+            None => Destination::None,
+            Some(path) if is_stdout(Some(path)) => Destination::Stdout,
+            Some(path) if !path.is_dir() && (path.exists() || is_rows(path)) => Destination::File(path),
+            Some(path) => Destination::Folder(path),
+        }
+    }
+
+    fn write(&self, sweep: &Sweep, destination: &Destination<'_>) -> Result<(), Failure> {
+        let page = || html::sweep(&sweep.name, &sweep.rows, sweep.total, &self.command());
+        let Outputs { json, html, csv, .. } = &self.outputs;
+        json.write(&sweep.rows)?;
+        html.write(page)?;
+        csv.write(|out| match csv.is_json_lines() {
+            true => sweep.rows.iter().try_for_each(|row| json::write_line(out, row)),
+            false => table::write_csv(out, sweep),
+        })?;
+        if let Destination::Folder(folder) = destination {
+            file::write(&folder.join("sweep.json"), |out| json::write_value(out, &sweep.rows))?;
+            file::write(&folder.join("sweep.csv"), |out| table::write_csv(out, sweep))?;
+            file::write_text(&folder.join("sweep.html"), &page())?;
+            file::write_text(&folder.join("lab.toml"), &sweep.text)?;
+        }
+        if self.quiet || matches!(destination, Destination::Stdout) || self.outputs.is_stdout() {
+            return Ok(());
+        }
+        output::print(&table::text(sweep, output::width()))
+    }
+
+    /// The command that repeats the sweep.
     fn command(&self) -> String {
         let mut command = format!("sanloom sweep {}", shell_word(&self.file.path.display().to_string()));
         for axis in &self.set {
@@ -300,8 +352,19 @@ impl Args {
         for metric in &self.metric {
             command.push_str(&format!(" --metric {}", shell_word(metric)));
         }
+        if self.replications > 1 {
+            command.push_str(&format!(" --replications {}", self.replications));
+        }
+        for gate in &self.expect {
+            command.push_str(&format!(" --expect {}", shell_word(&gate.to_string())));
+        }
         command
     }
+}
+
+fn parse_gate(text: &str) -> Result<Gate, String> {
+    let gate = Gate::parse(text)?;
+    parse_metric(&gate.metric).map(|_| gate)
 }
 
 fn parse_metric(path: &str) -> Result<String, String> {

@@ -1,17 +1,18 @@
-//! The file of rows: appended while points finish, read again to resume.
+//! The file of rows. Rows are appended as points finish, and read again to resume.
 
 use super::grid::Grid;
-use crate::exit::Failure;
-use crate::report::file;
-use crate::report::json;
 use sanloom_api::results::SweepRow;
+use sanloom_console::exit::Failure;
+use sanloom_console::report::file;
+use sanloom_console::report::json;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// One line: the row, and which sweep it belongs to, so that files of shards can be joined and are not mixed up.
+/// One line: the row and the hash of its sweep, so that files of shards can be joined but files of
+/// different sweeps are not mixed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Line {
     /// [`Grid::id`].
@@ -21,20 +22,20 @@ pub struct Line {
     pub row: SweepRow,
 }
 
-/// The rows so far, and the file that has them.
+/// Finished rows and their file.
 pub struct RowFile {
     rows: BTreeMap<u64, Line>,
     file: Option<(PathBuf, File)>,
-    /// Points in the order of the file.
+    /// Points, in the order of the file.
     order: Vec<u64>,
 }
 
 impl RowFile {
-    /// Opens or makes the file. To resume, its rows are read, and a torn line at its end, which an interrupted write
-    /// leaves, is cut off. Without a path rows are only kept.
+    /// Opens or creates the file. To resume, its rows are read, and a torn last line, which an
+    /// interrupted write leaves, is removed. Without a path, rows are only kept in memory.
     ///
     /// # Errors
-    /// When the file exists and nobody said to resume it, belongs to another sweep, or cannot be used.
+    /// The file exists and may not be resumed, belongs to another sweep, or cannot be used.
     pub fn open(path: Option<&Path>, resume: bool, id: &str, grid: &Grid) -> Result<RowFile, Failure> {
         if let Some(size) = grid.too_large() {
             return Err(Failure::usage(format_args!(
@@ -61,7 +62,7 @@ impl RowFile {
             file.read_to_end(&mut text).map_err(|error| failed("read", error))?;
             if !text.is_empty() && !resume {
                 return Err(Failure::usage(format_args!(
-                    "{} exists; --resume goes on with it, or choose another name for --out",
+                    "{} exists; continue it with --resume, or choose another name for --out",
                     path.display()
                 )));
             }
@@ -72,14 +73,14 @@ impl RowFile {
         Ok(rows)
     }
 
-    /// Takes the rows of a file; returns how many bytes of it are whole lines.
+    /// Reads the rows of a file; returns the length of its whole lines in bytes.
     fn read(&mut self, text: &[u8], path: &Path, id: &str, grid: &Grid) -> Result<u64, Failure> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
             let number = number + 1;
             let line: Line = serde_json::from_slice(line).map_err(|error| {
                 Failure::usage(format_args!(
-                    "line {number} of {} is no row of a sweep: {error}; choose another name for --out",
+                    "line {number} of {} is not a row of a sweep: {error}; choose another name for --out",
                     path.display()
                 ))
             })?;
@@ -97,19 +98,19 @@ impl RowFile {
         Ok(whole as u64)
     }
 
-    /// Whether the row of this point is there.
+    /// Returns whether the row of a point exists.
     pub fn has(&self, point: u64) -> bool {
         self.rows.contains_key(&point)
     }
 
-    /// Takes the row of a point that has just finished; it is in the file when this returns.
+    /// Adds the row of a finished point; it is in the file when this returns.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub fn add(&mut self, line: Line) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.file {
             let mut text = Vec::new();
-            // One write for each line: an interruption can tear the last line only.
+            // One write per line: an interruption can tear only the last one.
             json::write_line(&mut text, &line)
                 .and_then(|()| file.write_all(&text))
                 .map_err(|error| Failure::environment(format_args!("cannot write {}: {error}", path.display())))?;
@@ -119,11 +120,11 @@ impl RowFile {
         Ok(())
     }
 
-    /// Brings the lines of the file into the order of the grid, so that neither the number of threads nor an
-    /// interruption shows in it, and returns the rows in that order.
+    /// Sorts the lines of the file by point, so that they depend neither on the number of threads
+    /// nor on interruptions, and returns the rows in that order.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(self) -> Result<Vec<SweepRow>, Failure> {
         if let Some((path, file)) = self.file
             && !self.order.is_sorted_by(|a, b| a < b)

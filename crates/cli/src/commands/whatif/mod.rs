@@ -1,37 +1,53 @@
-//! `sanloom whatif`: one run for each single failure of a link, switch or HBA, and one for none. The
-//! lab's own faults are left out of all of them.
+//! `sanloom whatif`: one simulation for each single failure, and one without a failure. All start
+//! from the state that `sanloom check` judges; faults and zone changes of the lab are left out.
 
-mod failure;
 mod outcome;
+mod store;
+mod table;
 
-use crate::exit::Failure;
-use crate::input::{self, LabFile, Threads};
-use crate::output::{self, shell_word};
-use crate::pool;
-use crate::report::terminal::grid::{Column, Grid};
-use crate::report::{file, format, html, json};
-use crate::run::{self, View};
-use outcome::Case;
-use sanloom_api::results::{Results, WhatIfRow};
-use sanloom_lab::Override;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use outcome::{Case, Context};
+use sanloom_api::results::WhatIfRow;
+use sanloom_api::results::measure::s_of_ps;
+use sanloom_console::exit::Failure;
+use sanloom_console::gate::Gate;
+use sanloom_console::hash::Fnv;
+use sanloom_console::input::{self, LabFile, Threads};
+use sanloom_console::output::{self, shell_word};
+use sanloom_console::outputs::{Outputs, Sets};
+use sanloom_console::report::{file, format, html, json};
+use sanloom_console::whatif::failure::{self, Cause, Kind, Single};
+use sanloom_console::whatif::trial::{Healthy, Plan};
+use sanloom_console::{interrupt, pool};
+use sanloom_lab::LoadedLab;
+use sanloom_lab::topology::Reach;
+use std::collections::BTreeSet;
+use std::path::Path;
+use store::{Key, Store};
 
 /// Options of `sanloom whatif`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// Set a value of the lab from outside, for example `run.duration=3s`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
-    /// Write the ranking as JSON into this file; `-` for standard output, which then has no table. `lab_faults_left_out`
-    /// is the number of faults of the lab that no run had
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the ranking into this HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    sets: Sets,
+    /// Try only failures of these kinds
+    #[arg(long, value_name = "KIND,…", value_enum, value_delimiter = ',')]
+    only: Vec<Kind>,
+    #[command(flatten)]
+    outputs: Outputs,
+    /// Continue the study in the folder of `--out`: finished trials are not simulated again. Lab
+    /// and settings must be the same
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Simulate each failure with this many seeds, all derived from the first, and add means with
+    /// 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    replications: u32,
+    /// Bound that every failure must keep, for example `left >= 0.5` or `longest_stall_s <= 10`;
+    /// otherwise the exit code is 1. The names are those of the columns of the CSV
+    #[arg(long, value_name = "METRIC >= VALUE", value_parser = Gate::parse)]
+    expect: Vec<Gate>,
     #[command(flatten)]
     threads: Threads,
     /// Print no table
@@ -39,134 +55,155 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Rows of the table; the files have all.
-const TABLE_ROWS: usize = 60;
-
 /// Tries every single failure.
 ///
 /// # Errors
-/// When the lab is wrong, something cannot be written, or Ctrl-C came before the last run.
+/// The lab is wrong, an output cannot be written, a bound of `--expect` fails, or Ctrl-C came
+/// before the last run.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    output::one_stdout(&[("--json", args.json.as_deref()), ("--html", args.html.as_deref())])?;
-    let loaded = input::load(&args.file, &args.set)?;
-    let mut lab = loaded.lab;
-    let cleared = failure::clear(&mut lab);
-    let at = failure::time(&lab);
-    let failures = failure::all(&lab);
-    let jobs: Vec<Option<&failure::Single>> = std::iter::once(None).chain(failures.iter().map(Some)).collect();
-    let finished = pool::all(args.threads, "failures", &jobs, |_, single| {
-        let mut lab = lab.clone();
-        if let Some(single) = single {
-            failure::inject(&mut lab, at, single.kind);
-        }
-        let results = run::run(&Arc::new(lab), View::default()).results;
-        (!results.lab.interrupted).then(|| outcome::essence(&results))
-    })?;
-    let mut finished = finished.into_iter();
-    let Some(healthy) = finished.next().flatten() else {
-        return Err(Failure::interrupted("not even the run without a failure was complete"));
-    };
+    args.outputs.check(&[])?;
+    args.check_gates()?;
+    let loaded = input::load(&args.file, &args.sets.set)?;
+    let mut lab = loaded.lab.clone();
+    let left_out = failure::clear(&mut lab);
+    let failures = failure::all(&lab, &args.only);
+    let mut store = Store::open(args.folder(), args.resume, args.study(&loaded))?;
+    let plan = Plan::new(lab.clone());
+    simulate(args, &plan, &failures, &mut store)?;
+    let healthy = simulate_healthy(args, &plan, &failures, &store)?;
+    let context = Context { lab: &lab, reach: Reach::of(&lab, &loaded.isolated), at_ps: plan.at.0, left_out };
     let mut cases: Vec<Case> = failures
         .iter()
-        .zip(finished)
-        .filter_map(|(single, results)| Some(Case::new(single, at, cleared, &healthy, &results?)))
+        .filter_map(|single| {
+            let cause = single.cause()?;
+            let trial = |(replication, healthy)| Some((store.get(&(cause, replication))?, healthy));
+            let trials: Option<Vec<_>> = (0..).zip(&healthy).map(trial).collect();
+            Case::new(&context, single, &trials?)
+        })
         .collect();
     Case::rank(&mut cases);
     if cases.len() < failures.len() {
         output::note(&format!("{} of {} failures were tried", cases.len(), failures.len()));
     }
-    let study = Study { name: &lab.name, at_s: at.as_secs_f64(), cleared, healthy: &healthy, cases: &cases };
-    args.write(&study)?;
+    let healthy_stall_s = s_of_ps(healthy.iter().map(|healthy| healthy.longest_stall_ps).max().unwrap_or(0));
+    let heading = table::Heading { lab: &lab.name, at_s: plan.at.as_secs_f64(), left_out, healthy_stall_s };
+    args.write(&loaded, &heading, &cases)?;
     if cases.len() < failures.len() {
-        return Err(Failure::interrupted("the ranking is not complete"));
+        let remedy = if args.folder().is_some() { "; --resume tries the others" } else { "" };
+        return Err(Failure::interrupted(format_args!("the ranking is not complete{remedy}")));
     }
-    Ok(())
+    judge(&args.expect, &cases)
 }
 
-/// All runs together.
-struct Study<'a> {
-    name: &'a str,
-    at_s: f64,
-    /// Faults of the lab that were left out.
-    cleared: usize,
-    healthy: &'a Results,
-    cases: &'a [Case],
+/// Simulates all failures that are not in the store.
+fn simulate(args: &Args, plan: &Plan, failures: &[Single], store: &mut Store) -> Result<(), Failure> {
+    let causes: BTreeSet<Cause> = failures.iter().filter_map(Single::cause).collect();
+    let keys = causes.iter().flat_map(|cause| (0..args.replications).map(|replication| (*cause, replication)));
+    let todo: Vec<Key> = keys.filter(|key| store.get(key).is_none()).collect();
+    pool::each(
+        args.threads,
+        "failures",
+        &todo,
+        |_, (cause, replication)| plan.fail(*cause, *replication),
+        |index, trial| store.add(todo[index], trial),
+    )
+}
+
+/// Simulates the lab without a failure, once for each seed, as long as any finished trial needs.
+fn simulate_healthy(args: &Args, plan: &Plan, failures: &[Single], store: &Store) -> Result<Vec<Healthy>, Failure> {
+    let seeds: Vec<u32> = (0..args.replications).collect();
+    let times = |replication: u32| -> BTreeSet<u64> {
+        let trials = failures.iter().filter_map(|single| store.get(&(single.cause()?, replication)));
+        trials.flat_map(|trial| [trial.from_ps, trial.until_ps]).collect()
+    };
+    if interrupt::requested() {
+        if seeds.iter().all(|seed| times(*seed).is_empty()) {
+            return Err(Failure::interrupted("no failure was simulated to the end"));
+        }
+        output::note("interrupted; the run without a failure follows, a second Ctrl-C ends it");
+    }
+    let work = |_, replication: &u32| Some(plan.healthy(&times(*replication), *replication));
+    let healthy = pool::finish(args.threads, "runs without a failure", &seeds, work)?;
+    Ok(healthy.into_iter().flatten().collect())
+}
+
+/// Prints the bounds that do not hold.
+fn judge(gates: &[Gate], cases: &[Case]) -> Result<(), Failure> {
+    let mut failed = false;
+    for gate in gates {
+        for row in cases.iter().map(|case| &case.row) {
+            let value = outcome::number(row, &gate.metric);
+            if !gate.holds(value) {
+                failed = true;
+                output::note(&gate.failure(&format!("{} ({})", row.name, row.kind), value));
+            }
+        }
+    }
+    if failed { Err(Failure::expectation()) } else { Ok(()) }
 }
 
 impl Args {
-    fn write(&self, study: &Study<'_>) -> Result<(), Failure> {
-        let cases = study.cases;
-        if let Some(path) = &self.json {
-            output::written(file::write(path, |out| json::write_value(out, &cases)))?;
-        }
-        if let Some(path) = &self.html {
-            let rows: Vec<WhatIfRow> = cases.iter().map(|case| case.row.clone()).collect();
-            let page = html::whatif(study.name, &rows, &self.command());
-            output::written(file::write_text(path, &page))?;
-        }
-        let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-        if self.quiet || stdout(&self.json) || stdout(&self.html) {
-            return Ok(());
-        }
-        output::print(&table(study, output::width()))
+    fn folder(&self) -> Option<&Path> {
+        self.outputs.out.out.as_deref()
     }
 
+    fn check_gates(&self) -> Result<(), Failure> {
+        let unknown = self.expect.iter().find(|gate| !outcome::NUMBERS.contains(&gate.metric.as_str()));
+        unknown.map_or(Ok(()), |gate| {
+            Err(Failure::usage(format_args!(
+                "--expect: no failure has the number {}; there are {}",
+                format::clean(&gate.metric),
+                outcome::NUMBERS.join(", ")
+            )))
+        })
+    }
+
+    /// Hash of everything that decides the trials.
+    fn study(&self, loaded: &LoadedLab) -> String {
+        let mut hash = Fnv::new();
+        hash.add(env!("CARGO_PKG_VERSION"));
+        hash.add(&loaded.text);
+        for set in &self.sets.set {
+            hash.add(&set.key);
+            hash.add(&set.value);
+        }
+        hash.text()
+    }
+
+    fn write(&self, loaded: &LoadedLab, heading: &table::Heading<'_>, cases: &[Case]) -> Result<(), Failure> {
+        let page = || {
+            let rows: Vec<WhatIfRow> = cases.iter().map(|case| case.row.clone()).collect();
+            html::whatif(heading.lab, &rows, &self.command())
+        };
+        self.outputs.json.write(&cases)?;
+        self.outputs.html.write(page)?;
+        self.outputs.csv.write(|out| table::write_csv(out, cases))?;
+        if let Some(folder) = self.folder() {
+            file::write(&folder.join("whatif.json"), |out| json::write_value(out, &cases))?;
+            file::write(&folder.join("whatif.csv"), |out| table::write_csv(out, cases))?;
+            file::write_text(&folder.join("whatif.html"), &page())?;
+            file::write_text(&folder.join("lab.toml"), &loaded.text)?;
+        }
+        if self.quiet || self.outputs.is_stdout() {
+            return Ok(());
+        }
+        output::print(&table::text(heading, cases, output::width()))
+    }
+
+    /// The command that repeats the study.
     fn command(&self) -> String {
         let mut command = format!("sanloom whatif {}", shell_word(&self.file.path.display().to_string()));
-        for set in &self.set {
-            command.push_str(&format!(" --set {}", shell_word(&format!("{}={}", set.key, set.value))));
+        command.push_str(&self.sets.arguments());
+        if !self.only.is_empty() {
+            let kinds: Vec<&str> = self.only.iter().map(|kind| kind.word()).collect();
+            command.push_str(&format!(" --only {}", kinds.join(",")));
+        }
+        if self.replications > 1 {
+            command.push_str(&format!(" --replications {}", self.replications));
+        }
+        for gate in &self.expect {
+            command.push_str(&format!(" --expect {}", shell_word(&gate.to_string())));
         }
         command
     }
-}
-
-fn table(study: &Study<'_>, width: usize) -> String {
-    let &Study { name, at_s, healthy, cases, .. } = study;
-    let mut grid = Grid::new(vec![
-        Column::left("What fails"),
-        Column::left("Kind").rank(7),
-        Column::right("Left"),
-        Column::right("Worst step, MB/s").rank(4),
-        Column::left("Worst host").rank(6),
-        Column::right("its MB/s").rank(5),
-        Column::right("Longest stall"),
-        Column::left("of").rank(3),
-        Column::right("Longest request").rank(2),
-        Column::right("Paths lost").rank(1),
-        Column::right("Cut off"),
-        Column::right("Failed I/O"),
-    ]);
-    for case in cases.iter().take(TABLE_ROWS) {
-        let row = &case.row;
-        let worst = case.worst_host();
-        grid.row(vec![
-            format::clean(&row.name),
-            row.kind.clone(),
-            format::percent(row.left()),
-            format::plain(row.worst_bytes_per_s / 1e6),
-            worst.map_or(String::new(), |host| format::clean(&host.name)),
-            worst.map_or(String::new(), |host| format::plain(host.throughput_bytes_per_s / 1e6)),
-            format::seconds(row.longest_stall_s),
-            format::clean(&row.stalled_host),
-            format::us(row.longest_request_us),
-            row.paths_lost.to_string(),
-            row.pairs_cut_off.to_string(),
-            row.ios_failed.to_string(),
-        ]);
-    }
-    grid.more(cases.len().saturating_sub(TABLE_ROWS));
-    let left_out = match study.cleared {
-        0 => String::new(),
-        1 => "The lab's own fault is left out of every run.\n".to_owned(),
-        count => format!("The lab's own {count} faults are left out of every run.\n"),
-    };
-    format!(
-        "What if: {}\n{left_out}One thing fails at {} and stays broken. With nothing broken all hosts together do {}; the longest \
-         stall is then {}.\n\n{}",
-        format::clean(name),
-        format::seconds(at_s),
-        format::mb_per_s(outcome::throughput_from(&healthy.series, at_s)),
-        format::seconds(outcome::longest_stall(healthy).0),
-        grid.render(width)
-    )
 }

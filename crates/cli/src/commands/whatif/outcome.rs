@@ -1,82 +1,124 @@
-//! What a failure did, held against the run in which nothing failed.
+//! Comparison of a run with a failure and the run without.
 
-use super::failure::Single;
-use sanloom_api::results::{HostResult, Results, Series, WhatIfRow};
-use sanloom_core::config::Picos;
+use sanloom_api::results::measure::{per_s, s_of_ps};
+use sanloom_api::results::{CutOff, Interval, WhatIfRow};
+use sanloom_console::whatif::failure::{Cause, LeftOut, Single};
+use sanloom_console::whatif::trial::{Healthy, Trial};
+use sanloom_fc::san::Lab;
+use sanloom_lab::topology::{HostLuns, Part, Reach};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One failure; an element of the JSON list.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Case {
-    /// What holds for all hosts together.
     #[serde(flatten)]
     pub row: WhatIfRow,
-    /// Faults of the lab itself that no run had, so that each failure is a single one.
+    /// Number of faults of the lab that no run had.
     pub lab_faults_left_out: usize,
-    /// Each host.
+    /// Number of scheduled zone changes of the lab that no run had.
+    pub lab_changes_left_out: usize,
     pub hosts: Vec<HostCase>,
 }
 
-/// One host under one failure.
+/// One host in a run with a failure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct HostCase {
-    /// Name of the host.
     pub name: String,
     /// Lowest throughput of a step after the failure.
     pub worst_bytes_per_s: f64,
-    /// Throughput from the failure to the end.
+    /// Throughput after the recovery.
     pub throughput_bytes_per_s: f64,
-    /// Throughput in the same time with nothing broken.
+    /// Throughput in the same interval without a failure.
     pub healthy_bytes_per_s: f64,
-    /// Longest time in which no request ended although one was under way, in seconds.
+    /// Longest time without a completed request while one was in flight, in seconds.
     pub longest_stall_s: f64,
-    /// Requests that failed for good.
+    /// A completed request ended the longest stall.
+    pub stall_ended: bool,
     pub ios_failed: u64,
+    pub ios_unfinished: u64,
+    /// Storage that the host cannot reach, as `array1`, or as `array1:lun0` if it uses only some
+    /// LUNs.
+    pub cut_off: Vec<String>,
 }
 
-/// The part of results that is compared; the rest would fill the memory in labs with many links.
-pub fn essence(results: &Results) -> Results {
-    let mut essence = Results {
-        totals: results.totals.clone(),
-        hosts: results.hosts.clone(),
-        series: Series { links: Vec::new(), storage: Vec::new(), ..results.series.clone() },
-        ..Results::default()
-    };
-    for host in &mut essence.hosts {
-        host.latency_histogram.clear();
-    }
-    essence
+/// Values that all cases share.
+pub struct Context<'a> {
+    pub lab: &'a Lab,
+    pub reach: Reach<'a>,
+    /// Time of the failure, in ps.
+    pub at_ps: u64,
+    pub left_out: LeftOut,
 }
 
 impl Case {
-    /// Holds the run with a failure against the healthy one.
-    pub fn new(single: &Single, at: Picos, left_out: usize, healthy: &Results, broken: &Results) -> Case {
-        let at_s = at.as_secs_f64();
-        let (longest_stall_s, stalled_host) = longest_stall(broken);
-        let hosts: Vec<HostCase> =
-            broken.hosts.iter().map(|host| host_case(host, at_s, &healthy.series, &broken.series)).collect();
-        let lost = |results: &Results| results.totals.paths_lost;
-        Case {
-            row: WhatIfRow {
-                name: single.name.clone(),
-                kind: single.word.to_owned(),
-                worst_bytes_per_s: worst(&broken.series.total.throughput_bytes_per_s, &broken.series, at_s),
-                throughput_bytes_per_s: throughput_from(&broken.series, at_s),
-                healthy_bytes_per_s: throughput_from(&healthy.series, at_s),
-                longest_stall_s,
-                stalled_host,
-                longest_request_us: broken.totals.io.latency.max_us,
-                paths_lost: lost(broken).saturating_sub(lost(healthy)),
-                pairs_cut_off: pairs_cut_off(broken).saturating_sub(pairs_cut_off(healthy)),
-                ios_failed: broken.totals.io.ios_failed,
-            },
-            lab_faults_left_out: left_out,
-            hosts,
+    /// Compares the trials of one failure, one for each seed, with the runs without a failure.
+    pub fn new(context: &Context<'_>, single: &Single, trials: &[(&Trial, &Healthy)]) -> Option<Case> {
+        let mut cases = trials.iter().map(|(trial, healthy)| Case::of_seed(context, single, trial, healthy));
+        let mut first = cases.next()?;
+        let rows: Vec<WhatIfRow> = cases.map(|case| case.row).collect();
+        if !rows.is_empty() {
+            let rows: Vec<&WhatIfRow> = std::iter::once(&first.row).chain(&rows).collect();
+            first.row.intervals = intervals(&rows);
         }
+        Some(first)
     }
 
-    /// Worst first, as [`WhatIfRow::rank`] orders.
+    fn of_seed(context: &Context<'_>, single: &Single, trial: &Trial, healthy: &Healthy) -> Case {
+        let lab = context.lab;
+        let time_ps = trial.until_ps.saturating_sub(trial.from_ps);
+        let usual = healthy.bytes(trial.from_ps, trial.until_ps);
+        let pairs = single.cause().map_or_else(HostLuns::new, |cause| {
+            let part = match cause {
+                Cause::Link(link) => Part::Link(usize::from(link)),
+                Cause::Switch(switch) => Part::Switch(switch),
+            };
+            context.reach.cut_off(part)
+        });
+        let mut hosts = Vec::with_capacity(trial.hosts.len());
+        for (number, (host, config)) in (0..).zip(trial.hosts.iter().zip(&lab.hosts)) {
+            let of_host = pairs.iter().filter(|((host, _), _)| *host == number);
+            hosts.push(HostCase {
+                name: config.name.clone(),
+                worst_bytes_per_s: host.worst_bytes_per_s,
+                throughput_bytes_per_s: per_s(host.bytes, time_ps),
+                healthy_bytes_per_s: per_s(usual.get(usize::from(number)).copied().unwrap_or(0), time_ps),
+                longest_stall_s: s_of_ps(host.stall_ps),
+                stall_ended: host.stall_ended,
+                ios_failed: host.failed,
+                ios_unfinished: host.unfinished,
+                cut_off: of_host.flat_map(|(pair, luns)| shown(lab, *pair, luns)).collect(),
+            });
+        }
+        let stalled = (hosts.iter())
+            .filter(|host| host.longest_stall_s > 0.0)
+            .reduce(|longest, host| if host.longest_stall_s > longest.longest_stall_s { host } else { longest });
+        let row = WhatIfRow {
+            name: single.name.clone(),
+            kind: single.kind.word().to_owned(),
+            recovered: trial.recovered_ps.is_some(),
+            recovery_s: trial.recovered_ps.map(|at_ps| s_of_ps(at_ps.saturating_sub(context.at_ps))),
+            throughput_bytes_per_s: per_s(trial.hosts.iter().map(|host| host.bytes).sum(), time_ps),
+            healthy_bytes_per_s: per_s(usual.iter().sum(), time_ps),
+            from_s: s_of_ps(trial.from_ps),
+            until_s: s_of_ps(trial.until_ps),
+            worst_bytes_per_s: trial.worst_bytes_per_s,
+            longest_stall_s: stalled.map_or(0.0, |host| host.longest_stall_s),
+            stalled_host: stalled.map_or_else(String::new, |host| host.name.clone()),
+            stall_ended: stalled.is_none_or(|host| host.stall_ended),
+            longest_request_us: trial.longest_request_us,
+            paths_lost: trial.paths_lost.saturating_sub(healthy.paths_lost),
+            pairs_cut_off: pairs.len() as u64,
+            cut_off: pairs.iter().map(|(pair, luns)| cut(lab, *pair, luns)).collect(),
+            ios_failed: trial.hosts.iter().map(|host| host.failed).sum(),
+            ios_unfinished: trial.hosts.iter().map(|host| host.unfinished).sum(),
+            intervals: BTreeMap::new(),
+        };
+        let LeftOut { faults, changes } = context.left_out;
+        Case { row, lab_faults_left_out: faults, lab_changes_left_out: changes, hosts }
+    }
+
+    /// Sorts cases from worst to best, as [`WhatIfRow::rank`] does.
     pub fn rank(cases: &mut [Case]) {
         let mut rows: Vec<WhatIfRow> = cases.iter().map(|case| case.row.clone()).collect();
         WhatIfRow::rank(&mut rows);
@@ -84,71 +126,68 @@ impl Case {
         cases.sort_by_cached_key(place);
     }
 
-    /// The host that keeps the least of its healthy throughput; the first of equals.
+    /// The host that keeps the smallest share of its healthy throughput; the first of equals.
     pub fn worst_host(&self) -> Option<&HostCase> {
         let left = |host: &HostCase| host.throughput_bytes_per_s / host.healthy_bytes_per_s.max(1.0);
         self.hosts.iter().filter(|host| host.healthy_bytes_per_s > 0.0).min_by(|a, b| left(a).total_cmp(&left(b)))
     }
 }
 
-fn host_case(host: &HostResult, at_s: f64, healthy: &Series, broken: &Series) -> HostCase {
-    let values = |series: &Series| {
-        let found = series.hosts.iter().find(|series| series.name == host.name);
-        found.map_or(Vec::new(), |series| series.throughput_bytes_per_s.clone())
+/// Numbers of a row that gates and intervals can name.
+pub const NUMBERS: [&str; 12] = [
+    "left",
+    "throughput_bytes_per_s",
+    "healthy_bytes_per_s",
+    "worst_bytes_per_s",
+    "recovered",
+    "recovery_s",
+    "longest_stall_s",
+    "longest_request_us",
+    "paths_lost",
+    "pairs_cut_off",
+    "ios_failed",
+    "ios_unfinished",
+];
+
+/// A number of a row by its name in [`NUMBERS`]; `None` if the row does not have it.
+pub fn number(row: &WhatIfRow, name: &str) -> Option<f64> {
+    Some(match name {
+        "left" => row.left(),
+        "throughput_bytes_per_s" => row.throughput_bytes_per_s,
+        "healthy_bytes_per_s" => row.healthy_bytes_per_s,
+        "worst_bytes_per_s" => row.worst_bytes_per_s,
+        "recovered" => f64::from(u8::from(row.recovered)),
+        "recovery_s" => row.recovery_s?,
+        "longest_stall_s" => row.longest_stall_s,
+        "longest_request_us" => row.longest_request_us,
+        "paths_lost" => row.paths_lost as f64,
+        "pairs_cut_off" => row.pairs_cut_off as f64,
+        "ios_failed" => row.ios_failed as f64,
+        "ios_unfinished" => row.ios_unfinished as f64,
+        _ => return None,
+    })
+}
+
+fn intervals(rows: &[&WhatIfRow]) -> BTreeMap<String, Interval> {
+    let of = |name: &&str| {
+        let values: Vec<f64> = rows.iter().filter_map(|row| number(row, name)).collect();
+        ((*name).to_owned(), Interval::of(&values))
     };
-    HostCase {
-        name: host.name.clone(),
-        worst_bytes_per_s: worst(&values(broken), broken, at_s),
-        throughput_bytes_per_s: mean(&values(broken), broken, at_s),
-        healthy_bytes_per_s: mean(&values(healthy), healthy, at_s),
-        longest_stall_s: host.longest_stall_s,
-        ios_failed: host.io.ios_failed,
+    NUMBERS.iter().map(of).collect()
+}
+
+fn cut(lab: &Lab, (host, storage): (u16, u16), luns: &BTreeSet<u16>) -> CutOff {
+    let system = &lab.storage[usize::from(storage)].name;
+    CutOff {
+        host: lab.hosts[usize::from(host)].name.clone(),
+        storage: system.clone(),
+        luns: luns.iter().map(|lun| format!("{system}:lun{lun}")).collect(),
     }
 }
 
-/// Throughput of all hosts together from a time to the end of the run.
-pub fn throughput_from(series: &Series, at_s: f64) -> f64 {
-    mean(&series.total.throughput_bytes_per_s, series, at_s)
-}
-
-/// The longest stall of any host, and whose it was; the first of equals.
-pub fn longest_stall(results: &Results) -> (f64, String) {
-    let mut longest = (0.0, String::new());
-    for host in &results.hosts {
-        if host.longest_stall_s > longest.0 {
-            longest = (host.longest_stall_s, host.name.clone());
-        }
-    }
-    longest
-}
-
-/// The steps that begin when the failure is there.
-fn steps_from<'a>(values: &'a [f64], series: &Series, at_s: f64) -> &'a [f64] {
-    // A thousandth of a step is below what the division can be wrong by.
-    let first = (at_s / series.interval_s - 1e-3).ceil().max(0.0) as usize;
-    values.get(first..).unwrap_or(&[])
-}
-
-fn mean(values: &[f64], series: &Series, at_s: f64) -> f64 {
-    let steps = steps_from(values, series, at_s);
-    steps.iter().sum::<f64>() / steps.len().max(1) as f64
-}
-
-fn worst(values: &[f64], series: &Series, at_s: f64) -> f64 {
-    let steps = steps_from(values, series, at_s);
-    steps.iter().copied().reduce(f64::min).unwrap_or(0.0)
-}
-
-/// Pairs of host and storage system of which no path works at the end.
-fn pairs_cut_off(results: &Results) -> u64 {
-    let mut pairs: BTreeMap<(&str, &str), bool> = BTreeMap::new();
-    for host in &results.hosts {
-        for path in &host.paths {
-            // `hba1>array1:2`
-            let port = path.name.split_once('>').map_or(path.name.as_str(), |(_, port)| port);
-            let storage = port.rsplit_once(':').map_or(port, |(storage, _)| storage);
-            *pairs.entry((&host.name, storage)).or_default() |= path.state == "active";
-        }
-    }
-    pairs.values().filter(|works| !**works).count() as u64
+/// `array1` if all its LUNs are cut off, or the LUNs.
+fn shown(lab: &Lab, pair: (u16, u16), luns: &BTreeSet<u16>) -> Vec<String> {
+    let cut = cut(lab, pair, luns);
+    let all = lab.storage.get(usize::from(pair.1)).is_some_and(|system| system.luns.len() == cut.luns.len());
+    if all { vec![cut.storage] } else { cut.luns }
 }

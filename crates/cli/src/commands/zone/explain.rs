@@ -1,21 +1,21 @@
-//! `sanloom zone explain`: why two ports can or cannot talk.
+//! `sanloom zone explain`: the reason why two ports can or cannot communicate.
 
 use super::live::{self, Live};
 use super::ports;
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::output;
-use crate::report::format::clean;
-use crate::report::terminal::grid::{Column, Grid};
-use crate::report::{file, json};
 use sanloom_api::zoning::{
     PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership, ZonePort, ZoneState, ZoneStatus,
 };
-use sanloom_core::config::{AttachedPort, Lab, ZoneMember, Zoning};
-use sanloom_core::fabric::PortIdentity;
-use sanloom_core::switch::HardZoning;
-use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
-use sanloom_lab::Override;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::format::clean;
+use sanloom_console::report::terminal::grid::{Column, Grid};
+use sanloom_fc::config::{ZoneMember, Zoning};
+use sanloom_fc::fabric::PortIdentity;
+use sanloom_fc::san::{AttachedPort, Lab};
+use sanloom_fc::switch::HardZoning;
+use sanloom_fc::zoning::{Explanation, Membership, Verdict, explain};
 use sanloom_wire::FcId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,45 +24,42 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// A host or storage system (all its ports), a port of it (`server1:0`), or a port as zones name it: port name,
-    /// `wwnn:` and node name, domain and port (`3,7`), address (`030700`)
+    /// A host or storage system (all its ports), a port of it (`server1:0`), or a port as zones
+    /// name it: port name, `wwnn:` and node name, domain and port (`3,7`), address (`030700`)
     #[arg(value_name = "A")]
     first: String,
     /// The other one
     #[arg(value_name = "B")]
     second: String,
-    /// Set a value of the lab from outside, for example `zoning.default=closed`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
+    #[command(flatten)]
+    sets: Sets,
     #[command(flatten)]
     live: Live,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
-/// Number of a running fabric.
+/// Fabric number used for a running fabric.
 const RUNNING: u16 = 0;
-/// What stands for an address that depends on the order of the logins.
+/// Placeholder for an address that depends on the login order.
 const NO_ADDRESS: &str = "000000";
 
 /// A port, of the lab or of a running fabric.
 struct Port {
     view: ZonePort,
     identity: PortIdentity,
-    /// Number of its fabric.
     fabric: u16,
 }
 
 impl Port {
-    /// The host or storage system that has it.
+    /// Returns the host or storage system of the port.
     fn node(&self) -> &str {
         self.view.name.rsplit_once(':').map_or(self.view.name.as_str(), |(node, _)| node)
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let lab = input::load(&args.file, &args.set)?.lab;
+    let lab = input::load(&args.file, &args.sets.set)?.lab;
     let (database, zonings, all) = match args.live.live {
         false => (lab.zone_database.clone(), zonings(&lab), of_lab(&lab)),
         true => {
@@ -84,10 +81,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         allowed: pairs.iter().any(|pair| pair.allowed),
         pairs,
     };
-    if args.json {
-        return output::written(file::stdout(|out| json::write_value(out, &answer)));
-    }
-    output::print(&text(&answer, &ports::state_line(&state)))
+    args.json.write_or_print(&answer, || text(&answer, &ports::state_line(&state)))
 }
 
 fn of_lab(lab: &Lab) -> Vec<Port> {
@@ -97,7 +91,7 @@ fn of_lab(lab: &Lab) -> Vec<Port> {
     ports.iter().map(port).collect()
 }
 
-/// The ports that are logged in to a running fabric.
+/// Returns the ports that are logged in to a running fabric.
 fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
     let port = |view: &ZonePort| {
         let (port_name, node_name) = (view.port_name.parse().ok()?, view.node_name.parse().ok()?);
@@ -109,13 +103,13 @@ fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
     ports.ok_or_else(|| Failure::protocol("the instance names a port that is none"))
 }
 
-/// The ports that an argument means.
+/// Returns the ports that match an argument.
 fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
     let of_node: Vec<&Port> = all.iter().filter(|port| port.node() == wanted || port.view.name == wanted).collect();
     if !of_node.is_empty() {
         return Ok(of_node);
     }
-    // Logs of switches write an address without 0x, as the tables of sanloom do.
+    // Logs of switches and tables of sanloom print an address without 0x.
     let member = wanted.parse::<ZoneMember>().or_else(|_| format!("0x{wanted}").parse());
     let known = |port: &&Port| port.view.port_id != NO_ADDRESS || !matches!(member, Ok(ZoneMember::PortId(_)));
     let is_it = |port: &&Port| member.as_ref().is_ok_and(|member| port.identity.is(member));
@@ -142,14 +136,14 @@ fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
     Err(Failure::usage(format_args!("no linked port is `{}`: {help}", clean(wanted))))
 }
 
-/// The hosts and storage systems that have ports; of many the first few.
+/// Lists the hosts and storage systems that have ports; at most the first few.
 fn nodes(all: &[Port]) -> String {
     let mut names: Vec<String> = all.iter().map(|port| port.node().to_owned()).collect();
     names.dedup();
     quoted(&names)
 }
 
-/// By fabric: the zones that count in it, which are not those of other virtual fabrics.
+/// Returns the zoning of each fabric, because virtual fabrics have separate zones.
 fn zonings(lab: &Lab) -> BTreeMap<u16, Zoning> {
     let fabrics: BTreeSet<u16> = lab.fabrics().into_iter().collect();
     fabrics.into_iter().map(|fabric| (fabric, lab.zone_database_at(fabric).zoning())).collect()
@@ -218,14 +212,14 @@ fn pair(lab: &Lab, zonings: &BTreeMap<u16, Zoning>, a: &Port, b: &Port) -> PairE
     }
 }
 
-/// Of the switches of two ports, those that enforce no zones.
+/// Returns the switches of two ports that do not enforce zones.
 fn unenforced(lab: &Lab, a: &Port, b: &Port) -> Vec<String> {
     let both = [&a.view.switch, &b.view.switch];
     let both = lab.switches.iter().filter(|switch| both.contains(&&switch.name));
     both.filter(|switch| switch.policy.hard_zoning == HardZoning::Off).map(|switch| switch.name.clone()).collect()
 }
 
-/// "`a`, `b`"; of many the first few.
+/// Formats names as "`a`, `b`"; at most the first few.
 fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 6;
     let mut text = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

@@ -1,17 +1,17 @@
 //! `sanloom zone show|edit|commit|abort|rollback`: the zones of a running switch.
 
 use super::ports;
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
 use crate::instance;
-use crate::output;
-use crate::report::terminal::grid::{Column, Grid};
-use crate::report::{file, json};
 use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zone_database::{Database, Edit, Member};
 use sanloom_api::zoning::{ZoneState, ZoneStatus};
-use sanloom_core::config::Lab;
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::terminal::grid::{Column, Grid};
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -34,9 +34,10 @@ pub struct Args {
     /// The switch [default: the first that runs]
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Options of `sanloom zone edit`.
@@ -44,18 +45,19 @@ pub struct Args {
 pub struct EditArgs {
     #[command(flatten)]
     args: Args,
-    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard input
+    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard
+    /// input
     #[arg(long, value_name = "FILE")]
     edit: PathBuf,
 }
 
 impl Live {
-    /// Does something with the zones of the switch.
+    /// Sends a zone request to the switch.
     pub(super) fn ask(&self, lab: &Lab, action: ZoneAction) -> Result<Answer, Failure> {
         ask(lab, self.switch.as_deref(), action)
     }
 
-    /// The zones of the switch.
+    /// Returns the zones of the switch.
     pub(super) fn status(&self, lab: &Lab) -> Result<ZoneStatus, Failure> {
         status(self.ask(lab, ZoneAction::Show)?)
     }
@@ -77,12 +79,12 @@ pub(super) fn odd_answer() -> Failure {
     Failure::protocol("the instance answered something else than was asked")
 }
 
-/// A database as the instance gave it.
+/// Decodes a database from an answer of the instance.
 pub(super) fn database(database: &Database) -> Result<ZoneDatabase, Failure> {
     ZoneDatabase::try_from(database).map_err(|error| Failure::protocol(format_args!("the instance's zones: {error}")))
 }
 
-/// The edits of a file, read with the names of the lab, for what a running switch has defined.
+/// Reads the edits of a file, with the names of the lab, for the zones defined on a running switch.
 pub(super) fn edits(lab: &Lab, status: &ZoneStatus, path: &Path) -> Result<Vec<Edit>, Failure> {
     let mut lab = lab.clone();
     lab.zone_database = database(status.working.as_ref().unwrap_or(&status.committed))?;
@@ -93,13 +95,13 @@ pub(super) fn edits(lab: &Lab, status: &ZoneStatus, path: &Path) -> Result<Vec<E
 }
 
 pub(super) fn run(args: &Args, action: ZoneAction) -> Result<(), Failure> {
-    let lab = input::load_running(&args.file, &[])?.lab;
+    let lab = input::load_running(&args.file, &args.sets.set)?.lab;
     show(args, &ask(&lab, args.switch.as_deref(), action).and_then(status)?)
 }
 
 pub(super) fn edit(args: &EditArgs) -> Result<(), Failure> {
     let EditArgs { args, edit } = args;
-    let lab = input::load_running(&args.file, &[])?.lab;
+    let lab = input::load_running(&args.file, &args.sets.set)?.lab;
     let switch = args.switch.as_deref();
     let now = status(ask(&lab, switch, ZoneAction::Show)?)?;
     let edits = edits(&lab, &now, edit)?;
@@ -107,10 +109,8 @@ pub(super) fn edit(args: &EditArgs) -> Result<(), Failure> {
 }
 
 fn show(args: &Args, status: &ZoneStatus) -> Result<(), Failure> {
-    if args.json {
-        return output::written(file::stdout(|out| json::write_value(out, status)));
-    }
-    output::print(&text(status)?)
+    let text = text(status)?;
+    args.json.write_or_print(status, || text)
 }
 
 fn text(status: &ZoneStatus) -> Result<String, Failure> {
@@ -136,7 +136,7 @@ fn text(status: &ZoneStatus) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What is defined; of a transaction with what it changes.
+/// Formats the defined zones and marks the changes of an open transaction.
 fn defined(shown: &Database, committed: &Database) -> Grid {
     let mut grid =
         Grid::new(vec![Column::left("change"), Column::left("object"), Column::left("name"), Column::left("members")]);

@@ -1,14 +1,14 @@
-//! The ports of a lab for answers about zones, and the state of its zone database.
+//! Ports of a lab in zone reports, and the state of its zone database.
 
 use sanloom_api::zoning::{ZonePort, ZoneState};
-use sanloom_core::config::{AttachedPort, Lab, Node};
+use sanloom_fc::config::Node;
+use sanloom_fc::san::{AttachedPort, Lab};
 
-/// The name of a port, such as `server1:0`.
+/// Returns the name of a port, such as `server1:0`.
 pub fn name(lab: &Lab, port: &AttachedPort) -> String {
     format!("{}:{}", node_name(lab, port.node), port.port)
 }
 
-/// The name of a node.
 pub fn node_name(lab: &Lab, node: Node) -> &str {
     match node {
         Node::Switch(n) => &lab.switches[usize::from(n)].name,
@@ -17,7 +17,7 @@ pub fn node_name(lab: &Lab, node: Node) -> &str {
     }
 }
 
-/// A port as answers show it.
+/// Returns a port in the form used in reports.
 pub fn view(lab: &Lab, port: &AttachedPort) -> ZonePort {
     let switch = &lab.switches[usize::from(port.switch)];
     ZonePort {
@@ -31,7 +31,7 @@ pub fn view(lab: &Lab, port: &AttachedPort) -> ZonePort {
     }
 }
 
-/// A line such as "configuration `day` (2 zones), default zone closed".
+/// Formats a line such as "configuration `day` (2 zones), default zone closed".
 pub fn state_line(state: &ZoneState) -> String {
     let plural = if state.zones.len() == 1 { "" } else { "s" };
     let zones = match &state.effective {

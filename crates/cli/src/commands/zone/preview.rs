@@ -1,18 +1,17 @@
-//! `sanloom zone preview`: who gains and who loses sight of whom.
+//! `sanloom zone preview`: pairs of ports that gain or lose access.
 
 use super::live::{self, Live};
 use super::ports;
-use crate::exit::Failure;
-use crate::input::{self, LabFile};
-use crate::output;
-use crate::report::terminal::grid::{Column, Grid};
-use crate::report::{file, json};
 use sanloom_api::control::{Answer, ZoneAction};
 use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePreview};
-use sanloom_core::config::{AttachedPort, Lab};
-use sanloom_core::fabric::PortIdentity;
-use sanloom_core::zoning::Preview;
-use sanloom_lab::Override;
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
+use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::report::terminal::grid::{Column, Grid};
+use sanloom_fc::fabric::PortIdentity;
+use sanloom_fc::san::{AttachedPort, Lab};
+use sanloom_fc::zoning::Preview;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -21,32 +20,29 @@ use std::path::PathBuf;
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard input
+    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard
+    /// input
     #[arg(long, value_name = "FILE", required_unless_present = "live")]
     edit: Option<PathBuf>,
-    /// Set a value of the lab from outside, for example `zoning.default=closed`
-    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
-    set: Vec<Override>,
+    #[command(flatten)]
+    sets: Sets,
     #[command(flatten)]
     live: Live,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
-/// Pairs that a table shows; JSON has all.
+/// Maximum number of pairs in a table; JSON contains all.
 const TABLE_ROWS: usize = 60;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let lab = input::load(&args.file, &args.set)?.lab;
+    let lab = input::load(&args.file, &args.sets.set)?.lab;
     let answer = if args.live.live { running(args, &lab)? } else { of_lab(args, &lab)? };
-    if args.json {
-        return output::written(file::stdout(|out| json::write_value(out, &answer)));
-    }
-    output::print(&text(&answer))
+    args.json.write_or_print(&answer, || text(&answer))
 }
 
-/// What the open transaction of a running switch would change, with the edits of a file after it if there is one.
+/// Returns the changes of a running switch's open transaction, followed by the edits of a file if
+/// given.
 fn running(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
     let edits = match &args.edit {
         None => Vec::new(),
@@ -84,7 +80,7 @@ fn of_lab(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
     Ok(answer)
 }
 
-/// The linked ports of each fabric.
+/// Returns the linked ports of each fabric.
 pub(crate) fn by_fabric(lab: &Lab) -> BTreeMap<u16, Vec<AttachedPort>> {
     let mut fabrics: BTreeMap<u16, Vec<AttachedPort>> = BTreeMap::new();
     for port in lab.attached_ports() {

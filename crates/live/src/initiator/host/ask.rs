@@ -1,18 +1,20 @@
-//! Questions of the owner, beside what the machines ask: to the name server, or ECHO to a port.
+//! Requests of the owner in addition to those of the machines: to the name server, or ECHO to a
+//! port.
 
 use super::{Event, Host};
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Message, Payload};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Exchange numbers of questions: above those of commands, of which there are far fewer.
+/// Range of OX_IDs for these requests, above the OX_IDs of commands.
 const OX_IDS: RangeInclusive<u16> = 0x7f00..=0x7fff;
-/// As long as the fabric may take for an answer (2 x R_A_TOV would be the standard's, people do not wait so long).
+/// Maximum wait for a reply. The standard's value would be 2 x R_A_TOV, which is too long for an
+/// interactive user.
 const PATIENCE: Span = Span::from_secs(4);
 
-/// Questions that are open, by OX_ID, and when they are given up.
+/// Open requests by OX_ID, with their deadlines.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: BTreeMap<u16, Instant>,
@@ -26,8 +28,8 @@ impl Questions {
 }
 
 impl Host {
-    /// Sends a request of one frame. [`Event::Answer`] brings the answer under the number that this gives back; nothing
-    /// without a login, or with too many questions open.
+    /// Sends a request of one frame. Returns the number under which [`Event::Answer`] reports the
+    /// reply. Returns `None` without a login or with too many open requests.
     pub fn ask(&mut self, now: Instant, d_id: FcId, message: Message) -> Option<u16> {
         if self.port_id == FcId::ZERO {
             return None;
@@ -42,7 +44,7 @@ impl Host {
         Some(ox_id)
     }
 
-    /// A frame that answers a question. Gives back any other.
+    /// Processes a reply to an open request. Returns any other frame.
     pub(super) fn answered(&mut self, frame: Frame) -> Option<Frame> {
         let header = &frame.header;
         let is_answer =
@@ -59,7 +61,7 @@ impl Host {
         None
     }
 
-    /// Gives up what nobody has answered.
+    /// Ends open requests whose deadline has passed.
     pub(super) fn give_up_questions(&mut self, now: Instant) {
         let late: Vec<u16> = self.questions.open.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for number in late {
@@ -69,10 +71,10 @@ impl Host {
         }
     }
 
-    /// Asks every target for its units again.
+    /// Sends REPORT LUNS to every target again.
     pub fn scan(&mut self, now: Instant) {
         for (wwpn, target) in self.targets.iter_mut().filter(|(_, target)| target.remote.is_some()) {
-            target.scan.handle(now, sanloom_core::disk::ScanInput::Rescan);
+            target.scan.handle(now, sanloom_scsi::disk::ScanInput::Rescan);
             self.touched.push_back((*wwpn, None));
         }
         self.settle(now);

@@ -1,10 +1,10 @@
-//! What a host counts of its commands: [`Counted`].
+//! Command counters of a host: [`Counted`].
 
 use super::{Data, Host};
 
-/// What a host has counted. A request that moves no data is a control request.
+/// Command counters of a host. A request without data is a control request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs)] // each is what it is called
+#[allow(missing_docs)] // the names are the description
 pub struct Counted {
     pub control_requests: u64,
     pub input_requests: u64,
@@ -14,7 +14,7 @@ pub struct Counted {
 }
 
 impl Host {
-    /// A command was complete.
+    /// Counts a completed command.
     pub(super) fn count(&mut self, tag: u64, bytes: u64) {
         let Some(active) = self.commands.get_mut(tag) else { return };
         let (requests, sum) = match active.data {

@@ -1,12 +1,12 @@
-//! Data between frames and the buffers of requests.
+//! Data transfer between frames and the buffers of requests.
 
 use super::{Active, Data, Host, Leaving, Outgoing};
 use crate::initiator::commands::Landing;
-use sanloom_core::exchange::Accepted;
+use sanloom_fc::exchange::Accepted;
 use sanloom_wire::{FCtl, Header};
 
 impl Host {
-    /// The next frame that leaves.
+    /// Returns the next frame or message to send.
     pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
         loop {
             let Outgoing::Data(sequence) = self.out.front_mut()? else {
@@ -22,14 +22,14 @@ impl Host {
             if frame.last {
                 self.out.pop_front();
             }
-            // Of a command that is over, nothing leaves: its buffer is elsewhere.
+            // Data of a completed command are not sent, because its buffer has been returned.
             if self.data_out(ox_id, from, to).is_some() {
                 return Some(Leaving::Data(header, self.data_out(ox_id, from, to).unwrap_or_default()));
             }
         }
     }
 
-    /// Write data of an exchange.
+    /// Returns write data of an exchange.
     fn data_out(&self, ox_id: u16, from: usize, to: usize) -> Option<&[u8]> {
         let active = self.commands.at_exchange(ox_id)?;
         match active.data {
@@ -38,7 +38,8 @@ impl Host {
         }
     }
 
-    /// A frame of read data: it goes to its place. Says what the sequence has come to, when it is complete or broken.
+    /// Places a frame of read data. Returns the state of the sequence when it is complete or
+    /// broken.
     pub(super) fn data_in(&mut self, header: &Header, field: &[u8]) -> Option<Accepted> {
         let fill = if header.f_ctl.has(FCtl::END_SEQUENCE) { header.f_ctl.fill_bytes() } else { 0 };
         let data = &field[..field.len().saturating_sub(fill)];
@@ -49,7 +50,8 @@ impl Host {
             self.unexpected += 1;
             return None;
         };
-        // Frames come in order, so each begins where the one before ended; a peer that says otherwise is not believed.
+        // Frames arrive in order, so each starts at the end of the previous one. A different
+        // relative offset from the peer is treated as a gap.
         let offset = sequence.received_bytes();
         if header.f_ctl.has(FCtl::RELATIVE_OFFSET) && header.parameter != offset {
             self.unexpected += 1;
@@ -64,8 +66,8 @@ impl Host {
         matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
     }
 
-    /// Puts the data of a frame where the request wants them, or keeps them until the `last` of the sequence. False if there is
-    /// no room for them.
+    /// Copies the data of a frame to the request's buffer, or holds them until the `last` frame of
+    /// the sequence. Returns false if they exceed the buffer.
     fn land(&mut self, ox_id: u16, offset: u32, data: &[u8], last: bool) -> bool {
         self.commands.decide_landing(ox_id, self.placement);
         let Some(active) = self.commands.of_exchange(ox_id) else { return false };

@@ -1,25 +1,27 @@
-//! Disks that the owner knows of before the target is reached: back ends of volumes, whose requests wait from the start.
+//! Disks known before their target is reached: back ends of volumes, whose requests are queued from
+//! the start.
 
 use super::{Host, Remote, Target, Unit};
-use sanloom_core::disk::{Counters, Disk, DiskConfig, Error, Properties};
-use sanloom_core::time::Instant;
+use sanloom_scsi::disk::{Counters, Disk, DiskConfig, Error, Properties};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::lun::LunBytes;
 
-/// A target port, as its host sees it.
+/// State of a target port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetSeen {
-    /// The login with it, if there is one.
+    /// Current login, if any.
     pub remote: Option<Remote>,
-    /// Logins that began.
+    /// Number of logins.
     pub logins: u64,
-    /// Logins that were lost.
+    /// Number of lost logins.
     pub lost: u64,
 }
 
 impl Host {
-    /// There will be a disk at this LUN of a target port: requests for it may come before the target is reached, and wait until it is
-    /// known to be the one with this name. Its number. Once for each LUN, before the host has a link.
+    /// Announces a disk at this LUN of a target port and returns its number. Requests for it are
+    /// queued until the target is reached and the disk's name is verified. Call once per LUN,
+    /// before the host has a link.
     pub fn expect(&mut self, now: Instant, target: Wwpn, lun: LunBytes, config: DiskConfig, name: Option<&str>) -> u64 {
         let disk = Disk::new(now, config);
         let disk = match name {
@@ -33,34 +35,34 @@ impl Host {
         number
     }
 
-    /// A target port that was seen, or that is expected.
+    /// Returns the state of a discovered or expected target port.
     pub fn target(&self, target: Wwpn) -> Option<TargetSeen> {
         let Target { remote, logins: [logins, lost], .. } = *self.targets.get(&target)?;
         Some(TargetSeen { remote, logins, lost })
     }
 
-    /// The target lists a disk, by its number.
+    /// Returns whether the target lists the disk with this number.
     pub fn lists(&self, disk: u64) -> bool {
         self.unit(disk).is_some_and(|unit| unit.listed && !unit.useless)
     }
 
-    /// What a disk is that the target lists and that can be used now, by its number.
+    /// Returns the properties of a disk that is listed and usable now, by its number.
     pub fn ready(&self, disk: u64) -> Option<&Properties> {
         let unit = self.unit(disk).filter(|unit| unit.listed && !unit.useless && unit.disk.is_ready())?;
         unit.disk.properties()
     }
 
-    /// Why the requests of a disk fail at once, by its number.
+    /// Returns the reason why requests for a disk fail at once, by its number.
     pub fn unusable(&self, disk: u64) -> Option<Error> {
         self.unit(disk)?.disk.unusable()
     }
 
-    /// What was counted of a disk, by its number.
+    /// Returns the counters of a disk, by its number.
     pub fn disk_counters(&self, disk: u64) -> Counters {
         self.unit(disk).map(|unit| *unit.disk.counters()).unwrap_or_default()
     }
 
-    /// The owner has something to hear.
+    /// Returns whether an event is pending for the owner.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

@@ -1,51 +1,55 @@
-//! A connection to a target of back ends that belongs to one session of a host: [`BackLink`].
+//! Connection to a target of back ends for one session of a host: [`BackLink`].
 //!
-//! It logs in with the initiator's code. After that its bytes are the Data Mover's. When it is lost, it comes back with the same
-//! initiator session identifier, so that the new session ends what the target still does for the old one. At its end it logs out.
+//! The login uses the code of the initiator; after it the data mover processes the bytes. A lost
+//! connection is opened again with the same initiator session identifier, so that the new session
+//! ends tasks of the old one. At its end the connection logs out.
 
-use crate::iscsi::buffers::Spare;
-use crate::iscsi::initiator::link::{Buffers, Event, Link};
-use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, reset_when_closed};
-use crate::iscsi::output::Egress;
+use crate::iscsi_initiator::RemoteConfig;
+use crate::iscsi_initiator::link::{Buffers, Event, Link};
 use crate::poll::Interest;
+use crate::session::buffers::Spare;
+use crate::session::socket::{CONNECT_TIME, open, opened, portal_of, random, reset_when_closed};
+use crate::session::{Arrived, Egress, Unread, check};
 use crate::sys::stream::bound_buffers;
 use crate::volumes::Way;
-use rustix::net::sockopt;
-use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::mover::Piece;
-use sanloom_core::iscsi::forward::{BackUnit, back_wishes};
-use sanloom_core::iscsi::initiator::{Established, LoginError};
-use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_core::time::{Instant, Span};
+use sanloom_scsi::iscsi::forward::mover::Piece;
+use sanloom_scsi::iscsi::forward::{BackUnit, back_wishes};
+use sanloom_scsi::iscsi::initiator::{Established, LoginError};
+use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::{Layout, Parameters};
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::iscsi::Head;
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// From a lost connection to the next attempt.
+/// Delay from a lost connection to the next attempt.
 const RETRY: Span = Span::from_ms(100);
-/// From a refused login to the next one.
+/// Delay from a rejected login to the next one.
 const REFUSED_RETRY: Span = Span::from_secs(2);
-/// A target that takes nothing for so long keeps its host from nobody else any more.
+/// A target that accepts no data for this time no longer stops the reads from its host.
 const STUCK: Span = Span::from_ms(200);
-/// So much waits in the kernel for a target: what it needs to go on while others run.
+/// Send buffer of the socket, in bytes: enough to keep the target busy while other connections are
+/// served.
 const SEND_BYTES: usize = 512 << 10;
-/// A target has so long to close the connection of a session that has logged out.
+/// Bytes of one read after which the socket is assumed to have more.
+const BULK_BYTES: usize = 16 << 10;
+/// Time in which a target must close the connection after a logout.
 const FAREWELL: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 enum State {
-    /// The next attempt is then.
+    /// Not connected; the time of the next attempt.
     Off(Instant),
     Connecting(TcpStream, Instant),
     Login(Box<Link>),
     Up(TcpStream),
-    /// Logged out, or about to be; closed then.
+    /// Logging out; the time at which it is closed at the latest.
     Leaving(TcpStream, Instant),
 }
 
-/// A login that is complete, and the units behind it.
+/// A completed login, and the units of the target.
 pub(super) struct Up {
     pub(super) established: Established,
     pub(super) units: Vec<BackUnit>,
@@ -55,30 +59,31 @@ pub(super) struct Up {
 #[derive(Debug)]
 pub(in crate::iscsi) struct BackLink {
     state: State,
-    /// Where the target sent the last login, for this time.
+    /// Target address for this login, after a redirection.
     moved: Option<SocketAddr>,
-    /// What leaves.
+    /// Output queue.
     pub(super) output: Egress,
-    /// What has come and was not used.
-    pub(super) rest: Vec<u8>,
-    /// Nothing is missing of that: the host's connection was not free.
+    /// Input that is not consumed.
+    pub(super) rest: Unread,
+    /// The input is complete, but blocked because a PDU of another back end is half sent.
     pub(super) stalled: bool,
     pub(super) readable: bool,
-    /// Since when it is lost.
+    /// Time of the loss, while it is not up.
     pub(super) lost: Option<Instant>,
-    /// The portal that it was opened to, as the lab has it, and the portal group of the session.
+    /// Portal of the lab to which it was opened, and portal group of the session.
     portal: Option<SocketAddr>,
     group: Option<u16>,
-    /// The portal group at which something may still be done for it, and since when.
+    /// Portal group at which tasks of an earlier session may still be in progress, and the time of
+    /// the loss.
     left: Option<(Option<u16>, Instant)>,
-    /// Since when it has taken nothing, with much on its way.
+    /// Time since which the target has accepted no data although much is queued.
     full: Option<Instant>,
-    /// For so long that it may stay so.
+    /// The target has accepted no data for [`STUCK`].
     pub(super) stuck: bool,
     refused: Option<LoginError>,
 }
 
-/// A login has text only.
+/// Buffers of a login, which has text only.
 struct NoBuffers;
 
 impl Buffers for NoBuffers {
@@ -91,7 +96,8 @@ impl Buffers for NoBuffers {
     }
 }
 
-/// What is wished for at a target, for a host that has agreed to `front`. None: the lab wants digests that do not fit it.
+/// Returns the parameters to request from a target for a host that has agreed to `front`. `None` if
+/// the configured digests do not match those of the host.
 fn wishes(config: &RemoteConfig, front: &Parameters) -> Option<Wishes> {
     let unfit = if front.data_digest { Digests::Never } else { Digests::Always };
     let fits = config.wishes.data_digest != unfit;
@@ -99,13 +105,13 @@ fn wishes(config: &RemoteConfig, front: &Parameters) -> Option<Wishes> {
 }
 
 impl BackLink {
-    /// A connection that is to be opened.
+    /// Returns a connection that is not yet open.
     pub(super) fn new() -> BackLink {
         BackLink {
             state: State::Off(Instant::ZERO),
             moved: None,
             output: Egress::default(),
-            rest: Vec::new(),
+            rest: Unread::default(),
             stalled: false,
             readable: false,
             lost: None,
@@ -118,12 +124,12 @@ impl BackLink {
         }
     }
 
-    /// The full feature phase.
+    /// Returns whether the full feature phase has begun.
     pub(super) fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
 
-    /// It has something to do without being heard of.
+    /// Returns whether there is work without an event of the poller.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         match &self.state {
             State::Off(at) | State::Connecting(_, at) => *at <= now,
@@ -133,39 +139,32 @@ impl BackLink {
         }
     }
 
-    /// What to wait for; `reads`: data for the host have room.
+    /// Events to wait for; `reads`: the output queue of the host has room.
     pub(super) fn interest(&self, reads: bool) -> (Option<BorrowedFd<'_>>, Interest) {
         match &self.state {
             State::Off(_) => (None, Interest::default()),
             State::Connecting(stream, _) => (Some(stream.as_fd()), Interest { read: false, write: true }),
-            State::Login(link) => {
-                let write = link.output.blocked && !link.output.is_empty();
-                (Some(link.stream.as_fd()), Interest { read: true, write })
-            }
-            State::Up(stream) => {
-                let write = self.output.blocked && !self.output.is_empty();
-                (Some(stream.as_fd()), Interest { read: reads, write })
-            }
+            State::Login(link) => (Some(link.stream().as_fd()), link.interest()),
+            State::Up(stream) => (Some(stream.as_fd()), Interest { read: reads, write: self.output.wants_write() }),
             State::Leaving(stream, _) => {
-                let write = self.output.blocked && !self.output.is_empty();
-                (Some(stream.as_fd()), Interest { read: true, write })
+                (Some(stream.as_fd()), Interest { read: true, write: self.output.wants_write() })
             }
         }
     }
 
-    pub(super) fn happened(&mut self, readable: bool, writable: bool) {
+    pub(super) fn set_ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.full.take_if(|_| writable);
         match &mut self.state {
-            State::Off(_) | State::Up(_) | State::Leaving(..) => self.output.blocked &= !writable,
-            State::Login(link) => link.output.blocked &= !writable,
-            // Open, or not: looked at in the next turn.
+            State::Off(_) | State::Up(_) | State::Leaving(..) if writable => self.output.set_writable(),
+            State::Login(link) if writable => link.set_writable(),
+            // The state of the connection is checked in the next step.
             State::Connecting(_, until) if readable || writable => *until = Instant::ZERO,
-            State::Connecting(..) => {}
+            _ => {}
         }
     }
 
-    /// Closed. It is opened again.
+    /// Closes the connection; it is opened again later.
     pub(super) fn lose(&mut self, now: Instant) {
         if self.is_up() {
             self.lost = Some(now);
@@ -179,13 +178,13 @@ impl BackLink {
 
     fn off(&mut self, at: Instant) {
         self.state = State::Off(at);
-        (self.output, self.rest) = (Egress::default(), Vec::new());
+        (self.output, self.rest) = (Egress::default(), Unread::default());
         (self.stalled, self.readable) = (false, false);
         (self.full, self.stuck) = (None, false);
     }
 
-    /// Looks whether the target takes anything. True if that is not as it was.
-    pub(super) fn look_whether_stuck(&mut self, now: Instant, much_bytes: usize) -> bool {
+    /// Checks whether the target accepts data. Returns whether that has changed.
+    pub(super) fn update_stuck(&mut self, now: Instant, much_bytes: usize) -> bool {
         match self.output.bytes >= much_bytes {
             true => _ = self.full.get_or_insert(now),
             false => self.full = None,
@@ -194,9 +193,9 @@ impl BackLink {
         std::mem::replace(&mut self.stuck, stuck) != stuck
     }
 
-    /// Logs out with this PDU, behind what waits; what the target still sends is for nobody.
+    /// Logs out with `request`, after the queued output; further input is discarded.
     pub(super) fn log_out(&mut self, now: Instant, request: &Head, header_digest: bool, spare: &mut Spare) {
-        self.output.agree(header_digest, false);
+        self.output.agree(Layout { header_digest, data_digest: false });
         self.output.push(request, Box::default());
         if let State::Up(stream) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) {
             self.state = State::Leaving(stream, now + FAREWELL);
@@ -204,18 +203,20 @@ impl BackLink {
         }
     }
 
-    /// It has not been left yet.
+    /// Returns whether a logout is in progress.
     pub(super) fn is_leaving(&self) -> bool {
         matches!(self.state, State::Leaving(..))
     }
 
-    /// Goes on with a logout: when the request has left the target closes the connection, or has no more time for that.
+    /// Continues a logout: once the request is sent, waits until the target closes the connection
+    /// or [`FAREWELL`] is over.
     pub(super) fn leave(&mut self, now: Instant, spare: &mut Spare) {
         let State::Leaving(stream, until) = &mut self.state else { return };
         let waiting = !self.output.is_empty();
         let mut over = *until <= now || self.output.flush(stream, spare).is_err();
         if waiting && self.output.is_empty() {
-            // It may wait for us to close the connection (RFC 7143, section 11.15).
+            // The target may wait for the initiator to close the connection (RFC 7143, section
+            // 11.15).
             over |= stream.shutdown(Shutdown::Write).is_err();
         }
         let mut nowhere = [0; 16 << 10];
@@ -230,8 +231,8 @@ impl BackLink {
         self.off(now + RETRY);
     }
 
-    /// Goes on with a connection that is not up. `way`: where the target is, if it can be used.
-    pub(super) fn tend(&mut self, now: Instant, front: &Parameters, way: Option<Way<'_>>) -> Option<Up> {
+    /// Continues with a connection that is not up. `way`: address of the target, if it can be used.
+    pub(super) fn advance(&mut self, now: Instant, front: &Parameters, way: Option<Way<'_>>) -> Option<Up> {
         let Some((way, wishes)) = way.and_then(|way| wishes(way.config, front).map(|wishes| (way, wishes))) else {
             self.off(now + RETRY);
             return None;
@@ -247,10 +248,10 @@ impl BackLink {
             State::Connecting(_, until) if *until <= now => self.log_in(now, &way, wishes),
             _ => {}
         }
-        self.go_on(now, way)
+        self.advance_login(now, way)
     }
 
-    /// The connection is open, or failed.
+    /// Starts the login if the connection is open.
     fn log_in(&mut self, now: Instant, way: &Way<'_>, wishes: Wishes) {
         let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
         let Ok(challenge) = opened(&stream).and_then(|()| random::<16>()) else { return };
@@ -261,8 +262,8 @@ impl BackLink {
         self.readable = true;
     }
 
-    /// Follows a login.
-    fn go_on(&mut self, now: Instant, way: Way<'_>) -> Option<Up> {
+    /// Continues a login.
+    fn advance_login(&mut self, now: Instant, way: Way<'_>) -> Option<Up> {
         let State::Login(link) = &mut self.state else { return None };
         if link.poll_timeout().is_some_and(|at| at <= now) {
             link.timeout(now, &mut NoBuffers);
@@ -278,13 +279,13 @@ impl BackLink {
                 Event::Up => up = true,
                 Event::Refused(LoginError::Moved { address, .. }) => {
                     self.moved = portal_of(&address);
-                    // Two that send us to each other keep nobody busy.
+                    // Two portals that redirect to each other must not cause a busy loop.
                     self.off(now + RETRY);
                     return None;
                 }
                 Event::Refused(error) => {
                     if self.refused.as_ref() != Some(&error) {
-                        tracing::warn!(target = way.config.target, %error, "nothing is forwarded there: login");
+                        tracing::warn!(target = way.config.target, %error, "reads and writes are not forwarded: the login to the target failed");
                     }
                     self.off(now + REFUSED_RETRY);
                     self.refused = Some(error);
@@ -294,7 +295,7 @@ impl BackLink {
             }
         }
         if let Err(error) = outcome {
-            tracing::debug!(target = way.config.target, %error, "no login for what is forwarded");
+            tracing::debug!(target = way.config.target, %error, "login for forwarding failed; it is repeated");
             self.off(now + RETRY);
             return None;
         }
@@ -302,10 +303,12 @@ impl BackLink {
             return None;
         }
         let State::Login(link) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return None };
-        let (stream, established, rest) = link.hand_over();
+        let (mut transport, established) = link.hand_over();
         let established = established?;
+        let rest = std::mem::take(transport.reader.unread());
+        let stream = transport.stream;
         if let Err(error) = bound_buffers(&stream, SEND_BYTES) {
-            tracing::debug!(target = way.config.target, %error, "cannot bound buffers");
+            tracing::debug!(target = way.config.target, %error, "the socket buffer size cannot be set");
         }
         (self.output, self.state) = (Egress::default(), State::Up(stream));
         (self.stalled, self.readable) = (!rest.is_empty(), true);
@@ -314,47 +317,47 @@ impl BackLink {
         Some(Up { established, units: way.units })
     }
 
-    /// A login has come to another portal group than that where something may still be done for it: since when. It ends only what
-    /// was at its own.
+    /// Returns when a session was lost in another portal group than the current one. Its tasks may
+    /// still be in progress, because a login ends only those of its own portal group.
     pub(super) fn left_elsewhere(&self) -> Option<Instant> {
         self.left.filter(|(group, _)| *group != self.group).map(|(_, since)| since)
     }
 
-    /// Nothing is done any more for the session before.
-    pub(super) fn settled(&mut self) {
+    /// Records that no task of an earlier session is in progress.
+    pub(super) fn forget_previous(&mut self) {
         (self.left, self.lost) = (None, None);
     }
 
-    /// It is at another portal than this one.
+    /// Returns whether the connection uses another portal.
     pub(super) fn is_elsewhere(&self, portal: SocketAddr) -> bool {
         self.portal.is_some_and(|at| at != portal)
     }
 
-    /// Sends these, behind what waits.
+    /// Sends `pieces` after the queued output.
     pub(super) fn send(&mut self, pieces: &[Piece], input: &[u8], spare: &mut Spare) -> io::Result<()> {
         match &mut self.state {
             State::Up(stream) => self.output.send(stream, pieces, input, spare),
-            // It is for nobody.
+            // Output during a logout is discarded.
             _ => Ok(()),
         }
     }
 
-    /// Whether it is broken, though nothing is read: otherwise the poller would tell so again and again.
-    pub(super) fn look(&self) -> io::Result<()> {
+    /// Returns the error of the socket. Reads are paused, so without this check epoll would report
+    /// the hang-up in a loop.
+    pub(super) fn check(&self) -> io::Result<()> {
         match &self.state {
-            State::Up(stream) => Ok(sockopt::socket_error(stream)??),
+            State::Up(stream) => check(stream),
             _ => Ok(()),
         }
     }
 
-    /// Reads behind what is there. None: nothing has come.
-    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Reads once. Returns `None` if there is no input.
+    pub(super) fn read(&mut self, input: &mut [u8]) -> io::Result<Option<Arrived>> {
         let State::Up(stream) = &mut self.state else { return Ok(None) };
-        match stream.read(room) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(got) => Ok(Some(got)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let before = self.rest.len();
+        let arrived = self.rest.read(stream, input)?;
+        // More input has arrived while a large read was forwarded; another read costs less than
+        // waiting.
+        Ok(arrived.map(|it| Arrived { is_full: it.is_full || it.bytes - before >= BULK_BYTES, ..it }))
     }
 }

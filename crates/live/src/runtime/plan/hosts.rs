@@ -1,59 +1,64 @@
-//! The host ports of a runtime: initiators of the instance itself, for back ends in a fabric.
+//! Host ports of a runtime: initiators of the instance itself, for back ends in a fabric.
 
 use super::switches::open;
 use super::{Places, mac_of};
 use crate::initiator::host::Host;
 use crate::initiator::{Adapter, AdapterConfig, Vlan};
 use crate::ports::EthernetPort;
-use crate::runtime::{Attachment, Runtime, UpError};
+use crate::runtime::UpError;
+use crate::runtime::fabric::Fabric;
+use crate::runtime::fabric::switch::Attachment;
 use crate::volumes::{HostPort, Wire};
-use sanloom_core::config::{BackEnd, BackEndTarget, FcpBackEnd, Hba, Host as HostConfig, Lab, Node, Uplink};
-use sanloom_core::disk::DiskConfig;
-use sanloom_core::fcp::initiator::FcpInitiatorConfig;
-use sanloom_core::nport::NPortConfig;
-use sanloom_core::time::Span;
+use sanloom_fc::config::{BackEnd, BackEndTarget, FcpBackEnd, Hba, Host as HostConfig, Node, Uplink};
+use sanloom_fc::fcp::initiator::FcpInitiatorConfig;
+use sanloom_fc::nport::NPortConfig;
+use sanloom_fc::san::Lab;
+use sanloom_scsi::disk::DiskConfig;
+use sanloom_scsi::time::Span;
 use sanloom_wire::Wwpn;
 
-/// Buffers of a port for frames: nobody counts them on Ethernet, or inside the process.
+/// BB_Credit of a host port; without effect on Ethernet and inside the process.
 const BB_CREDIT: u16 = 16;
-/// Of how long commands wait for a lost target, so much is given to a command before it is aborted and sent again: a frame of it was lost.
+/// Divisor of the time for which commands wait for a lost target. After the quotient, a command is
+/// aborted and sent again, because a frame was lost.
 const COMMAND_TIME_DIVISOR: u64 = 2;
 
-/// The host port of the instance that a port of a host is, by index, if it is one. `here`: the switches of the process.
+/// Returns the index of the host port of the instance that is this port of a host, if it is one.
+/// `here`: the switches of the process.
 pub(super) fn host_port(lab: &Lab, here: &[u16], node: Node, port: u16) -> Option<usize> {
     let Node::Host(host) = node else { return None };
-    // Volumes are served by an instance that runs the whole lab.
+    // Volumes are served only by an instance of the whole lab.
     let wwpn =
         lab.hosts[usize::from(host)].hbas.get(usize::from(port)).filter(|_| here.len() == lab.switches.len())?.wwpn;
     lab.live.host_ports().iter().position(|port| *port == wwpn)
 }
 
-impl Runtime {
-    /// The host ports of the lab that back ends name.
-    pub(super) fn make_hosts(&self, lab: &Lab, places: &Places) -> Result<Vec<HostPort>, UpError> {
-        let ports = lab.live.host_ports();
-        let made = (0..).zip(ports).filter_map(|(number, wwpn)| self.make_host(lab, places, number, wwpn));
-        made.collect()
-    }
+/// Creates the host ports of the lab that back ends refer to.
+pub(super) fn make_hosts(fabric: &Fabric, lab: &Lab, places: &Places) -> Result<Vec<HostPort>, UpError> {
+    let ports = lab.live.host_ports();
+    (0..).zip(ports).filter_map(|(number, wwpn)| make_host(fabric, lab, places, number, wwpn)).collect()
+}
 
-    /// Nothing: there is no such port. A lab that was checked names none of that sort.
-    fn make_host(&self, lab: &Lab, places: &Places, number: usize, wwpn: Wwpn) -> Option<Result<HostPort, UpError>> {
-        let (config, port, hba) = lab.hosts.iter().find_map(|host| {
-            let port = host.hbas.iter().position(|hba| hba.wwpn == wwpn)?;
-            Some((host, port, &host.hbas[port]))
-        })?;
-        let name = if config.hbas.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
-        let made = host(lab, config, hba);
-        if let Some(uplink) = lab.live.uplinks.get(&wwpn) {
-            let adapter = adapter(places, config, hba, uplink, made);
-            return Some(adapter.map(|adapter| HostPort::new(name, Wire::Ethernet(Box::new(adapter)))));
-        }
-        let (switch, port) = self.switches.iter().enumerate().find_map(|(switch, live)| {
-            let port = live.attachments.iter().position(|attachment| *attachment == Attachment::Host(number))?;
-            Some((switch, port as u16))
-        })?;
-        Some(Ok(HostPort::new(name, Wire::Inside { switch, port, host: Box::new(made) })))
+/// Creates a host port. `None` if the lab has no such port, which validation excludes.
+fn make_host(
+    fabric: &Fabric,
+    lab: &Lab,
+    places: &Places,
+    number: usize,
+    wwpn: Wwpn,
+) -> Option<Result<HostPort, UpError>> {
+    let (config, port, hba) = lab.hosts.iter().find_map(|host| {
+        let port = host.hbas.iter().position(|hba| hba.wwpn == wwpn)?;
+        Some((host, port, &host.hbas[port]))
+    })?;
+    let name = if config.hbas.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
+    let made = host(lab, config, hba);
+    if let Some(uplink) = lab.live.uplinks.get(&wwpn) {
+        let adapter = adapter(places, config, hba, uplink, made);
+        return Some(adapter.map(|adapter| HostPort::new(name, Wire::Ethernet(Box::new(adapter)))));
     }
+    let (switch, port) = fabric.attached_to(Attachment::Host(number))?;
+    Some(Ok(HostPort::new(name, Wire::Inside { switch, port, host: Box::new(made) })))
 }
 
 fn adapter(

@@ -1,18 +1,20 @@
-//! The iSCSI targets of a runtime: who may log in where, and how.
+//! The iSCSI targets of a runtime, and the logins that they accept.
 
-use super::{Places, served};
+use super::{Builder, Places, served};
 use crate::iscsi::secret::read_pair;
 use crate::iscsi::{IscsiServer, PortalPlan, TargetPlan};
-use crate::runtime::{Runtime, UpError};
-use sanloom_core::config::{Chap, Iscsi, Lab, MediumKind};
-use sanloom_core::iscsi::chap::Credentials;
-use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
+use crate::runtime::UpError;
+use sanloom_fc::config::{Chap, Iscsi, MediumKind};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::iscsi::chap::Credentials;
+use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
 
-/// All portals of a target are one group, unless the lab says otherwise: a session is one connection.
+/// Portal group of all portals of a target, unless the lab configures groups. A session has one
+/// connection.
 pub(super) const PORTAL_GROUP: u16 = 1;
 
-/// The portal groups of a target: each is a port of its device, behind those of the fabric.
+/// Portal groups of a target. Each is a port of its device, numbered after the Fibre Channel ports.
 pub(super) fn portal_groups(lab: &Lab, storage: u16) -> Vec<u16> {
     let of = lab.live.port_groups.iter().filter(|group| group.storage == storage);
     match of.clone().next() {
@@ -21,21 +23,21 @@ pub(super) fn portal_groups(lab: &Lab, storage: u16) -> Vec<u16> {
     }
 }
 
-impl Runtime {
-    pub(super) fn make_iscsi(&mut self, places: &Places) -> Result<(), UpError> {
-        let lab = self.lab.clone();
+impl Builder<'_> {
+    pub(super) fn make_iscsi(&mut self) -> Result<(), UpError> {
+        let lab = self.instance.lab.clone();
         let mut node = Node::default();
         let (mut behind, mut portals) = (Vec::new(), Vec::<PortalPlan>::new());
-        for (system, storage) in served(&lab, &self.lab_switches).into_iter().enumerate() {
+        for (system, storage) in served(&lab, &self.instance.lab_switches).into_iter().enumerate() {
             let Some(iscsi) = lab.live.iscsi.get(&storage) else { continue };
             let config = &lab.storage[usize::from(storage)];
-            let target = target(&lab, storage, iscsi, places)?;
+            let target = target(&lab, storage, iscsi, self.places)?;
             for (address, portal) in iscsi.portals.iter().zip(&target.portals) {
                 if portals.iter().all(|plan| plan.listen != *address) {
                     portals.push(PortalPlan { listen: *address, address: portal.address.clone(), group: portal.group });
                 }
             }
-            // Whoever may log in somewhere may ask what there is.
+            // Discovery is open to each initiator that may log in to a target.
             let Authentication { initiators, own } = &target.authentication;
             for one in initiators {
                 if !node.discovery.initiators.contains(one) {
@@ -51,7 +53,7 @@ impl Runtime {
         if node.targets.is_empty() {
             return Ok(());
         }
-        // Where one target asks nobody, neither does discovery.
+        // If one target needs no authentication, neither does discovery.
         if node.targets.iter().any(|target| target.authentication.initiators.is_empty()) {
             node.discovery = Authentication::default();
         }
@@ -61,12 +63,12 @@ impl Runtime {
         for plan in &portals {
             tracing::info!(portal = plan.address, "iSCSI");
         }
-        self.iscsi = Some(server);
+        self.instance.services.iscsi = Some(server);
         Ok(())
     }
 }
 
-/// The names and secrets of both directions: `chap_name` and the other one.
+/// Returns names and secrets of the two directions: `chap_name`, and that of the target.
 pub(super) fn credentials(places: &Places, chap: &Chap) -> Result<[Option<Credentials>; 2], UpError> {
     let place = |file: &Option<String>| file.as_ref().map(|file| places.folder().join(file));
     let one = (chap.name.as_deref(), place(&chap.secret_file));

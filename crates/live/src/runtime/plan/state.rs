@@ -1,26 +1,28 @@
-//! What the switches of a runtime begin with: what the store keeps, or what the lab file says where it keeps nothing.
+//! Initial state of the switches of a runtime, from the store, or from the lab file if nothing is
+//! stored.
 
 use crate::runtime::UpError;
 use crate::state::{Agreement, KeptZones, StateStore, differences, merge};
-use sanloom_core::config::Lab;
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::ZoneDatabase;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 
 const NAMES: [&str; 2] = ["the lab file", "the store"];
 
-/// What a switch begins with.
+/// Initial state of a switch.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) database: ZoneDatabase,
-    /// What was committed before.
+    /// The database committed before, for a rollback.
     pub(crate) previous: Option<ZoneDatabase>,
-    /// Addresses that it has learned.
+    /// Learned addresses.
     pub(crate) addresses: BTreeMap<Wwpn, FcId>,
 }
 
-/// Of each switch what it begins with. The store counts, unless the lab file was changed since both were last the same: then
-/// it is as `agreement` says. Nothing is changed in the store before all is agreed on.
+/// Returns the initial state of each switch. The store has priority, unless the lab file was
+/// changed since it last agreed with the store: then `agreement` decides. The store is not changed
+/// before all switches agree.
 pub(super) fn agree(
     store: &StateStore,
     lab: &Lab,
@@ -33,7 +35,7 @@ pub(super) fn agree(
         let config = &lab.switches[usize::from(*number)];
         let file = lab.zone_database_at(*number);
         let kept = match store.zones(&config.name) {
-            // Whatever it is that cannot be read goes.
+            // A reset replaces unreadable records.
             Err(_) if agreement == Agreement::Reset => None,
             other => other?,
         };
@@ -56,7 +58,7 @@ pub(super) fn agree(
         }
         open.extend(wrong.iter().map(|name| {
             format!(
-                "  {}: {name} has the address {} in the store, which the lab file gives away",
+                "  {}: the store assigns the address {} to {name}, but the lab file assigns it to another port",
                 config.name, learned[name]
             )
         }));

@@ -1,59 +1,66 @@
-//! The switches of a runtime, and what their ports are attached to.
+//! The switches of a runtime, and the attachments of their ports.
 
 use super::hosts::host_port;
 use super::state::Kept;
-use super::{Places, served};
+use super::{Builder, Places, served};
+use crate::driven::Driven;
 use crate::lldp::Agent;
 use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
-use crate::record::SwitchHead;
-use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, SwitchZones, UpError};
-use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
-use sanloom_core::fabric::{Fib, ZoneSet};
-use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
-use sanloom_core::fip::fcf::FcfConfig;
-use sanloom_core::fip::vlan::VlanResponder;
-use sanloom_core::zoning::Zones;
+use crate::record::{Machine, SwitchHead};
+use crate::runtime::UpError;
+use crate::runtime::fabric::segment::Segment;
+use crate::runtime::fabric::switch::{Attachment, LiveSwitch};
+use crate::runtime::instance::Instance;
+use crate::runtime::operations::zones::SwitchZones;
+use crate::runtime::ports::LivePort;
+use sanloom_fc::config::{Carrier, Ethernet, Link, Node};
+use sanloom_fc::fabric::{Fib, ZoneSet};
+use sanloom_fc::fabric_switch::{FabricSwitch, FabricSwitchConfig};
+use sanloom_fc::fip::fcf::FcfConfig;
+use sanloom_fc::fip::vlan::VlanResponder;
+use sanloom_fc::san::Lab;
+use sanloom_fc::zoning::Zones;
 use sanloom_wire::ether::FcMap;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The end of a link at a switch that runs here.
+/// End of a link at a switch of this process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End<'l> {
+pub(in crate::runtime) struct End<'l> {
     /// The switch, by index in the lab.
-    pub(super) switch: u16,
+    pub(in crate::runtime) switch: u16,
     /// Its port.
-    pub(super) port: u16,
-    pub(super) number: usize,
-    pub(super) link: &'l Link,
-    /// 0 for the end that the link names first.
-    pub(super) side: usize,
+    pub(in crate::runtime) port: u16,
+    pub(in crate::runtime) number: usize,
+    pub(in crate::runtime) link: &'l Link,
+    /// 0 at the end that the link names first.
+    pub(in crate::runtime) side: usize,
 }
 
-/// A switch as it will be, before anything of it is opened.
+/// Plan of a switch, before anything is opened.
 #[derive(Debug)]
 pub(crate) struct SwitchPlan<'l> {
-    /// Its machines.
+    /// Configuration of its machines.
     pub(crate) machine: FabricSwitchConfig,
-    /// What is at its ports; segments are counted from those before.
+    /// Attachments of its ports. Segment indices continue from the earlier switches.
     attachments: Vec<Attachment>,
     bundles: BTreeMap<u16, Vec<u16>>,
-    /// Its Ethernet ports.
+    /// Ethernet segments.
     pub(crate) segments: Vec<SegmentPlan<'l>>,
 }
 
-/// A place where a switch will hear FIP and FCoE.
+/// Plan of a segment of a switch.
 #[derive(Debug)]
 pub(crate) struct SegmentPlan<'l> {
     end: End<'l>,
     ethernet: &'l Ethernet,
-    /// Its controller.
+    /// Configuration of its FIP controller.
     pub(crate) config: FcfConfig,
 }
 
-/// A switch of a lab, by index, with what it begins with. `here`: the switches of the process; `first_segment`: the number of
-/// segments of those before.
+/// Plans a switch of a lab, by index, with its initial state. `here`: the switches of the process;
+/// `first_segment`: the number of segments of earlier switches.
 pub(crate) fn plan_switch<'l>(
     lab: &'l Lab,
     here: &[u16],
@@ -75,7 +82,7 @@ pub(crate) fn plan_switch<'l>(
         attachments[usize::from(end.port)] = match lab.live.ethernet.get(&end.number) {
             None => inside_end(lab, here, end),
             Some(ethernet) => {
-                // Further virtual links have ports behind those of the lab.
+                // Ports for further virtual links are numbered after those of the lab.
                 let more = attachments.len() as u16..attachments.len() as u16 + (ethernet.enodes - 1);
                 let ports = std::iter::once(end.port).chain(more.clone()).collect();
                 let segment = first_segment + segments.len();
@@ -93,7 +100,7 @@ pub(crate) fn plan_switch<'l>(
     SwitchPlan { machine, attachments, bundles, segments }
 }
 
-/// What is at the other end of a link that is no Ethernet.
+/// Attachment at the other end of a link without Ethernet.
 fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
     let other = end.link.ends[1 - end.side];
     let found = match other.node {
@@ -111,8 +118,15 @@ fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
     found.unwrap_or(Attachment::Nothing)
 }
 
-/// The controller at an Ethernet port, with these ports of its switch for virtual links.
-pub(super) fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwnn, ports: Vec<u16>) -> FcfConfig {
+/// Returns the configuration of the FCF at an Ethernet port. `ports`: ports of its switch for
+/// virtual links.
+pub(in crate::runtime) fn fcf(
+    lab: &Lab,
+    end: End<'_>,
+    ethernet: &Ethernet,
+    switch_name: Wwnn,
+    ports: Vec<u16>,
+) -> FcfConfig {
     let fcoe = lab.live.fcoe(end.switch);
     let between_switches = end.link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
     let timers = &lab.timers;
@@ -130,21 +144,25 @@ pub(super) fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwn
     }
 }
 
-impl Runtime {
-    /// `kept`: of each switch that runs here, what it begins with. Says it, and when each was made.
-    pub(super) fn make_switches(&mut self, places: &Places, kept: Vec<Kept>) -> Result<Vec<SwitchHead>, UpError> {
-        let lab = self.lab.clone();
+impl Builder<'_> {
+    /// Creates the switches with their initial states. Returns both, with the times of creation.
+    pub(super) fn make_switches(&mut self, kept: Vec<Kept>) -> Result<Vec<SwitchHead>, UpError> {
+        let instance = &mut self.instance;
+        let lab = instance.lab.clone();
         let mut heads = Vec::new();
-        for (number, kept) in self.lab_switches.clone().into_iter().zip(kept) {
+        for (number, kept) in instance.lab_switches.clone().into_iter().zip(kept) {
             let config = &lab.switches[usize::from(number)];
             let zones = SwitchZones::new(kept.database.clone(), kept.previous.clone());
             let address = |(name, id): (&Wwpn, &FcId)| (name.to_string(), id.to_string());
             let (begun, addresses) = ((&kept.database).into(), kept.addresses.iter().map(address).collect());
-            let plan = plan_switch(&lab, &self.lab_switches, number, kept, self.segments.len());
+            let here = instance.fabric.switches.len();
+            let plan = plan_switch(&lab, &instance.lab_switches, number, kept, instance.fabric.segments.len());
             for SegmentPlan { end, ethernet, config } in plan.segments {
-                let port = self.open(places, end, ethernet, None)?;
-                self.segments.push(Segment::new(port, ethernet.vlan, self.switches.len(), end.port, config));
-                self.ports[port].segments.push(self.segments.len() - 1);
+                let port = open_port(instance, self.places, end, ethernet, None)?;
+                let segment = instance.fabric.segments.len();
+                let at = ((port, ethernet.vlan), (here, end.port));
+                instance.fabric.segments.push(Segment::new(segment, at.0, at.1, config, &instance.recording));
+                instance.ports[port].segments.push(segment);
             }
             let mut fib = Fib::new(0, plan.machine.services.ports, config.isl_choice);
             for (bundle, members) in &plan.bundles {
@@ -153,59 +171,63 @@ impl Runtime {
             let made = self.clock.now();
             heads.push(SwitchHead { name: config.name.clone(), made_ns: made.as_ns(), zones: begun, addresses });
             let machine = FabricSwitch::new(made, plan.machine);
+            let machine = Driven::new(machine, Machine::Switch(here), &instance.recording);
             let mut switch = LiveSwitch::new(&config.name, machine, fib, plan.attachments, plan.bundles);
             switch.zones = zones;
-            self.switches.push(switch);
+            instance.fabric.switches.push(switch);
         }
-        self.answer_for_vlans();
+        update_vlans(instance);
         Ok(heads)
-    }
-
-    /// Hosts that ask where all segments of a port have a VLAN are told of them.
-    pub(super) fn answer_for_vlans(&mut self) {
-        for port in &mut self.ports {
-            let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| self.segments[*segment].vlan).collect();
-            let first = port.segments.first().filter(|_| vlans.len() == port.segments.len());
-            port.vlans = first.map(|first| VlanResponder::new(self.segments[*first].mac(), vlans));
-        }
-    }
-
-    /// The Ethernet port of a link, with what was opened for it if that is done already. Links with the same address share one.
-    pub(super) fn open(
-        &mut self,
-        places: &Places,
-        end: End<'_>,
-        ethernet: &Ethernet,
-        driver: Option<Driver>,
-    ) -> Result<usize, PortError> {
-        let same = |port: &LivePort| {
-            let other = port.link.and_then(|link| self.lab.live.ethernet.get(&link));
-            other.is_some_and(|other| {
-                other.address.is_some() && (other.carrier, &other.address) == (ethernet.carrier, &ethernet.address)
-            })
-        };
-        // Both ends of a link between two switches of this process are ports of their own.
-        if let Some(found) = self.ports.iter().position(|port| port.link != Some(end.number) && same(port)) {
-            return Ok(found);
-        }
-        let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
-        let driver = driver.map_or_else(|| open(places, &end.link.name, ethernet, second), Ok)?;
-        let mut port = LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number));
-        let mac = self.lab.switches[usize::from(end.switch)].fcf_mac(end.port);
-        port.agent = ethernet.dcbx.then(|| Agent::new(mac, &end.link.name, false));
-        let is_closed = |port: &LivePort| matches!(port.ethernet.driver, Driver::Closed);
-        let number = self.ports.iter().position(is_closed).unwrap_or(self.ports.len());
-        match self.ports.get_mut(number) {
-            // Full queues of others may still hold back who was here.
-            Some(place) => *place = LivePort { held: place.held, ..port },
-            None => self.ports.push(port),
-        }
-        Ok(number)
     }
 }
 
-/// What carries the frames of a port that is called `name`. `second`: another sanloom is at the first end of the link.
-pub(super) fn open(places: &Places, name: &str, ethernet: &Ethernet, second: bool) -> Result<Driver, PortError> {
+/// Updates the answers to VLAN requests of ports where all segments have a VLAN.
+pub(in crate::runtime) fn update_vlans(instance: &mut Instance) {
+    let segments = &instance.fabric.segments;
+    for port in instance.ports.iter_mut() {
+        let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| segments[*segment].vlan).collect();
+        let first = port.segments.first().filter(|_| vlans.len() == port.segments.len());
+        port.vlans = first.map(|first| VlanResponder::new(segments[*first].mac(), vlans));
+    }
+}
+
+/// Returns the index of the Ethernet port of a link. Links with the same address share one.
+/// Otherwise it is opened with `driver` or a new driver.
+pub(in crate::runtime) fn open_port(
+    instance: &mut Instance,
+    places: &Places,
+    end: End<'_>,
+    ethernet: &Ethernet,
+    driver: Option<Driver>,
+) -> Result<usize, PortError> {
+    let Instance { lab, ports, recording, .. } = instance;
+    let same = |port: &LivePort| {
+        let other = port.link.and_then(|link| lab.live.ethernet.get(&link));
+        other.is_some_and(|other| {
+            other.address.is_some() && (other.carrier, &other.address) == (ethernet.carrier, &ethernet.address)
+        })
+    };
+    // Both ends of a link between two switches of this process have their own port.
+    if let Some(found) = ports.iter().position(|port| port.link != Some(end.number) && same(port)) {
+        return Ok(found);
+    }
+    let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
+    let driver = driver.map_or_else(|| open(places, &end.link.name, ethernet, second), Ok)?;
+    let number = ports.add(LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number)));
+    let mac = lab.switches[usize::from(end.switch)].fcf_mac(end.port);
+    let agent = || Agent::recorded(mac, &end.link.name, false, Machine::Agent(number), recording);
+    ports[number].agent = ethernet.dcbx.then(agent);
+    Ok(number)
+}
+
+/// Opens the driver of a port. `name` is that of its link; `second`: another sanloom has the first
+/// end of the link.
+pub(in crate::runtime) fn open(
+    places: &Places,
+    name: &str,
+    ethernet: &Ethernet,
+    second: bool,
+) -> Result<Driver, PortError> {
     let (own, peer) = places.sockets(name, ethernet, second);
     let interface = ethernet.address.as_deref().unwrap_or_default();
     Ok(match ethernet.carrier {
@@ -223,7 +245,7 @@ pub(super) fn open(places: &Places, name: &str, ethernet: &Ethernet, second: boo
     })
 }
 
-/// The ends of links at a switch, in the order of the lab.
+/// Ends of links at a switch, in the order of the lab.
 fn ends_of(lab: &Lab, switch: u16) -> impl Iterator<Item = End<'_>> {
     lab.links.iter().enumerate().flat_map(move |(number, link)| {
         let ends = link.ends.iter().enumerate().filter(move |(_, end)| end.node == Node::Switch(switch));

@@ -1,43 +1,51 @@
 //! The virtual disks of a runtime: pools and back ends of the lab, volumes of the store.
 
+use super::hosts::make_hosts;
 use super::iscsi::credentials;
-use super::{Places, served};
-use crate::iscsi::initiator::RemoteConfig;
-use crate::runtime::volumes::unit_of;
-use crate::runtime::{Runtime, UpError};
+use super::{Builder, Places, served};
+use crate::iscsi_initiator::RemoteConfig;
+use crate::runtime::UpError;
+use crate::runtime::instance::Instance;
+use crate::runtime::operations::volumes::{VolumeAdmin, unit_of};
 use crate::state::{Agreement, KeptVolume, StateError};
 use crate::volumes::{InitiatorPorts, LunPlan, NewBackEnd, Through, VolumeEngine};
-use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd, Lab};
-use sanloom_core::disk::DiskConfig;
-use sanloom_core::iscsi::initiator::SessionConfig;
-use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
-use sanloom_core::time::Span;
+use sanloom_fc::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::disk::DiskConfig;
+use sanloom_scsi::iscsi::initiator::SessionConfig;
+use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_scsi::time::Span;
 
-/// Commands of one back-end LUN at once.
+/// Maximum number of commands in flight for one back-end LUN.
 const QUEUE_DEPTH: u16 = 128;
 
-impl Runtime {
-    /// Makes the engine of virtual disks where the lab has pools and serves all of it.
-    pub(super) fn make_volumes(&mut self, places: &Places, agreement: Agreement) -> Result<(), UpError> {
-        let lab = self.lab.clone();
+impl Builder<'_> {
+    /// Creates the engine of virtual disks if the lab has pools and the process runs the whole lab.
+    pub(super) fn make_volumes(&mut self, agreement: Agreement) -> Result<(), UpError> {
+        let places = self.places;
+        let now = self.clock.now();
+        let instance = &mut self.instance;
+        let lab = instance.lab.clone();
         let live = &lab.live;
-        if live.pools.is_empty() || self.lab_switches.len() != lab.switches.len() {
+        let state = &instance.keeper.state;
+        if live.pools.is_empty() || instance.lab_switches.len() != lab.switches.len() {
             return Ok(());
         }
         let mut pools = Vec::new();
-        // Also with `--reset`: data are deleted by `sanloom volume delete` and by nothing else.
-        let kept = self.state.volumes()?;
+        // Data are deleted only by `sanloom volume delete`, so volumes are kept with `--reset`,
+        // too.
+        let kept = state.volumes()?;
         for pool in &live.pools {
             let wanted = (pool.block_bytes, pool.extent_bytes / u64::from(pool.block_bytes.max(1)));
             if !kept.iter().any(|volume| volume.pool == pool.name) {
-                self.state.forget_pool(&pool.name)?;
+                state.forget_pool(&pool.name)?;
             }
-            let agreed = self.state.agree_pool(&pool.name, wanted.0, wanted.1)?;
+            let agreed = state.agree_pool(&pool.name, wanted.0, wanted.1)?;
             if agreed != wanted {
                 let was = format!("blocks of {} bytes and extents of {} blocks", agreed.0, agreed.1);
                 let line = format!("  pool {}: its volumes are made of {was}, which cannot change", pool.name);
-                return Err(UpError::Differs { path: self.state.path().to_owned(), differences: vec![line] });
+                return Err(UpError::Differs { path: state.path().to_owned(), differences: vec![line] });
             }
             let name = pool.name.as_str().into();
             pools.push(PoolConfig { name, block_bytes: wanted.0, extent_blocks: wanted.1 });
@@ -45,13 +53,14 @@ impl Runtime {
         let luns = live.back_ends.iter();
         let luns = luns.map(|lun| LunConfig { name: lun.name.as_str().into(), pool: PoolId(lun.pool) }).collect();
         let mut map = Map::new(pools, luns);
-        let damaged = |reason: String| StateError::Volumes { path: self.state.path().to_owned(), reason };
+        let damaged = |reason: String| StateError::Volumes { path: state.path().to_owned(), reason };
         let volumes = kept.iter().map(|volume| restored(&map, volume)).collect::<Result<Vec<_>, _>>();
-        let next = self.state.next_volume()?;
+        let next = state.next_volume()?;
         volumes.and_then(|volumes| map.restore(volumes, next).map_err(|error| error.to_string())).map_err(damaged)?;
         let number = |name: &str| live.back_ends.iter().position(|back_end| back_end.name == name);
-        let wipes = self.state.wipes()?.into_iter().filter_map(|(name, lba, blocks)| {
-            // What a back end has that is not in the lab is wiped when it is there again.
+        let wipes = state.wipes()?.into_iter().filter_map(|(name, lba, blocks)| {
+            // A range of a back end that is absent from the lab is wiped when the back end is added
+            // again.
             Some(Freed { lun: LunId(u16::try_from(number(&name)?).ok()?), lba, blocks })
         });
         map.restore_wiping(&wipes.collect::<Vec<_>>());
@@ -74,70 +83,76 @@ impl Runtime {
                     Through::Port(port, *target)
                 }
             };
-            let identity = self.state.identity(&back_end.name)?;
+            let identity = state.identity(&back_end.name)?;
             luns.push(LunPlan { name: back_end.name.clone(), through, lun: back_end.lun, disk, identity });
         }
-        let hosts = self.make_hosts(&lab, places)?;
-        let now = self.clock.now();
-        let ports = InitiatorPorts::new(self.state.instance(), self.state.initiator_ports()?);
-        self.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
-        self.keep_initiator_ports();
+        let hosts = make_hosts(&instance.fabric, &lab, places)?;
+        let ports = InitiatorPorts::new(state.instance(), state.initiator_ports()?);
+        instance.services.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
+        VolumeAdmin::of(instance, now).keep_initiator_ports();
         for volume in kept {
-            self.serve_kept(&volume);
+            serve_kept(instance, &volume);
         }
-        // What the lab wants and nobody has created yet.
+        // Volumes of the lab that were never created.
         for spec in &live.volumes {
-            let there = self.volumes.as_ref().is_some_and(|engine| engine.map().find(&spec.name).is_some());
-            let gone = agreement == Agreement::Ask && self.state.was_declared(&spec.name)?;
+            let services = &mut instance.services;
+            let there = services.volumes.as_ref().is_some_and(|engine| engine.map().find(&spec.name).is_some());
+            let gone = agreement == Agreement::Ask && instance.keeper.state.was_declared(&spec.name)?;
             if !there && !gone {
-                self.wanted_volumes.push(spec.clone());
+                services.wanted_volumes.push(spec.clone());
             }
         }
         Ok(())
     }
+}
 
-    /// Back ends over iSCSI that a lab has and the instance has not. Nothing changes.
-    ///
-    /// # Errors
-    /// When a secret or the store cannot be read.
-    pub(in crate::runtime) fn new_back_ends(&self, lab: &Lab) -> Result<Vec<NewBackEnd>, UpError> {
-        let (places, wipes) = (Places::of(lab), self.state.wipes()?);
-        let known = |name: &str| self.lab.live.back_ends.iter().any(|back_end| back_end.name == name);
-        let mut new = Vec::new();
-        for back_end in lab.live.back_ends.iter().filter(|back_end| !known(&back_end.name)) {
-            let BackEndTarget::Iscsi(target) = &back_end.target else { continue };
-            let of_it = wipes.iter().filter(|(name, ..)| *name == back_end.name);
-            new.push(NewBackEnd {
-                name: back_end.name.clone(),
-                pool: PoolId(back_end.pool),
-                target: remote(target, back_end.retry_for.to_span(), &places)?,
-                lun: back_end.lun,
-                identity: self.state.identity(&back_end.name)?,
-                wipes: of_it.map(|(_, lba, blocks)| (*lba, *blocks)).collect(),
-            });
-        }
-        Ok(new)
+/// Returns iSCSI back ends of the lab that the instance does not have. Changes nothing.
+///
+/// # Errors
+/// A secret or the store that cannot be read.
+pub(in crate::runtime) fn new_back_ends(instance: &Instance, lab: &Lab) -> Result<Vec<NewBackEnd>, UpError> {
+    let state = &instance.keeper.state;
+    let (places, wipes) = (Places::of(lab), state.wipes()?);
+    let known = |name: &str| instance.lab.live.back_ends.iter().any(|back_end| back_end.name == name);
+    let mut new = Vec::new();
+    for back_end in lab.live.back_ends.iter().filter(|back_end| !known(&back_end.name)) {
+        let BackEndTarget::Iscsi(target) = &back_end.target else { continue };
+        let of_it = wipes.iter().filter(|(name, ..)| *name == back_end.name);
+        new.push(NewBackEnd {
+            name: back_end.name.clone(),
+            pool: PoolId(back_end.pool),
+            target: remote(target, back_end.retry_for.to_span(), &places)?,
+            lun: back_end.lun,
+            identity: state.identity(&back_end.name)?,
+            wipes: of_it.map(|(_, lba, blocks)| (*lba, *blocks)).collect(),
+        });
     }
+    Ok(new)
+}
 
-    /// A volume of the store is a unit of its storage system.
-    fn serve_kept(&mut self, volume: &KeptVolume) {
-        let Some((storage, lun)) = &volume.served else { return };
-        let served = served(&self.lab, &self.lab_switches);
-        let number = served.iter().position(|number| self.lab.storage[usize::from(*number)].name == *storage);
-        let Some(system) = number.and_then(|number| self.systems.get_mut(number)) else {
-            return tracing::error!(volume = volume.name, storage, "no such storage system serves volumes here");
-        };
-        let Some(block_bytes) = self.volumes.as_ref().and_then(|engine| engine.map().block_bytes(volume.id)) else {
-            return;
-        };
-        let reservations = Places::of(&self.lab).volume_reservations(volume.id);
-        if !system.put_volume(*lun, unit_of(volume, self.state.instance(), block_bytes), volume.id, reservations) {
-            tracing::error!(volume = volume.name, storage, lun, "the LUN is in use");
-        }
+/// Adds a stored volume to its storage system.
+fn serve_kept(instance: &mut Instance, volume: &KeptVolume) {
+    let Instance { lab, lab_switches, services, keeper, .. } = instance;
+    let Some((storage, lun)) = &volume.served else { return };
+    let served = served(lab, lab_switches);
+    let number = served.iter().position(|number| lab.storage[usize::from(*number)].name == *storage);
+    let Some(system) = number.and_then(|number| services.systems.get_mut(number)) else {
+        return tracing::error!(
+            volume = volume.name,
+            storage,
+            "the volume is not served: this instance has no such storage system for volumes"
+        );
+    };
+    let block_bytes = services.volumes.as_ref().and_then(|engine| engine.map().block_bytes(volume.id));
+    let Some(block_bytes) = block_bytes else { return };
+    let reservations = Places::of(lab).volume_reservations(volume.id);
+    let unit = unit_of(volume, keeper.state.instance(), block_bytes);
+    if !system.put_volume(*lun, unit, volume.id, reservations) {
+        tracing::error!(volume = volume.name, storage, lun, "the volume is not served: its LUN is in use");
     }
 }
 
-/// A volume of the store in the numbers of this map.
+/// Converts a stored volume to the numbers of this map.
 fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> {
     let unknown = |what: &str, name: &str| format!("volume `{}`: the lab has no {what} `{name}`", kept.name);
     let pool = map.find_pool(&kept.pool).ok_or_else(|| unknown("pool", &kept.pool))?;
@@ -160,7 +175,7 @@ fn disk_config(retry_for: Span) -> DiskConfig {
     DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() }
 }
 
-/// A target, as we use it.
+/// Returns the configuration of a target.
 fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<RemoteConfig, UpError> {
     let [own, target_proof] = credentials(places, &target.chap)?;
     Ok(RemoteConfig {

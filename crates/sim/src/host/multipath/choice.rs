@@ -1,21 +1,22 @@
-//! The policies.
+//! The path selection policies.
 
 use super::{End, Multipath, PathState};
-use sanloom_core::config::PathPolicy;
+use sanloom_fc::config::PathPolicy;
 
-/// What is outstanding on a path, and how fast it has been lately.
+/// Outstanding work and recent throughput of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     commands: u32,
     bytes: u64,
-    /// Bytes of recent commands and the time the path needed for them; each new command takes an eighth of the old
-    /// sums away.
+    /// Bytes of recent commands, and the time the path needed for them. Each new command reduces
+    /// the old sums by one eighth.
     recent_bytes: u64,
     recent_ps: u64,
     last_end_ps: u64,
 }
 
-/// The path in `state` that the policy prefers among those that `admits`. Of equally good ones the next in turn.
+/// Returns the path in `state` that the policy prefers among those for which `admits` returns true.
+/// Among equal paths, round robin decides.
 pub(super) fn choose(
     multipath: &Multipath,
     state: PathState,
@@ -33,7 +34,8 @@ pub(super) fn choose(
     let mut candidates = usable.clone().filter(|&index| admits(index as u16));
     match multipath.config.policy {
         PathPolicy::RoundRobin => candidates.next(),
-        // Not another one because the first is full: it would be used by and by with every burst.
+        // Do not fall back to another path because the first is full; otherwise every burst would
+        // use it.
         PathPolicy::Failover => usable.clone().next().filter(|&index| admits(index as u16)),
         PathPolicy::LeastQueue => candidates.min_by_key(|index| load_of(index).commands),
         PathPolicy::ServiceTime => {
@@ -62,7 +64,8 @@ impl Load {
         self.commands = self.commands.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(u64::from(bytes));
         if let End::Done { sent_ps, now_ps } = end {
-            // Commands overlap: the path worked on this one since the one before ended.
+            // Commands overlap, so the time for this one starts at the completion of the previous
+            // one.
             let began_ps = sent_ps.max(self.last_end_ps);
             let took_ps = now_ps.saturating_sub(began_ps).max(1);
             self.recent_bytes = self.recent_bytes - self.recent_bytes / 8 + u64::from(bytes);
@@ -71,8 +74,9 @@ impl Load {
         }
     }
 
-    /// The path comes back after a pause: what it was like before says nothing.
-    pub(super) fn forget_speed(&mut self) {
+    /// Discards the measured throughput of a path that returns after a failure, because it is no
+    /// longer valid.
+    pub(super) fn reset_speed(&mut self) {
         self.recent_bytes = 0;
         self.recent_ps = 0;
     }
@@ -81,7 +85,7 @@ impl Load {
         self.recent_bytes > 0
     }
 
-    /// How long the path needs for all that is outstanding and `bytes` more.
+    /// Returns the expected time for all outstanding bytes and `bytes` more, in ps.
     fn expected_ps(&self, bytes: u32) -> u128 {
         let bytes = u128::from(self.bytes) + u128::from(bytes);
         bytes * u128::from(self.recent_ps) / u128::from(self.recent_bytes.max(1))

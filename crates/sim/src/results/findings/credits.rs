@@ -1,13 +1,14 @@
-//! Credits: deadlocks, losses, and too few of them for a distance.
+//! Credit findings: deadlocks, lost credits, and too few credits for a distance.
 
 use super::super::events;
 use super::super::view::View;
 use super::{list, percent};
 use crate::net::GAP_BYTES;
 use sanloom_api::results::measure::{ratio, s_of_ps};
-use sanloom_api::results::{Finding, FindingKind, Results};
+use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results};
+use sanloom_fc::config::Node;
 
-/// Share of the time that a sender must have waited for credit to be worth a finding.
+/// Minimum share of the time that a sender waits for credit to be reported.
 const WAIT_SHARE: f64 = 0.1;
 
 pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
@@ -21,13 +22,10 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
             title: format!("{} ports wait for each other's credit in a circle", ports.len()),
             detail: format!(
                 "every buffer behind {} is full of frames for the next link of the circle; the longest wait for credit \
-                 was {:.3} s, and only discards and link resets ended it",
+                 was {:.3} s, and only discards and link resets ended it; a tree of shortest paths has no such circle",
                 list(&links),
                 s_of_ps(waited_ps)
             ),
-            remedy: "Take one link out of the ring or give the fabric a tree of shortest paths, so that no circle of \
-                     buffers can form"
-                .to_owned(),
             culprit: links.first().cloned(),
             cycle: ports,
             from_s: Some(s_of_ps(at_ps.saturating_sub(view.world.start_ps))),
@@ -46,13 +44,13 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
             kind: FindingKind::CreditLoss,
             title: format!("{sender} lost {} credits", count.credits_lost),
             detail: format!(
-                "R_RDYs from {} got lost on {}; {sender} waited for credit {} of the time and reset the link {} times",
+                "R_RDYs from {} were lost on {}, which points to its cable or optics; {sender} waited for credit {} of \
+                 the time and reset the link {} times",
                 view.names.port(view.names.to(lane)),
                 view.names.link(lane),
                 percent(share),
                 count.resets
             ),
-            remedy: format!("Check cable and optics of {}", view.names.link(lane)),
             culprit: Some(view.names.link(lane).to_owned()),
             ..Finding::default()
         });
@@ -60,7 +58,8 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Links whose sender waits for credit although the receiver gives every credit back at once: the way is too long.
+/// Finds links that are too long for their credits: the sender waits for credit although the
+/// receiver returns each one at once.
 pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (lane, number) in view.world.net.lanes().iter().zip(0u32..) {
@@ -69,11 +68,11 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
         if share < WAIT_SHARE || count.frames == 0 {
             continue;
         }
-        // A credit is away while its frame is on the line and the R_RDY comes back.
+        // A credit is unavailable while its frame is on the line and its R_RDY returns.
         let frame_ps = lane.time_of(count.bytes / count.frames + GAP_BYTES).max(1);
         let round_ps = frame_ps + 2 * lane.propagation_ps + lane.time_of(4);
         let needed = round_ps.div_ceil(frame_ps);
-        // The longer the receiver's buffers are held, the less the distance has to do with it.
+        // If the receiver's buffers are occupied for long, the distance is not the cause.
         let to = view.names.port(view.names.to(number));
         let held = results.ports.iter().find(|port| port.name == to).map_or(0.0, |port| port.buffers_used_mean);
         if needed <= u64::from(lane.bb_credit) || held > 0.5 * f64::from(lane.bb_credit) {
@@ -93,10 +92,20 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
                 percent(share),
                 percent(busy)
             ),
-            remedy: format!("Give {to} at least {needed} receive buffers"),
+            candidates: more_credits(view, number, needed),
+            measure: Measure::Link,
             culprit: Some(view.names.link(number).to_owned()),
             ..Finding::default()
         });
     }
     found
+}
+
+/// Returns the change that gives the link of a lane enough credits.
+fn more_credits(view: &View<'_>, lane: u32, needed: u64) -> Vec<Candidate> {
+    let link = &view.world.lab.links[lane as usize / 2];
+    let is_isl = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+    let section = if is_isl { "isl" } else { "link" };
+    let what = format!("{needed} receive buffers at both ends of {}", link.name);
+    vec![Candidate { what, set: vec![(format!("{section}.{}.credits", link.name), needed.to_string())] }]
 }

@@ -1,29 +1,31 @@
-//! Fabrics that did not become what the lab draws: isolated links, logins rejected, hosts without paths.
+//! Findings about fabrics that differ from the lab: isolated links, rejected logins, failed zone
+//! changes, and hosts without paths.
 
 use super::super::view::View;
 use super::list;
 use crate::world::{HostNode, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Finding, FindingKind, Results, Victim};
-use sanloom_core::config::Node;
-use sanloom_core::fabric_switch::IslState;
-use sanloom_core::isolation::Isolation;
-use sanloom_core::switch::LoginRejects;
+use sanloom_fc::config::Node;
+use sanloom_fc::fabric_switch::IslState;
+use sanloom_fc::isolation::Isolation;
+use sanloom_fc::switch::LoginRejects;
 
-/// Links that are isolated at the end of the run, each with what its ends say.
+/// Finds links that are isolated at the end of the run, with the reasons reported by both ends.
 pub(super) fn isolated(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for link in &view.world.lab.links {
         let mut reasons: Vec<(String, Isolation)> = Vec::new();
         for end in &link.ends {
             let Node::Switch(switch) = end.node else { continue };
-            let mut isls = view.world.switches[usize::from(switch)].machine.isls();
+            let mut isls = view.world.control.switches[usize::from(switch)].machine.isls();
             let state = isls.find(|isl| isl.members.contains(&end.port)).map(|isl| isl.state);
             if let Some(IslState::Isolated(reason)) = state {
                 reasons.push((view.names.port(end), reason));
             }
         }
-        // Who was only told knows less.
+        // The end that was only notified by the other one has the less specific reason, so it comes
+        // last.
         reasons.sort_by_key(|(_, reason)| *reason == Isolation::OtherSide);
         let Some((port, reason)) = reasons.first() else { continue };
         found.push(Finding {
@@ -39,9 +41,9 @@ pub(super) fn isolated(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Switches that rejected logins.
+/// Finds switches that rejected logins.
 pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
-    let switches = view.world.switches.iter().zip(&view.world.lab.switches);
+    let switches = view.world.control.switches.iter().zip(&view.world.lab.switches);
     let counted = switches.map(|(node, config)| (node.counted().rejects, &config.name));
     let finding = |(rejects, name): (LoginRejects, &String)| {
         let reasons = [
@@ -70,10 +72,10 @@ pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
     counted.filter(|(rejects, _)| rejects.total() > 0).map(finding).collect()
 }
 
-/// Changes of the zones that did not happen.
+/// Finds changes of the zones that failed.
 pub(super) fn unchanged(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for note in &view.world.ledger.notes {
+    for note in view.world.notes.list() {
         let NoteKind::ZonesChanged { switch, failure: Some(failure), .. } = &note.kind else { continue };
         let name = view.names.node(Node::Switch(*switch)).to_owned();
         found.push(Finding {
@@ -89,10 +91,10 @@ pub(super) fn unchanged(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Hosts that have never had a path to storage that they are to use.
+/// Finds hosts that never had a path to any storage system that they use.
 pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
-    let hosts = view.world.hosts.iter().zip(&results.hosts);
-    let lacking = hosts.filter(|(node, host)| (node.busy() || host.io.ios_offered > 0) && lacks_path(node));
+    let hosts = view.world.hosts.nodes.iter().zip(&results.hosts);
+    let lacking = hosts.filter(|(node, host)| (node.is_busy() || host.io.ios_offered > 0) && lacks_path(node));
     let names: Vec<String> = lacking.map(|(_, host)| host.name.clone()).collect();
     if names.is_empty() {
         return None;
@@ -111,7 +113,7 @@ pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
     })
 }
 
-/// The host has never had a path to any storage that it is to use.
+/// Returns whether the host never had a path to any storage system that it uses.
 pub(super) fn is_pathless(host: &HostNode) -> bool {
     let systems = host.paths.systems();
     !systems.is_empty() && systems.iter().all(|system| system.paths().iter().all(|path| !path.was_up))
@@ -121,7 +123,7 @@ fn lacks_path(host: &HostNode) -> bool {
     host.paths.systems().iter().any(|system| system.paths().iter().all(|path| !path.was_up))
 }
 
-/// With a capital letter.
+/// Returns the text with a capital first letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

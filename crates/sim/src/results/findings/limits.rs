@@ -1,14 +1,19 @@
-//! What limits the throughput: a controller, a link, or a host.
+//! Findings about the bottleneck: a controller, a link, or a host.
 
 use super::super::view::View;
 use super::{list, percent};
 use sanloom_api::results::measure::ratio;
-use sanloom_api::results::{Finding, FindingKind, Results};
+use sanloom_api::results::{Candidate, Finding, FindingKind, HostResult, Measure, Results};
+use sanloom_fc::config::{LineRate, Node};
 
-/// Busy for this share of the time counts as all it can do.
+/// Busy share from which on a resource counts as saturated.
 const FULL: f64 = 0.95;
 
-/// Storage systems whose controller, or whose ports with their pause before each sequence, are busy all the time.
+/// Largest number of elements that one candidate changes.
+const MOST_CHANGED: usize = 16;
+
+/// Finds saturated storage systems: the controller is busy, or the ports including their pauses
+/// between sequences are.
 pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut busy: Vec<(&str, f64)> = Vec::new();
@@ -32,7 +37,8 @@ pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
                 list(&names),
                 percent(share)
             ),
-            remedy: "More or faster controllers, or larger requests for the same data".to_owned(),
+            candidates: more_servers(view, &names),
+            measure: Measure::Total,
             culprit: Some(name.to_owned()),
             ..Finding::default()
         });
@@ -41,7 +47,22 @@ pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found
 }
 
-/// Storage systems whose ports are busy with their lines and the pauses between sequences, but whose lines are not full.
+/// Returns the change that doubles the servers of saturated controllers.
+fn more_servers(view: &View<'_>, names: &[String]) -> Vec<Candidate> {
+    let of = |name: &String| view.world.lab.storage.iter().find(|storage| storage.name == *name);
+    let set = |name: &String| {
+        let servers = of(name).map_or(1, |storage| storage.service.servers);
+        (format!("storage.{name}.servers"), servers.saturating_mul(2).to_string())
+    };
+    if names.len() > MOST_CHANGED {
+        return Vec::new();
+    }
+    let what = format!("twice the servers in the controller of {}", list(names));
+    vec![Candidate { what, set: names.iter().map(set).collect() }]
+}
+
+/// Finds storage systems whose ports are saturated by their lines and the pauses between sequences,
+/// while the lines alone are not.
 fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (storage, config) in results.storage.iter().zip(&view.world.lab.storage) {
@@ -65,7 +86,6 @@ fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
                     storage.reads,
                     percent(share - line)
                 ),
-                remedy: "More ports, or larger requests for the same data".to_owned(),
                 culprit: Some(storage.name.clone()),
                 ..Finding::default()
             });
@@ -74,7 +94,7 @@ fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found
 }
 
-/// Links of which a direction is full.
+/// Finds links with a saturated direction.
 pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let full = |lane: &u32| ratio(view.busy_ps(*lane), view.measured_ps) >= FULL;
     let lanes: Vec<u32> = (0..view.lanes.len() as u32).filter(full).collect();
@@ -87,7 +107,7 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
         let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
         way.throughput_bytes_per_s / 1e6
     };
-    // What crosses several full links is the same data: only the hosts tell how much it is.
+    // Several saturated links may carry the same data, so the total is taken from the hosts.
     let hosts = results.totals.io.throughput_bytes_per_s / 1e6;
     let detail = match (&lanes[..], &names[..]) {
         (&[lane], _) => format!(
@@ -112,14 +132,57 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
             n => format!("{n} links carry all they can"),
         },
         detail: format!("{}: {detail}", list(&names)),
-        remedy: "A second link, a faster one, or storage nearer to its hosts".to_owned(),
+        candidates: faster_links(view, &lanes),
+        measure: Measure::Total,
         culprit: Some(view.names.link(worst).to_owned()),
         ..Finding::default()
     }]
 }
 
-/// Hosts whose processor or bus is busy all the time.
-pub(super) fn hosts(results: &Results) -> Vec<Finding> {
+/// Returns the change that gives the saturated links the next higher rate that is noticeably
+/// faster.
+fn faster_links(view: &View<'_>, lanes: &[u32]) -> Vec<Candidate> {
+    let lab = &view.world.lab;
+    let mut numbers: Vec<usize> = lanes.iter().map(|&lane| lane as usize / 2).collect();
+    numbers.dedup();
+    let set = |number: &usize| {
+        let link = &lab.links[*number];
+        let is_isl = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+        let enough = link.rate.bytes_per_s() + link.rate.bytes_per_s() / 2;
+        let faster = LineRate::ALL.into_iter().find(|rate| rate.bytes_per_s() >= enough)?;
+        let section = if is_isl { "isl" } else { "link" };
+        Some((format!("{section}.{}.rate", link.name), faster.name().to_owned()))
+    };
+    let sets: Option<Vec<(String, String)>> = numbers.iter().map(set).collect();
+    let Some(set) = sets.filter(|sets| sets.len() <= MOST_CHANGED) else { return Vec::new() };
+    let names: Vec<String> = numbers.iter().map(|number| lab.links[*number].name.clone()).collect();
+    let mut rates: Vec<&str> = set.iter().map(|(_, rate)| rate.as_str()).collect();
+    rates.dedup();
+    vec![Candidate { what: format!("{} for {}", rates.join(" or "), list(&names)), set }]
+}
+
+/// Returns the change that raises fewer interrupts on hosts with a saturated processor.
+fn fewer_interrupts(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
+    let of = |name: &str| view.world.lab.hosts.iter().find(|host| host.name == name);
+    let most = hosts.iter().filter_map(|host| of(&host.name)?.interrupt).map(|interrupt| interrupt.max_frames).max();
+    let Some(frames) = most.map(|most| most.saturating_mul(4)) else { return Vec::new() };
+    let with = hosts.iter().filter(|host| of(&host.name).is_some_and(|host| host.interrupt.is_some()));
+    let set = with.map(|host| (format!("host.{}.interrupt.max_frames", host.name), frames.to_string()));
+    let set: Vec<(String, String)> = set.take(MOST_CHANGED).collect();
+    vec![Candidate { what: format!("one interrupt for {frames} completions"), set }]
+}
+
+/// Returns the change that doubles the clock of saturated buses.
+fn faster_bus(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
+    let of = |name: &str| view.world.lab.hosts.iter().find(|host| host.name == name);
+    let clocks = hosts.iter().filter_map(|host| Some((host, of(&host.name)?.bus?.clock_hz.saturating_mul(2))));
+    let set = clocks.map(|(host, clock)| (format!("host.{}.bus.clock", host.name), format!("{clock}Hz")));
+    let set: Vec<(String, String)> = set.take(MOST_CHANGED).collect();
+    vec![Candidate { what: "twice the clock of the bus".to_owned(), set }]
+}
+
+/// Finds hosts with a saturated processor or bus.
+pub(super) fn hosts(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (what, share) in [
         ("processor", (|host| host.cpu_utilisation) as fn(&sanloom_api::results::HostResult) -> f64),
@@ -135,10 +198,11 @@ pub(super) fn hosts(results: &Results) -> Vec<Finding> {
                 n => format!("The {what} of {n} hosts does all it can"),
             },
             detail: format!("{}: busy {} of the time", list(&names), percent(share(worst))),
-            remedy: match what {
-                "processor" => "Larger requests, or an interrupt for more completions at once".to_owned(),
-                _ => "A wider or faster bus, or fewer HBAs on one".to_owned(),
+            candidates: match what {
+                "processor" => fewer_interrupts(view, &full),
+                _ => faster_bus(view, &full),
             },
+            measure: Measure::Total,
             culprit: Some(worst.name.clone()),
             ..Finding::default()
         });

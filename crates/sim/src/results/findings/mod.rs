@@ -1,4 +1,5 @@
-//! What an engineer would want to be told first. Every finding follows from numbers of the run, which it names.
+//! Findings: the most important observations about a run, worst first. Every finding cites the
+//! numbers from which it follows.
 
 mod credits;
 mod fabric;
@@ -10,7 +11,7 @@ use super::view::View;
 use crate::world::HostNode;
 use sanloom_api::results::{Finding, FindingKind, Results};
 
-/// All findings, the worst first.
+/// Returns all findings, worst first.
 pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     if view.measured_ps == 0 {
@@ -19,7 +20,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(credits::deadlocks(view));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
-    found.extend(stalls::failures(results));
+    found.extend(stalls::failures(view, results));
     found.extend(fabric::isolated(view));
     found.extend(fabric::rejected_logins(view));
     found.extend(fabric::unchanged(view));
@@ -28,7 +29,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(credits::too_few(view, results));
     found.extend(limits::storage(view, results));
     found.extend(limits::links(view, results));
-    found.extend(limits::hosts(results));
+    found.extend(limits::hosts(view, results));
     found.sort_by_key(|finding| rank(finding.kind));
     found
 }
@@ -48,19 +49,19 @@ fn rank(kind: FindingKind) -> u8 {
     }
 }
 
-/// From this length on a time without an end is a stall: 50 ms, and twenty times the mean response time.
+/// Returns the minimum duration of a stall: 50 ms and at least twenty times the mean response time.
 pub(super) fn stall_threshold_ps(host: &HostNode) -> u64 {
     let exact = host.measured.latency.exact();
     let mean_ps = if exact.count() == 0 { 0 } else { (exact.sum() / u128::from(exact.count())) as u64 };
     mean_ps.saturating_mul(20).max(50_000_000_000)
 }
 
-/// A share as a whole percentage.
+/// Formats a share as a whole percentage.
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// A few names: `a, b, c and 4 more`.
+/// Formats a list of names and shortens a long one: `a, b, c and 4 more`.
 pub(super) fn list(names: &[String]) -> String {
     const SHOWN: usize = 4;
     let shown = names[..names.len().min(SHOWN)].join(", ");

@@ -1,22 +1,22 @@
-//! Slow drain: an N_Port gives its credits back late, frames for it fill the buffers of the fabric, and frames of others
-//! wait behind them.
+//! Slow drain: an N_Port returns its credits late, frames for it fill the buffers of the fabric,
+//! and frames for other ports wait behind them.
 
 use super::super::view::View;
 use super::percent;
 use crate::net::End;
 use crate::world::Owner;
 use sanloom_api::results::measure::{ratio, s_of_ps};
-use sanloom_api::results::{Finding, FindingKind, Results, Victim};
-use sanloom_core::config::Node;
+use sanloom_api::results::{Candidate, Finding, FindingKind, Results, Victim};
+use sanloom_fc::config::{Node, Queueing};
 use std::collections::BTreeSet;
 
-/// Share of the measured time that the sender to a slow receiver waits for credit, at least.
+/// Minimum share of the measured time that the sender to a slow receiver waits for credit.
 const WAIT_SHARE: f64 = 0.05;
-/// Share of the waiting time that a credit is kept by the receiver, at least; the rest is the way.
+/// Minimum share of the waiting time that the receiver holds a credit; the rest is propagation.
 const KEPT_SHARE: f64 = 0.25;
-/// A lane upstream belongs to the back-pressure if it waits for this share of the culprit's wait.
+/// Minimum wait of an upstream lane, as a share of the culprit's wait, to count as back-pressure.
 const UPSTREAM_SHARE: f64 = 0.1;
-/// A host is a victim if it loses this share of its throughput.
+/// Minimum share of its throughput that a host loses to count as a victim.
 const LOSS: f64 = 0.1;
 
 pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
@@ -24,16 +24,17 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
     culprits.map(|lane| finding(view, results, lane)).collect()
 }
 
-/// Mean number of credits of a lane that its receiver keeps although it could give them back.
+/// Returns the mean number of credits of a lane that its receiver holds although it could return
+/// them.
 fn kept_credits(view: &View<'_>, lane: u32) -> f64 {
     let held_ps = match view.world.net.lanes()[lane as usize].to {
-        End::NPort(nport) => view.world.net.nport_buffers(nport).area_ps,
+        End::NPort(nport) => view.world.net.nport(nport).buffers(view.now_ps).area_ps,
         End::Switch { .. } => 0,
     };
     ratio(held_ps + view.lanes[lane as usize].late_ps, view.measured_ps)
 }
 
-/// The lane ends at an N_Port that keeps credits while the sender waits for them.
+/// Returns whether the lane ends at an N_Port that holds credits while the sender waits for them.
 fn is_slow(view: &View<'_>, lane: u32) -> bool {
     let ends_at = &view.world.net.lanes()[lane as usize];
     let wait = wait_share(view, lane);
@@ -76,10 +77,7 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
                 format!("; behind it {} lines waited for credit", upstream.len())
             }
         ),
-        remedy: format!(
-            "Find what slows {port}, or keep its frames from blocking others: virtual output queues (queueing = \"voq\"), \
-             more buffers, or a zone of its own"
-        ),
+        candidates: if number_of_hosts > 0 { candidates(view, culprit) } else { Vec::new() },
         culprit: Some(port),
         victims,
         from_s: window.map(|(from, _)| from as f64 * interval_s),
@@ -88,8 +86,38 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
     }
 }
 
-/// The lanes that wait because their receiver's buffers are full of frames that wait themselves: against the traffic,
-/// from switch to switch, as long as there is a wait.
+/// Returns changes that may keep the frames for the culprit from blocking others.
+fn candidates(view: &View<'_>, culprit: u32) -> Vec<Candidate> {
+    let lab = &view.world.lab;
+    let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let mut found = Vec::new();
+    let queues = set("switch.*.queueing", "voq");
+    let has_voq = lab.switches.iter().all(|switch| switch.queueing == Queueing::Voq);
+    if !has_voq {
+        let what = "virtual output queues in every switch".to_owned();
+        found.push(Candidate { what, set: vec![queues.clone()] });
+    }
+    if let Node::Host(host) = view.names.to(culprit).node {
+        // A slow host that has one request in flight occupies few buffers of the fabric.
+        let name = &lab.hosts[usize::from(host)].name;
+        let limit = set(&format!("host.{name}.queue_depth"), "1");
+        let what = format!("one request in flight for {name}");
+        found.push(Candidate { what: what.clone(), set: vec![limit.clone()] });
+        if !has_voq {
+            let what = format!("{what}, and virtual output queues in every switch");
+            found.push(Candidate { what, set: vec![limit, queues] });
+        }
+    }
+    let buffers = lab.links.iter().flat_map(|link| &link.ends).filter(|end| matches!(end.node, Node::Switch(_)));
+    let most = buffers.map(|end| u32::from(end.bb_credit)).max().unwrap_or(1);
+    let more = (4 * most).min(u16::MAX.into()).to_string();
+    let what = format!("{more} buffers in every port of a switch");
+    found.push(Candidate { what, set: vec![set("switch.*.buffers", &more)] });
+    found
+}
+
+/// Returns the lanes upstream that wait for credit because of the back-pressure. The search goes
+/// against the traffic, from switch to switch, as long as lanes wait.
 fn upstream(view: &View<'_>, culprit: u32) -> BTreeSet<u32> {
     let threshold = UPSTREAM_SHARE * wait_share(view, culprit);
     let lanes = view.world.net.lanes();
@@ -107,7 +135,7 @@ fn upstream(view: &View<'_>, culprit: u32) -> BTreeSet<u32> {
     found
 }
 
-/// First step, and the one after the last, in which the sender waits for credit noticeably.
+/// Returns the range of steps, end excluded, in which the sender noticeably waits for credit.
 fn window(results: &Results, culprit: u32) -> Option<(usize, usize)> {
     let series = &results.series.links.get(culprit as usize)?.credit_wait_fraction;
     let most = series.iter().copied().fold(0.0, f64::max);
@@ -116,7 +144,8 @@ fn window(results: &Results, culprit: u32) -> Option<(usize, usize)> {
     Some((first, series.iter().rposition(waits)? + 1))
 }
 
-/// Hosts that lose throughput while the culprit is slow, and whose frames go through the lanes that wait.
+/// Returns the hosts that lose throughput while the culprit is slow, and whose frames use the
+/// waiting lanes.
 fn hosts(
     view: &View<'_>,
     results: &Results,
@@ -126,13 +155,13 @@ fn hosts(
 ) -> Vec<Victim> {
     let culprit_node = view.names.to(culprit).node;
     let mut victims = Vec::new();
-    for (host, node) in view.world.hosts.iter().enumerate() {
+    for (host, node) in view.world.hosts.nodes.iter().enumerate() {
         if culprit_node == Node::Host(host as u16) {
             continue;
         }
         let systems: BTreeSet<u16> = node.paths.systems().iter().map(|system| system.storage).collect();
         let concerns = |lane: &u32| match view.world.net.lanes()[*lane as usize].from {
-            End::NPort(nport) => match view.world.nodes[usize::from(nport)].owner {
+            End::NPort(nport) => match view.world.nports.nodes[usize::from(nport)].owner {
                 Owner::Host { host: owner, .. } => usize::from(owner) == host,
                 Owner::Storage { storage, .. } => systems.contains(&storage),
             },
@@ -167,7 +196,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// The links that wait upstream.
+/// Returns the upstream links that wait for credit.
 fn links(view: &View<'_>, results: &Results, upstream: &BTreeSet<u32>) -> Vec<Victim> {
     let of = |&lane: &u32| {
         let link = &results.links[lane as usize / 2];

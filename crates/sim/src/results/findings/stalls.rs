@@ -1,12 +1,16 @@
-//! I/O that stood still, and requests that failed.
+//! Findings about stalled I/O and failed requests.
 
 use super::super::events::fault_text;
 use super::super::hosts::longest_stall;
 use super::super::view::View;
 use super::{list, stall_threshold_ps};
 use sanloom_api::results::measure::s_of_ps;
-use sanloom_api::results::{Finding, FindingKind, Results, Victim};
+use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results, Victim};
+use sanloom_fc::config::{Host, Picos};
 use std::collections::BTreeMap;
+
+/// Shortest timer that a remedy proposes.
+const SHORTEST_TIMER: Picos = Picos::from_ms(100);
 
 struct Stall {
     host: usize,
@@ -14,13 +18,13 @@ struct Stall {
     length_ps: u64,
 }
 
-/// One finding for all stalls that the same fault explains, and one for all that none does.
+/// Returns one finding per fault that explains stalls, and one for all unexplained stalls.
 pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut by_fault: BTreeMap<Option<usize>, Vec<Stall>> = BTreeMap::new();
-    for (host, node) in view.world.hosts.iter().enumerate() {
+    for (host, node) in view.world.hosts.nodes.iter().enumerate() {
         let (length_ps, began_ps) = longest_stall(node, view.now_ps);
         if super::fabric::is_pathless(node) {
-            // That is a finding of its own.
+            // Hosts without a path have a finding of their own.
             continue;
         }
         if length_ps >= stall_threshold_ps(node) {
@@ -31,7 +35,8 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
     by_fault.into_iter().map(|(fault, stalls)| finding(view, results, fault, &stalls)).collect()
 }
 
-/// The last fault that was active when the stall began or began while the first tenth of it passed.
+/// Returns the last fault that explains a stall. It must begin before a tenth of the stall has
+/// passed. If it ends, its end lies at most a tenth of the stall's length before the stall.
 fn explanation(view: &View<'_>, stall: &Stall) -> Option<usize> {
     let start_ps = view.world.start_ps;
     let soon_ps = stall.began_ps + stall.length_ps / 10;
@@ -61,12 +66,8 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
             Some(text) => format!("{} after \"{}\"", list(&names), text.what),
             None => format!("{}; no fault of the lab explains it", list(&names)),
         },
-        remedy: match &text {
-            Some(_) => {
-                "A second path, a shorter fast_io_fail or a shorter command timeout ends the wait earlier".to_owned()
-            }
-            None => String::new(),
-        },
+        candidates: if text.is_some() { shorter_timers(view, stalls) } else { Vec::new() },
+        measure: Measure::Stall,
         culprit: text.and_then(|text| text.subject()),
         victims: stalls.iter().map(|stall| Victim { name: name(stall), ..Victim::default() }).collect(),
         from_s: Some(since_start(began_ps)),
@@ -75,8 +76,35 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
     }
 }
 
-/// Requests that failed for good.
-pub(super) fn failures(results: &Results) -> Option<Finding> {
+/// Returns changes that may end the wait for a lost path earlier.
+fn shorter_timers(view: &View<'_>, stalls: &[Stall]) -> Vec<Candidate> {
+    let longest = |timer: fn(&Host) -> Picos| {
+        stalls.iter().map(|stall| timer(&view.world.lab.hosts[stall.host])).max().unwrap_or_default()
+    };
+    let timers = [
+        ("multipath.fast_io_fail", longest(|host| host.multipath.fast_io_fail)),
+        ("command_timeout", longest(|host| host.command_timeout)),
+    ];
+    let set = |(key, now): (&str, Picos)| {
+        let shorter = Picos(now.0 / 10).max(SHORTEST_TIMER);
+        (shorter < now).then(|| (format!("host.*.{key}"), shorter.to_string()))
+    };
+    let name = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
+    let mut sets: Vec<(String, String)> = timers.into_iter().filter_map(set).collect();
+    let one = |set: &(String, String)| Candidate {
+        what: format!("{} of {} for every host", name(&set.0), set.1),
+        set: vec![set.clone()],
+    };
+    let mut found: Vec<Candidate> = sets.iter().map(one).collect();
+    if found.len() > 1 {
+        let what = sets.iter().map(|set| format!("{} of {}", name(&set.0), set.1)).collect::<Vec<_>>().join(" and ");
+        found.push(Candidate { what: format!("{what} for every host"), set: std::mem::take(&mut sets) });
+    }
+    found
+}
+
+/// Returns a finding for requests that failed permanently.
+pub(super) fn failures(view: &View<'_>, results: &Results) -> Option<Finding> {
     let failed: Vec<_> = results.hosts.iter().filter(|host| host.io.ios_failed > 0).collect();
     let worst = failed.iter().max_by_key(|host| host.io.ios_failed)?;
     let names: Vec<String> = failed.iter().map(|host| host.name.clone()).collect();
@@ -91,11 +119,8 @@ pub(super) fn failures(results: &Results) -> Option<Finding> {
             worst.io.ios_failed,
             worst.name
         ),
-        remedy: if refused == total {
-            "A longer waiting queue, or less load".to_owned()
-        } else {
-            "More paths, more retries, or a longer no_path_timeout".to_owned()
-        },
+        candidates: fewer_failures(view, refused == total),
+        measure: Measure::Failures,
         victims: failed
             .iter()
             .map(|host| Victim {
@@ -106,4 +131,29 @@ pub(super) fn failures(results: &Results) -> Option<Finding> {
             .collect(),
         ..Finding::default()
     })
+}
+
+/// Returns changes that may avoid failed requests. `refused`: all failed because the waiting queue
+/// was full.
+fn fewer_failures(view: &View<'_>, refused: bool) -> Vec<Candidate> {
+    let hosts = &view.world.lab.hosts;
+    let candidate = |what: String, key: &str, value: String| Candidate {
+        what: format!("{what} for every host"),
+        set: vec![(format!("host.*.{key}"), value)],
+    };
+    if refused {
+        let most = hosts.iter().filter_map(|host| host.queue.max_waiting).max().unwrap_or(0);
+        let waiting = most.saturating_mul(4).max(16);
+        return vec![candidate(format!("room for {waiting} waiting requests"), "max_waiting", waiting.to_string())];
+    }
+    let retries = hosts.iter().map(|host| host.retries).max().unwrap_or(0).saturating_mul(2).saturating_add(4);
+    let timeout = hosts.iter().map(|host| host.multipath.no_path_timeout.0).max().unwrap_or(0);
+    let timeout = Picos(timeout.saturating_mul(10)).max(Picos::SECOND);
+    let longest = Picos::from_secs(600);
+    let mut found = vec![candidate(format!("{retries} retries"), "retries", retries.to_string())];
+    if timeout <= longest {
+        let what = format!("no_path_timeout of {timeout}");
+        found.push(candidate(what, "multipath.no_path_timeout", timeout.to_string()));
+    }
+    found
 }

@@ -1,91 +1,91 @@
-//! From a request of a host to its end.
+//! Commands of a host from the creation of a request to its submission, and the end of a command.
 
-use super::{Job, PROBE, Sent, Stage};
-use crate::host::{Choice, CommandId, End, Input as MultipathInput, PathState, Pushed, Seen, Work};
-use crate::world::World;
-use crate::world::ledger::NoteKind;
-use sanloom_core::fcp::DataDirection;
-use sanloom_core::fcp::initiator::{self, Outcome};
-use sanloom_core::time::Instant;
-use sanloom_wire::cdb::{Cdb, status};
+use super::{Hosts, Job, NO_PATH, SentCommand, Stage};
+use crate::host::{Choice, CommandId, End, Pushed, Work};
+use crate::world::Env;
+use crate::world::notes::NoteKind;
+use sanloom_fc::fcp::initiator;
+use sanloom_scsi::scsi::DataDirection;
+use sanloom_wire::cdb::Cdb;
 use sanloom_wire::lun;
 
-/// After TASK SET FULL or BUSY a command is sent again this much later, in ps.
-const BUSY_RETRY_PS: u64 = 1_000_000_000;
-/// A closed loop goes on this much later at the earliest after a request that failed in the moment it was made, in ps:
-/// without a pause time would stand still.
+/// Minimum delay of a closed loop after a request that failed at the moment of its creation, in ps.
+/// Without the delay, simulated time would not advance.
 const FAILED_AT_ONCE_PS: u64 = 1_000_000_000;
 
-impl World {
-    /// A stream makes a request.
-    pub(super) fn request(&mut self, host: u16, stream: u32) {
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
+impl Hosts {
+    /// Creates the next request of a stream.
+    pub(super) fn create_request(&mut self, env: &mut Env<'_>, host: u16, stream: u32) {
+        let now = env.net.now();
+        let node = &mut self.nodes[usize::from(host)];
         if node.stopped {
             return;
         }
         let (workload, source) = &mut node.streams[stream as usize];
         let workload = *workload;
         let request = source.next_request();
-        let measured = &mut self.workloads[usize::from(workload)];
-        measured.offer(host, request.bytes);
+        self.workloads[usize::from(workload)].offer(host, request.bytes);
         node.measured.offered[0] += 1;
         node.measured.offered[1] += u64::from(request.bytes);
-        self.books.issued += 1;
+        self.totals.issued += 1;
         if node.queue.outstanding().level() == 0 && node.queue.waiting().level() == 0 {
             node.measured.last_end_ps = now;
+            node.measured.outage.request(now);
         }
         if node.queue.push(request, now, stream) == Pushed::Refused {
-            self.books.failed += 1;
+            self.totals.failed += 1;
             node.measured.failed += 1;
             self.workloads[usize::from(workload)].fail(host);
-            if let Some(at) = node.streams[stream as usize].1.after_end_ps(now - self.start_ps) {
-                node.plan((at + self.start_ps).max(now + FAILED_AT_ONCE_PS), Job::Follow(stream));
-                self.arm_host(host);
+            if let Some(at) = node.streams[stream as usize].1.after_end_ps(now - env.start_ps) {
+                node.plan((at + env.start_ps).max(now + FAILED_AT_ONCE_PS), Job::AfterThinkTime(stream));
+                self.arm(env, host);
             }
         }
     }
 
     /// Sends waiting requests while the limits allow it.
-    pub(in crate::world) fn pump(&mut self, host: u16) {
-        self.send_waiting(host, None);
+    pub(super) fn send_requests(&mut self, env: &mut Env<'_>, host: u16) {
+        self.send_waiting(env, host, None);
     }
 
-    /// The same; on an HBA that others wait for, only in its `turn`, and then one command.
-    fn send_waiting(&mut self, host: u16, mut turn: Option<u16>) {
-        self.send_returning(host);
-        let now = self.net.now();
+    /// Sends waiting requests. If other hosts wait for the window of an HBA, that HBA is used only
+    /// if its window is `offered`, and then for one command.
+    pub(super) fn send_waiting(&mut self, env: &mut Env<'_>, host: u16, mut offered: Option<u16>) {
+        self.send_unparked(env, host);
+        let now = env.net.now();
         loop {
-            let node = &mut self.hosts[usize::from(host)];
+            let node = &mut self.nodes[usize::from(host)];
             let Some((id, command)) = node.queue.peek() else { break };
-            let Some(system) = node.paths.system_of(command.lun.storage) else { break };
-            let (windows, nodes, nports) = (&self.windows, &self.nodes, &node.nports);
+            let Some(system) = node.paths.system_of(command.lun.storage, command.lun.lun) else { break };
+            let (windows, all_nports, nports) = (&self.windows, env.nports, &node.nports);
             let entry = node.paths.system(system);
             let per_hba = entry.ports;
-            let plane_of = |path: u16| nodes[usize::from(nports[usize::from(path / per_hba.max(1))])].plane;
+            let plane_of = |path: u16| all_nports.plane_of(nports[usize::from(path / per_hba.max(1))]);
             let fits = |path: u16| {
-                let window = &windows[usize::from(plane_of(path))];
-                (turn == Some(plane_of(path)) || !window.is_awaited()) && window.fits(command.bytes)
+                let plane = plane_of(path);
+                windows.admits(plane, command.bytes, offered == Some(plane))
             };
             let path = match entry.multipath.choose(command.bytes, fits) {
                 Choice::Busy => {
-                    // An HBA that the command cannot use would never call: nothing of it may be in flight.
+                    // Wait only at HBAs that the command can use. Another HBA may have nothing in
+                    // flight and would then never wake the host.
                     for path in entry.multipath.candidates().filter(|_| node.shares_hbas) {
-                        self.windows[usize::from(plane_of(path))].wait(host);
+                        self.windows.wait(plane_of(path), host);
                     }
                     break;
                 }
                 Choice::Path(path) => path,
-                Choice::NoPath => u16::MAX,
+                Choice::NoPath => NO_PATH,
             };
-            let plane = if path == u16::MAX { 0 } else { plane_of(path) };
+            let plane = if path == NO_PATH { 0 } else { plane_of(path) };
             node.queue.pop(now);
             let index = id.0 as usize;
             if node.commands.len() <= index {
-                node.commands.resize(index + 1, Sent::FREE);
+                node.commands.resize(index + 1, SentCommand::FREE);
             }
-            let generation = node.commands[index].generation.wrapping_add(1) & 0x7fff_ffff;
-            node.commands[index] = Sent {
+            debug_assert_eq!(node.commands[index].stage, Stage::Free, "command {index} of host {host} has ended");
+            let generation = node.renew(id.0).generation;
+            node.commands[index] = SentCommand {
                 system,
                 path,
                 hba: path / per_hba.max(1),
@@ -94,212 +94,79 @@ impl World {
                 generation,
                 bytes: command.bytes,
                 sent_ps: now,
-                stage: Stage::NoPath,
+                stage: Stage::Parked,
             };
-            if path == u16::MAX {
-                self.wait_for_path(host, id.0);
+            if path == NO_PATH {
+                self.park(env, host, id.0);
             } else {
-                self.windows[usize::from(plane)].take(command.bytes);
-                turn = turn.filter(|&turn| turn != plane);
-                self.prepare(host, id.0);
+                self.windows.reserve(plane, command.bytes);
+                offered = offered.filter(|&offered| offered != plane);
+                self.prepare(env, host, id.0);
             }
         }
-        self.arm_host(host);
+        self.arm(env, host);
     }
 
-    /// Gives the processor the work of a command that has a path.
-    pub(super) fn prepare(&mut self, host: u16, command: u32) {
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
+    /// Charges the processor for a command that has a path, then submits the command.
+    pub(super) fn prepare(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        let now = env.net.now();
+        let node = &mut self.nodes[usize::from(host)];
         let at = if node.cpu_per_io_ps == 0 { now } else { node.cpu.run(now, Work::Request, node.cpu_per_io_ps) };
         let sent = &mut node.commands[command as usize];
+        debug_assert_ne!(sent.path, NO_PATH, "command {command} of host {host} has a path");
         sent.stage = Stage::Waiting;
         let generation = sent.generation;
         if at > now {
             node.plan(at, Job::Submit(command, generation));
-            self.arm_host(host);
+            self.arm(env, host);
         } else {
-            self.submit(host, command);
+            self.submit(env, host, command);
         }
     }
 
-    /// Hands a command to the initiator of its path.
-    pub(super) fn submit(&mut self, host: u16, command: u32) {
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
-        let Some(&what) = node.queue.command(CommandId(command)) else { return };
+    /// Submits a command to the initiator of its path.
+    pub(super) fn submit(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        let node = &mut self.nodes[usize::from(host)];
+        let Some(&queued) = node.queue.command(CommandId(command)) else { return };
         let sent = &mut node.commands[command as usize];
         sent.stage = Stage::Sent;
-        sent.sent_ps = now;
+        sent.sent_ps = env.net.now();
         let (system, path, generation) = (sent.system, sent.path, sent.generation);
         let nport = node.nports[usize::from(sent.hba)];
         let address = node.paths.system(system).address(path);
-        let (lba, blocks, fua) = (what.lba, what.blocks, false);
-        let cdb = if what.write { Cdb::Write { lba, blocks, fua } } else { Cdb::Read { lba, blocks, fua } };
+        let (lba, blocks, fua) = (queued.lba, queued.blocks, false);
+        let cdb = if queued.write { Cdb::Write { lba, blocks, fua } } else { Cdb::Read { lba, blocks, fua } };
         let order = initiator::Command {
             tag: u64::from(generation) << 32 | u64::from(command),
             d_id: address.port_id,
-            lun: lun::to_bytes(what.lun.lun).unwrap_or_default(),
+            lun: lun::to_bytes(queued.lun.lun).unwrap_or_default(),
             cdb: cdb.to_bytes(),
-            data_len: what.bytes,
-            direction: if what.write { DataDirection::Write } else { DataDirection::Read },
+            data_len: queued.bytes,
+            direction: if queued.write { DataDirection::Write } else { DataDirection::Read },
             frame_size_bytes: address.frame_bytes,
         };
-        if let Some(initiator) = &mut self.nodes[usize::from(nport)].initiator {
-            initiator.handle(Instant::from_ns(now / 1_000), initiator::Input::Submit(order));
-        }
-        self.drain_initiator(nport);
+        self.handle(env, nport, initiator::Input::Submit(order));
     }
 
-    /// Handles commands that initiators have ended, until there are none.
-    pub(in crate::world) fn settle(&mut self) {
-        self.settle_ended();
-        while let Some(plane) = self.room.pop() {
-            self.share_frames(plane);
-            self.settle_ended();
-        }
-    }
-
-    fn settle_ended(&mut self) {
-        while let Some((host, hba, tag, outcome)) = self.ended.pop_front() {
-            let now = self.net.now();
-            let node = &mut self.hosts[usize::from(host)];
-            let interrupts = &mut node.interrupts[usize::from(hba)];
-            node.unseen[usize::from(hba)].push_back((tag, outcome));
-            match interrupts.complete(now, &mut node.cpu) {
-                Some(seen) => self.seen(host, hba, seen),
-                None => {
-                    if let Some(at) = node.interrupts[usize::from(hba)].poll_timeout() {
-                        node.plan(at, Job::Interrupt(hba));
-                        self.arm_host(host);
-                    }
-                }
-            }
-        }
-    }
-
-    /// There is room on an HBA: those who wait for it take turns.
-    fn share_frames(&mut self, plane: u16) {
-        while let Some(host) = self.windows[usize::from(plane)].next_waiting() {
-            let before = self.windows[usize::from(plane)].in_flight();
-            self.send_waiting(host, Some(plane));
-            let window = &mut self.windows[usize::from(plane)];
-            if window.in_flight() == before && window.keep_turn(host) {
-                break;
-            }
-        }
-    }
-
-    pub(super) fn seen(&mut self, host: u16, hba: u16, seen: Seen) {
-        if seen.at_ps > self.net.now() {
-            self.hosts[usize::from(host)].plan(seen.at_ps, Job::Seen(hba, seen.completions));
-            self.arm_host(host);
-        } else {
-            self.see(host, hba, seen.completions);
-        }
-    }
-
-    pub(super) fn see(&mut self, host: u16, hba: u16, count: u32) {
-        for _ in 0..count {
-            let unseen = &mut self.hosts[usize::from(host)].unseen[usize::from(hba)];
-            let Some((tag, outcome)) = unseen.pop_front() else { break };
-            self.command_ended(host, tag, outcome);
-        }
-        self.pump(host);
-    }
-
-    fn command_ended(&mut self, host: u16, tag: u64, outcome: Outcome) {
-        if tag & PROBE != 0 {
-            self.probe_ended(host, tag, outcome);
-            return;
-        }
-        let now = self.net.now();
-        let (command, generation) = (tag as u32, (tag >> 32) as u32);
-        let node = &mut self.hosts[usize::from(host)];
-        let Some(sent) = node.commands.get(command as usize).copied() else { return };
-        if sent.generation != generation || sent.stage != Stage::Sent {
-            return;
-        }
-        let entry = node.paths.system(sent.system);
-        let storage = entry.storage;
-        match outcome {
-            Outcome::Completed { status: status::GOOD, .. } => {
-                let end = End::Done { sent_ps: sent.sent_ps, now_ps: now };
-                entry.multipath.release(sent.path, sent.bytes, end);
-                if entry.done(sent.path, sent.bytes) {
-                    entry.multipath.handle(now, MultipathInput::Done(sent.path));
-                    self.drain_paths(host, sent.system);
-                }
-                self.give_back(sent.plane, sent.bytes);
-                let node = &mut self.hosts[usize::from(host)];
-                node.measured.command_latency.record_ps(now - sent.sent_ps);
-                self.finish(host, command, true);
-            }
-            Outcome::Completed { status: status::TASK_SET_FULL | status::BUSY, .. } => {
-                let node = &mut self.hosts[usize::from(host)];
-                node.commands[command as usize].stage = Stage::Waiting;
-                node.measured.retried += 1;
-                node.plan(now + BUSY_RETRY_PS, Job::Submit(command, generation));
-                self.arm_host(host);
-            }
-            Outcome::Completed { .. } => {
-                self.let_go(host, command);
-                self.finish(host, command, false);
-            }
-            Outcome::PortGone if entry.multipath.state(sent.path) == PathState::Blocked => {
-                node.commands[command as usize].stage = Stage::Stuck;
-            }
-            Outcome::PortGone => {
-                self.let_go(host, command);
-                self.try_again(host, command);
-            }
-            Outcome::Aborted(_) => {
-                entry.failed(sent.path);
-                entry.multipath.handle(now, MultipathInput::Failed(sent.path));
-                node.measured.aborted += 1;
-                self.note(NoteKind::Aborted { host, storage, path: sent.path });
-                self.let_go(host, command);
-                self.drain_paths(host, sent.system);
-                let node = &mut self.hosts[usize::from(host)];
-                let sent = &mut node.commands[command as usize];
-                sent.attempts = sent.attempts.saturating_add(1);
-                if sent.attempts > node.retries {
-                    self.finish(host, command, false);
-                } else {
-                    self.try_again(host, command);
-                }
-            }
-        }
-    }
-
-    /// The command is no longer outstanding on its path.
-    pub(super) fn let_go(&mut self, host: u16, command: u32) {
-        let node = &mut self.hosts[usize::from(host)];
+    /// Releases a command from its path, where it no longer counts as outstanding.
+    pub(super) fn release_path(&mut self, host: u16, command: u32) {
+        let node = &mut self.nodes[usize::from(host)];
         let sent = &mut node.commands[command as usize];
-        if sent.path == u16::MAX {
+        if sent.path == NO_PATH {
             return;
         }
-        let (system, path, bytes) = (sent.system, sent.path, sent.bytes);
-        let plane = sent.plane;
-        sent.path = u16::MAX;
+        let path = std::mem::replace(&mut sent.path, NO_PATH);
+        let (system, bytes, plane) = (sent.system, sent.bytes, sent.plane);
         node.paths.system(system).multipath.release(path, bytes, End::NotDone);
-        self.give_back(plane, bytes);
+        self.windows.release(plane, bytes);
     }
 
-    /// The data of a command needs no room on its HBA any more.
-    fn give_back(&mut self, plane: u16, bytes: u32) {
-        let window = &mut self.windows[usize::from(plane)];
-        window.give_back(bytes);
-        if window.is_awaited() {
-            self.room.push(plane);
-        }
-    }
-
-    /// A command ends for good, well or badly, and its requests with it.
-    pub(super) fn finish(&mut self, host: u16, command: u32, good: bool) {
-        let now = self.net.now();
-        let start = self.start_ps;
-        let node = &mut self.hosts[usize::from(host)];
+    /// Ends a command and its requests, as completed or failed.
+    pub(super) fn end_command(&mut self, env: &mut Env<'_>, host: u16, command: u32, good: bool) {
+        let now = env.net.now();
+        let start = env.start_ps;
+        let node = &mut self.nodes[usize::from(host)];
+        debug_assert_ne!(node.commands[command as usize].stage, Stage::Free, "command {command} ends once");
         node.commands[command as usize].stage = Stage::Free;
         let sent_ps = node.commands[command as usize].sent_ps;
         let mut members = std::mem::take(&mut node.members);
@@ -311,13 +178,14 @@ impl World {
             node.measured.stall_began_ps = node.measured.last_end_ps;
         }
         node.measured.last_end_ps = now;
+        node.measured.outage.end(now, good);
         for member in &members {
             let latency_ps = now - member.arrival_ps;
             let (bytes, write) = (u64::from(member.request.bytes), usize::from(member.request.write));
             let (workload, stream) = &node.streams[member.stream as usize];
             let workload = &mut self.workloads[usize::from(*workload)];
             if good {
-                self.books.completed += 1;
+                self.totals.completed += 1;
                 let measured = &mut node.measured;
                 measured.latency.record_ps(latency_ps);
                 measured.by_direction[write].add(latency_ps);
@@ -326,28 +194,33 @@ impl World {
                 measured.series.record(now, bytes, latency_ps);
                 workload.complete(host, bytes, (latency_ps, now - sent_ps), write == 1);
             } else {
-                self.books.failed += 1;
+                self.totals.failed += 1;
                 node.measured.failed += 1;
                 workload.fail(host);
             }
             if let Some(at) = stream.after_end_ps(now - start) {
                 let pause = if !good && latency_ps == 0 { FAILED_AT_ONCE_PS } else { 0 };
                 let at = (at + start).max(now + pause);
-                self.follow.push((at, member.stream));
+                self.next_requests.push((at, member.stream));
             }
         }
         node.members = members;
-        for i in 0..self.follow.len() {
-            let (at, stream) = self.follow[i];
+        for i in 0..self.next_requests.len() {
+            let (at, stream) = self.next_requests[i];
             if at <= now {
-                self.request(host, stream);
+                self.create_request(env, host, stream);
             } else {
-                self.hosts[usize::from(host)].plan(at, Job::Follow(stream));
+                self.nodes[usize::from(host)].plan(at, Job::AfterThinkTime(stream));
             }
         }
-        self.follow.clear();
+        self.next_requests.clear();
+        debug_assert!(
+            self.totals.completed + self.totals.failed <= self.totals.issued,
+            "each request ends once: {:?}",
+            self.totals
+        );
         if !good {
-            self.note(NoteKind::Failed { host });
+            env.note(NoteKind::Failed { host });
         }
     }
 }

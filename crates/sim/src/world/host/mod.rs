@@ -1,102 +1,154 @@
-//! A host: streams of requests, its queues, processor, buses and paths (document 001, section 2.2).
+//! A host: request streams, queues, processor, buses and paths (document 001, section 2.2).
 
 mod agenda;
 mod commands;
+mod completions;
+mod dma;
+mod hosts;
 mod paths;
+mod windows;
+
+pub(super) use agenda::Due;
+pub use hosts::Hosts;
+pub(super) use hosts::HostsPlan;
+pub(super) use paths::PathTest;
 
 use super::path::Paths;
 use crate::host::{Bus, Cpu, Interrupts, IoQueue, Member};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::Stream;
-use sanloom_core::config;
-use sanloom_core::fcp::initiator::Outcome;
+use sanloom_fc::config;
+use sanloom_fc::fcp::initiator::Outcome;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Marks the tag of a path's test command.
-pub(super) const PROBE: u64 = 1 << 63;
-/// Marks the tag of a test command that is counted; see [`super::World::try_path`].
-pub(super) const TRIAL: u64 = 1 << 62;
+/// Tag bit of a test command on a path.
+const PROBE: u64 = 1 << 63;
+/// Tag bit of a test command whose outcome is counted; see [`super::World::try_path`].
+const TRIAL: u64 = 1 << 62;
+
+/// Path number of a command without a path.
+const NO_PATH: u16 = u16::MAX;
 
 /// One host.
 pub struct HostNode {
-    /// Its N_Ports, by HBA.
+    /// N_Port numbers, indexed by HBA.
     pub nports: Vec<u16>,
     /// Waiting and outstanding requests.
     pub queue: IoQueue,
-    /// Its streams, with the index of their workload.
+    /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
-    /// Processor.
     pub cpu: Cpu,
-    /// Interrupt coalescing, by HBA.
+    /// Interrupt coalescing, indexed by HBA.
     pub interrupts: Vec<Interrupts>,
-    /// Buses of its HBAs; empty: infinitely fast. A virtual machine has none: its data crosses that of its hypervisor.
+    /// Buses of the HBAs; empty if transfers take no time. A virtual machine has none, because its
+    /// data uses the buses of its hypervisor.
     pub buses: Vec<Bus>,
-    /// Paths to each storage system that it uses.
+    /// Paths to each storage system that the host uses.
     pub paths: Paths,
-    /// What it has measured.
     pub measured: HostMeasure,
     bus_config: Option<config::Bus>,
     cpu_per_io_ps: u64,
     retries: u8,
-    commands: Vec<Sent>,
-    /// Parked commands that have a path again and go on when there is room among the outstanding ones.
-    returning: VecDeque<u32>,
-    /// Completions that no interrupt has shown yet, by HBA.
-    unseen: Vec<VecDeque<(u64, Outcome)>>,
+    commands: Vec<SentCommand>,
+    /// Parked commands that have a path again and continue when the limit on outstanding commands
+    /// allows it.
+    unparked: VecDeque<u32>,
+    /// Completions that the host has not processed yet, indexed by HBA.
+    completions: Vec<VecDeque<(u64, Outcome)>>,
     agenda: BinaryHeap<Reverse<(u64, u64, Job)>>,
     next_job: u64,
     members: Vec<Member>,
-    /// It makes no more requests.
+    /// Whether the host has stopped issuing requests.
     stopped: bool,
-    /// A virtual machine that has logged out for good.
-    pub(super) is_gone: bool,
-    /// Others have virtual ports on the same HBAs.
+    /// Whether this virtual machine has logged out permanently.
+    is_logged_out: bool,
+    /// Whether other hosts have virtual ports on the same HBAs.
     shares_hbas: bool,
-    /// A virtual machine on its way to another hypervisor.
-    pub(super) is_moving: bool,
+    /// Whether this virtual machine is moving to another hypervisor.
+    is_moving: bool,
 }
 
-/// What a host has measured since the end of the warm-up.
+/// Measurements of a host since the end of the warm-up.
 pub struct HostMeasure {
     /// Response times of requests.
     pub latency: LatencyHistogram,
-    /// The same for reads and writes apart.
+    /// Response times of reads and of writes.
     pub by_direction: [Summary; 2],
-    /// Times of commands, from their departure to their end.
+    /// Times of commands from submission to completion.
     pub command_latency: LatencyHistogram,
-    /// Requests made, and their bytes.
+    /// Number of requests issued, and their bytes.
     pub offered: [u64; 2],
     /// Completed reads and writes.
     pub ios: [u64; 2],
     /// Bytes of completed reads and writes.
     pub bytes: [u64; 2],
-    /// Requests that failed.
     pub failed: u64,
-    /// Commands aborted.
     pub aborted: u64,
     /// Commands sent again.
     pub retried: u64,
-    /// Times that commands moved to another path because theirs failed.
+    /// Failovers: moves of commands from a failed path to another one.
     pub failovers: u64,
-    /// When the last request ended.
+    /// Time at which the last request ended.
     pub last_end_ps: u64,
-    /// Longest time without an end although something was under way.
+    /// Longest time in which no request ended although one was in flight.
     pub longest_stall_ps: u64,
-    /// When that began.
+    /// Start of the longest stall.
     pub stall_began_ps: u64,
-    /// Over time.
+    /// Times without a completed request.
+    pub outage: Outage,
+    /// Time series of completions.
     pub series: Series,
 }
 
-/// A command that was sent, or is about to be.
+/// Times in which a host with requests in flight completes none. Failed requests do not end them.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// Time of the last completion, or of the first request after an idle time.
+    began_ps: u64,
+    /// Longest time that a completion has ended.
+    longest_ps: u64,
+    /// A request failed after the last completion, so no idle time ends the outage.
+    failed: bool,
+}
+
+impl Outage {
+    /// Restarts the measurement; a time that has begun counts from now on.
+    fn restart(&mut self, now_ps: u64) {
+        *self = Outage { began_ps: now_ps, longest_ps: 0, failed: false };
+    }
+
+    /// An idle host gets a request.
+    pub(super) fn request(&mut self, now_ps: u64) {
+        if !self.failed {
+            self.began_ps = now_ps;
+        }
+    }
+
+    /// A request completes (`good`) or fails.
+    pub(super) fn end(&mut self, now_ps: u64, good: bool) {
+        if good {
+            self.longest_ps = self.longest_ps.max(now_ps - self.began_ps);
+            self.began_ps = now_ps;
+        }
+        self.failed = !good;
+    }
+
+    /// Returns the longest time without a completion in ps, and whether a completion ended it.
+    pub fn longest(&self, busy: bool, now_ps: u64) -> (u64, bool) {
+        let open_ps = if busy || self.failed { now_ps.saturating_sub(self.began_ps) } else { 0 };
+        (self.longest_ps.max(open_ps), open_ps <= self.longest_ps)
+    }
+}
+
+/// A command that has been sent or is about to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentCommand {
     system: u16,
     path: u16,
     hba: u16,
-    /// The N_Port whose frame window has room for it.
+    /// N_Port of the frame path whose window holds the command's data.
     plane: u16,
     attempts: u8,
     generation: u32,
@@ -107,58 +159,56 @@ struct Sent {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Not in use.
+    /// Unused entry.
     Free,
-    /// Waits for the processor, or for another try.
+    /// Waiting for the processor or for a retry.
     Waiting,
-    /// The initiator has it.
+    /// Submitted to the initiator.
     Sent,
-    /// The initiator has given it back, because its remote port is away; its path may come back.
-    Stuck,
-    /// It waits for a path.
-    NoPath,
+    /// Returned by the initiator because its remote port is gone; the path may recover.
+    PortLost,
+    /// Waiting for a path.
+    Parked,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Job {
-    /// The next request of an open stream.
+    /// Next request of an open stream.
     Arrival(u32),
-    /// A request of a closed stream after its think time.
-    Follow(u32),
-    /// The processor has made a command.
+    /// Request of a closed stream after its think time.
+    AfterThinkTime(u32),
+    /// The processor has prepared a command.
     Submit(u32, u32),
-    /// An interrupt has been served: so many completions of an HBA are seen.
-    Seen(u16, u32),
-    /// The first completion of an HBA has waited long enough.
+    /// An interrupt has been handled: the host processes this many completions of an HBA.
+    InterruptHandled(u16, u32),
+    /// The coalescing delay of the oldest completion of an HBA has expired.
     Interrupt(u16),
-    /// A frame has crossed the bus on its way in.
+    /// The bus has moved an incoming frame.
     DmaIn(u16, u32),
-    /// A frame has crossed the bus on its way out.
+    /// The bus has moved an outgoing frame.
     DmaOut(u32),
-    /// A timeout of the paths to a storage system.
+    /// A timeout of the paths to a storage system has expired.
     Paths(u16),
-    /// The host is to log out as soon as its last request has ended.
+    /// Log out once the last request has ended.
     Stop,
 }
 
-/// What of a host does not come out of its configuration.
+/// Host state that is not derived from its configuration.
 pub struct HostPlan {
-    /// Its N_Ports, by HBA.
+    /// N_Port numbers, indexed by HBA.
     pub nports: Vec<u16>,
-    /// Its streams, with the index of their workload.
+    /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
-    /// Others have virtual ports on the same HBAs.
+    /// Whether other hosts have virtual ports on the same HBAs.
     pub shares_hbas: bool,
-    /// Significant digits of its histograms.
+    /// Significant digits of the histograms.
     pub digits: u8,
-    /// Paths.
     pub paths: Paths,
-    /// Time series.
     pub series: Series,
 }
 
 impl HostNode {
-    /// A host at rest.
+    /// Returns an idle host.
     pub fn new(config: &config::Host, plan: HostPlan) -> HostNode {
         let hbas = config.hbas.len();
         let buses = config.bus.map_or(0, |bus| hbas.div_ceil(usize::from(bus.shared_by.max(1))));
@@ -184,25 +234,26 @@ impl HostNode {
                 last_end_ps: 0,
                 longest_stall_ps: 0,
                 stall_began_ps: 0,
+                outage: Outage::default(),
                 series: plan.series,
             },
             bus_config: config.bus,
             cpu_per_io_ps: config.cpu_per_io.0,
             retries: config.retries,
             commands: Vec::new(),
-            returning: VecDeque::new(),
-            unseen: vec![Default::default(); hbas],
+            unparked: VecDeque::new(),
+            completions: vec![Default::default(); hbas],
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),
             stopped: false,
             shares_hbas: plan.shares_hbas,
             is_moving: false,
-            is_gone: false,
+            is_logged_out: false,
         }
     }
 
-    /// Begins to measure anew; the time series goes on unless a new one is given.
+    /// Restarts the measurements. The time series continues unless a new one is given.
     pub fn restart(&mut self, now_ps: u64, series: Option<Series>) {
         self.queue.restart(now_ps);
         self.cpu.restart(now_ps);
@@ -217,12 +268,28 @@ impl HostNode {
         (measured.failed, measured.aborted, measured.retried, measured.failovers) = (0, 0, 0, 0);
         measured.last_end_ps = now_ps;
         measured.longest_stall_ps = 0;
+        measured.outage.restart(now_ps);
         if let Some(series) = series {
             measured.series = series;
         }
     }
 
-    /// When the bus will have moved a frame, `None` if there is no bus.
+    /// Returns the entry of a command, with a new generation: completions of earlier attempts no
+    /// longer match its tag.
+    fn renew(&mut self, command: u32) -> &mut SentCommand {
+        let sent = &mut self.commands[command as usize];
+        sent.generation = sent.generation.wrapping_add(1) & 0x7fff_ffff;
+        sent
+    }
+
+    /// Returns the commands on a path that were returned because its remote port is gone.
+    fn commands_without_port(&self, system: u16, path: u16) -> Vec<u32> {
+        let matches = |sent: &SentCommand| sent.stage == Stage::PortLost && sent.system == system && sent.path == path;
+        let commands = self.commands.iter().zip(0..);
+        commands.filter(|(sent, _)| matches(sent)).map(|(_, number)| number).collect()
+    }
+
+    /// Reserves the bus for a frame. Returns the end of the transfer, or `None` if there is no bus.
     #[inline]
     pub fn occupy_bus(&mut self, now: u64, hba: u16, bytes: u16) -> Option<u64> {
         let config = self.bus_config.as_ref()?;
@@ -230,31 +297,49 @@ impl HostNode {
         Some(bus.occupy(now, u64::from(bytes)))
     }
 
-    /// Makes no more requests.
-    pub(super) fn stop(&mut self, now: u64) {
-        self.stopped = true;
-        self.plan(now, Job::Stop);
+    /// Returns whether this virtual machine has logged out permanently.
+    pub(super) fn is_logged_out(&self) -> bool {
+        self.is_logged_out
     }
 
-    /// Requests that are waiting or under way.
-    pub fn busy(&self) -> bool {
+    /// Returns whether a request is waiting or in flight.
+    pub fn is_busy(&self) -> bool {
         self.queue.waiting().level() > 0 || self.commands.iter().any(|command| command.stage != Stage::Free)
     }
 
+    /// Returns the longest time without a completed request in ps, and whether a completion ended
+    /// it.
+    pub fn longest_outage(&self, now_ps: u64) -> (u64, bool) {
+        self.measured.outage.longest(self.is_busy(), now_ps)
+    }
+
+    /// Returns the time of submission of the oldest command in flight that has a path.
+    pub fn oldest_command_ps(&self) -> Option<u64> {
+        let has_path = |command: &&SentCommand| !matches!(command.stage, Stage::Free | Stage::Parked);
+        self.commands.iter().filter(has_path).map(|command| command.sent_ps).min()
+    }
+
+    /// Stops issuing requests. Requests that wait or are in flight continue.
+    pub fn pause(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Plans a job. Jobs at the same time run in the order in which they were planned.
     fn plan(&mut self, at: u64, job: Job) {
         self.next_job += 1;
         self.agenda.push(Reverse((at, self.next_job, job)));
     }
 
-    fn next_job_at(&self) -> u64 {
+    /// Returns the time of the next job, or [`NEVER`] if none is planned.
+    fn next_job_ps(&self) -> u64 {
         self.agenda.peek().map_or(NEVER, |Reverse((at, ..))| *at)
     }
 }
 
-impl Sent {
-    const FREE: Sent = Sent {
+impl SentCommand {
+    const FREE: SentCommand = SentCommand {
         system: 0,
-        path: u16::MAX,
+        path: NO_PATH,
         hba: 0,
         plane: 0,
         attempts: 0,

@@ -1,144 +1,216 @@
-//! The paths of a host: which are up, what waits for one, and commands that change theirs.
+//! Path changes of a host: state changes, commands without a path, and commands that change their
+//! path.
 
-use super::{Job, PROBE, Sent, Stage, TRIAL};
+use super::{Hosts, Job, NO_PATH, PROBE, Stage, TRIAL};
 use crate::host::{Choice, CommandId, Input as MultipathInput, Output as MultipathOutput, PathState};
-use crate::world::World;
-use sanloom_core::fcp::DataDirection;
-use sanloom_core::fcp::initiator::{self, Outcome};
-use sanloom_core::time::Instant;
+use crate::world::Env;
+use crate::world::notes::NoteKind;
+use sanloom_fc::fcp::initiator::{self, Outcome};
+use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::cdb::{Cdb, status};
-use sanloom_wire::{FcId, Wwpn};
+use sanloom_wire::{FcId, Wwpn, lun};
 
-impl World {
-    /// Chooses a path for a command that has none and sends it again.
-    pub(super) fn try_again(&mut self, host: u16, command: u32) {
-        let node = &mut self.hosts[usize::from(host)];
-        let sent = &mut node.commands[command as usize];
-        sent.generation = sent.generation.wrapping_add(1) & 0x7fff_ffff;
+/// A test command on a path.
+pub(in crate::world) struct PathTest {
+    pub cdb: Cdb,
+    pub direction: DataDirection,
+    pub data_len: u32,
+    /// Whether the outcome is counted in [`crate::world::Path::tried`].
+    pub counted: bool,
+}
+
+impl Hosts {
+    /// Selects a path for a command that has none and sends it again.
+    pub(super) fn resend(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        let node = &mut self.nodes[usize::from(host)];
+        let sent = node.renew(command);
         let (system, bytes) = (sent.system, sent.bytes);
+        debug_assert_eq!(sent.path, NO_PATH, "command {command} of host {host} was released from its path");
         let entry = node.paths.system(system);
         let per_hba = entry.ports;
-        // A command that was sent before goes on even if its data does not fit the window for a moment.
+        // A command that was sent before continues even if its data temporarily exceeds the window.
         match entry.multipath.choose(bytes, |_| true) {
             Choice::Path(path) => {
                 let sent = &mut node.commands[command as usize];
                 sent.path = path;
                 sent.hba = path / per_hba.max(1);
-                sent.plane = self.nodes[usize::from(node.nports[usize::from(sent.hba)])].plane;
-                self.windows[usize::from(sent.plane)].take(bytes);
+                sent.plane = env.nports.plane_of(node.nports[usize::from(sent.hba)]);
+                self.windows.reserve(sent.plane, bytes);
                 node.measured.retried += 1;
-                self.prepare(host, command);
+                self.prepare(env, host, command);
             }
-            Choice::Busy | Choice::NoPath => self.wait_for_path(host, command),
+            Choice::Busy | Choice::NoPath => self.park(env, host, command),
         }
     }
 
-    /// Parked commands that have a path again go on while the limit of outstanding ones allows it.
-    pub(super) fn send_returning(&mut self, host: u16) {
-        let now = self.net.now();
+    /// Sends parked commands that have a path again, while the limit on outstanding commands allows
+    /// it.
+    pub(super) fn send_unparked(&mut self, env: &mut Env<'_>, host: u16) {
+        let now = env.net.now();
         loop {
-            let node = &mut self.hosts[usize::from(host)];
+            let node = &mut self.nodes[usize::from(host)];
             if !node.queue.has_room() {
                 break;
             }
-            let Some(command) = node.returning.pop_front() else { break };
+            let Some(command) = node.unparked.pop_front() else { break };
             node.queue.resume(CommandId(command), now);
-            self.try_again(host, command);
+            self.resend(env, host, command);
         }
     }
 
-    pub(super) fn wait_for_path(&mut self, host: u16, command: u32) {
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
+    /// Parks a command until it has a path.
+    pub(super) fn park(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        let now = env.net.now();
+        let node = &mut self.nodes[usize::from(host)];
         let sent = &mut node.commands[command as usize];
-        sent.stage = Stage::NoPath;
-        sent.path = u16::MAX;
+        sent.stage = Stage::Parked;
+        sent.path = NO_PATH;
         let system = sent.system;
         node.queue.park(CommandId(command), now);
         node.paths.system(system).multipath.handle(now, MultipathInput::Wait(command));
-        self.drain_paths(host, system);
+        self.drain_paths(env, host, system);
     }
 
-    /// A remote port that a host was looking for is logged in.
-    pub(in crate::world) fn host_path_up(&mut self, host: u16, hba: u16, wwpn: Wwpn, port_id: FcId, frame_bytes: u16) {
-        let Some((storage, port)) = self.path_table.storage_port(wwpn) else { return };
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
-        let Some(system) = node.paths.system_of(storage) else { return };
-        let entry = node.paths.system(system);
-        let path = hba * entry.ports + port;
-        entry.set_address(path, port_id, frame_bytes);
-        entry.multipath.handle(now, MultipathInput::RemoteUp(path));
-        self.drain_paths(host, system);
-        self.pump(host);
+    /// Handles the login of a remote port, given by its name, with its address and frame size.
+    pub(in crate::world) fn path_up(
+        &mut self,
+        env: &mut Env<'_>,
+        (host, hba): (u16, u16),
+        wwpn: Wwpn,
+        (port_id, frame_bytes): (FcId, u16),
+    ) {
+        for (system, path) in self.paths_to(host, hba, wwpn) {
+            let entry = self.nodes[usize::from(host)].paths.system(system);
+            entry.set_address(path, port_id, frame_bytes);
+            entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
+            self.drain_paths(env, host, system);
+            self.send_requests(env, host);
+        }
     }
 
-    /// A remote port is gone.
-    pub(in crate::world) fn host_path_down(&mut self, host: u16, hba: u16, wwpn: Wwpn) {
-        let Some((storage, port)) = self.path_table.storage_port(wwpn) else { return };
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
-        let Some(system) = node.paths.system_of(storage) else { return };
-        let entry = node.paths.system(system);
-        let path = hba * entry.ports + port;
-        entry.multipath.handle(now, MultipathInput::RemoteDown(path));
-        self.drain_paths(host, system);
-        self.pump(host);
+    /// Handles the loss of a remote port, given by its name and address.
+    pub(in crate::world) fn path_down(
+        &mut self,
+        env: &mut Env<'_>,
+        (host, hba): (u16, u16),
+        wwpn: Wwpn,
+        port_id: FcId,
+    ) {
+        for (system, path) in self.paths_to(host, hba, wwpn) {
+            let entry = self.nodes[usize::from(host)].paths.system(system);
+            entry.multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
+            self.drain_paths(env, host, system);
+            self.send_requests(env, host);
+        }
+        let nport = self.node(host).nports[usize::from(hba)];
+        self.handle(env, nport, initiator::Input::RemoteDown { port_id });
     }
 
-    pub(super) fn drain_paths(&mut self, host: u16, system: u16) {
-        while let Some(output) = self.hosts[usize::from(host)].paths.system(system).multipath.poll_output() {
+    /// Returns the paths from an HBA to the storage port with this name, each with the index of its
+    /// system. With masks there is a path for each group of LUNs that the HBA sees.
+    fn paths_to(&self, host: u16, hba: u16, wwpn: Wwpn) -> Vec<(u16, u16)> {
+        let Some((storage, port)) = self.storage_ports.storage_port(wwpn) else { return Vec::new() };
+        let paths = &self.node(host).paths;
+        let path = |entry: usize| {
+            let number = paths.number(entry);
+            let system = &paths.systems()[usize::from(number)];
+            let path = hba * system.ports + port;
+            system.sees(path).then_some((number, path))
+        };
+        paths.of_storage(storage).filter_map(path).collect()
+    }
+
+    /// Executes the outputs of the paths to a storage system.
+    pub(super) fn drain_paths(&mut self, env: &mut Env<'_>, host: u16, system: u16) {
+        while let Some(output) = self.nodes[usize::from(host)].paths.system(system).multipath.poll_output() {
             match output {
                 MultipathOutput::Changed { path, from, to } => {
-                    self.note_path(host, system, path, from, to);
+                    let paths = &self.node(host).paths;
+                    let storage = paths.systems()[usize::from(system)].storage;
+                    if env.start_ps > 0 && paths.is_reported(system, path) {
+                        env.note(NoteKind::Path { host, storage, path, from, to });
+                    }
                     if to == PathState::Active {
-                        self.unstick(host, system, path);
+                        self.resend_after_port_loss(env, host, system, path);
                     }
                 }
-                MultipathOutput::TakeBack(path) => self.take_back(host, system, path),
-                MultipathOutput::Probe(path) => self.probe(host, system, path),
+                MultipathOutput::Withdraw(path) => self.fail_over(env, host, system, path),
+                MultipathOutput::Probe(path) => self.probe(env, host, system, path),
                 MultipathOutput::Retry(command) => {
-                    self.hosts[usize::from(host)].returning.push_back(command);
-                    self.send_returning(host);
+                    self.nodes[usize::from(host)].unparked.push_back(command);
+                    self.send_unparked(env, host);
                 }
-                MultipathOutput::Fail(command) => self.finish(host, command, false),
+                MultipathOutput::Fail(command) => self.end_command(env, host, command, false),
             }
         }
-        let node = &mut self.hosts[usize::from(host)];
+        let node = &mut self.nodes[usize::from(host)];
         if let Some(at) = node.paths.system(system).multipath.poll_timeout()
-            && node.paths.wants_alarm(system, at)
+            && node.paths.arm_earlier(system, at)
         {
             node.plan(at, Job::Paths(system));
-            self.arm_host(host);
+            self.arm(env, host);
+        }
+    }
+
+    /// Resends the commands that a recovered path returned when its remote port was lost.
+    fn resend_after_port_loss(&mut self, env: &mut Env<'_>, host: u16, system: u16, path: u16) {
+        for command in self.node(host).commands_without_port(system, path) {
+            let node = &mut self.nodes[usize::from(host)];
+            node.renew(command);
+            node.measured.retried += 1;
+            self.prepare(env, host, command);
+        }
+    }
+
+    /// Moves the commands that a failed path returned to other paths.
+    fn fail_over(&mut self, env: &mut Env<'_>, host: u16, system: u16, path: u16) {
+        let commands = self.node(host).commands_without_port(system, path);
+        if !commands.is_empty() {
+            self.nodes[usize::from(host)].measured.failovers += 1;
+        }
+        for command in commands {
+            self.release_path(host, command);
+            self.resend(env, host, command);
         }
     }
 
     /// Sends TEST UNIT READY on a path.
-    fn probe(&mut self, host: u16, system: u16, path: u16) {
-        let now = self.net.now();
-        let node = &mut self.hosts[usize::from(host)];
+    fn probe(&mut self, env: &mut Env<'_>, host: u16, system: u16, path: u16) {
+        let cdb = Cdb::TestUnitReady;
+        let test = PathTest { cdb, direction: DataDirection::None, data_len: 0, counted: false };
+        self.test_path(env, host, system, path, &test);
+    }
+
+    /// Sends a test command to a LUN on a path, which bypasses queues and path selection.
+    pub(in crate::world) fn test_path(
+        &mut self,
+        env: &mut Env<'_>,
+        host: u16,
+        system: u16,
+        path: u16,
+        test: &PathTest,
+    ) {
+        let node = &mut self.nodes[usize::from(host)];
         let entry = node.paths.system(system);
         let (hba, address) = (path / entry.ports.max(1), entry.address(path));
+        let trial = if test.counted { TRIAL } else { 0 };
         let order = initiator::Command {
-            tag: PROBE | u64::from(system) << 16 | u64::from(path),
+            tag: PROBE | trial | u64::from(system) << 16 | u64::from(path),
             d_id: address.port_id,
-            lun: [0; 8],
-            cdb: Cdb::TestUnitReady.to_bytes(),
-            data_len: 0,
-            direction: DataDirection::None,
+            lun: lun::to_bytes(entry.any_lun()).unwrap_or_default(),
+            cdb: test.cdb.to_bytes(),
+            data_len: test.data_len,
+            direction: test.direction,
             frame_size_bytes: address.frame_bytes,
         };
         let nport = node.nports[usize::from(hba)];
-        if let Some(initiator) = &mut self.nodes[usize::from(nport)].initiator {
-            initiator.handle(Instant::from_ns(now / 1_000), initiator::Input::Submit(order));
-        }
-        self.drain_initiator(nport);
+        self.handle(env, nport, initiator::Input::Submit(order));
     }
 
-    pub(super) fn probe_ended(&mut self, host: u16, tag: u64, outcome: Outcome) {
-        let now = self.net.now();
+    /// Handles the completion of a test command.
+    pub(super) fn probe_completed(&mut self, env: &mut Env<'_>, host: u16, tag: u64, outcome: Outcome) {
         let (system, path) = ((tag >> 16) as u16, tag as u16);
-        let entry = self.hosts[usize::from(host)].paths.system(system);
+        let entry = self.nodes[usize::from(host)].paths.system(system);
         if tag & TRIAL != 0 {
             let good = [status::GOOD, status::TASK_SET_FULL, status::BUSY];
             entry.tried(path, matches!(outcome, Outcome::Completed { status, .. } if good.contains(&status)));
@@ -147,34 +219,7 @@ impl World {
             Outcome::Completed { .. } => MultipathInput::Done(path),
             Outcome::Aborted(_) | Outcome::PortGone => MultipathInput::Failed(path),
         };
-        entry.multipath.handle(now, input);
-        self.drain_paths(host, system);
-    }
-
-    /// Commands that were stuck on a path that is back are sent again.
-    fn unstick(&mut self, host: u16, system: u16, path: u16) {
-        for command in self.stuck(host, system, path) {
-            let sent = &mut self.hosts[usize::from(host)].commands[command as usize];
-            sent.generation = sent.generation.wrapping_add(1) & 0x7fff_ffff;
-            self.hosts[usize::from(host)].measured.retried += 1;
-            self.prepare(host, command);
-        }
-    }
-
-    fn take_back(&mut self, host: u16, system: u16, path: u16) {
-        let commands = self.stuck(host, system, path);
-        if !commands.is_empty() {
-            self.hosts[usize::from(host)].measured.failovers += 1;
-        }
-        for command in commands {
-            self.let_go(host, command);
-            self.try_again(host, command);
-        }
-    }
-
-    fn stuck(&self, host: u16, system: u16, path: u16) -> Vec<u32> {
-        let commands = self.hosts[usize::from(host)].commands.iter().enumerate();
-        let on_path = |sent: &Sent| sent.stage == Stage::Stuck && sent.system == system && sent.path == path;
-        commands.filter(|(_, sent)| on_path(sent)).map(|(number, _)| number as u32).collect()
+        entry.multipath.handle(env.net.now(), input);
+        self.drain_paths(env, host, system);
     }
 }

@@ -1,0 +1,107 @@
+//! Paths of numbers, as used by expectations and sweeps.
+
+use sanloom_api::results::{
+    ExpectationResult, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, is_metric_path,
+};
+
+fn host(name: &str, throughput_bytes_per_s: f64) -> HostResult {
+    HostResult {
+        name: name.into(),
+        io: IoStats { throughput_bytes_per_s, ..IoStats::default() },
+        ..HostResult::default()
+    }
+}
+
+fn direction(utilisation: f64) -> LinkDirection {
+    LinkDirection { utilisation, ..LinkDirection::default() }
+}
+
+fn results() -> Results {
+    let mut results = Results {
+        hosts: vec![host("server1", 10.0), host("server2", 30.0), host("db.example", 50.0)],
+        links: vec![LinkResult {
+            name: "isl1".into(),
+            forward: direction(0.25),
+            backward: direction(0.75),
+            ..LinkResult::default()
+        }],
+        ..Results::default()
+    };
+    results.totals.io.ios_failed = 3;
+    results.drops.insert("crc_error".into(), 7);
+    results
+}
+
+#[test]
+fn an_element_of_a_list_is_found_by_its_name() {
+    let results = results();
+    assert_eq!(results.metric("hosts.server2.throughput_bytes_per_s"), Some(30.0));
+    assert_eq!(results.metric("totals.ios_failed"), Some(3.0));
+    assert_eq!(results.metric("drops.crc_error"), Some(7.0));
+    assert_eq!(results.metric("links.isl1.backward.utilisation"), Some(0.75));
+}
+
+#[test]
+fn a_name_with_dots_is_found() {
+    assert_eq!(results().metric("hosts.db.example.throughput_bytes_per_s"), Some(50.0));
+}
+
+#[test]
+fn a_wildcard_needs_a_word_that_says_what_to_do() {
+    let metrics = Metrics::new(&results());
+    let path = "hosts.server*.throughput_bytes_per_s";
+    assert_eq!(metrics.get(path), None);
+    assert_eq!(metrics.get(&format!("sum({path})")), Some(40.0));
+    assert_eq!(metrics.get(&format!("min( {path} )")), Some(10.0));
+    assert_eq!(metrics.get(&format!("max({path})")), Some(30.0));
+    assert_eq!(metrics.get(&format!("mean({path})")), Some(20.0));
+    assert_eq!(metrics.get("count(hosts.*.iops)"), Some(3.0));
+    assert_eq!(metrics.get("count(hosts.*)"), Some(3.0));
+    assert_eq!(metrics.get("max(links.*.*.utilisation)"), Some(0.75));
+}
+
+#[test]
+fn what_is_not_there_is_none_and_not_zero() {
+    let metrics = Metrics::new(&results());
+    for path in [
+        "hosts.server9.iops",
+        "hosts.server1",
+        "hosts.server1.name",
+        "min(hosts.nobody*.iops)",
+        "median(hosts.*.iops)",
+        "",
+        "..",
+    ] {
+        assert_eq!(metrics.get(path), None, "{path}");
+    }
+    assert_eq!(metrics.get("count(hosts.nobody*.iops)"), Some(0.0));
+}
+
+#[test]
+fn every_listed_path_finds_its_number() {
+    let metrics = Metrics::new(&results());
+    let all = metrics.all();
+    assert!(all.len() > 100);
+    for (path, value) in all {
+        assert_eq!(metrics.get(&path), Some(value), "{path}");
+    }
+}
+
+#[test]
+fn an_expectation_without_a_number_fails() {
+    let metrics = Metrics::new(&results());
+    let check = |metric, min, max| ExpectationResult::check(&metrics, metric, min, max).ok;
+    assert!(check("totals.ios_failed", Some(3.0), Some(3.0)));
+    assert!(!check("totals.ios_failed", None, Some(2.0)));
+    assert!(!check("totals.ios_failed", Some(4.0), None));
+    assert!(!check("totals.no_such_number", None, Some(1e9)));
+}
+
+#[test]
+fn a_misspelled_path_is_seen_before_the_run() {
+    assert!(is_metric_path("sum(hosts.*.iops)"));
+    assert!(is_metric_path("totals.ios_failed"));
+    for bad in ["", "sum()", "sum(hosts", "hosts..iops", "nonsense(a.b)", "a.b."] {
+        assert!(!is_metric_path(bad), "{bad}");
+    }
+}

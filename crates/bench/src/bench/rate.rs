@@ -1,0 +1,206 @@
+//! `sanloom bench sim`: frame-hops per second of processor time, and memory.
+
+use super::bound::{self, Bound};
+use super::work::{Enforced, Nodes};
+use sanloom_api::results::Engine;
+use sanloom_console::exit::Failure;
+use sanloom_console::interrupt;
+use sanloom_console::machine::{Stopwatch, rss_bytes};
+use sanloom_console::outputs::Json;
+use sanloom_console::report::format;
+use sanloom_fc::san::Lab;
+use sanloom_sim::run::{Control, Observer, Options, Progress, simulate};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Options of `sanloom bench sim`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Number of nodes, half of them hosts and half storage devices
+    #[arg(long, value_enum, default_value = "16")]
+    nodes: Nodes,
+    /// Let every host log in to every device, instead of to 16 of them
+    #[arg(long)]
+    unzoned: bool,
+    /// Give each host a zone with its devices, even with all devices, and enforce the zones in this
+    /// way
+    #[arg(long, value_enum, conflicts_with = "unzoned")]
+    zoning: Option<Enforced>,
+    /// Simulated time of a run with its unit [default: 3s with 16 nodes, 100ms with 1024]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
+    /// Runs; the fastest counts, and the memory is that of the first
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    #[command(flatten)]
+    json: Json,
+    /// End with exit code 1 if a bound is missed
+    #[arg(long)]
+    judge: bool,
+}
+
+/// Results of all runs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Rate {
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Whether zones limit each host to 16 devices.
+    pub zoned: bool,
+    /// Simulated time of a run, in seconds.
+    pub duration_s: f64,
+    /// Completed requests of a run.
+    pub ios: u64,
+    /// Frame-hops of a run, without logins.
+    pub frame_hops: u64,
+    /// Events of a run, without logins.
+    pub events: u64,
+    /// Processor time of the run loop of the fastest run, in seconds.
+    pub cpu_s: f64,
+    /// Real time of the same, in seconds.
+    pub wall_s: f64,
+    /// Frame-hops per second of processor time of the fastest run.
+    pub frame_hops_per_cpu_s: f64,
+    /// The same for each run.
+    pub runs: Vec<f64>,
+    /// Resident memory of the process at the end of the first run loop, in bytes.
+    pub rss_bytes: u64,
+    /// Pairs of host port and storage port that are logged in.
+    pub login_pairs: u64,
+    /// Growth of the resident memory while the ports log in, per pair.
+    pub bytes_per_login_pair: f64,
+}
+
+/// Measures the simulator, and prints the results.
+///
+/// # Errors
+/// If an output cannot be written, or Ctrl-C was pressed.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
+    let bounds = rate.bounds();
+    args.json.write_or_print(&rate, || text(&rate) + &bound::text(&bounds))?;
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
+}
+
+/// Simulates the fabric several times.
+///
+/// # Errors
+/// If the duration is invalid, or Ctrl-C was pressed.
+pub fn measure(
+    nodes: Nodes,
+    unzoned: bool,
+    zoning: Option<Enforced>,
+    duration: Option<&str>,
+    runs: u32,
+) -> Result<Rate, Failure> {
+    let text = nodes.lab(unzoned, zoning, duration.unwrap_or(nodes.duration()));
+    let lab = Arc::new(sanloom_lab::load("bench", &text, &[])?.lab);
+    drop(text);
+    let mut rate =
+        Rate { nodes: nodes.count(), zoned: !unzoned, duration_s: lab.run.duration.as_secs_f64(), ..Rate::default() };
+    for number in 0..runs {
+        let (engine, first) = once(&lab)?;
+        if number == 0 {
+            rate.rss_bytes = engine.rss_bytes;
+            rate.ios = first.ios;
+            rate.login_pairs = first.pairs;
+            rate.bytes_per_login_pair = first.login_bytes as f64 / first.pairs.max(1) as f64;
+        }
+        rate.frame_hops = engine.frame_hops;
+        rate.events = engine.events;
+        rate.runs.push(engine.frame_hops_per_cpu_s);
+        if engine.frame_hops_per_cpu_s > rate.frame_hops_per_cpu_s {
+            rate.frame_hops_per_cpu_s = engine.frame_hops_per_cpu_s;
+            (rate.cpu_s, rate.wall_s) = (engine.cpu_s, engine.wall_s);
+        }
+    }
+    Ok(rate)
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+impl Rate {
+    fn bounds(&self) -> Vec<Bound> {
+        let (rate, memory) = (self.frame_hops_per_cpu_s / 1e6, self.rss_bytes as f64 / MIB);
+        let hops = |wanted| Bound::at_least("frame-hops per CPU second", rate, wanted, "M");
+        let resident = |wanted| Bound::at_most("resident", memory, wanted, "MiB");
+        match (self.nodes, self.zoned) {
+            (16, _) => vec![hops(8.0)],
+            (1024, true) => vec![hops(6.0), resident(64.0)],
+            (1024, false) => vec![resident(160.0)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+struct Sums {
+    ios: u64,
+    pairs: u64,
+    login_bytes: u64,
+}
+
+fn once(lab: &Arc<Lab>) -> Result<(Engine, Sums), Failure> {
+    let mut gauge = Gauge::default();
+    let results = simulate(lab, &Options::default(), &mut gauge).results;
+    if results.lab.interrupted {
+        return Err(Failure::interrupted("a run was not complete"));
+    }
+    let mut engine = gauge.engine;
+    engine.frame_hops = results.engine.frame_hops;
+    engine.events = results.engine.events;
+    engine.frame_hops_per_cpu_s = engine.frame_hops as f64 / engine.cpu_s.max(1e-9);
+    let paths = results.hosts.iter().flat_map(|host| &host.paths);
+    let sums = Sums {
+        ios: results.totals.io.ios_completed,
+        pairs: paths.filter(|path| path.state == "active").count() as u64,
+        login_bytes: gauge.logged_in_bytes.saturating_sub(gauge.built_bytes),
+    };
+    Ok((engine, sums))
+}
+
+/// Measures the login phase and the run loop, without the extraction of the results.
+#[derive(Default)]
+struct Gauge {
+    built_bytes: u64,
+    logged_in_bytes: u64,
+    stopwatch: Option<Stopwatch>,
+    engine: Engine,
+}
+
+impl Observer for Gauge {
+    fn progress(&mut self, progress: &Progress) -> Control {
+        if progress.logging_in {
+            self.built_bytes = rss_bytes();
+        } else if let Some(stopwatch) = &mut self.stopwatch {
+            stopwatch.lap();
+            if progress.run_ps >= progress.duration_ps {
+                stopwatch.fill(&mut self.engine);
+            }
+        } else {
+            self.logged_in_bytes = rss_bytes();
+            self.stopwatch = Some(Stopwatch::start());
+        }
+        if interrupt::requested() { Control::Stop } else { Control::Continue }
+    }
+}
+
+fn text(rate: &Rate) -> String {
+    let runs: Vec<String> = rate.runs.iter().map(|run| format!("{:.2}", run / 1e6)).collect();
+    format!(
+        "{} nodes, {}, saturated 32 KB reads, {} simulated\n\
+         frame-hops             {}\n\
+         CPU time               {:.3} s\n\
+         frame-hops per CPU s   {:.2} M (runs: {})\n\
+         resident               {}\n\
+         per login pair         {:.0} bytes of {} pairs\n",
+        rate.nodes,
+        if rate.zoned { "16 targets zoned to each host" } else { "no zones" },
+        format::seconds(rate.duration_s),
+        format::grouped(rate.frame_hops),
+        rate.cpu_s,
+        rate.frame_hops_per_cpu_s / 1e6,
+        runs.join(", "),
+        format::bytes(rate.rss_bytes),
+        rate.bytes_per_login_pair,
+        format::grouped(rate.login_pairs),
+    )
+}

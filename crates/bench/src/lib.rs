@@ -1,0 +1,14 @@
+//! Measurement: benches, reproductions of the source documents, ceilings, load generators, test
+//! beds and random labs.
+//!
+//! Product crates hold the product. Nothing depends on this crate but the binary, which shows its
+//! verbs, and tests.
+
+pub mod bench;
+pub mod ceiling;
+pub mod fabric_bed;
+pub mod load;
+pub mod npiv_bed;
+pub mod random_lab;
+pub mod reproduce;
+mod ring;

@@ -1,0 +1,192 @@
+//! Random hosts, storage systems, their links, and zones.
+
+use super::Dice;
+use super::switches::Fabrics;
+use sanloom_fc::config::{
+    Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node, PathPolicy, Picos, Service, Storage,
+    StoragePort, Zone, ZoneDefault, ZoneMember,
+};
+use sanloom_fc::san::Lab;
+use sanloom_wire::{Wwnn, Wwpn};
+
+/// Requirements for the nodes.
+pub(super) struct Plan {
+    /// Every node has a port in both fabrics, and there are no zones.
+    pub dual: bool,
+}
+
+/// Host features used by a lab.
+struct Swarm {
+    policy: Vec<(PathPolicy, u64)>,
+    scheduler: Vec<(IoScheduler, u64)>,
+    merge: bool,
+    interrupts: bool,
+    bus: bool,
+    cpu: bool,
+    refuse: bool,
+    small_frames: bool,
+}
+
+impl Plan {
+    pub(super) fn draw(&self, dice: &mut Dice, lab: &mut Lab, fabrics: &Fabrics) {
+        let swarm = Swarm {
+            policy: dice.swarm(&[
+                PathPolicy::RoundRobin,
+                PathPolicy::LeastQueue,
+                PathPolicy::ServiceTime,
+                PathPolicy::Failover,
+            ]),
+            scheduler: dice.swarm(&[IoScheduler::Fifo, IoScheduler::Elevator]),
+            merge: dice.chance(1, 3),
+            interrupts: dice.chance(1, 3),
+            bus: dice.chance(1, 4),
+            cpu: dice.chance(1, 3),
+            refuse: dice.chance(1, 4),
+            small_frames: dice.chance(1, 4),
+        };
+        for number in 0..dice.range(1, 4) {
+            let hbas = if self.dual { 2 } else { dice.range(1, 3) };
+            lab.hosts.push(swarm.host(dice, number, hbas));
+            for port in 0..hbas as u16 {
+                self.attach(dice, lab, fabrics, Node::Host(number as u16), port);
+            }
+        }
+        for number in 0..dice.range(1, 3) {
+            let ports = if self.dual { 2 } else { dice.range(1, 3) };
+            lab.storage.push(swarm.storage(dice, number, ports));
+            for port in 0..ports as u16 {
+                self.attach(dice, lab, fabrics, Node::Storage(number as u16), port);
+            }
+        }
+        if !self.dual && dice.chance(1, 2) {
+            zones(dice, lab);
+        }
+    }
+
+    /// Links a port to a switch of its fabric, or leaves it dark. The first ports are always
+    /// linked.
+    fn attach(&self, dice: &mut Dice, lab: &mut Lab, fabrics: &Fabrics, node: Node, port: u16) {
+        if !self.dual && port > 0 && dice.chance(1, 12) {
+            return;
+        }
+        let fabric = usize::from(port) % fabrics.switches.len();
+        let switch = dice.pick(&fabrics.switches[fabric]);
+        fabrics.attach(dice, lab, node, port, switch);
+    }
+}
+
+impl Swarm {
+    fn host(&self, dice: &mut Dice, number: u64, hbas: u64) -> Host {
+        let base = 0x1000_0000_0000_0000 + (number << 8);
+        let hba = |dice: &mut Dice, port| Hba {
+            wwpn: Wwpn(base + 1 + port),
+            receive_size_bytes: self.receive_size(dice),
+            data_frames_in_flight: None,
+        };
+        let fast_io_fail = Picos::from_us(dice.spread(500, 50_000));
+        Host {
+            name: format!("host{number}"),
+            wwnn: Wwnn(base),
+            hbas: (0..hbas).map(|port| hba(dice, port)).collect(),
+            queue: IoQueue {
+                max_outstanding: dice.spread(1, 64) as u32,
+                max_waiting: self.refuse.then(|| dice.spread(1, 32) as u32),
+                scheduler: dice.weighted(&self.scheduler),
+                merge_up_to_bytes: if self.merge { dice.range(1, 256) as u32 * 512 } else { 0 },
+            },
+            cpu_per_io: Picos::from_ns(if self.cpu { dice.spread(100, 50_000) } else { 0 }),
+            interrupt: self.interrupts.then(|| Interrupt {
+                cost: Picos::from_ns(dice.range(0, 10_000)),
+                max_frames: dice.range(1, 16) as u32,
+                max_wait: Picos::from_us(dice.range(0, 500)),
+            }),
+            bus: self.bus.then(|| Bus {
+                bits: dice.pick(&[32, 64, 128]),
+                clock_hz: dice.pick(&[33_000_000, 66_000_000, 133_000_000, 1_000_000_000]),
+                shared_by: dice.range(1, 3) as u16,
+            }),
+            multipath: Multipath {
+                policy: dice.weighted(&self.policy),
+                fast_io_fail,
+                dev_loss: Picos(fast_io_fail.0 + Picos::from_us(dice.range(0, 200_000)).0),
+                no_path_timeout: Picos::from_us(if dice.chance(1, 8) { 0 } else { dice.spread(100, 300_000) }),
+            },
+            command_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
+            retries: dice.range(0, 6) as u8,
+            discovery: true,
+            virtual_machine: None,
+        }
+    }
+
+    fn storage(&self, dice: &mut Dice, number: u64, ports: u64) -> Storage {
+        let base = 0x5000_0000_0000_0000 + (number << 8);
+        let port = |dice: &mut Dice, port| StoragePort {
+            wwpn: Wwpn(base + 1 + port),
+            receive_size_bytes: self.receive_size(dice),
+            sequence_overhead: Picos::from_ns(if dice.chance(1, 4) { dice.range(1, 5_000) } else { 0 }),
+        };
+        let block_bytes = if dice.chance(3, 4) { 512 } else { 4096 };
+        Storage {
+            name: format!("storage{number}"),
+            wwnn: Wwnn(base),
+            ports: (0..ports).map(|number| port(dice, number)).collect(),
+            service: Service {
+                time: Picos::from_us(dice.spread(5, 300)),
+                servers: dice.range(1, 4) as u32,
+                max_queued: if self.refuse { dice.spread(1, 16) as u32 } else { 4096 },
+                media_latency: Picos::from_us(if dice.chance(1, 2) { 0 } else { dice.range(1, 300) }),
+            },
+            luns: (0..dice.range(1, 4)).map(|_| Lun { blocks: dice.range(4096, 65_536), block_bytes }).collect(),
+            max_burst_bytes: 512 * dice.spread(1, 256) as u32,
+        }
+    }
+
+    fn receive_size(&self, dice: &mut Dice) -> u16 {
+        if self.small_frames { 4 * dice.range(64, 528) as u16 } else { dice.pick(&[2048, 2112]) }
+    }
+}
+
+/// Raises the timers for long links. With one credit, each frame takes a round trip, and each burst
+/// of a write takes another one over the whole path. A command needs time for the sixteen frames
+/// and eight bursts that one block may require, and a switch must hold frames for as long.
+/// Otherwise no request could ever complete. The other timers keep their ratios.
+pub(super) fn allow_for_distance(lab: &mut Lab) {
+    let round_trip = |link: &Link| 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
+    let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
+    for host in &mut lab.hosts {
+        let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest;
+        host.command_timeout.0 = host.command_timeout.0.max(least);
+    }
+    let timers = &mut lab.timers;
+    timers.hold_time.0 = timers.hold_time.0.max(20 * longest);
+    timers.e_d_tov.0 = timers.e_d_tov.0.max(timers.hold_time.0 * 3 / 2);
+    // Login requests wait in the port behind the data of all commands, and must be answered within
+    // 2 R_A_TOV.
+    timers.r_a_tov.0 = timers.r_a_tov.0.max(2 * timers.e_d_tov.0 + Picos::from_ms(1).0).max(1_000 * longest);
+}
+
+/// Puts each HBA into a zone with some of the storage ports. The first HBA and the first storage
+/// port always share a zone.
+fn zones(dice: &mut Dice, lab: &mut Lab) {
+    if dice.chance(1, 2) {
+        lab.zoning.default = ZoneDefault::Closed;
+    } else if lab.hosts.len().is_multiple_of(2) {
+        lab.zoning.default = ZoneDefault::Open;
+    }
+    let named = ZoneMember::PortName;
+    let ports: Vec<ZoneMember> = lab.storage.iter().flat_map(|s| s.ports.iter().map(|port| named(port.wwpn))).collect();
+    let hbas: Vec<ZoneMember> = lab.hosts.iter().flat_map(|h| h.hbas.iter().map(|hba| named(hba.wwpn))).collect();
+    let share = dice.range(1, 4);
+    for (number, &hba) in hbas.iter().enumerate() {
+        let mut members = vec![hba];
+        members.extend(
+            ports.iter().enumerate().filter(|&(port, _)| number + port == 0 || dice.chance(share, 4)).map(|p| p.1),
+        );
+        if members.len() > 1 {
+            lab.zoning.zones.push(Zone { name: format!("zone{number}"), members, principals: Vec::new() });
+        }
+    }
+    if dice.chance(1, 4) {
+        lab.zoning.zones.push(Zone { name: "all-hosts".to_owned(), members: hbas, principals: Vec::new() });
+    }
+}

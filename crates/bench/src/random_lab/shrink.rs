@@ -1,0 +1,71 @@
+//! Reduction of a failing lab.
+
+use super::Trial;
+use sanloom_fc::san::Lab;
+
+/// Removes elements as long as `fails` stays true: faults first, then workloads and their hosts.
+/// The lab always passes `Lab::validate`.
+pub fn shrink(trial: &Trial, mut fails: impl FnMut(&Trial) -> bool) -> Trial {
+    let mut best = trial.clone();
+    let mut smaller = true;
+    while smaller {
+        smaller = false;
+        for cut in cuts(&best.lab) {
+            let mut lab = best.lab.clone();
+            cut(&mut lab);
+            let candidate = Trial { lab, ..best.clone() };
+            if candidate.lab != best.lab && candidate.lab.validate().is_empty() && fails(&candidate) {
+                best = candidate;
+                smaller = true;
+                break;
+            }
+        }
+    }
+    best
+}
+
+type Cut = Box<dyn Fn(&mut Lab)>;
+
+fn cuts(lab: &Lab) -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = Vec::new();
+    for fault in 0..lab.faults.len() {
+        cuts.push(Box::new(move |lab| {
+            lab.faults.remove(fault);
+        }));
+    }
+    for change in 0..lab.changes.len() {
+        cuts.push(Box::new(move |lab| {
+            lab.changes.remove(change);
+        }));
+    }
+    for switch in 0..lab.switches.len() {
+        cuts.push(Box::new(move |lab| lab.switches[switch].joining = Default::default()));
+    }
+    for (workload, work) in lab.workloads.iter().enumerate() {
+        cuts.push(Box::new(move |lab| {
+            lab.workloads.remove(workload);
+        }));
+        if work.hosts.len() > 1 {
+            for host in 0..work.hosts.len() {
+                cuts.push(Box::new(move |lab| {
+                    lab.workloads[workload].hosts.remove(host);
+                }));
+            }
+        }
+        if work.targets.len() > 1 {
+            for target in 0..work.targets.len() {
+                cuts.push(Box::new(move |lab| {
+                    lab.workloads[workload].targets.remove(target);
+                }));
+            }
+        }
+        cuts.push(Box::new(move |lab| lab.workloads[workload].hot_set = None));
+    }
+    for host in 0..lab.hosts.len() {
+        cuts.push(Box::new(move |lab| lab.hosts[host].bus = None));
+        cuts.push(Box::new(move |lab| lab.hosts[host].interrupt = None));
+        cuts.push(Box::new(move |lab| lab.hosts[host].queue.merge_up_to_bytes = 0));
+        cuts.push(Box::new(move |lab| lab.hosts[host].cpu_per_io.0 = 0));
+    }
+    cuts
+}

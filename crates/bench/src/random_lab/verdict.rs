@@ -1,0 +1,52 @@
+//! Reports about a seed.
+
+use super::{Outcome, Trial, generate, shrink};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs a trial. A panic counts as a failure.
+///
+/// # Errors
+///
+/// A description of the violation.
+pub fn judge(trial: &Trial) -> Result<Outcome, String> {
+    match catch_unwind(AssertUnwindSafe(|| trial.run(false))) {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(violation)) => Err(violation.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("panic: {}", text.unwrap_or("of an unknown kind")))
+        }
+    }
+}
+
+/// Runs the lab of a seed.
+///
+/// # Errors
+///
+/// The seed, the violation, the command that repeats it, and the smallest failing lab that was
+/// found.
+pub fn judge_seed(seed: u64) -> Result<Outcome, String> {
+    let trial = generate(seed);
+    judge(&trial).map_err(|what| {
+        let small = shrink(&trial, |smaller| judge(smaller).is_err());
+        let why = judge(&small).err().unwrap_or_default();
+        let repeat = format!("SANLOOM_SEED={seed} cargo test -p sanloom-sim --test it random_labs");
+        format!("seed {seed}: {what}\nrepeat it with: {repeat}\nsmaller: {why}\n{}", text_of(&small))
+    })
+}
+
+/// Returns a readable description of a lab with one line for each element.
+fn text_of(trial: &Trial) -> String {
+    let lab = &trial.lab;
+    let mut lines =
+        vec![format!("heals at {}, {:?}, {:?}", trial.heal_at, lab.run, lab.timers), format!("{:?}", lab.zoning)];
+    lines.extend(lab.switches.iter().map(|switch| format!("{switch:?}")));
+    lines.extend(lab.hosts.iter().map(|host| format!("{host:?}")));
+    lines.extend(lab.storage.iter().map(|storage| format!("{storage:?}")));
+    lines.extend(lab.links.iter().enumerate().map(|(number, link)| format!("{number} {link:?}")));
+    lines.extend(lab.workloads.iter().map(|workload| format!("{workload:?}")));
+    lines.extend(lab.faults.iter().map(|fault| format!("{fault:?}")));
+    lines.extend(lab.changes.iter().map(|change| format!("{change:?}")));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}

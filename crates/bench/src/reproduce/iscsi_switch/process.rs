@@ -1,0 +1,139 @@
+//! Child processes of the bed: [`Process`]. A failure quotes the standard error of the child.
+
+use sanloom_console::exit::Failure;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time limit for the start of every part of the bed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Lines of standard error that a failure quotes at most.
+const QUOTED_LINES: usize = 8;
+
+/// A process that is killed when the value is dropped.
+pub(super) struct Process {
+    pub(super) child: Child,
+    name: String,
+    /// File with the standard error.
+    errors: PathBuf,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Creates the failure of a step.
+pub(super) fn failed(what: &str, error: impl Display) -> Failure {
+    Failure::environment(format_args!("{what}: {error}"))
+}
+
+/// Creates a command for this program.
+pub(super) fn program() -> Result<Command, Failure> {
+    Ok(Command::new(std::env::current_exe().map_err(|error| failed("cannot find this program", error))?))
+}
+
+impl Process {
+    /// Starts a process; `name` is for messages and for the file of its standard error.
+    pub(super) fn start(mut command: Command, name: &str, folder: &Path) -> Result<Process, String> {
+        let errors = folder.join(format!("{}.err", name.replace('/', "_")));
+        let file = File::create(&errors).map_err(|error| format!("cannot create {}: {error}", errors.display()))?;
+        command.stdin(Stdio::null()).stderr(file);
+        let child = command.spawn().map_err(|error| format!("{name} cannot be started: {error}"))?;
+        Ok(Process { child, name: name.to_owned(), errors })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the condition holds; `what` describes it.
+    ///
+    /// # Errors
+    /// If the process ends before, or the time limit passes; with the end of its standard error.
+    pub(super) fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            if holds() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.ended(what, status));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!(
+                    "{} runs, but {what} failed for {} s{}",
+                    self.name,
+                    PATIENCE.as_secs(),
+                    self.quoted()
+                ));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn ended(&self, what: &str, status: ExitStatus) -> String {
+        format!("{} ended before {what} ({status}){}", self.name, self.quoted())
+    }
+
+    /// Returns the end of the standard error as part of a sentence.
+    pub(super) fn quoted(&self) -> String {
+        let text = fs::read(&self.errors).unwrap_or_default();
+        quote(&String::from_utf8_lossy(&text))
+    }
+}
+
+/// Returns the last lines of an output as part of a sentence.
+pub(super) fn quote(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    match lines.len() {
+        0 => "; it printed nothing".to_owned(),
+        all => format!("; it printed: {}", lines[all.saturating_sub(QUOTED_LINES)..].join(" / ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> (PathBuf, Process) {
+        let folder = std::env::temp_dir().join(format!("sanloom-process-{}-{}", std::process::id(), script.len()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let process = Process::start(command, "the child", &folder).unwrap();
+        (folder, process)
+    }
+
+    #[test]
+    fn a_child_that_ends_is_reported_at_once_with_its_own_words() {
+        let begun = Instant::now();
+        let (folder, mut child) = shell("echo 'Unknown protocol' >&2; echo >&2; exit 3");
+        let error = child.wait_until("the file appeared", || false).unwrap_err();
+        assert!(begun.elapsed() < PATIENCE / 2);
+        let expected = "the child ended before the file appeared (exit status: 3); it printed: Unknown protocol";
+        assert_eq!(error, expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_cannot_be_started_is_named() {
+        let Err(error) = Process::start(Command::new("/nonexistent/program"), "tgtd", &std::env::temp_dir()) else {
+            panic!("it started");
+        };
+        assert!(error.starts_with("tgtd cannot be started: "), "{error}");
+    }
+
+    #[test]
+    fn only_the_last_lines_are_quoted() {
+        let many: String = (0..20).map(|line| format!("line {line}\n")).collect();
+        let quoted = quote(&many);
+        assert!(quoted.starts_with("; it printed: line 12 / ") && quoted.ends_with("line 19"), "{quoted}");
+        assert_eq!(quote("\n"), "; it printed nothing");
+    }
+}

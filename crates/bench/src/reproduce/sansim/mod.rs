@@ -1,0 +1,162 @@
+//! `sanloom reproduce sansim`: document 001, section 4.
+
+mod cases;
+mod figure;
+mod numbers;
+
+use super::verdict::{self, Verdict};
+use cases::{Measured, Setup};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::Threads;
+use sanloom_console::output;
+use sanloom_console::outputs::{self, Html, Json};
+use sanloom_console::pool;
+use sanloom_console::report::html::plain_page;
+use sanloom_console::report::{figure9, file, json};
+use std::path::{Path, PathBuf};
+
+/// Unit of every throughput. The paper calls 22.5 k requests of 2 KB per second 45 MB/s, so its MB
+/// has 1000 * 1024 bytes.
+const UNIT: &str = "MB/s";
+/// The unit in words.
+const UNIT_IN_WORDS: &str = "MB/s of 1000 × 1024 bytes";
+
+/// Options of `sanloom reproduce sansim`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    html: Html,
+    /// Write Figure 9 into this file: .svg, .html, or .json for its data
+    #[arg(long, value_name = "FILE", value_parser = parse_figure)]
+    figure9: Option<PathBuf>,
+    /// Folder for report.html, numbers.json, figure9.svg and figure9.json
+    #[arg(long, value_name = "DIR", default_value = "sansim.sanloom-report", alias = "report")]
+    out: PathBuf,
+    /// Write no report folder, and simulate Figure 9 only if `--html` or `--figure9` requires it
+    #[arg(long, conflicts_with = "out")]
+    no_report: bool,
+    /// Simulated time of each saturated run, with its unit; a tenth of it is warm-up. Runs under an
+    /// offered load take half of it, runs of other models a fifth
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    duration: String,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Runs the reproduction.
+///
+/// # Errors
+/// If a prediction misses unexpectedly, or an output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    output::one_stdout(&[args.json.named(), args.html.named()])?;
+    let wants_figure = !args.no_report || args.html.html.is_some() || args.figure9.is_some();
+    if !args.no_report {
+        file::make_folder(&args.out)?;
+    }
+    let mut setups = numbers::setups();
+    let saturated = setups.len();
+    setups.extend(if wants_figure { figure::setups() } else { figure::response_setups() });
+    let labs = setups.iter().map(|setup| setup.lab(&args.duration, args.seed)).collect::<Result<Vec<_>, _>>()?;
+    let finished = pool::all(args.threads, "runs", &labs, |_, lab| cases::measure(lab))?;
+    let measured: Vec<(Setup, Measured)> = setups
+        .into_iter()
+        .zip(finished)
+        .map(|(setup, measured)| Some((setup, measured?)))
+        .collect::<Option<_>>()
+        .ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let (saturated, loaded) = measured.split_at(saturated);
+    let judged = numbers::judged(saturated, loaded);
+    let panels = wants_figure.then(|| figure::panels(loaded));
+    write(args, &judged, saturated, panels.as_deref())?;
+    verdict::outcome(&judged)
+}
+
+fn write(
+    args: &Args,
+    judged: &[Verdict],
+    saturated: &[(Setup, Measured)],
+    panels: Option<&[figure9::Panel]>,
+) -> Result<(), Failure> {
+    let all = [judged, &numbers::others(saturated)].concat();
+    if let Some(panels) = panels {
+        let page = page(args, judged, saturated, panels);
+        if !args.no_report {
+            let numbers = args.out.join("numbers.json");
+            output::written(file::write(&numbers, |out| json::write_value(out, &all)))?;
+            file::write_text(&args.out.join("report.html"), &page)?;
+            for name in ["figure9.svg", "figure9.json"] {
+                write_figure(args, &args.out.join(name), panels)?;
+            }
+        }
+        args.html.write(|| page)?;
+        if let Some(path) = &args.figure9 {
+            write_figure(args, path, panels)?;
+        }
+    }
+    args.json.write(&all)?;
+    if args.json.is_stdout() || outputs::is_stdout(args.html.html.as_deref()) {
+        return Ok(());
+    }
+    let width = output::width();
+    let mut text = format!(
+        "Document 001 (SANSim), section 4: core/edge fabric with failing inter-switch links\n{UNIT} of 1000 × 1024 bytes, \
+         per server unless stated otherwise\n\n{}\nThe same cases with other models\n\n{}\n{}\n",
+        verdict::table(judged, width),
+        numbers::model_table(saturated, width),
+        verdict::summary(judged),
+    );
+    if !args.no_report {
+        text.push_str(&format!("Report: {}\n", args.out.join("report.html").display()));
+    }
+    output::print(&text)
+}
+
+fn write_figure(args: &Args, path: &Path, panels: &[figure9::Panel]) -> Result<(), Failure> {
+    let text = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => {
+            return output::written(file::write(path, |out| json::write_value(out, &figure::data(panels))));
+        }
+        Some("html") => figure9::html(panels, UNIT_IN_WORDS, &args.command()),
+        _ => figure9::svg(panels, UNIT_IN_WORDS),
+    };
+    output::written(file::write_text(path, &text))
+}
+
+fn page(args: &Args, judged: &[Verdict], saturated: &[(Setup, Measured)], panels: &[figure9::Panel]) -> String {
+    let figure = format!("<div class=\"drawing figure\">{}</div>\n", figure9::svg(panels, UNIT_IN_WORDS));
+    plain_page(
+        "SANSim's core/edge fabric, reproduced",
+        "Document 001, section 4: eight servers, eight storage devices, four edge switches, one core, two inter-switch \
+         links per edge; none, one or two of them fail.",
+        &[verdict::summary(judged), format!("{UNIT_IN_WORDS}, per server unless stated otherwise")],
+        vec![
+            ("numbers", "Numbers of the paper", verdict::html_table("numbers", judged)),
+            ("figure9", "Figure 9: throughput against offered load", figure),
+            ("models", "The same cases with other models", numbers::model_html(saturated)),
+            ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", args.command())),
+        ],
+    )
+}
+
+impl Args {
+    fn command(&self) -> String {
+        format!(
+            "sanloom reproduce sansim --duration {} --seed {}",
+            sanloom_console::report::html::escape(&output::shell_word(&self.duration)),
+            self.seed
+        )
+    }
+}
+
+fn parse_figure(path: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("svg" | "html" | "json") => Ok(path),
+        _ => Err("the name must end in .svg, .html or .json".into()),
+    }
+}

@@ -1,0 +1,364 @@
+//! A number of a paper beside ours: its kind, its tolerance, and the verdict.
+//!
+//! Only predictions are judged. A miss that is known and explained is listed in the source of its
+//! row, with the reason ([`Verdict::known_miss`]). The row stays a miss, but only a miss without
+//! such an entry, or a hit with one, makes the command fail.
+
+use sanloom_console::exit::Failure;
+use sanloom_console::report::format;
+use sanloom_console::report::html::{Cell, Table};
+use sanloom_console::report::terminal::grid::{Column, Grid, wrap};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Origin of our number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The paper states the number, and the model is given it.
+    Input,
+    /// A free parameter of the model was chosen so that the number comes out.
+    Fit,
+    /// The number follows from the model.
+    Prediction,
+    /// The number follows from another number of the paper; it is not judged a second time.
+    Derived,
+    /// The number of another model, shown for comparison.
+    Comparison,
+}
+
+/// Verdict on a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    /// A prediction within its tolerance.
+    Ok,
+    /// A prediction outside of its tolerance.
+    Missed,
+    /// A prediction outside of its tolerance, as its row explains.
+    KnownMiss,
+    /// A prediction within its tolerance whose row explains why it should miss.
+    UnexpectedHit,
+    /// No prediction.
+    NotJudged,
+}
+
+/// One number; an element of the JSON list.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Verdict {
+    /// Short fixed name.
+    pub id: String,
+    /// Description of the number.
+    pub what: String,
+    /// Origin of our number.
+    pub kind: Kind,
+    /// Number of the paper.
+    pub paper: f64,
+    /// Our number: the mean if there are repetitions; absent if the event did not happen.
+    pub ours: Option<f64>,
+    /// Standard deviation of the repetitions, if there are some.
+    pub deviation: Option<f64>,
+    /// Unit of all three.
+    pub unit: &'static str,
+    /// Largest deviation of `ours` from `paper`, as a share of `paper`; only predictions have one.
+    pub tolerance: Option<f64>,
+    /// True if `ours` is within the tolerance; absent unless the number is a prediction.
+    pub ok: Option<bool>,
+    /// Reason why the prediction is known to miss.
+    pub known_miss: Option<&'static str>,
+    /// Verdict.
+    pub verdict: Ruling,
+    /// Explanation for the reader.
+    pub note: String,
+}
+
+impl Verdict {
+    /// Creates a number that is shown, but not judged.
+    pub fn shown(
+        kind: Kind,
+        id: impl Into<String>,
+        what: impl Into<String>,
+        paper: f64,
+        ours: Option<f64>,
+        unit: &'static str,
+    ) -> Verdict {
+        Verdict {
+            id: id.into(),
+            what: what.into(),
+            kind,
+            paper,
+            ours,
+            deviation: None,
+            unit,
+            tolerance: None,
+            ok: None,
+            known_miss: None,
+            verdict: Ruling::NotJudged,
+            note: String::new(),
+        }
+    }
+
+    /// Makes the number a prediction with this tolerance, a share of the paper's number.
+    pub fn predicted(mut self, tolerance: f64) -> Verdict {
+        self.kind = Kind::Prediction;
+        self.tolerance = Some(tolerance);
+        self.ok = Some(self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper));
+        self.rule()
+    }
+
+    /// Adds the reason why the prediction misses.
+    pub fn known_miss(mut self, reason: &'static str) -> Verdict {
+        self.known_miss = Some(reason);
+        self.rule()
+    }
+
+    /// Adds an explanation.
+    pub fn note(mut self, note: impl Into<String>) -> Verdict {
+        self.note = note.into();
+        self
+    }
+
+    /// Adds the standard deviation of repetitions.
+    pub fn deviation(mut self, deviation: Option<f64>) -> Verdict {
+        self.deviation = deviation;
+        self
+    }
+
+    fn rule(mut self) -> Verdict {
+        self.verdict = match (self.ok, self.known_miss) {
+            (None, _) => Ruling::NotJudged,
+            (Some(true), None) => Ruling::Ok,
+            (Some(false), None) => Ruling::Missed,
+            (Some(false), Some(_)) => Ruling::KnownMiss,
+            (Some(true), Some(_)) => Ruling::UnexpectedHit,
+        };
+        self
+    }
+
+    /// Returns our number divided by the paper's.
+    pub fn ratio(&self) -> Option<f64> {
+        self.ours.map(|ours| ours / self.paper)
+    }
+
+    /// True for a miss without an explanation, and for a hit that should miss.
+    pub fn is_unexpected(&self) -> bool {
+        matches!(self.verdict, Ruling::Missed | Ruling::UnexpectedHit)
+    }
+
+    fn text(&self) -> String {
+        match self.known_miss {
+            Some(reason) if self.note.is_empty() => format!("Known miss: {reason}"),
+            Some(reason) => format!("{} Known miss: {reason}", self.note),
+            None => self.note.clone(),
+        }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let percent = |tolerance: f64| format!("± {}", format::percent(tolerance));
+        let ours = match (self.ours, self.deviation) {
+            (None, _) => "–".to_owned(),
+            (Some(ours), None) => format!("{ours:.1}"),
+            (Some(ours), Some(deviation)) => format!("{ours:.1} ± {deviation:.1}"),
+        };
+        [
+            format::plain(self.paper),
+            ours,
+            self.ratio().map_or("–".into(), |ratio| format!("{ratio:.3}")),
+            self.kind.word().to_owned(),
+            self.tolerance.map_or(String::new(), percent),
+            self.verdict.word().to_owned(),
+        ]
+    }
+}
+
+impl Kind {
+    /// Word of the tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Input => "input",
+            Kind::Fit => "fit",
+            Kind::Prediction => "prediction",
+            Kind::Derived => "derived",
+            Kind::Comparison => "comparison",
+        }
+    }
+}
+
+impl Ruling {
+    /// Word of the tables; empty for numbers that are not judged.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ruling::Ok => "ok",
+            Ruling::Missed => "MISSED",
+            Ruling::KnownMiss => "missed, known",
+            Ruling::UnexpectedHit => "HIT, should miss",
+            Ruling::NotJudged => "",
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Ruling::Ok => "good",
+            Ruling::NotJudged => "",
+            Ruling::Missed | Ruling::KnownMiss | Ruling::UnexpectedHit => "bad",
+        }
+    }
+}
+
+/// Returns the summary line. It counts predictions; the other kinds are only listed.
+pub fn summary(verdicts: &[Verdict]) -> String {
+    let count = |is: &dyn Fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
+    let ruled = |ruling| count(&|verdict: &Verdict| verdict.verdict == ruling);
+    let (known, missed, hit) = (ruled(Ruling::KnownMiss), ruled(Ruling::Missed), ruled(Ruling::UnexpectedHit));
+    let predictions = count(&|verdict| verdict.kind == Kind::Prediction);
+    let mut text =
+        format!("{predictions} predictions: {} within tolerance, {} missed", ruled(Ruling::Ok) + hit, known + missed);
+    if known > 0 {
+        let _ = write!(text, " ({known} known)");
+    }
+    if hit > 0 {
+        let _ = write!(text, ", {hit} within tolerance although listed as a known miss");
+    }
+    let others = [(Kind::Input, "inputs"), (Kind::Fit, "fits"), (Kind::Derived, "derived")];
+    let others = others.map(|(kind, word)| (count(&|verdict| verdict.kind == kind), word));
+    let others: Vec<String> =
+        others.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    if !others.is_empty() {
+        let _ = write!(text, "; not judged: {}", others.join(", "));
+    }
+    text
+}
+
+/// Decides about the exit code.
+///
+/// # Errors
+/// If a prediction misses that is not known to miss, or the other way round.
+pub fn outcome(verdicts: &[Verdict]) -> Result<(), Failure> {
+    if verdicts.iter().any(Verdict::is_unexpected) { Err(Failure::expectation()) } else { Ok(()) }
+}
+
+/// Returns the numbers as a table for a terminal, with their notes below it.
+pub fn table(verdicts: &[Verdict], width: usize) -> String {
+    let mut grid = Grid::new(vec![
+        Column::left("Number"),
+        Column::right("Paper"),
+        Column::right("Ours"),
+        Column::left("Unit"),
+        Column::right("Ratio"),
+        Column::left("Kind"),
+        Column::right("Tolerance"),
+        Column::left("Verdict"),
+        Column::left("Note"),
+    ]);
+    let mut notes: Vec<String> = Vec::new();
+    for verdict in verdicts {
+        let text = verdict.text();
+        let note = match notes.iter().position(|note| *note == text) {
+            _ if text.is_empty() => String::new(),
+            Some(at) => format!("[{}]", at + 1),
+            None => {
+                notes.push(text);
+                format!("[{}]", notes.len())
+            }
+        };
+        let [paper, ours, ratio, kind, tolerance, word] = verdict.cells();
+        let unit = verdict.unit.to_owned();
+        grid.row(vec![verdict.what.clone(), paper, ours, unit, ratio, kind, tolerance, word, note]);
+    }
+    let mut out = grid.render(width);
+    for (number, note) in (1..).zip(notes) {
+        let _ = write!(out, "\n{}", wrap(&format!("[{number}] {note}"), width, 4));
+    }
+    out
+}
+
+/// Returns the numbers as a table of a page.
+pub fn html_table(id: &'static str, verdicts: &[Verdict]) -> String {
+    let mut table = Table::new(id)
+        .text("Number")
+        .number("Paper")
+        .number("Ours")
+        .text("Unit")
+        .number("Ratio")
+        .text("Kind")
+        .number("Tolerance")
+        .text("Verdict")
+        .text("Note");
+    for verdict in verdicts {
+        let [paper, ours, ratio, kind, tolerance, word] = verdict.cells();
+        table.row(vec![
+            Cell::text(&verdict.what),
+            Cell::number(verdict.paper, paper),
+            Cell::number(verdict.ours.unwrap_or(0.0), ours),
+            Cell::text(verdict.unit),
+            Cell::number(verdict.ratio().unwrap_or(0.0), ratio),
+            Cell::text(&kind),
+            Cell::number(verdict.tolerance.unwrap_or(0.0), tolerance),
+            Cell::text(&word).class(verdict.verdict.class()),
+            Cell::text(&verdict.text()),
+        ]);
+    }
+    table.html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(ours: Option<f64>) -> Verdict {
+        Verdict::shown(Kind::Input, "x", "x", 80.0, ours, "MB/s")
+    }
+
+    #[test]
+    fn a_number_at_the_edge_of_its_tolerance_is_ok_and_beyond_is_not() {
+        for (ours, ok) in [(84.0, true), (76.0, true), (84.1, false), (75.9, false)] {
+            assert_eq!(number(Some(ours)).predicted(0.05).ok, Some(ok), "{ours}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_missing_is_no_success() {
+        assert_eq!(number(None).predicted(0.05).verdict, Ruling::Missed);
+    }
+
+    #[test]
+    fn a_number_that_is_no_prediction_is_neither_right_nor_wrong() {
+        for ours in [None, Some(80.0), Some(1.0)] {
+            let verdict = number(ours);
+            assert_eq!((verdict.ok, verdict.is_unexpected(), verdict.verdict), (None, false, Ruling::NotJudged));
+        }
+    }
+
+    #[test]
+    fn only_an_unexpected_miss_or_hit_makes_the_command_fail() {
+        let prediction = |ours| number(Some(ours)).predicted(0.05);
+        let known = |ours| prediction(ours).known_miss("for a reason");
+        for (verdict, ruling, fails) in [
+            (prediction(80.0), Ruling::Ok, false),
+            (prediction(90.0), Ruling::Missed, true),
+            (known(90.0), Ruling::KnownMiss, false),
+            (known(80.0), Ruling::UnexpectedHit, true),
+            (number(Some(90.0)), Ruling::NotJudged, false),
+        ] {
+            assert_eq!(verdict.verdict, ruling);
+            assert_eq!(outcome(&[prediction(80.0), verdict]).is_err(), fails, "{ruling:?}");
+        }
+    }
+
+    #[test]
+    fn the_summary_counts_predictions_only() {
+        let of = |kind| Verdict { kind, ..number(Some(80.0)) };
+        let verdicts = [
+            of(Kind::Input),
+            of(Kind::Fit),
+            of(Kind::Derived),
+            of(Kind::Comparison),
+            number(Some(80.0)).predicted(0.05),
+            number(Some(90.0)).predicted(0.05).known_miss("for a reason"),
+        ];
+        let expected = "2 predictions: 1 within tolerance, 1 missed (1 known); not judged: 1 inputs, 1 fits, 1 derived";
+        assert_eq!(summary(&verdicts), expected);
+        let table = table(&verdicts, 200);
+        assert!(table.contains("missed, known") && table.contains("Known miss: for a reason"), "{table}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Integration tests of `sanloom-bench`, one module per topic.
+
+mod fabric_bed;
+mod npiv_bed;
+mod random_labs;
+mod survivable;

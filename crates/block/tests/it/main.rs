@@ -1,0 +1,3 @@
+//! Integration tests of `sanloom-block`, one module per topic.
+
+mod memory;

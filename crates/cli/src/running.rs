@@ -1,0 +1,100 @@
+//! Records of the running instances of this user, for `sanloom ps` and `sanloom down`.
+//!
+//! `sanloom up` writes one JSON file per process into the user's runtime folder. A process that is
+//! killed leaves its file behind; readers remove such files.
+
+use rustix::process::{Pid, test_kill_process};
+use sanloom_live::control::Control;
+use sanloom_live::runtime::plan::Places;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A running instance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Running {
+    /// Name of the lab.
+    pub lab: String,
+    /// The switch that the process runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// Number of the process.
+    pub pid: u32,
+    /// Time of the start in seconds since 1970.
+    pub since_unix_s: u64,
+    /// Absolute path of the lab file; `standard input` if it was read from there.
+    pub file: String,
+    /// Path of the control socket.
+    pub control: PathBuf,
+    /// Path of the log of an instance in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+}
+
+/// The record of this process, removed on drop.
+#[derive(Debug)]
+pub struct Record(PathBuf);
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // A record that stays is removed by the next reader.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Running {
+    /// Time since the start.
+    pub fn age(&self) -> Duration {
+        let since = UNIX_EPOCH.checked_add(Duration::from_secs(self.since_unix_s));
+        since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default()
+    }
+
+    /// True if the process exists.
+    pub fn is_alive(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+    }
+
+    /// Writes the record of this process.
+    ///
+    /// # Errors
+    /// If the runtime folder or the file cannot be written.
+    pub fn record(&self) -> io::Result<Record> {
+        let folder = folder();
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("{}.json", self.pid));
+        fs::write(&path, serde_json::to_vec(self)?)?;
+        Ok(Record(path))
+    }
+}
+
+/// Seconds since 1970.
+pub fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// The running instances of this user, in the order of their start. Removes records of processes
+/// that have ended.
+pub fn all() -> Vec<Running> {
+    let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<Running> = files.filter_map(|path| read(&path)).collect();
+    found.sort_by_key(|running| (running.since_unix_s, running.pid));
+    found
+}
+
+fn read(path: &Path) -> Option<Running> {
+    let running: Running = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    if running.is_alive() && Control::answers(&running.control) {
+        return Some(running);
+    }
+    if !running.is_alive() {
+        let _ = fs::remove_file(path);
+    }
+    None
+}
+
+fn folder() -> PathBuf {
+    Places::base().join("instances")
+}

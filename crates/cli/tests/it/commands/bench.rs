@@ -1,0 +1,86 @@
+//! `sanloom bench` through its command line, with small sizes: only the presence of results is
+//! tested, not their values.
+
+use crate::commands::tool::Bench;
+use sanloom_test_support::needs;
+use serde_json::Value;
+
+fn numbers(words: &str) -> Value {
+    let ran = Bench::new(&words.replace(' ', "-")).run(words);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words}");
+    serde_json::from_str(&ran.stdout).expect("JSON")
+}
+
+fn positive(value: &Value, names: &[&str]) {
+    for name in names {
+        assert!(value[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {value}");
+    }
+}
+
+#[test]
+fn sim_gives_rate_and_memory() {
+    let rate = numbers("bench sim --duration 5ms --runs 2 --json");
+    positive(&rate, &["frame_hops", "cpu_s", "frame_hops_per_cpu_s", "rss_bytes", "bytes_per_login_pair"]);
+    assert_eq!(rate["runs"].as_array().map(Vec::len), Some(2));
+    // Hard zoning checks each frame and must not change the results.
+    let [soft, hard] =
+        ["soft", "hard"].map(|way| numbers(&format!("bench sim --duration 5ms --runs 1 --zoning {way} --json")));
+    assert_eq!((&soft["frame_hops"], &soft["ios"]), (&hard["frame_hops"], &hard["ios"]));
+}
+
+#[test]
+fn login_gives_the_mean_of_each_thousand_and_the_contrast() {
+    let ours = numbers("bench login --logins 2000 --json");
+    positive(&ours, &["rss_bytes", "bytes_per_login", "permissions"]);
+    assert_eq!(ours["mean_us"].as_array().map(Vec::len), Some(2));
+    let contrast = &ours["contrast"];
+    assert_eq!((&contrast["zoning"], &contrast["permissions"]), (&"standard".into(), &ours["permissions"]));
+    assert!(contrast["comparisons"].as_u64() > ours["zone_members_looked_at"].as_u64());
+    let modified = numbers("bench login --logins 300 --zoning modified --json");
+    assert!(modified.get("contrast").is_none() && modified["zoning"] == "modified");
+}
+
+#[test]
+fn names_and_fabric_give_their_numbers() {
+    let names = numbers("bench names --logins 500 --questions 1000 --json");
+    positive(&names, &["answers_per_cpu_s", "all_seeing_ms", "all_seeing_answer_bytes", "rss_bytes"]);
+    let fabric = numbers("bench fabric --switches 5 --ports 200 --later 10 --json");
+    positive(&fabric, &["converged_after_s", "cpu_s", "messages", "rss_bytes"]);
+    // Initially one switch has the zones; the others receive them over their links.
+    assert!(fabric["traffic"]["zones"].as_u64() > Some(8), "{fabric}");
+    positive(&fabric["later"], &["cpu_s", "messages"]);
+}
+
+#[test]
+fn bounds_are_printed_and_judged_when_asked() {
+    let bench = Bench::new("bench-judge");
+    let small = bench.run("bench login --logins 100 --judge");
+    assert_eq!(small.code, 2, "{}", small.stderr);
+    assert!(small.stderr.contains("no bounds for this size"), "{}", small.stderr);
+    // The test checks that verdict and exit code agree, not that the machine is fast enough.
+    let judged = bench.run("bench sim --duration 5ms --runs 1 --judge");
+    let missed = judged.stdout.contains("wanted at least 8 M: missed");
+    assert!(missed || judged.stdout.contains("wanted at least 8 M: holds"), "{}", judged.stdout);
+    assert_eq!((judged.code, judged.stderr.contains("missed")), (i32::from(missed), missed), "{}", judged.stderr);
+}
+
+#[needs("ns-3")]
+#[test]
+fn ns3_does_the_same_work_and_is_compared() {
+    let ran = Bench::new("bench-ns3").run("bench ns3 --runs 1 --json");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let compared: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let (ns3, ours) = (&compared["ns3"], &compared["sanloom"]);
+    let rates = ["ios", "frame_hops", "events", "cpu_s", "frame_hops_per_cpu_s"];
+    positive(ns3, &rates);
+    positive(ours, &rates);
+    // In both, a read is 18 frames over four links, except for frames in flight at the ends of the
+    // run.
+    for engine in [ns3, ours] {
+        let hops = engine["frame_hops"].as_f64().zip(engine["ios"].as_f64()).map(|(hops, ios)| hops / ios);
+        assert!(hops.is_some_and(|hops| (71.0..=73.5).contains(&hops)), "{hops:?} frame-hops a read in {compared}");
+    }
+    let rate = |engine: &Value| engine["frame_hops_per_cpu_s"].as_f64().expect("a rate");
+    let ratio = compared["ratio"].as_f64().expect("a ratio");
+    assert!((ratio - rate(ours) / rate(ns3)).abs() < 1e-9, "{compared}");
+}

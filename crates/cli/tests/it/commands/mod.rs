@@ -1,0 +1,18 @@
+//! The command as its users meet it: exit code, standard output and standard error together.
+
+mod bench;
+mod check;
+mod documents;
+mod files;
+mod grammar;
+mod interrupts;
+mod joins;
+mod outputs;
+mod reproduce;
+mod show;
+mod sim;
+mod sweep;
+mod tool;
+mod usage;
+mod whatif;
+mod zones;

@@ -1,0 +1,186 @@
+//! `sanloom reproduce`, as a user meets it.
+
+use crate::commands::tool::Bench;
+use std::collections::BTreeSet;
+
+#[test]
+fn gives_every_number_of_the_paper_as_json() {
+    let bench = Bench::new("reproduce-json");
+    let ran = bench.run("reproduce sansim --duration 40ms --no-report --json");
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let numbers = list.as_array().expect("a list");
+    let fields = [
+        "deviation",
+        "id",
+        "kind",
+        "known_miss",
+        "note",
+        "ok",
+        "ours",
+        "paper",
+        "tolerance",
+        "unit",
+        "verdict",
+        "what",
+    ];
+    let mut ids = BTreeSet::new();
+    for number in numbers {
+        let number = number.as_object().expect("an object");
+        assert_eq!(
+            number.keys().collect::<BTreeSet<_>>(),
+            fields.iter().map(|f| f.to_string()).collect::<Vec<_>>().iter().collect()
+        );
+        assert!(ids.insert(number["id"].as_str().expect("an id").to_owned()), "{number:?} stands there twice");
+        assert!(number["paper"].is_number());
+        // Only predictions are judged.
+        let judged = number["kind"] == "prediction";
+        assert_eq!((number["ok"].is_boolean(), number["tolerance"].is_number()), (judged, judged), "{number:?}");
+        assert_eq!(number["verdict"] == "not-judged", !judged, "{number:?}");
+        assert!(!number["note"].as_str().unwrap_or("").is_empty(), "{number:?}");
+    }
+    for id in [
+        "case-i-32k-s1-4",
+        "case-ii-32k-s5-8",
+        "case-iii-32k-s5-8",
+        "case-iv-32k-s1-4",
+        "case-iv-2k-mean",
+        "case-iv-2k-s1-4",
+        "case-iv-2k-s5-8",
+        "case-iv-2k-response",
+        "device-32k",
+        "device-transactions",
+        "case-i-32k-s1-4-default",
+        "case-i-32k-s1-4-fifo",
+        "case-iv-2k-s5-8-ingress",
+        "case-iii-32k-s1-4-exchange",
+        "case-ii-32k-s5-8-unlimited",
+    ] {
+        assert!(ids.contains(id), "{id}");
+    }
+    let kind = |id: &str| {
+        let found = numbers.iter().find(|number| number["id"] == id).unwrap_or_else(|| panic!("{id}"));
+        found["kind"].as_str().unwrap_or_default().to_owned()
+    };
+    for (id, expected) in [
+        ("case-i-2k-s1-4", "input"),
+        ("device-transactions", "input"),
+        ("device-32k", "fit"),
+        ("case-i-32k-isl", "derived"),
+        ("case-iv-2k-mean", "derived"),
+        ("case-i-32k-s1-4", "prediction"),
+        ("case-i-32k-s1-4-fifo", "comparison"),
+    ] {
+        assert_eq!(kind(id), expected, "{id}");
+    }
+    // Known misses do not fail; a miss that is not known does, and so does a known miss that is
+    // hit.
+    let unexpected =
+        |number: &&serde_json::Value| ["missed", "unexpected-hit"].iter().any(|word| number["verdict"] == *word);
+    assert_eq!(ran.code, i32::from(numbers.iter().any(|number| unexpected(&number))));
+}
+
+#[test]
+fn draws_figure_9_with_four_panels() {
+    let bench = Bench::new("reproduce-figure");
+    let ran = bench.run("reproduce sansim --duration 20ms --figure9 figure.json --html=page.html");
+    assert!(ran.code <= 1, "{}", ran.stderr);
+    let figure: serde_json::Value = serde_json::from_str(&bench.read("figure.json")).expect("JSON");
+    let panels = figure["panels"].as_array().expect("panels");
+    assert_eq!(panels.len(), 4);
+    for panel in panels {
+        let curves = panel["curves"].as_array().expect("curves");
+        assert_eq!(curves.len(), 4);
+        for curve in curves {
+            assert_eq!(curve["offered"].as_array().map(Vec::len), curve["throughput"].as_array().map(Vec::len));
+        }
+    }
+    let page = bench.read("page.html");
+    for text in ["Case IV: ISL1 and ISL8 failure", "FIFO queues", "unlimited in flight", "14 predictions: "] {
+        assert!(page.contains(text), "{text}");
+    }
+    for file in ["report.html", "numbers.json", "figure9.svg", "figure9.json"] {
+        assert!(!bench.read(&format!("sansim.sanloom-report/{file}")).is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn reproduces_the_npiv_paper_with_its_figures() {
+    let bench = Bench::new("reproduce-npiv");
+    let ran = bench.run("reproduce npiv --out out --json");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let ours = |id: &str| {
+        let found = list.as_array().expect("a list").iter().find(|number| number["id"] == id);
+        found.unwrap_or_else(|| panic!("{id}"))["ours"].as_f64().expect("a number")
+    };
+    for (id, comparisons) in [
+        // The comparisons of the document, plus one for each address behind the port. Nothing is
+        // subtracted.
+        ("comparisons-port2-1", 512.0 + 2.0),
+        ("comparisons-port2-2", 768.0 + 3.0),
+        ("comparisons-port2-255", 65_536.0 + 256.0),
+        ("comparisons-port3-255", 131_072.0 + 256.0),
+        ("comparisons-port2-modified", 256.0 + 1.0),
+        ("comparisons-port3-modified", 512.0 + 1.0),
+    ] {
+        assert_eq!(ours(id), comparisons, "{id}");
+    }
+    let figures: serde_json::Value = serde_json::from_str(&bench.read("out/figures.json")).expect("JSON");
+    let curves: Vec<usize> =
+        figures.as_array().expect("plots").iter().map(|plot| plot["curves"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(curves, [8, 5, 2, 4]);
+    let page = bench.read("out/report.html");
+    for text in
+        ["Figure 11", "Figure 8, means over port 1: FDISC to", "npiv-migration.toml", "4 of 4 expectations hold"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+    // For the moved machine only the last login remains; for the storm only logins that were not
+    // repeated.
+    let logins = |lab: &str| {
+        let sentence = page.split(&format!("examples/{lab}.toml (")).nth(1).unwrap_or_else(|| panic!("{lab}"));
+        let number = |before: &str| {
+            let text = sentence.split(before).next().and_then(|text| text.rsplit(' ').next());
+            text.and_then(|text| text.parse::<u64>().ok()).unwrap_or_else(|| panic!("{lab}: {before}"))
+        };
+        (number(" logins accepted"), number(" of them stand at the end"))
+    };
+    bench.write("migration.toml", include_str!("../../../../../examples/npiv-migration.toml"));
+    let shown = bench.run("show flogi migration.toml --at 2s --json");
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let standing = shown["table"]["logins"].as_array().or(shown["logins"].as_array()).expect("a table").len() as u64;
+    assert_eq!(logins("npiv-migration").1, standing);
+    for lab in ["npiv-migration", "npiv-login-storm"] {
+        let (accepted, standing) = logins(lab);
+        assert!(0 < standing && standing < accepted, "{lab}: {standing} of {accepted}");
+    }
+    // The limit of the document's switch; and beyond it the first login that takes longer than
+    // E_D_TOV, its repetition, and what follows.
+    for text in [
+        "1000 are accepted; the longest FDISC is that of virtual port 235 on port 4",
+        "within E_D_TOV",
+        "Virtual port 236 on port 4 is rejected",
+        "Beyond the document&#39;s switch, without the limit of 1,000",
+        "62 of 400 new machines have logged in",
+        "the FDISC of virtual port 204 on port 5 is the first that takes longer than E_D_TOV",
+        "a logout and a login, each with all comparisons",
+        "never gets done: after a minute",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let of = |id: &str, field: &str| {
+        let found = list.as_array().expect("a list").iter().find(|number| number["id"] == id);
+        found.and_then(|number| number[field].as_str()).unwrap_or_else(|| panic!("{id}: {field}")).to_owned()
+    };
+    assert!(of("latency-port3-modified", "note").contains("were chosen for the new firmware alone"));
+    assert!(of("latency-port3-modified-alone", "known_miss").contains("does not explain the other"));
+    assert!(of("comparisons-port2-255", "note").contains("does not count the storage port"));
+    // Nothing is subtracted from the growth at port 1, and the cards in step differ between the
+    // repetitions.
+    assert!((7.3..7.5).contains(&ours("latency-port1-growth")), "{}", ours("latency-port1-growth"));
+    let deviation = |id: &str| {
+        let found = list.as_array().expect("a list").iter().find(|number| number["id"] == id);
+        found.and_then(|number| number["deviation"].as_f64()).unwrap_or_else(|| panic!("{id}"))
+    };
+    assert!(deviation("latency-in-step-1") > 0.5 && deviation("latency-port3-255") < 0.001);
+}

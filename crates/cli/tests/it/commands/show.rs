@@ -1,0 +1,93 @@
+//! `sanloom show`, as a user meets it.
+
+use crate::commands::tool::Bench;
+use insta::assert_snapshot;
+use sanloom_api::view::{FORMAT, Table, VERSION, View};
+
+const EXAMPLES: [(&str, &str); 4] = [
+    ("flow-control.toml", include_str!("../../../../../examples/vendor-flow-control.toml")),
+    ("no-zoning.toml", include_str!("../../../../../examples/vendor-no-zoning.toml")),
+    ("joins.toml", include_str!("../../../../../examples/vendor-joins.toml")),
+    ("merge.toml", include_str!("../../../../../examples/merge-under-load.toml")),
+];
+
+const TABLES: [&str; 7] = ["switch", "flogi", "ns", "zone", "fabric", "routes", "ports"];
+
+fn bench(name: &str) -> Bench {
+    let bench = Bench::new(name);
+    for (file, text) in EXAMPLES {
+        bench.write(file, text);
+    }
+    bench
+}
+
+fn view(bench: &Bench, words: &str) -> View {
+    let ran = bench.run(&format!("show {words} --json"));
+    assert_eq!(ran.code, 0, "{words}: {}", ran.stderr);
+    let view: View = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((view.format.as_str(), view.version), (FORMAT, VERSION), "{words}");
+    view
+}
+
+/// State and reason of each end of an ISL.
+fn isls(view: View) -> Vec<(String, String)> {
+    let Table::Fabric(fabric) = view.table else { panic!("another table: {view:?}") };
+    let isls = fabric.switches.into_iter().flat_map(|switch| switch.isls);
+    isls.map(|isl| (isl.state, isl.reason.unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_lab_without_a_switch_shows_that_it_has_none() {
+    let bench = bench("show-empty");
+    bench.write("empty.toml", "");
+    for table in ["switch", "fabric"] {
+        let ran = bench.run(&format!("show {table} empty.toml"));
+        assert!(ran.code == 0 && ran.stdout.ends_with("there is no switch\n"), "{table}: {}{}", ran.stdout, ran.stderr);
+    }
+    let topology = bench.run("check empty.toml").stdout;
+    assert!(topology.contains("Fabrics  none\n"), "{topology}");
+}
+
+#[test]
+fn says_what_a_time_below_zero_is() {
+    let text = bench("show-since").run("show flogi tiny.toml").stdout;
+    assert!(text.contains(" logged in\nTimes below zero are before the workloads began.\n"), "{text}");
+}
+
+#[test]
+fn shows_why_the_switches_of_two_vendors_do_not_join() {
+    let bench = bench("show-vendors");
+    assert_snapshot!("fabric_flow_control", bench.run("show fabric flow-control.toml").snapshot());
+    assert_snapshot!("fabric_no_zoning", bench.run("show fabric no-zoning.toml").snapshot());
+    assert_snapshot!("fabric_joins", bench.run("show fabric joins.toml").snapshot());
+    let joined = "fabric flow-control.toml --set switch.silkworm3800.fabric.flow_control=vendor-first";
+    assert_eq!(isls(view(&bench, joined)), [("up".to_owned(), String::new()), ("up".to_owned(), String::new())]);
+}
+
+#[test]
+fn shows_each_table_for_people_and_for_programs() {
+    let bench = bench("show-tables");
+    for table in TABLES {
+        assert_snapshot!(format!("show_{table}"), bench.run(&format!("show {table} joins.toml")).snapshot());
+        let json = bench.run(&format!("show {table} joins.toml --json")).stdout;
+        let named: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!((&named["view"], &named["of"]), (&table.into(), &"vendor-joins".into()));
+        view(&bench, &format!("{table} joins.toml"));
+    }
+}
+
+#[test]
+fn shows_the_moment_and_the_switch_that_one_asks_for() {
+    let bench = bench("show-moments");
+    for (at, principals) in [("800ms", 2), ("2s", 1)] {
+        let view = view(&bench, &format!("switch merge.toml --at {at}"));
+        let Table::Switch(table) = view.table else { panic!("another table: {view:?}") };
+        assert_eq!(table.switches.iter().filter(|row| row.principal).count(), principals, "at {at}");
+    }
+    let one = view(&bench, "ns merge.toml --at 6s --switch b2");
+    let Table::Ns(names) = one.table else { panic!("another table: {one:?}") };
+    assert_eq!((names.switch.as_str(), names.objects.len()), ("b2", 4), "those of the other fabric, too");
+    let unknown = bench.run("show switch merge.toml --switch b3");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("the lab has no switch `b3`; it has a1, a2, b1, b2"), "{}", unknown.stderr);
+}

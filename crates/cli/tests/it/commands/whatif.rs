@@ -1,0 +1,134 @@
+//! `sanloom whatif` as a command.
+
+use crate::commands::tool::Bench;
+use insta::assert_snapshot;
+
+#[test]
+fn ranks_the_failures_of_a_dual_fabric() {
+    assert_snapshot!(Bench::new("whatif-table").run("whatif dual.toml").snapshot());
+}
+
+#[test]
+fn the_files_do_not_depend_on_the_number_of_threads() {
+    let bench = Bench::new("whatif-files");
+    for threads in [1, 2] {
+        let words = format!(
+            "whatif dual.toml --json={threads}.json --html={threads}.html --csv={threads}.csv --quiet --threads {threads}"
+        );
+        assert_eq!(bench.run(&words).code, 0);
+    }
+    assert_eq!(bench.read("1.json"), bench.read("2.json"));
+    assert_eq!(bench.read("1.html"), bench.read("2.html"));
+    assert_eq!(bench.read("1.csv"), bench.read("2.csv"));
+    assert_eq!(bench.read("1.csv").lines().count(), 13);
+    let ranking: serde_json::Value = serde_json::from_str(&bench.read("1.json")).expect("JSON");
+    let rows = ranking.as_array().expect("a list");
+    // Five links, two switches, three HBAs, two ports of the array.
+    assert_eq!(rows.len(), 12);
+    assert_eq!(rows[0]["pairs_cut_off"], 1);
+    assert_eq!(rows[0]["cut_off"][0]["host"], "single");
+    assert_eq!(rows[0]["cut_off"][0]["luns"][0], "array:lun0");
+    // After the failure of one side, requests take at least the time of the commands' failover to
+    // the other side.
+    let longest = |row: &serde_json::Value| row["longest_request_us"].as_f64().expect("a number");
+    assert!(rows.iter().map(longest).fold(0.0, f64::max) > 3.0 * rows.iter().map(longest).fold(f64::MAX, f64::min));
+    let hosts: Vec<_> = rows[0]["hosts"].as_array().expect("hosts").iter().map(|host| &host["name"]).collect();
+    assert_eq!(hosts, ["both", "single"]);
+}
+
+#[test]
+fn faults_of_the_lab_make_no_double_failures() {
+    let bench = Bench::new("whatif-faults");
+    let dual = bench.read("dual.toml");
+    let fault = "\n[[fault]]\nat = \"10ms\"\nkind = \"switch-reset\"\nswitch = \"fabricA\"\nfor = \"5ms\"\n";
+    bench.write("faulty.toml", &format!("{dual}{fault}"));
+    let run = |lab: &str| {
+        let ran = bench.run(&format!("whatif {lab} --json"));
+        let ranking: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        ranking.as_array().expect("a list").clone()
+    };
+    let (mut with, without) = (run("faulty.toml"), run("dual.toml"));
+    for row in &mut with {
+        assert_eq!(row["lab_faults_left_out"], 1);
+        row["lab_faults_left_out"] = 0.into();
+    }
+    assert_eq!(with, without);
+    let text = bench.run("whatif faulty.toml").stdout;
+    assert!(text.contains("\nThe lab's own fault is left out of every run.\n"), "{text}");
+    assert!(!bench.run("whatif dual.toml").stdout.contains("left out"));
+}
+
+/// A row of the JSON ranking.
+fn row<'r>(rows: &'r [serde_json::Value], name: &str) -> &'r serde_json::Value {
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row for {name}"))
+}
+
+fn rows(json: &str) -> Vec<serde_json::Value> {
+    let ranking: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    ranking.as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_run_lasts_until_the_multipath_layer_has_given_the_commands_back() {
+    let bench = Bench::new("whatif-horizon");
+    let rows = rows(&bench.run("whatif port.toml --json").stdout);
+    let port = row(&rows, "array:0-fabricA");
+    assert_eq!(port["recovered"], true, "{port}");
+    let number = |name: &str| port[name].as_f64().expect("a number");
+    // fast_io_fail is 5 s; the run of the lab ends after 0.3 s.
+    assert!((4.9..5.5).contains(&number("longest_stall_s")), "{port}");
+    assert!((4.9..5.5).contains(&number("recovery_s")), "{port}");
+    assert!(number("throughput_bytes_per_s") > 0.8 * number("healthy_bytes_per_s"), "{port}");
+    assert_eq!(
+        (&port["ios_failed"], &port["ios_unfinished"], &port["pairs_cut_off"]),
+        (&0.into(), &0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_host_without_a_path_fails_its_requests_and_leaves_none_unfinished() {
+    let bench = Bench::new("whatif-cut-off");
+    let rows = rows(&bench.run("whatif dual.toml --only hba,switch --json").stdout);
+    assert!(rows.iter().all(|row| row["kind"] == "hba" || row["kind"] == "switch"), "{rows:?}");
+    let alone = row(&rows, "single:0");
+    assert_eq!(alone["stall_ended"], false, "{alone}");
+    // Its queue depth is 4, and no_path_timeout ends the requests.
+    assert_eq!((&alone["ios_failed"], &alone["ios_unfinished"]), (&4.into(), &0.into()));
+}
+
+#[test]
+fn a_bound_of_the_command_line_judges_every_failure() {
+    let bench = Bench::new("whatif-expect");
+    let good =
+        bench.command("whatif dual.toml --only switch --quiet").args(["--expect", "pairs_cut_off <= 1"]).output();
+    assert_eq!(bench.ran(good.expect("it runs")).code, 0);
+    let bad = bench.command("whatif dual.toml --only switch --quiet").args(["--expect", "pairs_cut_off <= 0"]).output();
+    let bad = bench.ran(bad.expect("it runs"));
+    assert_eq!((bad.code, bad.stdout.as_str()), (1, ""));
+    assert_eq!(bad.stderr, "FAILED pairs_cut_off <= 0 at fabricA (switch): it is 1\n");
+    let unknown = bench.command("whatif dual.toml --quiet").args(["--expect", "latency <= 0"]).output();
+    let unknown = bench.ran(unknown.expect("it runs"));
+    assert!(unknown.code == 2 && unknown.stderr.contains("longest_stall_s"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_resumed_study_repeats_no_trial_and_ends_with_the_same_files() {
+    let bench = Bench::new("whatif-resume");
+    let words = "whatif dual.toml --only switch,hba --replications 2 --quiet --out";
+    assert_eq!(bench.run(&format!("{words} whole")).code, 0);
+    let trials = bench.read("whole/trials.jsonl");
+    // Two switches and three links of hosts, each with two seeds.
+    assert_eq!(trials.lines().count(), 10);
+    std::fs::create_dir(bench.path("part")).expect("a folder");
+    let some: String = trials.split_inclusive('\n').take(4).collect();
+    bench.write("part/trials.jsonl", &format!("{some}{{\"torn"));
+    let again = bench.run(&format!("{words} part"));
+    assert!(again.code == 2 && again.stderr.contains("--resume"), "{}", again.stderr);
+    assert_eq!(bench.run(&format!("{words} part --resume")).code, 0);
+    for name in ["whatif.json", "whatif.csv", "whatif.html", "lab.toml"] {
+        assert_eq!(bench.read(&format!("part/{name}")), bench.read(&format!("whole/{name}")), "{name}");
+    }
+    assert!(bench.read("whole/whatif.json").contains("half_width"));
+    let other = bench.run(&format!("{words} part --resume --set run.seed=9"));
+    assert!(other.code == 2 && other.stderr.contains("belongs to another study"), "{}", other.stderr);
+}

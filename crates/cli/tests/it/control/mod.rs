@@ -1,0 +1,20 @@
+//! Operation of a running instance (`sanloom up`): zones, the store, recovery of both after a
+//! crash, injected faults, and metrics.
+
+mod apply;
+mod background;
+mod bench;
+mod captures;
+mod durable;
+mod ends;
+mod examples;
+mod forwarding;
+mod inject;
+mod instance;
+mod links;
+mod monitoring;
+mod raw_port;
+mod replay;
+mod stalls;
+mod store;
+mod zones;

@@ -1,0 +1,191 @@
+//! Monitoring of a running instance: metrics over HTTP, and LUNs.
+
+use crate::control::instance::Instance;
+use sanloom_api::view::{Table, View};
+use sanloom_test_support::needs;
+use sanloom_test_support::process;
+use sanloom_test_support::programs::{fail, run};
+use sanloom_test_support::wait::{self, TIMEOUT};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const LAB: &str = r#"metrics = "127.0.0.1:0"
+
+[switch.sw1]
+
+[host."server{1..2}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+luns = 2
+lun_size = "1MiB"
+
+[storage.file]
+lun_size = "2MiB"
+medium = "file"
+cache = "write-back"
+
+[[link]]
+from = "server{1..2}"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "{ram,file}"
+to = "sw1"
+
+[[mask]]
+hosts = "server1"
+targets = "ram:lun1"
+"#;
+
+/// Address of the metrics.
+fn metrics_address(instance: &Instance) -> String {
+    let log = instance.log();
+    let address = log.lines().find_map(|line| line.split_once("metrics address=")).map(|(_, rest)| rest);
+    address.and_then(|rest| rest.split_whitespace().next()).expect("the address in the log").to_owned()
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut said = String::new();
+    connection.read_to_string(&mut said).unwrap();
+    said
+}
+
+#[needs("curl")]
+#[test]
+fn metrics_are_read_over_tcp_and_the_control_socket() {
+    let mut instance = Instance::start("metrics", LAB);
+    instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
+    let address = &metrics_address(&instance);
+    let said = get(address, "/metrics");
+    assert!(said.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{said}");
+    let (_, body) = said.split_once("\r\n\r\n").unwrap();
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    for line in [
+        "# TYPE sanloom_port_frames counter",
+        "sanloom_switch_logins{switch=\"sw1\"} 2",
+        "sanloom_switch_domain{switch=\"sw1\"} 1",
+        "sanloom_switch_zones_kept{switch=\"sw1\"} 1",
+        "sanloom_port_up{link=\"server1-sw1\"} 0",
+        "sanloom_lun_active_tasks{storage=\"ram\",lun=\"1\"} 0",
+    ] {
+        assert!(body.lines().any(|found| found == line), "no {line} in\n{body}");
+    }
+    // Each line is a comment or a name, its labels, and a number.
+    for line in body.lines().filter(|line| !line.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').unwrap();
+        assert!(line.starts_with("sanloom_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+    assert!(get(address, "/").starts_with("HTTP/1.1 404 "));
+    // The network address does not permit control of the instance.
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.write_all(b"{\"request\":\"stop\"}\n\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    let socket = instance.path("control.sock");
+    let said = run("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/metrics"]);
+    assert!(said.contains("sanloom_switch_logins{switch=\"sw1\"} 2\n"), "{said}");
+    fail("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/"]);
+    assert_eq!(instance.zones("sw1").ports.len(), 2, "it runs on");
+    instance.stop();
+}
+
+#[test]
+fn luns_are_shown_with_who_sees_them() {
+    let mut instance = Instance::start("luns", LAB);
+    let shown = instance.run("show luns LAB --live --json").good();
+    let view: View = serde_json::from_str(&shown).unwrap();
+    let Table::Luns(table) = view.table else { panic!("{shown}") };
+    let rows: Vec<String> = (table.luns.iter())
+        .map(|row| {
+            let who = if row.everybody { "everybody".to_owned() } else { row.seen_by.join(" ") };
+            format!("{} {} {} {} {} {who}", row.storage, row.lun, row.size_bytes, row.medium, row.write_back)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        ["ram 0 1048576 ram false ", "ram 1 1048576 ram false server1", "file 0 2097152 file true everybody"]
+    );
+    let text = instance.run("show luns LAB --live").good();
+    assert!(text.contains("nobody") && text.contains("write-back") && text.contains("1,048,576"), "{text}");
+    // A medium in a file reports whether it uses the page cache; other media report nothing.
+    let past: Vec<Option<bool>> = table.luns.iter().map(|row| row.direct).collect();
+    let log = instance.log();
+    assert_eq!(past, [None, None, Some(!log.contains("no direct I/O"))]);
+    assert!(text.contains(if past[2] == Some(true) { "file, direct" } else { "file, page cache" }), "{text}");
+    instance.run("show luns LAB").refused("--live");
+    instance.stop();
+}
+
+/// Number of clients that are served at once.
+const SERVED: usize = 64;
+/// Pause after a client could not be accepted.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The instance neither spins nor starts threads without a limit, and afterwards answers again.
+#[needs("prlimit")]
+#[test]
+fn too_many_clients_and_too_few_descriptors_do_no_harm() {
+    let mut instance = Instance::start("crowd", LAB);
+    let address = metrics_address(&instance);
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    // The last client is served, so the idle ones before the last 64 have been disconnected.
+    let mut disconnected = &silent[silent.len() - 1 - SERVED];
+    disconnected.set_read_timeout(Some(TIMEOUT)).unwrap();
+    assert_eq!(disconnected.read(&mut [0]).unwrap(), 0);
+    let threads = || process::entries(instance.id(), "task").len();
+    wait::until(|| format!("{} threads for {} clients", threads(), silent.len()), || threads() < 90);
+    assert!(threads() >= 60, "{} threads for {} clients", threads(), silent.len());
+    drop(silent);
+    assert!(get(&address, "/metrics").ends_with("# EOF\n"));
+
+    let limit = process::hold_descriptors(instance.id());
+    // A descriptor that was in use for a moment may still serve the first of them.
+    let waiting: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let failure = "a client of the control socket could not be served";
+    instance.folder.wait_for_log(failure, 3);
+    let times = instance.folder.logged_at(failure);
+    for pair in times.windows(2) {
+        let between = pair[1].checked_sub(pair[0]).unwrap_or(PAUSE);
+        assert!(between >= PAUSE, "the next attempt follows after {between:?}");
+    }
+    limit.lift();
+    drop(waiting);
+    assert!(get(&address, "/metrics").ends_with("# EOF\n"));
+    instance.stop();
+}
+
+/// Every table, as JSON with its kind and as text with a line per row.
+#[test]
+fn every_table_of_a_running_instance_is_shown_and_told_as_json() {
+    let mut instance = Instance::start("tables", LAB);
+    instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
+    for (table, part) in [
+        ("switch", "sw1"),
+        ("flogi", "ram"),
+        ("ns", "ram"),
+        ("zone", "zones"),
+        ("fabric", "sw1"),
+        ("routes", ""),
+        ("ports", "sw1:0"),
+        ("counters", "sw1"),
+        ("luns", "write-back"),
+        ("injections", ""),
+        ("volumes", ""),
+        ("paths", ""),
+        ("sessions", ""),
+    ] {
+        let told = instance.run(&format!("show {table} LAB --live --json")).good();
+        let view: View = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{table}: {error} in {told}"));
+        let again = serde_json::to_value(&view).unwrap();
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(&told).unwrap(), "{table}");
+        let text = instance.run(&format!("show {table} LAB --live")).good();
+        assert!(text.contains(part), "{table}: no {part} in {text}");
+    }
+    instance.stop();
+}

@@ -1,0 +1,324 @@
+//! Contents of an instance's store after crashes, and reconciliation with a changed lab file.
+
+use crate::control::instance::Instance;
+use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::zone_database::Edit;
+use sanloom_live::state::StateStore;
+use sanloom_test_support::wait;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const LAB: &str = r#"
+[switch.sw1]
+addressing = "flat"
+learn_addresses = true
+
+[storage."disk{1..2}"]
+lun_size = "1MiB"
+
+[zoning]
+default = "closed"
+
+[[zone]]
+name = "z12"
+members = ["disk1", "disk2"]
+
+[[link]]
+from = "disk{1..2}"
+to = "sw1"
+"#;
+
+fn zone(action: ZoneAction) -> Request {
+    Request::Zone { switch: None, action }
+}
+
+/// Commits aliases at a switch until it has crashed. `done` counts the acknowledged commits.
+fn commit_until_it_crashes(instance: &Instance, switch: Option<&str>, done: &AtomicU32) {
+    for number in done.load(Ordering::SeqCst).. {
+        let members = vec![format!("1,{number}")];
+        let edits = vec![Edit::CreateAlias { name: format!("a{number}"), members }];
+        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+            match instance.ask(&Request::Zone { switch: switch.map(str::to_owned), action }) {
+                Ok(Answer::Zones(_)) => {}
+                // The switch has crashed.
+                Err(_) => return,
+                Ok(other) => panic!("{other:?}"),
+            }
+        }
+        done.store(number + 1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until another commit is acknowledged.
+fn wait_for_commit(done: &AtomicU32) {
+    let before = done.load(Ordering::SeqCst);
+    wait::until(|| format!("a commit after {before}"), || done.load(Ordering::SeqCst) > before);
+}
+
+/// After a kill at any moment, the restarted switch has every acknowledged change, and at most the
+/// one in flight.
+#[test]
+fn no_crash_loses_a_committed_change() {
+    const CRASHES: u64 = 20;
+    let mut instance = Instance::start("crash", LAB);
+    let done = AtomicU32::new(0);
+    for round in 0..CRASHES {
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| commit_until_it_crashes(&instance, None, &done));
+            // The times differ by less than the duration of a commit.
+            wait_for_commit(&done);
+            std::thread::sleep(Duration::from_micros(round * 1_700));
+            instance.crash();
+            writer.join().unwrap();
+        });
+        instance.kill();
+        instance.up(&[]);
+        let committed = instance.zones("sw1").committed;
+        let answered = done.load(Ordering::SeqCst);
+        let kept = committed.aliases.len() as u32;
+        assert!((answered..=answered + 1).contains(&kept), "{kept} kept, {answered} answered");
+        assert!((0..kept).all(|number| committed.aliases.contains_key(&format!("a{number}"))));
+        assert_eq!(committed.effective.as_ref().map(|effective| effective.zones.len()), Some(1));
+        done.store(kept, Ordering::SeqCst);
+    }
+    let all = done.load(Ordering::SeqCst);
+    assert!(all > CRASHES as u32, "{all} changes between {CRASHES} crashes");
+}
+
+#[test]
+fn a_lab_file_that_was_changed_is_merged_or_counts_or_is_refused() {
+    let mut instance = Instance::start("differs", LAB);
+    instance.write("edits.toml", "[[edit]]\naction = \"create\"\nalias = \"of-store\"\nmembers = \"disk1\"\n");
+    instance.run("zone edit LAB --edit @edits.toml").good();
+    instance.run("zone commit LAB").good();
+    instance.stop();
+    // The file is unchanged, so the store is used.
+    instance.up(&[]);
+    assert!(instance.zones("sw1").committed.aliases.contains_key("of-store"));
+    instance.stop();
+
+    let changed = format!("{LAB}\n[[zone]]\nname = \"z2\"\nmembers = \"disk2\"\n");
+    instance.write_lab(&changed);
+    let refused = instance.run("up LAB");
+    for part in ["zone `z2`: only in the lab file", "alias `of-store`: only in the store", "--apply", "--reset"] {
+        assert!(refused.stderr.contains(part), "no {part} in {refused:?}");
+    }
+    refused.refused("differ:");
+    instance.run("up LAB --apply --reset").refused("cannot be used with");
+
+    instance.up(&["--apply"]);
+    let merged = instance.zones("sw1");
+    assert!(merged.committed.aliases.contains_key("of-store") && merged.committed.zones.contains_key("z2"));
+    assert_eq!(merged.state.zones, ["z12", "z2"]);
+    // A rollback restores the previously stored database.
+    instance.run("zone rollback LAB").good();
+    assert_eq!(instance.zones("sw1").state.zones, ["z12"]);
+    instance.stop();
+    // Both agree, so the file no longer counts as changed.
+    instance.up(&[]);
+    instance.stop();
+
+    instance.up(&["--reset"]);
+    let reset = instance.zones("sw1");
+    assert!(reset.committed.aliases.is_empty() && !reset.can_roll_back);
+    assert_eq!(reset.state.zones, ["z12", "z2"]);
+    instance.stop();
+}
+
+#[test]
+fn learned_addresses_come_again_after_a_crash() {
+    let mut instance = Instance::start("addresses", LAB);
+    let addresses = |instance: &Instance| -> Vec<(String, String)> {
+        let ports = instance.zones("sw1").ports;
+        ports.into_iter().map(|port| (port.name, port.port_id)).collect()
+    };
+    instance.wait("two logins", |instance| addresses(instance).len() == 2);
+    let before = addresses(&instance);
+    instance.kill();
+    // A new host at the first port gets neither of their addresses.
+    let more = LAB.replace(
+        "[[link]]",
+        "[storage.disk0]\nlun_size = \"1MiB\"\n\n[[link]]\nfrom = \"disk0\"\nto = \"sw1\"\n\n[[link]]",
+    );
+    instance.write_lab(&more);
+    instance.up(&[]);
+    instance.wait("three logins", |instance| addresses(instance).len() == 3);
+    let after = addresses(&instance);
+    assert!(before.iter().all(|port| after.contains(port)), "{before:?} {after:?}");
+    // An address that the lab file assigns to another port is rejected.
+    let (_, taken) = &before[0];
+    instance.stop();
+    instance.write_lab(&format!("{more}\n[[persistent]]\nport = \"disk0\"\naddress = \"0x{taken}\"\n"));
+    instance.run("up LAB").refused("but the lab file assigns it to another port");
+    instance.up(&["--apply"]);
+    instance.wait("three logins", |instance| addresses(instance).len() == 3);
+    assert!(addresses(&instance).contains(&("disk0:0".to_owned(), taken.clone())));
+    instance.stop();
+}
+
+const FABRIC: &str = r#"
+[switch."sw{1..2}"]
+domain = 1
+fcoe = { keep_alive = "250ms" }
+
+[storage."disk{1..2}"]
+lun_size = "1MiB"
+
+[zoning]
+default = "closed"
+
+[[zone]]
+name = "z12"
+members = ["disk1", "disk2"]
+
+[[link]]
+from = "disk{1..2}"
+to = "sw{1..2}"
+
+[[isl]]
+from = "sw1"
+to = "sw2"
+ethernet = { carrier = "dgram" }
+"#;
+
+/// Two switches in separate processes share the store. Both store a change acknowledged by one of
+/// them. After a simultaneous crash they restart with it and form one fabric again.
+#[test]
+fn a_change_that_was_answered_is_kept_by_every_switch_of_the_fabric() {
+    let switches = ["sw1", "sw2"];
+    let mut instance = Instance::start_apart("apart", FABRIC, &switches);
+    let joined = |instance: &Instance| {
+        switches.iter().all(|switch| instance.zones(switch).ports.len() == 2 && instance.zones(switch).change == "free")
+    };
+    for round in 0..3 {
+        instance.wait("both see both disks", joined);
+        let members = vec![format!("1,{round}")];
+        let edits = vec![Edit::CreateAlias { name: format!("a{round}"), members }];
+        let at = switches[round % 2];
+        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+            let answer = instance.ask(&Request::Zone { switch: Some(at.to_owned()), action }).unwrap();
+            assert!(matches!(answer, Answer::Zones(_)), "{answer:?}");
+        }
+        instance.kill();
+        instance.up_apart(&switches);
+        for switch in switches {
+            let aliases = instance.zones(switch).committed.aliases;
+            assert_eq!(aliases.len(), round + 1, "{switch} after a change at {at}: {aliases:?}");
+        }
+    }
+    instance.wait("one fabric again", joined);
+    instance.stop();
+}
+
+/// The switch that manages changes crashes repeatedly during changes. Each time the fabric becomes
+/// one again, with one database that contains every acknowledged change.
+#[test]
+fn a_fabric_is_one_again_when_the_switch_that_changes_its_zones_has_crashed() {
+    let mut instance = Instance::start_apart("manager", FABRIC, &["sw1", "sw2"]);
+    let done = AtomicU32::new(0);
+    let joined = |instance: &Instance| {
+        let status = ["sw1", "sw2"].map(|switch| instance.zones(switch));
+        let free = |status: &sanloom_api::zoning::ZoneStatus| status.ports.len() == 2 && status.change == "free";
+        status.iter().all(free) && status[0].committed == status[1].committed
+    };
+    for round in 0..6 {
+        instance.wait("one fabric", joined);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| commit_until_it_crashes(&instance, Some("sw1"), &done));
+            wait_for_commit(&done);
+            std::thread::sleep(Duration::from_micros(round * 1_300));
+            instance.crash_one("sw1");
+            writer.join().unwrap();
+        });
+        instance.up_again("sw1");
+        let kept = instance.zones("sw1").committed.aliases.len() as u32;
+        let answered = done.load(Ordering::SeqCst);
+        assert!((answered..=answered + 1).contains(&kept), "{kept} kept, {answered} answered");
+        done.store(kept, Ordering::SeqCst);
+    }
+    instance.wait("one fabric", joined);
+    assert!(done.load(Ordering::SeqCst) > 6);
+    instance.stop();
+}
+
+/// A change that does not fit into the store is rejected without effect; with more space it
+/// succeeds.
+#[test]
+fn a_change_that_cannot_be_kept_is_refused() {
+    let mut instance = Instance::start("full", LAB);
+    instance.stop();
+    // Size limit of files, in kilobytes.
+    instance.up_with_files_of(200);
+    let mut done = 0;
+    let refused = loop {
+        let members = vec![format!("1,{done}"); 20];
+        let edits = vec![Edit::CreateAlias { name: format!("a{done}"), members }];
+        assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
+        match instance.ask(&zone(ZoneAction::Commit)).unwrap() {
+            Answer::Zones(_) => done += 1,
+            Answer::Failed { reason } => break reason,
+            other => panic!("{other:?}"),
+        }
+        assert!(done < 1_000, "the store never fills up");
+    };
+    assert!(refused.contains("cannot be stored") || refused.contains("could not store it"), "{refused}");
+    let status = instance.zones("sw1");
+    assert_eq!(status.kept, refused.contains("cannot be stored"), "{refused}");
+    assert_eq!(status.committed.aliases.len(), if status.kept { done } else { done + 1 });
+    instance.kill();
+    instance.up(&[]);
+    let kept = instance.zones("sw1").committed.aliases.len();
+    assert!(kept >= done, "{kept} kept, {done} answered");
+    let edits = vec![Edit::Delete { kind: sanloom_api::zone_database::Kind::Alias, name: "a0".to_owned() }];
+    assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
+    assert!(matches!(instance.ask(&zone(ZoneAction::Commit)).unwrap(), Answer::Zones(_)));
+    instance.stop();
+}
+
+/// A second start of a running lab changes nothing, not even its store.
+#[test]
+fn a_lab_that_runs_keeps_its_store_when_it_is_started_again() {
+    let mut instance = Instance::start("twice", LAB);
+    let edits = vec![Edit::CreateAlias { name: "of-store".to_owned(), members: vec!["1,7".to_owned()] }];
+    for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+        assert!(matches!(instance.ask(&zone(action)).unwrap(), Answer::Zones(_)));
+    }
+    for line in ["up LAB --reset", "up LAB --apply", "up LAB --reset --switch sw1"] {
+        let second = instance.run(line);
+        assert!(second.code != 0 && second.stderr.contains("in use by another process"), "{second:?}");
+    }
+    instance.kill();
+    instance.up(&[]);
+    assert!(instance.zones("sw1").committed.aliases.contains_key("of-store"));
+    instance.stop();
+}
+
+/// While another process locks the store, the switch continues, and an address assigned meanwhile
+/// is stored afterwards.
+#[test]
+fn an_address_is_kept_when_the_store_is_free_again() {
+    let host = "[host.server1]\nwwpn = \"20:00:52:54:00:00:00:01\"\n";
+    let link = "[[link]]\nfrom = \"server1\"\nto = \"sw1\"\nethernet = { carrier = \"dgram\" }\n";
+    let lab = format!("{LAB}{host}{link}").replace("\"disk2\"]", "\"disk2\", \"server1\"]");
+    let mut instance = Instance::start("held", &lab);
+    let path = instance.folder.join("state.sqlite");
+    let kept = |name: &str| {
+        let store = StateStore::open(&path).unwrap();
+        store.addresses("sw1").unwrap().keys().any(|port| port.to_string() == name)
+    };
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    instance.start_initiator("server1");
+    assert!(instance.log().contains("a learned address cannot be stored"));
+    // The switch answers while another connection still waits for the lock.
+    let waits = std::thread::spawn({
+        let path = path.clone();
+        move || rusqlite::Connection::open(path).unwrap().execute_batch("BEGIN IMMEDIATE").is_err()
+    });
+    assert_eq!(instance.zones("sw1").ports.len(), 3);
+    assert!(!waits.is_finished(), "the switch has waited for the lock");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(!waits.join().unwrap(), "the lock is not free");
+    instance.wait("the address in the store", |_| kept("20:00:52:54:00:00:00:01"));
+    instance.stop();
+}

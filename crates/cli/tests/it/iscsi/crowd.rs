@@ -1,0 +1,86 @@
+//! Initiators that consume a target's resources: connections when no descriptor is left, and
+//! sessions that do not read.
+
+use crate::iscsi::bed::Bed;
+use crate::iscsi::raw::{hear, pdu};
+use sanloom_test_support::needs;
+use sanloom_test_support::process;
+use sanloom_test_support::wait;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Logs in to the disks in memory, directly to the full feature phase.
+fn log_in(bed: &Bed) -> TcpStream {
+    let mut connection = TcpStream::connect(&bed.portals[0]).unwrap();
+    connection.set_nodelay(true).unwrap();
+    let text = format!("InitiatorName=iqn.2026-11.net.example:crowd\0TargetName={}\0", Bed::target("ram"));
+    let isid = [0x80, 0, 0, 0, 0, 1];
+    let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
+    connection.write_all(&login).unwrap();
+    let answer = hear(&mut connection).unwrap();
+    assert_eq!((answer[0], answer[36]), (0x23, 0), "a login response without a complaint: {answer:02x?}");
+    connection
+}
+
+/// Composes a command with this number; `flags` and expected length as in the header.
+fn command(number: u8, flags: u8, bytes: u32, cdb: &[u8]) -> Vec<u8> {
+    pdu(&[(0, &[0x01, flags]), (19, &[number + 1]), (20, &bytes.to_be_bytes()), (27, &[number]), (32, cdb)], &[])
+}
+
+#[test]
+fn a_login_is_answered_at_once() {
+    let mut bed = Bed::start("at-once");
+    // The timers of the loop run ten times a second. A login that waited for them would take
+    // 100 ms, so no group of 20 logins would be faster than this, on any machine.
+    const TIMERS: Duration = Duration::from_millis(19 * 100);
+    let is_at_once = || {
+        let begun = Instant::now();
+        (0..20).for_each(|_| drop(log_in(&bed)));
+        begun.elapsed() < TIMERS
+    };
+    wait::until(|| "20 logins between 19 timers".to_owned(), is_at_once);
+    bed.stop();
+}
+
+/// Log line of an attempt to accept a connection that has failed.
+const ATTEMPT: &str = "WARN accept ";
+
+#[needs("prlimit")]
+#[test]
+fn a_target_without_descriptors_waits_for_some() {
+    let mut bed = Bed::start("descriptors");
+    let limit = process::hold_descriptors(bed.id());
+    // A descriptor that was in use for a moment may still serve the first of them.
+    let _waiting: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(&bed.portals[0]).unwrap()).collect();
+    // Between two attempts the loop waits; a loop that polls would never give up its processor.
+    let (attempts, waits) = (bed.folder.logged(ATTEMPT), process::voluntary_switches(bed.id()));
+    bed.folder.wait_for_log(ATTEMPT, attempts + 10);
+    let waits = process::voluntary_switches(bed.id()) - waits;
+    let attempts = bed.folder.logged(ATTEMPT) - attempts;
+    assert!(waits + 1 >= attempts as u64, "{attempts} attempts, {waits} waits");
+    limit.lift();
+    log_in(&bed);
+    bed.stop();
+}
+
+#[test]
+fn an_initiator_that_fetches_nothing_is_closed() {
+    let mut bed = Bed::start("fetches-nothing");
+    let mut connection = log_in(&bed);
+    // TEST UNIT READY consumes the unit attention.
+    connection.write_all(&command(1, 0x81, 0, &[])).unwrap();
+    hear(&mut connection).unwrap();
+    let read = [0x28, 0, 0, 0, 0, 0, 0, 0x08, 0];
+    for number in 2..10 {
+        connection.write_all(&command(number, 0xc1, 1 << 20, &read)).unwrap();
+    }
+    // A data segment exceeds the negotiated length. The session ends, although 8 MiB are still
+    // unread.
+    let mut nonsense = pdu(&[(0, &[0x40, 0x80])], &[]);
+    nonsense[5..8].fill(0xff);
+    connection.write_all(&nonsense).unwrap();
+    bed.folder.wait_for_log("session ended", 1);
+    assert!(bed.log().contains("does not read the last PDUs"));
+    bed.stop();
+}

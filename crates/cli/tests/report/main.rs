@@ -1,6 +1,0 @@
-//! Reports: what a reader sees, and what must never reach him.
-
-mod files;
-mod fixture;
-mod html;
-mod terminal;

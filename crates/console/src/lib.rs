@@ -1,0 +1,22 @@
+//! Everything that two verbs of the command line share: exit codes, arguments, progress bars,
+//! tables, HTML, CSV and JSON.
+//!
+//! Verbs live in `sanloom` (the product) and `sanloom-bench` (measurement). This crate knows
+//! neither.
+
+pub mod chap;
+pub mod endpoint;
+pub mod exit;
+pub mod gate;
+pub mod hash;
+pub mod input;
+pub mod interrupt;
+pub mod machine;
+pub mod metric;
+pub mod output;
+pub mod outputs;
+pub mod pool;
+pub mod remedy;
+pub mod report;
+pub mod run;
+pub mod whatif;

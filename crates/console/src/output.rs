@@ -1,0 +1,89 @@
+//! Output to the terminal: results on standard output, everything else on standard error.
+
+use crate::exit::Failure;
+use crate::report::file::{self, WriteError};
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
+use terminal_size::{Width, terminal_size_of};
+
+/// Prints a text to standard output.
+///
+/// # Errors
+/// When it cannot be written; that nobody reads it any more is none.
+pub fn print(text: &str) -> Result<(), Failure> {
+    written(file::stdout(|out| out.write_all(text.as_bytes())))
+}
+
+/// The outcome of a write, in which a pipe that its reader has closed is not an error: `sanloom … |
+/// head`.
+///
+/// # Errors
+/// All others.
+pub fn written(outcome: Result<(), WriteError>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.is_closed_pipe() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Refuses options that would mix their outputs on standard output. Each comes with the file that
+/// it names.
+///
+/// # Errors
+/// When more than one names `-`.
+pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let names = |path: &Option<&Path>| *path == Some(Path::new("-"));
+    let both: Vec<&str> = outputs.iter().filter(|(_, path)| names(path)).map(|(option, _)| *option).collect();
+    match both.split_last() {
+        None | Some((_, [])) => Ok(()),
+        Some((last, others)) => Err(Failure::usage(format_args!(
+            "{} and {last} would write to the same standard output, where nobody could tell them apart; name a file for all \
+             but one of them, for example {last} FILE",
+            others.join(", ")
+        ))),
+    }
+}
+
+/// Prints a line to standard error. Nothing can be done if that fails.
+pub fn note(line: &str) {
+    let _ = writeln!(stderr().lock(), "{line}");
+}
+
+/// Columns that a table on standard output may take: those of the terminal, or what COLUMNS says; a
+/// file or another program gets tables whole.
+pub fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns > 0);
+    columns.unwrap_or_else(|| match terminal_size_of(stdout()) {
+        Some((Width(width), _)) if width > 0 => usize::from(width),
+        _ => usize::MAX,
+    })
+}
+
+/// Whether messages on standard error may have colours: on a terminal, unless NO_COLOR says no
+/// (<https://no-color.org>).
+pub fn colours() -> bool {
+    stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// A word of a command line as a shell would have to be given it.
+pub fn shell_word(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeatable_command_survives_the_shell() {
+        assert_eq!(shell_word("run.seed=3"), "run.seed=3");
+        assert_eq!(shell_word("switch.*.buffers=4"), "'switch.*.buffers=4'");
+        assert_eq!(shell_word("it's"), "'it'\\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

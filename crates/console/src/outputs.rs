@@ -1,0 +1,241 @@
+//! Options that mean the same in every verb with results: `--json[=FILE]`, `--html[=FILE]`,
+//! `--csv[=FILE]`, `--out DIR` and `--set KEY=VALUE`.
+//!
+//! An option without a file writes to standard output in place of the table. With a file, the table
+//! is printed as well. A verb flattens the structs that it supports, or all four as [`Outputs`].
+
+use crate::exit::Failure;
+use crate::input;
+use crate::output;
+use crate::report::{file, json};
+use sanloom_lab::Override;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// File name that stands for standard output.
+const STDOUT: &str = "-";
+
+/// `--json[=FILE]`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Json {
+    /// Print JSON instead of text; with a file: write it there and print the text, too
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
+    pub json: Option<PathBuf>,
+}
+
+/// `--html[=FILE]`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Html {
+    /// Print one HTML page instead of text; with a file: write it there and print the text, too
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
+    pub html: Option<PathBuf>,
+}
+
+/// `--csv[=FILE]`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Csv {
+    /// Print CSV instead of text; with a file: write it there and print the text, too. A name that
+    /// ends in .jsonl gets JSON Lines
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = STDOUT,
+        alias = "series"
+    )]
+    pub csv: Option<PathBuf>,
+}
+
+/// `--out DIR`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Out {
+    /// Folder for all files of the results; it is made if it does not exist
+    #[arg(long, value_name = "DIR", alias = "report")]
+    pub out: Option<PathBuf>,
+}
+
+/// All files that a verb with results can write.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Outputs {
+    /// `--json[=FILE]`.
+    #[command(flatten)]
+    pub json: Json,
+    /// `--html[=FILE]`.
+    #[command(flatten)]
+    pub html: Html,
+    /// `--csv[=FILE]`.
+    #[command(flatten)]
+    pub csv: Csv,
+    /// `--out DIR`.
+    #[command(flatten)]
+    pub out: Out,
+}
+
+/// `--set KEY=VALUE`, any number of times.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Sets {
+    /// Set a value of the lab, for example `run.seed=3` or `switch.*.buffers=8`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
+    pub set: Vec<Override>,
+}
+
+impl Json {
+    /// The option and its file, for [`output::one_stdout`].
+    pub fn named(&self) -> (&'static str, Option<&Path>) {
+        ("--json", self.json.as_deref())
+    }
+
+    /// True if the JSON replaces the text on standard output.
+    pub fn is_stdout(&self) -> bool {
+        is_stdout(self.json.as_deref())
+    }
+
+    /// Writes a value, if the option was given.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, value: &impl Serialize) -> Result<(), Failure> {
+        match &self.json {
+            Some(path) => output::written(file::write(path, |out| json::write_value(out, value))),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a value as JSON, if the option was given, and prints the text unless the JSON
+    /// replaces it.
+    ///
+    /// # Errors
+    /// If an output cannot be written.
+    pub fn write_or_print(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        self.write(value)?;
+        match self.is_stdout() {
+            true => Ok(()),
+            false => output::print(&text()),
+        }
+    }
+}
+
+impl Html {
+    /// The option and its file, for [`output::one_stdout`].
+    pub fn named(&self) -> (&'static str, Option<&Path>) {
+        ("--html", self.html.as_deref())
+    }
+
+    /// Writes a page, if the option was given.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, page: impl FnOnce() -> String) -> Result<(), Failure> {
+        match &self.html {
+            Some(path) => output::written(file::write_text(path, &page())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Csv {
+    /// The option and its file, for [`output::one_stdout`].
+    pub fn named(&self) -> (&'static str, Option<&Path>) {
+        ("--csv", self.csv.as_deref())
+    }
+
+    /// True if the name of the file asks for JSON Lines.
+    pub fn is_json_lines(&self) -> bool {
+        self.csv.as_ref().is_some_and(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+    }
+
+    /// Writes rows, if the option was given.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, rows: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match &self.csv {
+            Some(path) => output::written(file::write(path, rows)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Outputs {
+    /// Rejects options that would mix on standard output; `others` are the verb's own.
+    ///
+    /// # Errors
+    /// If more than one writes to standard output.
+    pub fn check(&self, others: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+        output::one_stdout(&[&self.named()[..], others].concat())
+    }
+
+    /// True if one of the options replaces the text on standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.named().iter().any(|(_, path)| is_stdout(*path))
+    }
+
+    fn named(&self) -> [(&'static str, Option<&Path>); 3] {
+        [self.json.named(), self.html.named(), self.csv.named()]
+    }
+}
+
+impl Sets {
+    /// The options again, each with a leading blank, quoted for a shell.
+    pub fn arguments(&self) -> String {
+        let argument = |set: &Override| format!(" --set {}", output::shell_word(&format!("{}={}", set.key, set.value)));
+        self.set.iter().map(argument).collect()
+    }
+}
+
+/// True if a file name stands for standard output.
+pub fn is_stdout(path: Option<&Path>) -> bool {
+    path == Some(Path::new(STDOUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser, Debug)]
+    struct Verb {
+        #[command(flatten)]
+        outputs: Outputs,
+        #[command(flatten)]
+        sets: Sets,
+        lab: Option<String>,
+    }
+
+    fn parse(words: &[&str]) -> Verb {
+        Verb::try_parse_from([&["verb"], words].concat()).expect("valid words")
+    }
+
+    #[test]
+    fn an_option_without_a_file_writes_to_standard_output() {
+        for option in ["--json", "--html", "--csv"] {
+            let verb = parse(&[option, "lab.toml"]);
+            assert!(verb.outputs.is_stdout(), "{option}");
+            assert_eq!(verb.lab.as_deref(), Some("lab.toml"), "{option} takes no word that follows it");
+        }
+    }
+
+    #[test]
+    fn an_option_with_a_file_leaves_standard_output_free() {
+        let verb = parse(&["--json=a.json", "--html=b.html", "--csv=c.jsonl", "--out", "folder"]);
+        assert!(!verb.outputs.is_stdout() && verb.outputs.csv.is_json_lines());
+        assert_eq!(verb.outputs.out.out, Some("folder".into()));
+    }
+
+    #[test]
+    fn two_options_cannot_share_standard_output() {
+        let verb = parse(&["--json", "--csv"]);
+        assert!(verb.outputs.check(&[]).is_err());
+        let verb = parse(&["--json"]);
+        assert!(verb.outputs.check(&[("--svg", Some(Path::new("-")))]).is_err());
+        assert!(verb.outputs.check(&[]).is_ok());
+    }
+
+    #[test]
+    fn sets_come_back_as_a_shell_needs_them() {
+        let verb = parse(&["--set", "run.seed=3", "--set", "switch.*.buffers=4"]);
+        assert_eq!(verb.sets.arguments(), " --set run.seed=3 --set 'switch.*.buffers=4'");
+    }
+}

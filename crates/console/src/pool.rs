@@ -1,0 +1,113 @@
+//! Several runs side by side.
+
+use crate::exit::Failure;
+use crate::input::Threads;
+use crate::interrupt;
+use crate::run::style;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use rayon::iter::{ParallelBridge, ParallelIterator};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Runs `jobs` on several threads. Jobs begin in order; `done` gets each result as soon as it is
+/// there, on one thread at a time. A job that returns `None`, and all jobs after Ctrl-C, count as
+/// interrupted.
+///
+/// # Errors
+/// The first one of `done`, which also ends the work; or that threads cannot be made.
+pub fn each<J: Sync, R: Send>(
+    threads: Threads,
+    what: &str,
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Option<R> + Sync,
+    done: impl FnMut(usize, R) -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    each_until(threads, what, jobs, work, done, interrupt::requested)
+}
+
+/// Does `jobs` on several threads even after the first Ctrl-C, and returns the results in the order
+/// of the jobs.
+///
+/// # Errors
+/// Threads cannot be started.
+pub fn finish<J: Sync, R: Send>(
+    threads: Threads,
+    what: &str,
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Option<R> + Sync,
+) -> Result<Vec<Option<R>>, Failure> {
+    let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
+    let done = |index: usize, result| {
+        results[index] = Some(result);
+        Ok(())
+    };
+    each_until(threads, what, jobs, work, done, || false)?;
+    Ok(results)
+}
+
+fn each_until<J: Sync, R: Send>(
+    threads: Threads,
+    what: &str,
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Option<R> + Sync,
+    done: impl FnMut(usize, R) -> Result<(), Failure> + Send,
+    interrupted: impl Fn() -> bool + Sync,
+) -> Result<(), Failure> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.threads.map_or(0, |n| n.get().min(jobs.len().max(1))))
+        .build()
+        .map_err(|error| Failure::environment(format_args!("cannot start threads: {error}")))?;
+    let bar = bar(jobs.len(), what);
+    let failed = AtomicBool::new(false);
+    let sink = Mutex::new((done, Ok(())));
+    pool.install(|| {
+        // A bridge hands jobs out one by one; slices would be cut in halves, and the last points
+        // come first.
+        jobs.iter().enumerate().par_bridge().for_each(|(index, job)| {
+            if failed.load(Ordering::Relaxed) || interrupted() {
+                return;
+            }
+            let Some(result) = work(index, job) else {
+                return;
+            };
+            let mut sink = sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let (done, outcome) = &mut *sink;
+            if outcome.is_ok() {
+                *outcome = done(index, result);
+                failed.store(outcome.is_err(), Ordering::Relaxed);
+            }
+            bar.inc(1);
+        });
+    });
+    bar.finish_and_clear();
+    sink.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).1
+}
+
+/// Does `jobs` on several threads and returns the results in the order of the jobs; `None` stands
+/// for the interrupted.
+///
+/// # Errors
+/// When threads cannot be made.
+pub fn all<J: Sync, R: Send>(
+    threads: Threads,
+    what: &str,
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Option<R> + Sync,
+) -> Result<Vec<Option<R>>, Failure> {
+    let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
+    each(threads, what, jobs, work, |index, result| {
+        results[index] = Some(result);
+        Ok(())
+    })?;
+    Ok(results)
+}
+
+fn bar(count: usize, what: &str) -> ProgressBar {
+    // On anything but a terminal it draws nothing.
+    let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr_with_hz(10));
+    bar.set_style(style("{bar:30} {pos} of {len} {msg}, {elapsed} real, {eta} to go"));
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}

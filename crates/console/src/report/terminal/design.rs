@@ -1,0 +1,211 @@
+//! The topology report of `sanloom check` for a terminal.
+
+use super::format::clean;
+use super::grid::{Column, Grid, wrap};
+use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Maximum number of rows of a table; the rest is counted.
+const MAX_ROWS: usize = 24;
+/// Columns for names if the output has no limit.
+const WIDE: usize = 400;
+/// Columns that a list of names gets at least.
+const LEAST: usize = 20;
+
+/// Renders a report for a terminal of `width` columns (at least 60).
+pub fn render(report: &Report, width: usize) -> String {
+    let width = width.max(60);
+    let mut out = String::new();
+    head(&mut out, report, width);
+    zone_ranges(&mut out, report, width);
+    oversubscription(&mut out, report, width);
+    paths(&mut out, report, width);
+    points(&mut out, report, width);
+    out
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A line that ends with names, which are cut if they do not fit.
+fn named(out: &mut String, before: &str, names: &str, width: usize) {
+    let room = width.min(WIDE).saturating_sub(before.chars().count()).max(LEAST);
+    let _ = writeln!(out, "{before}{}", clean(&fit(names, room)));
+}
+
+fn head(out: &mut String, report: &Report, width: usize) {
+    let machines = match report.virtual_machines {
+        0 => String::new(),
+        machines => format!(" and {}", plural(machines, "virtual machine")),
+    };
+    let nodes = format!(
+        "Nodes    {} switch{}, {} with {}{machines}, {} with {} and {}",
+        report.switches,
+        if report.switches == 1 { "" } else { "es" },
+        plural(report.hosts, "host"),
+        plural(report.hbas, "HBA"),
+        plural(report.storage, "storage system"),
+        plural(report.storage_ports, "port"),
+        plural(report.luns, "LUN")
+    );
+    out.push_str(&wrap(&nodes, width, 9));
+    let links =
+        format!("Links    {}: {} to nodes, {}", report.links, report.links - report.isls, plural(report.isls, "ISL"));
+    let _ = writeln!(out, "{links}");
+    for (what, names) in [("isolated", &report.isolated), ("down at the start", &report.dark)] {
+        if let Some(names) = names {
+            named(out, &format!("         {what}: "), names, width);
+        }
+    }
+    match report.fabrics.len() {
+        0 => out.push_str("Fabrics  none\n"),
+        count => {
+            let room = (width.min(WIDE).saturating_sub(12) / count.min(8)).max(LEAST);
+            let shown = report.fabrics.iter().take(8).map(|names| clean(&fit(names, room)));
+            let shown = shown.collect::<Vec<_>>().join(" | ");
+            let more = if count > 8 { " | …" } else { "" };
+            out.push_str(&wrap(&format!("Fabrics  {count}: {shown}{more}"), width, 9));
+        }
+    }
+    out.push_str(&wrap(&zoning(report), width, 9));
+}
+
+fn zoning(report: &Report) -> String {
+    let zones = match (report.zones, report.default_open) {
+        (0, true) => return "Zones    none in force: every port may talk to every port".to_owned(),
+        (0, false) => {
+            return "Zones    none in force, and the default zone is closed: no port may talk to any".to_owned();
+        }
+        (zones, _) => format!("Zones    {} in force", plural(zones, "zone")),
+    };
+    match (report.unzoned_ports, report.default_open) {
+        (0, _) => format!("{zones}, every port is in one"),
+        (ports, true) => format!("{zones}, {} in none: open to each other", plural(ports, "port")),
+        (ports, false) => format!("{zones}, {} in none: closed", plural(ports, "port")),
+    }
+}
+
+fn zone_ranges(out: &mut String, report: &Report, width: usize) {
+    if report.zone_ranges.is_empty() {
+        return;
+    }
+    out.push_str("\nZones of ranges, with the ports that each was given\n");
+    for range in report.zone_ranges.iter().take(MAX_ROWS) {
+        let _ = writeln!(out, "  {}: {}", clean(&range.names), plural(range.zones, "zone"));
+        for (zone, ports) in &range.shown {
+            named(out, &format!("    {}: ", clean(zone)), ports, width);
+        }
+    }
+    more(out, report.zone_ranges.len().saturating_sub(MAX_ROWS));
+}
+
+fn oversubscription(out: &mut String, report: &Report, width: usize) {
+    if report.isl_groups.is_empty() {
+        return;
+    }
+    let text =
+        "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own";
+    let _ = write!(out, "\n{}", wrap(text, width, 2));
+    // Equal groups share a row. The key sorts the highest ratio first.
+    let mut rows: BTreeMap<(u64, u64, usize), Vec<&IslGroup>> = BTreeMap::new();
+    for group in &report.isl_groups {
+        let highest = u64::MAX - (group.oversubscription * 1e3).round() as u64;
+        rows.entry((highest, group.bytes_per_s, group.links.len())).or_default().push(group);
+    }
+    let left_out = rows.len().saturating_sub(MAX_ROWS);
+    for groups in rows.into_values().take(MAX_ROWS) {
+        let first = groups[0];
+        let names: Vec<String> = groups.iter().map(|g| format!("{}-{}", g.switches[0], g.switches[1])).collect();
+        let ratio = match first.oversubscription {
+            0.0 => "  unused".to_owned(),
+            ratio => format!("{:>6}:1", decimals(ratio)),
+        };
+        let before = format!(
+            "  {ratio:>9}  {} × {}, {} MB/s each: ",
+            groups.len(),
+            plural(first.links.len(), "link"),
+            decimals(first.bytes_per_s as f64 / 1e6)
+        );
+        named(out, &before, &compress_all(names.iter().map(String::as_str)), width);
+    }
+    more(out, left_out);
+}
+
+fn paths(out: &mut String, report: &Report, width: usize) {
+    if report.paths.is_empty() {
+        return;
+    }
+    out.push_str("\nPaths from hosts to the storage they use, as zones and masks permit them\n");
+    let numbers = [Column::right("pairs"), Column::right("port pairs"), Column::right("no common link")];
+    let least = [Column::right("shortest").rank(2), Column::right("links").rank(1)];
+    let columns = [Column::left("hosts"), Column::left("storage")].into_iter().chain(numbers).chain(least);
+    // What the columns of numbers take, with their gaps. A narrow table has only three of them.
+    let numbers_width = if width < 110 { 39 } else { 58 };
+    let room = width.min(WIDE).saturating_sub(numbers_width).max(2 * LEAST);
+    let widest = |names: fn(&sanloom_lab::topology::Paths) -> &str| {
+        report.paths.iter().take(MAX_ROWS).map(|row| names(row).chars().count()).max().unwrap_or(0)
+    };
+    let (hosts, storage) = (widest(|row| &row.host_names), widest(|row| &row.storage_names));
+    // The shorter column leaves its space to the other.
+    let storage = storage.min((room / 2).max(room.saturating_sub(hosts)));
+    let hosts = room - storage;
+    let mut grid = Grid::new(columns.collect());
+    for row in report.paths.iter().take(MAX_ROWS) {
+        let numbers = match row.port_pairs {
+            0 => ["no path".to_owned(), String::new(), String::new(), String::new()],
+            _ => {
+                [row.port_pairs.to_string(), row.disjoint.to_string(), row.shortest.to_string(), row.links.to_string()]
+            }
+        };
+        let names = [clean(&fit(&row.host_names, hosts)), clean(&fit(&row.storage_names, storage))];
+        grid.row(names.into_iter().chain([row.pairs.to_string()]).chain(numbers).collect());
+    }
+    out.push_str(&grid.render(width));
+    more(out, report.paths.len().saturating_sub(MAX_ROWS));
+    if report.pairs_left_out > 0 {
+        let _ = writeln!(out, "(at least {} more pairs are not shown)", report.pairs_left_out);
+    }
+    match report.hosts_without_two_paths.len() {
+        0 => out.push_str("Every host has two paths without a common link to all its storage.\n"),
+        count => {
+            let names = compress_all(report.hosts_without_two_paths.iter().map(String::as_str));
+            named(out, &format!("{} without two paths that share no link: ", plural(count, "host")), &names, width);
+        }
+    }
+}
+
+fn points(out: &mut String, report: &Report, width: usize) {
+    let groups = report.point_groups();
+    if groups.is_empty() {
+        out.push_str(match report.paths.iter().any(|paths| paths.port_pairs > 0) {
+            true => "\nNo single point of failure.\n",
+            false => "\nNo host has a path to storage, so there is nothing to fail.\n",
+        });
+        return;
+    }
+    out.push_str("\nSingle points of failure: each alone cuts a host off from storage it uses\n");
+    let left_out = groups.len().saturating_sub(MAX_ROWS);
+    for PointGroup { kind, count, hosts, names } in groups.into_iter().take(MAX_ROWS) {
+        let noun = match (count, kind) {
+            (1, _) => kind.to_owned(),
+            (_, "switch") => "switches".to_owned(),
+            _ => format!("{kind}s"),
+        };
+        let each = if count == 1 { "" } else { " each" };
+        named(out, &format!("  {count} {noun} ({}{each}): ", plural(hosts, "host")), &names, width);
+    }
+    more(out, left_out);
+}
+
+fn more(out: &mut String, left_out: usize) {
+    if left_out > 0 {
+        let _ = writeln!(out, "  … and {}", plural(left_out, "more row"));
+    }
+}
+
+fn decimals(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

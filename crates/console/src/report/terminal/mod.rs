@@ -1,0 +1,427 @@
+//! Results as text for a terminal: no colour, no control characters, limited to a given width.
+
+pub mod design;
+mod events;
+pub mod grid;
+mod group;
+mod live;
+mod replications;
+pub mod view;
+mod volume;
+
+use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
+use crate::{metric, remedy};
+use grid::{Column, Grid, wrap};
+use group::{Group, groups};
+use sanloom_api::results::{
+    ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
+};
+use std::fmt::Write as _;
+
+/// Maximum number of hosts, streams or storage systems shown individually; more are grouped.
+const SINGLE_ROWS: usize = 12;
+/// Maximum number of groups.
+const MAX_GROUPS: usize = 8;
+/// Maximum number of rows of a table; the rest is counted.
+const MAX_ROWS: usize = 24;
+/// Maximum number of links shown: the busiest, and those that wait for credit.
+const LINK_ROWS: usize = 10;
+
+/// Renders the whole result for a terminal of `width` columns (at least 60).
+pub fn render(results: &Results, width: usize) -> String {
+    let width = width.max(60);
+    let mut out = String::new();
+    headline(&mut out, results, width);
+    hosts(&mut out, results, width);
+    streams(&mut out, results, width);
+    storage(&mut out, results, width);
+    links(&mut out, results, width);
+    drops(&mut out, results, width);
+    events::render(&mut out, &results.events, width);
+    replications::render(&mut out, results, width);
+    findings(&mut out, &results.findings, width);
+    expectations(&mut out, results, width);
+    ending(&mut out, results, width);
+    out
+}
+
+fn headline(out: &mut String, results: &Results, width: usize) {
+    let lab = &results.lab;
+    let _ = writeln!(out, "{}", clean(&lab.name));
+    if !lab.description.is_empty() {
+        out.push_str(&wrap(&clean(&lab.description.replace('\n', " ")), width, 0));
+    }
+    let line = format!(
+        "{} simulated, {} of it measured, seed {}{}{}",
+        seconds(lab.duration_s),
+        seconds(results.measured_s()),
+        lab.seed,
+        if results.replications.is_some() { "; all but the table of several seeds is of this one" } else { "" },
+        if lab.interrupted { "; interrupted, so these are the results so far" } else { "" }
+    );
+    out.push_str(&wrap(&line, width, 2));
+}
+
+/// MB/s without the unit, which is in the column heading.
+fn megabytes(bytes_per_s: f64) -> String {
+    let shown = mb_per_s(bytes_per_s);
+    shown.trim_end_matches(" MB/s").to_owned()
+}
+
+fn io_columns(name: &str) -> Vec<Column> {
+    vec![
+        Column::left(name),
+        Column::right("MB/s"),
+        Column::right("least").rank(1),
+        Column::right("IOPS"),
+        Column::right("mean"),
+        Column::right("p50").rank(3),
+        Column::right("p95").rank(2),
+        Column::right("p99"),
+        Column::right("p99.9").rank(1),
+        Column::right("max").rank(1),
+        Column::right("offered MB/s").rank(4),
+        Column::right("failed"),
+        Column::right("in flight").rank(2),
+    ]
+}
+
+fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
+    let n = group.len().max(1) as f64;
+    let mean = |value: fn(&IoStats) -> f64| group.iter().map(|io| value(io)).sum::<f64>() / n;
+    let worst = |value: fn(&IoStats) -> f64| group.iter().map(|io| value(io)).fold(0.0, f64::max);
+    vec![
+        name,
+        megabytes(mean(|io| io.throughput_bytes_per_s)),
+        match group {
+            [_] => String::new(),
+            _ => megabytes(group.iter().map(|io| io.throughput_bytes_per_s).fold(f64::INFINITY, f64::min)),
+        },
+        rate(mean(|io| io.iops)),
+        us(mean(|io| io.latency.mean_us)),
+        us(worst(|io| io.latency.p50_us)),
+        us(worst(|io| io.latency.p95_us)),
+        us(worst(|io| io.latency.p99_us)),
+        us(worst(|io| io.latency.p99_9_us)),
+        us(worst(|io| io.latency.max_us)),
+        megabytes(mean(|io| io.offered_bytes_per_s)),
+        grouped(group.iter().map(|io| io.ios_failed).sum()),
+        match group.iter().map(|io| io.ios_unfinished).sum() {
+            0 => String::new(),
+            unfinished => grouped(unfinished),
+        },
+    ]
+}
+
+fn hosts(out: &mut String, results: &Results, width: usize) {
+    let rows =
+        groups(&results.hosts, SINGLE_ROWS, MAX_GROUPS, |host| &host.name, |host| host.io.throughput_bytes_per_s);
+    let mut grid = Grid::new(io_columns("Hosts"));
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let members: Vec<&IoStats> = members.iter().map(|host| &host.io).collect();
+        grid.row(io_cells(name.clone(), &members));
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    grid.last_row(io_cells("all".into(), &[&results.totals.io]));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+    say_what_groups_show(out, "hosts", &rows, width);
+}
+
+/// Explains the numbers of a row that combines several elements.
+fn say_what_groups_show<T>(out: &mut String, what: &str, rows: &[Group<'_, T>], width: usize) {
+    if rows.iter().any(|group| group.members.len() > 1) {
+        let text = format!(
+            "A row with several {what} shows the mean of each, the throughput of the slowest, and the worst percentiles."
+        );
+        out.push_str(&wrap(&text, width, 0));
+    }
+}
+
+fn streams(out: &mut String, results: &Results, width: usize) {
+    if results.streams.len() < 2 {
+        return;
+    }
+    let mut grid = Grid::new(io_columns("Streams"));
+    let rows =
+        groups(&results.streams, SINGLE_ROWS, MAX_GROUPS, |stream| &stream.name, |s| s.io.throughput_bytes_per_s);
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let members: Vec<&IoStats> = members.iter().map(|stream| &stream.io).collect();
+        grid.row(io_cells(name.clone(), &members));
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+    say_what_groups_show(out, "streams", &rows, width);
+}
+
+fn storage(out: &mut String, results: &Results, width: usize) {
+    if results.storage.is_empty() {
+        return;
+    }
+    let rows = groups(
+        &results.storage,
+        SINGLE_ROWS,
+        MAX_GROUPS,
+        |storage| &storage.name,
+        |storage| storage.throughput_bytes_per_s,
+    );
+    let mut grid = Grid::new(vec![
+        Column::left("Storage"),
+        Column::right("MB/s"),
+        Column::right("IOPS"),
+        Column::right("busy"),
+        Column::right("queue"),
+        Column::right("max").rank(1),
+        Column::right("mean"),
+        Column::right("p99").rank(1),
+        Column::right("set full").rank(2),
+    ]);
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let n = members.len().max(1) as f64;
+        let mean =
+            |value: fn(&sanloom_api::results::StorageResult) -> f64| members.iter().map(|s| value(s)).sum::<f64>() / n;
+        grid.row(vec![
+            name.clone(),
+            megabytes(mean(|s| s.throughput_bytes_per_s)),
+            rate(mean(|s| s.iops)),
+            percent(mean(|s| s.utilisation)),
+            format!("{:.1}", mean(|s| s.queue.mean)),
+            grouped(members.iter().map(|s| s.queue.max).max().unwrap_or(0)),
+            us(mean(|s| s.latency.mean_us)),
+            us(members.iter().map(|s| s.latency.p99_us).fold(0.0, f64::max)),
+            grouped(members.iter().map(|s| s.task_set_full).sum()),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn links(out: &mut String, results: &Results, width: usize) {
+    let mut worst: Vec<(&LinkResult, &LinkDirection)> = results
+        .links
+        .iter()
+        .map(|link| {
+            let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
+            if weight(&link.backward) > weight(&link.forward) { (link, &link.backward) } else { (link, &link.forward) }
+        })
+        .collect();
+    if worst.is_empty() {
+        return;
+    }
+    // Equal links stay in the order of the lab.
+    worst.sort_by(|(_, x), (_, y)| {
+        let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
+        weight(y).total_cmp(&weight(x))
+    });
+    let mut grid = Grid::new(vec![
+        Column::left("Links, worst first"),
+        Column::left("direction").rank(1),
+        Column::right("busy"),
+        Column::right("MB/s"),
+        Column::right("no credit"),
+        Column::right("frames").rank(2),
+        Column::right("min credit").rank(3),
+        Column::right("lost credit").rank(2),
+        Column::right("resets"),
+    ]);
+    for (link, direction) in worst.iter().take(LINK_ROWS) {
+        grid.row(vec![
+            clean(&link.name),
+            clean(&format!("{} > {}", direction.from, direction.to)),
+            percent(direction.utilisation),
+            megabytes(direction.throughput_bytes_per_s),
+            percent(direction.credit_wait_fraction),
+            grouped(direction.frames),
+            format!("{}/{}", direction.credits_min, direction.bb_credit),
+            grouped(direction.credits_lost),
+            grouped(link.link_resets),
+        ]);
+    }
+    grid.more(worst.len().saturating_sub(LINK_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+/// Returns the host with the greatest value in brackets: the first of equals, or nothing if the
+/// value is 0.
+fn whose(results: &Results, greatest: f64, value: fn(&HostResult) -> f64) -> String {
+    let host = results.hosts.iter().find(|host| greatest > 0.0 && value(host) >= greatest);
+    host.map_or(String::new(), |host| format!(" ({})", clean(&host.name)))
+}
+
+fn drops(out: &mut String, results: &Results, width: usize) {
+    out.push('\n');
+    let total: u64 = results.drops.values().sum();
+    if total == 0 {
+        out.push_str("No frame was dropped.\n");
+    } else {
+        let reasons: Vec<String> = results
+            .drops
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(reason, count)| format!("{} {}", grouped(*count), format::words(reason)))
+            .collect();
+        out.push_str(&wrap(&format!("Frames dropped: {} ({})", grouped(total), reasons.join(", ")), width, 2));
+    }
+    let totals = &results.totals;
+    let _ = writeln!(
+        out,
+        "Longest stall: {}{}",
+        if totals.longest_stall_s > 0.0 { seconds(totals.longest_stall_s) } else { "0 s".into() },
+        whose(results, totals.longest_stall_s, |host| host.longest_stall_s)
+    );
+    let longest_us = totals.io.latency.max_us;
+    if longest_us > 0.0 {
+        let whose = whose(results, longest_us, |host| host.io.latency.max_us);
+        let _ = writeln!(out, "Longest request: {}{whose}", us(longest_us));
+    }
+    match totals.io.ios_unfinished {
+        0 => {}
+        1 => out.push_str("1 request was still in flight at the end; it has neither completed nor failed.\n"),
+        unfinished => {
+            let unfinished = grouped(unfinished);
+            let line = format!(
+                "{unfinished} requests were still in flight at the end; they have neither completed nor failed."
+            );
+            out.push_str(&wrap(&line, width, 2));
+        }
+    }
+    let recovered = [
+        (totals.commands_aborted, "commands aborted"),
+        (totals.commands_retried, "retried"),
+        (totals.path_failovers, "path failovers"),
+        (totals.paths_lost, "paths lost"),
+        (totals.link_resets, "link resets"),
+        (totals.deadlocks, "deadlocks"),
+    ];
+    let recovered: Vec<String> = recovered
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{what} {}", grouped(*count)))
+        .collect();
+    if !recovered.is_empty() {
+        out.push_str(&wrap(&format!("Recovery: {}", recovered.join(", ")), width, 2));
+    }
+}
+
+/// Renders findings as numbered paragraphs, also for other commands. Empty text if there are none.
+pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
+    for (i, finding) in findings.iter().enumerate() {
+        let title = format!("{}. {}: {}", i + 1, finding.kind.words(), clean(&finding.title));
+        out.push('\n');
+        out.push_str(&wrap(&title, width, 3));
+        for text in [&finding.detail, &finding.remedy] {
+            if !text.is_empty() {
+                out.push_str(&wrap(&format!("   {}", clean(text)), width, 3));
+            }
+        }
+        for (number, remedy) in (0..).zip(&finding.remedies) {
+            if number > 0 {
+                out.push_str(&wrap(&format!("   {}", clean(&remedy::text(remedy))), width, 3));
+            }
+            out.push_str(&format!("   Repeat it: {}\n", clean(&remedy.command)));
+        }
+        if !finding.cycle.is_empty() {
+            let cycle = finding.cycle.iter().chain(finding.cycle.first());
+            let cycle: Vec<String> = cycle.map(|port| clean(port)).collect();
+            out.push_str(&wrap(&format!("   Cycle: {}", cycle.join(" > ")), width, 3));
+        }
+        let victims: Vec<String> = finding.victims.iter().take(8).map(victim).collect();
+        if !victims.is_empty() {
+            let more = finding.victims.len() - victims.len();
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            out.push_str(&wrap(&format!("   Victims: {}{more}", victims.join(", ")), width, 5));
+        }
+    }
+}
+
+/// Describes the effect on a victim: the loss of throughput where it is known, otherwise the wait
+/// for credit.
+fn victim(victim: &Victim) -> String {
+    let name = clean(&victim.name);
+    if victim.before_bytes_per_s > 0.0 {
+        let (during, before) = (mb_per_s(victim.during_bytes_per_s), mb_per_s(victim.before_bytes_per_s));
+        format!("{name} {during} instead of {before} (-{})", percent(victim.loss()))
+    } else if victim.credit_wait_s > 0.0 {
+        format!("{name} waited {} for credit", seconds(victim.credit_wait_s))
+    } else {
+        name
+    }
+}
+
+/// Renders verdicts on expectations, one line each. Empty text if there are none.
+pub fn expectations(out: &mut String, results: &Results, width: usize) {
+    let verdicts = &results.expectations;
+    if verdicts.is_empty() {
+        return;
+    }
+    let held = verdicts.iter().filter(|verdict| verdict.ok).count();
+    let of_one = match &results.replications {
+        Some(_) => format!(" with seed {}", results.lab.seed),
+        None => String::new(),
+    };
+    let _ = writeln!(out, "\nExpectations: {held} of {} hold{of_one}", verdicts.len());
+    for verdict in verdicts {
+        let value = match verdict.value {
+            Some(value) => format::measured(&verdict.metric, value),
+            None => "no such number".into(),
+        };
+        let remedy = match verdict.value {
+            Some(_) => String::new(),
+            None => format!("; {}", metric::remedy(&Metrics::new(results), &verdict.metric)),
+        };
+        let line = format!(
+            "{}  {} = {value}, wanted {}{remedy}",
+            if verdict.ok { "  ok  " } else { "  FAIL" },
+            clean(&verdict.metric),
+            bounds(verdict)
+        );
+        out.push_str(&wrap(&line, width, 8));
+    }
+}
+
+/// Describes the bounds of an expectation.
+pub fn bounds(verdict: &ExpectationResult) -> String {
+    let shown = |value: f64| format::measured(&verdict.metric, value);
+    match (verdict.min, verdict.max) {
+        (Some(min), Some(max)) if min == max => format!("exactly {}", shown(min)),
+        (Some(min), Some(max)) => format!("{} to {}", shown(min), shown(max)),
+        (Some(min), None) => format!("at least {}", shown(min)),
+        (None, Some(max)) => format!("at most {}", shown(max)),
+        (None, None) => "a number".into(),
+    }
+}
+
+fn ending(out: &mut String, results: &Results, width: usize) {
+    let books = &results.conservation;
+    if !books.holds() {
+        let text = format!(
+            "THE BOOKS DO NOT BALANCE, which is a bug of sanloom: {} frames sent, {} delivered, {} dropped, {} in \
+             flight; {} requests issued, {} completed, {} failed, {} in flight",
+            books.frames_sent,
+            books.frames_delivered,
+            books.frames_dropped,
+            books.frames_in_flight,
+            books.commands_issued,
+            books.commands_completed,
+            books.commands_failed,
+            books.commands_in_flight
+        );
+        out.push('\n');
+        out.push_str(&wrap(&text, width, 0));
+    }
+    let engine = &results.engine;
+    if engine.cpu_s > 0.0 {
+        let text = format!(
+            "{} frame-hops in {} of CPU time: {:.1} M/s; {} resident",
+            grouped(engine.frame_hops),
+            seconds(engine.cpu_s),
+            engine.frame_hops_per_cpu_s / 1e6,
+            format::bytes(engine.rss_bytes)
+        );
+        out.push('\n');
+        out.push_str(&wrap(&text, width, 2));
+    }
+}

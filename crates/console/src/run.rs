@@ -1,0 +1,195 @@
+//! One simulation as commands use it: watched for Ctrl-C, shown as a progress bar, and timed.
+
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::Stopwatch;
+use crate::report::format;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sanloom_api::results::{ExpectationResult, Metrics, Results};
+use sanloom_fc::config::Picos;
+use sanloom_fc::san::Lab;
+use sanloom_sim::net::Observed;
+use sanloom_sim::run::{Control, Finished, Observer, Options, Progress, simulate};
+use sanloom_sim::world::World;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Takes what passes on the watched links.
+pub trait Tap {
+    /// Something passed. `Stop` ends the run, because the tap can take no more.
+    fn take(&mut self, world: &World, observed: &[Observed]) -> Control;
+}
+
+/// Inspection of the world of a run.
+pub type Inspect<'a> = dyn FnMut(&mut World) -> Control + 'a;
+
+/// Options of [`run`].
+#[derive(Default)]
+pub struct View<'a> {
+    /// Shows progress on standard error if it is a terminal.
+    pub bar: bool,
+    /// Indices of the links to watch, and the receiver of their records.
+    pub tap: Option<(Vec<u16>, &'a mut dyn Tap)>,
+    /// Longest simulated time between two inspections in ps, and the inspection, which can end the
+    /// run as planned.
+    pub inspect: Option<(u64, &'a mut Inspect<'a>)>,
+    /// Continues after the first Ctrl-C.
+    pub ignores_interrupt: bool,
+}
+
+/// Simulates a lab; `engine` is filled in.
+pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
+    let (watch, tap) = match view.tap {
+        Some((watch, tap)) => (watch, Some(tap)),
+        None => (Vec::new(), None),
+    };
+    let (step_ps, inspect) = view.inspect.map_or((None, None), |(step_ps, inspect)| (Some(step_ps), Some(inspect)));
+    let mut watcher = Watcher {
+        bar: (view.bar && std::io::stderr().is_terminal()).then(Bar::new),
+        stopwatch: None,
+        tap,
+        full: false,
+        inspect,
+        ignores_interrupt: view.ignores_interrupt,
+    };
+    let mut finished = simulate(lab, &Options { watch, step_ps }, &mut watcher);
+    if let Some(stopwatch) = &watcher.stopwatch {
+        stopwatch.fill(&mut finished.results.engine);
+    }
+    if let Some(bar) = &watcher.bar {
+        bar.bar.finish_and_clear();
+    }
+    finished
+}
+
+/// The world of a lab at a time after the workloads began; without a time when every port has
+/// logged in.
+///
+/// # Errors
+/// When somebody interrupts.
+pub fn world_at(lab: &Arc<Lab>, at: Option<Picos>) -> Result<World, Failure> {
+    let bar = std::io::stderr().is_terminal().then(Bar::new);
+    let mut watcher = Watcher { bar, stopwatch: None, tap: None, full: false, inspect: None, ignores_interrupt: false };
+    let world = sanloom_sim::run::world_at(lab, at.map(|at| at.0), &mut watcher);
+    if let Some(bar) = &watcher.bar {
+        bar.bar.finish_and_clear();
+    }
+    if interrupt::requested() {
+        return Err(Failure::interrupted("the time to be shown was not reached"));
+    }
+    Ok(world)
+}
+
+/// Holds the results against the expectations of the lab. A run that was cut short is not judged:
+/// its bounds were meant for a whole one.
+pub fn judge(lab: &Lab, results: &mut Results) {
+    results.expectations.clear();
+    if results.lab.interrupted || lab.expectations.is_empty() {
+        return;
+    }
+    let metrics = Metrics::new(results);
+    results.expectations =
+        lab.expectations.iter().map(|e| ExpectationResult::check(&metrics, &e.metric, e.min, e.max)).collect();
+}
+
+struct Watcher<'a> {
+    bar: Option<Bar>,
+    stopwatch: Option<Stopwatch>,
+    tap: Option<&'a mut dyn Tap>,
+    /// The tap has ended the run.
+    full: bool,
+    inspect: Option<&'a mut Inspect<'a>>,
+    ignores_interrupt: bool,
+}
+
+impl Observer for Watcher<'_> {
+    fn progress(&mut self, progress: &Progress) -> Control {
+        if !progress.logging_in {
+            self.stopwatch.get_or_insert_with(Stopwatch::start).lap();
+        }
+        if let Some(bar) = &mut self.bar {
+            bar.show(progress);
+        }
+        let interrupted = !self.ignores_interrupt && interrupt::requested();
+        if self.full || interrupted { Control::Stop } else { Control::Continue }
+    }
+
+    fn inspect(&mut self, world: &mut World) -> Control {
+        self.inspect.as_mut().map_or(Control::Continue, |inspect| inspect(world))
+    }
+
+    fn observed(&mut self, world: &World, observed: &[Observed]) {
+        if let Some(tap) = &mut self.tap
+            && !self.full
+        {
+            self.full = tap.take(world, observed) == Control::Stop;
+        }
+    }
+}
+
+struct Bar {
+    bar: ProgressBar,
+    began: Option<(Instant, u64)>,
+}
+
+impl Bar {
+    fn new() -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(style("{bar:16} {wide_msg}"));
+        bar.set_message("logging in");
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Bar { bar, began: None }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        if progress.logging_in {
+            return;
+        }
+        let (began, hops) = *self.began.get_or_insert_with(|| (Instant::now(), progress.frame_hops));
+        let real_s = began.elapsed().as_secs_f64();
+        let rate = (progress.frame_hops - hops) as f64 / real_s.max(1e-3);
+        let duration_ps = progress.duration_ps.max(1);
+        self.bar.set_position((u128::from(progress.run_ps) * 1000 / u128::from(duration_ps)) as u64);
+        self.bar.set_message(message(progress, real_s, rate));
+    }
+}
+
+/// Text after the bar: simulated and real time, and `rate` in frame-hops per second of real time.
+fn message(progress: &Progress, real_s: f64, rate: f64) -> String {
+    format!(
+        "{} of {} simulated, {real_s:.1} s real, {:.1} M frame-hops/s{}",
+        format::seconds(progress.run_ps as f64 / 1e12),
+        format::seconds(progress.duration_ps.max(1) as f64 / 1e12),
+        rate / 1e6,
+        to_go(progress, real_s)
+    )
+}
+
+/// How long the rest takes if it goes on like this; nothing before anybody can know.
+fn to_go(progress: &Progress, real_s: f64) -> String {
+    if progress.run_ps == 0 {
+        return String::new();
+    }
+    let rest = progress.duration_ps.saturating_sub(progress.run_ps) as f64;
+    let left_s = rest / progress.run_ps as f64 * real_s;
+    format!(", {:#} to go", HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or_default()))
+}
+
+/// The style of a bar; a template that does not parse gives the plain one.
+pub fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("#>-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_says_simulated_and_real_time_and_what_is_left() {
+        let at = |run_ps| Progress { run_ps, duration_ps: 2_000_000_000_000, frame_hops: 0, logging_in: false };
+        let text = message(&at(500_000_000_000), 10.0, 7_250_000.0);
+        assert_eq!(text, "500 ms of 2 s simulated, 10.0 s real, 7.2 M frame-hops/s, 30s to go");
+        assert_eq!(message(&at(0), 0.0, 0.0), "0 µs of 2 s simulated, 0.0 s real, 0.0 M frame-hops/s");
+    }
+}

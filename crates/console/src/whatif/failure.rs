@@ -1,0 +1,140 @@
+//! Failures to try, and the state of the lab in which they happen.
+
+use sanloom_fc::config::{Fault, FaultKind, Link, Node, Picos};
+use sanloom_fc::san::Lab;
+
+/// Kind of the element that fails.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
+pub enum Kind {
+    /// Link of a host, of storage, or between switches
+    Link,
+    /// Whole switch
+    Switch,
+    /// Port of a host
+    Hba,
+    /// Port of a storage system
+    Array,
+}
+
+impl Kind {
+    /// The kind in the results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Link => "link",
+            Kind::Switch => "switch",
+            Kind::Hba => "hba",
+            Kind::Array => "array",
+        }
+    }
+}
+
+/// Failure of one element.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Single {
+    /// Name of the element.
+    pub name: String,
+    pub kind: Kind,
+    pub fault: FaultKind,
+}
+
+/// Cause of a simulation. A failed port and its failed link have the same effect, so they share
+/// one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// Index of the failed link.
+    Link(u16),
+    /// Index of the failed switch.
+    Switch(u16),
+}
+
+impl Single {
+    /// Cause to simulate.
+    pub fn cause(&self) -> Option<Cause> {
+        match self.fault {
+            FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => Some(Cause::Link(link)),
+            FaultKind::SwitchReset { switch } => Some(Cause::Switch(switch)),
+            _ => None,
+        }
+    }
+}
+
+/// Time of the failure: after a third of the run, but not before the end of the warm-up.
+pub fn time(lab: &Lab) -> Picos {
+    Picos((lab.run.duration.0 / 3).max(lab.run.warmup.0))
+}
+
+/// Time for which the throughput after the recovery is measured: half of the run after the failure.
+pub fn window(lab: &Lab) -> Picos {
+    Picos((lab.run.duration.0.saturating_sub(time(lab).0) / 2).max(1))
+}
+
+/// Returns every single failure of these kinds; no kind means all. Links that are dark already are
+/// left out, with their ports.
+pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
+    let link = |(link, index): (&Link, u16)| Single {
+        name: link.name.clone(),
+        kind: Kind::Link,
+        fault: FaultKind::LinkDown { link: index },
+    };
+    let mut failures: Vec<Single> = lab.links.iter().zip(0..).map(link).collect();
+    failures.extend(lab.switches.iter().zip(0..).map(|(switch, index)| Single {
+        name: switch.name.clone(),
+        kind: Kind::Switch,
+        fault: FaultKind::SwitchReset { switch: index },
+    }));
+    for (link, index) in lab.links.iter().zip(0..) {
+        for (end, number) in link.ends.iter().zip(0..) {
+            let (owner, kind) = match end.node {
+                Node::Host(host) => (lab.hosts.get(usize::from(host)).map(|host| &host.name), Kind::Hba),
+                Node::Storage(storage) => (lab.storage.get(usize::from(storage)).map(|s| &s.name), Kind::Array),
+                Node::Switch(_) => continue,
+            };
+            let Some(owner) = owner else { continue };
+            let fault = FaultKind::PortDown { link: index, end: number };
+            failures.push(Single { name: format!("{owner}:{}", end.port), kind, fault });
+        }
+    }
+    // Ports of hosts before those of storage, each in the order of the links.
+    failures.sort_by_key(|single| single.kind);
+    let dark = lab.links_down_at_start();
+    let is_lit = |single: &Single| !matches!(single.cause(), Some(Cause::Link(link)) if dark.contains(&link));
+    failures.retain(|single| (only.is_empty() || only.contains(&single.kind)) && is_lit(single));
+    failures
+}
+
+/// Number of events of a lab that no run has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LeftOut {
+    pub faults: usize,
+    /// Scheduled changes of zones.
+    pub changes: usize,
+}
+
+/// Puts a lab into the state that `sanloom check` judges, which is that of its start: initial
+/// zones, and links that are dark then stay dark. Faults and zone changes of the lab are removed,
+/// because a failure beside them would be a double one.
+pub fn clear(lab: &mut Lab) -> LeftOut {
+    let dark = lab.links_down_at_start();
+    let is_state = |fault: &Fault| match fault.kind {
+        FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
+            fault.at == Picos::ZERO && dark.contains(&link)
+        }
+        _ => false,
+    };
+    let left_out = LeftOut {
+        faults: lab.faults.iter().filter(|fault| !is_state(fault)).count(),
+        changes: std::mem::take(&mut lab.changes).len(),
+    };
+    let down = |link| Fault { at: Picos::ZERO, until: None, kind: FaultKind::LinkDown { link } };
+    lab.faults = dark.into_iter().map(down).collect();
+    left_out
+}
+
+/// Adds a permanent failure to a lab that [`clear`] has returned.
+pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
+    let kind = match cause {
+        Cause::Link(link) => FaultKind::LinkDown { link },
+        Cause::Switch(switch) => FaultKind::SwitchReset { switch },
+    };
+    lab.faults.push(Fault { at, until: None, kind });
+}

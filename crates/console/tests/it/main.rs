@@ -1,0 +1,3 @@
+//! Integration tests of `sanloom-console`, one module per topic.
+
+mod report;

@@ -1,0 +1,156 @@
+//! The topology report on the terminal.
+
+use sanloom_console::report::terminal::design;
+use sanloom_lab::topology::Report;
+
+const EXAMPLES: [(&str, &str); 5] = [
+    ("core-edge", include_str!("../../../../../examples/core-edge.toml")),
+    ("dual-fabric", include_str!("../../../../../examples/dual-fabric.toml")),
+    ("fabric-1024", include_str!("../../../../../examples/fabric-1024.toml")),
+    ("switch-reset", include_str!("../../../../../examples/switch-reset.toml")),
+    ("trunk-vs-spray", include_str!("../../../../../examples/trunk-vs-spray.toml")),
+];
+
+fn report(text: &str) -> Report {
+    let loaded = sanloom_lab::load("lab.toml", text, &[]).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Report::of(&loaded.lab, &loaded.isolated)
+}
+
+/// The lines of each report, and the rows of the table of paths: hosts, storage, pairs, port pairs,
+/// paths without a common link, shortest routes, and links of a route.
+#[test]
+fn topology_reports_read_well() {
+    for (name, text) in EXAMPLES {
+        let shown = design::render(&report(text), 400);
+        let has = |line: &str| shown.lines().any(|shown| shown == line);
+        let has_row = |row: &str| shown.lines().any(|shown| shown.split_whitespace().eq(row.split_whitespace()));
+        let (_, lines, rows) = SHOWN.iter().find(|(of, ..)| *of == name).expect(name);
+        for line in *lines {
+            assert!(has(line), "{name}: {line}\n{shown}");
+        }
+        for row in *rows {
+            assert!(has_row(row), "{name}: {row}\n{shown}");
+        }
+    }
+}
+
+type Shown = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const SHOWN: [Shown; 5] = [
+    (
+        "core-edge",
+        &[
+            "Nodes    5 switches, 8 hosts with 8 HBAs, 8 storage systems with 8 ports and 8 LUNs",
+            "Links    24: 16 to nodes, 8 ISLs",
+            "Fabrics  1: core, edge{1..4}",
+            "Zones    none in force: every port may talk to every port",
+            "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
+            "        2:1  4 × 2 links, 425 MB/s each: edge{1..4}-core",
+            "8 hosts without two paths that share no link: server{1..8}",
+            "  3 switches (8 hosts each): core, edge3, edge4",
+            "  2 switches (4 hosts each): edge1, edge2",
+            "  8 links (8 hosts each): disk{1..4}-edge4, disk{5..8}-edge3",
+            "  8 links (1 host each): server{1..4}-edge1, server{5..8}-edge2",
+            "  8 HBAs (1 host each): server{1..8}:0",
+            "  8 storage ports (8 hosts each): disk{1..8}:0",
+        ],
+        &["server{1..8} disk{1..8} 64 1 1 4 4"],
+    ),
+    (
+        "dual-fabric",
+        &[
+            "Nodes    6 switches, 4 hosts with 8 HBAs, 4 storage systems with 8 ports and 4 LUNs",
+            "Links    24: 16 to nodes, 8 ISLs",
+            "Fabrics  2: coreA, edgeA1, edgeA2 | coreB, edgeB1, edgeB2",
+            "Zones    none in force: every port may talk to every port",
+            "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
+            "        1:1  4 × 2 links, 3400 MB/s each: coreA-edgeA1, coreA-edgeA2, coreB-edgeB1, coreB-edgeB2",
+            "Every host has two paths without a common link to all its storage.",
+            "No single point of failure.",
+        ],
+        &["server{1..4} disk{1..4} 16 2 2 8 4"],
+    ),
+    (
+        "fabric-1024",
+        &[
+            "Nodes    65 switches, 512 hosts with 512 HBAs, 512 storage systems with 512 ports and 512 LUNs",
+            "Links    1536: 1024 to nodes, 512 ISLs",
+            "Fabrics  1: core, edge{1..64}",
+            "Zones    32 zones in force, every port is in one",
+            "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
+            "        2:1  64 × 8 links, 1700 MB/s each: edge{1..64}-core",
+            "512 hosts without two paths that share no link: server{1..512}",
+            "  1 switch (512 hosts): core",
+            "  32 switches (256 hosts each): edge{33..64}",
+            "  32 switches (16 hosts each): edge{1..32}",
+            "  512 HBAs (1 host each): server{1..512}:0",
+            "  512 storage ports (16 hosts each): disk{1..512}:0",
+        ],
+        &["server{1..512} disk{1..512} 8192 1 1 64 4"],
+    ),
+    (
+        "switch-reset",
+        &[
+            "Nodes    4 switches, 4 hosts with 8 HBAs, 4 storage systems with 8 ports and 4 LUNs",
+            "Links    20: 16 to nodes, 4 ISLs",
+            "Fabrics  1: core1, core2, edge1, edge2",
+            "Zones    none in force: every port may talk to every port",
+            "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
+            "        4:1  4 × 1 link, 1700 MB/s each: edge1-core1, edge1-core2, edge2-core1, edge2-core2",
+            "Every host has two paths without a common link to all its storage.",
+            "  2 switches (4 hosts each): edge1, edge2",
+        ],
+        &["server{1..4} disk{1..4} 16 4 2 8 4"],
+    ),
+    (
+        "trunk-vs-spray",
+        &[
+            "Nodes    4 switches, 8 hosts with 8 HBAs, 8 storage systems with 8 ports and 8 LUNs",
+            "Links    24: 16 to nodes, 8 ISLs",
+            "Fabrics  2: trunk1, trunk2 | spray1, spray2",
+            "Zones    none in force: every port may talk to every port",
+            "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
+            "        2:1  2 × 4 links, 1700 MB/s each: spray1-spray2, trunk1-trunk2",
+            "8 hosts without two paths that share no link: server{1..8}",
+            "  4 switches (4 hosts each): spray1, spray2, trunk1, trunk2",
+            "  8 links (4 hosts each): disk{1..4}-trunk2, disk{5..8}-spray2",
+            "  8 links (1 host each): server{1..4}-trunk1, server{5..8}-spray1",
+            "  8 HBAs (1 host each): server{1..8}:0",
+            "  8 storage ports (4 hosts each): disk{1..8}:0",
+        ],
+        &["server{1..4} disk{1..4} 16 1 1 1 3", "server{5..8} disk{5..8} 16 1 1 4 3"],
+    ),
+];
+
+/// Hosts with names that make no ranges, each with two links.
+fn scattered(hosts: usize) -> String {
+    let names: Vec<String> = (0..hosts).map(|host| format!("\"esx{:03}x\"", host * 2)).collect();
+    let names = names.join(", ");
+    let mut text = format!("[switch.\"sw{{a,b}}\"]\n[storage.\"array{{1..4}}\"]\nports = 2\n");
+    for host in 0..hosts {
+        text += &format!("[host.esx{:03}x]\nhbas = 2\n", host * 2);
+    }
+    for (port, switch) in [(0, "swa"), (1, "swb")] {
+        let ports = names.replace("x\"", &format!("x:{port}\""));
+        text += &format!(
+            "[[link]]\nfrom = [{ports}]\nto = \"{switch}\"\n\
+             [[link]]\nfrom = \"array{{1..4}}:{port}\"\nto = \"{switch}\"\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn a_wide_terminal_shows_more_names_and_a_narrow_one_fits() {
+    let report = report(&scattered(40));
+    let [narrow, wide] = [80, 300].map(|width| design::render(&report, width));
+    for (text, width) in [(&narrow, 80), (&wide, 300)] {
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(longest <= width, "{longest} columns of {width}:\n{text}");
+    }
+    let names = |text: &str| text.matches("esx").count();
+    assert!(names(&wide) > names(&narrow), "{wide}\n{narrow}");
+    // Without a limit, no list of a usual lab is cut.
+    let whole = design::render(&report, usize::MAX);
+    assert!(whole.contains("esx078x") && !whole.contains(" more"), "{whole}");
+}

@@ -1,0 +1,348 @@
+//! The HTML pages: self-contained, complete, well formed, and safe against hostile names.
+
+use crate::report::fixture;
+use sanloom_api::results::{Results, Setting, SweepRow, WhatIfRow};
+use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
+use sanloom_console::report::html::{report, sweep, whatif};
+
+/// Writes the pages to the folder named by `SANLOOM_PAGES`, for a look at them.
+#[test]
+fn pages_for_a_look() {
+    let Some(folder) = std::env::var_os("SANLOOM_PAGES") else {
+        return;
+    };
+    for (name, page) in pages() {
+        std::fs::write(std::path::Path::new(&folder).join(name), page).unwrap();
+    }
+}
+
+fn pages() -> Vec<(&'static str, String)> {
+    vec![
+        ("report.html", report(&fixture::core_edge(), fixture::SVG, &[])),
+        ("big.html", report(&fixture::fabric(1_000, 64), fixture::SVG, &[])),
+        ("empty.html", report(&Results::default(), "", &[])),
+        ("sweep.html", sweep("synthetic", &sweep_rows(), 15, "sanloom sweep synthetic.toml")),
+        ("whatif.html", whatif("synthetic", &whatif_rows(), "sanloom whatif synthetic.toml")),
+        ("figure9.html", figure9::html(&panels(), "MB/s", "sanloom reproduce sansim")),
+    ]
+}
+
+fn sweep_rows() -> Vec<SweepRow> {
+    let mut rows = Vec::new();
+    for (i, size) in ["2KiB", "8KiB", "32KiB", "128KiB", "512KiB"].iter().enumerate() {
+        for (k, queueing) in ["fifo", "any", "voq"].iter().enumerate() {
+            let point = (i * 3 + k) as u64;
+            let setting = |key: &str, value: &str| Setting { key: key.into(), value: value.into() };
+            rows.push(SweepRow {
+                point,
+                settings: vec![setting("workloads.reads.size", size), setting("switches.*.queueing", queueing)],
+                metrics: [
+                    ("totals.throughput_bytes_per_s".to_owned(), 1e8 * (i + 1) as f64 * (1.0 + 0.1 * k as f64)),
+                    ("totals.latency.p99_us".to_owned(), 500.0 * (i + 1) as f64),
+                ]
+                .into(),
+                error: None,
+                ..SweepRow::default()
+            });
+        }
+    }
+    rows[7].metrics.clear();
+    rows[7].error = Some("the lab is not valid at this point".into());
+    rows
+}
+
+fn whatif_rows() -> Vec<WhatIfRow> {
+    (1..=8)
+        .map(|i| WhatIfRow {
+            name: format!("isl{i}"),
+            kind: "link".into(),
+            worst_bytes_per_s: 3e8,
+            throughput_bytes_per_s: 6.4e8 - 3e7 * f64::from(i),
+            healthy_bytes_per_s: 6.4e8,
+            longest_stall_s: 0.01 * f64::from(i),
+            stalled_host: format!("server{i}"),
+            longest_request_us: 12_000.0 * f64::from(i),
+            paths_lost: u64::from(i == 3),
+            pairs_cut_off: u64::from(i == 3),
+            stall_ended: true,
+            recovered: true,
+            recovery_s: Some(0.02 * f64::from(i)),
+            ..WhatIfRow::default()
+        })
+        .collect()
+}
+
+fn panels() -> Vec<Panel> {
+    ["Case I: no failure", "Case II: ISL1 down", "Case III: ISL8 down", "Case IV: both down"]
+        .iter()
+        .enumerate()
+        .map(|(i, title)| {
+            let limit = 80.0 - 11.0 * i as f64;
+            let curve = |name: &str, limit: f64| Curve {
+                name: name.into(),
+                points: (1..=10).map(|k| f64::from(k) * 10.0).map(|x| (x, x.min(limit))).collect(),
+            };
+            Panel {
+                title: (*title).into(),
+                curves: vec![curve("servers 1–4, 32 KB", limit), curve("servers 5–8, 32 KB", limit + 4.0)],
+                paper: vec![
+                    PaperPoint {
+                        name: "paper: servers 1–4".into(), offered: None, throughput: limit - 2.0, curve: 0
+                    },
+                    PaperPoint { name: "paper: stated point".into(), offered: Some(40.0), throughput: 36.5, curve: 1 },
+                ],
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_report_has_every_section() {
+    let page = report(&fixture::core_edge(), fixture::SVG, &[]);
+    for id in [
+        "summary",
+        "findings",
+        "topology",
+        "throughput",
+        "latency",
+        "links",
+        "hosts",
+        "storage",
+        "ports",
+        "frames",
+        "lab",
+    ] {
+        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        assert!(page.contains(&format!("<a href=\"#{id}\">")), "{id}");
+    }
+    for chart in ["total", "response", "hosts", "histogram", "cdf", "heat", "finding"] {
+        assert!(page.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
+    for text in [
+        "storage3 drains slowly and starves 3 neighbours",
+        "1 of 3 expectations of the lab hold",
+        "storage3 returns each R_RDY 40us late",
+        "sanloom sim examples/slow-drain.toml --seed 7",
+        "name = &quot;synthetic-core-edge&quot;",
+        "hold time",
+        "99.9 %",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(page.contains("<svg xmlns") && !page.contains("<?xml"));
+}
+
+#[test]
+fn no_page_loads_anything() {
+    for (name, page) in pages() {
+        let outside_scripts = without_scripts(&page);
+        for attribute in attributes(&outside_scripts, &["src", "href", "xlink:href", "action", "srcset"]) {
+            assert!(attribute.starts_with('#') || attribute.starts_with("data:"), "{name}: {attribute}");
+        }
+        for load in ["<link", "<img", "<iframe", "<object", "<embed", "@import", "url("] {
+            assert!(!outside_scripts.contains(load), "{name}: {load}");
+        }
+        for call in ["fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon", "import("] {
+            assert!(!page.contains(call), "{name}: {call}");
+        }
+        assert!(page.contains("default-src 'none'"), "{name}");
+    }
+}
+
+#[test]
+fn every_page_is_well_formed() {
+    for (name, page) in pages() {
+        if let Err(what) = balanced(&without_scripts(&page)) {
+            panic!("{name}: {what}");
+        }
+        let ids = attributes(&without_scripts(&page), &["id"]);
+        let mut unique = ids.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), ids.len(), "{name}: {ids:?}");
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let evil = "</script><script>alert(1)</script><b x=\"'&";
+    let mut results = fixture::core_edge();
+    results.lab.name = evil.into();
+    results.lab.description = evil.into();
+    results.lab.command = Some(evil.into());
+    results.lab.source = Some(evil.into());
+    results.lab.sanloom_version = evil.into();
+    results.hosts[0].name = evil.into();
+    results.hosts[4].paths[0].name = evil.into();
+    results.streams[0].name = evil.into();
+    results.storage[0].name = evil.into();
+    results.switches[0].name = evil.into();
+    results.ports[0].name = evil.into();
+    results.ports[0].discards.insert(evil.into(), 2);
+    results.links[0].name = evil.into();
+    results.links[0].down_s = 1.0;
+    results.links[0].forward.from = evil.into();
+    results.drops.insert(evil.into(), 1);
+    results.faults[0].what = evil.into();
+    results.events[0].what = evil.into();
+    results.events[0].subject = Some(evil.into());
+    results.findings[0].title = evil.into();
+    results.findings[0].detail = evil.into();
+    results.findings[0].remedy = evil.into();
+    results.findings[0].culprit = Some(evil.into());
+    results.findings[0].victims[0].name = evil.into();
+    results.findings[0].cycle = vec![evil.into()];
+    results.expectations[0].metric = evil.into();
+    results.series.hosts[0].name = evil.into();
+    results.series.links[0].name = evil.into();
+    results.series.links[0].from = evil.into();
+    let mut rows = sweep_rows();
+    rows[0].settings[0].key = evil.into();
+    rows[0].settings[1].value = evil.into();
+    rows[0].metrics.insert(evil.into(), 1.0);
+    rows[7].error = Some(evil.into());
+    let mut failures = whatif_rows();
+    failures[0].name = evil.into();
+    failures[0].stalled_host = evil.into();
+    failures[0].kind = evil.into();
+    let mut panels = panels();
+    panels[0].title = evil.into();
+    panels[0].curves[0].name = evil.into();
+    panels[0].paper[0].name = evil.into();
+    for page in [
+        report(&results, fixture::SVG, &[]),
+        sweep(evil, &rows, 15, evil),
+        whatif(evil, &failures, evil),
+        figure9::html(&panels, evil, evil),
+    ] {
+        assert!(page.contains("alert(1)"));
+        assert!(!page.contains("<script>alert"), "a name became a script");
+        assert!(!page.contains("<b x="), "a name became an element");
+        balanced(&without_scripts(&page)).unwrap();
+    }
+}
+
+#[test]
+fn a_big_lab_stays_below_5_mb() {
+    let mut results = fixture::fabric(1_000, 64);
+    let steps = 20_000;
+    results.series.steps = steps as u64;
+    for host in &mut results.series.hosts {
+        host.throughput_bytes_per_s = vec![80_123_456.789; steps];
+    }
+    let page = report(&results, fixture::SVG, &[]);
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    assert!(page.contains("32 of 1000 hosts"));
+}
+
+#[test]
+fn the_data_in_the_page_is_json() {
+    for (name, page) in pages() {
+        let Some((_, rest)) = page.split_once("id=\"data\">") else {
+            continue;
+        };
+        let text = rest.split("</script>").next().unwrap();
+        let data: serde_json::Value = serde_json::from_str(text).unwrap();
+        if name == "report.html" {
+            assert_eq!(data["steps"], fixture::STEPS);
+            assert_eq!(data["hosts"].as_array().unwrap().len(), 8);
+            assert_eq!(data["faults"][0]["until"], 1.4);
+            let shares: f64 = data["bins"].as_array().unwrap().iter().map(|bin| bin[2].as_f64().unwrap()).sum();
+            assert!((shares - 100.0).abs() < 0.1, "{shares}");
+            let cdf = data["cdf"].as_array().unwrap();
+            assert_eq!(cdf.last().unwrap()[1], 100.0);
+        }
+    }
+}
+
+#[test]
+fn the_licence_of_the_chart_library_is_in_the_page() {
+    let page = report(&fixture::core_edge(), fixture::SVG, &[]);
+    assert!(page.contains("Copyright (c) 2022 Leon Sorokin"));
+    assert!(page.contains("THE SOFTWARE IS PROVIDED \"AS IS\""));
+}
+
+#[test]
+fn whatif_shows_the_worst_first() {
+    let page = whatif("synthetic", &whatif_rows(), "sanloom whatif synthetic.toml");
+    let at = |name: &str| page.find(&format!("<td>{name}</td>")).unwrap();
+    assert!(at("isl3") < at("isl8"), "a pair is cut off without isl3");
+    assert!(at("isl8") < at("isl7"), "less is left without isl8");
+    assert!(page.contains("One single failure cuts a host off"));
+}
+
+#[test]
+fn figure_9_has_four_panels_with_curves_and_the_papers_numbers() {
+    let svg = figure9::svg(&panels(), "MB/s");
+    for panel in panels() {
+        assert!(svg.contains(&panel.title));
+    }
+    assert_eq!(svg.matches("<circle").count(), 4 * 2 * 10);
+    assert_eq!(svg.matches("opacity=\"0.75\"").count(), 4);
+    assert_eq!(svg.matches("l6 6l-6 6l-6 -6z").count(), 4);
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    balanced(&svg).unwrap();
+}
+
+/// The page without what stands in script elements.
+fn without_scripts(page: &str) -> String {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some(start) = rest.find("<script") {
+        let open = start + rest[start..].find('>').unwrap() + 1;
+        let end = open + rest[open..].find("</script>").unwrap();
+        out.push_str(&rest[..open]);
+        rest = &rest[end..];
+        out.push_str("</script>");
+        rest = &rest["</script>".len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Every start tag has its end tag, in order.
+fn balanced(page: &str) -> Result<(), String> {
+    const VOID: [&str; 4] = ["meta", "br", "hr", "!doctype"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find('<') {
+        let text = &rest[start + 1..];
+        let Some(end) = end_of_tag(text) else {
+            return Err(format!("a tag without an end: {}", &text[..text.len().min(60)]));
+        };
+        let tag = &text[..end];
+        rest = &text[end + 1..];
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap_or("");
+        if tag.starts_with('/') {
+            match open.pop() {
+                Some(last) if last == name => {}
+                last => return Err(format!("</{name}> closes {last:?}")),
+            }
+        } else if !tag.ends_with('/') && !VOID.contains(&name.to_lowercase().as_str()) {
+            open.push(name);
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("never closed: {open:?}")) }
+}
+
+/// The `>` outside quotes.
+fn end_of_tag(text: &str) -> Option<usize> {
+    let mut quoted = false;
+    text.char_indices().find_map(|(at, c)| {
+        if c == '"' {
+            quoted = !quoted;
+        }
+        (c == '>' && !quoted).then_some(at)
+    })
+}
+
+fn attributes(page: &str, names: &[&str]) -> Vec<String> {
+    let mut out = Vec::new();
+    for name in names {
+        for (at, found) in page.match_indices(&format!(" {name}=\"")) {
+            let value = &page[at + found.len()..];
+            out.push(value[..value.find('"').unwrap()].to_owned());
+        }
+    }
+    out
+}

@@ -1,0 +1,97 @@
+//! Tables on a terminal.
+
+use crate::report::fixture;
+use sanloom_api::results::{ExpectationResult, Interval, Replications, Results};
+use sanloom_console::report::terminal::render;
+
+#[test]
+fn a_small_lab_at_80_columns() {
+    insta::assert_snapshot!(render(&fixture::core_edge(), 80));
+}
+
+#[test]
+fn a_small_lab_at_120_columns() {
+    insta::assert_snapshot!(render(&fixture::core_edge(), 120));
+}
+
+#[test]
+fn many_hosts_are_shown_in_groups() {
+    insta::assert_snapshot!(render(&fixture::fabric(1_000, 64), 80));
+}
+
+#[test]
+fn no_line_is_wider_than_asked() {
+    for width in [60, 72, 80, 100, 120, 200] {
+        for results in [fixture::core_edge(), fixture::fabric(1_000, 64)] {
+            for line in render(&results, width).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn there_are_no_control_characters_whatever_names_hold() {
+    let mut results = fixture::core_edge();
+    let evil = "\u{1b}[2J\u{7}name\r\n";
+    results.lab.name = evil.into();
+    results.lab.description = evil.into();
+    results.hosts[0].name = evil.into();
+    results.links[0].name = evil.into();
+    results.storage[0].name = evil.into();
+    results.findings[0].title = evil.into();
+    results.findings[0].cycle = vec![evil.into(), evil.into()];
+    results.findings[0].victims[0].name = evil.into();
+    results.events[0].what = evil.into();
+    results.expectations[0].metric = evil.into();
+    results.drops.insert(evil.into(), 3);
+    let text = render(&results, 80);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn empty_results_are_a_short_text() {
+    let text = render(&Results::default(), 80);
+    assert!(text.contains("No frame was dropped."), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn books_that_do_not_balance_are_loud() {
+    let mut results = fixture::core_edge();
+    assert!(!render(&results, 80).contains("BOOKS"));
+    results.conservation.frames_delivered -= 1;
+    assert!(render(&results, 80).contains("THE BOOKS DO NOT BALANCE"));
+}
+
+#[test]
+fn many_streams_are_shown_in_groups() {
+    let mut results = fixture::core_edge();
+    let stream = results.streams[0].clone();
+    let streams = (1..=32).map(|number| {
+        let mut stream = stream.clone();
+        stream.name = format!("reads{number}");
+        stream.io.throughput_bytes_per_s *= 1.0 + f64::from(number % 3) / 10.0;
+        stream
+    });
+    results.streams = streams.collect();
+    let text = render(&results, 80);
+    assert!(text.contains("\nreads{1..32} "), "{text}");
+    assert!(text.contains("A row with several streams shows the mean of each"), "{text}");
+}
+
+#[test]
+fn replications_show_their_interval() {
+    let mut results = fixture::core_edge();
+    results.replications = Some(Replications {
+        seeds: vec![1, 2, 3],
+        confidence: 0.95,
+        metrics: [("totals.throughput_bytes_per_s".to_owned(), Interval::of(&[6.3e8, 6.4e8, 6.5e8]))].into(),
+    });
+    let text = render(&results, 80);
+    assert!(text.contains("3 seeds"), "{text}");
+    assert!(render(&results, 200).contains("all but the table of several seeds is of this one"));
+    results.expectations = vec![ExpectationResult { metric: "totals.iops".into(), ok: true, ..Default::default() }];
+    assert!(render(&results, 80).contains("Expectations: 1 of 1 hold with seed"), "{text}");
+    assert!(text.contains("640") && text.contains("± 24.8") && text.contains("MB/s"), "{text}");
+}

@@ -1,7 +1,0 @@
-//! Node ports, FCP initiators and FCP targets against each other and a real switch: two real ends and a clock.
-
-mod harness;
-mod login;
-mod loss;
-mod management;
-mod recovery;

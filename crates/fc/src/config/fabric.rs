@@ -1,0 +1,201 @@
+//! Switches, links and timers of a lab.
+
+use super::joining::Joining;
+use super::policy::Policy;
+use super::units::{LineRate, Picos};
+use super::virtual_fabric::VirtualFabric;
+use sanloom_wire::Wwnn;
+use sanloom_wire::ether::MacAddr;
+
+/// Node of the lab, by index into [`Lab`](crate::san::Lab).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Node {
+    /// Index into `switches`.
+    Switch(u16),
+    /// Index into `hosts`.
+    Host(u16),
+    /// Index into `storage`.
+    Storage(u16),
+}
+
+/// Switch of a lab.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Switch {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// World-wide name, unique among all switches, nodes and N_Ports of the lab. At equal priority
+    /// the switch with the lowest name becomes principal switch. Its name becomes the fabric name.
+    pub wwn: Wwnn,
+    /// Domain, 1 to 239, unique in the fabric.
+    pub domain: u8,
+    /// Number of ports; every link end uses one.
+    pub ports: u16,
+    /// Point at which frames are forwarded.
+    pub forwarding: Forwarding,
+    /// Organisation of the input buffers.
+    pub queueing: Queueing,
+    /// Arbitration between inputs at an output.
+    pub arbitration: Arbitration,
+    /// Latency to the arbiter, from the last bit (store-and-forward) or the end of the header
+    /// (cut-through).
+    pub latency: Picos,
+    /// Choice among several equal-cost paths.
+    pub isl_choice: IslChoice,
+    /// Processor that handles logins and service requests; `None`: replies take no time.
+    pub processor: Option<Processor>,
+    /// Administrator's choices for logins and zoning.
+    pub policy: Policy,
+    /// Administrator's choices for links to other switches.
+    pub joining: Joining,
+    /// Virtual fabric, if the switch is one of several in a chassis; `None`: it is a separate box.
+    pub virtual_fabric: Option<VirtualFabric>,
+}
+
+impl Switch {
+    /// Default world-wide name of a switch by its index in a lab: IEEE format 1 of a locally
+    /// administered address.
+    pub fn made_up_wwn(index: u16) -> Wwnn {
+        Wwnn(0x1000_0253_4c00_0000 + u64::from(index) + 1)
+    }
+
+    /// FCF-MAC of a port, its address as an FCoE forwarder. It is locally administered and contains
+    /// the vendor part and the last byte of the world-wide name, and the port number.
+    pub fn fcf_mac(&self, port: u16) -> MacAddr {
+        let name = self.wwn.0;
+        // The position of the OUI depends on the format (FC-FS, Name_Identifier); in NAA 5 and 6 it
+        // directly follows the NAA.
+        let oui = if matches!(name >> 60, 5 | 6) { name >> 36 } else { name >> 24 };
+        let ([.., vendor, b, c], [high, low]) = (oui.to_be_bytes(), port.to_be_bytes());
+        MacAddr([vendor & !1 | 2, b, c, name as u8, high, low])
+    }
+}
+
+/// Processing times of a switch's services. A request costs the sum of the times of its operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Processor {
+    /// One processor for the whole switch, or one per port.
+    pub sharing: ProcessorSharing,
+    /// Base time of any request.
+    pub per_command: Picos,
+    /// Additional time of a fabric login (FLOGI or FDISC).
+    pub per_login: Picos,
+    /// Additional time per name-server object at a fabric login, for the search for a port with the
+    /// same name.
+    pub per_name_search: Picos,
+    /// Time per comparison of two addresses when hard zoning permissions are computed.
+    pub per_comparison: Picos,
+}
+
+/// Number of processors of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProcessorSharing {
+    /// One processor; requests through all ports share its queue.
+    One,
+    /// One processor per port; only requests through the same port share a queue.
+    PerPort,
+}
+
+/// Point at which a switch forwards a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Forwarding {
+    /// Forwarding after the last bit has arrived; a frame with a bad CRC is discarded in the
+    /// switch.
+    StoreAndForward,
+    /// Forwarding after the header has arrived and the output is free; a bad CRC is detected at the
+    /// destination.
+    CutThrough,
+}
+
+/// Organisation of the input buffers of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Queueing {
+    /// One queue; only its head may leave, which causes head-of-line blocking.
+    Fifo,
+    /// Any frame may leave, even several at once to different outputs.
+    Any,
+    /// One queue per output; the input sends one frame at a time.
+    Voq,
+}
+
+/// Arbitration between several inputs with frames for one output.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Arbitration {
+    /// Inputs in cyclic order.
+    RoundRobin,
+    /// The frame with the longest waiting time; ties by input number.
+    OldestFirst,
+}
+
+/// Choice among several equal-cost ports.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IslChoice {
+    /// Choice by ingress port.
+    Ingress,
+    /// Choice by S_ID, D_ID and OX_ID, so that an exchange keeps its path.
+    Exchange,
+    /// Choice by S_ID and D_ID.
+    DevicePair,
+    /// Ports in turn, frame by frame; frames may overtake each other.
+    Spray,
+}
+
+/// Link between two ports.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// First and second end; the direction of a fault refers to this order.
+    pub ends: [LinkEnd; 2],
+    /// Line rate of both directions.
+    pub rate: LineRate,
+    /// Propagation delay from end to end.
+    pub propagation: Picos,
+    /// Bundle number, equal for all links of a bundle (a trunk). Frames are distributed
+    /// individually and delivered in order.
+    pub bundle: Option<u16>,
+}
+
+/// End of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkEnd {
+    /// Node at this end.
+    pub node: Node,
+    /// Port number of the switch or storage, or HBA number of the host.
+    pub port: u16,
+    /// Receive buffers at this end: the buffer-to-buffer credit granted to the other end, in
+    /// frames.
+    pub bb_credit: u16,
+}
+
+/// Fabric-wide timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timers {
+    /// Error detect timeout: time without credit after which the link is reset.
+    pub e_d_tov: Picos,
+    /// Resource allocation timeout: time that an exchange number stays unused after an abort.
+    pub r_a_tov: Picos,
+    /// Maximum waiting time of a frame in a switch; after it the frame is discarded.
+    pub hold_time: Picos,
+    /// Length of the window in which state changes are collected into one RSCN.
+    pub rscn_delay: Picos,
+    /// Fabric stability timeout: quiet time before switches agree on a principal.
+    pub f_s_tov: Picos,
+    /// Interval between FSPF HLOs, in whole seconds.
+    pub hello: Picos,
+    /// Time without an HLO after which a neighbour is down, in whole seconds.
+    pub dead: Picos,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers {
+            e_d_tov: Picos::from_secs(2),
+            r_a_tov: Picos::from_secs(10),
+            hold_time: Picos::from_ms(500),
+            rscn_delay: Picos::from_ms(5),
+            f_s_tov: Picos::from_secs(5),
+            hello: Picos::from_secs(20),
+            dead: Picos::from_secs(80),
+        }
+    }
+}

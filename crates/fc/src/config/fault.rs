@@ -1,0 +1,110 @@
+//! Faults to inject, with their times.
+
+use super::units::Picos;
+
+/// Fault of a lab.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fault {
+    /// Start of the fault, relative to the start of the workloads.
+    pub at: Picos,
+    /// Automatic end of the fault; `None`: it is permanent or a single event.
+    pub until: Option<Picos>,
+    /// Kind of fault.
+    pub kind: FaultKind,
+}
+
+/// Kind of fault.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FaultKind {
+    /// The link goes down and comes up again at `until`. Frames on it are lost.
+    LinkDown {
+        /// Index into `links`.
+        link: u16,
+    },
+    /// A link that is down comes up.
+    LinkUp {
+        /// Index into `links`.
+        link: u16,
+    },
+    /// A port goes offline, and its link goes down.
+    PortDown {
+        /// Index into `links` of the link at the port.
+        link: u16,
+        /// End of the link, 0 or 1.
+        end: u8,
+    },
+    /// A switch restarts at `until`. Meanwhile all its links are down, and its buffers and logins
+    /// are lost.
+    SwitchReset {
+        /// Index into `switches`.
+        switch: u16,
+    },
+    /// Frames are lost at random.
+    FrameLoss {
+        /// Index into `links`.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Loss probability per frame, 0 to 1.
+        probability: f64,
+    },
+    /// Frames are corrupted and arrive with a bad CRC.
+    CrcErrors {
+        /// Index into `links`.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Corruption probability per frame, 0 to 1.
+        probability: f64,
+    },
+    /// The receiver at one end of a link returns credits late.
+    SlowReceiver {
+        /// Index into `links`.
+        link: u16,
+        /// Slow end, 0 or 1.
+        end: u8,
+        /// Delay added before each R_RDY; the delays of successive frames add up.
+        delay: Picos,
+    },
+    /// The receiver at one end of a link returns no credits during the fault.
+    WithheldCredits {
+        /// Index into `links`.
+        link: u16,
+        /// End that withholds credits, 0 or 1.
+        end: u8,
+    },
+    /// R_RDYs are lost in transit; the credit is missing until the link is reset.
+    LostRRdy {
+        /// Index into `links`.
+        link: u16,
+        /// End that sends the lost R_RDYs, 0 or 1.
+        end: u8,
+        /// Loss probability per R_RDY, 0 to 1.
+        probability: f64,
+    },
+    /// A virtual machine moves to another hypervisor, at once or at `until`. Its port names log in
+    /// there while its old logins still exist.
+    VmMove {
+        /// Index into `hosts` of the virtual machine.
+        host: u16,
+        /// Index into `hosts` of the destination hypervisor.
+        to: u16,
+    },
+    /// A virtual machine stops: it issues no more requests, and its ports log out after the last
+    /// one has ended.
+    VmStop {
+        /// Index into `hosts` of the virtual machine.
+        host: u16,
+    },
+}
+
+/// Direction of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// From the first end to the second.
+    Forward,
+    /// From the second end to the first.
+    Backward,
+    /// Both directions.
+    Both,
+}

@@ -1,0 +1,42 @@
+//! Vocabulary of a storage area network: switches, hosts, storage, links, zones, workloads, faults.
+//!
+//! All items are plain values. The module imports no machine; the machines import it. The whole lab
+//! and its validation are in [`crate::san`], above the machines.
+
+mod cost;
+mod fabric;
+mod fault;
+mod iscsi;
+mod joining;
+mod live;
+mod node;
+mod policy;
+mod port_groups;
+mod units;
+mod virtual_fabric;
+mod volumes;
+mod workload;
+mod zoning;
+
+pub use cost::{CostRule, standard as standard_cost};
+pub use fabric::{
+    Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
+};
+pub use fault::{Direction, Fault, FaultKind};
+pub use iscsi::{Chap, Iscsi};
+pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
+pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
+pub use node::{
+    Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, LoginScript, Lun, Multipath, PathPolicy, Service, Storage,
+    StoragePort, VirtualMachine,
+};
+pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
+pub use port_groups::PortGroupSpec;
+pub use units::{LineRate, Picos, Rate};
+pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
+pub use volumes::{BackEnd, BackEndTarget, FcpBackEnd, IscsiBackEnd, Pool, VolumeSpec};
+pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
+pub use zoning::{
+    BadZoneMember, MAX_ZONE_NAME_CHARS, MergeControl, MergeRules, Zone, ZoneDefault, ZoneLimits, ZoneMember,
+    ZonePolicy, Zoning,
+};

@@ -1,0 +1,216 @@
+//! Hosts and storage systems.
+
+use super::units::Picos;
+use sanloom_wire::{Wwnn, Wwpn};
+
+/// Host: its HBAs, and the path of an application's request to the HBA (document 001, section 2.2).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Host {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// World-wide node name.
+    pub wwnn: Wwnn,
+    /// Host bus adapters.
+    pub hbas: Vec<Hba>,
+    /// Waiting and outstanding queues.
+    pub queue: IoQueue,
+    /// Processor time of a request before its command leaves. The host has one processor.
+    pub cpu_per_io: Picos,
+    /// Interrupt coalescing; `None`: completions take effect at once and cost nothing.
+    pub interrupt: Option<Interrupt>,
+    /// System bus; `None`: infinitely fast.
+    pub bus: Option<Bus>,
+    /// Path selection and failover.
+    pub multipath: Multipath,
+    /// Time after which an unfinished command is aborted and retried.
+    pub command_timeout: Picos,
+    /// Number of retries of a command before the request fails.
+    pub retries: u8,
+    /// True if its HBAs discover storage and log in to it; otherwise they only log in to the
+    /// fabric.
+    pub discovery: bool,
+    /// `Some` for a virtual machine.
+    pub virtual_machine: Option<VirtualMachine>,
+}
+
+/// Settings of a virtual machine: a host whose HBAs are virtual ports (N_Port_ID virtualisation) on
+/// those of another host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VirtualMachine {
+    /// Index into `hosts` of the initial hypervisor.
+    pub on: u16,
+    /// Number among the virtual machines of that hypervisor. The first virtual port uses the HBA
+    /// with this number modulo the number of HBAs, and each further one uses the next HBA in cyclic
+    /// order.
+    pub number: u16,
+    /// Creation time relative to the start of the workloads; `None`: earlier, as soon as its
+    /// hypervisor is logged in.
+    pub start: Option<Picos>,
+    /// Steps of its logins.
+    pub script: LoginScript,
+}
+
+impl VirtualMachine {
+    /// HBA that carries a virtual port, on a hypervisor with `hbas` HBAs.
+    pub fn carrier(&self, port: u16, hbas: usize) -> u16 {
+        ((usize::from(self.number) + usize::from(port)) % hbas.max(1)) as u16
+    }
+}
+
+/// Host bus adapter with one port.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hba {
+    /// World-wide port name.
+    pub wwpn: Wwpn,
+    /// Receive data field size in bytes, 256 to 2112.
+    pub receive_size_bytes: u16,
+    /// Maximum number of data frames in flight to or from the HBA; a request starts only when the
+    /// frames of its data fit. `None`: no limit. (Interpretation of the "32 frame buffers" of a
+    /// controller in document 001.)
+    pub data_frames_in_flight: Option<u32>,
+}
+
+/// Waiting and outstanding queues of a host.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IoQueue {
+    /// Maximum number of requests in flight.
+    pub max_outstanding: u32,
+    /// Maximum number of waiting requests; further ones are rejected and counted. `None`: no limit.
+    pub max_waiting: Option<u32>,
+    /// Order of the waiting queue.
+    pub scheduler: IoScheduler,
+    /// Maximum size in bytes up to which contiguous waiting requests of one direction are merged; 0
+    /// disables merging.
+    pub merge_up_to_bytes: u32,
+}
+
+/// Order in which waiting requests leave.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IoScheduler {
+    /// Order of arrival.
+    Fifo,
+    /// C-LOOK by LUN and LBA.
+    Elevator,
+}
+
+/// Interrupt coalescing of an HBA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interrupt {
+    /// Processor time of one interrupt.
+    pub cost: Picos,
+    /// Number of completions that raises the interrupt.
+    pub max_frames: u32,
+    /// Maximum delay of the interrupt after the first completion.
+    pub max_wait: Picos,
+}
+
+/// Parallel system bus, occupied by every data frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bus {
+    /// Bus width in bits.
+    pub bits: u32,
+    /// Clock frequency in hertz.
+    pub clock_hz: u64,
+    /// Number of HBAs per bus; the host's HBAs are grouped in their order.
+    pub shared_by: u16,
+}
+
+impl Bus {
+    /// Time to transfer `bytes`, one bus word per clock: 8 KB over 64 bits at 66 MHz take 15.5 µs.
+    pub fn time_of(&self, bytes: u64) -> Picos {
+        let words = (bytes * 8).div_ceil(u64::from(self.bits));
+        Picos((u128::from(words) * 1_000_000_000_000 / u128::from(self.clock_hz)) as u64)
+    }
+}
+
+/// Path selection and failover.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Multipath {
+    /// Path selection for a command.
+    pub policy: PathPolicy,
+    /// Time without its remote port after which a path returns its commands to the multipath layer
+    /// as failed.
+    pub fast_io_fail: Picos,
+    /// Time after which the remote port is removed.
+    pub dev_loss: Picos,
+    /// Time that a request without a path waits for one before it fails.
+    pub no_path_timeout: Picos,
+}
+
+/// Path selection for a command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PathPolicy {
+    /// Usable paths in cyclic order.
+    RoundRobin,
+    /// Path with the fewest commands in flight.
+    LeastQueue,
+    /// Path with the fewest outstanding bytes relative to its recent throughput.
+    ServiceTime,
+    /// First usable path only.
+    Failover,
+}
+
+/// Storage system: a controller with ports and LUNs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Storage {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// World-wide node name.
+    pub wwnn: Wwnn,
+    /// Ports of the controller.
+    pub ports: Vec<StoragePort>,
+    /// Command processing of the controller.
+    pub service: Service,
+    /// LUNs, reachable through every port; the LUN number is the index.
+    pub luns: Vec<Lun>,
+    /// Largest burst requested by one XFER_RDY, in bytes.
+    pub max_burst_bytes: u32,
+}
+
+/// Port of a storage system.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoragePort {
+    /// World-wide port name.
+    pub wwpn: Wwpn,
+    /// Receive data field size in bytes, 256 to 2112.
+    pub receive_size_bytes: u16,
+    /// Port time for each data sequence that does not overlap with transmission (calibrated from
+    /// the 175 MB/s of a single device in document 001).
+    pub sequence_overhead: Picos,
+}
+
+/// Command processing of a controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Service {
+    /// Processing time of one command: the inverse of the transaction rate.
+    pub time: Picos,
+    /// Number of commands processed concurrently.
+    pub servers: u32,
+    /// Maximum number of commands queued at the controller; further ones get TASK SET FULL.
+    pub max_queued: u32,
+    /// Additional latency of the medium, which does not occupy the controller (0 for a RAM disk).
+    pub media_latency: Picos,
+}
+
+/// Logical unit of a storage system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lun {
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Block size in bytes.
+    pub block_bytes: u32,
+}
+
+/// Steps of a node port between its fabric login and the ready state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum LoginScript {
+    /// Steps of Linux (libfc). The timeout of an FDISC is 2 × R_A_TOV.
+    #[default]
+    Standard,
+    /// Steps of document 000, figure 6: FDISC, SCR, a session with the management server for LIRR,
+    /// one with the name server for RFT_ID.
+    ///
+    /// The timeout of an FDISC is E_D_TOV, which a hypervisor must not exceed according to that
+    /// document. An initiator continues with another name-server session to find its targets.
+    Npiv,
+}

@@ -1,0 +1,146 @@
+//! Workloads (document 001, section 2.1): rate, size and location of requests.
+
+use super::units::{Picos, Rate};
+
+/// Stream of requests on each of its hosts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// Name of the workload, for results.
+    pub name: String,
+    /// Indices of the hosts that run the stream.
+    pub hosts: Vec<u16>,
+    /// LUNs that requests address, each with the same probability.
+    pub targets: Vec<Target>,
+    /// Arrival of requests.
+    pub load: Load,
+    /// Distribution of request sizes.
+    pub size: SizeDistribution,
+    /// Fraction of reads, 0 to 1.
+    pub read_share: f64,
+    /// Locations of requests within a LUN.
+    pub location: Location,
+    /// Frequently accessed locations; `None`: all locations are equally likely.
+    pub hot_set: Option<HotSet>,
+    /// Used part of each LUN, in bytes from its beginning; `None`: the whole LUN.
+    pub span_bytes: Option<u64>,
+    /// Earliest time of the first request.
+    pub start: Picos,
+    /// Time after which no request is issued.
+    pub stop: Option<Picos>,
+}
+
+/// LUN of a storage system.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Target {
+    /// Index into `storage`.
+    pub storage: u16,
+    /// LUN number.
+    pub lun: u16,
+}
+
+/// Arrival of requests.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Load {
+    /// Closed loop: a constant number of requests is in flight. The next one is issued `think_time`
+    /// after one has ended.
+    Closed {
+        /// Requests in flight on each host.
+        depth: u32,
+        /// Pause after the end of a request.
+        think_time: Picos,
+    },
+    /// Open loop: requests arrive regardless of the end of earlier ones. Several processes run
+    /// concurrently.
+    Open(Vec<Arrival>),
+}
+
+/// Arrival process; each host has its own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Arrival {
+    /// Exponentially distributed interarrival times.
+    Poisson {
+        /// Mean rate.
+        rate: Rate,
+    },
+    /// Constant interarrival times.
+    Constant {
+        /// Arrival rate.
+        rate: Rate,
+    },
+    /// Uniformly distributed interarrival times.
+    Uniform {
+        /// Shortest interarrival time.
+        min: Picos,
+        /// Longest interarrival time.
+        max: Picos,
+    },
+    /// Normally distributed interarrival times, truncated at zero.
+    Normal {
+        /// Mean interarrival time.
+        mean: Picos,
+        /// Standard deviation of the interarrival time.
+        deviation: Picos,
+    },
+    /// Poisson arrivals in on-phases and none in off-phases, both of fixed length.
+    OnOff {
+        /// Mean rate in an on-phase.
+        rate: Rate,
+        /// Length of an on-phase.
+        on: Picos,
+        /// Length of an off-phase.
+        off: Picos,
+    },
+}
+
+/// Distribution of request sizes; every size is a multiple of the block size.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SizeDistribution {
+    /// Constant size in bytes.
+    Fixed(u32),
+    /// Several sizes in bytes, each with its weight.
+    Weighted(Vec<(u32, f64)>),
+    /// Uniformly distributed multiples of `step` from `min` to `max`, in bytes.
+    Uniform {
+        /// Smallest size in bytes.
+        min: u32,
+        /// Largest size in bytes.
+        max: u32,
+        /// Step in bytes.
+        step: u32,
+    },
+    /// Exponential distribution with this mean, rounded up to 512 bytes and truncated at `max`.
+    Exponential {
+        /// Mean size in bytes.
+        mean: u32,
+        /// Largest size in bytes.
+        max: u32,
+    },
+}
+
+/// Locations of requests within a LUN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// Uniformly distributed, aligned to the request's size.
+    Random,
+    /// Directly after the previous request, per LUN.
+    Sequential,
+    /// At a fixed distance from the beginning of the previous request, per LUN.
+    Strided {
+        /// Distance in bytes.
+        stride_bytes: u64,
+    },
+}
+
+/// Frequently accessed locations: some files are accessed more often than others.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct HotSet {
+    /// Fraction of requests that go to the hot part, 0 to 1.
+    pub share_of_requests: f64,
+    /// Fraction of the space that is hot, 0 to 1.
+    pub share_of_space: f64,
+    /// Skew within the hot part: exponent of a Zipf distribution over `items` locations; 0 is
+    /// uniform.
+    pub zipf_exponent: f64,
+    /// Number of locations in the hot part.
+    pub items: u32,
+}

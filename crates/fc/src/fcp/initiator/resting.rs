@@ -1,0 +1,122 @@
+//! Resting exchange numbers: their commands have ended, but their frames may still be in flight.
+
+use super::super::timers::{Timed, Timer, Timers};
+use super::{FcId, MAX_EXCHANGES};
+use sanloom_scsi::time::Instant;
+
+/// State of a resting number; see the diagram of the initiator module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    Free,
+    Resting {
+        /// True if the target keeps the exchange number until RRQ.
+        reinstate: bool,
+    },
+    /// RRQ is in flight; `tries` counts the transmissions.
+    Reinstating {
+        tries: u8,
+    },
+}
+
+/// Timer lists; each has one timeout for all numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum List {
+    Rest,
+    Reinstate,
+}
+
+impl List {
+    const COUNT: usize = 2;
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Rest {
+    timer: Timer,
+    pub(super) d_id: FcId,
+    pub(super) ox_id: u16,
+    pub(super) rx_id: u16,
+    pub(super) stage: Stage,
+}
+
+impl Timed for Rest {
+    fn timer(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+    fn peek(&self) -> &Timer {
+        &self.timer
+    }
+}
+
+/// All resting numbers. Their indices have no meaning.
+#[derive(Debug)]
+pub(super) struct Resting {
+    places: Vec<Rest>,
+    free: Vec<u16>,
+    timers: Timers<{ List::COUNT }>,
+    /// Bit set of resting numbers; not allocated before the first one.
+    numbers: Vec<u64>,
+}
+
+impl Resting {
+    pub(super) const fn new() -> Resting {
+        Resting { places: Vec::new(), free: Vec::new(), timers: Timers::new(), numbers: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, ox_id: u16) -> bool {
+        self.numbers.get(usize::from(ox_id / 64)).is_some_and(|word| word >> (ox_id % 64) & 1 != 0)
+    }
+
+    pub(super) fn begin(&mut self, deadline: Instant, d_id: FcId, ox_id: u16, rx_id: u16, reinstate: bool) {
+        self.numbers.resize(usize::from(MAX_EXCHANGES / 64), 0);
+        self.numbers[usize::from(ox_id / 64)] |= 1 << (ox_id % 64);
+        let rest = Rest { timer: Timer::unarmed(), d_id, ox_id, rx_id, stage: Stage::Resting { reinstate } };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.places[usize::from(place)] = rest;
+                place
+            }
+            None => {
+                self.places.push(rest);
+                (self.places.len() - 1) as u16
+            }
+        };
+        self.arm(place, List::Rest, deadline);
+    }
+
+    /// Ends the rest; the number can be used again.
+    pub(super) fn end(&mut self, place: u16) {
+        self.timers.cancel(&mut self.places, place);
+        let rest = &mut self.places[usize::from(place)];
+        rest.stage = Stage::Free;
+        self.numbers[usize::from(rest.ox_id / 64)] &= !(1 << (rest.ox_id % 64));
+        self.free.push(place);
+    }
+
+    /// Index of a resting number. The search is linear, because it happens only once per abort.
+    pub(super) fn find(&self, ox_id: u16) -> Option<u16> {
+        let here = |rest: &Rest| rest.stage != Stage::Free && rest.ox_id == ox_id;
+        self.places.iter().position(here).map(|place| place as u16)
+    }
+
+    pub(super) fn arm(&mut self, place: u16, list: List, deadline: Instant) {
+        self.timers.arm(&mut self.places, place, list as u8, deadline);
+    }
+
+    /// Removes a number with an expired deadline from its timer list and returns its index.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<u16> {
+        self.timers.pop_due(&mut self.places, now).map(|(_, place)| place)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next(&self.places)
+    }
+
+    pub(super) fn places(&self) -> u16 {
+        self.places.len() as u16
+    }
+
+    pub(super) fn get(&mut self, place: u16) -> &mut Rest {
+        &mut self.places[usize::from(place)]
+    }
+}

@@ -1,0 +1,47 @@
+//! Switch ports available for virtual links: [`PortPool`].
+
+use sanloom_wire::ether::MacAddr;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Free port numbers. A station that returns gets its former port unless it was given to another
+/// one.
+#[derive(Debug, Default)]
+pub(super) struct PortPool {
+    /// Free ports that were never used or whose last station is forgotten.
+    fresh: BTreeSet<u16>,
+    /// Free ports with their last station.
+    used: BTreeMap<u16, MacAddr>,
+    by_mac: BTreeMap<MacAddr, u16>,
+}
+
+impl PortPool {
+    pub(super) fn new(ports: &[u16]) -> PortPool {
+        PortPool { fresh: ports.iter().copied().collect(), ..PortPool::default() }
+    }
+
+    /// Allocates a port for a station: its former one, else the lowest fresh one, else the lowest
+    /// used one.
+    pub(super) fn take(&mut self, mac: MacAddr) -> Option<u16> {
+        if let Some(port) = self.by_mac.remove(&mac) {
+            self.used.remove(&port);
+            return Some(port);
+        }
+        self.fresh.pop_first().or_else(|| {
+            let (port, last) = self.used.pop_first()?;
+            self.by_mac.remove(&last);
+            Some(port)
+        })
+    }
+
+    pub(super) fn give_back(&mut self, port: u16, mac: MacAddr) {
+        self.used.insert(port, mac);
+        if let Some(older) = self.by_mac.insert(mac, port) {
+            self.used.remove(&older);
+            self.fresh.insert(older);
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.fresh.len() + self.used.len()
+    }
+}

@@ -1,0 +1,152 @@
+//! Names, address and service parameters of this port, as other ports receive them.
+
+use super::NPortConfig;
+use crate::exchange::usable_frame_size;
+use sanloom_scsi::time::Span;
+use sanloom_wire::els::{Adisc, Els, Logo, PrliPage, Rtv, prli};
+use sanloom_wire::login::{ClassParameters, CommonParameters, Login, feature};
+use sanloom_wire::{FcId, FcType};
+
+/// FC-PH version that current ports announce as highest and lowest.
+const FC_PH_3: u8 = 0x20;
+/// PLOGI word: 255 total concurrent sequences, relative offset for all information categories.
+const SEQUENCES_AND_OFFSETS: u32 = 0x00ff_001f;
+/// Smallest legal receive data field size of a login, in bytes.
+const MIN_RECEIVE_SIZE_BYTES: u16 = 256;
+
+/// Configuration of this port, and the values that the fabric login adds to it.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) config: NPortConfig,
+    /// Own address; zero without a fabric login.
+    pub(super) port_id: FcId,
+    /// Largest data field that the fabric accepts, in bytes.
+    pub(super) fabric_receive_size_bytes: u16,
+}
+
+impl Identity {
+    pub(super) fn new(config: NPortConfig) -> Identity {
+        Identity { port_id: FcId::ZERO, fabric_receive_size_bytes: config.receive_size_bytes, config }
+    }
+
+    /// Adopts an address and the service parameters of the fabric. Returns false if they are
+    /// invalid.
+    pub(super) fn adopt_fabric(&mut self, port_id: FcId, login: &Login) -> bool {
+        let common = &login.common;
+        let valid = common.features & feature::F_PORT != 0
+            && common.receive_size_bytes >= MIN_RECEIVE_SIZE_BYTES
+            && port_id != FcId::ZERO
+            && !port_id.is_well_known();
+        if !valid {
+            return false;
+        }
+        self.port_id = port_id;
+        self.fabric_receive_size_bytes = common.receive_size_bytes;
+        let e_d_tov = match common.features & feature::E_D_TOV_NS {
+            0 => Span::from_ms(u64::from(common.e_d_tov)),
+            _ => Span::from_ns(u64::from(common.e_d_tov)),
+        };
+        self.config.e_d_tov = self.config.e_d_tov.max(e_d_tov);
+        self.config.r_a_tov = self.config.r_a_tov.max(Span::from_ms(u64::from(common.word_8)));
+        true
+    }
+
+    /// Timeout of a reply (FC-LS, timeouts of extended link services).
+    pub(super) fn reply_timeout(&self) -> Span {
+        self.config.r_a_tov.times(2)
+    }
+
+    /// Service parameters of this port for the fabric, in FLOGI and FDISC.
+    pub(super) fn flogi_parameters(&self) -> Login {
+        Login {
+            common: CommonParameters {
+                highest_version: FC_PH_3,
+                lowest_version: FC_PH_3,
+                bb_credit: self.config.bb_credit,
+                receive_size_bytes: self.config.receive_size_bytes,
+                ..CommonParameters::default()
+            },
+            port_name: self.config.wwpn,
+            node_name: self.config.wwnn,
+            class_1: ClassParameters::default(),
+            class_2: ClassParameters::default(),
+            class_3: ClassParameters {
+                flags: ClassParameters::VALID | ClassParameters::SEQUENTIAL_DELIVERY,
+                ..ClassParameters::default()
+            },
+        }
+    }
+
+    /// Service parameters of this port for other N_Ports, in PLOGI and its accept.
+    pub(super) fn plogi_parameters(&self) -> Login {
+        let receive_size_bytes = self.config.receive_size_bytes;
+        Login {
+            common: CommonParameters {
+                highest_version: FC_PH_3,
+                lowest_version: FC_PH_3,
+                bb_credit: self.config.bb_credit,
+                features: feature::CONTINUOUS_OFFSET,
+                bb_sc_n: 0,
+                receive_size_bytes,
+                word_8: SEQUENCES_AND_OFFSETS,
+                e_d_tov: u32::try_from(self.config.e_d_tov.as_ms()).unwrap_or(u32::MAX),
+            },
+            port_name: self.config.wwpn,
+            node_name: self.config.wwnn,
+            class_1: ClassParameters::default(),
+            class_2: ClassParameters::default(),
+            class_3: ClassParameters {
+                flags: ClassParameters::VALID | ClassParameters::SEQUENTIAL_DELIVERY,
+                receive_size_bytes,
+                concurrent_sequences: 255,
+                open_sequences: 1,
+                ..ClassParameters::default()
+            },
+        }
+    }
+
+    /// Largest data field in either direction between this port and the sender of `login`; `None`
+    /// if its parameters are invalid.
+    pub(super) fn common_frame_size(&self, login: &Login) -> Option<u16> {
+        let sizes = [login.common.receive_size_bytes, login.class_3.receive_size_bytes];
+        let theirs = sizes.into_iter().filter(|&size| size != 0).min()?;
+        let has_names = login.port_name.0 != 0 && login.node_name.0 != 0;
+        let size = theirs.min(self.config.receive_size_bytes).min(self.fabric_receive_size_bytes);
+        (has_names && theirs >= MIN_RECEIVE_SIZE_BYTES).then_some(usable_frame_size(size))
+    }
+
+    /// FCP page of this port, without flags.
+    pub(super) fn prli_page(&self) -> PrliPage {
+        let initiator = if self.config.initiator { prli::INITIATOR } else { 0 };
+        let target = if self.config.target { prli::TARGET } else { 0 };
+        PrliPage {
+            fc4_type: FcType::FCP.0,
+            type_extension: 0,
+            flags: 0,
+            originator_pa: 0,
+            responder_pa: 0,
+            parameters: initiator | target | prli::READ_XFER_RDY_DISABLED,
+        }
+    }
+
+    /// Address and names of this port.
+    pub(super) fn adisc(&self) -> Adisc {
+        Adisc {
+            hard_address: FcId::ZERO,
+            port_name: self.config.wwpn,
+            node_name: self.config.wwnn,
+            port_id: self.port_id,
+        }
+    }
+
+    /// LOGO of this port.
+    pub(super) fn logo(&self) -> Els {
+        Els::Logo(Logo { port_id: self.port_id, port_name: self.config.wwpn })
+    }
+
+    /// Timeout values in force.
+    pub(super) fn timeout_values(&self) -> Rtv {
+        let ms = |span: Span| u32::try_from(span.as_ms()).unwrap_or(u32::MAX);
+        Rtv { r_a_tov_ms: ms(self.config.r_a_tov), e_d_tov: ms(self.config.e_d_tov), qualifier: 0 }
+    }
+}

@@ -1,0 +1,147 @@
+//! Problems of a lab and their places.
+
+use std::fmt;
+
+/// Error or advice about a lab, described for the person who can correct it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// Kind of problem.
+    pub kind: ProblemKind,
+    /// Place in the lab.
+    pub place: Place,
+    /// Description as one sentence without a full stop.
+    pub reason: String,
+    /// Suggested correction.
+    pub remedy: String,
+}
+
+/// Value in the lab: an element of a section, and optionally one of its keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    /// List of [`super::Lab`] that contains the element.
+    pub section: Section,
+    /// Index in that list; 0 for sections that are not lists.
+    pub index: usize,
+    /// Key in the spelling of the lab file; empty for the whole element.
+    pub key: &'static str,
+}
+
+impl Place {
+    /// Place of a whole element.
+    pub const fn of(section: Section, index: usize) -> Place {
+        Place { section, index, key: "" }
+    }
+    /// Place of one key of the element.
+    pub const fn key(self, key: &'static str) -> Place {
+        Place { key, ..self }
+    }
+}
+
+/// Section of a lab.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs)] // named after the fields of `Lab`
+pub enum Section {
+    Lab,
+    Run,
+    Timers,
+    Switch,
+    Host,
+    Storage,
+    Link,
+    Zone,
+    Workload,
+    Fault,
+    Change,
+    Expectation,
+}
+
+macro_rules! problem_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// Kinds of problems found by [`super::Lab::validate`] and [`super::Lab::advice`].
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum ProblemKind { $($(#[$doc])* $kind,)* }
+
+        impl ProblemKind {
+            /// All kinds.
+            pub const ALL: &'static [ProblemKind] = &[$(ProblemKind::$kind,)*];
+
+            /// Stable identifier for scripts.
+            pub const fn name(self) -> &'static str {
+                match self { $(ProblemKind::$kind => $name,)* }
+            }
+        }
+    };
+}
+
+problem_kinds! {
+    /// Two elements have the same name.
+    DuplicateName = "duplicate-name",
+    /// Two switches have the same domain.
+    DuplicateDomain = "duplicate-domain",
+    /// Two ports have the same port name, or a port name is zero.
+    DuplicateWwn = "duplicate-wwn",
+    /// Two links end at one port.
+    PortUsedTwice = "port-used-twice",
+    /// A link ends at a port that its node does not have.
+    NoSuchPort = "no-such-port",
+    /// The hypervisor of a virtual machine is missing or is a virtual machine itself.
+    BadHypervisor = "bad-hypervisor",
+    /// A link joins nodes that cannot be linked.
+    BadLink = "bad-link",
+    /// Links of one bundle differ in rate or ends.
+    BadBundle = "bad-bundle",
+    /// Two switches of one chassis have the same virtual fabric.
+    DuplicateFabric = "duplicate-virtual-fabric",
+    /// Two virtual fabrics own the same port of a chassis.
+    PortInTwoFabrics = "port-in-two-fabrics",
+    /// A link or a zone would join different virtual fabrics.
+    AcrossFabrics = "across-virtual-fabrics",
+    /// No switch belongs to the named virtual fabric.
+    UnknownFabric = "unknown-virtual-fabric",
+    /// The lab has more nodes or links than sanloom supports.
+    TooLarge = "too-large",
+    /// A number is outside its range.
+    BadNumber = "bad-number",
+    /// A time is outside its range.
+    BadTime = "bad-time",
+    /// A size is not a multiple of its unit, or does not fit.
+    BadSize = "bad-size",
+    /// Times contradict each other.
+    TimeOrder = "time-order",
+    /// A fault is outside the run.
+    FaultOutsideRun = "fault-outside-run",
+    /// A link comes up that was not down.
+    LinkNotDown = "link-not-down",
+    /// A workload has no hosts or targets, or names a LUN that does not exist.
+    NoTarget = "no-target",
+    /// A workload's host has no path to its storage.
+    Unreachable = "unreachable-storage",
+    /// A workload's host has a path to its storage, but no zone permits it.
+    NotZoned = "not-zoned",
+    /// A workload's host has a path to its storage, but masks hide the LUN.
+    Masked = "masked-lun",
+    /// A bound cannot be satisfied, or is missing.
+    BadExpectation = "bad-expectation",
+    /// A zone has no members.
+    EmptyZone = "empty-zone",
+    /// Advice: a node has no link.
+    Unconnected = "unconnected",
+    /// Advice: there is no workload.
+    NoWorkload = "no-workload",
+    /// Advice: a link has too few credits for its length.
+    FewCredits = "few-credits",
+    /// Switches of one fabric differ in settings that must be equal.
+    UnlikeSwitches = "unlike-switches",
+    /// Advice: a link between switches will be isolated.
+    IsolatedLink = "isolated-link",
+    /// Advice: more ports need to log in than a limit permits.
+    TooManyLogins = "too-many-logins",
+    /// Advice: a zone permits nothing.
+    IdleZone = "idle-zone",
+}
+
+impl fmt::Display for ProblemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

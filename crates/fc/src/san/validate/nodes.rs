@@ -1,0 +1,310 @@
+//! Validation of individual switches, hosts and storage systems.
+
+use super::{MAX_NODES, MAX_SWITCHES, Problems};
+use crate::config::{Host, MediumKind, Node, Picos, Storage, Switch};
+use crate::san::{Lab, Place, ProblemKind, Section};
+use sanloom_wire::ether::MacAddr;
+use sanloom_wire::{Wwnn, Wwpn};
+use std::collections::BTreeMap;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    limits(lab, problems);
+    names(lab, problems);
+    world_wide_names(lab, problems);
+    switch_names(lab, problems);
+    for (index, switch) in lab.switches.iter().enumerate() {
+        validate_switch(switch, Place::of(Section::Switch, index), problems);
+    }
+    for (index, host) in lab.hosts.iter().enumerate() {
+        validate_host(host, Place::of(Section::Host, index), problems);
+        if let Some(vm) = &host.virtual_machine {
+            hypervisor(lab, &host.name, vm.on, Place::of(Section::Host, index).key("on"), problems);
+        }
+    }
+    for (index, storage) in lab.storage.iter().enumerate() {
+        let virtual_disks = lab.live.medium(index as u16).kind == MediumKind::Volumes;
+        validate_storage(storage, virtual_disks, Place::of(Section::Storage, index), problems);
+    }
+}
+
+/// Advice about nodes without a link.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    let mut linked: Vec<Node> = lab.links.iter().flat_map(|l| l.ends.iter().map(|e| e.node)).collect();
+    linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
+    let on_ethernet = |(_, host): &(usize, &Host)| host.hbas.iter().any(|hba| lab.live.uplinks.contains_key(&hba.wwpn));
+    linked.extend(lab.hosts.iter().enumerate().filter(on_ethernet).map(|(number, _)| Node::Host(number as u16)));
+    linked.sort_unstable();
+    linked.dedup();
+    let mut check = |node: Node, place: Place, name: &str| {
+        if linked.binary_search(&node).is_err() {
+            problems.add(
+                ProblemKind::Unconnected,
+                place,
+                format!("no link ends at `{name}`"),
+                "add a [[link]] for it, or leave it out",
+            );
+        }
+    };
+    for (i, s) in lab.switches.iter().enumerate().take(MAX_NODES) {
+        check(Node::Switch(i as u16), Place::of(Section::Switch, i), &s.name);
+    }
+    let physical = |(_, host): &(usize, &Host)| host.virtual_machine.is_none();
+    for (i, h) in lab.hosts.iter().enumerate().take(MAX_NODES).filter(physical) {
+        check(Node::Host(i as u16), Place::of(Section::Host, i), &h.name);
+    }
+    let on_fabric = |(number, _): &(usize, &Storage)| !lab.live.iscsi.contains_key(&(*number as u16));
+    for (i, s) in lab.storage.iter().enumerate().take(MAX_NODES).filter(on_fabric) {
+        check(Node::Storage(i as u16), Place::of(Section::Storage, i), &s.name);
+    }
+}
+
+fn limits(lab: &Lab, problems: &mut Problems) {
+    if lab.switches.len() > MAX_SWITCHES {
+        problems.add(
+            ProblemKind::TooLarge,
+            Place::of(Section::Switch, MAX_SWITCHES),
+            format!("{} switches need as many domains, but a fabric has {MAX_SWITCHES}", lab.switches.len()),
+            "use fewer and larger switches",
+        );
+    }
+    let nodes = lab.switches.len() + lab.hosts.len() + lab.storage.len();
+    if nodes > MAX_NODES {
+        problems.add(
+            ProblemKind::TooLarge,
+            Place::of(Section::Lab, 0),
+            format!("{nodes} nodes are more than sanloom supports"),
+            format!("stay at or below {MAX_NODES} switches, hosts and storage systems"),
+        );
+    }
+}
+
+/// Checks that names of nodes are unique across all kinds, because links, zones and workloads refer
+/// to nodes by name.
+fn names(lab: &Lab, problems: &mut Problems) {
+    let nodes = (lab.switches.iter().map(|s| &s.name).enumerate())
+        .map(|(i, name)| (Section::Switch, i, name))
+        .chain((lab.hosts.iter().enumerate()).map(|(i, h)| (Section::Host, i, &h.name)))
+        .chain((lab.storage.iter().enumerate()).map(|(i, s)| (Section::Storage, i, &s.name)));
+    let mut seen: BTreeMap<&str, Section> = BTreeMap::new();
+    for (section, index, name) in nodes {
+        if let Some(first) = seen.insert(name, section) {
+            problems.add(
+                ProblemKind::DuplicateName,
+                Place::of(section, index),
+                format!("`{name}` is already the name of a {}", noun(first)),
+                "give every switch, host and storage system a name of its own",
+            );
+        }
+    }
+}
+
+fn noun(section: Section) -> &'static str {
+    match section {
+        Section::Switch => "switch",
+        Section::Host => "host",
+        _ => "storage system",
+    }
+}
+
+fn world_wide_names(lab: &Lab, problems: &mut Problems) {
+    let hbas = lab
+        .hosts
+        .iter()
+        .enumerate()
+        .flat_map(|(i, h)| h.hbas.iter().map(move |hba| (Section::Host, i, &h.name, hba.wwpn)));
+    let ports = lab
+        .storage
+        .iter()
+        .enumerate()
+        .flat_map(|(i, s)| s.ports.iter().map(move |port| (Section::Storage, i, &s.name, port.wwpn)));
+    let mut seen: BTreeMap<Wwpn, &str> = BTreeMap::new();
+    for (section, index, name, wwpn) in hbas.chain(ports) {
+        let first = seen.insert(wwpn, name);
+        let reason = match first {
+            _ if wwpn == Wwpn(0) => format!("a port of `{name}` has the port name zero"),
+            Some(first) => {
+                format!("a port of `{name}` has the port name {wwpn}, as has one of `{first}`")
+            }
+            None => continue,
+        };
+        problems.add(
+            ProblemKind::DuplicateWwn,
+            Place::of(section, index).key("wwpn"),
+            reason,
+            "give every port a name of its own, or leave `wwpn` out",
+        );
+    }
+}
+
+fn switch_names(lab: &Lab, problems: &mut Problems) {
+    let hosts = lab.hosts.iter().flat_map(|host| {
+        let ports = host.hbas.iter().map(|hba| hba.wwpn.0);
+        ports.chain([host.wwnn.0]).map(move |name| (name, &host.name))
+    });
+    let storage = lab.storage.iter().flat_map(|system| {
+        let ports = system.ports.iter().map(|port| port.wwpn.0);
+        ports.chain([system.wwnn.0]).map(move |name| (name, &system.name))
+    });
+    let nodes: BTreeMap<u64, &String> = hosts.chain(storage).collect();
+    let mut seen: BTreeMap<MacAddr, &Switch> = BTreeMap::new();
+    for (index, switch) in lab.switches.iter().enumerate() {
+        let (name, wwn) = (&switch.name, switch.wwn);
+        let reason = match seen.insert(switch.fcf_mac(0), switch) {
+            _ if wwn == Wwnn(0) => format!("`{name}` has the world-wide name zero"),
+            Some(first) if first.wwn == wwn => {
+                format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name)
+            }
+            Some(first) => format!("the Ethernet addresses of `{name}` would be those of `{}`", first.name),
+            None => match nodes.get(&wwn.0) {
+                Some(node) => format!("`{name}` has the world-wide name {wwn}, as has `{node}` or a port of it"),
+                None => continue,
+            },
+        };
+        let help = "give every switch another last byte, or leave `wwn` out";
+        problems.add(ProblemKind::DuplicateWwn, Place::of(Section::Switch, index).key("wwn"), reason, help);
+    }
+}
+
+/// Checks that a virtual machine is on a host that is not a virtual machine itself.
+pub(super) fn hypervisor(lab: &Lab, name: &str, on: u16, place: Place, problems: &mut Problems) {
+    let reason = match lab.hosts.get(usize::from(on)) {
+        Some(host) if host.virtual_machine.is_none() => return,
+        Some(host) => format!("`{}` is a virtual machine itself, so `{name}` cannot be on it", host.name),
+        None => format!("the virtual machine `{name}` is on a host that does not exist"),
+    };
+    problems.add(ProblemKind::BadHypervisor, place, reason, "name a host that has links");
+}
+
+fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
+    problems.number(place.key("domain"), switch.domain.into(), 1, 239);
+    problems.number(place.key("ports"), switch.ports.into(), 1, 65_535);
+    problems.time(place.key("latency"), switch.latency, Picos::ZERO, Picos::SECOND);
+    if let Some(processor) = &switch.processor {
+        let times = [
+            ("processor.per_command", processor.per_command),
+            ("processor.per_login", processor.per_login),
+            ("processor.per_name_search", processor.per_name_search),
+            ("processor.per_comparison", processor.per_comparison),
+        ];
+        for (key, time) in times {
+            problems.time(place.key(key), time, Picos::ZERO, Picos::from_secs(60));
+        }
+    }
+}
+
+fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
+    problems.number(place.key("hbas"), host.hbas.len() as u64, 1, 256);
+    for hba in &host.hbas {
+        receive_size(place, hba.receive_size_bytes, problems);
+        if hba.data_frames_in_flight == Some(0) {
+            problems.number(place.key("data_frames_in_flight"), 0, 1, u32::MAX.into());
+        }
+    }
+    let queue = &host.queue;
+    problems.number(place.key("queue_depth"), queue.max_outstanding.into(), 1, 65_535);
+    if !queue.merge_up_to_bytes.is_multiple_of(512) {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("max_io"),
+            format!("requests cannot be merged up to {} bytes", queue.merge_up_to_bytes),
+            "choose a multiple of 512B",
+        );
+    }
+    if let Some(interrupt) = &host.interrupt {
+        problems.number(place.key("interrupt.max_frames"), interrupt.max_frames.into(), 1, 65_535);
+        problems.time(place.key("interrupt.cost"), interrupt.cost, Picos::ZERO, Picos::SECOND);
+        problems.time(place.key("interrupt.max_wait"), interrupt.max_wait, Picos::ZERO, Picos::SECOND);
+    }
+    if let Some(bus) = &host.bus {
+        if !matches!(bus.bits, 8 | 16 | 32 | 64 | 128 | 256) {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("bus.bits"),
+                format!("a bus is not {} bits wide", bus.bits),
+                "choose 8, 16, 32, 64, 128 or 256",
+            );
+        }
+        if !(1_000_000..=100_000_000_000).contains(&bus.clock_hz) {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("bus.clock"),
+                format!("a bus clock of {} Hz is outside its range", bus.clock_hz),
+                "choose a clock from 1MHz to 100GHz",
+            );
+        }
+        problems.number(place.key("bus.shared_by"), bus.shared_by.into(), 1, 256);
+    }
+    problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
+    problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
+    let multipath = &host.multipath;
+    if multipath.fast_io_fail > multipath.dev_loss {
+        problems.add(
+            ProblemKind::TimeOrder,
+            place.key("multipath.fast_io_fail"),
+            format!("`fast_io_fail` ({}) comes after `dev_loss` ({})", multipath.fast_io_fail, multipath.dev_loss),
+            "make `fast_io_fail` at most as long as `dev_loss`",
+        );
+    }
+}
+
+fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, problems: &mut Problems) {
+    problems.number(place.key("ports"), storage.ports.len() as u64, 1, 256);
+    for port in &storage.ports {
+        receive_size(place, port.receive_size_bytes, problems);
+        problems.time(place.key("sequence_overhead"), port.sequence_overhead, Picos::ZERO, Picos::SECOND);
+    }
+    let service = &storage.service;
+    if service.time == Picos::ZERO || service.time > Picos::from_secs(1000) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("rate"),
+            format!("a controller time of {} per command is outside its range", service.time),
+            "choose a rate between 0.001/s and 1G/s",
+        );
+    }
+    problems.number(place.key("servers"), service.servers.into(), 1, 65_535);
+    problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
+    let fewest = if virtual_disks { 0 } else { 1 };
+    problems.number(place.key("luns"), storage.luns.len() as u64, fewest, 16_384);
+    let mut luns = storage.luns.clone();
+    luns.dedup();
+    for lun in luns {
+        if !lun.block_bytes.is_power_of_two() || !(512..=65_536).contains(&lun.block_bytes) {
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("block_size"),
+                format!("a block cannot have {} bytes", lun.block_bytes),
+                "choose a power of two from 512B to 64KiB; usual are \"512B\" and \"4KiB\"",
+            );
+        }
+        if lun.blocks == 0 {
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("lun_size"),
+                "a LUN has no blocks",
+                "make `lun_size` at least one `block_size`",
+            );
+        }
+    }
+    let burst = storage.max_burst_bytes;
+    if burst < 512 || !burst.is_multiple_of(512) {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("max_burst"),
+            format!("one XFER_RDY cannot request {burst} bytes"),
+            "choose a multiple of 512B",
+        );
+    }
+}
+
+/// Checks a receive data field size: a multiple of four from 256 to 2112 (FC-FS).
+fn receive_size(place: Place, bytes: u16, problems: &mut Problems) {
+    if !(256..=2112).contains(&bytes) || !bytes.is_multiple_of(4) {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("receive_size"),
+            format!("a frame's data field cannot have {bytes} bytes"),
+            "choose a multiple of 4 from 256B to 2112B",
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Workloads whose hosts cannot reach their storage, because no link leads there, no zone permits
+//! it, or masks hide a LUN.
+//!
+//! Hosts with equal access are one group, so a thousand equal hosts cost as much as one.
+
+use super::Problems;
+use super::fabric::node_name;
+use crate::config::{Node, Target, Workload};
+use crate::san::masks::Masks;
+use crate::san::{Lab, PermittedPairs, Place, ProblemKind, Section};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of hosts or storage systems named in one sentence.
+const MAX_NAMED: usize = 8;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    if lab.workloads.is_empty() {
+        return;
+    }
+    let access = Access::of(lab);
+    for (index, workload) in lab.workloads.iter().enumerate() {
+        let place = Place::of(Section::Workload, index).key("targets");
+        check_workload(lab, &access, workload, place, problems);
+        if !lab.live.masks.is_empty() {
+            check_masks(lab, &access, workload, place, problems);
+        }
+    }
+}
+
+/// Fabrics and permitted storage of every host.
+struct Access {
+    /// Fabrics that each host is linked to, sorted.
+    hosts: Vec<Vec<u16>>,
+    /// The same for storage systems.
+    storage: Vec<Vec<u16>>,
+    /// For each host the numbers of the sets of its ports in `pairs`, sorted.
+    sets: Vec<Vec<u32>>,
+    /// Pairs without masks.
+    pairs: PermittedPairs,
+    masked: PermittedPairs,
+}
+
+impl Access {
+    fn of(lab: &Lab) -> Access {
+        let pairs = lab.pairs_zoned_at_some_time(Masks::default());
+        let hosts = (0..lab.hosts.len() as u16).map(|host| pairs.ports_of_host(host));
+        let storage = (0..lab.storage.len() as u16).map(|storage| pairs.ports_of_storage(storage));
+        Access {
+            sets: hosts.clone().map(|ports| sorted(ports.map(|port| pairs.set_of(port)))).collect(),
+            hosts: hosts.map(|ports| sorted(ports.map(|port| pairs.hosts[port].fabric))).collect(),
+            storage: storage.map(|ports| sorted(ports.map(|port| pairs.storage[port].fabric))).collect(),
+            masked: lab.pairs_permitted_at_some_time(),
+            pairs,
+        }
+    }
+}
+
+/// Each number once, in order.
+fn sorted<T: Ord>(numbers: impl Iterator<Item = T>) -> Vec<T> {
+    numbers.collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place, problems: &mut Problems) {
+    let targets: BTreeSet<u16> = (workload.targets.iter())
+        .map(|Target { storage, .. }| *storage)
+        .filter(|storage| usize::from(*storage) < lab.storage.len())
+        .collect();
+    // Groups of equal access.
+    let mut hosts: BTreeMap<(&[u16], &[u32]), Vec<u16>> = BTreeMap::new();
+    for &host in &workload.hosts {
+        if let Some(fabrics) = access.hosts.get(usize::from(host)) {
+            hosts.entry((fabrics, &access.sets[usize::from(host)])).or_default().push(host);
+        }
+    }
+    // Hosts that cannot reach the same storage, separately for both reasons.
+    let mut unlinked: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
+    let mut unzoned: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
+    for ((fabrics, _), hosts) in hosts {
+        let permitted = access.pairs.storage_of_host(hosts[0]);
+        let refused = targets.difference(&permitted).copied();
+        let is_linked = |storage: &u16| access.storage[usize::from(*storage)].iter().any(|f| fabrics.contains(f));
+        let (linked, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = refused.partition(is_linked);
+        for (storage, lacking) in [(linked, &mut unzoned), (cut_off, &mut unlinked)] {
+            if !storage.is_empty() {
+                lacking.entry(storage).or_default().extend(&hosts);
+            }
+        }
+    }
+    let name = &workload.name;
+    if let Some(pairs) = pairs(lab, unzoned, "permits", "to access") {
+        problems.add(
+            ProblemKind::NotZoned,
+            place,
+            format!("workload `{name}`: no zone {pairs}"),
+            "put a port of the host and a port of the storage into one zone, or drop the target",
+        );
+    }
+    if let Some(pairs) = pairs(lab, unlinked, "from", "to") {
+        problems.add(
+            ProblemKind::Unreachable,
+            place,
+            format!("workload `{name}`: no path of links leads {pairs}"),
+            "link both to switches that are joined by ISLs, or drop the target",
+        );
+    }
+}
+
+/// Reports LUNs that links and zones permit, and masks hide.
+fn check_masks(lab: &Lab, access: &Access, workload: &Workload, place: Place, problems: &mut Problems) {
+    let mut hidden: BTreeMap<BTreeSet<Target>, Vec<u16>> = BTreeMap::new();
+    for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
+        let zoned = access.pairs.storage_of_host(host);
+        let ports = access.masked.ports_of_host(host);
+        let is_hidden = |target: &&Target| {
+            let of_system = access.masked.ports_of_storage(target.storage);
+            let is_partner = |port: usize| {
+                access.masked.partners(port).iter().any(|partner| of_system.contains(&(*partner as usize)))
+            };
+            let mut seeing = ports.clone().filter(|port| access.masked.shows(*port, target.storage, target.lun));
+            zoned.contains(&target.storage) && !seeing.any(is_partner)
+        };
+        let targets: BTreeSet<Target> = workload.targets.iter().filter(is_hidden).copied().collect();
+        if !targets.is_empty() {
+            hidden.entry(targets).or_default().push(host);
+        }
+    }
+    for (targets, hosts) in hidden {
+        let plural = if hosts.len() == 1 { "" } else { "s" };
+        let hosts = names(hosts.iter().map(|&host| node_name(lab, Node::Host(host))));
+        let luns: Vec<String> = (targets.iter())
+            .map(|target| format!("{}:lun{}", node_name(lab, Node::Storage(target.storage)), target.lun))
+            .collect();
+        problems.add(
+            ProblemKind::Masked,
+            place,
+            format!(
+                "workload `{}`: masks hide {} from host{plural} {hosts}",
+                workload.name,
+                names(luns.iter().map(String::as_str))
+            ),
+            "add the LUN to a [[mask]] of the host, or drop the target",
+        );
+    }
+}
+
+/// Text such as "from hosts `a`, `b` to storage `c`, nor from host `d` to storage `e`"; `None`
+/// without hosts.
+fn pairs(lab: &Lab, lacking: BTreeMap<BTreeSet<u16>, Vec<u16>>, before: &str, between: &str) -> Option<String> {
+    let mut groups: Vec<(Vec<u16>, BTreeSet<u16>)> = lacking.into_iter().map(|(s, hosts)| (hosts, s)).collect();
+    for (hosts, _) in &mut groups {
+        hosts.sort_unstable();
+    }
+    groups.sort();
+    let mut text = String::new();
+    for (number, (hosts, storage)) in groups.iter().enumerate() {
+        if number == MAX_NAMED {
+            let more: usize = groups[number..].iter().map(|(hosts, _)| hosts.len()).sum();
+            text.push_str(&format!(", nor for {more} more"));
+            break;
+        }
+        let plural = if hosts.len() == 1 { "" } else { "s" };
+        let separator = if number == 0 { "" } else { ", nor " };
+        let hosts = names(hosts.iter().map(|&i| node_name(lab, Node::Host(i))));
+        let storage = names(storage.iter().map(|&i| node_name(lab, Node::Storage(i))));
+        text.push_str(&format!("{separator}{before} host{plural} {hosts} {between} storage {storage}"));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The first names, and the number of further ones.
+fn names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(MAX_NAMED);
+    let mut text = names.take(MAX_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

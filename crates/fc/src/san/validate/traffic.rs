@@ -1,0 +1,396 @@
+//! Validation of workloads, faults and expectations.
+
+use super::Problems;
+use crate::config::{Arrival, Fault, FaultKind, Load, Location, Lun, Picos, Rate, SizeDistribution, Workload};
+use crate::san::{Lab, Place, ProblemKind, Section};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of blocks of a request, because READ(10) and WRITE(10) have a 16-bit count (SBC).
+const MAX_BLOCKS: u64 = 65_535;
+/// Maximum arrival rate in requests per second: one per nanosecond.
+const MAX_RATE: f64 = 1e9;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for (index, workload) in lab.workloads.iter().enumerate() {
+        let place = Place::of(Section::Workload, index);
+        if !names.insert(&workload.name) {
+            problems.add(
+                ProblemKind::DuplicateName,
+                place,
+                format!("two workloads have the name `{}`", workload.name),
+                "give every workload a name of its own",
+            );
+        }
+        validate_workload(lab, workload, place, problems);
+    }
+    let mut down: BTreeSet<u16> = BTreeSet::new();
+    validate_moves(lab, problems);
+    for (index, fault) in lab.faults.iter().enumerate() {
+        validate_fault(lab, fault, Place::of(Section::Fault, index), &mut down, problems);
+    }
+    for (index, expectation) in lab.expectations.iter().enumerate() {
+        let place = Place::of(Section::Expectation, index);
+        let (min, max) = (expectation.min, expectation.max);
+        if min.is_none() && max.is_none() {
+            problems.add(
+                ProblemKind::BadExpectation,
+                place,
+                format!("the expectation of `{}` has no bound", expectation.metric),
+                "give `min`, `max` or both",
+            );
+        }
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            problems.add(
+                ProblemKind::BadExpectation,
+                place.key("min"),
+                format!("no number is at least {min} and at most {max}"),
+                "exchange `min` and `max`",
+            );
+        }
+    }
+}
+
+fn validate_workload(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
+    let name = &workload.name;
+    if workload.hosts.is_empty() {
+        problems.add(
+            ProblemKind::NoTarget,
+            place.key("hosts"),
+            format!("the workload `{name}` has no hosts"),
+            "name the hosts in `hosts`",
+        );
+    }
+    if workload.targets.is_empty() {
+        problems.add(
+            ProblemKind::NoTarget,
+            place.key("targets"),
+            format!("the workload `{name}` has no target LUN"),
+            "name storage systems or LUNs in `targets`",
+        );
+    }
+    validate_load(&workload.load, place, problems);
+    problems.share(place.key("read_share"), workload.read_share);
+    if let Some(hot) = &workload.hot_set {
+        problems.share(place.key("hot.requests"), hot.share_of_requests);
+        problems.share(place.key("hot.space"), hot.share_of_space);
+        problems.number(place.key("hot.items"), hot.items.into(), 1, 1 << 24);
+        if !(0.0..=10.0).contains(&hot.zipf_exponent) {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("hot.zipf"),
+                format!("a Zipf exponent of {} is outside its range", hot.zipf_exponent),
+                "choose a number from 0 (uniform) to 10",
+            );
+        }
+    }
+    let end = workload.stop.unwrap_or(lab.run.duration);
+    if lab.run.duration == Picos::ZERO {
+        // The zero duration is reported already; no start would be early enough.
+    } else if workload.start >= lab.run.duration {
+        problems.add(
+            ProblemKind::TimeOrder,
+            place.key("start"),
+            format!(
+                "the workload `{name}` starts at {}, after the end of the run at {}",
+                workload.start, lab.run.duration
+            ),
+            "start it earlier, or make the run longer",
+        );
+    } else if workload.start >= end {
+        problems.add(
+            ProblemKind::TimeOrder,
+            place.key("stop"),
+            format!("the workload `{name}` stops at {end}, before it starts at {}", workload.start),
+            "choose an end after the start",
+        );
+    }
+    validate_sizes(lab, workload, place, problems);
+}
+
+fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
+    let arrivals = match load {
+        Load::Closed { depth, think_time } => {
+            problems.number(place.key("depth"), (*depth).into(), 1, 1 << 20);
+            problems.time(place.key("think_time"), *think_time, Picos::ZERO, Picos::from_secs(3600));
+            return;
+        }
+        Load::Open(arrivals) => arrivals,
+    };
+    let place = place.key("arrivals");
+    for arrival in arrivals {
+        let reason = match *arrival {
+            Arrival::Poisson { rate: Rate(rate) } | Arrival::Constant { rate: Rate(rate) } => {
+                bad_rate(rate).then(|| format!("requests cannot arrive at {rate}/s"))
+            }
+            Arrival::Uniform { min, max } => {
+                (max == Picos::ZERO || min > max).then(|| format!("no time lies between {min} and {max}"))
+            }
+            Arrival::Normal { mean, .. } => (mean == Picos::ZERO).then(|| "a mean of 0s is too short".to_owned()),
+            Arrival::OnOff { rate: Rate(rate), on, off } => (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO)
+                .then(|| format!("requests cannot arrive at {rate}/s for {on} and pause for {off}")),
+        };
+        if let Some(reason) = reason {
+            problems.add(
+                ProblemKind::BadNumber,
+                place,
+                reason,
+                "choose rates above 0/s and up to 1G/s, and times above 0s with the shorter one first",
+            );
+        }
+    }
+    if arrivals.is_empty() {
+        problems.add(
+            ProblemKind::BadNumber,
+            place,
+            "there is no arrival process",
+            "name at least one, such as \"poisson 2000/s\"",
+        );
+    }
+}
+
+fn bad_rate(rate: f64) -> bool {
+    !(rate > 0.0 && rate <= MAX_RATE)
+}
+
+fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
+    let mut luns: Vec<Lun> = Vec::new();
+    for target in &workload.targets {
+        let storage = lab.storage.get(usize::from(target.storage));
+        match storage.and_then(|s| s.luns.get(usize::from(target.lun))) {
+            Some(lun) => luns.push(*lun),
+            None => {
+                problems.add(
+                    ProblemKind::NoTarget,
+                    place.key("targets"),
+                    format!("`{}` has no LUN {}", storage.map_or("(no such storage)", |s| s.name.as_str()), target.lun),
+                    "name a LUN that exists, or raise `luns`; numbers begin at 0",
+                );
+                return;
+            }
+        }
+    }
+    luns.sort_unstable_by_key(|l| (l.blocks, l.block_bytes));
+    luns.dedup();
+    let sizes = sizes(&workload.size);
+    if sizes.is_empty() || sizes.iter().any(|&(_, weight)| !(0.0..=1e12).contains(&weight)) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("size"),
+            "the sizes have no usable weights",
+            "give every size a weight of 0 or more, for example { \"4KiB\" = 0.7, \"64KiB\" = 0.3 }",
+        );
+        return;
+    }
+    if sizes.iter().all(|&(_, weight)| weight == 0.0) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("size"),
+            "all sizes have the weight 0",
+            "give at least one size a weight above 0",
+        );
+    }
+    if let SizeDistribution::Uniform { min, max, .. } = workload.size
+        && min > max
+    {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("size"),
+            format!("no size lies between {min} and {max} bytes"),
+            "make `min` at most as large as `max`",
+        );
+    }
+    for lun in luns {
+        let block = u64::from(lun.block_bytes.max(1));
+        for &(size, _) in &sizes {
+            let reason = if size == 0 || size % block != 0 {
+                format!("a request of {size} bytes is no multiple of the block size of {block} bytes")
+            } else if size / block > MAX_BLOCKS {
+                format!("a request of {size} bytes has more blocks than READ(10) can request")
+            } else if size > workload.span_bytes.unwrap_or(u64::MAX).min(lun.blocks.saturating_mul(block)) {
+                format!("a request of {size} bytes does not fit into the LUN or `span`")
+            } else {
+                continue;
+            };
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("size"),
+                reason,
+                format!("choose multiples of {block}B that fit, up to {}B", MAX_BLOCKS * block),
+            );
+            return;
+        }
+        let bytes = lun.blocks.saturating_mul(block);
+        let aligned = |value: u64| value > 0 && value.is_multiple_of(block) && value <= bytes;
+        if let Location::Strided { stride_bytes } = workload.location
+            && !aligned(stride_bytes)
+        {
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("stride"),
+                format!("a stride of {stride_bytes} bytes does not fit a LUN of {bytes} bytes in blocks of {block}"),
+                format!("choose a multiple of {block}B up to the size of the LUN"),
+            );
+            return;
+        }
+        if let Some(span) = workload.span_bytes
+            && !aligned(span)
+        {
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("span"),
+                format!("a span of {span} bytes does not fit a LUN of {bytes} bytes in blocks of {block}"),
+                format!("choose a multiple of {block}B up to the size of the LUN"),
+            );
+            return;
+        }
+    }
+    in_flight(lab, workload, &sizes, place, problems);
+}
+
+/// Extreme sizes of a distribution with their weights, which decide whether it fits.
+fn sizes(size: &SizeDistribution) -> Vec<(u64, f64)> {
+    match size {
+        SizeDistribution::Fixed(bytes) => vec![(u64::from(*bytes), 1.0)],
+        SizeDistribution::Weighted(list) => list.iter().map(|&(bytes, weight)| (u64::from(bytes), weight)).collect(),
+        SizeDistribution::Uniform { min, max, step } => {
+            vec![(u64::from(*step), 1.0), (u64::from(*min), 1.0), (u64::from(*max), 1.0)]
+        }
+        // Sizes are rounded up to 512 bytes, so this is the smallest.
+        SizeDistribution::Exponential { max, .. } => vec![(512, 1.0), (u64::from(*max), 1.0)],
+    }
+}
+
+/// Checks that the data frames of the largest request fit into the HBA's limit of frames in flight,
+/// because the request could never start otherwise.
+fn in_flight(lab: &Lab, workload: &Workload, sizes: &[(u64, f64)], place: Place, problems: &mut Problems) {
+    let largest = sizes.iter().map(|&(size, _)| size).max().unwrap_or(0);
+    for &host in &workload.hosts {
+        let Some(host) = lab.hosts.get(usize::from(host)) else {
+            continue;
+        };
+        for hba in &host.hbas {
+            let frames = largest.div_ceil(u64::from(hba.receive_size_bytes.max(1)));
+            if let Some(limit) = hba.data_frames_in_flight
+                && frames > u64::from(limit)
+            {
+                problems.add(
+                    ProblemKind::BadSize,
+                    place.key("size"),
+                    format!(
+                        "a request of {largest} bytes has {frames} data frames, but an HBA of `{}` allows {limit} in flight, so it can never start",
+                        host.name
+                    ),
+                    "make the requests smaller or raise `data_frames_in_flight` of the host",
+                );
+                return;
+            }
+        }
+    }
+}
+
+/// Checks that a host is a virtual machine, because only these move or stop.
+fn virtual_machine(lab: &Lab, host: u16, place: Place, problems: &mut Problems) {
+    let host = lab.hosts.get(usize::from(host));
+    if host.is_some_and(|host| host.virtual_machine.is_some()) {
+        return;
+    }
+    problems.add(
+        ProblemKind::BadHypervisor,
+        place.key("vm"),
+        format!("`{}` is not a virtual machine", host.map_or("(no such host)", |h| &h.name)),
+        "name a host that has the key `on`",
+    );
+}
+
+/// Checks that each virtual machine moves to a different hypervisor.
+fn validate_moves(lab: &Lab, problems: &mut Problems) {
+    let mut moves: Vec<(Picos, usize, u16, u16)> = Vec::new();
+    for (index, fault) in lab.faults.iter().enumerate() {
+        if let FaultKind::VmMove { host, to } = fault.kind {
+            moves.push((fault.at, index, host, to));
+        }
+    }
+    moves.sort_unstable();
+    let mut on: BTreeMap<u16, u16> = BTreeMap::new();
+    for (at, index, host, to) in moves {
+        let machine = lab.hosts.get(usize::from(host));
+        let Some((machine, at_first)) = machine.and_then(|machine| Some((machine, machine.virtual_machine?.on))) else {
+            continue;
+        };
+        if on.insert(host, to).unwrap_or(at_first) == to {
+            let name = lab.hosts.get(usize::from(to)).map_or("(no such host)", |host| &host.name);
+            problems.add(
+                ProblemKind::BadHypervisor,
+                Place::of(Section::Fault, index).key("to"),
+                format!("`{}` is already on `{name}` when it should move there at {at}", machine.name),
+                "name another hypervisor, or leave the fault out",
+            );
+        }
+    }
+}
+
+fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u16>, problems: &mut Problems) {
+    let end = lab.run.duration;
+    if end == Picos::ZERO {
+        // The zero duration is reported already; no fault would be early enough.
+    } else if fault.at >= end {
+        problems.add(
+            ProblemKind::FaultOutsideRun,
+            place.key("at"),
+            format!("the fault occurs at {}, but the run ends at {end}", fault.at),
+            "choose an earlier time, or make the run longer",
+        );
+    } else if let Some(until) = fault.until {
+        if until <= fault.at {
+            problems.add(
+                ProblemKind::TimeOrder,
+                place.key("until"),
+                format!("the fault ends at {until}, not after its beginning at {}", fault.at),
+                "choose an end after the beginning",
+            );
+        } else if until > end {
+            problems.add(
+                ProblemKind::FaultOutsideRun,
+                place.key("until"),
+                format!("the fault ends at {until}, but the run ends at {end}"),
+                "leave the end of the fault out if it is to stay, or make the run longer",
+            );
+        }
+    }
+    match fault.kind {
+        FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
+            if fault.until.is_none() {
+                down.insert(link);
+            }
+        }
+        FaultKind::LinkUp { link } => {
+            if !down.remove(&link) {
+                let name = lab.links.get(usize::from(link)).map_or("(no such link)", |l| &l.name);
+                problems.add(
+                    ProblemKind::LinkNotDown,
+                    place,
+                    format!("the link `{name}` comes up at {} but did not go down before", fault.at),
+                    "add a fault of the kind \"link-down\" at an earlier time, or leave this one out",
+                );
+            }
+        }
+        FaultKind::FrameLoss { probability, .. }
+        | FaultKind::CrcErrors { probability, .. }
+        | FaultKind::LostRRdy { probability, .. } => {
+            problems.share(place.key("probability"), probability);
+        }
+        FaultKind::SlowReceiver { delay, .. } => {
+            problems.time(place.key("delay"), delay, Picos(1), Picos::from_secs(3600));
+        }
+        FaultKind::VmMove { host, to } => {
+            virtual_machine(lab, host, place, problems);
+            let name = lab.hosts.get(usize::from(host)).map_or("(no such host)", |h| &h.name);
+            super::nodes::hypervisor(lab, name, to, place.key("to"), problems);
+        }
+        FaultKind::VmStop { host } => virtual_machine(lab, host, place, problems),
+        FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } => {}
+    }
+}

@@ -1,0 +1,117 @@
+//! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
+
+use super::report::Part;
+use sanloom_fc::config::{LinkEnd, Node};
+use sanloom_fc::san::{Lab, PermittedPairs};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs of host and storage system by index, with the LUNs that the host uses.
+pub type HostLuns = BTreeMap<(u16, u16), BTreeSet<u16>>;
+
+/// Permitted paths of a lab, for the question which storage a failure cuts off.
+pub struct Reach<'l> {
+    lab: &'l Lab,
+    permitted: PermittedPairs,
+    /// Links between switches that carry nothing.
+    apart: BTreeSet<u16>,
+    /// LUNs that have a path and are used.
+    joined: HostLuns,
+}
+
+impl<'l> Reach<'l> {
+    /// Analyses a lab that [`Lab::validate`] accepts. Only LUNs count that the workloads of a host
+    /// use; without workloads, all LUNs. `isolated` are the indices of the links that will be
+    /// isolated.
+    pub fn of(lab: &'l Lab, isolated: &[usize]) -> Reach<'l> {
+        let permitted = lab.permitted_pairs(isolated);
+        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), joined: HostLuns::new() };
+        for host in 0..lab.hosts.len() as u16 {
+            for storage in reach.permitted.storage_of_host(host) {
+                let luns = lab.luns_in_use(host, storage);
+                if !luns.is_empty() {
+                    reach.joined.insert((host, storage), luns);
+                }
+            }
+        }
+        // Masks may hide some of them.
+        let left = reach.without(&BTreeSet::new());
+        reach.joined.retain(|pair, luns| {
+            luns.retain(|lun| left.has(*pair, *lun));
+            !luns.is_empty()
+        });
+        reach
+    }
+
+    /// LUNs that hosts use and reach without a failure.
+    pub fn joined(&self) -> &HostLuns {
+        &self.joined
+    }
+
+    /// Returns the LUNs that lose their last path when `part` fails.
+    pub fn cut_off(&self, part: Part) -> HostLuns {
+        let left = self.without(&self.links_of(part));
+        let mut lost = HostLuns::new();
+        for (pair, luns) in self.joined.iter().filter(|(pair, _)| !left.whole.contains(pair)) {
+            let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
+            if !gone.is_empty() {
+                lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Links that carry nothing when a part fails.
+    fn links_of(&self, part: Part) -> BTreeSet<usize> {
+        let ends_at = |node: Node, port: Option<u16>| {
+            let is_end = |end: &LinkEnd| end.node == node && port.is_none_or(|port| end.port == port);
+            let links = self.lab.links.iter().enumerate().filter(|(_, link)| link.ends.iter().any(is_end));
+            links.map(|(number, _)| number).collect()
+        };
+        match part {
+            Part::Link(link) => BTreeSet::from([link]),
+            Part::Switch(switch) => ends_at(Node::Switch(switch), None),
+            Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),
+            Part::StoragePort(storage, port) => ends_at(Node::Storage(storage), Some(port)),
+        }
+    }
+
+    /// LUNs among those of [`Reach::joined`] that have a permitted path without some links.
+    fn without(&self, broken: &BTreeSet<usize>) -> Left {
+        let dark = self.apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect();
+        let fabrics = self.lab.fabrics_without(&dark);
+        let fabric = |switch: u16| fabrics.get(usize::from(switch));
+        let mut left = Left::default();
+        for (number, host) in self.permitted.hosts.iter().enumerate().filter(|(_, port)| !broken.contains(&port.link)) {
+            for partner in self.permitted.partners(number) {
+                let storage = &self.permitted.storage[*partner as usize];
+                let (Node::Host(of), Node::Storage(system)) = (host.node, storage.node) else { continue };
+                if broken.contains(&storage.link) || fabric(host.switch) != fabric(storage.switch) {
+                    continue;
+                }
+                let pair = (of, system);
+                if !self.permitted.is_masked(system) {
+                    left.whole.insert(pair);
+                } else if let Some(luns) = self.joined.get(&pair) {
+                    let seen = luns.iter().filter(|lun| self.permitted.shows(number, system, **lun));
+                    left.parts.entry(pair).or_default().extend(seen);
+                }
+            }
+        }
+        left
+    }
+}
+
+/// Storage that is left to hosts.
+#[derive(Default)]
+struct Left {
+    /// Pairs of host and storage system without masks.
+    whole: BTreeSet<(u16, u16)>,
+    /// LUNs of storage systems with masks.
+    parts: HostLuns,
+}
+
+impl Left {
+    fn has(&self, pair: (u16, u16), lun: u16) -> bool {
+        self.whole.contains(&pair) || self.parts.get(&pair).is_some_and(|luns| luns.contains(&lun))
+    }
+}

@@ -1,0 +1,115 @@
+//! The JSON Schema of the lab file, judged by a validator of others (Python's `jsonschema`).
+
+use sanloom_test_support::needs;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Codes of errors that a schema can express: sections, keys, types, units, words.
+const EXPRESSIBLE: [&str; 9] = [
+    "unknown-section",
+    "unknown-key",
+    "wrong-type",
+    "missing-unit",
+    "wrong-unit",
+    "unknown-word",
+    "unknown-preset",
+    "bad-wwn",
+    "not-a-number",
+];
+
+/// Prints the name of each file and whether it satisfies the schema on standard input.
+const VALIDATE: &str = r"
+import json, sys, tomllib, jsonschema
+schema = json.load(sys.stdin)
+jsonschema.Draft7Validator.check_schema(schema)
+validator = jsonschema.Draft7Validator(schema)
+for path in sys.argv[1:]:
+    try:
+        lab = tomllib.load(open(path, 'rb'))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        continue
+    errors = [error.json_path + ': ' + error.message[:200] for error in validator.iter_errors(lab)]
+    print(json.dumps([path, errors]))
+";
+
+fn labs(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Interpreter that has the validator: Debian's package belongs to Debian's interpreter.
+fn python() -> &'static str {
+    let has_validator = |python: &&str| {
+        let mut probe = Command::new(python);
+        probe.args(["-c", "import tomllib, jsonschema"]).stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    };
+    ["python3", "/usr/bin/python3"].into_iter().find(has_validator).unwrap_or("python3")
+}
+
+/// Returns the errors of each file that is TOML.
+fn validate(files: &[PathBuf]) -> BTreeMap<PathBuf, Vec<String>> {
+    let mut child = Command::new(python())
+        .args(["-c", VALIDATE])
+        .args(files)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(sanloom_lab::json_schema().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the validator rejects the schema");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = |line: &str| -> (PathBuf, Vec<String>) { serde_json::from_str(line).unwrap() };
+    text.lines().map(line).collect()
+}
+
+#[needs("jsonschema")]
+#[test]
+fn every_example_satisfies_the_schema() {
+    let files = labs("../../examples");
+    assert!(files.len() > 20);
+    for (path, errors) in validate(&files) {
+        assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
+    }
+}
+
+#[needs("jsonschema")]
+#[test]
+fn a_lab_that_breaks_a_rule_of_the_schema_does_not_satisfy_it() {
+    let files = labs("tests/it/bad");
+    let mut broken = 0;
+    for (path, errors) in validate(&files) {
+        let text = fs::read_to_string(&path).unwrap();
+        let Err(mistakes) = sanloom_lab::load("lab.toml", &text, &[]) else { continue };
+        let expressible: Vec<_> = mistakes.iter().filter(|mistake| EXPRESSIBLE.contains(&mistake.code)).collect();
+        if !expressible.is_empty() {
+            broken += 1;
+            assert!(!errors.is_empty(), "{}: {}", path.display(), expressible[0].render(false));
+        }
+    }
+    assert!(broken >= 8, "{broken}");
+}
+
+/// An editor must not mark what the parser accepts.
+#[needs("jsonschema")]
+#[test]
+fn a_lab_without_errors_satisfies_the_schema() {
+    let folders = ["tests/it/bad", "../cli/tests/it/commands/labs", "../cli/templates"];
+    let files: Vec<PathBuf> = folders.iter().flat_map(|folder| labs(folder)).collect();
+    for (path, errors) in validate(&files) {
+        let text = fs::read_to_string(&path).unwrap();
+        if sanloom_lab::load("lab.toml", &text, &[]).is_ok() {
+            assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
+        }
+    }
+}

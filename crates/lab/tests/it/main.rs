@@ -1,0 +1,8 @@
+//! Integration tests of `sanloom-lab`, one module per topic.
+
+mod bad;
+mod examples;
+mod hostile;
+mod json_schema;
+mod topology;
+mod zone_edits;

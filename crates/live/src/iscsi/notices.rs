@@ -1,0 +1,119 @@
+//! Notices between the sessions of a target, and answers that wait for tasks of other sessions.
+
+use super::connection::Connection;
+use super::{Behind, IscsiServer, Turn};
+use sanloom_scsi::iscsi::target::{ConnectionId, Session};
+use sanloom_scsi::scsi::Notice;
+
+impl IscsiServer {
+    /// Dispatches notices of devices and sessions to sessions until there are none.
+    pub fn exchange_notices(&mut self, turn: &mut Turn<'_, '_>) {
+        loop {
+            let mut silent = true;
+            for id in std::mem::take(&mut self.shared.replaced) {
+                silent = false;
+                self.drop_connection(turn, id.0);
+            }
+            for (behind, from, ends) in std::mem::take(&mut self.shared.ends) {
+                silent = false;
+                self.notify_all(turn, behind, Some(from), &Notice::End(ends));
+                if ends.nexus.is_none() {
+                    self.shared.ending.push((behind, from.0));
+                }
+            }
+            for behind in std::mem::take(&mut self.shared.resets) {
+                silent = false;
+                for id in self.sessions_of(behind) {
+                    if let Some(connection) = self.connections.get_mut(&id) {
+                        connection.close_when_sent();
+                        self.finish_service(turn, id);
+                    }
+                }
+            }
+            for system in 0..turn.stores.systems.len() {
+                for (port, notice) in std::mem::take(&mut turn.stores.systems[system].notices) {
+                    silent = false;
+                    let plan = self.shared.behind.iter().find(|one| one.system == system && one.has_port(port));
+                    if let Some(behind) = plan.map(|plan| Behind { port, ..plan.behind(0) }) {
+                        self.dispatch_notice(turn, behind, notice);
+                    }
+                }
+            }
+            // By now, all notices about tasks to end have been delivered.
+            silent &= !self.report_ended_tasks(turn);
+            self.answer_waiting_logins(turn);
+            if silent {
+                return;
+            }
+        }
+    }
+
+    /// Answers task management whose tasks have all ended. Returns whether there was any.
+    fn report_ended_tasks(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        let mut any = false;
+        for (behind, from) in std::mem::take(&mut self.shared.ending) {
+            let ending = |(id, connection): (&u64, &Connection)| {
+                let is_other = *id != from && connection.behind.is_some_and(|other| other.system == behind.system);
+                is_other && connection.session().is_some_and(Session::is_ending_tasks)
+            };
+            let of = |key| self.shared.behind(key).is_some_and(|other| other.system == behind.system);
+            let writes = self.shared.writing.values().any(|(key, _)| of(key));
+            if writes || self.connections.iter().any(ending) {
+                self.shared.ending.push((behind, from));
+                continue;
+            }
+            any = true;
+            if let Some(connection) = self.connections.get_mut(&from) {
+                connection.others_ended(&mut turn.context(&mut self.shared));
+                self.finish_service(turn, from);
+            }
+        }
+        any
+    }
+
+    /// Answers logins that waited for writes of the session before.
+    fn answer_waiting_logins(&mut self, turn: &mut Turn<'_, '_>) {
+        for id in std::mem::take(&mut self.shared.waiting) {
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            if connection.session().is_some_and(|session| self.shared.is_writing_for(session.key())) {
+                self.shared.waiting.push(id);
+                continue;
+            }
+            connection.waits = false;
+            connection.flush(&mut turn.context(&mut self.shared));
+            self.finish_service(turn, id);
+        }
+    }
+
+    fn dispatch_notice(&mut self, turn: &mut Turn<'_, '_>, behind: Behind, notice: Notice) {
+        let Notice::Step { task, .. } = &notice else {
+            return self.notify_all(turn, behind, None, &notice);
+        };
+        let of = |connection: &Connection| {
+            connection.behind == Some(behind) && connection.session().and_then(Session::nexus) == Some(task.nexus)
+        };
+        let Some(id) = self.connections.iter().find(|(_, connection)| of(connection)).map(|(id, _)| *id) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.notice(&mut turn.context(&mut self.shared), notice);
+            self.finish_service(turn, id);
+        }
+    }
+
+    fn notify_all(&mut self, turn: &mut Turn<'_, '_>, behind: Behind, except: Option<ConnectionId>, notice: &Notice) {
+        for id in self.sessions_of(behind) {
+            if except != Some(ConnectionId(id))
+                && let Some(connection) = self.connections.get_mut(&id)
+            {
+                connection.notice(&mut turn.context(&mut self.shared), notice.clone());
+                self.finish_service(turn, id);
+            }
+        }
+    }
+
+    fn sessions_of(&self, behind: Behind) -> Vec<u64> {
+        let of = self.connections.iter().filter(|(_, connection)| connection.behind == Some(behind));
+        of.map(|(id, _)| *id).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! State that all connections of a server share: [`Shared`].
+
+use super::{Behind, Stores, TargetPlan};
+use crate::session::INPUT_BYTES;
+use crate::session::buffers::Spare;
+use sanloom_scsi::iscsi::Parameters;
+use sanloom_scsi::iscsi::forward::front_wishes;
+use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::target::{ConnectionId, Directory, Node, SessionKey};
+use sanloom_scsi::scsi::{Ends, IoTag};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// State that all connections share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) node: Arc<Node>,
+    /// Configured wishes of each target, without regard to back ends.
+    wishes: Vec<Wishes>,
+    /// Parameters of the back ends that the wishes of `node` match now.
+    matched: Vec<Parameters>,
+    /// Storage of each target.
+    pub(super) behind: Vec<TargetPlan>,
+    pub(super) directory: Directory,
+    /// Input buffer of the connection that reads.
+    pub(super) input: Vec<u8>,
+    pub(super) buffers: Spare,
+    /// Tasks of other sessions to end, with the connection that requests it.
+    pub(super) ends: Vec<(Behind, ConnectionId, Ends)>,
+    /// Connections whose session was replaced by another one.
+    pub(super) replaced: Vec<ConnectionId>,
+    /// Targets that were reset.
+    pub(super) resets: Vec<Behind>,
+    /// Connections whose task management waits for the ends of other sessions' tasks.
+    pub(super) ending: Vec<(Behind, u64)>,
+    /// Unfinished writes of sessions that are over, indexed by connection number.
+    pub(super) writing: BTreeMap<u64, (SessionKey, Vec<IoTag>)>,
+    /// Connections whose login response waits for such writes.
+    pub(super) waiting: Vec<u64>,
+}
+
+impl Shared {
+    pub(super) fn new(node: Node, behind: Vec<TargetPlan>) -> Shared {
+        Shared {
+            wishes: node.targets.iter().map(|target| target.wishes).collect(),
+            matched: Vec::new(),
+            node: Arc::new(node),
+            behind,
+            directory: Directory::default(),
+            input: vec![0; INPUT_BYTES],
+            buffers: Spare::default(),
+            ends: Vec::new(),
+            replaced: Vec::new(),
+            resets: Vec::new(),
+            ending: Vec::new(),
+            writing: BTreeMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Returns whether an ended session of this initiator port has unfinished writes.
+    pub(super) fn is_writing_for(&self, key: &SessionKey) -> bool {
+        self.writing.values().any(|(of, _)| of == key)
+    }
+
+    /// Storage of a session; `None` in discovery.
+    pub(super) fn behind(&self, key: &SessionKey) -> Option<Behind> {
+        self.behind.get(usize::from(key.target?)).map(|plan| plan.behind(key.group))
+    }
+
+    /// Handles the end of an I/O of an ended session.
+    pub(super) fn write_ended(&mut self, id: u64, tag: IoTag) {
+        if let Some((_, tags)) = self.writing.get_mut(&id) {
+            tags.retain(|of| *of != tag);
+            if tags.is_empty() {
+                self.writing.remove(&id);
+            }
+        }
+    }
+
+    /// Adapts the wishes for logins to the parameters of the back ends, so that PDUs can be
+    /// forwarded unchanged.
+    pub(super) fn match_back_ends(&mut self, stores: &Stores<'_>) {
+        let backs: Vec<Parameters> = stores.volumes.iter().flat_map(|engine| engine.parameters()).collect();
+        if backs == self.matched {
+            return;
+        }
+        let node = Arc::make_mut(&mut self.node);
+        for ((target, wishes), behind) in node.targets.iter_mut().zip(&self.wishes).zip(&self.behind) {
+            if behind.forward {
+                target.wishes = front_wishes(*wishes, &backs);
+            }
+        }
+        self.matched = backs;
+    }
+}

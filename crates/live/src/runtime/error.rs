@@ -1,0 +1,102 @@
+//! Errors of the start of a lab: [`UpError`].
+
+use crate::iscsi::secret::SecretError;
+use crate::ports::PortError;
+use crate::state::StateError;
+use std::io;
+use std::path::PathBuf;
+
+/// Remedy for a portal that cannot be opened.
+fn portal_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "end the process that listens there, or set another port in `portals`",
+        io::ErrorKind::AddrNotAvailable => "set an address of this machine in `portals`, or assign this one to it",
+        io::ErrorKind::PermissionDenied => "set a port from 1024 on in `portals`, or run as root",
+        _ => "set another address or port in `portals`",
+    }
+}
+
+/// Reason why a lab cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// An Ethernet port cannot be opened.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The file of a LUN cannot be used.
+    #[error("cannot use {} for {lun}: {error}", path.display())]
+    File {
+        /// The LUN.
+        lun: String,
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// A CHAP secret cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The process cannot listen at an iSCSI portal.
+    #[error("cannot listen at {address} for iSCSI: {error}; {}", portal_remedy(error))]
+    Portal {
+        /// The portal.
+        address: std::net::SocketAddr,
+        /// The error.
+        error: io::Error,
+    },
+    /// The folder of the instance cannot be created.
+    #[error("cannot create the folder {}: {error}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// The system provides no more of a resource.
+    #[error("the system provides no {what}: {error}")]
+    System {
+        /// The resource.
+        what: &'static str,
+        /// The error.
+        error: io::Error,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The store has other zones or addresses than the lab file.
+    #[error(
+        "the lab file and {} differ:\n{}\nuse --apply to apply the changes of the file to the store, or \
+         --reset to replace the content of the store with the file",
+        path.display(),
+        differences.join("\n")
+    )]
+    Differs {
+        /// The store.
+        path: PathBuf,
+        /// The differences, one sentence each.
+        differences: Vec<String>,
+    },
+    /// A capture file cannot be written.
+    #[error("cannot write the capture {}: {error}", path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// A recording cannot be written.
+    #[error("cannot write the recording {}: {error}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// The lab has no such object.
+    #[error("the lab has no {what} `{name}`")]
+    Unknown {
+        /// Kind of the object.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+}

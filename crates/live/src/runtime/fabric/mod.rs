@@ -1,0 +1,106 @@
+//! The Fibre Channel machines of an instance: [`Fabric`] with its switches, their segments on
+//! Ethernet, and stations.
+
+pub mod inject;
+pub mod segment;
+pub mod station;
+pub mod switch;
+
+use super::work::{Deadlines, Timer};
+use inject::Injector;
+use sanloom_fc::fabric::{Decision, DropReason};
+use sanloom_wire::FcId;
+use segment::Segment;
+use station::Station;
+use switch::{Attachment, LiveSwitch};
+
+/// The next step of a frame in a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Leaves through this port.
+    Leave(u16),
+    /// Destined for a service of the switch.
+    Local,
+    /// Dropped for this reason.
+    Drop(DropReason),
+}
+
+/// Switches, segments and stations, each by index. Indices stay valid for the life of the instance.
+#[derive(Debug, Default)]
+pub struct Fabric {
+    /// Switches that run here.
+    pub switches: Vec<LiveSwitch>,
+    /// Ethernet ports in one VLAN, as used by switches.
+    pub segments: Vec<Segment>,
+    /// Storage ports on segments without a switch.
+    pub stations: Vec<Station>,
+    /// Faults that operators inject at ports of switches.
+    pub injector: Injector,
+}
+
+impl Fabric {
+    /// Returns the next step of a frame with these addresses (D_ID, S_ID, OX_ID) from an ingress
+    /// port.
+    #[inline]
+    pub fn decide(&mut self, (switch, ingress): (usize, u16), (d_id, s_id, ox_id): (FcId, FcId, u16)) -> Step {
+        let live = &mut self.switches[switch];
+        match live.fib.decide(ingress, s_id, d_id, ox_id) {
+            Decision::Forward(egress) => {
+                live.forwarded += 1;
+                match live.port_of(ingress, egress, ox_id) {
+                    Some(port) => Step::Leave(port),
+                    None => Step::Drop(DropReason::NoRoute),
+                }
+            }
+            Decision::Local => Step::Local,
+            Decision::Drop(reason) => Step::Drop(reason),
+        }
+    }
+
+    /// Index of a switch by name.
+    pub fn switch_named(&self, name: &str) -> Option<usize> {
+        self.switches.iter().position(|switch| switch.name == name)
+    }
+
+    /// Parses a port such as `sw1:0`.
+    ///
+    /// # Errors
+    /// A port that does not exist, described in one sentence.
+    pub fn port_named(&self, name: &str) -> Result<(usize, u16), String> {
+        let found = name.rsplit_once(':').and_then(|(switch, port)| {
+            let switch = self.switch_named(switch)?;
+            let there = |port: &u16| usize::from(*port) < self.switches[switch].attachments.len();
+            Some((switch, port.parse().ok().filter(there)?))
+        });
+        found.ok_or_else(|| {
+            let example = self.switches.first().map_or("sw1", |switch| &switch.name);
+            format!("there is no port `{name}` here; write switch and number, as in {example}:0")
+        })
+    }
+
+    /// Segments of a switch, by index.
+    pub fn segments_of(&self, switch: usize) -> Vec<usize> {
+        (0..self.segments.len()).filter(|number| self.segments[*number].switch == switch).collect()
+    }
+
+    /// Returns switch and port to which a storage port or a host port of the instance is attached.
+    pub fn attached_to(&self, wanted: Attachment) -> Option<(usize, u16)> {
+        self.switches.iter().enumerate().find_map(|(switch, live)| {
+            let port = live.attachments.iter().position(|attachment| *attachment == wanted)?;
+            Some((switch, port as u16))
+        })
+    }
+
+    /// Starts the timers of all machines.
+    pub fn start_timers(&self, deadlines: &mut Deadlines) {
+        for (number, switch) in self.switches.iter().enumerate() {
+            deadlines.update(Timer::Switch(number), switch.machine.deadline());
+        }
+        for (number, segment) in self.segments.iter().enumerate() {
+            deadlines.update(Timer::Fcf(number), segment.fcf.deadline());
+        }
+        for (number, station) in self.stations.iter().enumerate() {
+            deadlines.update(Timer::Station(number), station.machine.deadline());
+        }
+    }
+}

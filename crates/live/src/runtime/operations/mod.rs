@@ -1,0 +1,176 @@
+//! Control requests: [`Operations`] answers the requests of the control socket.
+
+pub mod apply;
+pub mod keeper;
+pub mod links;
+pub mod ports;
+pub mod volumes;
+pub mod zones;
+
+use crate::control::{Asked, Control};
+use crate::poll::Poller;
+use crate::runtime::UpError;
+use crate::runtime::instance::Instance;
+use crate::runtime::view::{Tables, metrics};
+use apply::Apply;
+use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::view::build::Which;
+use sanloom_fc::san::Lab;
+use sanloom_scsi::scsi::{AccessState, PortGroup};
+use sanloom_scsi::time::Instant;
+use std::path::Path;
+use zones::ZoneChanges;
+
+/// Parts that an operation may change.
+pub struct Site<'a> {
+    /// The running lab.
+    pub instance: &'a mut Instance,
+    /// The poller of its loop.
+    pub poller: &'a mut Poller,
+    /// Current time.
+    pub now: Instant,
+}
+
+/// Control requests that are not yet answered.
+#[derive(Debug, Default)]
+pub struct Operations {
+    zones: ZoneChanges,
+    apply: Apply,
+}
+
+impl Operations {
+    /// Answers the requests at a control socket. `read` parses a lab file, or returns its problems.
+    /// Returns false if the end of the instance is requested.
+    pub fn answer(
+        &mut self,
+        site: &mut Site<'_>,
+        control: &Control,
+        read: impl Fn(&str, &[String]) -> Result<Lab, String>,
+    ) -> bool {
+        let mut go_on = true;
+        for Asked { request, answer } in control.take() {
+            let reply = match request {
+                Request::Apply { lab, preview, set } => match read(&lab, &set) {
+                    Ok(lab) => {
+                        self.apply.request(site, &mut self.zones, lab, preview, answer);
+                        continue;
+                    }
+                    Err(reason) => Answer::Failed { reason },
+                },
+                Request::Zone { switch, action } => {
+                    self.zones.request(site.instance, switch.as_deref(), action, answer);
+                    continue;
+                }
+                Request::Stop => {
+                    go_on = false;
+                    Answer::Done
+                }
+                other => at_once(site, other),
+            };
+            // The client has disconnected.
+            let _ = answer.send(reply);
+        }
+        site.instance.dispatch(site.now);
+        go_on
+    }
+
+    /// Answers the requests whose changes in the fabric have ended.
+    pub fn step(&mut self, site: &mut Site<'_>) {
+        for ended in std::mem::take(&mut site.instance.zone_results) {
+            if !self.apply.zones_ended(&ended) {
+                self.zones.finish(site.instance, ended);
+            }
+        }
+        self.apply.advance(site);
+    }
+}
+
+/// Answers a request that does not involve the fabric.
+fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
+    let Site { instance, now, .. } = site;
+    let now = *now;
+    match request {
+        Request::Show { table: ShowTable::Fabric(which), switch } => show(instance, now, which, switch.as_deref()),
+        Request::Show { table: ShowTable::Live(which), .. } => Answer::View(Tables::new(instance, now).live(which)),
+        Request::Inject { port, matches, act, count } => match instance.fabric.add_rule(&port, &matches, &act, count) {
+            Ok(()) => Answer::View(Tables::new(instance, now).injections()),
+            Err(reason) => Answer::Failed { reason },
+        },
+        Request::ClearInjections { port } => {
+            let view = Tables::new(instance, now).injections();
+            match instance.fabric.clear_rules(port.as_deref()) {
+                Ok(()) => Answer::View(view),
+                Err(reason) => Answer::Failed { reason },
+            }
+        }
+        Request::Volume { action } => volumes::request(instance, now, action),
+        Request::Metrics => Answer::Metrics { text: metrics::text(instance, now) },
+        Request::Port { port, enabled } => ports::enable(instance, now, &port, enabled),
+        Request::PortGroup { group, state, preferred } => set_port_group(instance, &group, state.as_deref(), preferred),
+        Request::Capture { link, file: Some(file) } => {
+            match ports::start_capture(instance, now, &link, Path::new(&file)) {
+                Ok(()) => Answer::Done,
+                Err(error) => Answer::Failed { reason: error.to_string() },
+            }
+        }
+        Request::Capture { link, file: None } => match ports::stop_capture(instance, &link) {
+            Some(frames) => Answer::Captured { frames },
+            None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
+        },
+        Request::Fcoe(_) => Answer::Failed {
+            reason: "this is a fabric; send the request to an instance of `sanloom initiator`".to_owned(),
+        },
+        // Answered by the caller.
+        Request::Apply { .. } | Request::Zone { .. } | Request::Stop => Answer::Done,
+    }
+}
+
+fn show(instance: &Instance, now: Instant, which: Which, switch: Option<&str>) -> Answer {
+    let on = match switch {
+        None => None,
+        Some(name) => match instance.fabric.switch_named(name) {
+            Some(found) => Some(instance.lab_switches[found]),
+            None => return unknown("switch", name, instance.fabric.switches.iter().map(|switch| &*switch.name)),
+        },
+    };
+    Answer::View(Tables::new(instance, now).fabric(which, on))
+}
+
+/// Changes the access state of a target port group.
+fn set_port_group(instance: &mut Instance, name: &str, state: Option<&str>, preferred: Option<bool>) -> Answer {
+    let groups = &instance.lab.live.port_groups;
+    let Some(group) = groups.iter().find(|group| group.name == name) else {
+        return match groups.is_empty() {
+            true => Answer::Failed { reason: "the lab has no port groups; add [port_group.NAME]".to_owned() },
+            false => unknown("port group", name, groups.iter().map(|group| &*group.name)),
+        };
+    };
+    let wanted = state.map(|text| AccessState::ALL.into_iter().find(|state| state.to_string() == text));
+    if let (Some(None), Some(text)) = (wanted, state) {
+        let all = AccessState::ALL.map(|state| state.to_string()).join(", ");
+        return Answer::Failed { reason: format!("`{text}` is not a state; the states are {all}") };
+    }
+    let storage = &instance.lab.storage[usize::from(group.storage)].name;
+    let system = instance.services.systems.iter_mut().find(|system| system.name == *storage);
+    let changed = system.is_some_and(|system| {
+        let Some((_, now, _)) = system.device.port_groups().find(|(number, ..)| *number == group.number) else {
+            return false;
+        };
+        let state = wanted.flatten().unwrap_or(now.state);
+        let access = PortGroup { state, preferred: preferred.unwrap_or(now.preferred) };
+        tracing::info!(group = name, %state, preferred = access.preferred, "operator");
+        system.device.set_port_group(group.number, access)
+    });
+    match changed {
+        true => Answer::Done,
+        false => {
+            Answer::Failed { reason: format!("`{name}` is the only port group of `{storage}`; add another to the lab") }
+        }
+    }
+}
+
+/// Returns the answer to a request with an unknown name.
+fn unknown<'n>(what: &str, name: &str, there_are: impl Iterator<Item = &'n str>) -> Answer {
+    let list: Vec<&str> = there_are.collect();
+    Answer::Failed { reason: format!("this instance has no {what} `{name}`; it has {}", list.join(", ")) }
+}

@@ -1,0 +1,168 @@
+//! Services of an instance: [`Services`] with its storage systems, iSCSI targets, virtual disks and
+//! the threads of slow media.
+
+use crate::iscsi::{IscsiServer, Stores, Turn};
+use crate::poll::{Interest, Poller};
+use crate::runtime::UpError;
+use crate::runtime::work::{Deadlines, Source, Timer};
+use crate::storage::workers::{Done, Owner, Workers};
+use crate::storage::{Backing, StorageSystem};
+use crate::volumes::{HostPort, VolumeEngine, Wire};
+use sanloom_api::volume::Served;
+use sanloom_fc::config::VolumeSpec;
+use sanloom_scsi::map::VolumeId;
+use sanloom_scsi::time::Instant;
+
+/// Poller token of worker completions.
+pub const WORKERS: u64 = u64::MAX;
+
+/// Storage systems, iSCSI targets and virtual disks.
+#[derive(Debug, Default)]
+pub struct Services {
+    /// Storage inside the process.
+    pub systems: Vec<StorageSystem>,
+    /// Storage over TCP.
+    pub iscsi: Option<IscsiServer>,
+    /// Virtual disks.
+    pub volumes: Option<VolumeEngine>,
+    /// Volumes of the lab that are not created yet.
+    pub wanted_volumes: Vec<VolumeSpec>,
+    /// Threads for media that may block.
+    workers: Option<Workers>,
+    /// Workers have completions.
+    completed: bool,
+}
+
+impl Services {
+    /// Starts the workers, if a medium may block.
+    ///
+    /// # Errors
+    /// The limit of threads or descriptors is reached.
+    pub fn start_workers(&mut self, poller: &mut Poller) -> Result<(), UpError> {
+        let is_slow = |backing: &Backing| matches!(backing, Backing::Local(medium) if medium.is_slow());
+        if !self.systems.iter().flat_map(|system| &system.media).any(is_slow) {
+            return Ok(());
+        }
+        let workers = Workers::start().map_err(|error| UpError::System { what: "threads", error })?;
+        let set = poller.set(WORKERS, Some(workers.bell()), Interest { read: true, write: false });
+        set.map_err(|error| UpError::System { what: "epoll", error })?;
+        self.workers = Some(workers);
+        Ok(())
+    }
+
+    /// Records that workers have completions, for [`take_completions`](Self::take_completions).
+    pub fn set_completed(&mut self) {
+        self.completed = true;
+    }
+
+    /// Takes the completions of workers.
+    pub fn take_completions(&mut self) -> Vec<Done> {
+        let workers = self.workers.as_ref().filter(|_| std::mem::take(&mut self.completed));
+        workers.map(Workers::take_done).unwrap_or_default()
+    }
+
+    /// Passes the jobs of a storage system to workers and virtual disks.
+    pub fn submit_jobs(&mut self, system: usize) {
+        if let Some(workers) = &self.workers {
+            self.systems[system].jobs.drain(..).for_each(|job| workers.submit(job));
+        }
+        if let Some(engine) = &mut self.volumes {
+            self.systems[system].volume_jobs.drain(..).for_each(|job| engine.submit(job));
+        }
+    }
+
+    /// Passes on the jobs of all storage systems.
+    pub fn submit_all_jobs(&mut self) {
+        (0..self.systems.len()).for_each(|system| self.submit_jobs(system));
+    }
+
+    /// Passes completed jobs to their ports and sessions.
+    pub fn complete(&mut self, now: Instant, all: Vec<Done>, poller: &mut Poller) {
+        let mut of_sessions = Vec::new();
+        for done in all {
+            match done.owner {
+                Owner::Port { system, .. } => {
+                    self.systems[system].done(now, done);
+                    self.submit_jobs(system);
+                }
+                Owner::Session { .. } => of_sessions.push(done),
+            }
+        }
+        if !of_sessions.is_empty() {
+            self.with_iscsi(|server, stores| server.complete_io(&mut Turn { now, poller, stores }, of_sessions));
+        }
+    }
+
+    /// Calls the iSCSI targets, if there are any, with their storage, and passes on their jobs.
+    pub fn with_iscsi<T>(&mut self, call: impl FnOnce(&mut IscsiServer, &mut Stores<'_>) -> T) -> Option<T> {
+        let server = self.iscsi.as_mut()?;
+        let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+        let outcome = call(server, stores);
+        self.submit_all_jobs();
+        Some(outcome)
+    }
+
+    /// Updates the deadlines of storage systems whose machines were called.
+    pub fn update_deadlines(&mut self, deadlines: &mut Deadlines) {
+        for (number, system) in self.systems.iter_mut().enumerate() {
+            if system.take_called() {
+                deadlines.update(Timer::System(number), system.poll_timeout());
+            }
+        }
+    }
+
+    /// A host port of the instance, by index.
+    pub fn host_mut(&mut self, number: usize) -> Option<&mut HostPort> {
+        self.volumes.as_mut()?.hosts_mut().get_mut(number)
+    }
+
+    /// Host ports of the instance.
+    pub fn hosts(&self) -> &[HostPort] {
+        self.volumes.as_ref().map_or(&[], |engine| engine.hosts())
+    }
+
+    /// Brings up the links of host ports at inner ports of switches.
+    pub fn start_hosts(&mut self, now: Instant) {
+        for port in self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut()) {
+            if let Wire::Inside { host, .. } = &mut port.wire {
+                host.link(now, true);
+            }
+        }
+    }
+
+    /// Sends the remaining frames of host ports on Ethernet.
+    pub fn end_hosts(&mut self, now: Instant) {
+        let ports = self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut());
+        ports.filter_map(HostPort::adapter_mut).for_each(|adapter| adapter.end(now));
+    }
+
+    /// Returns whether a host port has events, or frames that are not held back.
+    pub fn hosts_are_busy(&self) -> bool {
+        self.hosts().iter().any(HostPort::is_busy)
+    }
+
+    /// Changes the number of full egress queues that hold a storage port or host port back.
+    pub fn change_held(&mut self, source: Source, by: i16) {
+        let held = match source {
+            Source::Storage(system, port) => &mut self.systems[system].ports[usize::from(port)].held,
+            Source::Host(number) => match self.host_mut(number) {
+                Some(port) => &mut port.held,
+                None => return,
+            },
+            Source::Ethernet(_) | Source::Machine => return,
+        };
+        *held = held.saturating_add_signed(by);
+    }
+
+    /// The storage system and LUN that serve a volume.
+    pub fn served_by(&self, id: VolumeId) -> Option<Served> {
+        self.systems.iter().find_map(|system| {
+            let here = |(lun, backing): (u16, &Backing)| {
+                let is = matches!(backing, Backing::Volume(volume) if *volume == id);
+                (is && system.device.unit_config(lun).is_some()).then_some(lun)
+            };
+            let lun = (0..).zip(&system.media).find_map(here)?;
+            Some(Served { storage: system.name.clone(), lun: Some(lun) })
+        })
+    }
+}

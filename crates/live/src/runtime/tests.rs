@@ -1,0 +1,249 @@
+//! Tests of the main loop, with a lab inside one process.
+
+use super::Runtime;
+use super::fabric::switch::LiveSwitch;
+use super::operations::ports;
+use super::plan::Options;
+use super::view::Tables;
+use super::work::{Entering, Origin, Source, WorkQueue};
+use crate::frame::Pool;
+use crate::ports::reason::HOLD_TIME;
+use sanloom_api::control::Answer;
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{Dark, PortsView, Table};
+use sanloom_fc::exchange::data_header;
+use sanloom_fc::fabric::{FibDelta, Leg};
+use sanloom_scsi::time::{Instant, Span};
+use sanloom_wire::FcId;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// Returns a lab with its own empty folder.
+fn lab(name: &str, text: &str) -> Arc<sanloom_fc::san::Lab> {
+    let folder = std::env::temp_dir().join(format!("sanloom-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = format!("[live]\nfolder = \"{}\"\n{text}", folder.display());
+    match sanloom_lab::load("lab.toml", &text, &[]) {
+        Ok(loaded) => Arc::new(loaded.lab),
+        Err(mistakes) => panic!("{}", mistakes.render(false)),
+    }
+}
+
+/// Three switches in a ring, and a fourth one attached to the first.
+const RING: &str = r#"
+[timers]
+hold_time = "200ms"
+[switch.sw1]
+domain = 1
+[switch.sw2]
+domain = 2
+[switch.sw3]
+domain = 3
+[switch.spur]
+domain = 4
+[[link]]
+from = "sw1:0"
+to = "sw2:1"
+[[link]]
+from = "sw2:0"
+to = "sw3:1"
+[[link]]
+from = "sw3:0"
+to = "sw1:1"
+[[link]]
+from = "spur:0"
+to = "sw1:2"
+"#;
+
+/// Domain of the fourth switch.
+const SPUR_DOMAIN: u8 = 4;
+
+/// A domain that no switch of the ring has.
+const LOST_DOMAIN: u8 = 77;
+
+/// Changes the tables of the ring so that frames for [`LOST_DOMAIN`] circulate.
+fn close_loop(runtime: &mut Runtime) {
+    for switch in &mut runtime.instance.fabric.switches[..3] {
+        switch.fib.apply(&FibDelta::Routes { domain: LOST_DOMAIN, legs: vec![Leg::Port(0)] });
+    }
+}
+
+/// Returns a ring with agreed domains and routes, and a routing loop.
+fn ring(name: &str) -> Runtime {
+    let mut runtime = Runtime::up(lab(name, RING), &Options::default()).unwrap();
+    let others = |switch: &LiveSwitch| (1..=SPUR_DOMAIN).filter(|domain| !switch.fib.legs(*domain).is_empty()).count();
+    while runtime.instance.fabric.switches.iter().any(|switch| others(switch) < 3) {
+        let more = runtime.step();
+        runtime.wait(more).unwrap();
+    }
+    close_loop(&mut runtime);
+    runtime
+}
+
+/// Sends a data frame for the lost domain into the ring.
+fn circulate(runtime: &mut Runtime, ox_id: u16) {
+    let (s_id, d_id) = (FcId::new(0x01_0100), FcId::new(u32::from(LOST_DOMAIN) << 16 | 0x0100));
+    let header = data_header(s_id, d_id, ox_id, 0xffff, 0, 0, 0, true, false);
+    let mut buffer = runtime.instance.ports.pool.take();
+    buffer.fill_fcoe(&header, &[0; 64]);
+    let now = runtime.clock.now();
+    runtime.instance.enter_data(now, (0, 1), Source::Machine, buffer);
+}
+
+fn dropped(runtime: &Runtime) -> u64 {
+    runtime.instance.fabric.switches.iter().filter_map(|switch| switch.drops.get(HOLD_TIME)).sum()
+}
+
+fn forwarded(runtime: &Runtime) -> u64 {
+    runtime.instance.fabric.switches.iter().map(|switch| switch.forwarded).sum()
+}
+
+/// Runs `body` in a thread and fails if it takes longer than a minute.
+fn ends(body: impl FnOnce() + Send + 'static) {
+    let (done, ended) = channel();
+    let runs = thread::spawn(move || {
+        body();
+        done.send(()).unwrap();
+    });
+    assert_ne!(
+        ended.recv_timeout(Duration::from_secs(60)),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout),
+        "the loop does not return"
+    );
+    runs.join().unwrap();
+}
+
+#[test]
+fn a_step_ends_although_frames_circle_between_the_switches_of_the_process() {
+    ends(|| {
+        let mut runtime = ring("circle-step");
+        (0..10).for_each(|ox_id| circulate(&mut runtime, ox_id));
+        assert!(runtime.step(), "frames are left");
+        assert!(forwarded(&runtime) > 100);
+    });
+}
+
+#[test]
+fn frames_that_circle_for_the_hold_time_are_dropped_and_counted() {
+    ends(|| {
+        let mut runtime = ring("circle-hold");
+        let begun = runtime.clock.now();
+        (0..10).for_each(|ox_id| circulate(&mut runtime, ox_id));
+        while dropped(&runtime) < 10 {
+            runtime.step();
+        }
+        let took = runtime.clock.now().since(begun);
+        assert!(took >= Span::from_ms(200), "{took:?}");
+        while runtime.step() {}
+        assert_eq!(dropped(&runtime), 10, "each frame is dropped once");
+    });
+}
+
+#[test]
+fn a_switch_joins_the_fabric_while_frames_circle() {
+    ends(|| {
+        let mut runtime = ring("circle-timers");
+        let reaches_spur = |runtime: &Runtime| !runtime.instance.fabric.switches[1].fib.legs(SPUR_DOMAIN).is_empty();
+        let now = runtime.clock.now();
+        ports::enable(&mut runtime.instance, now, "sw1:2", false);
+        while reaches_spur(&runtime) {
+            runtime.step();
+        }
+        let now = runtime.clock.now();
+        ports::enable(&mut runtime.instance, now, "sw1:2", true);
+        // Needs exchanges and timers of the switches.
+        let (before, mut ox_id) = (forwarded(&runtime), 0);
+        while !reaches_spur(&runtime) {
+            circulate(&mut runtime, ox_id);
+            ox_id = ox_id.wrapping_add(1);
+            runtime.step();
+        }
+        assert!(forwarded(&runtime) - before > 10_000, "frames have circled all the time");
+    });
+}
+
+#[test]
+fn a_full_queue_of_work_keeps_storage_and_sockets_waiting() {
+    let mut work = WorkQueue::default();
+    let mut pool = Pool::default();
+    let mut pushed = 0;
+    while !work.is_full() {
+        let origin = Origin { source: Source::Machine, since: Instant::ZERO };
+        work.push_frame(Entering { switch: 0, port: 0, origin, frame: pool.take() });
+        pushed += 1;
+    }
+    assert_eq!(std::iter::from_fn(|| work.pop()).count(), pushed);
+    assert!(work.is_empty() && !work.is_full());
+}
+
+#[test]
+fn ports_inside_the_process_count_their_frames() {
+    ends(|| {
+        let mut runtime = ring("inner-counters");
+        (0..10).for_each(|ox_id| circulate(&mut runtime, ox_id));
+        while dropped(&runtime) < 10 {
+            runtime.step();
+        }
+        let view = Tables::new(&runtime.instance, runtime.clock.now()).fabric(Which::Ports, None);
+        let Table::Ports(PortsView { ports: rows }) = view.table else { panic!("{view:?}") };
+        assert_eq!(rows.len(), 8);
+        let sent: u64 = rows.iter().map(|row| row.frames_sent).sum();
+        let received: u64 = rows.iter().map(|row| row.frames_received).sum();
+        let least = forwarded(&runtime);
+        assert!(sent >= least && received >= least, "{sent} {received} {least}");
+        // Only the 10 frames came from outside, and none is in flight.
+        assert_eq!(received, sent + 10);
+    });
+}
+
+const HOSTS: &str = r#"
+[switch.sw1]
+domain = 1
+[host.ethernet]
+[host.simulated]
+[storage.disk]
+lun_size = "1MiB"
+[[link]]
+from = "ethernet"
+to = "sw1:0"
+ethernet = { carrier = "dgram" }
+[[link]]
+name = "nowhere"
+from = "simulated"
+to = "sw1:1"
+[[link]]
+from = "disk"
+to = "sw1:2"
+"#;
+
+fn dark(runtime: &Runtime) -> Vec<Option<Dark>> {
+    let view = Tables::new(&runtime.instance, runtime.clock.now()).fabric(Which::Ports, None);
+    let Table::Ports(PortsView { ports: rows }) = view.table else { panic!("{view:?}") };
+    assert!(rows.iter().all(|row| row.light == row.dark.is_none()));
+    rows.iter().map(|row| row.dark).collect()
+}
+
+#[test]
+fn disabled_unplugged_and_dark_ports_are_told_apart() {
+    let mut runtime = Runtime::up(lab("dark", HOSTS), &Options::default()).unwrap();
+    assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
+    let now = runtime.clock.now();
+    for port in ["sw1:0", "sw1:2"] {
+        assert_eq!(ports::enable(&mut runtime.instance, now, port, false), Answer::Done);
+    }
+    runtime.step();
+    assert_eq!(dark(&runtime), [Some(Dark::Disabled), Some(Dark::Unplugged), Some(Dark::Disabled)]);
+    for port in ["sw1:0", "sw1:2"] {
+        assert_eq!(ports::enable(&mut runtime.instance, now, port, true), Answer::Done);
+    }
+    runtime.step();
+    assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
+}
+
+#[test]
+fn ports_that_no_host_can_use_are_named_with_their_links() {
+    let runtime = Runtime::up(lab("unusable", HOSTS), &Options::default()).unwrap();
+    assert_eq!(runtime.unusable_ports(), [("sw1:1".to_owned(), "nowhere".to_owned())]);
+}

@@ -1,0 +1,127 @@
+//! Tables of a running lab: [`Tables`] reads an instance without changing it.
+
+pub mod metrics;
+mod tables;
+mod volumes;
+
+use super::fabric::Fabric;
+use super::fabric::switch::Attachment;
+use super::instance::Instance;
+use super::ports::Ports;
+use super::services::Services;
+use sanloom_api::view::build::{Shown, SwitchSeen, Which, blocked, isolated};
+use sanloom_api::view::{Dark, PortMode, PortRow, PortsView, Table, View};
+use sanloom_fc::config::Node;
+use sanloom_fc::fabric::PortMode as Mode;
+use sanloom_fc::san::Lab;
+use sanloom_scsi::time::Instant;
+use std::collections::BTreeMap;
+
+/// Read access to an instance at one time.
+pub struct Tables<'a> {
+    lab: &'a Lab,
+    lab_switches: &'a [u16],
+    fabric: &'a Fabric,
+    ports: &'a Ports,
+    services: &'a Services,
+    now: Instant,
+}
+
+impl<'a> Tables<'a> {
+    /// Returns the tables of an instance.
+    pub fn new(instance: &'a Instance, now: Instant) -> Tables<'a> {
+        let Instance { lab, lab_switches, fabric, ports, services, .. } = instance;
+        Tables { lab, lab_switches, fabric, ports, services, now }
+    }
+
+    fn view(&self, table: Table) -> View {
+        View::new(&self.lab.name, self.now.as_ns() as f64 / 1e9, table)
+    }
+
+    /// Returns a table of the fabric; `on` limits it to one switch, by index in the lab.
+    pub fn fabric(&self, which: Which, on: Option<u16>) -> View {
+        let seconds = |at: Instant| at.as_ns() as f64 / 1e9;
+        let seen = self.fabric.switches.iter().zip(self.lab_switches);
+        let seen = seen.map(|(switch, number)| SwitchSeen {
+            number: *number,
+            machine: &switch.machine,
+            fib: &switch.fib,
+            up: true,
+        });
+        let shown = Shown::new(self.lab, seen.collect(), on, seconds);
+        let table = shown.table(which).unwrap_or_else(|| Table::Ports(self.ports_table(&shown)));
+        View::new(&self.lab.name, seconds(self.now), table)
+    }
+
+    fn ports_table(&self, shown: &Shown<'_>) -> PortsView {
+        let mut rows = Vec::new();
+        for (link, number) in self.lab.links.iter().zip(0..) {
+            for side in 0..2 {
+                let end = &link.ends[side];
+                let here = self.lab_switches.iter().position(|switch| end.node == Node::Switch(*switch));
+                if let Some(switch) = here.filter(|here| shown.on.is_none_or(|on| on == self.lab_switches[*here])) {
+                    let row = self.port_row(shown, switch, (number, side));
+                    rows.push((switch, end.port, row));
+                }
+            }
+        }
+        rows.sort_by_key(|(switch, port, _)| (*switch, *port));
+        PortsView { ports: rows.into_iter().map(|(.., row)| row).collect() }
+    }
+
+    fn port_row(&self, shown: &Shown<'_>, switch: usize, (number, side): (usize, usize)) -> PortRow {
+        let (live, link) = (&self.fabric.switches[switch], &self.lab.links[number]);
+        let end = &link.ends[side];
+        let machine = &live.machine;
+        let logins = |port: u16| machine.logins().filter(|(_, at)| *at == port).count() as u32;
+        let mut row = PortRow {
+            port: shown.port(end),
+            mode: match machine.port_mode(end.port) {
+                Mode::F => PortMode::F,
+                Mode::E => PortMode::E,
+                Mode::Isolated => PortMode::Isolated,
+                Mode::Down => PortMode::Down,
+            },
+            light: true,
+            dark: None,
+            isolated: isolated(machine, end.port),
+            blocked: blocked(machine, end.port),
+            rate: link.rate.to_string(),
+            link: link.name.clone(),
+            attached: shown.port(&link.ends[1 - side]),
+            logins: logins(end.port),
+            credits: [0, 0],
+            frames_sent: 0,
+            frames_received: 0,
+            discards: BTreeMap::new(),
+        };
+        match live.attachment(end.port) {
+            Attachment::Segment(segment) => {
+                let segment = &self.fabric.segments[segment];
+                let port = &self.ports[segment.port];
+                row.dark = match () {
+                    () if segment.disabled => Some(Dark::Disabled),
+                    () if !port.light => Some(Dark::NoPeer),
+                    () if !port.up => Some(Dark::NoDcbx),
+                    () => None,
+                };
+                row.rate = "Ethernet".to_owned();
+                row.logins = segment.fcf.links().map(|link| logins(link.port)).sum();
+                row.blocked = segment.fcf.links().any(|link| blocked(machine, link.port));
+                row.frames_sent = port.ethernet.sent.frames;
+                row.frames_received = port.ethernet.received.frames;
+                row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
+                let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
+                row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
+            }
+            Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
+                let inner = live.inner(end.port);
+                (row.frames_sent, row.frames_received) = (inner.sent, inner.received);
+                row.dark = live.disabled.contains(&end.port).then_some(Dark::Disabled);
+            }
+            Attachment::Nothing => row.dark = Some(Dark::Unplugged),
+        }
+        row.light = row.dark.is_none();
+        row
+    }
+}

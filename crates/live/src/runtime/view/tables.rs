@@ -1,0 +1,225 @@
+//! Tables of running instances only: LUNs, counters, rules.
+
+use super::Tables;
+use crate::runtime::fabric::switch::Attachment;
+use crate::runtime::ports::LivePort;
+use crate::storage::port::At;
+use crate::storage::{Backing, StorageSystem};
+use sanloom_api::view::build::{LiveWhich, Shown};
+use sanloom_api::view::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
+use sanloom_fc::config::{Mask, MediumKind, PortGroupSpec};
+use sanloom_fc::fip::Discards;
+use sanloom_scsi::scsi::InitiatorName;
+use sanloom_wire::scsi::reservation::kind;
+use std::collections::BTreeMap;
+
+impl Tables<'_> {
+    /// Returns a table of the instance.
+    pub fn live(&self, which: LiveWhich) -> View {
+        let table = match which {
+            LiveWhich::Luns => Table::Luns(self.luns()),
+            LiveWhich::Groups => Table::Groups(self.groups()),
+            LiveWhich::Counters => Table::Counters(self.counters()),
+            LiveWhich::Injections => return self.injections(),
+            LiveWhich::Volumes => Table::Volumes(self.volumes(None)),
+            LiveWhich::Paths => Table::Paths(self.paths()),
+            LiveWhich::Sessions => Table::Sessions(self.sessions()),
+            LiveWhich::Stats => Table::Counters(self.stats()),
+        };
+        self.view(table)
+    }
+
+    /// Rules of injected faults.
+    pub fn injections(&self) -> View {
+        self.view(Table::Injections(self.fabric.injector.rows()))
+    }
+
+    fn groups(&self) -> GroupsView {
+        let row = |group: &PortGroupSpec| {
+            let storage = &self.lab.storage[usize::from(group.storage)].name;
+            let system = self.services.systems.iter().find(|system| system.name == *storage)?;
+            let (_, now, relative_ports) = system.device.port_groups().find(|(number, ..)| *number == group.number)?;
+            let ports = group.ports.iter().map(|port| format!("{storage}:{port}"));
+            Some(GroupRow {
+                group: group.name.clone(),
+                storage: storage.clone(),
+                number: group.number,
+                state: now.state.to_string(),
+                preferred: now.preferred,
+                ports: ports.chain(group.portals.iter().map(ToString::to_string)).collect(),
+                relative_ports,
+            })
+        };
+        GroupsView { groups: self.lab.live.port_groups.iter().filter_map(row).collect() }
+    }
+
+    fn luns(&self) -> LunsView {
+        let shown = Shown::new(self.lab, Vec::new(), None, |at| at.as_ns() as f64 / 1e9);
+        let luns = self.services.systems.iter().flat_map(|system| {
+            let shown = &shown;
+            let luns = (0..system.media.len() as u16).filter(|lun| system.device.unit_config(*lun).is_some());
+            luns.map(move |lun| self.lun(shown, system, lun))
+        });
+        LunsView { luns: luns.collect() }
+    }
+
+    fn lun(&self, shown: &Shown<'_>, system: &StorageSystem, lun: u16) -> LunRow {
+        let storage =
+            self.lab.storage.iter().position(|storage| storage.name == system.name).unwrap_or_default() as u16;
+        let medium = self.lab.live.medium(storage);
+        let of_system = |mask: &&Mask| mask.targets.iter().any(|target| target.storage == storage);
+        let masks: Vec<&Mask> = self.lab.live.masks.iter().filter(of_system).collect();
+        let here = |mask: &&&Mask| mask.targets.iter().any(|target| (target.storage, target.lun) == (storage, lun));
+        let name = |initiator: &InitiatorName| match initiator {
+            InitiatorName::Iscsi(name) => name.to_string(),
+            InitiatorName::Fcp(port) => match shown.owner(*port) {
+                name if name.is_empty() => port.to_string(),
+                name => name,
+            },
+        };
+        let mut seen_by: Vec<String> = masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect();
+        if !masks.is_empty() {
+            let names = || masks.iter().flat_map(|mask| &mask.initiators);
+            let over_fc = system.ports.iter().any(|port| port.at != At::Nothing);
+            if over_fc && !names().any(|name| matches!(name, InitiatorName::Fcp(_))) {
+                seen_by.push("all over Fibre Channel".to_owned());
+            }
+            let over_tcp = self.lab.live.iscsi.contains_key(&storage);
+            if over_tcp && !names().any(|name| matches!(name, InitiatorName::Iscsi(_))) {
+                seen_by.push("all over iSCSI".to_owned());
+            }
+        }
+        let reservations = system.device.reservations(lun);
+        let held = reservations.iter().find_map(|one| {
+            let kind = kind::name(one.holds?).unwrap_or("unknown type");
+            Some(format!("{kind}, key {:#x}", one.key))
+        });
+        let (blocks, block_bytes) =
+            system.device.unit_config(lun).map_or((0, 0), |unit| (unit.blocks, unit.block_bytes));
+        LunRow {
+            storage: system.name.clone(),
+            lun,
+            size_bytes: blocks * u64::from(block_bytes),
+            block_bytes,
+            medium: match medium.kind {
+                MediumKind::Ram => "ram",
+                MediumKind::File => "file",
+                MediumKind::Pattern => "pattern",
+                MediumKind::Null => "null",
+                MediumKind::Volumes => "volume",
+            }
+            .to_owned(),
+            direct: match system.media.get(usize::from(lun)) {
+                Some(Backing::Local(medium)) => medium.direct(),
+                _ => None,
+            },
+            disk_full: is_full(system, lun),
+            write_back: medium.write_back,
+            everybody: masks.is_empty(),
+            seen_by,
+            registrations: reservations.len() as u32,
+            reservation: held,
+            active_tasks: system.device.active(lun),
+        }
+    }
+
+    fn counters(&self) -> CountersView {
+        let mut rows = Vec::new();
+        for switch in &self.fabric.switches {
+            let services = switch.machine.counters();
+            let mut counters: BTreeMap<String, u64> = [
+                ("forwarded", switch.forwarded),
+                ("fabric logins", services.fabric_logins),
+                ("virtual logins", services.virtual_logins),
+                ("rejected logins", services.logins_rejected),
+                ("logouts", services.logouts),
+                ("implicit logouts", services.implicit_logouts),
+                ("name server requests", services.ct_accepted),
+                ("name server rejects", services.ct_rejected),
+                ("RSCNs", services.rscn_sent),
+                ("discarded messages of switches", switch.machine.discarded()),
+                ("discarded pieces of messages", switch.reassembly.discarded),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+            counters.extend(dropped(&switch.drops));
+            rows.push(CounterRow { of: switch.name.clone(), counters });
+            for (attachment, port) in switch.attachments.iter().zip(0..) {
+                let Attachment::Segment(number) = attachment else { continue };
+                let segment = &self.fabric.segments[*number];
+                // Ports for further virtual links share the counters of the first.
+                if segment.lab_port != port {
+                    continue;
+                }
+                let counters = ethernet_counters(&self.ports[segment.port], segment.fcf.discards());
+                rows.push(CounterRow { of: format!("{}:{port}", switch.name), counters });
+            }
+        }
+        let ports = self.services.systems.iter().zip(0..).flat_map(|(system, number)| {
+            system.ports.iter().zip(0..).map(move |(port, storage_port)| (port, (number, storage_port)))
+        });
+        for (port, at) in ports {
+            let target = port.target.counters();
+            let counters = [
+                ("commands", target.commands),
+                ("responses", target.responses),
+                ("check conditions", target.check_conditions),
+                ("task set full", target.task_set_full),
+                ("aborted", target.aborted),
+                ("stalled writes", target.stalled),
+                ("frames without a login", target.not_logged_in),
+                ("unexpected frames", target.unexpected_frames + port.unexpected),
+            ];
+            let mut counters: BTreeMap<String, u64> = counters.map(|(name, value)| (name.to_owned(), value)).into();
+            let station = self.fabric.stations.iter().find(|station| (station.system, station.storage_port) == at);
+            if let Some(station) = station {
+                counters.extend(ethernet_counters(&self.ports[station.port], station.machine.discards()));
+                counters.insert("address conflicts".to_owned(), station.machine.conflicts());
+            }
+            rows.push(CounterRow { of: port.name.clone(), counters });
+        }
+        for (target, sessions, counted) in self.services.iscsi.iter().flat_map(|server| server.targets()) {
+            let all = counted.rows().chain([("sessions", u64::from(sessions))]);
+            let counters = all.map(|(name, value)| (name.to_owned(), value)).collect();
+            rows.push(CounterRow { of: target.to_owned(), counters });
+        }
+        CountersView { counters: rows }
+    }
+}
+
+/// Returns whether the disk behind a LUN has refused the last write because it is full.
+pub(super) fn is_full(system: &StorageSystem, lun: u16) -> bool {
+    matches!(system.media.get(usize::from(lun)), Some(Backing::Local(medium)) if medium.is_full())
+}
+
+fn dropped(drops: &BTreeMap<&'static str, u64>) -> Vec<(String, u64)> {
+    drops.iter().map(|(reason, frames)| (format!("dropped: {reason}"), *frames)).collect()
+}
+
+/// Counters of an Ethernet port, its LLDP agent and its FIP controller.
+fn ethernet_counters(port: &LivePort, fip: &Discards) -> BTreeMap<String, u64> {
+    let LivePort { ethernet, agent, .. } = port;
+    let mut counters: BTreeMap<String, u64> = [
+        ("frames in", ethernet.received.frames),
+        ("bytes in", ethernet.received.bytes),
+        ("frames out", ethernet.sent.frames),
+        ("bytes out", ethernet.sent.bytes),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    counters.extend(dropped(&ethernet.drops));
+    let fip = fip.iter().filter(|(_, packets)| *packets > 0);
+    counters.extend(fip.map(|(why, packets)| (format!("discarded FIP: {}", why.name()), packets)));
+    if let Some(agent) = agent {
+        let counted = agent.machine.counters();
+        let lldp = [
+            ("LLDP in", counted.received),
+            ("LLDP out", counted.sent),
+            ("discarded LLDP", counted.discarded),
+            ("LLDP TLVs in error", counted.tlvs_in_error),
+            ("LLDP peers aged out", counted.aged_out),
+        ];
+        counters.extend(lldp.map(|(name, value)| (name.to_owned(), value)));
+    }
+    counters
+}

@@ -1,0 +1,272 @@
+//! Ethernet ports against plain sockets of the standard library, and against the kernel's own
+//! interfaces.
+
+use sanloom_live::frame::{FrameBuf, Pool};
+use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap, reason};
+use sanloom_live::sys::batch::BATCH;
+use sanloom_scsi::time::Instant;
+use sanloom_test_support::{needs, wait};
+use sanloom_wire::ether::VlanTag;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::Command;
+
+const FRAME: &[u8] = b"\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x89\x14payload of some bytes that fill a frame";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("sanloom-ports-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Bench {
+    port: EthernetPort,
+    pool: Pool,
+    room: Vec<FrameBuf>,
+}
+
+impl Bench {
+    fn new(driver: Driver) -> Bench {
+        let mut pool = Pool::default();
+        let room = (0..BATCH).map(|_| pool.take()).collect();
+        Bench { port: EthernetPort::new("port", driver), pool, room }
+    }
+
+    fn send(&mut self, frame: &[u8], tag: Option<VlanTag>) {
+        let mut buffer = self.pool.take();
+        buffer.fill(frame);
+        buffer.tag = tag;
+        self.port.push(Instant::ZERO, buffer);
+        self.port.flush(&mut self.pool);
+    }
+
+    fn receive(&mut self) -> Vec<(Option<VlanTag>, Vec<u8>)> {
+        match self.port.receive(&mut self.room) {
+            Ok((got, _)) => self.room[..got].iter().map(|buffer| (buffer.tag, buffer.bytes().to_vec())).collect(),
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl Bench {
+    /// Receives until there are so many of our own frames: an interface hears what the kernel says
+    /// to it, too.
+    fn receive_ours(&mut self, count: usize) -> Vec<Option<VlanTag>> {
+        let mut tags = Vec::new();
+        let is_received = || {
+            let ours = self.receive().into_iter().filter(|(_, bytes)| bytes.starts_with(FRAME));
+            tags.extend(ours.map(|(tag, _)| tag));
+            tags.len() >= count
+        };
+        wait::until(|| format!("{count} frames"), is_received);
+        tags
+    }
+}
+
+/// The kernel drops what is sent through an interface in the moment after it came up.
+fn warm_up(from: &mut Bench, to: &mut Bench) {
+    let is_carried = || {
+        from.send(FRAME, None);
+        to.receive().iter().any(|(_, bytes)| bytes.starts_with(FRAME))
+    };
+    wait::until(|| "a frame through the interface".to_owned(), is_carried);
+    while !to.receive().is_empty() {}
+}
+
+#[test]
+fn datagrams_carry_a_frame_each_and_a_full_peer_loses_none() {
+    let folder = Folder::new("datagram");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    bench.send(FRAME, None);
+    assert_eq!(bench.port.drops.get(reason::NO_PEER), Some(&1));
+
+    let host = UnixDatagram::bind(&theirs).unwrap();
+    host.connect(&ours).unwrap();
+    host.set_nonblocking(true).unwrap();
+    host.send(FRAME).unwrap();
+    assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
+    assert!(bench.port.has_peer());
+
+    // More than the kernel holds for the peer.
+    let count = 20_000;
+    (0..count).for_each(|_| bench.send(FRAME, None));
+    assert!(bench.port.egress.blocked && bench.port.egress.is_full());
+    let mut got = 0;
+    let mut buffer = [0; 4_096];
+    while got < count {
+        match host.recv(&mut buffer) {
+            Ok(len) => {
+                assert_eq!(buffer[..len], *FRAME);
+                got += 1;
+            }
+            Err(_) => bench.port.flush(&mut bench.pool),
+        }
+    }
+    assert_eq!((bench.port.sent.frames, bench.port.drops.len()), (count, 1));
+}
+
+#[test]
+fn a_peer_that_comes_back_at_its_path_is_found() {
+    let folder = Folder::new("again");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    for _ in 0..3 {
+        let host = UnixDatagram::bind(&theirs).unwrap();
+        bench.port.look_for_peer();
+        bench.send(FRAME, None);
+        assert_eq!(host.recv(&mut [0; 4_096]).unwrap(), FRAME.len());
+        drop(host);
+        std::fs::remove_file(&theirs).unwrap();
+        bench.port.look_for_peer();
+        assert!(!bench.port.has_peer());
+    }
+}
+
+/// The file system gives the inode of a socket that was removed to the next one, and that one may
+/// not send while we are connected to the other.
+#[test]
+fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
+    let folder = Folder::new("another");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(&theirs);
+        let host = UnixDatagram::bind(&theirs).unwrap();
+        bench.port.look_for_peer();
+        host.connect(&ours).unwrap();
+        host.send(FRAME).unwrap();
+        assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
+    }
+    // The last one has left its path behind.
+    bench.port.look_for_peer();
+    assert!(!bench.port.has_peer());
+}
+
+#[test]
+fn a_socket_of_another_process_is_left_alone_and_a_forgotten_one_is_replaced() {
+    let folder = Folder::new("stale");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let living = UnixDatagram::bind(&ours).unwrap();
+    assert!(matches!(Datagram::bind(&ours, &theirs), Err(PortError::InUse { .. })));
+    drop(living);
+    assert!(Datagram::bind(&ours, &theirs).is_ok());
+    std::fs::write(folder.path("file"), "precious").unwrap();
+    assert!(matches!(Stream::listen(&folder.path("file")), Err(PortError::NotASocket { .. })));
+}
+
+#[test]
+fn streams_put_a_length_in_front_and_cut_frames_wherever_they_arrive() {
+    let folder = Folder::new("stream");
+    let path = folder.path("switch");
+    let mut bench = Bench::new(Driver::Stream(Stream::listen(&path).unwrap()));
+    let mut host = UnixStream::connect(&path).unwrap();
+    bench.port.look_for_peer();
+    let framed = [&(FRAME.len() as u32).to_be_bytes()[..], FRAME].concat();
+    // Two frames, one of them in pieces, one too long between them.
+    let too_long = [&3_000u32.to_be_bytes()[..], &[7; 3_000]].concat();
+    let all = [framed.clone(), too_long, framed.clone()].concat();
+    let mut got = Vec::new();
+    for piece in all.chunks(700) {
+        host.write_all(piece).unwrap();
+        got.extend(bench.receive().into_iter().filter(|(_, bytes)| !bytes.is_empty()));
+    }
+    assert_eq!(got, [(None, FRAME.to_vec()), (None, FRAME.to_vec())]);
+    assert_eq!(bench.port.drops.get(reason::TOO_LONG), Some(&1));
+
+    let tag = VlanTag { priority: 3, drop_eligible: false, vlan: 100 };
+    bench.send(FRAME, Some(tag));
+    let mut answer = vec![0; 4 + FRAME.len() + 4];
+    host.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[..4], (FRAME.len() as u32 + 4).to_be_bytes());
+    assert_eq!(answer[16..20], [0x81, 0x00, 0x60, 100]);
+    drop(host);
+    assert!(bench.receive().is_empty() && !bench.port.has_peer());
+}
+
+#[test]
+fn a_stream_that_connects_waits_for_its_listener() {
+    let folder = Folder::new("connects");
+    let path = folder.path("other");
+    let mut bench = Bench::new(Driver::Stream(Stream::connect(&path)));
+    assert!(!bench.port.has_peer());
+    let listener = UnixListener::bind(&path).unwrap();
+    bench.port.look_for_peer();
+    assert!(bench.port.has_peer());
+    let (mut other, _) = listener.accept().unwrap();
+    bench.send(FRAME, None);
+    let mut frame = vec![0; 4 + FRAME.len()];
+    other.read_exact(&mut frame).unwrap();
+    assert_eq!(frame[4..], *FRAME);
+}
+
+/// In a network namespace of its own, which takes root: one veth pair with a packet socket at each
+/// end, and a tap interface.
+#[needs("namespace")]
+#[test]
+fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
+    const INSIDE: &str = "SANLOOM_TEST_NAMESPACE";
+    if std::env::var_os(INSIDE).is_none() {
+        let program = std::env::current_exe().unwrap();
+        let name = "ports::packet_sockets_keep_their_tags_and_taps_reach_the_kernel";
+        let mut inside = Command::new("unshare");
+        inside.arg("--net").arg(program).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
+        let inside = inside.output().unwrap();
+        let printed = String::from_utf8_lossy(&inside.stdout);
+        assert!(
+            inside.status.success() && printed.contains("1 passed"),
+            "{printed}{}",
+            String::from_utf8_lossy(&inside.stderr)
+        );
+        return;
+    }
+    let ip = |arguments: &str| {
+        assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "ip {arguments}");
+    };
+    ip("link add left type veth peer name right");
+    ip("link set left up mtu 2500");
+    ip("link set right up mtu 2500");
+    let mut left = Bench::new(Driver::Packet(Packet::open("left").unwrap()));
+    let mut right = Bench::new(Driver::Packet(Packet::open("right").unwrap()));
+    let tag = VlanTag { priority: 3, drop_eligible: false, vlan: 100 };
+    warm_up(&mut left, &mut right);
+    left.send(FRAME, Some(tag));
+    left.send(FRAME, None);
+    assert_eq!(right.receive_ours(2), [Some(tag), None]);
+    ip("link set left down");
+    let is_down = || {
+        left.port.look_for_peer();
+        right.port.look_for_peer();
+        !left.port.has_peer() && !right.port.has_peer()
+    };
+    wait::until(|| "the carrier is lost".to_owned(), is_down);
+    assert!(matches!(Packet::open("nowhere"), Err(PortError::Interface { .. })));
+
+    let mut tap = Bench::new(Driver::Tap(Tap::open("tap0").unwrap()));
+    assert!(tap.port.has_peer());
+    let mut kernel = Bench::new(Driver::Packet(Packet::open("tap0").unwrap()));
+    warm_up(&mut kernel, &mut tap);
+    tap.send(FRAME, None);
+    assert_eq!(kernel.receive_ours(1), [None]);
+    kernel.send(FRAME, Some(tag));
+    assert_eq!(tap.receive_ours(1), [Some(tag)]);
+}

@@ -1,6 +1,0 @@
-//! The NBD server over media of this process, with clients that nobody here wrote: libnbd, QEMU, fio.
-
-mod local;
-#[path = "../../../../tests/peer.rs"]
-mod peer;
-mod raw;

@@ -1,0 +1,11 @@
+//! Integration tests of `sanloom-scsi`, one module per topic.
+
+mod disk;
+mod entry_points;
+mod forward;
+mod fuzz_smoke;
+mod iscsi;
+mod map;
+mod nbd;
+mod scsi;
+mod volume;

@@ -1,0 +1,89 @@
+//! Numbers of the event sources.
+
+/// Numbers of the event sources in the queue. Events at the same time leave in the order of these
+/// numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources {
+    lanes: u32,
+    timers: u32,
+}
+
+/// The source of an event.
+pub(super) enum Source {
+    /// The first frame on a lane arrives.
+    Arrival(u32),
+    /// The sender of a lane attempts to send.
+    Wake(u32),
+    /// The input at the end of a lane has sent a frame.
+    InputReady(u32),
+    /// The watchdog of a lane runs.
+    Watchdog(u32),
+    /// A timer of the layers above expires.
+    Timer(u32),
+}
+
+impl Sources {
+    pub fn new(lanes: u32, timers: u32) -> Sources {
+        Sources { lanes, timers }
+    }
+
+    /// Returns the number of sources.
+    pub fn count(self) -> usize {
+        (4 * self.lanes + self.timers) as usize
+    }
+
+    /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts
+    /// to send.
+    pub fn free(self) -> usize {
+        2 * self.lanes as usize
+    }
+
+    /// Returns the meaning of a source number.
+    #[inline]
+    pub fn decode(self, source: u32) -> Source {
+        let lanes = self.lanes;
+        if source < lanes {
+            Source::Arrival(source)
+        } else if source < 2 * lanes {
+            Source::Wake(source - lanes)
+        } else if source < 3 * lanes {
+            Source::InputReady(source - 2 * lanes)
+        } else if source < 4 * lanes {
+            Source::Watchdog(source - 3 * lanes)
+        } else {
+            Source::Timer(source - 4 * lanes)
+        }
+    }
+
+    /// Returns the source of a lane's arrivals.
+    #[inline]
+    pub fn arrival(self, lane: u32) -> u32 {
+        debug_assert!(lane < self.lanes, "lane {lane} of {}", self.lanes);
+        lane
+    }
+
+    /// Returns the source of a lane's attempts to send.
+    #[inline]
+    pub fn wake(self, lane: u32) -> u32 {
+        self.lanes + lane
+    }
+
+    /// Returns the source of the input at the end of a lane.
+    #[inline]
+    pub fn input_ready(self, lane: u32) -> u32 {
+        2 * self.lanes + lane
+    }
+
+    /// Returns the source of a lane's watchdog.
+    #[inline]
+    pub fn watchdog(self, lane: u32) -> u32 {
+        3 * self.lanes + lane
+    }
+
+    /// Returns the source of a timer of the layers above.
+    #[inline]
+    pub fn timer(self, timer: u32) -> u32 {
+        debug_assert!(timer < self.timers, "timer {timer} of {}", self.timers);
+        4 * self.lanes + timer
+    }
+}

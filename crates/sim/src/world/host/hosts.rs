@@ -1,0 +1,241 @@
+//! All hosts, with the initiators and the resources of HBAs that hosts share.
+
+use super::dma::FramePool;
+use super::windows::Windows;
+use super::{HostNode, Job};
+use crate::host::FrameWindow;
+use crate::net::FrameRef;
+use crate::stats::Series;
+use crate::world::measure::{RequestTotals, WorkloadMeasure};
+use crate::world::nports::Owner;
+use crate::world::path::PathTable;
+use crate::world::{Env, Timers, instant_of, ps_of};
+use sanloom_fc::exchange::{Accepted, SeqTx};
+use sanloom_fc::fcp::initiator::{FcpInitiator, Input, Outcome, Output};
+use sanloom_fc::san::Lab;
+use sanloom_wire::{FcId, Frame};
+use std::collections::VecDeque;
+
+/// All hosts.
+pub struct Hosts {
+    pub nodes: Vec<HostNode>,
+    /// Measurements of each workload.
+    pub workloads: Vec<WorkloadMeasure>,
+    /// Request totals of the whole run.
+    pub totals: RequestTotals,
+    /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
+    initiators: Vec<Option<FcpInitiator>>,
+    pub(super) windows: Windows,
+    pub(super) dma: FramePool,
+    pub(super) storage_ports: PathTable,
+    /// Commands that initiators have completed.
+    pub(super) completions: VecDeque<Completion>,
+    /// Next requests of closed streams, with their times. Empty except while a command ends.
+    pub(super) next_requests: Vec<(u64, u32)>,
+    /// Timer of the first host.
+    first_timer: u32,
+}
+
+/// A command that an initiator has completed.
+pub(super) struct Completion {
+    pub host: u16,
+    pub hba: u16,
+    pub tag: u64,
+    pub outcome: Outcome,
+}
+
+/// State of [`Hosts`] at the start.
+pub(in crate::world) struct HostsPlan {
+    pub nodes: Vec<HostNode>,
+    pub workloads: Vec<WorkloadMeasure>,
+    /// Initiators, indexed by N_Port; `None` for ports of storage systems.
+    pub initiators: Vec<Option<FcpInitiator>>,
+    /// Frame windows, indexed by N_Port of the frame path.
+    pub windows: Vec<FrameWindow>,
+}
+
+impl Hosts {
+    /// Returns idle hosts.
+    pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
+        Hosts {
+            nodes: plan.nodes,
+            workloads: plan.workloads,
+            totals: RequestTotals::default(),
+            initiators: plan.initiators,
+            windows: Windows::new(plan.windows),
+            dma: FramePool::default(),
+            storage_ports: PathTable::new(&lab.storage),
+            completions: VecDeque::new(),
+            next_requests: Vec::new(),
+            first_timer: timers.host,
+        }
+    }
+
+    pub(in crate::world) fn node(&self, host: u16) -> &HostNode {
+        &self.nodes[usize::from(host)]
+    }
+
+    /// Returns the SCSI initiator of an N_Port, or `None` if no host owns the port.
+    pub fn initiator(&self, nport: u16) -> Option<&FcpInitiator> {
+        self.initiators[usize::from(nport)].as_ref()
+    }
+
+    /// Returns the number of waiting and in-flight requests, counted one by one.
+    pub fn requests_in_flight(&self) -> u64 {
+        self.nodes.iter().map(|host| host.queue.requests()).sum()
+    }
+
+    /// Returns whether a request is waiting or in flight.
+    pub fn is_busy(&self) -> bool {
+        self.nodes.iter().any(HostNode::is_busy)
+    }
+
+    /// Restarts the measurement at the end of the warm-up. Hosts continue their time series unless
+    /// `series` returns a new one.
+    pub(in crate::world) fn restart(&mut self, now_ps: u64, series: impl Fn() -> Option<Series>) {
+        self.nodes.iter_mut().for_each(|node| node.restart(now_ps, series()));
+        self.workloads.iter_mut().for_each(WorkloadMeasure::restart);
+    }
+
+    /// Sets the timer of a host to its next job.
+    pub(super) fn arm(&self, env: &mut Env<'_>, host: u16) {
+        env.net.set_timer_earlier(self.first_timer + u32::from(host), self.node(host).next_job_ps());
+    }
+
+    /// Marks a virtual machine as moving to another hypervisor.
+    pub(in crate::world) fn begin_move(&mut self, host: u16) {
+        self.nodes[usize::from(host)].is_moving = true;
+    }
+
+    /// Ends the move of a virtual machine. Returns false if it was not moving.
+    pub(in crate::world) fn end_move(&mut self, host: u16) -> bool {
+        std::mem::take(&mut self.nodes[usize::from(host)].is_moving)
+    }
+
+    /// Stops the requests of a virtual machine, which logs out after its last request.
+    pub(in crate::world) fn stop_machine(&mut self, env: &mut Env<'_>, host: u16) {
+        let node = &mut self.nodes[usize::from(host)];
+        node.pause();
+        node.plan(env.net.now(), Job::Stop);
+        self.arm(env, host);
+    }
+
+    /// Discards the frames on buses that would leave through `plane` with source address `s_id`.
+    pub(in crate::world) fn discard_source(&mut self, plane: u16, s_id: FcId) {
+        self.dma.discard_source(plane, s_id);
+    }
+
+    /// Moves a received data frame over the bus into memory. The frame keeps its receive buffer of
+    /// `plane` until then. Returns false, without effect, if the host has no bus.
+    #[inline]
+    pub(in crate::world) fn receive_over_bus(
+        &mut self,
+        env: &mut Env<'_>,
+        plane: u16,
+        nport: u16,
+        frame: FrameRef,
+    ) -> bool {
+        let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
+        let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
+        let slot = self.dma.insert(plane, frame);
+        self.nodes[usize::from(host)].plan(done_ps, Job::DmaIn(hba, slot));
+        self.arm(env, host);
+        true
+    }
+
+    /// Reserves the bus behind an N_Port for a frame. Returns the end of the transfer, or `None` if
+    /// there is no bus.
+    #[inline]
+    fn occupy_bus(&mut self, env: &Env<'_>, plane: u16, bytes: u16) -> Option<u64> {
+        match env.nports.node(plane).owner {
+            Owner::Host { host, hba } => self.nodes[usize::from(host)].occupy_bus(env.net.now(), hba, bytes),
+            Owner::Storage { .. } => None,
+        }
+    }
+
+    /// Sends write data, over the bus if the HBA is behind one.
+    fn transmit(&mut self, env: &mut Env<'_>, host: u16, plane: u16, mut seq: SeqTx) {
+        let has_bus = match env.nports.node(plane).owner {
+            Owner::Host { host, .. } => !self.node(host).buses.is_empty(),
+            Owner::Storage { .. } => false,
+        };
+        if !has_bus {
+            env.net.send_data(plane, seq);
+            return;
+        }
+        while let Some(frame) = seq.next_frame() {
+            if let Some(done_ps) = self.occupy_bus(env, plane, frame.len) {
+                let slot = self.dma.insert(plane, FrameRef::data(&seq, &frame));
+                self.nodes[usize::from(host)].plan(done_ps, Job::DmaOut(slot));
+            }
+        }
+        self.arm(env, host);
+    }
+
+    /// Handles a data frame for an initiator.
+    #[inline]
+    pub(in crate::world) fn accept_data(&mut self, env: &mut Env<'_>, nport: u16, frame: &FrameRef) {
+        let Some(initiator) = &mut self.initiators[usize::from(nport)] else { return };
+        let ox_id = frame.ox_id();
+        let Some(seq) = initiator.data(ox_id) else { return };
+        match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
+            Accepted::More | Accepted::Stale => {}
+            accepted @ (Accepted::Complete | Accepted::Gap) => {
+                initiator.handle(instant_of(env.net.now()), Input::Data { ox_id, accepted });
+                self.drain_initiator(env, nport);
+            }
+        }
+    }
+
+    /// Handles a message for an initiator.
+    pub(in crate::world) fn accept_message(&mut self, env: &mut Env<'_>, nport: u16, frame: Frame) {
+        self.handle(env, nport, Input::Frame(frame));
+    }
+
+    /// Handles a new address of an N_Port; [`FcId::ZERO`] means none.
+    pub(in crate::world) fn address_changed(&mut self, env: &mut Env<'_>, nport: u16, port_id: FcId) {
+        self.handle(env, nport, Input::LocalId(port_id));
+    }
+
+    /// Handles the timer of an N_Port, if it is due at its initiator.
+    pub(in crate::world) fn initiator_timeout(&mut self, env: &mut Env<'_>, nport: u16) {
+        let due = self.initiator(nport).and_then(FcpInitiator::poll_timeout);
+        if due.is_some_and(|at| at <= env.instant()) {
+            self.handle(env, nport, Input::Timeout);
+        }
+    }
+
+    /// Passes an input to the initiator of an N_Port and executes its outputs. Does nothing for a
+    /// port of a storage system.
+    pub(super) fn handle(&mut self, env: &mut Env<'_>, nport: u16, input: Input) {
+        if let Some(initiator) = &mut self.initiators[usize::from(nport)] {
+            initiator.handle(env.instant(), input);
+            self.drain_initiator(env, nport);
+        }
+    }
+
+    #[inline]
+    fn drain_initiator(&mut self, env: &mut Env<'_>, nport: u16) {
+        let node = env.nports.node(nport);
+        let Owner::Host { host, hba } = node.owner else { return };
+        let plane = node.plane;
+        while let Some(initiator) = &mut self.initiators[usize::from(nport)]
+            && let Some(output) = initiator.poll_output()
+        {
+            match output {
+                Output::Send(frame) => env.net.send_message(plane, frame),
+                Output::Transmit(seq) => self.transmit(env, host, plane, seq),
+                Output::Done { tag, ox_id, outcome } => {
+                    if !matches!(outcome, Outcome::Completed { .. }) {
+                        let s_id = env.nports.own_id_on_shared_plane(nport);
+                        env.net.unsent(plane).discard_exchange_of_originator(s_id, ox_id);
+                    }
+                    self.completions.push_back(Completion { host, hba, tag, outcome });
+                }
+            }
+        }
+        if let Some(at) = self.initiator(nport).and_then(FcpInitiator::poll_timeout) {
+            env.net.set_timer_earlier(u32::from(nport), ps_of(at));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Time series of lanes and storage systems.
+
+use super::Storage;
+use crate::net::Net;
+use crate::stats::Counts;
+
+/// Limit on stored values: steps × (lanes + storage systems).
+const MAX_VALUES: usize = 1_000_000;
+
+/// Time series of all lanes and storage systems, in steps of equal length.
+pub struct LaneSeries {
+    steps: Vec<LaneStep>,
+    /// Samples per step; doubled each time the steps are merged in pairs.
+    samples_per_step: u64,
+    /// Counters at the end of the last step.
+    last: Counters,
+}
+
+/// Counters whose differences form the steps.
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    at_ps: u64,
+    line_bytes: Vec<u64>,
+    credit_wait_ps: Vec<u64>,
+    dropped: u64,
+    storage_bytes: Vec<u64>,
+    storage_area: Vec<u128>,
+}
+
+/// One step of the time series of all lanes and storage systems.
+#[derive(Clone, Debug)]
+pub struct LaneStep {
+    /// End of the step, in ps since the first login.
+    pub end_ps: u64,
+    /// Length of the step in ps.
+    pub length_ps: u64,
+    /// Bytes on each lane, gaps included.
+    pub line_bytes: Counts,
+    /// For each lane, the time during which a frame waited for a credit, in ps.
+    pub credit_wait_ps: Counts,
+    /// Frames dropped.
+    pub dropped: u64,
+    /// Data of the commands that each storage system completed, in bytes.
+    pub storage_bytes: Counts,
+    /// For each storage system, the integral of its in-flight commands over time, in commands × ps.
+    pub storage_area: Vec<u128>,
+}
+
+impl LaneStep {
+    /// Merges the following step into this one.
+    pub fn join(&mut self, next: &LaneStep) {
+        self.end_ps = next.end_ps;
+        self.length_ps += next.length_ps;
+        self.dropped += next.dropped;
+        self.line_bytes.add(&next.line_bytes);
+        self.credit_wait_ps.add(&next.credit_wait_ps);
+        self.storage_bytes.add(&next.storage_bytes);
+        for (sum, area) in self.storage_area.iter_mut().zip(&next.storage_area) {
+            *sum += area;
+        }
+    }
+}
+
+impl Counters {
+    fn read(net: &Net, storage: &Storage) -> Counters {
+        let now = net.now();
+        let (lanes, systems) = (net.lanes(), &storage.systems);
+        Counters {
+            at_ps: now,
+            line_bytes: lanes.iter().map(|lane| lane.line_bytes()).collect(),
+            credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
+            dropped: net.fate.lost_frames(),
+            storage_bytes: systems.iter().map(|system| system.all_bytes).collect(),
+            storage_area: systems.iter().map(|system| system.controller.depth_area(now)).collect(),
+        }
+    }
+
+    /// Returns the step from `before` to these counters, or `None` if it is empty.
+    fn since(&self, before: &Counters) -> Option<LaneStep> {
+        let length_ps = self.at_ps.saturating_sub(before.at_ps);
+        if length_ps == 0 {
+            return None;
+        }
+        let storage_area = self.storage_area.iter().zip(&before.storage_area).map(|(now, before)| now - before);
+        Some(LaneStep {
+            end_ps: self.at_ps,
+            length_ps,
+            dropped: self.dropped - before.dropped,
+            storage_area: storage_area.collect(),
+            line_bytes: Counts::since(&self.line_bytes, &before.line_bytes),
+            credit_wait_ps: Counts::since(&self.credit_wait_ps, &before.credit_wait_ps),
+            storage_bytes: Counts::since(&self.storage_bytes, &before.storage_bytes),
+        })
+    }
+}
+
+impl Default for LaneSeries {
+    fn default() -> LaneSeries {
+        LaneSeries { steps: Vec::new(), samples_per_step: 1, last: Counters::default() }
+    }
+}
+
+impl LaneSeries {
+    /// Returns the completed steps.
+    pub fn steps(&self) -> &[LaneStep] {
+        &self.steps
+    }
+
+    /// Returns the number of sample intervals in a step.
+    pub fn samples_per_step(&self) -> u64 {
+        self.samples_per_step
+    }
+
+    /// Returns the open step, or `None` if it has just begun.
+    pub fn open_step(&self, net: &Net, storage: &Storage) -> Option<LaneStep> {
+        Counters::read(net, storage).since(&self.last)
+    }
+
+    /// Starts the first step.
+    pub(super) fn start(&mut self, net: &Net, storage: &Storage) {
+        debug_assert!(self.steps.is_empty(), "the time series starts once");
+        self.last = Counters::read(net, storage);
+    }
+
+    /// Ends the current step. If there are too many steps, they are merged in pairs, and later
+    /// steps are twice as long.
+    pub(super) fn end_step(&mut self, net: &Net, storage: &Storage) {
+        let now = Counters::read(net, storage);
+        let Some(step) = now.since(&self.last) else { return };
+        self.last = now;
+        self.steps.push(step);
+        let steps = self.steps.len();
+        let values = steps * (net.lanes().len() + storage.systems.len());
+        if steps > 1 && steps.is_multiple_of(2) && values > MAX_VALUES {
+            let joined = self.steps.chunks(2).map(|pair| {
+                let mut step = pair[0].clone();
+                pair[1..].iter().for_each(|next| step.join(next));
+                step
+            });
+            self.steps = joined.collect();
+            self.samples_per_step *= 2;
+        }
+    }
+}

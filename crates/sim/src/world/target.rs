@@ -1,0 +1,202 @@
+//! The storage systems: FCP targets, SCSI devices and controllers.
+
+use super::storage::{Controller, Ended};
+use super::{Timers, instant_of, ps_of};
+use crate::net::{FrameRef, Net};
+use sanloom_fc::exchange::Accepted;
+use sanloom_fc::fcp::target::{FcpTarget, Input, Output};
+use sanloom_scsi::scsi::{self, Device};
+use sanloom_wire::{FcId, Frame, RCtl};
+
+/// All storage systems.
+pub struct Storage {
+    pub systems: Vec<StorageNode>,
+    /// Ports of all systems, in the order of their N_Ports.
+    ports: Vec<StoragePort>,
+    /// N_Port of the first port.
+    first_nport: u16,
+    /// Timer of the first system's controller.
+    first_timer: u32,
+}
+
+/// A storage system.
+pub struct StorageNode {
+    pub controller: Controller,
+    /// Logical units of the system.
+    pub device: Device,
+    /// N_Port numbers, indexed by port.
+    pub nports: Vec<u16>,
+    /// Reads and writes that completed with good status.
+    pub ios: [u64; 2],
+    /// Bytes of these reads and writes.
+    pub bytes: [u64; 2],
+    /// Bytes read and written since the first login.
+    pub all_bytes: u64,
+}
+
+/// A port of a storage system.
+pub(super) struct StoragePort {
+    /// Index of the system.
+    pub storage: u16,
+    pub target: FcpTarget,
+}
+
+impl StorageNode {
+    fn count(&mut self, ended: &Ended) {
+        let write = usize::from(ended.write);
+        self.ios[write] += 1;
+        self.bytes[write] += u64::from(ended.bytes);
+        self.all_bytes += u64::from(ended.bytes);
+    }
+}
+
+impl Storage {
+    /// Returns storage systems with their ports, of which the first is N_Port `first_nport`.
+    pub(super) fn new(
+        systems: Vec<StorageNode>,
+        ports: Vec<StoragePort>,
+        first_nport: u16,
+        timers: &Timers,
+    ) -> Storage {
+        debug_assert!(
+            systems
+                .iter()
+                .flat_map(|system| &system.nports)
+                .all(|nport| usize::from(nport - first_nport) < ports.len()),
+            "each port has a target"
+        );
+        Storage { systems, ports, first_nport, first_timer: timers.storage }
+    }
+
+    #[inline]
+    fn port_mut(&mut self, nport: u16) -> Option<&mut StoragePort> {
+        self.ports.get_mut(usize::from(nport.wrapping_sub(self.first_nport)))
+    }
+
+    /// Returns the FCP target behind an N_Port, or `None` if no storage system owns the port.
+    pub fn target(&self, nport: u16) -> Option<&FcpTarget> {
+        self.ports.get(usize::from(nport.wrapping_sub(self.first_nport))).map(|port| &port.target)
+    }
+
+    /// Restarts the measurement at the end of the warm-up.
+    pub(super) fn restart(&mut self, now_ps: u64) {
+        for system in &mut self.systems {
+            system.controller.restart(now_ps);
+            (system.ios, system.bytes) = ([0; 2], [0; 2]);
+        }
+    }
+
+    /// Handles a data frame for a target.
+    #[inline]
+    pub(super) fn accept_data(&mut self, net: &mut Net, nport: u16, frame: &FrameRef) {
+        let Some(port) = self.port_mut(nport) else { return };
+        let rx_id = frame.rx_id();
+        let Some(seq) = port.target.data(rx_id) else { return };
+        match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
+            Accepted::More | Accepted::Stale => {}
+            accepted @ (Accepted::Complete | Accepted::Gap) => {
+                self.handle(net, nport, Input::Data { rx_id, accepted });
+            }
+        }
+    }
+
+    /// Handles a message for a target.
+    pub(super) fn accept_message(&mut self, net: &mut Net, nport: u16, frame: Frame) {
+        if frame.header.r_ctl == RCtl::BLS_ABTS {
+            // The target may have finished its part, but its unsent frames still belong to the
+            // aborted exchange.
+            net.unsent(nport).discard_answers(frame.header.s_id, Some(frame.header.ox_id));
+        }
+        self.handle(net, nport, Input::Frame(frame));
+    }
+
+    /// Handles the end of the login with an initiator.
+    pub(super) fn remote_down(&mut self, net: &mut Net, nport: u16, port_id: FcId) {
+        net.unsent(nport).discard_answers(port_id, None);
+        self.handle(net, nport, Input::LoginDown { port_id });
+    }
+
+    /// Handles the timer of an N_Port, if it is due at its target.
+    pub(super) fn target_timeout(&mut self, net: &mut Net, nport: u16) {
+        let now = instant_of(net.now());
+        if self.target(nport).and_then(FcpTarget::poll_timeout).is_some_and(|at| at <= now) {
+            self.handle(net, nport, Input::Timeout);
+        }
+    }
+
+    /// Passes an input to the target of a storage port and executes its outputs. Does nothing for
+    /// an N_Port of a host.
+    #[inline]
+    pub(super) fn handle(&mut self, net: &mut Net, nport: u16, input: Input) {
+        self.input(net, nport, input);
+        self.drain(net, nport);
+    }
+
+    #[inline]
+    fn input(&mut self, net: &Net, nport: u16, input: Input) {
+        let now = instant_of(net.now());
+        if let Some(port) = self.ports.get_mut(usize::from(nport.wrapping_sub(self.first_nport))) {
+            port.target.handle(now, input, &mut self.systems[usize::from(port.storage)].device);
+        }
+    }
+
+    fn drain(&mut self, net: &mut Net, nport: u16) {
+        let Some(storage) = self.port_mut(nport).map(|port| port.storage) else { return };
+        while let Some(output) = self.port_mut(nport).and_then(|port| port.target.poll_output()) {
+            match output {
+                Output::Send(frame) => net.send_message(nport, frame),
+                Output::Transmit(seq) => net.send_data(nport, seq),
+                Output::Io(io) => self.submit(net, storage, nport, &io),
+                Output::Cancel(tag) => net.unsent(nport).discard_exchange_of_responder(tag.rx_id()),
+                Output::Fetch { tag, bytes } => {
+                    // Simulated frames carry no bytes, and no workload sends parameter lists.
+                    let bytes = vec![0; bytes as usize];
+                    self.input(net, nport, Input::Parameters { tag, bytes });
+                }
+            }
+        }
+        while let Some(output) = self.systems[usize::from(storage)].device.poll_output() {
+            self.execute(net, storage, output);
+        }
+        if let Some(at) = self.target(nport).and_then(FcpTarget::poll_timeout) {
+            net.set_timer_earlier(u32::from(nport), ps_of(at));
+        }
+    }
+
+    /// Executes an output of a system's device.
+    fn execute(&mut self, net: &mut Net, storage: u16, output: scsi::Output) {
+        let system = &mut self.systems[usize::from(storage)];
+        match output {
+            scsi::Output::Port { port, notice } => {
+                let Some(&nport) = system.nports.get(usize::from(port)) else { return };
+                self.handle(net, nport, Input::Notice(notice));
+            }
+            // Persisting a record takes no simulated time.
+            scsi::Output::Persist { seq, .. } => system.device.persisted(seq),
+        }
+    }
+
+    fn submit(&mut self, net: &mut Net, storage: u16, nport: u16, io: &scsi::Io) {
+        let write = io.op.changes_medium();
+        let controller = &mut self.systems[usize::from(storage)].controller;
+        match controller.submit(net.now(), nport, io.tag, write, io.bytes) {
+            Some(refused) => self.input(net, nport, Input::IoDone { tag: io.tag, status: refused.status }),
+            None => self.arm_controller(net, storage),
+        }
+    }
+
+    fn arm_controller(&self, net: &mut Net, storage: u16) {
+        if let Some(at) = self.systems[usize::from(storage)].controller.next_end() {
+            net.set_timer_earlier(self.first_timer + u32::from(storage), at);
+        }
+    }
+
+    /// Handles the timer of a controller: ends the commands that are complete.
+    pub(super) fn controller_timeout(&mut self, net: &mut Net, storage: u16) {
+        while let Some(ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
+            self.systems[usize::from(storage)].count(&ended);
+            self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
+        }
+        self.arm_controller(net, storage);
+    }
+}

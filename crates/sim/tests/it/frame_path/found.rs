@@ -1,0 +1,83 @@
+//! Regression cases in which the fast engine once differed from the plain one.
+
+use crate::frame_path::case::{Action, Case, NPortCase, SwitchCase, Target};
+use crate::frame_path::compare_engines;
+use crate::frame_path::plain::Chances;
+use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Queueing};
+use std::collections::BTreeMap;
+
+/// Returns a case with one switch that forwards the first frame of each input, and N_Ports that
+/// empty their buffers at once.
+fn one_switch(nports: &[(LineRate, u64, [u32; 2])], e_d_tov: u64, actions: Vec<(u64, Action)>) -> Case {
+    let nport = |&(rate, light_ns, credits): &_| NPortCase { switch: 0, rate, light_ns, credits, empties_after_ns: 0 };
+    Case {
+        switches: vec![SwitchCase {
+            queueing: Queueing::Fifo,
+            arbitration: Arbitration::RoundRobin,
+            cut_through: false,
+            latency_ns: 0,
+        }],
+        isls: Vec::new(),
+        nports: nports.iter().map(nport).collect(),
+        isl_choice: IslChoice::Ingress,
+        hold_time: None,
+        e_d_tov: Some(e_d_tov),
+        actions,
+    }
+}
+
+fn data(from: usize, to: usize, bytes: u32) -> Action {
+    Action::Data { from, to: Target::NPort(to), bytes }
+}
+
+fn r_rdy_loss(lane: usize, r_rdy_loss: f64) -> Action {
+    Action::Chances { lane, chances: Chances { frame_loss: 0.0, crc_errors: 0.0, r_rdy_loss } }
+}
+
+fn agree(case: &Case) {
+    compare_engines(case, &mut BTreeMap::new()).unwrap_or_else(|error| panic!("{error}\n{case:#?}"));
+}
+
+#[test]
+fn an_r_rdy_that_is_kept_gets_lost_at_most_once() {
+    let nports = [(LineRate::Fc2, 250, [4, 4]); 2];
+    let withhold = |withhold| Action::Withhold { lane: 3, withhold };
+    let actions = [withhold(true), r_rdy_loss(3, 0.3), data(0, 1, 8_000)].map(|action| (0, action));
+    let later = [(100_000, withhold(false)), (100_000, data(0, 1, 20_000))];
+    agree(&one_switch(&nports, 1_000_000, [&actions[..], &later].concat()));
+}
+
+#[test]
+fn a_credit_ends_the_wait_even_if_the_frame_is_not_eligible() {
+    // At 21 us, the last frame finds no credit for N_Port 2. When the credit arrives at 31 us, its
+    // input is sending to N_Port 1 until 51 us.
+    let nports = [(LineRate::Fc2, 250, [5, 5]), (LineRate::Fc1, 250, [5, 5]), (LineRate::Fc2, 15_000, [5, 1])];
+    let actions = [data(0, 2, 1), data(0, 1, 4_096), data(0, 2, 1)].map(|action| (0, action));
+    agree(&one_switch(&nports, 25_000, actions.into()));
+}
+
+#[test]
+fn a_wait_for_credit_continues_without_queued_frames_until_a_credit_arrives() {
+    // The link is reset at 31 us and waits for LRR until 111 us. The credit then still belongs to
+    // the first frame, whose R_RDY is withheld. The third frame is refused a credit at 101 us and
+    // exceeds the hold time at 111 us.
+    let nports = [(LineRate::Fc1, 250, [5, 5]), (LineRate::Fc1, 40_000, [5, 1])];
+    let actions = vec![
+        (0, Action::Withhold { lane: 3, withhold: true }),
+        (0, data(0, 1, 1)),
+        (0, data(0, 1, 1)),
+        (100_000, data(0, 1, 1)),
+    ];
+    agree(&Case { hold_time: Some(10_000), ..one_switch(&nports, 30_000, actions) });
+}
+
+#[test]
+fn a_sender_without_queued_frames_is_woken_when_a_credit_arrives() {
+    // At 797 us, the third reset of the link to N_Port 0 yields no credit, because the N_Port holds
+    // all five frames. A credit arrives at 841 us.
+    let nports = [(LineRate::Fc10, 51_634, [1, 5]), (LineRate::Fc32, 53_664, [5, 1])];
+    let actions = [10_541, 12_289, 14_337].map(|bytes| (0, data(1, 0, bytes)));
+    let mut case = Case { hold_time: Some(71_294), ..one_switch(&nports, 172_104, actions.into()) };
+    case.nports[0].empties_after_ns = 683_032;
+    agree(&case);
+}

@@ -1,0 +1,246 @@
+//! Construction of the same network for both engines.
+
+use crate::frame_path::case::{Case, Target};
+use crate::frame_path::plain;
+use sanloom_fc::config::{Forwarding, Picos, Switch};
+use sanloom_fc::fabric::routes::{Isl, IslEnd, SwitchRoutes, routes};
+use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
+use sanloom_sim::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
+use sanloom_wire::FcId;
+
+/// A time after the end of any case.
+const NEVER_PS: u64 = 1 << 60;
+
+/// Area part of an unassigned address.
+const NOBODY: u8 = 0xee;
+
+/// Links and ports of a case, in the order of the ports.
+#[derive(Default)]
+pub struct Wiring {
+    /// Number of ports of each switch.
+    pub ports: Vec<u16>,
+    /// Ends of each lane.
+    pub ends: Vec<[End; 2]>,
+    pub ids: Vec<FcId>,
+    lanes: Vec<Lane>,
+    plain_lanes: Vec<plain::Lane>,
+    /// ISLs with their link numbers.
+    isls: Vec<(usize, Isl)>,
+    /// Bundle of each port, indexed by switch.
+    bundle_of: Vec<Vec<Option<u16>>>,
+    bundles: u16,
+    /// Switch and port of each N_Port.
+    homes: Vec<(usize, u16)>,
+}
+
+impl Wiring {
+    fn of(case: &Case) -> Wiring {
+        let count = case.switches.len();
+        let mut wiring = Wiring { ports: vec![0; count], bundle_of: vec![Vec::new(); count], ..Wiring::default() };
+        for (number, nport) in case.nports.iter().enumerate() {
+            let port = wiring.take(nport.switch);
+            let ends = [End::NPort(number as u16), End::Switch { switch: nport.switch as u16, port }];
+            wiring.link(ends, nport.rate, nport.light_ns, nport.credits, None);
+            wiring.ids.push(FcId::from_parts(nport.switch as u8 + 1, port as u8, 0));
+            wiring.homes.push((nport.switch, port));
+        }
+        wiring.join(case);
+        wiring
+    }
+
+    /// Adds the ISLs, some of them in bundles.
+    fn join(&mut self, case: &Case) {
+        let mut previous = None;
+        for &(a, b, rate, light, credits, joins) in case.isls.iter().filter(|isl| isl.0 != isl.1) {
+            // Links of a bundle join the same switches and have the same rate.
+            let bundle = match previous {
+                Some((pa, pb, pr, pl, bundle)) if joins && (pa, pb, pr, pl) == (a, b, rate, light) => bundle,
+                _ => {
+                    self.bundles += 1;
+                    self.bundles - 1
+                }
+            };
+            previous = Some((a, b, rate, light, bundle));
+            for _ in 0..if joins { 2 } else { 1 } {
+                let (pa, pb) = (self.take(a), self.take(b));
+                let number = joins.then_some(bundle);
+                let ends = [(a, pa), (b, pb)].map(|(switch, port)| End::Switch { switch: switch as u16, port });
+                self.link(ends, rate, light, credits, number);
+                for (switch, port) in [(a, pa), (b, pb)] {
+                    self.bundle_of[switch].resize(usize::from(port) + 1, None);
+                    self.bundle_of[switch][usize::from(port)] = number;
+                }
+                let (a, b) = (IslEnd { switch: a, port: pa }, IslEnd { switch: b, port: pb });
+                self.isls.push((self.links() - 1, Isl { a, b, cost: 1, bundle: number, up: true }));
+            }
+        }
+    }
+
+    /// Allocates the next port of a switch.
+    fn take(&mut self, switch: usize) -> u16 {
+        self.ports[switch] += 1;
+        self.ports[switch] - 1
+    }
+
+    pub fn links(&self) -> usize {
+        self.ends.len() / 2
+    }
+
+    /// Returns the links of a switch.
+    pub fn links_of(&self, switch: usize) -> Vec<usize> {
+        let at_switch = |end: &End| matches!(end, End::Switch { switch: s, .. } if usize::from(*s) == switch);
+        (0..self.links()).filter(|&link| self.ends[2 * link].iter().any(at_switch)).collect()
+    }
+
+    fn link(
+        &mut self,
+        [a, b]: [End; 2],
+        rate: sanloom_fc::config::LineRate,
+        light: u64,
+        credits: [u32; 2],
+        bundle: Option<u16>,
+    ) {
+        for (from, to, credit, direction) in [(a, b, credits[0], 0), (b, a, credits[1], 1)] {
+            let mut lane = Lane::new(from, to, rate, light * 1_000, credit);
+            lane.bundle = bundle.map(|bundle| 2 * bundle + direction);
+            let bundle = lane.bundle.map(usize::from);
+            let (plain_from, plain_to) = (plain_end(from), plain_end(to));
+            self.plain_lanes.push(plain::Lane::new(plain_from, plain_to, rate, light * 1_000, credit as usize, bundle));
+            self.lanes.push(lane);
+            self.ends.push([from, to]);
+        }
+    }
+
+    /// Returns the output ports of a switch for its legs. A bundle is represented by its first
+    /// port.
+    fn outputs(&self, switch: usize, legs: &[Leg]) -> Vec<usize> {
+        let first_of = |bundle: u16| self.bundle_of[switch].iter().position(|&b| b == Some(bundle)).unwrap();
+        let port_of = |leg: &Leg| match leg {
+            Leg::Port(port) => usize::from(*port),
+            Leg::Bundle(bundle) => first_of(*bundle),
+        };
+        legs.iter().map(port_of).collect()
+    }
+
+    fn routes(&self, up: impl Fn(usize) -> bool) -> Vec<SwitchRoutes> {
+        let domains: Vec<u8> = (1..=self.ports.len() as u8).collect();
+        let isls: Vec<Isl> = self.isls.iter().map(|&(link, isl)| Isl { up: up(link), ..isl }).collect();
+        routes(&domains, &isls)
+    }
+}
+
+pub fn plain_end(end: End) -> plain::End {
+    match end {
+        End::Switch { switch, port } => plain::End::Switch(usize::from(switch), usize::from(port)),
+        End::NPort(nport) => plain::End::NPort(usize::from(nport)),
+    }
+}
+
+/// Returns the same switch for each of the two engines.
+fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, plain::Switch) {
+    let case_switch = &case.switches[number];
+    let ports = wiring.ports[number].max(1);
+    let domain = number as u8 + 1;
+    let config = Switch {
+        name: format!("s{number}"),
+        wwn: Switch::made_up_wwn(number as u16),
+        domain,
+        ports,
+        forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
+        queueing: case_switch.queueing,
+        arbitration: case_switch.arbitration,
+        latency: Picos::from_ns(case_switch.latency_ns),
+        isl_choice: case.isl_choice,
+        processor: None,
+        policy: Default::default(),
+        joining: Default::default(),
+        virtual_fabric: None,
+    };
+    let mut bundle_of = wiring.bundle_of[number].clone();
+    bundle_of.resize(usize::from(ports), None);
+    let together = |port: usize| match bundle_of[port] {
+        Some(bundle) => (0..bundle_of.len()).filter(|&other| bundle_of[other] == Some(bundle)).collect(),
+        None => vec![port],
+    };
+    let mut plain = plain::Switch::new(
+        (config.queueing, config.arbitration, config.isl_choice),
+        case_switch.cut_through,
+        case_switch.latency_ns * 1_000,
+        domain.into(),
+        (0..usize::from(ports)).map(together).collect(),
+    );
+    for (id, home) in wiring.ids.iter().zip(&wiring.homes).filter(|(_, home)| home.0 == number) {
+        plain.owners.insert(id.to_u32(), home.1.into());
+    }
+    (SwitchPlan { bundle_of_port: bundle_of, config }, plain)
+}
+
+/// Both engines, built from one case.
+pub struct Both {
+    pub fast: Net,
+    pub plain: plain::Engine,
+    pub wiring: Wiring,
+    /// For each N_Port, the time to empty a buffer, in ps.
+    pub empties_after: Vec<u64>,
+}
+
+impl Both {
+    pub fn of(case: &Case) -> Both {
+        let mut wiring = Wiring::of(case);
+        let built = (0..case.switches.len()).map(|number| build_switch(case, &wiring, number));
+        let (plans, plain_switches): (Vec<SwitchPlan>, Vec<plain::Switch>) = built.unzip();
+        let [hold_time_ps, e_d_tov_ps] = [case.hold_time, case.e_d_tov].map(|ns| ns.map_or(NEVER_PS, |ns| ns * 1_000));
+        let empties_after: Vec<u64> = case.nports.iter().map(|nport| nport.empties_after_ns * 1_000).collect();
+        let mut fast = Net::new(NetPlan {
+            switches: plans,
+            lanes: std::mem::take(&mut wiring.lanes),
+            nports: case.nports.iter().map(|_| NPortPlan { sequence_overhead_ps: 0, frame_bytes: 2048 }).collect(),
+            timers: 0,
+            bundles: 2 * usize::from(wiring.bundles),
+            e_d_tov_ps,
+            hold_time_ps,
+        });
+        for (number, &ports) in wiring.ports.iter().enumerate() {
+            for port in 0..ports {
+                let mode = if wiring.homes.contains(&(number, port)) { PortMode::F } else { PortMode::E };
+                fast.fib_mut(number as u16).apply(&FibDelta::PortMode { port, mode });
+            }
+        }
+        for (&id, &(home, port)) in wiring.ids.iter().zip(&wiring.homes) {
+            fast.fib_mut(home as u16).apply(&FibDelta::OwnId { port, id });
+        }
+        let plain = plain::Engine::new(
+            std::mem::take(&mut wiring.plain_lanes),
+            plain_switches,
+            empties_after.iter().copied().map(plain::NPort::new).collect(),
+            hold_time_ps,
+            e_d_tov_ps,
+        );
+        let mut both = Both { fast, plain, wiring, empties_after };
+        both.reroute();
+        both
+    }
+
+    /// Updates the routes for the links that are up. Returns true if a route has changed.
+    pub fn reroute(&mut self) -> bool {
+        let mut changed = false;
+        for (number, routes) in self.wiring.routes(|link| self.plain.lanes[2 * link].up).into_iter().enumerate() {
+            for (domain, legs) in routes {
+                let outputs = self.wiring.outputs(number, &legs);
+                changed |= self.plain.switches[number].legs.insert(domain.into(), outputs.clone()) != Some(outputs);
+                self.fast.fib_mut(number as u16).apply(&FibDelta::Routes { domain, legs });
+            }
+        }
+        changed
+    }
+
+    pub fn address(&self, target: Target) -> FcId {
+        let domain = |switch: usize| (switch % self.wiring.ports.len()) as u8 + 1;
+        match target {
+            Target::NPort(nport) => self.wiring.ids[nport % self.wiring.ids.len()],
+            Target::Nobody(switch) => FcId::from_parts(domain(switch), NOBODY, 0),
+            Target::Controller(switch) => FcId::from_parts(0xff, 0xfc, domain(switch)),
+            Target::NameServer => FcId::NAME_SERVER,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Faults of the plain engine: lost and corrupted frames; slow, withheld and lost R_RDYs; hold
+//! time; link resets; links that go down; and switches that restart.
+
+use super::switch::Buffered;
+use super::{End, Engine, Place};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+
+/// Fault state of a lane.
+#[derive(Default)]
+pub struct Fault {
+    chances: Option<(Chances, Xoshiro256PlusPlus)>,
+    /// Delay of each R_RDY by the receiver, in ps. Delays of successive R_RDYs add up.
+    slow: u64,
+    /// Departure time of the last delayed R_RDY.
+    slow_until: u64,
+    /// Whether the receiver withholds R_RDYs.
+    withholds: bool,
+    withheld: usize,
+}
+
+/// Fault probabilities of a lane.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Chances {
+    pub frame_loss: f64,
+    pub crc_errors: f64,
+    pub r_rdy_loss: f64,
+}
+
+impl Fault {
+    fn hits(&mut self, which: fn(&Chances) -> f64) -> bool {
+        let Some((chances, rng)) = &mut self.chances else { return false };
+        let probability = which(chances);
+        // No random number is drawn if the probability is 0.
+        probability > 0.0 && ((rng.next_u64() >> 11) as f64) < probability * 9_007_199_254_740_992.0
+    }
+}
+
+impl Engine {
+    /// Sets the probabilities of a lane. The seed takes effect only the first time.
+    pub fn set_chances(&mut self, lane: usize, chances: Chances, seed: u64) {
+        let old = self.lanes[lane].fault.chances.take();
+        let rng = old.map_or_else(|| Xoshiro256PlusPlus::seed_from_u64(seed), |(_, rng)| rng);
+        self.lanes[lane].fault.chances = Some((chances, rng));
+    }
+
+    pub fn slow_receiver(&mut self, lane: usize, time: u64) {
+        self.lanes[lane].fault.slow = time;
+    }
+
+    pub fn withhold_r_rdys(&mut self, lane: usize, withhold: bool) {
+        self.lanes[lane].fault.withholds = withhold;
+        if !withhold {
+            for _ in 0..std::mem::take(&mut self.lanes[lane].fault.withheld) {
+                self.credit_back(lane, self.now);
+            }
+        }
+    }
+
+    pub(super) fn loses(&mut self, lane: usize) -> bool {
+        self.lanes[lane].fault.hits(|chances| chances.frame_loss)
+    }
+
+    pub(super) fn damages(&mut self, lane: usize) -> bool {
+        self.lanes[lane].fault.hits(|chances| chances.crc_errors)
+    }
+
+    /// Returns the time at which the R_RDY of a buffer freed at `at` leaves, if it leaves.
+    pub(super) fn r_rdy_leaves(&mut self, lane: usize, at: u64) -> Option<u64> {
+        let fault = &mut self.lanes[lane].fault;
+        if fault.withholds {
+            fault.withheld += 1;
+            self.count("r_rdy_withheld");
+            return None;
+        }
+        if fault.hits(|chances| chances.r_rdy_loss) {
+            self.count("r_rdy_lost");
+            return None;
+        }
+        if fault.slow == 0 {
+            return Some(at);
+        }
+        let leaves = at.max(fault.slow_until) + fault.slow;
+        fault.slow_until = leaves;
+        self.count("r_rdy_slow");
+        Some(leaves)
+    }
+
+    pub(super) fn count(&mut self, what: &'static str) {
+        *self.occurred.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn lose(&mut self, place: Place, why: &'static str) {
+        *self.lost.entry((place, why)).or_default() += 1;
+    }
+
+    /// Returns the time of the next hold-time or credit-timeout check of the lane.
+    pub(super) fn watchdog_ps(&self, number: usize) -> Option<u64> {
+        let lane = &self.lanes[number];
+        let oldest = match lane.to {
+            End::Switch(switch, port) => self.switches[switch].inputs[port].iter().map(|b| b.since).min(),
+            End::NPort(_) => None,
+        };
+        let held = oldest.map(|since| since + self.hold_time);
+        held.into_iter().chain(lane.credit_wait_since.map(|since| since + self.e_d_tov)).min()
+    }
+
+    pub(super) fn run_watchdog(&mut self, number: usize) {
+        let (now, hold_time) = (self.now, self.hold_time);
+        if let End::Switch(switch, port) = self.lanes[number].to {
+            let gone = self.discard(switch, "hold_time", |input, b| input == port && b.since + hold_time <= now);
+            if gone > 0 {
+                self.held.push((now, switch, port, gone));
+            }
+        }
+        if self.lanes[number].credit_wait_since.is_some_and(|since| since + self.e_d_tov <= now) {
+            self.reset_link(number);
+        }
+    }
+
+    /// Resets a link: the frames in the receiver's buffers are lost. After LR and LRR, the sender
+    /// has all credits except those of frames still on the line.
+    fn reset_link(&mut self, number: usize) {
+        self.resets.push((self.now, number));
+        if let End::Switch(switch, port) = self.lanes[number].to {
+            let gone = std::mem::take(&mut self.switches[switch].inputs[port]);
+            gone.iter().for_each(|_| self.lose(Place::Receiver(number), "link_reset"));
+            if !gone.is_empty() {
+                self.try_all(switch);
+            }
+        }
+        let used = self.lanes[number].flying.len() + self.held_by_receiver(number);
+        if used > 0 {
+            self.count("reset_with_frames_in_flight");
+        }
+        self.clear_credits(number);
+        let lane = &mut self.lanes[number];
+        let restart = self.now + 2 * lane.propagation + lane.time(8);
+        lane.returns = vec![restart; lane.buffers - used];
+        self.schedule_try(restart, number);
+    }
+
+    fn held_by_receiver(&self, number: usize) -> usize {
+        match self.lanes[number].to {
+            End::Switch(switch, port) => self.switches[switch].inputs[port].len(),
+            End::NPort(nport) => self.nports[nport].holds_until.len(),
+        }
+    }
+
+    /// Removes all credits of a lane's sender and ends its wait for credit.
+    fn clear_credits(&mut self, number: usize) {
+        let lane = &mut self.lanes[number];
+        (lane.credits, lane.credit_wait_since) = (0, None);
+        lane.returns.clear();
+        lane.fault.withheld = 0;
+        lane.fault.slow_until = 0;
+        self.attempts.retain(|t| t.1 != number);
+    }
+
+    /// Takes a link down, one direction after the other. Frames on the line are lost, and so are
+    /// frames queued for it, unless another line of its bundle is up.
+    pub fn link_down(&mut self, link: usize) {
+        for number in [2 * link, 2 * link + 1] {
+            self.lanes[number].up = false;
+            self.clear_credits(number);
+            for _ in std::mem::take(&mut self.lanes[number].flying) {
+                self.count("lost_on_line");
+                self.lose(Place::Line(number), "link_down");
+            }
+            match self.lanes[number].from {
+                End::NPort(nport) => self.nports[nport].waiting.clear(),
+                End::Switch(switch, port) => {
+                    let output = self.output_of(switch, port);
+                    let members = self.switches[switch].together[output].clone();
+                    let lanes = members.into_iter().flat_map(|member| self.lane_from(End::Switch(switch, member)));
+                    if lanes.into_iter().any(|lane| self.lanes[lane].up) {
+                        self.try_output(switch, output);
+                    } else {
+                        self.discard(switch, "link_down", |_, b| b.output == output);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings a link up. Both senders get one credit for each free buffer.
+    pub fn link_up(&mut self, link: usize) {
+        for number in [2 * link, 2 * link + 1] {
+            self.lanes[number].up = true;
+            self.lanes[number].credits = self.lanes[number].buffers - self.held_by_receiver(number);
+        }
+        self.try_lane(2 * link);
+        self.try_lane(2 * link + 1);
+    }
+
+    /// Discards everything in a switch. Its links go down after that.
+    pub fn reset_switch(&mut self, switch: usize) {
+        let inputs = self.switches[switch].inputs.len();
+        for input in 0..inputs {
+            let place = self.place(switch, input);
+            for _ in std::mem::take(&mut self.switches[switch].inputs[input]) {
+                self.lose(place, "switch_reset");
+            }
+        }
+    }
+
+    /// Discards frames from the buffers of a switch and returns their credits; other frames may
+    /// leave then.
+    fn discard(&mut self, switch: usize, why: &'static str, which: impl Fn(usize, &Buffered) -> bool) -> usize {
+        let mut gone: BTreeMap<usize, Vec<Buffered>> = BTreeMap::new();
+        for (input, buffer) in self.switches[switch].inputs.iter_mut().enumerate() {
+            let (out, stay) = buffer.iter().partition(|b| which(input, b));
+            gone.insert(input, out);
+            *buffer = stay;
+        }
+        let mut count = 0;
+        for (input, buffered) in gone {
+            let place = self.place(switch, input);
+            for b in buffered {
+                count += 1;
+                self.lose(place, why);
+                if let Place::Receiver(lane) = place {
+                    self.credit_back(lane, self.now.max(b.tail));
+                }
+            }
+        }
+        if count > 0 {
+            self.try_all(switch);
+        }
+        count
+    }
+
+    fn place(&self, switch: usize, input: usize) -> Place {
+        if input == self.switches[switch].processor() {
+            return Place::Processor(switch);
+        }
+        match self.lanes.iter().position(|lane| lane.to == End::Switch(switch, input)) {
+            Some(lane) => Place::Receiver(lane),
+            // A switch without links still has one port.
+            None => Place::Processor(switch),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The inside of a plain switch: routing and arbitration.
+
+use super::Frame;
+use sanloom_fc::config::{Arbitration, IslChoice, Queueing};
+use std::collections::BTreeMap;
+
+/// A frame in an input buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffered {
+    pub since: u64,
+    pub tail: u64,
+    pub output: usize,
+    pub frame: Frame,
+}
+
+pub struct Switch {
+    pub queueing: Queueing,
+    arbitration: Arbitration,
+    isl_choice: IslChoice,
+    pub cut_through: bool,
+    pub latency: u64,
+    pub ports: usize,
+    domain: u32,
+    /// Port of each address of this domain.
+    pub owners: BTreeMap<u32, usize>,
+    /// For each other domain, the ports that lead to it, lowest first. A bundle appears once, with
+    /// its lowest port.
+    pub legs: BTreeMap<u32, Vec<usize>>,
+    /// For each port, the ports of its bundle.
+    pub together: Vec<Vec<usize>>,
+    /// Frames in the buffer of each input, oldest first. The last input belongs to the switch's own
+    /// processor.
+    pub inputs: Vec<Vec<Buffered>>,
+    busy_until: Vec<u64>,
+    shown: Vec<bool>,
+    served_last: Vec<usize>,
+    turn: BTreeMap<u32, usize>,
+}
+
+impl Switch {
+    pub fn new(
+        (queueing, arbitration, isl_choice): (Queueing, Arbitration, IslChoice),
+        cut_through: bool,
+        latency: u64,
+        domain: u32,
+        together: Vec<Vec<usize>>,
+    ) -> Switch {
+        let ports = together.len();
+        Switch {
+            queueing,
+            arbitration,
+            isl_choice,
+            cut_through,
+            latency,
+            ports,
+            domain,
+            owners: BTreeMap::new(),
+            legs: BTreeMap::new(),
+            together,
+            inputs: vec![Vec::new(); ports + 1],
+            busy_until: vec![0; ports + 1],
+            shown: vec![true; ports + 1],
+            served_last: vec![ports; ports],
+            turn: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the input number of the switch's own processor.
+    pub fn processor(&self) -> usize {
+        self.ports
+    }
+
+    pub fn frames(&self) -> usize {
+        self.inputs.iter().map(Vec::len).sum()
+    }
+
+    /// Returns whether a frame is queued for the output.
+    pub fn waits(&self, output: usize) -> bool {
+        self.inputs.iter().flatten().any(|buffered| buffered.output == output)
+    }
+
+    /// Returns the output for a frame, or `None` if it is for the switch itself.
+    ///
+    /// # Errors
+    /// The reason for which the frame is dropped.
+    pub fn way(
+        &mut self,
+        port: usize,
+        frame: &Frame,
+        occurred: &mut BTreeMap<&'static str, u64>,
+    ) -> Result<Option<usize>, &'static str> {
+        let domain = match frame.d_id {
+            // FFFCdd is the controller of domain dd. Other FFxxxx addresses are services of the
+            // receiving switch.
+            0xff_fc00..=0xff_fcff => frame.d_id & 0xff,
+            0xff_0000..=0xff_ffff => self.domain,
+            _ => frame.d_id >> 16,
+        };
+        if domain == self.domain {
+            return match self.owners.get(&frame.d_id) {
+                Some(&owner) => Ok(Some(owner)),
+                None if frame.d_id >= 0xff_0000 => Ok(None),
+                None => Err("unknown_destination"),
+            };
+        }
+        let legs = &self.legs[&domain];
+        // Frames do not return over the link or bundle on which they arrived.
+        let back = |leg: usize| self.together[port].contains(&leg);
+        match legs[..] {
+            [] => return Err("no_route"),
+            [only] if back(only) => {
+                *occurred.entry("only way back").or_default() += 1;
+                return Err("no_route");
+            }
+            [only] => return Ok(Some(only)),
+            _ => {}
+        }
+        let pair = u64::from(frame.s_id) << 24 | u64::from(frame.d_id);
+        let (name, leg) = match self.isl_choice {
+            IslChoice::Ingress => ("ingress", self.together[port][0] % legs.len()),
+            IslChoice::DevicePair => ("pair", hashed(pair, legs.len())),
+            IslChoice::Exchange => ("exchange", hashed(pair ^ u64::from(frame.exchange) << 48, legs.len())),
+            IslChoice::Spray => {
+                // If the number of legs has decreased, the stored turn may be out of range; it then
+                // restarts at 0.
+                let turn = self.turn.entry(domain).or_default();
+                let leg = if *turn < legs.len() { *turn } else { 0 };
+                *turn = leg + 1;
+                ("spray", leg)
+            }
+        };
+        *occurred.entry(name).or_default() += 1;
+        if !back(legs[leg]) {
+            return Ok(Some(legs[leg]));
+        }
+        *occurred.entry("way back").or_default() += 1;
+        let next = (leg + 1) % legs.len();
+        if name == "spray" {
+            self.turn.insert(domain, next + 1);
+        }
+        Ok(Some(legs[next]))
+    }
+
+    /// Adds a frame to the buffer of an input.
+    pub fn take(&mut self, now: u64, tail: u64, input: usize, output: usize, frame: Frame) {
+        if self.inputs[input].is_empty() && self.busy_until[input] <= now {
+            self.shown[input] = true;
+        }
+        self.inputs[input].push(Buffered { since: now, tail, output, frame });
+    }
+
+    /// Adds a frame that the processor sends.
+    pub fn enqueue_own(&mut self, now: u64, output: usize, frame: Frame) {
+        let processor = self.processor();
+        self.take(now, now, processor, output, frame);
+    }
+
+    /// Removes the first frame of an input for an output.
+    pub fn leave(&mut self, input: usize, output: usize) -> Buffered {
+        self.served_last[output] = input;
+        let at = self.inputs[input].iter().position(|b| b.output == output).unwrap();
+        self.inputs[input].remove(at)
+    }
+
+    /// Marks an input as busy; it sends one frame at a time.
+    pub fn busy(&mut self, input: usize, until: u64) {
+        self.busy_until[input] = until;
+        self.shown[input] = false;
+    }
+
+    /// Returns the input of the frame that leaves next through an output.
+    pub fn choose(&self, now: u64, output: usize) -> Option<usize> {
+        let first_for_output = |input: usize| self.inputs[input].iter().find(|b| b.output == output);
+        let shows = |input: usize| {
+            let first = self.inputs[input].first();
+            let free = self.busy_until[input] <= now;
+            match self.queueing {
+                _ if input == self.processor() => first_for_output(input).is_some(),
+                Queueing::Any => first_for_output(input).is_some(),
+                Queueing::Voq => free && first_for_output(input).is_some(),
+                Queueing::Fifo => free && self.shown[input] && first.is_some_and(|b| b.output == output),
+            }
+        };
+        let since = |input: usize| first_for_output(input).unwrap().since;
+        // Frames that arrived over a bundle leave in the order of arrival.
+        let is_first_of_bundle = |input: usize| {
+            let others = self.together.get(input).into_iter().flatten().filter(|&&other| other != input);
+            others.flat_map(|&other| first_for_output(other)).all(|b| b.since > since(input))
+        };
+        let ready = |&input: &usize| shows(input) && is_first_of_bundle(input);
+        match self.arbitration {
+            Arbitration::RoundRobin => {
+                let last = self.served_last[output];
+                let places = self.ports + 1;
+                (1..=places).map(|step| (last + step) % places).find(ready)
+            }
+            Arbitration::OldestFirst => (0..=self.ports).filter(ready).min_by_key(|&i| (since(i), i)),
+        }
+    }
+
+    /// Returns the outputs for which an input shows a frame after it has sent the previous one.
+    pub fn input_ready(&mut self, port: usize) -> Vec<usize> {
+        self.shown[port] = true;
+        let buffer = &self.inputs[port];
+        match self.queueing {
+            Queueing::Any => Vec::new(),
+            Queueing::Fifo => buffer.first().map(|b| b.output).into_iter().collect(),
+            Queueing::Voq => (0..self.ports).filter(|&o| buffer.iter().any(|b| b.output == o)).collect(),
+        }
+    }
+}
+
+/// Maps the model's hash to a number below `n`, with its upper half as a fraction of 2^32.
+fn hashed(key: u64, n: usize) -> usize {
+    let x = u128::from(key) * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
+    let x = (x ^ (x >> 32)) * 0x94d0_49bb_1331_11eb % (1 << 64);
+    (((x >> 32) * n as u128) >> 32) as usize
+}

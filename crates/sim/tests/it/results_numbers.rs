@@ -1,0 +1,225 @@
+//! Results of labs whose numbers are known in advance.
+
+use crate::labs::{FABRIC, TINY, check, lab, lab_with, run};
+use sanloom_api::results::{EventKind, LinkKind, Metrics, PortKind, stray};
+use sanloom_fc::config::LineRate;
+use sanloom_sim::run::{Blind, Options, simulate};
+
+/// Returns the time of a frame with `bytes` of data from its first bit to its last, in ps.
+fn wire(bytes: u64) -> u64 {
+    LineRate::Fc2.time_of(bytes + 36).0
+}
+
+#[test]
+fn a_single_read_takes_the_sum_of_its_parts() {
+    let lab = lab(TINY);
+    let results = run(&lab);
+    // Light takes 5 ns per metre: 50 m to the host, 100 m to the disk. The switch stores each frame
+    // and adds 700 ns.
+    let (host_way, disk_way, switch) = (250_000, 500_000, 700_000);
+    let way = host_way + disk_way + switch;
+    // FCP_CMND has 32 bytes and crosses two lines. The command takes 100 us. Two data frames of
+    // 2,048 bytes and the response of 24 bytes follow, each with a gap of 24 bytes after it. The
+    // response crosses the second line when the last data frame has left it.
+    let command = 2 * wire(32) + way;
+    let data = LineRate::Fc2.time_of(2 * (2048 + 36 + 24)).0;
+    let answer = wire(2048) + data + wire(24) + way;
+    let expected_ps = command + 100_000_000 + answer;
+    let latency = &results.totals.io.latency;
+    assert!(latency.count > 50);
+    let nanosecond = 0.001;
+    assert!(
+        (latency.mean_us - expected_ps as f64 / 1e6).abs() <= 2.0 * nanosecond,
+        "{} {}",
+        latency.mean_us,
+        expected_ps
+    );
+    assert!((latency.max_us - expected_ps as f64 / 1e6).abs() <= 3.0 * nanosecond);
+    assert!((results.totals.io.command_latency.mean_us - latency.mean_us).abs() < 1e-9);
+}
+
+#[test]
+fn a_check_before_the_run_accepts_every_number_of_its_results() {
+    for text in [TINY, FABRIC] {
+        let lab = lab(text);
+        for (path, _) in Metrics::new(&run(&lab)).all() {
+            let known = !path.starts_with("series.");
+            assert_eq!(stray(&path, Some(&lab)).is_none(), known, "{path}: {:?}", stray(&path, Some(&lab)));
+        }
+    }
+}
+
+#[test]
+fn a_read_appears_on_every_element_that_it_passes() {
+    let lab = lab(TINY);
+    let results = run(&lab);
+    let metrics = Metrics::new(&results);
+    let get = |path: &str| metrics.get(path).unwrap_or_else(|| panic!("no {path}"));
+    let ios = get("totals.ios_completed");
+    assert_eq!(get("hosts.server.ios_completed"), ios);
+    assert_eq!(get("streams.reads.ios_completed"), ios);
+    assert_eq!(get("streams.reads.hosts.server.ios_completed"), ios);
+    assert_eq!(get("hosts.server.read_bytes"), 4096.0 * ios);
+    assert_eq!(get("totals.ios_offered"), ios + 1.0);
+    assert!((get("storage.disk.ios_completed") - ios).abs() <= 1.0);
+    assert!((get("storage.disk.latency.mean_us") - 100.0).abs() < 1e-9);
+    assert_eq!(get("storage.disk.waiting.max_us"), 0.0);
+    // The command takes 100 us of each round trip.
+    let expected = 100.0 / get("totals.latency.mean_us");
+    assert!((get("storage.disk.utilisation") - expected).abs() < 0.02);
+    assert!((get("storage.disk.queue.mean") - expected).abs() < 0.02);
+    assert!((get("hosts.server.outstanding.mean") - 1.0).abs() < 1e-6);
+    assert_eq!(get("hosts.server.waiting.max"), 1.0);
+    // A command, two data frames and a response for each read.
+    assert!((get("links.server-edge.forward.frames") - ios).abs() <= 1.0);
+    assert!((get("links.server-edge.backward.frames") - 3.0 * ios).abs() <= 3.0);
+    assert!((get("links.disk-edge.forward.data_bytes") - 4096.0 * ios).abs() <= 4096.0);
+    assert_eq!(results.links[0].kind, LinkKind::Host);
+    assert_eq!(results.links[1].kind, LinkKind::Storage);
+    let kinds: Vec<(&str, PortKind)> = results.ports.iter().map(|port| (port.name.as_str(), port.kind)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("edge:0", PortKind::FPort),
+            ("edge:1", PortKind::FPort),
+            ("server:0", PortKind::NPort),
+            ("disk:0", PortKind::NPort)
+        ]
+    );
+    assert!((get("switches.edge.frames_forwarded") - 4.0 * ios).abs() <= 4.0);
+    assert_eq!(get("switches.edge.logins"), 2.0);
+    assert!(get("switches.edge.name_server_requests") > 4.0);
+    assert_eq!(get("hosts.server.paths.hba0>disk:0.commands"), ios);
+    assert!(results.drops.is_empty() && results.findings.is_empty() && results.events.is_empty());
+}
+
+#[test]
+fn every_word_of_a_line_is_a_frame_an_r_rdy_or_fill() {
+    let results = run(&lab(FABRIC));
+    for link in &results.links {
+        let words = (link.rate_bytes_per_s / 4.0 * results.measured_s()) as u64;
+        for way in [&link.forward, &link.backward] {
+            let sum = way.bytes / 4 + way.r_rdys + way.idle_words;
+            assert!(sum.abs_diff(words) <= 2, "{}: {sum} of {words}", link.name);
+            assert!(way.utilisation <= 1.0 && way.utilisation > 0.0);
+        }
+        // Each frame returns its credit, except frames that are in flight at the beginning or the
+        // end.
+        assert!(link.forward.frames.abs_diff(link.backward.r_rdys) <= 2 * link.forward.bb_credit);
+    }
+}
+
+#[test]
+fn ports_receive_what_the_other_end_sends() {
+    let results = run(&lab(FABRIC));
+    let port = |name: &str| results.ports.iter().find(|port| port.name == name).unwrap();
+    for link in &results.links {
+        let (from, to) = (port(&link.forward.from), port(&link.forward.to));
+        assert!(from.frames_sent.abs_diff(to.frames_received) <= 2 * to.buffers);
+        assert!(to.frames_sent.abs_diff(from.frames_received) <= 2 * from.buffers);
+        assert!(to.buffers_used_max <= to.buffers && to.buffers_used_mean <= to.buffers_used_max as f64);
+    }
+    let forwarded: u64 = results.switches.iter().map(|switch| switch.waiting.count).sum();
+    let waited: u64 = results.ports.iter().map(|port| port.waiting.count).sum();
+    assert_eq!(forwarded, waited);
+}
+
+#[test]
+fn series_add_up_to_the_totals() {
+    let results = run(&lab_with(FABRIC, "", &["run.warmup=0s", "run.sample_interval=7ms"]));
+    let series = &results.series;
+    assert_eq!((series.steps, series.interval_s), (9, 0.007));
+    let length = |step: usize| (0.06 - 0.007 * step as f64).min(0.007);
+    let sum = |values: &[f64]| values.iter().enumerate().map(|(i, v)| v * length(i)).sum::<f64>();
+    let totals = &results.totals.io;
+    assert!((sum(&series.total.iops) - totals.ios_completed as f64).abs() < 0.01);
+    for (series, host) in series.hosts.iter().zip(&results.hosts) {
+        let bytes = (host.io.read_bytes + host.io.written_bytes) as f64;
+        assert!((sum(&series.throughput_bytes_per_s) - bytes).abs() < 1.0);
+    }
+    for (series, storage) in series.storage.iter().zip(&results.storage) {
+        let bytes = (storage.read_bytes + storage.written_bytes) as f64;
+        assert!((sum(&series.throughput_bytes_per_s) - bytes).abs() < 1.0);
+        let mean = sum(&series.queue_mean) / 0.06;
+        assert!((mean - storage.queue.mean).abs() < 1e-6, "{mean} {}", storage.queue.mean);
+    }
+    for (at, series) in series.links.iter().enumerate() {
+        let link = &results.links[at / 2];
+        let way = if at % 2 == 0 { &link.forward } else { &link.backward };
+        let mean = sum(&series.utilisation) / 0.06;
+        assert!((mean - way.utilisation).abs() < 0.005, "{} {mean} {}", series.name, way.utilisation);
+    }
+}
+
+#[test]
+fn the_series_keeps_the_warm_up() {
+    let results = run(&lab(FABRIC));
+    let warm = results.series.steps as usize / 6;
+    assert!(results.series.total.iops[warm - 1] > 0.0, "{:?}", results.series.total.iops);
+    assert!(results.lab.warmup_s == 0.01 && results.lab.duration_s == 0.06);
+}
+
+#[test]
+fn losses_are_counted_at_their_location() {
+    let more = "[[fault]]\nat = \"20ms\"\nuntil = \"30ms\"\nkind = \"frame-loss\"\nlink = \"ISL\"\nprobability = 0.01";
+    let results = run(&lab_with(FABRIC, more, &[]));
+    let isl = results.links.iter().find(|link| link.name == "ISL").unwrap();
+    let lost = |way: &sanloom_api::results::LinkDirection| way.frames_lost.get("frame_loss").copied().unwrap_or(0);
+    assert_eq!(lost(&isl.forward) + lost(&isl.backward), results.drops["frame_loss"]);
+    assert_eq!(results.totals.frames_dropped, results.drops.values().sum::<u64>());
+    assert_eq!(results.series.total.frames_dropped.iter().sum::<u64>(), results.totals.frames_dropped);
+    assert!(results.totals.frames_dropped > 0);
+    let kinds: Vec<EventKind> = results.events.iter().map(|event| event.kind).collect();
+    assert_eq!((kinds.first(), kinds.last()), (Some(&EventKind::FaultBegins), Some(&EventKind::FaultEnds)));
+    assert!(kinds.contains(&EventKind::CommandAborted), "{:?}", results.events);
+    assert!(results.events.is_sorted_by(|a, b| a.at_s <= b.at_s));
+    assert_eq!(results.faults[0].link.as_deref(), Some("ISL"));
+}
+
+#[test]
+fn each_data_frame_of_a_read_crosses_the_bus_before_its_buffer_is_free() {
+    // A 32-bit bus at 33 MHz: the 512 words of a frame take longer on the bus than the frame takes
+    // on the line.
+    let bus = ["host.server.bus.bits=32", "host.server.bus.clock=33MHz"];
+    let latency = |sets: &[&str]| run(&lab_with(TINY, "", sets)).totals.io.latency.mean_us;
+    let (light, switch) = (250_000 + 500_000, 700_000);
+    let command = 2 * wire(32) + light + switch;
+    let first_frame = 2 * wire(2048) + light + switch;
+    let bus_ps = 2 * 512 * 1_000_000 / 33;
+    let expected_us = (command + 100_000_000 + first_frame + bus_ps) as f64 / 1e6;
+    let measured_us = latency(&bus);
+    assert!((measured_us - expected_us).abs() <= 0.002, "{measured_us} {expected_us}");
+    // With one buffer, the second frame leaves the switch only after the first has crossed the bus
+    // and its R_RDY has returned.
+    let one_buffer = latency(&[&bus[..], &["host.server.frame_buffers=1"]].concat());
+    assert!(one_buffer > measured_us + 5.0, "{one_buffer} {measured_us}");
+}
+
+#[test]
+fn an_interrupt_collects_completed_commands_however_many_frames_they_had() {
+    let sets = ["host.server.interrupt.max_frames=4", "host.server.interrupt.max_wait=50ms", "workload.reads.depth=8"];
+    let host = &run(&lab_with(TINY, "", &sets)).hosts[0];
+    // Each read of 4 KiB has three frames, two with data and a response.
+    let completed = host.io.ios_completed;
+    assert!(completed > 50 && completed.div_ceil(4) >= host.interrupts, "{completed} {}", host.interrupts);
+    assert!(host.interrupts + 1 >= completed / 4, "{completed} {}", host.interrupts);
+}
+
+#[test]
+fn a_trunk_keeps_the_order_of_frames_and_spray_does_not() {
+    let early = |joined: &str| {
+        let text = FABRIC.replace("name = \"ISL\"", &format!("name = \"ISL{{1..4}}\"\ncount = 4\n{joined}"));
+        let sets = ["switch.*.isl_choice=spray", "switch.*.forwarding=store-and-forward"];
+        let finished = simulate(&lab_with(&text, "", &sets), &Options::default(), &mut Blind);
+        check(&finished);
+        assert_eq!(finished.results.totals.io.ios_failed, 0);
+        let lanes = finished.world.net.lanes();
+        let isls = finished.world.lab.links.iter().zip(0usize..).filter(|(link, _)| link.name.starts_with("ISL"));
+        assert!(isls.map(|(_, link)| lanes[2 * link].count().frames).all(|frames| frames > 100), "all lines are used");
+        let initiators =
+            (0..finished.world.nports.nodes.len() as u16).filter_map(|nport| finished.world.hosts.initiator(nport));
+        initiators.map(|initiator| initiator.counters().early_responses).sum::<u64>()
+    };
+    assert_eq!(early("bundle = true"), 0);
+    assert!(early("") > 100);
+}

@@ -1,0 +1,18 @@
+//! Integration tests of `sanloom-wire`, one module per topic.
+
+mod entry_points;
+mod ethernet;
+mod fuzz_smoke;
+mod golden;
+mod iscsi;
+mod iscsi_samples;
+mod iscsi_tshark;
+mod layout;
+mod names;
+mod nbd;
+mod nbd_samples;
+mod round_trip;
+mod truncation;
+mod tshark;
+mod values;
+mod zoning_layout;
