@@ -14,7 +14,9 @@ pub fn fuzz(minutes: &str) -> Result<(), String> {
     let mut there = Command::new("cargo");
     there.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !there.status().is_ok_and(|status| status.success()) {
-        eprintln!("fuzz: skipped, because cargo-fuzz is not installed for the nightly toolchain; install it with `cargo +nightly install cargo-fuzz`");
+        eprintln!(
+            "fuzz: skipped, because cargo-fuzz is not installed for the nightly toolchain; install it with `cargo +nightly install cargo-fuzz`"
+        );
         return Ok(());
     }
     let seconds = minutes.parse::<u64>().map_err(|_| format!("`{minutes}` is not a number of minutes"))? * 60;

@@ -32,7 +32,9 @@ pub fn check() -> Result<(), String> {
     let per_hop = (long.instructions - short.instructions) / (long.frame_hops - short.frame_hops);
     println!("{per_hop:.0} instructions per frame-hop at 16 nodes (ceiling {CEILING:.0})");
     if per_hop > CEILING {
-        return Err(format!("the frame path needs {per_hop:.0} instructions per frame-hop, above the ceiling of {CEILING:.0}"));
+        return Err(format!(
+            "the frame path needs {per_hop:.0} instructions per frame-hop, above the ceiling of {CEILING:.0}"
+        ));
     }
     Ok(())
 }

@@ -74,5 +74,9 @@ fn run(package: &str, tests: &[&str], environment: &[(&str, &str)]) -> Result<()
     }
     command.args(["--", "--nocapture"]).args(tests).envs(environment.iter().copied());
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{names} failed; the seed and the command that repeats it are above")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{names} failed; the seed and the command that repeats it are above"))
+    }
 }
