@@ -191,6 +191,34 @@ pub enum Answer {
     },
 }
 
+// Not generic, so that the crates above do not compile the encoders and decoders a second time.
+macro_rules! lines {
+    ($message:ident) => {
+        impl $message {
+            /// Encodes the message as one line of JSON, newline included.
+            ///
+            /// # Errors
+            /// When a value has no JSON form.
+            pub fn to_line(&self) -> serde_json::Result<Vec<u8>> {
+                let mut line = serde_json::to_vec(self)?;
+                line.push(b'\n');
+                Ok(line)
+            }
+
+            /// Decodes one line of JSON.
+            ///
+            /// # Errors
+            /// When the line is no message of this type.
+            pub fn from_line(line: &str) -> serde_json::Result<Self> {
+                serde_json::from_str(line)
+            }
+        }
+    };
+}
+
+lines!(Request);
+lines!(Answer);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -234,13 +234,11 @@ impl Clients {
                 return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
             }
             let gone = || Answer::Failed { reason: "the instance is shutting down".to_owned() };
-            let answer = match serde_json::from_str(&line) {
+            let answer = match Request::from_line(&line) {
                 Err(error) => Answer::Failed { reason: format!("invalid request: {error}") },
                 Ok(request) => self.ask(request).unwrap_or_else(gone),
             };
-            let mut out = serde_json::to_vec(&answer).map_err(io::Error::from)?;
-            out.push(b'\n');
-            (&*connection).write_all(&out)?;
+            (&*connection).write_all(&answer.to_line()?)?;
             set_idle(true);
         }
     }
@@ -277,12 +275,10 @@ pub fn ask_within(patience: Duration, path: &Path, request: &Request) -> io::Res
 }
 
 fn exchange(mut connection: UnixStream, request: &Request) -> io::Result<Answer> {
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    connection.write_all(&line)?;
+    connection.write_all(&request.to_line()?)?;
     let mut answer = String::new();
     BufReader::new(connection).read_line(&mut answer)?;
-    Ok(serde_json::from_str(&answer)?)
+    Ok(Answer::from_line(&answer)?)
 }
 
 #[cfg(test)]
@@ -334,9 +330,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("sanloom-control-busy-{}.sock", std::process::id()));
         let control = Control::listen(&path, None).unwrap();
         let busy = UnixStream::connect(&path).unwrap();
-        let mut line = serde_json::to_vec(&Request::Metrics).unwrap();
-        line.push(b'\n');
-        (&busy).write_all(&line).unwrap();
+        (&busy).write_all(&Request::Metrics.to_line().unwrap()).unwrap();
         let asked = std::iter::repeat_with(|| control.take()).find(|asked| !asked.is_empty()).unwrap();
         let idle: Vec<UnixStream> = (0..2 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         idle[0].set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -345,6 +339,6 @@ mod tests {
         busy.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut answer = String::new();
         BufReader::new(busy).read_line(&mut answer).unwrap();
-        assert_eq!(serde_json::from_str::<Answer>(&answer).unwrap(), Answer::Done);
+        assert_eq!(Answer::from_line(&answer).unwrap(), Answer::Done);
     }
 }

@@ -83,7 +83,7 @@ impl PermittedPairs {
         storage.sort_by_key(order);
         let zones: Vec<Zones> = zonings.iter().map(|zoning| Zones::new(lab, zoning, &storage)).collect();
         let mut numbers: BTreeMap<SetKey<'_>, u32> = BTreeMap::new();
-        let mut known: BTreeMap<(Vec<Signature>, Option<&BTreeSet<(u16, u16)>>), u32> = BTreeMap::new();
+        let mut known = BTreeMap::new();
         let mut set_of = Vec::with_capacity(hosts.len());
         for port in &hosts {
             let places: Vec<Signature> = zones.iter().map(|zones| zones.signature(lab, port)).collect();

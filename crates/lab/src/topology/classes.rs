@@ -166,7 +166,7 @@ fn group(
     alone: impl Fn(u16) -> bool,
     workloads: Vec<Vec<u32>>,
 ) -> Vec<Class> {
-    let mut classes: BTreeMap<(Vec<Port>, Vec<u32>, Option<u16>), Vec<u16>> = BTreeMap::new();
+    let mut classes = BTreeMap::new();
     for (node, mut workloads) in (0..).zip(workloads) {
         workloads.sort_unstable();
         workloads.dedup();
@@ -177,8 +177,9 @@ fn group(
             hba: range.clone().take_while(|earlier| ports[*earlier].link != ports[index].link).count(),
             access: access[index],
         };
-        let ports = range.clone().map(port).collect();
-        classes.entry((ports, workloads, alone(node).then_some(node))).or_default().push(node);
+        let ports: Vec<Port> = range.clone().map(port).collect();
+        let members: &mut Vec<u16> = classes.entry((ports, workloads, alone(node).then_some(node))).or_default();
+        members.push(node);
     }
     let classes = classes.into_iter().map(|((ports, workloads, _), members)| Class {
         first: of_node(members[0]),

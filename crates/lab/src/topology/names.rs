@@ -93,7 +93,7 @@ mod tests {
         let all = compress_all(names);
         assert_eq!(all, "a, b, c, d, e, f, g, h, i, j");
         assert_eq!(fit(&all, 28), all);
-        assert_eq!(fit(&all, 27), "a, b, c, d, e and 5 more");
+        assert_eq!(fit(&all, 27), "a, b, c, d, e, f and 4 more");
         assert_eq!(fit(&all, 3), "a and 9 more");
         assert_eq!(fit("", 3), "");
     }

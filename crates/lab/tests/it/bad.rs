@@ -1,5 +1,5 @@
-//! Bad lab files. Each file of `tests/bad` begins with its expected diagnostics, in order: `#
-//! expect: LINE:COLUMN CODE` for errors and `# warn: …` for warnings. The location in an override
+//! Bad lab files. Each file of `tests/it/bad` begins with its expected diagnostics, in order:
+//! `# expect: LINE:COLUMN CODE` for errors and `# warn: …` for warnings. The location in an override
 //! is `--set:COLUMN`; overrides are lines `# set: KEY=VALUE`.
 
 use sanloom_lab::{Diagnostic, Override};

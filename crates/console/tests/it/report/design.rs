@@ -124,18 +124,15 @@ const SHOWN: [Shown; 5] = [
 
 /// Hosts with names that make no ranges, each with two links.
 fn scattered(hosts: usize) -> String {
-    let names: Vec<String> = (0..hosts).map(|host| format!("\"esx{:03}x\"", host * 2)).collect();
-    let names = names.join(", ");
-    let mut text = format!("[switch.\"sw{{a,b}}\"]\n[storage.\"array{{1..4}}\"]\nports = 2\n");
+    let mut text = String::from("[switch.\"sw{a,b}\"]\n[storage.\"array{1..4}\"]\nports = 2\n");
     for host in 0..hosts {
         text += &format!("[host.esx{:03}x]\nhbas = 2\n", host * 2);
     }
     for (port, switch) in [(0, "swa"), (1, "swb")] {
-        let ports = names.replace("x\"", &format!("x:{port}\""));
-        text += &format!(
-            "[[link]]\nfrom = [{ports}]\nto = \"{switch}\"\n\
-             [[link]]\nfrom = \"array{{1..4}}:{port}\"\nto = \"{switch}\"\n"
-        );
+        let hosts = (0..hosts).map(|host| format!("esx{:03}x", host * 2));
+        for node in hosts.chain(["array{1..4}".to_owned()]) {
+            text += &format!("[[link]]\nfrom = \"{node}:{port}\"\nto = \"{switch}\"\n");
+        }
     }
     text
 }
