@@ -226,7 +226,11 @@ fn runs(process: u32) -> bool {
 
 /// Reports of the tools about the instance.
 fn look_at(monitor: &Monitor) {
-    let targets = monitor.tool(&["fcoeadm", "-t", "eth0"]);
+    // The inquiries about the LUNs follow the login.
+    let targets = wait::value(
+        || monitor.tool(&["fcoeadm", "-t", "eth0"]),
+        || Some(monitor.tool(&["fcoeadm", "-t", "eth0"])).filter(|shown| !shown.contains(" 0.00 B ")),
+    );
     assert_eq!(targets.matches("    Roles:            FCP Target").count(), 2, "{targets}");
     assert!(targets.contains("LUN ID  Device Name") && targets.contains("64.00 MB      512     SANLOOM"), "{targets}");
     let units = monitor.tool(&["fcoeadm", "-l"]);

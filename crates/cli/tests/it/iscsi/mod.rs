@@ -134,7 +134,7 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
         [&["initiator", "--iscsi", &target, "--nbd", &nbd], &proofs[..]].concat(),
         [&["bench", "io", &disk], &proofs[..]].concat(),
     ];
-    for (secret, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same one")] {
+    for (secret, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same in both")] {
         std::fs::write(bed.path("server.secret"), secret).unwrap();
         for arguments in &users {
             let refused = fail(SANLOOM, arguments);

@@ -151,22 +151,35 @@ impl<'b> Switch<'b> {
     /// The same for the sessions with a target whose identifier ends like this.
     #[track_caller]
     pub fn wait_for_forwarding_of(&self, target: &str, isid: &str) {
-        if !self.forward {
-            return;
-        }
-        let targets = self.bed.paths().into_iter().map(|row| row.target).filter(|target| target.starts_with("iqn."));
-        let back_ends = targets.collect::<BTreeSet<_>>().len() as u64;
-        let rows = || {
-            let rows = self.bed.sessions().into_iter();
-            rows.filter(|row| row.target == target && row.isid.ends_with(isid)).collect::<Vec<_>>()
-        };
         wait::until(
-            || format!("{back_ends} back ends for each of {:?}", rows()),
+            || format!("a session of {isid} with {target} that is forwarded"),
             || {
-                let rows = rows();
-                !rows.is_empty() && rows.iter().all(|row| row.back_ends >= back_ends)
+                let is_open = !self.sessions_of(target, isid).is_empty();
+                !self.forward || is_open && self.is_forwarded_or_closed(target, isid)
             },
         );
+    }
+
+    /// As [`wait_for_forwarding_of`](Self::wait_for_forwarding_of), for a session that others may
+    /// close.
+    #[track_caller]
+    pub fn wait_for_forwarding_or_end_of(&self, target: &str, isid: &str) {
+        wait::until(
+            || format!("forwarding for each of {:?}", self.sessions_of(target, isid)),
+            || self.is_forwarded_or_closed(target, isid),
+        );
+    }
+
+    /// Every such session has sessions with all back ends, if the switch forwards at all.
+    fn is_forwarded_or_closed(&self, target: &str, isid: &str) -> bool {
+        let targets = self.bed.paths().into_iter().map(|row| row.target).filter(|target| target.starts_with("iqn."));
+        let back_ends = targets.collect::<BTreeSet<_>>().len() as u64;
+        !self.forward || self.sessions_of(target, isid).iter().all(|row| row.back_ends >= back_ends)
+    }
+
+    fn sessions_of(&self, target: &str, isid: &str) -> Vec<SessionRow> {
+        let rows = self.bed.sessions().into_iter();
+        rows.filter(|row| row.target == target && row.isid.ends_with(isid)).collect()
     }
 
     /// Number of commands of a volume that have accessed the medium, on both paths.

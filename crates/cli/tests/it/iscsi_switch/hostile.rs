@@ -442,7 +442,7 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
         host.answer();
         // Every other session is forwarded, after its sessions with the back ends have started.
         if storage == "attacked" && session % 2 == 0 {
-            switch.wait_for_forwarding_of(&target(storage), &Host::isid(number));
+            switch.wait_for_forwarding_or_end_of(&target(storage), &Host::isid(number));
         }
         host.connection.set_read_timeout(Some(RESPONSE_TIME)).unwrap();
         let script = script(host.number);

@@ -422,7 +422,7 @@ fn storage(now: &Lab, new: &Lab, report: &mut ApplyReport) {
             report.changes.push(format!("{name}:lun{lun} is new{of}, and hosts are notified"));
         }
         if now.masking(number) != new.masking(number) {
-            report.changes.push(format!("masking of {name}: initiators that see other LUNs than before are told"));
+            report.changes.push(format!("masking of {name}: initiators whose LUNs change are notified"));
         }
     }
 }

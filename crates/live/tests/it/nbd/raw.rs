@@ -165,7 +165,7 @@ fn a_path_in_use_is_refused_and_a_dead_socket_makes_way() {
     let file = bed.folder.join("file");
     std::fs::write(&file, "precious").unwrap();
     let refused = NbdServer::listen(&file, Vec::new(), Limits::default()).expect_err("it is a file");
-    assert!(refused.to_string().contains("no socket"), "{refused}");
+    assert!(refused.to_string().contains("not a socket"), "{refused}");
     assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     let dead = bed.folder.join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());

@@ -122,8 +122,9 @@ impl Bed {
             }
             IoOp::Write => {
                 let whole = (io.bytes / BLOCK * BLOCK) as usize;
-                if whole > 0 {
-                    self.disk[from..from + whole].copy_from_slice(&self.buffers[&io.tag][..whole]);
+                // The buffer of a cancelled task is free already.
+                if let Some(buffer) = self.buffers.get(&io.tag).filter(|_| whole > 0) {
+                    self.disk[from..from + whole].copy_from_slice(&buffer[..whole]);
                 }
             }
             _ => {}
