@@ -147,6 +147,16 @@ fn documents_are_wrapped_and_name_their_subjects() {
 }
 
 #[test]
+fn comments_are_wrapped_and_name_their_subjects() {
+    let mut found = Vec::new();
+    for (path, text) in files().iter().filter(|(path, _)| is(path, "rs")) {
+        let shown = path.strip_prefix(root()).unwrap_or(path).display().to_string();
+        found.extend(offences(Syntax::Rust, text, true).into_iter().map(|offence| format!("{shown}:{offence}")));
+    }
+    complain("wrap comments at 100 columns, and begin a sentence with its noun (CONTRIBUTING.md)", found);
+}
+
+#[test]
 fn prose_is_found_around_code_tables_and_images() {
     let page = "# Title\n\nOne\ntwo.\n\n```sh\ncode\n```\n| a |\n![x](y)\n- item\n  more\n2. last\n";
     let texts: Vec<(&str, bool)> = lines(Syntax::Markdown, page).iter().map(|line| (line.text, line.begins)).collect();

@@ -65,7 +65,7 @@ struct GroupArgs {
     /// transitioning
     #[arg(long, value_name = "STATE", value_parser = check_state, required_unless_present = "preferred")]
     state: Option<String>,
-    /// Whether hosts like it better than others of the same state
+    /// Hosts prefer it to others of the same state: true or false
     #[arg(long, value_name = "BOOL")]
     preferred: Option<bool>,
 }

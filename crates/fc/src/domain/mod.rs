@@ -40,9 +40,10 @@
 //! of one each. Each link has at most one EFP in flight; later changes follow with the next. A
 //! request that gets no reply or comes too early is repeated.
 //!
-//! Each job has one owner: `selection` (principal switch), `domain_list` (owners of domains, grants),
-//! `own` (domain of this switch), `relays` (forwarded RDIs), `links` (neighbours and floods). They
-//! send through `outbox` and do not refer to each other; [`DomainManager`] joins them.
+//! Each job has one owner: `selection` (principal switch), `domain_list` (owners of domains,
+//! grants), `own` (domain of this switch), `relays` (forwarded RDIs), `links` (neighbours and
+//! floods). Owners send through `outbox` and do not refer to each other; [`DomainManager`] joins
+//! them.
 //!
 //! Sources: FC-SW (fabric configuration: EFP, DIA, RDI, BF, RCF); RFC 4439 for the settings of an
 //! administrator.

@@ -10,7 +10,7 @@ use crate::switch::port_name;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Links of a switch by port. A bundle is one link with the number of its lowest port, its *leader*.
+/// Links of a switch by port. A bundle is one link with the number of its lowest port (*leader*).
 #[derive(Debug)]
 pub(super) struct Isls {
     configs: Vec<IslConfig>,

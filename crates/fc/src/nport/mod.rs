@@ -30,11 +30,11 @@
 //! exists (GPN_ID).
 //!
 //! Every request has one deadline, and one function passes its failure to the owner of the request:
-//! `on_failure` in `dispatch.rs`. No retry comes sooner than the timeout or a doubling back-off with
-//! seeded jitter, so that a fabric that rejects all ports is not flooded.
+//! `on_failure` in `dispatch.rs`. No retry comes sooner than the timeout or a doubling back-off
+//! with seeded jitter, so that a fabric that rejects all ports is not flooded.
 //!
 //! Each job has one owner: `fabric::FabricLogin` (login and registrations), `discovery::Discovery`
-//! (the query for targets) and `logins::RemoteLogins` (other ports). They send through
+//! (the query for targets) and `logins::RemoteLogins` (other ports). Owners send through
 //! `exchanges::Exchanges` and do not refer to each other; [`NPort`] applies their results.
 //!
 //! Only ELS and CT frames belong here; see [`crate::exchange::route`]. Messages are whole: the

@@ -32,8 +32,8 @@ pub struct Report {
     /// Names of the ISLs that their switches will isolate, in range notation. Isolated ISLs carry
     /// no traffic.
     pub isolated: Option<String>,
-    /// Names of the links that are dark when the lab starts, in range notation. They carry no
-    /// traffic.
+    /// Names of the links that are dark when the lab starts, in range notation. Dark links
+    /// carry no traffic.
     pub dark: Option<String>,
     /// Number of zones in force.
     pub zones: usize,

@@ -1,6 +1,6 @@
 //! Bad lab files. Each file of `tests/it/bad` begins with its expected diagnostics, in order:
-//! `# expect: LINE:COLUMN CODE` for errors and `# warn: …` for warnings. The location in an override
-//! is `--set:COLUMN`; overrides are lines `# set: KEY=VALUE`.
+//! `# expect: LINE:COLUMN CODE` for errors and `# warn: …` for warnings. The location in an
+//! override is `--set:COLUMN`; overrides are lines `# set: KEY=VALUE`.
 
 use sanloom_lab::{Diagnostic, Override};
 use std::collections::BTreeSet;

@@ -68,10 +68,10 @@ fn flogi() -> Message {
     }))
 }
 
-/// What the machines of the lab are told: a login as a value and one as bytes, a request that is
-/// rejected, a change of zones, an advertisement for each FCF, a station that probes, and an LLDP
+/// Records inputs of the machines of the lab: a login as a value and one as bytes, a rejected
+/// request, a change of zones, an advertisement for each FCF, a station that probes, and an LLDP
 /// agent.
-fn told(recorder: &mut Recorder) {
+fn record_inputs(recorder: &mut Recorder) {
     let recorder = RefCell::new(recorder);
     let write = |now, machine, value, input: &dyn Debug| recorder.borrow_mut().input(now, machine, value, input);
     let switch = |now, input: &Input| write(now, Machine::Switch(0), InputValue::of_switch(input), input);
@@ -116,8 +116,8 @@ fn replay_bytes(bytes: &[u8]) -> Result<Replayed, ReplayError> {
     replay(lab(), &head, &mut input)
 }
 
-/// The lines of a good recording. What the machines say is taken from where a replay finds it
-/// missing.
+/// Lines of a good recording. Outputs of the machines are added at each line where a replay misses
+/// them.
 fn good() -> &'static [String] {
     static GOOD: OnceLock<Vec<String>> = OnceLock::new();
     GOOD.get_or_init(|| {
@@ -142,7 +142,7 @@ fn good() -> &'static [String] {
         };
         let path = std::env::temp_dir().join(format!("sanloom-recording-{}.jsonl", std::process::id()));
         let mut recorder = Recorder::create(&path, &head).unwrap();
-        told(&mut recorder);
+        record_inputs(&mut recorder);
         recorder.flush();
         let inputs = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -173,8 +173,8 @@ fn text(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whatever it is, it is read to its end or refused at a line that it has, with a reason.
-fn bear(bytes: &[u8]) -> Result<(), TestCaseError> {
+/// Replays any bytes: the replay reaches their end, or refuses one of their lines with a reason.
+fn replay_any(bytes: &[u8]) -> Result<(), TestCaseError> {
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     match replay_bytes(bytes) {
         Ok(replayed) => {
@@ -338,21 +338,21 @@ proptest! {
     fn a_mutated_recording_is_replayed_or_refused(mutations in prop::collection::vec(mutation(), 1..4)) {
         let mut bytes = text(good()).into_bytes();
         mutations.iter().for_each(|mutation| mutated(&mut bytes, mutation));
-        bear(&bytes)?;
+        replay_any(&bytes)?;
     }
 
-    /// Without what the machines said a replay goes on to the end, whatever they were told.
+    /// A replay of a recording without outputs goes on to the end.
     #[test]
     fn mutated_inputs_disturb_no_machine(mutations in prop::collection::vec(mutation(), 1..4)) {
         let inputs: Vec<String> = good().iter().filter(|line| line.starts_with("{\"in\"")).cloned().collect();
         let mut bytes = text(&inputs).into_bytes();
         mutations.iter().for_each(|mutation| mutated(&mut bytes, mutation));
-        bear(&[good()[0].as_bytes(), b"\n", &bytes].concat())?;
+        replay_any(&[good()[0].as_bytes(), b"\n", &bytes].concat())?;
     }
 
     #[test]
     fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000), behind in any::<bool>()) {
         let head = if behind { text(&good()[..1]).into_bytes() } else { Vec::new() };
-        bear(&[&head[..], &bytes].concat())?;
+        replay_any(&[&head[..], &bytes].concat())?;
     }
 }

@@ -61,7 +61,7 @@ fn what_is_kept_is_there_when_the_store_is_opened_again() {
     let (empty, day) = (ZoneDatabase::default(), day());
     store.agree("sw1", &KeptZones { lab: empty.clone(), committed: empty.clone(), previous: None }).unwrap();
     store.prepare("sw1", &day).unwrap();
-    // What was only prepared is not committed.
+    // A prepared database is not committed.
     assert_eq!(StateStore::open(&path).unwrap().zones("sw1").unwrap().unwrap().committed, empty);
     store.commit("sw1", &day, Some(&empty)).unwrap();
     let (name, id) = (Wwpn(0x2000_0000_0000_0001), FcId::new(0x010203));

@@ -58,7 +58,7 @@ fn system(record: &Path) -> StorageSystem {
     system
 }
 
-/// What the system answers, one message.
+/// Returns the next message of the system.
 fn next(system: &mut StorageSystem) -> (Header, Message) {
     match system.ports[0].next_leaving() {
         Some(Leaving::Message(Frame { header, payload: Payload::Typed(message) })) => (header, message),

@@ -27,7 +27,8 @@ const SUSPENDED: Duration = Duration::from_secs(3);
 /// Number of keep-alives that the host sends at least, over two times the life of a login.
 const KEEP_ALIVES: u32 = 15;
 
-/// A login ends after two and a half keep-alive periods; the process is suspended for six. A host that sends keep-alives afterwards stays logged in; a silent one is logged out.
+/// A login ends after two and a half keep-alive periods; the process is suspended for six. A host
+/// that sends keep-alives afterwards stays logged in; a silent one is logged out.
 #[test]
 fn hosts_are_not_logged_out_for_what_a_stopped_switch_did_not_hear() {
     let mut instance = Instance::start("stalls", LAB);

@@ -137,8 +137,8 @@ fn what_cannot_be_measured_is_said_with_its_reason() {
     bed.stop();
 }
 
-/// Time between two NOP-Ins, several of which are sent in the time without data after which a target
-/// is given up.
+/// Time between two NOP-Ins. A target is given up after several of them
+/// without an answer.
 const NOP_PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts a target that stops reading. Data from `portal` pass until they contain a block, and are

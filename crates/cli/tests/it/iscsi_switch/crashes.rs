@@ -185,8 +185,8 @@ fn the_switch_is_killed(forward: bool) {
     bed.folder.assert_no_errors();
 }
 
-/// A round of 500 writes to a volume of 96 MiB, each at a different position. The switch is killed and
-/// restarted meanwhile, and afterwards all writes are present.
+/// A round of 500 writes to a volume of 96 MiB, each at a different position. Meanwhile, the switch
+/// is killed and restarted. Afterwards all writes are present.
 pub fn kill_while_a_host_writes(bed: &Bed, switch: &mut Switch<'_>, round: u64) {
     let url = switch.url(0);
     // The host writes before, during and after the kill. It logs in again and repeats

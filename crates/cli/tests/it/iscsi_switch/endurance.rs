@@ -36,7 +36,7 @@ const EARLY_BYTES: u64 = 100 << 20;
 /// Volume size afterwards, which exceeds two back ends. A stripe requires two back ends with free
 /// space, which exist only until the first two are full.
 const ALL_BYTES: u64 = 150 << 20;
-/// Time before a command is repeated that was answered with BUSY; a host does not repeat it at once.
+/// Time before a command that was answered with BUSY is repeated.
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
 /// Time for which the slow host reads nothing after each PDU.
 const SLOW_PAUSE: Duration = Duration::from_millis(30);

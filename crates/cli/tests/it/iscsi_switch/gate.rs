@@ -83,7 +83,7 @@ struct State {
     /// Number of connections so far, and number of connections whose data for the portal are held.
     connections: usize,
     held: usize,
-    /// Number of pieces that were read and have not been written, and number of those that are held.
+    /// Number of pieces that were read and have not been written, and number of held ones.
     read: usize,
     waiting: usize,
 }

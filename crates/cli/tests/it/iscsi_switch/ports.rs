@@ -10,8 +10,8 @@ use sanloom_test_support::qemu_io::QemuIo;
 use sanloom_test_support::wait;
 use std::fs;
 
-/// Starts a host that writes 0xaa over the first 8 MiB and does not complete, because the gates hold
-/// its data.
+/// Starts a host that writes 0xaa over the first 8 MiB. It does not complete, because the gates
+/// hold its data.
 fn writer(switch: &Switch<'_>, url: &str, gates: &[Gate; 2]) -> QemuIo {
     let mut host = QemuIo::open(url);
     switch.wait_for_forwarding();

@@ -141,7 +141,7 @@ fn paths(out: &mut String, report: &Report, width: usize) {
     let numbers = [Column::right("pairs"), Column::right("port pairs"), Column::right("no common link")];
     let least = [Column::right("shortest").rank(2), Column::right("links").rank(1)];
     let columns = [Column::left("hosts"), Column::left("storage")].into_iter().chain(numbers).chain(least);
-    // What the columns of numbers take, with their gaps. A narrow table has only three of them.
+    // Width of the columns of numbers and their gaps. A narrow table has only three of them.
     let numbers_width = if width < 110 { 39 } else { 58 };
     let room = width.min(WIDE).saturating_sub(numbers_width).max(2 * LEAST);
     let widest = |names: fn(&sanloom_lab::topology::Paths) -> &str| {

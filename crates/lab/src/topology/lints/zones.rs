@@ -104,7 +104,7 @@ pub(super) fn members(design: &mut Design<'_>) {
 /// Storage systems with links and without a host that may use them.
 pub(super) fn unreached_storage(design: &mut Design<'_>) {
     let lab = design.lab;
-    // What a scheduled change or a link that comes up later permits counts, too.
+    // Pairs that a scheduled change or a link that comes up later permits count, too.
     let changes = !lab.changes.is_empty() || !lab.links_down_at_start().is_empty();
     let later = changes.then(|| lab.pairs_permitted_at_some_time());
     let permitted = later.as_ref().unwrap_or(&design.network.permitted);

@@ -188,8 +188,8 @@ impl Mover {
     }
 
     /// Handles the loss of a back-end connection; call it before [`Forward::disconnect`]. Returns
-    /// true if a PDU from there was half sent to the host. In that case the host's connection has to
-    /// be closed too.
+    /// true if a PDU from there was half sent to the host. In that case the connection of the host
+    /// has to be closed too.
     pub fn disconnect(&mut self, back: u8) -> bool {
         let gone = Conn::Back(back);
         // Drop the rest of a host PDU that was bound for this back end.

@@ -95,8 +95,8 @@ impl TaskEngine {
         Some(slot)
     }
 
-    /// Returns whether a complete command is the next one in order, and counts its number. Any other
-    /// command is held until the lower command numbers have arrived.
+    /// Returns whether a complete command is the next one in order, and counts its number. Any
+    /// other command is held until the lower command numbers have arrived.
     pub(super) fn admit(&mut self, slot: u16) -> bool {
         let task = self.tasks.at(slot);
         if task.immediate {

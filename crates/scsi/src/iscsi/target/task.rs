@@ -182,8 +182,8 @@ impl Task {
         self.solicited.max(self.received)
     }
 
-    /// Solicits the next data, up to offset `end` but no more than a burst. `transfer` is the number
-    /// of the transfer, and `window` is ExpCmdSN and MaxCmdSN.
+    /// Solicits the next data, up to offset `end` but no more than a burst. `transfer` is the
+    /// number of the transfer, and `window` is ExpCmdSN and MaxCmdSN.
     pub(super) fn open_r2t(&mut self, slot: u16, transfer: u16, end: u32, burst_bytes: u32, window: (u32, u32)) -> R2t {
         let offset = self.solicited_end();
         let desired_bytes = end.saturating_sub(offset).min(burst_bytes);

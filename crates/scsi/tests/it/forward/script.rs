@@ -445,9 +445,9 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
     ran
 }
 
-/// Returns whether the disturbance may have ended this command under the protocol. `may_be_busy` means
-/// that a back end of the forwarding path had a unit attention and may not have executed the
-/// command.
+/// Returns whether the disturbance may have ended this command under the protocol. `may_be_busy`
+/// means that a back end of the forwarding path had a unit attention and may not have executed
+/// the command.
 fn is_ended_by(disturbance: &Disturbance, may_be_busy: bool, outcome: &Outcome) -> bool {
     let (own, others) = match disturbance {
         Disturbance::None => return false,
