@@ -17,7 +17,7 @@
 //!     `-- Net             frames, credits, lines
 //! ```
 //!
-//! A part that needs another one receives it in an [`Env`].
+//! A part that needs another one receives it in an `Env`.
 
 mod build;
 mod command_log;
