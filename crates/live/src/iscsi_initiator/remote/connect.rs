@@ -173,7 +173,7 @@ impl Remote {
             }
         };
         let isid = self.before.front().copied().unwrap_or(self.isid);
-        let login = self.config.login(isid, self.config.wishes, challenge);
+        let login = self.config.login(isid, self.config.offers, challenge);
         let mut link = Link::new(cx.now, opening.stream, login, self.config.session);
         link.drain(cx.now, &mut Both { commands: &mut self.commands, memory: &mut *cx.memory });
         self.link = Some(Box::new(link));

@@ -13,7 +13,7 @@ use sanloom_fc::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
 use sanloom_scsi::time::Span;
 
@@ -184,7 +184,7 @@ fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<Rem
         initiator: target.initiator.clone(),
         own,
         target_proof,
-        wishes: Wishes { header_digest: target.header_digest, data_digest: target.data_digest, ..Wishes::default() },
+        offers: Offers { header_digest: target.header_digest, data_digest: target.data_digest, ..Offers::default() },
         disk: disk_config(retry_for),
         session: SessionConfig {
             command_timeout: retry_for,

@@ -15,7 +15,7 @@ use super::security::Security;
 use crate::iscsi::framer::len32;
 use crate::iscsi::keys::Key;
 use crate::iscsi::negotiation::Negotiation;
-use crate::iscsi::parameters::{Parameters, Wishes};
+use crate::iscsi::parameters::{Offers, Parameters};
 use crate::time::{Instant, Span};
 use sanloom_wire::iscsi::code::{flag, stage};
 use sanloom_wire::iscsi::{Head, Header, LoginRequest, LoginResponse, LoginStatus, name, text};
@@ -148,7 +148,7 @@ impl Login {
             deadline,
             leading: None,
             stage: None,
-            negotiation: Negotiation::new(Wishes::default()),
+            negotiation: Negotiation::new(Offers::default()),
             collected: Vec::new(),
             steps: 0,
             stat_sn: 0,
@@ -326,7 +326,7 @@ impl Login {
                 self.refuse(request, status, text);
                 return Ok(());
             }
-            self.negotiation = Negotiation::new(target.wishes);
+            self.negotiation = Negotiation::new(target.offers);
             if let Some(alias) = &target.alias {
                 Key::TargetAlias.emit(alias, out);
             }

@@ -6,7 +6,7 @@ use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{
     Command, Established, Input, Login, LoginConfig, Output, Place, Session, SessionConfig, login,
 };
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::cdb::Cdb;
@@ -31,7 +31,7 @@ fn answers_to_a_login(proof: bool, data: &[u8]) {
         initiator: "iqn.2026-11.net.example:host".into(),
         target: Some(NAME.into()),
         isid: [0x80, 0, 0, 0, 0, 1],
-        wishes: Wishes::default(),
+        offers: Offers::default(),
         own: proof.then(|| secret("host")),
         target_proof: proof.then(|| secret("array")),
         challenge: [7; 16],

@@ -5,10 +5,10 @@ use crate::forward::bed::{Bed, Shapes, Way};
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::forward::{
-    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_wishes, fits, front_wishes,
+    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_offers, fits, front_offers,
 };
 use sanloom_scsi::iscsi::initiator::Outcome;
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::map::{LunId, Shape};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::Span;
@@ -564,12 +564,12 @@ fn blocks_outside_of_iscsi_targets_take_the_conventional_path() {
 fn offers_make_the_parameters_of_both_sides_match() {
     let back = Parameters { initial_r2t: true, send_bytes: 4096, max_burst_bytes: 65_536, ..Parameters::default() };
     let other = Parameters { immediate_data: false, initial_r2t: false, first_burst_bytes: 8192, ..back };
-    let front = front_wishes(Wishes::default(), &[back, other]);
+    let front = front_offers(Offers::default(), &[back, other]);
     assert_eq!((front.receive_bytes, front.max_burst_bytes, front.first_burst_bytes), (4096, 65_536, 8192));
     assert!(front.initial_r2t && !front.immediate_data);
     let digests = Parameters { data_digest: true, send_bytes: 1024, receive_bytes: 1024, ..Parameters::default() };
-    let wishes = back_wishes(&digests);
-    assert_eq!((wishes.receive_bytes, wishes.data_digest), (1024, Digests::Always));
+    let offers = back_offers(&digests);
+    assert_eq!((offers.receive_bytes, offers.data_digest), (1024, Digests::Always));
     assert_eq!(fits(&digests, &digests), Ok(()));
     assert_eq!(fits(&digests, &Parameters { data_digest: false, ..digests }), Err(Unfit::DataDigest));
     assert_eq!(fits(&digests, &Parameters { receive_bytes: 2048, ..digests }), Err(Unfit::Segment));

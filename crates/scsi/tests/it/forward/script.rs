@@ -4,9 +4,9 @@
 use crate::forward::bed::{Bed, Shapes, Way};
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::forward::{Kept, Settings, front_wishes};
+use sanloom_scsi::iscsi::forward::{Kept, Settings, front_offers};
 use sanloom_scsi::iscsi::initiator::Outcome;
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::map::Shape;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::scsi::DataDirection;
@@ -89,17 +89,17 @@ fn parameters(chance: &mut SplitMix64) -> Parameters {
 /// Parameters that a switch agrees to when it knows its back ends.
 fn matched(front: Parameters, back: &Parameters) -> Parameters {
     let Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } = front;
-    let wishes = Wishes {
+    let offers = Offers {
         receive_bytes,
         initial_r2t,
         immediate_data,
         max_burst_bytes,
         first_burst_bytes,
         max_outstanding_r2t: front.max_outstanding_r2t,
-        ..Wishes::default()
+        ..Offers::default()
     };
-    let Wishes { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } =
-        front_wishes(wishes, &[Parameters { send_bytes: back.receive_bytes, ..*back }]);
+    let Offers { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } =
+        front_offers(offers, &[Parameters { send_bytes: back.receive_bytes, ..*back }]);
     let first_burst_bytes = first_burst_bytes.min(max_burst_bytes);
     Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, ..front }
 }

@@ -8,7 +8,7 @@ use sanloom_scsi::iscsi::initiator::{
     Broken, Command, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session,
     SessionConfig, login,
 };
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::iscsi::target::{self, Authentication, ConnectionId, Directory, Node, Portal, Redirect, Target};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
@@ -398,7 +398,7 @@ fn log_in(
     target: Target,
     own: Option<Credentials>,
     proof: Option<Credentials>,
-    wishes: Wishes,
+    offers: Offers,
 ) -> (Result<Established, LoginError>, Option<target::Established>) {
     const PORTAL: &str = "192.0.2.1:3260";
     let name = target.name.clone();
@@ -418,7 +418,7 @@ fn log_in(
             initiator: INITIATOR.into(),
             target: Some(name),
             isid: [0x80, 0, 0, 0, 0, 1],
-            wishes,
+            offers,
             own,
             target_proof: proof,
             challenge: [9; 16],
@@ -460,9 +460,9 @@ fn credentials(name: &str, secret: &str) -> Credentials {
 
 #[test]
 fn both_sides_of_a_login_agree() {
-    let wishes =
-        Wishes { data_digest: Digests::Always, receive_bytes: 4096, max_outstanding_r2t: 3, ..Wishes::default() };
-    let (ours, theirs) = log_in(disk(), None, None, wishes);
+    let offers =
+        Offers { data_digest: Digests::Always, receive_bytes: 4096, max_outstanding_r2t: 3, ..Offers::default() };
+    let (ours, theirs) = log_in(disk(), None, None, offers);
     let (ours, theirs) = (ours.expect("a session"), theirs.expect("a session"));
     let (a, b) = (ours.parameters, theirs.parameters);
     assert_eq!((ours.tsih, ours.cmd_sn, ours.exp_stat_sn), (theirs.tsih, theirs.exp_cmd_sn, theirs.stat_sn));
@@ -477,10 +477,10 @@ fn a_side_that_requires_digests_has_no_session_without() {
     for (ours, theirs) in all.iter().flat_map(|ours| all.iter().map(move |theirs| (*ours, *theirs))) {
         for data in [false, true] {
             let of = |digests| match data {
-                false => Wishes { header_digest: digests, ..Wishes::default() },
-                true => Wishes { data_digest: digests, ..Wishes::default() },
+                false => Offers { header_digest: digests, ..Offers::default() },
+                true => Offers { data_digest: digests, ..Offers::default() },
             };
-            let (outcome, there) = log_in(Target { wishes: of(theirs), ..disk() }, None, None, of(ours));
+            let (outcome, there) = log_in(Target { offers: of(theirs), ..disk() }, None, None, of(ours));
             let outcome = outcome.map(|done| (done.parameters.header_digest, done.parameters.data_digest));
             let agreed = ours == Digests::Always || theirs == Digests::Always;
             let expected = match (ours, theirs) {
@@ -506,7 +506,7 @@ fn both_sides_authenticate() {
         ..disk()
     };
     let host = || Some(credentials("host", "a secret of the host"));
-    let try_with = |own, proof| log_in(secret(), own, proof, Wishes::default()).0.map(|_| ());
+    let try_with = |own, proof| log_in(secret(), own, proof, Offers::default()).0.map(|_| ());
     assert_eq!(try_with(host(), None), Ok(()));
     assert_eq!(try_with(host(), Some(credentials("array", "a secret of the array"))), Ok(()));
     assert_eq!(try_with(host(), Some(credentials("array", "something else"))), Err(LoginError::Unproved));
@@ -515,9 +515,9 @@ fn both_sides_authenticate() {
     assert_eq!(try_with(Some(credentials("host", "wrong")), None), refused);
     assert_eq!(try_with(None, None), refused);
     // A target that requires no authentication gives no proof either.
-    assert_eq!(log_in(disk(), host(), None, Wishes::default()).0.map(|_| ()), refused);
+    assert_eq!(log_in(disk(), host(), None, Offers::default()).0.map(|_| ()), refused);
     assert_eq!(
-        log_in(disk(), None, Some(credentials("array", "x")), Wishes::default()).0.map(|_| ()),
+        log_in(disk(), None, Some(credentials("array", "x")), Offers::default()).0.map(|_| ()),
         Err(LoginError::Unproved)
     );
 }
@@ -527,11 +527,11 @@ fn refusals_and_redirections_are_reported() {
     let moved =
         |permanent| Target { redirect: Some(Redirect { address: "192.0.2.9:3260".into(), permanent }), ..disk() };
     for permanent in [false, true] {
-        let outcome = log_in(moved(permanent), None, None, Wishes::default()).0;
+        let outcome = log_in(moved(permanent), None, None, Offers::default()).0;
         assert_eq!(outcome, Err(LoginError::Moved { address: "192.0.2.9:3260".into(), permanent }));
     }
     let nobody = Target { access: target::Access::Listed(Default::default()), ..disk() };
-    let outcome = log_in(nobody, None, None, Wishes::default()).0;
+    let outcome = log_in(nobody, None, None, Offers::default()).0;
     assert_eq!(outcome, Err(LoginError::Refused(LoginStatus::AUTHORIZATION_FAILURE)));
 }
 
@@ -542,7 +542,7 @@ fn a_refused_login_names_the_status() {
         authentication: Authentication { initiators: vec![credentials("host", "right")], own: None },
         ..disk()
     };
-    let outcome = log_in(target, Some(credentials("host", "wrong")), None, Wishes::default()).0;
+    let outcome = log_in(target, Some(credentials("host", "wrong")), None, Offers::default()).0;
     let error = outcome.expect_err("a wrong secret").to_string();
     assert_eq!(error, "the target refuses the login: 0x0201 authentication failure");
     let text = |code| LoginError::Refused(LoginStatus(code)).to_string();

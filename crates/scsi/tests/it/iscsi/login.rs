@@ -2,7 +2,7 @@
 
 use crate::iscsi::bed::INITIATOR;
 use sanloom_scsi::iscsi::chap::{Algorithm, Challenge, Credentials};
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::iscsi::target::login::{Input, LoginConfig, Output};
 use sanloom_scsi::iscsi::target::{
     Access, Authentication, ConnectionId, Directory, Established, Login, Node, Portal, Redirect, Target,
@@ -39,7 +39,7 @@ fn node() -> Arc<Node> {
             Target { redirect: redirect(false), ..target("moved") },
             Target { redirect: redirect(true), ..target("gone") },
             Target { max_sessions: 1, ..target("small") },
-            Target { wishes: Wishes { header_digest: Digests::Always, ..Wishes::default() }, ..target("strict") },
+            Target { offers: Offers { header_digest: Digests::Always, ..Offers::default() }, ..target("strict") },
             elsewhere,
         ],
         discovery: Authentication::default(),
