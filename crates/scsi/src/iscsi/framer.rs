@@ -73,7 +73,7 @@ impl Layout {
 
 /// Destination of a data segment. `Id` identifies the buffers of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place<Id> {
+pub enum Destination<Id> {
     /// Collect the segment and pass it as text.
     Text,
     /// Write the segment into this buffer, and then report its end.

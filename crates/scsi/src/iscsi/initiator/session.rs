@@ -47,7 +47,7 @@ pub struct Command {
 
 /// Destination of a data segment. Text is passed with [`Input::Text`]; the end of another segment
 /// with [`Input::Segment`].
-pub type Place = crate::iscsi::Place<u64>;
+pub type Destination = crate::iscsi::Destination<u64>;
 
 /// Event for a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub enum Input {
         /// Logical unit to reset.
         lun: LunBytes,
     },
-    /// Header of a PDU. If it has a data segment, [`Session::place`] returns the destination.
+    /// Header of a PDU. If it has a data segment, [`Session::destination`] returns the destination.
     Header(Head),
     /// The data segment is complete and in its buffer.
     Segment {
@@ -298,11 +298,11 @@ impl Session {
     }
 
     /// Destination of the data segment of the last header.
-    pub fn place(&self) -> Place {
+    pub fn destination(&self) -> Destination {
         match &self.segment {
-            Segment::Text(_) => Place::Text,
-            Segment::Data { id, at, .. } if self.active.contains_key(id) => Place::Buffer { id: *id, at: *at },
-            _ => Place::Skip,
+            Segment::Text(_) => Destination::Text,
+            Segment::Data { id, at, .. } if self.active.contains_key(id) => Destination::Buffer { id: *id, at: *at },
+            _ => Destination::Skip,
         }
     }
 

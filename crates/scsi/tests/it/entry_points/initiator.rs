@@ -4,7 +4,7 @@ use super::{BLOCK, NAME, texts};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{
-    Command, Established, Input, Login, LoginConfig, Output, Place, Session, SessionConfig, login,
+    Command, Destination, Established, Input, Login, LoginConfig, Output, Session, SessionConfig, login,
 };
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::scsi::DataDirection;
@@ -136,10 +136,10 @@ pub fn answered(data: &[u8]) -> usize {
         session.handle(now, Input::Header(head));
         let intact = kind & 0x10 == 0;
         if !segment.is_empty() {
-            let input = match session.place() {
-                Place::Text => Input::Text { data: segment.into(), intact },
-                Place::Skip => Input::Segment { intact },
-                Place::Buffer { id, at } => {
+            let input = match session.destination() {
+                Destination::Text => Input::Text { data: segment.into(), intact },
+                Destination::Skip => Input::Segment { intact },
+                Destination::Buffer { id, at } => {
                     assert!(at + head.data_bytes <= room[&id], "{head} at {at}");
                     Input::Segment { intact }
                 }

@@ -13,8 +13,8 @@ use sanloom_scsi::iscsi::initiator::Established as LoggedIn;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::target::login::{self, LoginConfig};
 use sanloom_scsi::iscsi::target::{
-    Authentication, ConnectionId, Directory, Established, Input, Limits, Login, Node, Output, Place, Portal, Session,
-    SessionKey, Target,
+    Authentication, ConnectionId, Destination, Directory, Established, Input, Limits, Login, Node, Output, Portal,
+    Session, SessionKey, Target,
 };
 use sanloom_scsi::iscsi::{Parameters, framer};
 use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
@@ -334,9 +334,9 @@ impl MoverBed {
         if data.is_empty() {
             return;
         }
-        let input = match self.session.place() {
-            Place::Text => Input::Text { data: data.into(), intact: true },
-            Place::Buffer { .. } | Place::Skip => Input::Segment { intact: true },
+        let input = match self.session.destination() {
+            Destination::Text => Input::Text { data: data.into(), intact: true },
+            Destination::Buffer { .. } | Destination::Skip => Input::Segment { intact: true },
         };
         self.session.handle(Instant::ZERO, input, Some(&mut self.device));
     }

@@ -306,10 +306,10 @@ impl Bed {
         if data.is_empty() {
             return;
         }
-        let input = match self.host.place() {
-            initiator::Place::Text => initiator::Input::Text { data: data[..].into(), intact: true },
-            initiator::Place::Skip => initiator::Input::Segment { intact: true },
-            initiator::Place::Buffer { id, at } => {
+        let input = match self.host.destination() {
+            initiator::Destination::Text => initiator::Input::Text { data: data[..].into(), intact: true },
+            initiator::Destination::Skip => initiator::Input::Segment { intact: true },
+            initiator::Destination::Buffer { id, at } => {
                 self.buffers.get_mut(&id).unwrap()[at as usize..at as usize + data.len()].copy_from_slice(data);
                 initiator::Input::Segment { intact: true }
             }

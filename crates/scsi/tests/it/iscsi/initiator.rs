@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{
-    Broken, Command, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session,
+    Broken, Command, Destination, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Session,
     SessionConfig, login,
 };
 use sanloom_scsi::iscsi::parameters::{Digests, Offers};
@@ -75,10 +75,10 @@ impl Pair {
         if data.is_empty() {
             return;
         }
-        match self.session.place() {
-            Place::Text => self.session.handle(now, Input::Text { data: data.into(), intact }),
-            Place::Skip => self.session.handle(now, Input::Segment { intact }),
-            Place::Buffer { id, at } => {
+        match self.session.destination() {
+            Destination::Text => self.session.handle(now, Input::Text { data: data.into(), intact }),
+            Destination::Skip => self.session.handle(now, Input::Segment { intact }),
+            Destination::Buffer { id, at } => {
                 let buffer = self.buffers.get_mut(&id).expect("a buffer");
                 buffer[at as usize..at as usize + data.len()].copy_from_slice(data);
                 self.session.handle(now, Input::Segment { intact });
@@ -163,14 +163,14 @@ proptest! {
             };
             let data = vec![3; usize::from(noise[3] & 31)];
             pair.session.handle(pair.bed.now, Input::Header(Head::with_data(header, data.len() as u32)));
-            match pair.session.place() {
+            match pair.session.destination() {
                 _ if data.is_empty() => {}
-                Place::Text => pair.session.handle(pair.bed.now, Input::Text { data: data.into(), intact }),
-                Place::Buffer { id, at } => {
+                Destination::Text => pair.session.handle(pair.bed.now, Input::Text { data: data.into(), intact }),
+                Destination::Buffer { id, at } => {
                     prop_assert!(at as usize + data.len() <= pair.buffers[&id].len());
                     pair.session.handle(pair.bed.now, Input::Segment { intact });
                 }
-                Place::Skip => pair.session.handle(pair.bed.now, Input::Segment { intact }),
+                Destination::Skip => pair.session.handle(pair.bed.now, Input::Segment { intact }),
             }
             while let Some(output) = pair.session.poll_output() {
                 if let Output::Data { id, head, at } = output {
