@@ -60,7 +60,7 @@ pub struct DiskConfig {
     /// Time for which requests wait for a lost path.
     pub dev_loss: Span,
     /// Time for which a command is repeated after temporary conditions such as BUSY.
-    pub patience: Span,
+    pub busy_timeout: Span,
     /// Maximum number of repetitions of a command after other errors.
     pub max_retries: u8,
 }
@@ -71,7 +71,7 @@ impl Default for DiskConfig {
             max_transfer_bytes: 1 << 20,
             queue_depth: 32,
             dev_loss: Span::from_secs(60),
-            patience: Span::from_secs(60),
+            busy_timeout: Span::from_secs(60),
             max_retries: 5,
         }
     }
@@ -287,7 +287,7 @@ pub enum ErrorKind {
     TimedOut,
     /// The transport failed repeatedly.
     Transport,
-    /// The target was busy for longer than [`DiskConfig::patience`].
+    /// The target was busy for longer than [`DiskConfig::busy_timeout`].
     Busy,
     /// Another initiator has reserved the disk.
     ReservationConflict,

@@ -201,12 +201,12 @@ impl Disk {
 
     /// Repeats the current step after a delay.
     fn probe_later(&mut self, now: Instant, error: Error) {
-        let patience = self.config.patience;
+        let busy_timeout = self.config.busy_timeout;
         let State::Probing(probe) = &mut self.state else {
             return;
         };
         let waited = now.since(*probe.since.get_or_insert(now));
-        if waited >= patience {
+        if waited >= busy_timeout {
             return self.useless(now, error);
         }
         probe.retry_at = Some(now + waited.max(FIRST_DELAY).min(LONGEST_DELAY));

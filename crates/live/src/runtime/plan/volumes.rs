@@ -172,7 +172,7 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
 }
 
 fn disk_config(retry_for: Span) -> DiskConfig {
-    DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() }
+    DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, busy_timeout: retry_for, ..DiskConfig::default() }
 }
 
 /// Returns the configuration of a target.

@@ -6,7 +6,7 @@ pub mod initiator;
 pub use initiator::initiator;
 use sanloom_scsi::disk::WriteCache;
 use sanloom_scsi::iscsi::chap::Credentials;
-use sanloom_scsi::iscsi::forward::mover::{Outlet, Output as Moved, Stop, Turn};
+use sanloom_scsi::iscsi::forward::mover::{Outlet, Output as Moved, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{Action, BackUnit, Conn, Counters, Forward, Mover, Settings, Switch};
 use sanloom_scsi::iscsi::framer::{Framer, Layout, Taken, Want};
 use sanloom_scsi::iscsi::initiator::Established as LoggedIn;
@@ -299,8 +299,8 @@ impl MoverBed {
             let MoverBed { mover, statuses, forward, session, device, volumes, disks } = self;
             let mut switch = Switch { session, device, volumes, disks };
             let outlet = Outlet { output: &mut output, statuses };
-            let mut turn = Turn { now: Instant::ZERO, forward, switch: &mut switch, outlet };
-            let stop = mover.run(&mut turn, conn, input, &mut at);
+            let mut context = RunContext { now: Instant::ZERO, forward, switch: &mut switch, outlet };
+            let stop = mover.run(&mut context, conn, input, &mut at);
             assert!(at >= before && at <= input.len());
             for piece in output.to_host.iter().chain(output.to_backs.iter().flatten()) {
                 if let sanloom_scsi::iscsi::forward::mover::Piece::Input(range) = piece {

@@ -10,7 +10,7 @@ use crate::forward::served::{Drained, Pdu, Served};
 use crate::forward::streams::Streams;
 use jobs::Jobs;
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, Stop, Turn};
+use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{Action, BackUnit, CloseReason, Conn, Counters, Forward, Settings, Switch};
 use sanloom_scsi::iscsi::initiator::{self, Command, Outcome, SessionConfig};
 use sanloom_scsi::iscsi::target::Input;
@@ -389,9 +389,9 @@ impl Bed {
             let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
             let (now, forward) = (self.now, &mut self.forward);
             let outlet = Outlet { output: &mut output, statuses };
-            let mut turn = Turn { now, forward, switch: &mut switch, outlet };
+            let mut context = RunContext { now, forward, switch: &mut switch, outlet };
             let Some(streams) = &mut self.streams else { return };
-            let stop = streams.mover.run(&mut turn, conn, &mut input, &mut at);
+            let stop = streams.mover.run(&mut context, conn, &mut input, &mut at);
             self.carry(output, &input);
             let Some(streams) = &mut self.streams else { return };
             if let Stop::Conventional(range) = &stop {
