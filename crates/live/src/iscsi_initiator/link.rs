@@ -133,10 +133,10 @@ impl Link {
     }
 
     /// Time of the last PDU from the target, after the login.
-    pub fn heard(&self) -> Option<Instant> {
+    pub fn last_pdu_at(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Login(_) => None,
-            Machine::Full(session) => Some(session.heard()),
+            Machine::Full(session) => Some(session.last_pdu_at()),
         }
     }
 

@@ -47,7 +47,7 @@ use sanloom_wire::cdb::CDB_BYTES;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use verdict::tells_of_access;
+use verdict::reports_access_change;
 
 /// Limits and time-outs of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -324,7 +324,7 @@ impl fmt::Display for Error {
             ErrorKind::WriteProtected => "the disk is write protected",
             ErrorKind::NoSpace => "the disk is full",
             ErrorKind::OutOfRange => "beyond the end of the disk",
-            ErrorKind::NotSupported => "the disk does not know the command",
+            ErrorKind::NotSupported => "the disk does not support the command",
             ErrorKind::OtherDisk => "another disk is in its place",
             ErrorKind::NotADisk => "not a disk",
             ErrorKind::Target => "the disk refused",
@@ -502,7 +502,7 @@ impl Disk {
     }
 
     fn on_reply(&mut self, now: Instant, reply: Reply) {
-        if tells_of_access(&reply.end) && self.outputs.back() != Some(&Output::AccessChanged) {
+        if reports_access_change(&reply.end) && self.outputs.back() != Some(&Output::AccessChanged) {
             self.outputs.push_back(Output::AccessChanged);
         }
         if let State::Probing(probe) = &mut self.state

@@ -83,7 +83,7 @@ fn of_sense(condition: Condition) -> Verdict {
 }
 
 /// Returns whether the result reports a change of port states, or that this port is not active.
-pub(super) fn tells_of_access(end: &End) -> bool {
+pub(super) fn reports_access_change(end: &End) -> bool {
     let End::Status { status: status::CHECK_CONDITION, sense, .. } = end else { return false };
     Condition::parse(sense).is_some_and(|condition| condition.refuses_port() || condition.changes_ports())
 }

@@ -79,7 +79,7 @@ impl Remote {
                     self.draining = Some(cx.now + DRAIN_TIME);
                 }
                 PathsOutput::LogIn(_) => self.log_in(cx),
-                PathsOutput::Ask => self.disks.ask(cx.now),
+                PathsOutput::Probe => self.disks.ask(cx.now),
                 PathsOutput::Set { lun, group } => {
                     tracing::info!(target = self.config.target, group, "no portal is active; this one is activated");
                     self.disks.set_group(cx.now, lun, group);
