@@ -218,11 +218,11 @@ impl Data {
 pub struct Reply {
     /// Number of the command.
     pub id: u64,
-    /// Way in which it ended.
+    /// Status, or reason why there is none.
     pub end: End,
 }
 
-/// Way in which a command ended.
+/// End of a command at the transport.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     /// The target returned a status.
@@ -305,7 +305,7 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk at this address is not the expected one.
     OtherDisk,
-    /// The unit is not a disk, or reports properties that make no sense.
+    /// The unit is not a disk, or its properties are invalid.
     NotADisk,
     /// The target refused the command for another reason.
     Target,

@@ -56,7 +56,7 @@ const PAGES: [u8; 5] =
 
 impl Probe {
     fn new() -> Probe {
-        // A disk counts as rotational unless page B1 says otherwise.
+        // A disk counts as rotational unless page B1 reports otherwise.
         let found = Properties { rotational: true, ..Properties::default() };
         let step = Step::TestUnitReady;
         Probe { step, command: None, retry_at: None, since: None, tries: 0, pages: Vec::new(), found }

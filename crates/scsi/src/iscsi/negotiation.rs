@@ -20,7 +20,7 @@ pub enum NegotiationError {
     #[error("a key was offered twice")]
     Twice,
     /// The peer's answer is not one that the offer permits.
-    #[error("an answer is not among what was offered")]
+    #[error("an answer is not one of the offered values")]
     BadAnswer,
 }
 

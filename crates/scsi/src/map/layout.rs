@@ -59,10 +59,10 @@ impl Segment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadLayout {
     /// A segment has no columns, or its sizes are inconsistent.
-    #[error("segment {0} is none that can be")]
+    #[error("segment {0} has no columns or inconsistent sizes")]
     Segment(usize),
     /// The segments have fewer blocks than the volume.
-    #[error("the segments have {has} blocks of {wanted}")]
+    #[error("the segments have {has} blocks, but the volume has {wanted}")]
     TooShort {
         /// Blocks in the segments.
         has: u64,
@@ -130,7 +130,7 @@ impl Layout {
 pub struct Piece {
     /// Offset in the request, in blocks.
     pub at: u32,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u32,
     /// Location of its first block.
     pub place: Place,

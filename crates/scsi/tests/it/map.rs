@@ -111,9 +111,9 @@ fn every_refusal_has_a_reason_and_a_remedy() {
     // Sizes appear in common units.
     let told = |refusal: Refusal| refusal.reason(512, 4 << 20);
     assert_eq!(told(Refusal::NotLarger { blocks: 2_457_600 }), "the volume has 1200MiB already");
-    assert_eq!(told(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are wanted, and 336MiB are free for it");
+    assert_eq!(told(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are needed, but only 336MiB are free");
     let wiping = Refusal::Wiping { wanted: 3, free: 2, wiping: 1 };
-    assert_eq!(told(wiping), "12MiB are wanted, 8MiB are free for it, and 4MiB of deleted volumes are being wiped");
+    assert_eq!(told(wiping), "12MiB are needed, 8MiB are free, and 4MiB of deleted volumes are being wiped");
     let stripe = Refusal::BadStripe { stripe_blocks: 3, extent_blocks: 8192 };
     assert_eq!(told(stripe), "stripes of 1536B do not divide extents of 4MiB");
     assert_eq!(told(Refusal::NoBlocks), Refusal::NoBlocks.to_string());

@@ -90,7 +90,7 @@ pub enum LoginError {
     #[error("the target refuses the login: {}", status_text(*.0))]
     Refused(LoginStatus),
     /// The target redirected the login to another address.
-    #[error("the target is at {address}")]
+    #[error("the target redirects the login to {address}")]
     Moved {
         /// Address and port of the other portal.
         address: String,

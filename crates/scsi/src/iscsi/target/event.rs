@@ -11,7 +11,7 @@ pub struct Limits {
     pub depth: u16,
     /// Maximum number of immediate commands in flight, in addition to the window.
     pub max_immediate: u16,
-    /// Maximum total data of tasks in transfer, in bytes. One task alone may exceed it.
+    /// Maximum total data of tasks in transfer, in bytes. A single task may exceed it.
     pub max_bytes: u32,
 }
 

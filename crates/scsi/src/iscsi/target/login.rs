@@ -30,7 +30,7 @@ const MAX_STEPS: u32 = 64;
 /// Context of a login.
 #[derive(Clone, Debug)]
 pub struct LoginConfig {
-    /// Targets on offer.
+    /// Targets of the node.
     pub node: Arc<Node>,
     /// Address and port of the portal that accepted the connection.
     pub address: String,
@@ -303,10 +303,10 @@ impl Login {
         let target = match value(Key::SessionType).unwrap_or("Normal") {
             "Discovery" => None,
             "Normal" => {
-                let wanted = value(Key::TargetName).ok_or(LoginStatus::MISSING_PARAMETER)?;
+                let requested = value(Key::TargetName).ok_or(LoginStatus::MISSING_PARAMETER)?;
                 let here =
                     |target: &super::Target| target.portals.iter().any(|portal| portal.address == self.config.address);
-                let found = node.targets.iter().position(|target| target.name == wanted && here(target));
+                let found = node.targets.iter().position(|target| target.name == requested && here(target));
                 Some(u16::try_from(found.ok_or(LoginStatus::NOT_FOUND)?).map_err(|_| LoginStatus::OUT_OF_RESOURCES)?)
             }
             _ => return Err(LoginStatus::SESSION_TYPE),

@@ -1,7 +1,7 @@
 //! Session in the full feature phase, on the target's side: [`Session`].
 //!
 //! ```text
-//!   header -> what kind?
+//!   header, by its kind
 //!     SCSI command   -> task: arriving -> held (a lower CmdSN is missing)
 //!                        -> device: waiting, receiving, awaiting buffer, io -> ending
 //!     Data-Out       -> its task
