@@ -4,7 +4,7 @@ use super::LunId;
 
 /// Block of a back-end LUN.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct LunBlock {
     /// Back-end LUN.
     pub lun: LunId,
     /// Block on that LUN.
@@ -19,12 +19,12 @@ pub struct Segment {
     /// Blocks of a column before the next column continues. Irrelevant with one column.
     pub stripe_blocks: u64,
     /// First block of each column.
-    pub columns: Box<[Place]>,
+    pub columns: Box<[LunBlock]>,
 }
 
 impl Segment {
     /// Creates a segment over one run of one LUN.
-    pub fn linear(place: Place, blocks: u64) -> Segment {
+    pub fn linear(place: LunBlock, blocks: u64) -> Segment {
         Segment { column_blocks: blocks, stripe_blocks: blocks, columns: [place].into() }
     }
 
@@ -43,15 +43,15 @@ impl Segment {
 
     /// Returns the location of block `offset` of the segment, and the number of adjacent blocks
     /// from there on.
-    fn at(&self, offset: u64) -> (Place, u64) {
+    fn at(&self, offset: u64) -> (LunBlock, u64) {
         if let [place] = *self.columns {
-            return (Place { lba: place.lba + offset, ..place }, self.column_blocks - offset);
+            return (LunBlock { lba: place.lba + offset, ..place }, self.column_blocks - offset);
         }
         let (stripe, within) = (offset / self.stripe_blocks, offset % self.stripe_blocks);
         let width = self.columns.len() as u64;
         let place = self.columns[(stripe % width) as usize];
         let lba = place.lba + stripe / width * self.stripe_blocks + within;
-        (Place { lba, ..place }, self.stripe_blocks - within)
+        (LunBlock { lba, ..place }, self.stripe_blocks - within)
     }
 }
 
@@ -133,7 +133,7 @@ pub struct Piece {
     /// Number of blocks.
     pub blocks: u32,
     /// Location of its first block.
-    pub place: Place,
+    pub place: LunBlock,
 }
 
 /// Iterator over the pieces of a request, in its order.

@@ -27,7 +27,7 @@ mod order;
 pub use order::{Claim, RangeOrder};
 
 use crate::disk::{self, Done, Error, ErrorKind, Op};
-use crate::map::{EpochId, LunId, Map, Piece, Place, VolumeId};
+use crate::map::{EpochId, LunBlock, LunId, Map, Piece, VolumeId};
 use crate::scsi::{IoOp, IoStatus};
 use job::{Job, Step, Wave};
 use order::Orders;
@@ -177,7 +177,7 @@ impl Outbox {
         self.next_request += 1;
         self.requests.insert(tag, (id, job.open));
         job.open += 1;
-        let Place { lun, lba } = piece.place;
+        let LunBlock { lun, lba } = piece.place;
         let request = disk::Request { tag, op: wave.op, lba, blocks: piece.blocks, fua: wave.fua };
         let at = wave.at + piece.at.saturating_mul(job.block_bytes);
         self.outputs.push_back(Output::Request { job: id, lun, request, buffer: wave.buffer, at });
@@ -360,7 +360,7 @@ impl Volumes {
         let Some(epoch) = job.epoch else { return false };
         if wave.op == Op::Flush {
             for lun in self.map.luns_of(epoch) {
-                let piece = Piece { at: 0, blocks: 0, place: Place { lun, lba: 0 } };
+                let piece = Piece { at: 0, blocks: 0, place: LunBlock { lun, lba: 0 } };
                 self.outbox.send_piece(id, job, wave, piece);
             }
         } else {

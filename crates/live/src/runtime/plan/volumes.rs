@@ -14,7 +14,7 @@ use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
 use sanloom_scsi::iscsi::parameters::Offers;
-use sanloom_scsi::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_scsi::map::{Freed, Layout, LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, Segment, Volume, VolumeId};
 use sanloom_scsi::time::Span;
 
 /// Maximum number of commands in flight for one back-end LUN.
@@ -161,7 +161,7 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
         let mut columns = Vec::new();
         for (name, lba) in &segment.columns {
             let lun: Option<LunId> = map.luns().find(|(_, lun)| *lun.config.name == **name).map(|(id, _)| id);
-            columns.push(Place { lun: lun.ok_or_else(|| unknown("back end", name))?, lba: *lba });
+            columns.push(LunBlock { lun: lun.ok_or_else(|| unknown("back end", name))?, lba: *lba });
         }
         let (column_blocks, stripe_blocks) = (segment.column_blocks, segment.stripe_blocks);
         segments.push(Segment { column_blocks, stripe_blocks, columns: columns.into() });
