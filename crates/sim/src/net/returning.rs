@@ -1,4 +1,4 @@
-//! R_RDYs on their way back to the sender of a lane, without the first.
+//! R_RDYs on the line back to the sender of a lane, except the first one.
 
 use super::queue::NEVER;
 use std::collections::VecDeque;

@@ -35,7 +35,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         let ends = &view.world.lab.links[usize::from(link)].ends;
         view.names.port(&ends[usize::from(end).min(1)])
     };
-    let way = |link: u16, direction: Direction| match direction {
+    let towards = |link: u16, direction: Direction| match direction {
         Direction::Forward => format!(" towards {}", end_name(link, 1)),
         Direction::Backward => format!(" towards {}", end_name(link, 0)),
         Direction::Both => String::new(),
@@ -52,7 +52,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         }
         FaultKind::FrameLoss { link, direction, probability } => on_link(
             link,
-            format!("frame loss of {} on {}{}", percent(probability), link_name(link), way(link, direction)),
+            format!("frame loss of {} on {}{}", percent(probability), link_name(link), towards(link, direction)),
         ),
         FaultKind::CrcErrors { link, direction, probability } => on_link(
             link,
@@ -60,7 +60,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
                 "CRC errors in {} of the frames on {}{}",
                 percent(probability),
                 link_name(link),
-                way(link, direction)
+                towards(link, direction)
             ),
         ),
         FaultKind::SlowReceiver { link, end, delay } => {
@@ -198,8 +198,8 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
     // started.
     let mut usable: BTreeMap<(u16, u16), BTreeMap<u16, bool>> = BTreeMap::new();
     // Ports isolated while the fabric formed are reported, although they precede the workloads.
-    let told = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
-    for note in world.notes.list().iter().filter(told) {
+    let is_reported = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
+    for note in world.notes.list().iter().filter(is_reported) {
         let mut add = |kind, subject: String, what: String, counted| {
             items.push(Item { at_ps: note.at_ps, kind, subject: Some(subject), what, counted });
         };

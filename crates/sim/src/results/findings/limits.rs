@@ -104,8 +104,8 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let busy: Vec<f64> = lanes.iter().map(|&lane| ratio(view.busy_ps(lane), view.measured_ps)).collect();
     let data = |lane: u32| {
         let link = &results.links[lane as usize / 2];
-        let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
-        way.throughput_bytes_per_s / 1e6
+        let direction = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
+        direction.throughput_bytes_per_s / 1e6
     };
     // Several saturated links may carry the same data, so the total is taken from the hosts.
     let hosts = results.totals.io.throughput_bytes_per_s / 1e6;

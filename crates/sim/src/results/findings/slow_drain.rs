@@ -200,11 +200,11 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn links(view: &View<'_>, results: &Results, upstream: &BTreeSet<u32>) -> Vec<Victim> {
     let of = |&lane: &u32| {
         let link = &results.links[lane as usize / 2];
-        let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
+        let direction = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
         Victim {
             name: link.name.clone(),
             before_bytes_per_s: 0.0,
-            during_bytes_per_s: way.throughput_bytes_per_s,
+            during_bytes_per_s: direction.throughput_bytes_per_s,
             credit_wait_s: s_of_ps(view.lanes[lane as usize].credit_wait_ps),
         }
     };
