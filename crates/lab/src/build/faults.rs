@@ -211,7 +211,7 @@ impl Finder<'_, '_> {
         if let Some(&link) = self.index.by_name.get(name) {
             return Some(link);
         }
-        if !self.sink.knows(UNKNOWN_LINK, origin) {
+        if !self.sink.repeats(UNKNOWN_LINK, origin) {
             let known = || self.index.by_name.keys().map(String::as_str);
             let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
             let otherwise = match some.is_empty() {

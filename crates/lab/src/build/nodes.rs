@@ -63,7 +63,7 @@ impl Names {
         {
             return found;
         }
-        if sink.knows(UNKNOWN_NODE, origin) {
+        if sink.repeats(UNKNOWN_NODE, origin) {
             return None;
         }
         let reason = match found {

@@ -65,7 +65,7 @@ const NO_HARDWARE: Useless =
 fn useless_keys(element: &Element<'_>, keys: &[&str], (host, remedy): Useless, sink: &mut Sink) {
     for key in keys.iter().filter(|key| element.is_given(key)) {
         let origin = element.origin(key);
-        if !sink.knows(CONFLICT, &origin) {
+        if !sink.repeats(CONFLICT, &origin) {
             sink.error(CONFLICT, &origin, format!("`{key}` means nothing for {host}"), remedy);
         }
     }

@@ -184,9 +184,9 @@ fn load(element: &Element<'_>, sink: &mut Sink) -> Load {
 }
 
 fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
-    let place = element.choice("location", schema::LOCATIONS).unwrap_or(schema::Place::Random);
+    let place = element.choice("location", schema::LOCATIONS).unwrap_or(schema::LocationKind::Random);
     let stride = element.size("stride");
-    if place != schema::Place::Strided {
+    if place != schema::LocationKind::Strided {
         if stride.is_some() {
             sink.error(
                 CONFLICT,
@@ -196,7 +196,7 @@ fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
             );
         }
         return match place {
-            schema::Place::Sequential => Location::Sequential,
+            schema::LocationKind::Sequential => Location::Sequential,
             _ => Location::Random,
         };
     }

@@ -332,7 +332,7 @@ pub(super) fn zone_named(defined: &DefinedZones, text: &str, origin: &Origin, si
     if defined.zones.contains_key(text) {
         return vec![text.to_owned()];
     }
-    if !sink.knows(UNKNOWN_ZONE, origin) {
+    if !sink.repeats(UNKNOWN_ZONE, origin) {
         let known = defined.zones.keys().map(String::as_str);
         let reason = format!("there is no zone `{}`", value::cut(text));
         sink.error(UNKNOWN_ZONE, origin, reason, suggest::remedy(text, known, "name a zone that the file defines"));

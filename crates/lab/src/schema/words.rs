@@ -166,16 +166,16 @@ words!(SPREAD, SPREADS: Spread {
 
 /// Location of requests, before the stride is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum LocationKind {
     Random,
     Sequential,
     Strided,
 }
 
-words!(LOCATION, LOCATIONS: Place {
-    "random" => Place::Random, "anywhere, aligned to the size of the request";
-    "sequential" => Place::Sequential, "each behind the one before, per LUN";
-    "strided" => Place::Strided, "each `stride` behind the beginning of the one before, per LUN";
+words!(LOCATION, LOCATIONS: LocationKind {
+    "random" => LocationKind::Random, "anywhere, aligned to the size of the request";
+    "sequential" => LocationKind::Sequential, "each behind the one before, per LUN";
+    "strided" => LocationKind::Strided, "each `stride` behind the beginning of the one before, per LUN";
 });
 
 /// Kinds of faults; `build::faults` defines the keys of each.

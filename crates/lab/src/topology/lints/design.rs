@@ -8,8 +8,8 @@ use sanloom_fc::config::Node;
 use sanloom_fc::san::{Place, Section};
 use std::collections::BTreeSet;
 
-/// ISLs without which a fabric is two, where every host keeps its storage and some host keeps a
-/// path in both.
+/// Finds ISLs whose removal splits a fabric in two, while every host keeps its storage and some
+/// host keeps a path in both parts.
 pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     let (network, classes, lab) = (design.network, design.classes, design.lab);
     let mut groups: Vec<usize> = bridges(&network.graph).map(|edge| *edge.weight()).collect();
@@ -17,7 +17,7 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     for group in groups {
         let remains = Remains::of(network, None, Some(group));
         let [a, b] = network.groups[group].switches;
-        // Hosts with paths on both sides.
+        // Hosts with paths in both parts.
         let mut dual: BTreeSet<u16> = BTreeSet::new();
         let mut is_needed = false;
         for &pair in &classes.pairs {

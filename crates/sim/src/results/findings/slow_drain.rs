@@ -61,9 +61,10 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
     Finding {
         kind: FindingKind::SlowDrain,
         title: match (number_of_hosts, upstream.len()) {
-            (0, 0) => format!("{port} gives credits back late"),
-            (0, n) => format!("{port} gives credits back late and holds up {n} lines"),
-            (n, _) => format!("{port} gives credits back late and starves {n} others"),
+            (0, 0) => format!("{port} returns credits late"),
+            (0, n) => format!("{port} returns credits late and blocks {n} lines"),
+            (1, _) => format!("{port} returns credits late and starves one host"),
+            (n, _) => format!("{port} returns credits late and starves {n} hosts"),
         },
         detail: format!(
             "{} waited for credit {} of the time ({:.3} s); {port} kept {kept:.1} of its {} credits on average{}",
