@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_toml_is_an_error() {
+    fn text_that_is_not_toml_is_an_error() {
         assert!(format("lab.toml", "[run\n").is_err());
     }
 }

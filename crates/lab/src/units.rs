@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_no_quantity() {
+    fn text_that_is_not_a_quantity_is_rejected() {
         let code = |text, dimension| parse(text, dimension).unwrap_err().code;
         assert_eq!(code("10", &TIME), MISSING_UNIT);
         assert_eq!(code("10m", &TIME), WRONG_UNIT);

@@ -41,7 +41,7 @@ fn describe(diagnostic: &Diagnostic) -> String {
 }
 
 #[test]
-fn every_bad_file_is_diagnosed_as_it_says() {
+fn every_bad_file_has_the_diagnostics_that_its_comments_list() {
     for (name, text) in fixtures() {
         let expected: Vec<&str> =
             text.lines().filter(|l| l.starts_with("# expect: ") || l.starts_with("# warn: ")).collect();
@@ -52,7 +52,7 @@ fn every_bad_file_is_diagnosed_as_it_says() {
 }
 
 #[test]
-fn diagnoses_read_well() {
+fn diagnostics_have_the_expected_text() {
     for (name, text) in fixtures() {
         let rendered: Vec<String> = diagnose(&text).iter().map(|d| d.render(false)).collect();
         insta::assert_snapshot!(name, rendered.join("\n"));

@@ -330,7 +330,7 @@ fn parts_of_a_run_make_up_the_whole() {
 }
 
 #[test]
-fn links_that_are_not_there_are_left_out() {
+fn repeated_and_unknown_links_are_ignored() {
     let lab = lab_with(FABRIC, "", BURSTS);
     let (mut once, mut often) = (Vec::new(), Vec::new());
     Capture::new(&lab, &[0], &mut once).finish(&mut once);

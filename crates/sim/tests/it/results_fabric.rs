@@ -38,7 +38,7 @@ fn an_isolated_link_and_the_hosts_behind_it_are_findings() {
 }
 
 #[test]
-fn a_fabric_that_joins_has_no_such_finding() {
+fn a_joined_fabric_has_no_finding_about_links_logins_or_paths() {
     let results = run(&lab(&two_switches("")));
     for kind in [FindingKind::IsolatedLink, FindingKind::LoginsRejected, FindingKind::NoPath] {
         assert!(find(&results, kind).is_none(), "{:?}", results.findings);

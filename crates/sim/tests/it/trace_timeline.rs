@@ -40,7 +40,7 @@ fn a_write_transfers_one_burst_for_each_xfer_rdy() {
 }
 
 #[test]
-fn lines_are_in_order_and_fill_ends_where_the_next_thing_begins() {
+fn lines_are_in_order_and_fill_words_end_at_the_next_frame_or_r_rdy() {
     let lab = lab_with(FABRIC, "", &["run.duration=3ms", "run.warmup=0s"]);
     let text = trace(&lab, "ISL");
     let word_ns = 4e9 / 425e6;

@@ -16,7 +16,7 @@ fn changes(results: &Results) -> Vec<(f64, &str)> {
 }
 
 #[test]
-fn a_change_is_in_force_at_once_and_only_for_those_whom_it_concerns() {
+fn a_zone_change_takes_effect_at_once_and_only_for_affected_hosts() {
     let results = example("zone-change", &[]);
     let [(first, created), (second, removed)] = changes(&results)[..] else { panic!("{:?}", results.events) };
     assert!((0.3..0.302).contains(&first) && (0.7..0.702).contains(&second), "{first} {second}");
@@ -86,7 +86,7 @@ fn a_zone_change_at_a_stopped_switch_fails_and_is_reported() {
 }
 
 #[test]
-fn a_switch_without_zoning_refuses_changes_and_has_its_neighbour_apart() {
+fn a_switch_without_zoning_refuses_changes_and_is_isolated_from_its_neighbour() {
     let path = format!("{}/../../examples/vendor-no-zoning.toml", env!("CARGO_MANIFEST_DIR"));
     let change = |at: u32, switch: &str| {
         format!(
@@ -115,7 +115,7 @@ fn committed_zones_survive_a_restart_of_the_switch() {
 }
 
 #[test]
-fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_their_labs_say() {
+fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_configured() {
     let apart = example("domain-overlap", &[]);
     let isolated = apart.findings.iter().find(|finding| finding.kind == FindingKind::IsolatedLink);
     assert!(isolated.is_some_and(|finding| finding.title.contains("domain-overlap")), "{:?}", apart.findings);

@@ -259,7 +259,7 @@ const fn plain(state: AccessState) -> PortGroup {
 use AccessState::{NonOptimized, Offline, Optimized, Standby, Transitioning, Unavailable};
 
 #[test]
-fn the_best_path_is_found_whatever_the_order_of_the_list() {
+fn the_best_path_is_found_in_any_order_of_the_list() {
     let best = [
         ([plain(NonOptimized), plain(Standby), plain(Optimized)], 2),
         ([plain(Standby), plain(Unavailable), plain(NonOptimized)], 2),

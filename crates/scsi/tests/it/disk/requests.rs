@@ -166,7 +166,7 @@ proptest! {
     /// With any limits and any order of completion, the medium has the written data and every
     /// request ends once.
     #[test]
-    fn the_medium_is_what_was_written(
+    fn the_medium_holds_the_written_data(
         (depth, transfer) in (1..6_u16, 1..80_u32),
         steps in proptest::collection::vec((0..4_u8, 0..1800_u64, 1..200_u32, any::<prop::sample::Index>()), 1..30),
     ) {

@@ -85,7 +85,7 @@ fn first_burst_length_is_at_most_max_burst_length() {
 
 /// Initiator and target of this crate agree on the same parameters from any offers.
 #[test]
-fn two_sides_agree() {
+fn initiator_and_target_agree_on_all_parameters() {
     let digests = [Digests::Never, Digests::Either, Digests::Always];
     for (header_digest, data_digest) in digests.into_iter().flat_map(|a| digests.map(|b| (a, b))) {
         for (initial_r2t, immediate_data) in [(false, false), (false, true), (true, false), (true, true)] {
