@@ -109,14 +109,14 @@ fn every_refusal_has_a_reason_and_a_remedy() {
     }
     assert_eq!(used(&map), 1, "nothing has happened");
     // Sizes appear in common units.
-    let told = |refusal: Refusal| refusal.reason(512, 4 << 20);
-    assert_eq!(told(Refusal::NotLarger { blocks: 2_457_600 }), "the volume has 1200MiB already");
-    assert_eq!(told(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are needed, but only 336MiB are free");
+    let reason = |refusal: Refusal| refusal.reason(512, 4 << 20);
+    assert_eq!(reason(Refusal::NotLarger { blocks: 2_457_600 }), "the volume has 1200MiB already");
+    assert_eq!(reason(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are needed, but only 336MiB are free");
     let wiping = Refusal::Wiping { wanted: 3, free: 2, wiping: 1 };
-    assert_eq!(told(wiping), "12MiB are needed, 8MiB are free, and 4MiB of deleted volumes are being wiped");
+    assert_eq!(reason(wiping), "12MiB are needed, 8MiB are free, and 4MiB of deleted volumes are being wiped");
     let stripe = Refusal::BadStripe { stripe_blocks: 3, extent_blocks: 8192 };
-    assert_eq!(told(stripe), "stripes of 1536B do not divide extents of 4MiB");
-    assert_eq!(told(Refusal::NoBlocks), Refusal::NoBlocks.to_string());
+    assert_eq!(reason(stripe), "stripes of 1536B do not divide extents of 4MiB");
+    assert_eq!(reason(Refusal::NoBlocks), Refusal::NoBlocks.to_string());
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn segments() -> impl Strategy<Value = Vec<Segment>> {
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Step {
     Create { striped: Option<(u16, u32)>, blocks: u64 },
     Extend { nth: usize, by: u64 },
     Delete { nth: usize },
@@ -245,15 +245,15 @@ enum Act {
     Wipe { blocks: u64 },
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn step() -> impl Strategy<Value = Step> {
     let shape = prop::option::of((2u16..4, prop::sample::select(vec![1u32, 2, 3, 6])));
     prop_oneof![
-        (shape, 1u64..60).prop_map(|(striped, blocks)| Act::Create { striped, blocks }),
-        (0usize..8, 1u64..40).prop_map(|(nth, by)| Act::Extend { nth, by }),
-        (0usize..8).prop_map(|nth| Act::Delete { nth }),
-        (0usize..8).prop_map(|nth| Act::Begin { nth }),
-        (0usize..8).prop_map(|nth| Act::End { nth }),
-        (1u64..30).prop_map(|blocks| Act::Wipe { blocks }),
+        (shape, 1u64..60).prop_map(|(striped, blocks)| Step::Create { striped, blocks }),
+        (0usize..8, 1u64..40).prop_map(|(nth, by)| Step::Extend { nth, by }),
+        (0usize..8).prop_map(|nth| Step::Delete { nth }),
+        (0usize..8).prop_map(|nth| Step::Begin { nth }),
+        (0usize..8).prop_map(|nth| Step::End { nth }),
+        (1u64..30).prop_map(|blocks| Step::Wipe { blocks }),
     ]
 }
 
@@ -290,29 +290,29 @@ proptest! {
     /// everything is deleted and wiped, everything is free.
     #[test]
     fn no_two_volumes_share_an_extent_and_extending_moves_nothing(
-        acts in prop::collection::vec(act(), 1..40), extents in prop::collection::vec(1u64..12, 2..5),
+        steps in prop::collection::vec(step(), 1..40), extents in prop::collection::vec(1u64..12, 2..5),
     ) {
         const EXTENT_BLOCKS: u64 = 6;
         let mut map = map(EXTENT_BLOCKS, &extents);
         let mut seen: BTreeMap<VolumeId, Vec<LunBlock>> = BTreeMap::new();
         let mut tasks: Vec<(EpochId, VolumeId, Vec<LunBlock>)> = Vec::new();
         let mut dirty: BTreeSet<(LunId, u64)> = BTreeSet::new();
-        for (number, act) in acts.into_iter().enumerate() {
+        for (number, step) in steps.into_iter().enumerate() {
             let ids: Vec<VolumeId> = map.volumes().map(|(id, _)| id).collect();
             let pick = |nth: usize| (!ids.is_empty()).then(|| ids[nth % ids.len()]);
-            match act {
-                Act::Create { striped: shape, blocks } => {
+            match step {
+                Step::Create { striped: shape, blocks } => {
                     let shape = shape.map_or(Shape::Linear, |(width, blocks)| striped(width, blocks));
                     let _ = create(&mut map, &format!("v{number}"), shape, blocks);
                 }
-                Act::Extend { nth, by } => if let Some(id) = pick(nth) {
+                Step::Extend { nth, by } => if let Some(id) = pick(nth) {
                     let blocks = map.volume(id).unwrap().layout.blocks();
                     if let Ok(change) = map.plan_extend(id, blocks + by) {
                         map.apply(change);
                         prop_assert_eq!(map.volume(id).unwrap().layout.blocks(), blocks + by);
                     }
                 },
-                Act::Delete { nth } => if let Some(id) = pick(nth) {
+                Step::Delete { nth } => if let Some(id) = pick(nth) {
                     prop_assert_eq!(map.plan_delete(id), Ok(Change::Delete(id)));
                     for segment in map.volume(id).unwrap().layout.segments() {
                         let first = segment.columns.iter().map(|place| (place.lun, place.lba / EXTENT_BLOCKS));
@@ -322,15 +322,15 @@ proptest! {
                     map.apply(Change::Delete(id));
                     seen.remove(&id);
                 },
-                Act::Begin { nth } => if let Some(id) = pick(nth) {
+                Step::Begin { nth } => if let Some(id) = pick(nth) {
                     let at = locations(&map, id);
                     tasks.push((map.begin(id).unwrap(), id, at));
                 },
-                Act::End { nth } => if !tasks.is_empty() {
+                Step::End { nth } => if !tasks.is_empty() {
                     let (epoch, ..) = tasks.remove(nth % tasks.len());
                     map.end(epoch);
                 },
-                Act::Wipe { blocks } => if let Some(freed) = map.next_wipe(|_| true, blocks) {
+                Step::Wipe { blocks } => if let Some(freed) = map.next_wipe(|_| true, blocks) {
                     for lba in (freed.lba..freed.lba + freed.blocks).step_by(EXTENT_BLOCKS as usize) {
                         prop_assert!(dirty.remove(&(freed.lun, lba / EXTENT_BLOCKS)), "a volume has it");
                     }

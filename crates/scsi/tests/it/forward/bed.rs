@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Configuration between the host and the media.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Setup {
     /// One disk of the size of the volume.
     Plain,
     /// A volume on the conventional path: every command passes the device and becomes a job of the
@@ -54,7 +54,7 @@ pub struct Shapes {
 }
 
 pub struct Bed {
-    pub way: Way,
+    pub setup: Setup,
     pub now: Instant,
     chance: SplitMix64,
     host: initiator::Session,
@@ -110,17 +110,17 @@ fn established(parameters: Parameters, depth: u16) -> initiator::Established {
 }
 
 impl Bed {
-    pub fn new(way: Way, shapes: &Shapes, seed: u64) -> Bed {
-        let luns = if way == Way::Plain { 1 } else { shapes.luns };
+    pub fn new(setup: Setup, shapes: &Shapes, seed: u64) -> Bed {
+        let luns = if setup == Setup::Plain { 1 } else { shapes.luns };
         let pool = PoolConfig { name: "pool".into(), block_bytes: BLOCK as u32, extent_blocks: shapes.extent_blocks };
         let lun = |number| LunConfig { name: format!("lun{number}").into(), pool: POOL };
         let mut map = Map::new(vec![pool], (0..luns).map(lun).collect());
-        let each = shapes.blocks.div_ceil(if way == Way::Plain { 1 } else { 2 });
+        let each = shapes.blocks.div_ceil(if setup == Setup::Plain { 1 } else { 2 });
         let lun_blocks = each.next_multiple_of(shapes.extent_blocks) + shapes.extent_blocks;
         for lun in 0..luns {
             assert!(map.reached(LunId(lun), lun_blocks));
         }
-        let shape = if way == Way::Plain { Shape::Linear } else { shapes.shape };
+        let shape = if setup == Setup::Plain { Shape::Linear } else { shapes.shape };
         let change = map.plan_create("volume", POOL, shape, shapes.blocks).expect("room");
         map.apply(change);
         let volume = map.find("volume").unwrap();
@@ -132,9 +132,9 @@ impl Bed {
         }
         let config = SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() };
         let host = initiator::Session::new(Instant::ZERO, established(shapes.front, shapes.depth), config);
-        let forwarding = way == Way::Forwarding;
+        let forwarding = setup == Setup::Forwarding;
         let mut bed = Bed {
-            way,
+            setup,
             now: Instant::ZERO,
             chance: SplitMix64(seed),
             host,
@@ -317,14 +317,14 @@ impl Bed {
         self.drive_host(input);
     }
 
-    fn with_forward<R>(&mut self, act: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
+    fn with_forward<R>(&mut self, call: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
         let Served { session, device, .. } = &mut self.front;
         let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
-        act(&mut self.forward, self.now, &mut switch)
+        call(&mut self.forward, self.now, &mut switch)
     }
 
     fn deliver_to_switch(&mut self, conn: Conn, pdu: Pdu) {
-        if self.way != Way::Forwarding {
+        if self.setup != Setup::Forwarding {
             self.front.receive(self.now, &pdu);
             return self.after_switch();
         }
@@ -471,8 +471,8 @@ impl Bed {
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            match self.way {
-                Way::Plain => self.front.ios.extend(ios),
+            match self.setup {
+                Setup::Plain => self.front.ios.extend(ios),
                 _ => ios.into_iter().for_each(|io| self.begin_job(io)),
             }
             silent &= !self.follow_jobs();

@@ -1,7 +1,7 @@
 //! Cases that random scripts do not cover: back ends that fail, violate the protocol or fall
 //! silent, and the rules for the choice of the path.
 
-use crate::forward::bed::{Bed, Shapes, Way};
+use crate::forward::bed::{Bed, Setup, Shapes};
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::forward::{
@@ -44,7 +44,7 @@ pub fn bed() -> Bed {
 }
 
 pub fn bed_of(shapes: Shapes) -> Bed {
-    let mut bed = Bed::new(Way::Forwarding, &shapes, 7);
+    let mut bed = Bed::new(Setup::Forwarding, &shapes, 7);
     bed.submit(1000, Cdb::TestUnitReady, DataDirection::None, Vec::new());
     bed.run_until_idle();
     bed.submit(1001, Cdb::TestUnitReady, DataDirection::None, Vec::new());

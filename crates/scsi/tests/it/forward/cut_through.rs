@@ -1,6 +1,6 @@
 //! Data Mover when a connection breaks in the middle of a PDU.
 
-use crate::forward::bed::{Bed, Shapes, Way};
+use crate::forward::bed::{Bed, Setup, Shapes};
 use crate::forward::cases::{BUSY, ended, read, shapes, write};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::forward::{CloseReason, Conn};
@@ -9,7 +9,7 @@ use sanloom_wire::cdb::Cdb;
 
 pub fn bed(front: Parameters, seed: u64) -> Bed {
     let shapes = Shapes { cut_through: true, front, back: front, ..shapes() };
-    let mut bed = Bed::new(Way::Forwarding, &shapes, seed);
+    let mut bed = Bed::new(Setup::Forwarding, &shapes, seed);
     for id in 1000..1003 {
         bed.submit(id, Cdb::TestUnitReady, DataDirection::None, Vec::new());
         bed.run_until_idle();

@@ -106,8 +106,8 @@ impl Bed {
                     other => outputs.push(other),
                 }
             }
-            let Some(said) = self.device.poll_output() else { return outputs };
-            if let sanloom_scsi::scsi::Output::Port { notice, .. } = said {
+            let Some(output) = self.device.poll_output() else { return outputs };
+            if let sanloom_scsi::scsi::Output::Port { notice, .. } = output {
                 self.session.handle(self.now, Input::Notice(notice), Some(&mut self.device));
             }
         }

@@ -314,15 +314,15 @@ fn ended_commands_leave_no_deadline() {
 #[test]
 fn a_silent_target_ends_the_session() {
     let mut pair = Pair::new(Parameters::default());
-    let mut said = 0;
+    let mut pings = 0;
     for _ in 0..2 {
         pair.bed.now += Span::from_secs(10);
         pair.session.handle(pair.bed.now, Input::Timeout);
-        said += std::iter::from_fn(|| pair.session.poll_output())
+        pings += std::iter::from_fn(|| pair.session.poll_output())
             .filter(|output| matches!(output, Output::Send { .. }))
             .count();
     }
-    assert_eq!((said, pair.session.poll_timeout()), (1, None));
+    assert_eq!((pings, pair.session.poll_timeout()), (1, None));
 }
 
 #[test]
@@ -411,8 +411,8 @@ fn log_in(
         challenge: [7; 16],
         timeout: Span::from_secs(15),
     };
-    let mut theirs = target::Login::new(Instant::ZERO, config);
-    let mut ours = Login::new(
+    let mut target_login = target::Login::new(Instant::ZERO, config);
+    let mut initiator_login = Login::new(
         Instant::ZERO,
         LoginConfig {
             initiator: INITIATOR.into(),
@@ -428,19 +428,19 @@ fn log_in(
     let mut directory = Directory::default();
     let mut established = None;
     for _ in 0..20 {
-        while let Some(output) = ours.poll_output() {
+        while let Some(output) = initiator_login.poll_output() {
             match output {
                 login::Output::Send { head, text } => {
-                    theirs.handle(Instant::ZERO, target::login::Input::Pdu { head, text }, &mut directory);
+                    target_login.handle(Instant::ZERO, target::login::Input::Pdu { head, text }, &mut directory);
                 }
                 login::Output::Done(done) => return (Ok(done), established),
                 login::Output::Failed(error) => return (Err(error), established),
             }
         }
-        while let Some(output) = theirs.poll_output() {
+        while let Some(output) = target_login.poll_output() {
             match output {
                 target::login::Output::Send { head, text } => {
-                    ours.handle(Instant::ZERO, login::Input::Pdu { head, text })
+                    initiator_login.handle(Instant::ZERO, login::Input::Pdu { head, text })
                 }
                 target::login::Output::Done(done) => established = Some(*done),
                 target::login::Output::Close => {}
@@ -462,10 +462,13 @@ fn credentials(name: &str, secret: &str) -> Credentials {
 fn both_sides_of_a_login_agree() {
     let offers =
         Offers { data_digest: Digests::Always, receive_bytes: 4096, max_outstanding_r2t: 3, ..Offers::default() };
-    let (ours, theirs) = log_in(disk(), None, None, offers);
-    let (ours, theirs) = (ours.expect("a session"), theirs.expect("a session"));
-    let (a, b) = (ours.parameters, theirs.parameters);
-    assert_eq!((ours.tsih, ours.cmd_sn, ours.exp_stat_sn), (theirs.tsih, theirs.exp_cmd_sn, theirs.stat_sn));
+    let (initiator, target) = log_in(disk(), None, None, offers);
+    let (initiator, target) = (initiator.expect("a session"), target.expect("a session"));
+    let (a, b) = (initiator.parameters, target.parameters);
+    assert_eq!(
+        (initiator.tsih, initiator.cmd_sn, initiator.exp_stat_sn),
+        (target.tsih, target.exp_cmd_sn, target.stat_sn)
+    );
     assert_eq!((a.receive_bytes, a.send_bytes), (b.send_bytes, b.receive_bytes));
     assert_eq!(a, Parameters { receive_bytes: a.receive_bytes, send_bytes: a.send_bytes, ..b });
     assert!(a.data_digest && !a.header_digest && a.max_outstanding_r2t == 3 && !a.initial_r2t);
@@ -474,21 +477,21 @@ fn both_sides_of_a_login_agree() {
 #[test]
 fn a_side_that_requires_digests_has_no_session_without() {
     let all = [Digests::Never, Digests::Either, Digests::Always];
-    for (ours, theirs) in all.iter().flat_map(|ours| all.iter().map(move |theirs| (*ours, *theirs))) {
+    for (initiator, target) in all.iter().flat_map(|initiator| all.iter().map(move |target| (*initiator, *target))) {
         for data in [false, true] {
             let of = |digests| match data {
                 false => Offers { header_digest: digests, ..Offers::default() },
                 true => Offers { data_digest: digests, ..Offers::default() },
             };
-            let (outcome, there) = log_in(Target { offers: of(theirs), ..disk() }, None, None, of(ours));
+            let (outcome, there) = log_in(Target { offers: of(target), ..disk() }, None, None, of(initiator));
             let outcome = outcome.map(|done| (done.parameters.header_digest, done.parameters.data_digest));
-            let agreed = ours == Digests::Always || theirs == Digests::Always;
-            let expected = match (ours, theirs) {
+            let agreed = initiator == Digests::Always || target == Digests::Always;
+            let expected = match (initiator, target) {
                 (Digests::Never, Digests::Always) => Err(LoginError::Refused(LoginStatus::INITIATOR_ERROR)),
                 (Digests::Always, Digests::Never) => Err(LoginError::NoDigests),
                 _ => Ok((agreed && !data, agreed && data)),
             };
-            assert_eq!(outcome, expected, "{ours:?} {theirs:?}");
+            assert_eq!(outcome, expected, "{initiator:?} {target:?}");
             // A target that accepts sessions without digests has started the session, which ends
             // with the connection.
             assert_eq!(there.is_some(), !matches!(expected, Err(LoginError::Refused(_))));

@@ -37,8 +37,8 @@ fn answer(offers: Offers, discovery: bool, key: &str, value: &str) -> (String, P
     }
     let mut out = Vec::new();
     negotiation.answer(key, value, &mut out).expect("a first offer");
-    let said = text::parse(&out).expect("text").iter().map(|(_, value)| (*value).to_owned()).collect::<Vec<_>>();
-    (said.join(","), negotiation.parameters())
+    let values = text::parse(&out).expect("text").iter().map(|(_, value)| (*value).to_owned()).collect::<Vec<_>>();
+    (values.join(","), negotiation.parameters())
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn initiator_and_target_agree_on_all_parameters() {
     let digests = [Digests::Never, Digests::Either, Digests::Always];
     for (header_digest, data_digest) in digests.into_iter().flat_map(|a| digests.map(|b| (a, b))) {
         for (initial_r2t, immediate_data) in [(false, false), (false, true), (true, false), (true, true)] {
-            let ours =
+            let initiator_offers =
                 Offers { receive_bytes: 4096, max_burst_bytes: 8192, first_burst_bytes: 1024, ..Offers::default() };
-            let theirs = Offers {
+            let target_offers = Offers {
                 header_digest,
                 data_digest,
                 initial_r2t,
@@ -99,7 +99,7 @@ fn initiator_and_target_agree_on_all_parameters() {
                 max_outstanding_r2t: 2,
                 ..Offers::default()
             };
-            let (mut initiator, mut target) = (Negotiation::new(ours), Negotiation::new(theirs));
+            let (mut initiator, mut target) = (Negotiation::new(initiator_offers), Negotiation::new(target_offers));
             let (mut offer, mut reply) = (Vec::new(), Vec::new());
             initiator.offer(&mut offer);
             for (key, value) in text::parse(&offer).expect("text") {

@@ -89,10 +89,10 @@ fn block_status_reports_holes_within_the_request() {
         [(1, status(vec![extent(4096, 3), extent(4096, 0), extent(512, 3)])), (2, status(vec![extent(4096, 0)]))]
     );
     // A disk that reports more than requested, or nothing.
-    for (told, expected) in [(vec![extent(100_000, 0)], Some(512)), (vec![extent(0, 3)], None), (vec![], None)] {
+    for (reported, expected) in [(vec![extent(100_000, 0)], Some(512)), (vec![extent(0, 3)], None), (vec![], None)] {
         driver.request(Command::BLOCK_STATUS, 0, 3, 0, 512);
         let tag = driver.ios.remove(0).tag;
-        driver.handle(Input::IoDone { tag, result: Ok(sanloom_scsi::nbd::Done::Extents(told)) });
+        driver.handle(Input::IoDone { tag, result: Ok(sanloom_scsi::nbd::Done::Extents(reported)) });
         match (&driver.replies()[..], expected) {
             ([(3, ChunkBody::BlockStatus { extents, .. })], Some(len)) => assert_eq!(extents[..], [extent(len, 0)]),
             ([(3, ChunkBody::Error { error, .. })], None) => assert_eq!(*error, ErrorNumber::EIO),

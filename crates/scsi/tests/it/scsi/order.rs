@@ -105,10 +105,10 @@ fn task_management_names_the_tasks_that_end() {
         (TaskManagement::ClearAca, Some(0), Managed::Complete(None), 0),
         (TaskManagement::LunReset, None, Managed::IncorrectLun, 0),
     ];
-    for (function, unit, managed, told) in cases {
+    for (function, unit, managed, notices) in cases {
         assert_eq!(bench.device.manage(one, unit, function), managed, "{function:?}");
         let others = bench.listen();
-        assert_eq!(others.len(), told, "{function:?}");
+        assert_eq!(others.len(), notices, "{function:?}");
         assert!(others.iter().all(|(port, notice)| *port == 1 && matches!(notice, Notice::End(_))));
     }
     assert!(all(Some(0)).affects(0, two) && !all(Some(0)).affects(1, two));

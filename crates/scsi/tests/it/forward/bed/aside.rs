@@ -57,7 +57,7 @@ impl Bed {
         }
         self.end_jobs();
         assert!(self.volumes.is_idle(), "somebody still has blocks");
-        Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.way, shapes, seed) }
+        Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.setup, shapes, seed) }
     }
 
     /// Delivers the next PDU of the host to the switch.
@@ -98,7 +98,7 @@ impl Bed {
     }
 
     /// Headers in transit to a back end.
-    pub fn on_the_way(&self, back: u8) -> Vec<Head> {
+    pub fn in_transit(&self, back: u8) -> Vec<Head> {
         self.to_back[usize::from(back)].iter().map(|(header, _)| Head::parse(header)).collect()
     }
 
