@@ -214,7 +214,7 @@ fn variant(
     let words = || variants.iter().map(|v| v.word);
     let list = words().collect::<Vec<_>>().join(", ");
     let Some((_, choice)) = table.iter().find(|(key, _)| key.get_ref() == selector) else {
-        let reason = format!("the table does not say which `{selector}` it describes");
+        let reason = format!("the table has no `{selector}`");
         let remedy = format!("add `{selector}`, one of {list}");
         sink.error(check::MISSING_KEY, origin, reason, remedy);
         return None;

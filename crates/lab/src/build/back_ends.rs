@@ -252,7 +252,7 @@ fn one_port(text: &str, port: Option<u16>, count: usize, origin: &Origin, sink: 
         }
         None if count == 1 => Some(0),
         None => {
-            let help = format!("say which one is meant, for example {text}:0");
+            let help = format!("name one of them, for example {text}:0");
             sink.error(BAD_PORT, origin, format!("`{}` has several ports", value::cut(text)), help);
             None
         }

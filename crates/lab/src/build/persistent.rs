@@ -85,7 +85,7 @@ fn port<'p>(
         None => {
             (format!("no link leads from `{}` to a switch", value::cut(text)), "name a port that is linked".to_owned())
         }
-        Some(_) => (format!("`{text}` has several ports"), format!("say which one is meant, for example {text}:0")),
+        Some(_) => (format!("`{text}` has several ports"), format!("name one of them, for example {text}:0")),
     };
     sink.error(BAD_PORT, origin, reason, remedy);
     None

@@ -66,7 +66,7 @@ fn useless_keys(element: &Element<'_>, keys: &[&str], (host, remedy): Useless, s
     for key in keys.iter().filter(|key| element.is_given(key)) {
         let origin = element.origin(key);
         if !sink.repeats(CONFLICT, &origin) {
-            sink.error(CONFLICT, &origin, format!("`{key}` means nothing for {host}"), remedy);
+            sink.error(CONFLICT, &origin, format!("`{key}` has no effect for {host}"), remedy);
         }
     }
 }

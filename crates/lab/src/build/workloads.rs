@@ -135,7 +135,7 @@ pub(super) fn targets(
         let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
         let Some(lun) = lun else {
             if virtual_disks {
-                let reason = format!("the LUNs of `{name}` are virtual disks, which come and go");
+                let reason = format!("the LUNs of `{name}` are virtual disks, which can be created and deleted");
                 sink.error(BAD_LUN, origin, reason, format!("name them, as in {name}:lun{{0..7}}"));
                 return;
             }
@@ -191,7 +191,7 @@ fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
             sink.error(
                 CONFLICT,
                 &element.origin("stride"),
-                "`stride` means nothing without `location = \"strided\"`",
+                "`stride` has no effect without `location = \"strided\"`",
                 "add it, or remove `stride`",
             );
         }

@@ -107,7 +107,7 @@ fn enabled(zoning: &Element<'_>, defined: &DefinedZones, implicit: bool, sink: &
         None if configs.len() <= 1 => return configs.next().cloned(),
         None => {
             let key = zoning.def.key("effective")?;
-            let (reason, names) = ("several configurations, and none of them is said to be in force", configs);
+            let (reason, names) = ("there are several configurations, and none of them is set as effective", configs);
             let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             let remedy = format!("set `{}` in [zoning] to one of {names}, or to \"{NONE}\"", key.path);
             sink.error(check::MISSING_KEY, &zoning.origin("effective"), reason, remedy);

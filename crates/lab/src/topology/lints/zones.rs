@@ -37,7 +37,7 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
             code: UNZONED_PORT,
             place,
             subject: format!("{name}:{}", port.port),
-            reason: format!("in no zone, so nobody may talk to it: {SUBJECTS}"),
+            reason: format!("in no zone, so no other port may access it: {SUBJECTS}"),
             remedy: "put the port into a zone with its partner, or write default = \"open\" in [zoning] if ports in \
                      no zone may talk to each other"
                 .to_owned(),
