@@ -106,7 +106,7 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
                         &format!("for example {ARRIVAL_EXAMPLE}"),
                     ),
                 };
-                let reason = format!("`{}` is no arrival process", value::cut(text));
+                let reason = format!("`{}` is not an arrival process", value::cut(text));
                 sink.error(UNKNOWN_WORD, &origin, reason, remedy);
                 return None;
             }

@@ -45,7 +45,7 @@ pub(super) fn end(
                 sink.error(
                     BAD_PORT,
                     origin,
-                    format!("`{}` is no port number", value::cut(port)),
+                    format!("`{}` is not a port number", value::cut(port)),
                     format!("write {name}:0 for the first port, or {name} for the next free one"),
                 );
                 return None;

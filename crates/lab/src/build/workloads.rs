@@ -86,7 +86,7 @@ fn chosen(
             sink.error(
                 RANGE_MISMATCH,
                 origin,
-                format!("{} names cannot be handed to {} workloads", names.len(), element.count),
+                format!("{} names cannot be distributed over {} workloads", names.len(), element.count),
                 "use as many names as workloads, or a multiple of them",
             );
             continue;

@@ -316,7 +316,7 @@ pub(super) fn hand_out<T: Clone>(
                 sink.error(
                     RANGE_MISMATCH,
                     origin,
-                    format!("{} names cannot be handed to {count} {noun}", texts.len()),
+                    format!("{} names cannot be distributed over {count} {noun}", texts.len()),
                     format!("use as many names as {noun}, or a multiple of them"),
                 );
                 break;
