@@ -45,7 +45,7 @@ fn every_bad_file_has_the_diagnostics_that_its_comments_list() {
     for (name, text) in fixtures() {
         let expected: Vec<&str> =
             text.lines().filter(|l| l.starts_with("# expect: ") || l.starts_with("# warn: ")).collect();
-        assert!(!expected.is_empty(), "{name} says nothing about what must come out");
+        assert!(!expected.is_empty(), "{name} lists no expected diagnostics");
         let found: Vec<String> = diagnose(&text).iter().map(describe).collect();
         assert_eq!(found, expected, "{name}");
     }

@@ -223,8 +223,8 @@ fn drawings_are_well_formed_and_name_every_link() {
     }
 }
 
-/// Every warning about the design of an example is true, and the comments of the example say why it
-/// is so.
+/// Every warning about the design of an example is right, and the comments of the example explain
+/// it.
 #[test]
 fn warnings_about_the_design_of_examples_are_intended() {
     let mut text = String::new();
@@ -234,7 +234,7 @@ fn warnings_about_the_design_of_examples_are_intended() {
             // Both warnings come from rules of the protocol that are the subject of their examples.
             let explained = ["few-credits", "isolated-link"].contains(&warning.code)
                 || lab.contains(&format!("`{}`", warning.code));
-            assert!(explained, "{name} does not say why `sanloom check` warns of {}", warning.code);
+            assert!(explained, "{name} does not explain the warning {} of `sanloom check`", warning.code);
             text.push_str(&format!("{name}:{} {}: {}\n", warning.line, warning.code, warning.reason));
         }
     }

@@ -139,7 +139,7 @@ fn a_task_keeps_its_epoch_and_a_deleted_volume_its_extents_until_its_last_task_e
     assert_eq!((used(&map), map.resolve(first, 0, 4).unwrap().count()), (2, 1), "the last task is there");
     let taken = create(&mut map, "v", Shape::Linear, 8).unwrap();
     assert!(locations(&map, taken).iter().all(|place| place.lba >= 8));
-    assert_eq!(map.next_wipe(|_| true, 8), None, "somebody is at work there");
+    assert_eq!(map.next_wipe(|_| true, 8), None, "a task is active on the blocks");
     map.end(first);
     assert_eq!((used(&map), map.tasks(first)), (2, None));
     // Its extents are not reused before they are wiped.

@@ -272,7 +272,7 @@ proptest! {
             at_work.insert(ask(&mut rig, host, 0), (host, 0));
         }
         while !at_work.is_empty() {
-            prop_assert!(rig.answer(), "somebody waits forever");
+            prop_assert!(rig.answer(), "a job waits forever");
             for (job, status, data) in std::mem::take(&mut rig.done) {
                 let Some((host, old)) = at_work.remove(&job) else {
                     // A read is atomic: it shows no half-done increment.

@@ -61,7 +61,7 @@ fn a_port_that_brings_a_used_name_is_blocked_and_shown() {
     let results = run(&lab);
     assert_eq!(results.switches[1].logins_rejected.keys().collect::<Vec<_>>(), ["name"]);
     let moved = results.hosts.iter().find(|host| host.name == "vm2").unwrap();
-    assert!(moved.longest_stall_s > 0.9, "it is not let in any more: {moved:?}");
+    assert!(moved.longest_stall_s > 0.9, "it cannot log in any more: {moved:?}");
 }
 
 #[test]

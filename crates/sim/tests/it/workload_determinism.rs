@@ -35,7 +35,7 @@ fn story(workload: &Workload, workload_index: u32, host_index: u32, seed: u64) -
         let r = stream.next_request();
         let what = if r.write { "write" } else { "read" };
         let line = format!("{at_ps:?} {what} {} {}+{}", r.target, r.lba, r.blocks);
-        writeln!(story, "{line}").expect("a string takes everything");
+        writeln!(story, "{line}").expect("writing to a string succeeds");
     }
     story
 }

@@ -134,7 +134,7 @@ fn a_switch_whose_insistent_domain_is_refused_stays_isolated() {
     assert!(isolated.is_some_and(|finding| finding.title.contains("domain-unavailable")), "{:?}", both.findings);
     assert_eq!((both.switches[0].domain, both.switches[1].domain), (5, 5));
     assert!(both.switches.iter().all(|switch| switch.isolated_ports == 1), "{:?}", both.switches);
-    assert!(both.hosts.iter().all(|host| host.io.ios_completed > 2_000), "both go on alone: {:?}", both.totals);
+    assert!(both.hosts.iter().all(|host| host.io.ios_completed > 2_000), "I/O continues in both: {:?}", both.totals);
 }
 
 #[test]

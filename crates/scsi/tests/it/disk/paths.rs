@@ -320,7 +320,7 @@ fn a_better_path_that_comes_back_is_used_again() {
 
 /// Lets time pass until the next action and returns the path being opened.
 fn next_opened(paths: &mut Paths, now: &mut Instant) -> usize {
-    *now = paths.poll_timeout().expect("something will be done").max(*now);
+    *now = paths.poll_timeout().expect("an action is scheduled").max(*now);
     paths.handle(*now, Input::Timeout);
     let Some(Output::Open(path)) = paths.poll_output() else { panic!("{paths:?}") };
     path

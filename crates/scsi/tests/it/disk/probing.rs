@@ -68,7 +68,7 @@ fn an_old_disk_without_pages_is_used_with_care() {
         ]
     );
     assert_eq!(properties(&bed).blocks, BLOCKS);
-    assert!(properties(&bed).write_cache, "who does not say may have a cache");
+    assert!(properties(&bed).write_cache, "a disk that does not report its cache may have one");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn answers_to_a_login(proof: bool, data: &[u8]) {
         ours.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() });
         let mut requests = 0;
         while let Some(output) = ours.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 login::Output::Send { text, .. } => {
                     assert!(text.len() <= 8 << 10, "a text of {} bytes", text.len());
@@ -98,7 +98,7 @@ pub fn answered(data: &[u8]) -> usize {
     let mut over = false;
     let mut drain = |session: &mut Session| {
         while let Some(output) = session.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 Output::Data { id, head, at } => assert!(at + head.data_bytes <= room[&id], "{head} at {at}"),
                 Output::Done { id, .. } => {

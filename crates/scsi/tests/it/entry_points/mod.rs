@@ -108,7 +108,7 @@ pub fn login(data: &[u8]) {
         login.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() }, &mut directory);
         let mut answers = 0;
         while let Some(output) = login.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 login::Output::Send { head, text } => {
                     let Header::LoginResponse(response) = head.header else { panic!("{head}") };
@@ -274,7 +274,7 @@ impl MoverBed {
 
     /// Answers TEST UNIT READY for the unit of a back end; nothing is forwarded before that.
     fn is_ready(&mut self, back: u8, mut actions: Vec<Action>) {
-        let [Action::Send { header, .. }] = actions[..] else { panic!("no question: {actions:?}") };
+        let [Action::Send { header, .. }] = actions[..] else { panic!("no TEST UNIT READY: {actions:?}") };
         let initiator_tag = Bhs(header).initiator_tag();
         let MoverBed { mover, statuses, forward, session, device, volumes, disks } = self;
         mover.execute(&mut actions, &mut Outlet { output: &mut Moved::default(), statuses });

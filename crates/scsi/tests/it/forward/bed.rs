@@ -86,7 +86,7 @@ pub struct Bed {
     noisy: bool,
     /// Byte streams, if the switch reads bytes instead of PDUs.
     pub streams: Option<Streams>,
-    /// Connections that the switch has functions to close.
+    /// Connections that the switch has requested to close.
     pub closed: Vec<(Conn, CloseReason)>,
 }
 
@@ -287,7 +287,7 @@ impl Bed {
                     self.done.push((id, outcome));
                     continue;
                 }
-                initiator::Output::Broken(why) => panic!("the host gives up: {why}"),
+                initiator::Output::Broken(why) => panic!("the host ends the session: {why}"),
             };
             if let Header::ScsiCommand(command) = head.header {
                 self.cmd_sn = command.cmd_sn.wrapping_add(1);
@@ -441,7 +441,7 @@ impl Bed {
                     }
                     Action::Discard { bytes } => at += bytes as usize,
                     Action::Collect => {
-                        let Some(Conn::Back(back)) = from else { panic!("who?") };
+                        let Some(Conn::Back(back)) = from else { panic!("data of the host to collect") };
                         at = data.len();
                         let mut more = Vec::new();
                         self.with_forward(|forward, _, switch| {

@@ -507,7 +507,7 @@ fn an_unanswered_abort_ends_the_session_with_the_back_end() {
     assert_eq!(bed.counters().aborts, 1);
     bed.forward_timeout(Span::from_secs(11));
     assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Silent)]);
-    // The host learns of the abort as soon as no back end can be active for the task.
+    // The response to the abort waits until no back end can be active for the task.
     assert!(bed.done.is_empty());
     bed.cut(0);
     bed.run_until_idle();

@@ -68,7 +68,7 @@ fn a_wrong_header_digest_ends_the_connection() {
     let mut bed = bed(Parameters { header_digest: true, ..shapes().front }, 3);
     read(&mut bed, 1, 0, 16);
     while !bed.streams.as_mut().unwrap().damage(Conn::Back(0)) {
-        assert!(bed.step(), "the back end says nothing");
+        assert!(bed.step(), "the back end sends nothing");
     }
     while bed.closed.is_empty() {
         assert!(bed.step());

@@ -75,7 +75,7 @@ fn random_pdus_of_a_back_end_affect_no_other_and_leak_nothing() {
         }
         bed.run_until_idle();
         (0..BACK_ENDS).for_each(|back| bed.forward.end_lost_writes(back, &mut bed.volumes));
-        // The host aborts its remaining commands and learns that they are gone.
+        // The host aborts its remaining commands, and the switch responds that they do not exist.
         for _ in 0..2 {
             bed.wait(Span::from_secs(31));
             bed.run_until_idle();

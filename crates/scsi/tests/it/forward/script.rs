@@ -332,7 +332,7 @@ fn run(setup: Setup, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut 
                     let again: Vec<u64> = bed.done.iter().filter_map(busy).collect();
                     assert!(
                         again.is_empty() || (setup == Setup::Forwarding && may_be_busy),
-                        "nobody has a reason to say BUSY"
+                        "BUSY without a unit attention of a back end"
                     );
                     bed.done.retain(|one| busy(one).is_none());
                     for number in again {
@@ -361,7 +361,7 @@ fn run(setup: Setup, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut 
                     }
                 }
                 bed.run_until_idle();
-                // The host does not learn which of its commands the function has ended.
+                // The host gets no response for the commands that the function has ended.
                 bed.wait(Span::from_secs(31));
                 bed.run_until_idle();
             }

@@ -122,7 +122,7 @@ fn every_listed_vpd_page_can_be_read() {
     let relative = designators.iter().find(|one| one.kind == 4).expect("relative port");
     assert_eq!(relative.bytes, [0, 0, 0, 2]);
     let other = bench.good(nexus, 1, inquiry(Some(0x83)), &[]);
-    assert_ne!(data, other, "two units must not look like two paths to one");
+    assert_ne!(data, other, "two units must not be mistaken for two paths to one");
     let limits = BlockLimits::parse(&bench.good(nexus, 0, inquiry(Some(0xb0)), &[])[4..]).expect("limits");
     assert_eq!((limits.max_compare_blocks, limits.max_unmap_descriptors), (255, 256));
     let plain = BlockLimits::parse(&bench.good(nexus, 1, inquiry(Some(0xb0)), &[])[4..]).expect("limits");

@@ -268,7 +268,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
     comparison.same_history()?;
     let Both { fast, plain, .. } = &comparison.both;
     if fast.frames_in_flight() == 0 && (0..case.nports.len()).all(|nport| fast.nport(nport as u16).unsent() == 0) {
-        prop_assert!(fast.messages.is_empty(), "a message that nobody sends stays in the pool");
+        prop_assert!(fast.messages.is_empty(), "an unsent message stays in the pool");
     }
     for (&(_, why), &frames) in &plain.lost {
         *occurred.entry(why).or_default() += frames;
