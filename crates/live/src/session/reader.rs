@@ -1,6 +1,6 @@
 //! Reader of PDUs: [`PduReader`], and the bytes that were received too early: [`Unread`].
 
-use sanloom_scsi::iscsi::framer::{Broken, Taken, Want};
+use sanloom_scsi::iscsi::framer::{Broken, Needed, Taken};
 use sanloom_scsi::iscsi::{Destination, Framer, Parameters};
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
 use std::borrow::Cow;
@@ -146,8 +146,8 @@ impl PduReader {
     /// Buffer, offset and length of the rest of a data segment, if that should be read straight
     /// into its buffer with [`read_direct`](Self::read_direct).
     pub fn direct<Id>(&self, destination: Destination<Id>) -> Option<(Id, usize, usize)> {
-        match (self.framer.want(), destination) {
-            (Want::Data(left), Destination::Buffer { id, at }) if left >= DIRECT_BYTES && self.unread.is_empty() => {
+        match (self.framer.needed(), destination) {
+            (Needed::Data(left), Destination::Buffer { id, at }) if left >= DIRECT_BYTES && self.unread.is_empty() => {
                 Some((id, (at + self.received) as usize, left as usize))
             }
             _ => None,
@@ -192,8 +192,8 @@ impl PduReader {
     pub fn next<'b, Id>(&mut self, input: &mut &'b [u8], destination: Destination<Id>) -> Step<'b, Id> {
         loop {
             let taken = std::mem::replace(&mut self.taken, Taken::More);
-            let taken = match (taken, self.framer.want()) {
-                (Taken::More, Want::Bytes(needed)) => {
+            let taken = match (taken, self.framer.needed()) {
+                (Taken::More, Needed::Bytes(needed)) => {
                     let Some((piece, rest)) = input.split_at_checked(needed) else {
                         self.unread.keep(input);
                         *input = &[];
@@ -202,8 +202,8 @@ impl PduReader {
                     *input = rest;
                     self.framer.take(piece)
                 }
-                (Taken::More, Want::Data(_)) if input.is_empty() => return Step::Starved,
-                (Taken::More, Want::Data(left)) => {
+                (Taken::More, Needed::Data(_)) if input.is_empty() => return Step::Starved,
+                (Taken::More, Needed::Data(left)) => {
                     let (piece, rest) = input.split_at(input.len().min(left as usize));
                     *input = rest;
                     let received = self.received;

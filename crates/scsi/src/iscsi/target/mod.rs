@@ -15,8 +15,8 @@
 //!    [`login::Output::Done`] the driver creates a [`Session`] with the
 //!    [`Device`](crate::scsi::Device) of the requested target.
 //! 3. Pass each header as [`Input::Header`]. If the header has a data segment,
-//!    [`Session::destination`] returns its destination. Call it again for each piece, because a task
-//!    may end while its data arrive. Then pass [`Input::Segment`] or [`Input::Text`].
+//!    [`Session::destination`] returns its destination. Call it again for each piece, because a
+//!    task may end while its data arrive. Then pass [`Input::Segment`] or [`Input::Text`].
 //! 4. Carry out [`Output::Io`] in the buffer of its tag, as for FCP. [`Output::Data`] sends a piece
 //!    of that buffer. [`Output::Release`] frees the buffer once all earlier output has left.
 //!    [`Output::Cancel`] frees it because its task has ended early.

@@ -8,7 +8,7 @@ use sanloom_scsi::disk::WriteCache;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::forward::mover::{Outlet, Output as Moved, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{Action, BackUnit, Conn, Counters, Forward, Mover, Settings, Switch};
-use sanloom_scsi::iscsi::framer::{Framer, Layout, Taken, Want};
+use sanloom_scsi::iscsi::framer::{Framer, Layout, Needed, Taken};
 use sanloom_scsi::iscsi::initiator::Established as LoggedIn;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::target::login::{self, LoginConfig};
@@ -52,9 +52,9 @@ pub fn framer(data: &[u8]) {
 fn follow(framer: &mut Framer, mut stream: &[u8], most: usize) -> Vec<(framer::Taken, [u8; BHS_BYTES])> {
     let mut all = Vec::new();
     loop {
-        let bytes = match framer.want() {
-            Want::Bytes(bytes) => bytes,
-            Want::Data(bytes) => most.min(bytes as usize).min(stream.len().max(1)),
+        let bytes = match framer.needed() {
+            Needed::Bytes(bytes) => bytes,
+            Needed::Data(bytes) => most.min(bytes as usize).min(stream.len().max(1)),
         };
         let Some((piece, rest)) = stream.split_at_checked(bytes) else { return all };
         let taken = framer.take(piece);
