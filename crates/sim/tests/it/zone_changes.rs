@@ -20,7 +20,10 @@ fn a_zone_change_takes_effect_at_once_and_only_for_affected_hosts() {
     let results = example("zone-change", &[]);
     let [(first, created), (second, removed)] = changes(&results)[..] else { panic!("{:?}", results.events) };
     assert!((0.3..0.302).contains(&first) && (0.7..0.702).contains(&second), "{first} {second}");
-    assert_eq!((created, removed), ("zones changed: new zone second", "zones changed: members removed from zone third"));
+    assert_eq!(
+        (created, removed),
+        ("zones changed: new zone second", "zones changed: members removed from zone third")
+    );
     let done = |host: usize| results.hosts[host].io.ios_completed;
     assert!(done(0) >= 498 && done(1) >= 490 && (340..=360).contains(&done(2)), "{} {} {}", done(0), done(1), done(2));
     assert!(results.findings.iter().all(|finding| finding.kind != FindingKind::ZonesUnchanged));

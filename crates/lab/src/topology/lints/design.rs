@@ -47,8 +47,8 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
         let hosts = compress(dual.iter().map(|host| lab.hosts[usize::from(*host)].name.as_str()));
         let link = network.groups[group].links[0];
         let reason = format!(
-            "{SUBJECTS} joins two fabrics, {} and {}, that {hosts} would use separately: one fault or zone change of the \
-             joined fabric reaches both paths",
+            "{SUBJECTS} joins two fabrics, {} and {}, that {hosts} would use separately: one fault or zone change of \
+             the joined fabric reaches both paths",
             side(a),
             side(b)
         );
