@@ -128,9 +128,9 @@ pub(crate) fn unknown_key(
 /// Only keys for which `fits` returns true are considered.
 fn of_another(name: &str, fits: impl Fn(&str) -> bool) -> Option<(&'static SectionDef, &'static str)> {
     // `name` and `description` exist in most sections, so they do not identify one.
-    let says = |key: &&'static Key| !["name", "description"].contains(&key.path) && fits(key.path);
+    let unique = |key: &&'static Key| !["name", "description"].contains(&key.path) && fits(key.path);
     let single = || SECTIONS.iter().filter(|section| section.form == Form::Single);
-    let near = suggest::closest(name, single().flat_map(|section| section.keys).filter(says).map(|key| key.path))?;
+    let near = suggest::closest(name, single().flat_map(|section| section.keys).filter(unique).map(|key| key.path))?;
     single().find(|section| section.key(near).is_some()).map(|section| (section, near))
 }
 

@@ -186,7 +186,7 @@ impl Sink {
 
     /// Counts a repetition and returns true if this code is already reported at this location.
     /// Callers can then skip the search for a suggestion.
-    pub fn knows(&mut self, code: &'static str, origin: &Origin) -> bool {
+    pub fn repeats(&mut self, code: &'static str, origin: &Origin) -> bool {
         match self.seen.get_mut(&(origin.clone(), code, String::new())) {
             Some(count) => {
                 *count += 1;
@@ -197,13 +197,13 @@ impl Sink {
     }
 
     /// Returns whether anything is reported at this location.
-    pub fn knows_place(&self, origin: &Origin) -> bool {
+    pub fn has_at(&self, origin: &Origin) -> bool {
         let first = (origin.clone(), "", String::new());
         self.seen.range(first..).next().is_some_and(|((at, ..), _)| at == origin)
     }
 
     /// Returns whether anything is reported at this location or inside it.
-    pub fn knows_within(&self, origin: &Origin) -> bool {
+    pub fn has_within(&self, origin: &Origin) -> bool {
         let (first, end) = match *origin {
             Origin::File(start, end) => (Origin::File(start, 0), end),
             Origin::Set(number, start, end) => (Origin::Set(number, start, 0), end),

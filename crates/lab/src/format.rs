@@ -19,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 /// - The order of the sections is kept, because it numbers the nodes.
 ///
 /// # Errors
-/// The syntax errors of the file. Errors of its meaning do not matter.
+/// Returns the syntax errors of the file. Semantic errors are not reported.
 pub fn format(path_label: &str, text: &str) -> Result<String, Diagnostics> {
     let mut sink = Sink::default();
     let before = content(&syntax::parse(text, &mut sink));
@@ -30,7 +30,7 @@ pub fn format(path_label: &str, text: &str) -> Result<String, Diagnostics> {
         block.write(index == 0, &mut out);
         out
     });
-    // A file that the scanner below does not understand stays as it is.
+    // If the scanner below has changed the content, the file is left unchanged.
     let after = content(&syntax::parse(&formatted, &mut sink));
     Ok(if after == before && !sink.has_errors() { formatted } else { text.to_owned() })
 }
@@ -132,7 +132,7 @@ fn cut_comment(line: &str) -> (&str, &str) {
     (&line[..at], line[at..].trim_end())
 }
 
-/// Place of the first `wanted` that is in no string.
+/// Position of the first `wanted` outside of strings.
 fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;
@@ -149,7 +149,7 @@ fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
     None
 }
 
-/// `host` of `[host."server{1..8}"]`.
+/// Returns the name of a section, such as `host` for `[host."server{1..8}"]`.
 fn section_name(header: &str) -> &str {
     let inner = header.trim().trim_start_matches('[');
     let end = inner.find(['.', ']', ' ']).unwrap_or(inner.len());
@@ -181,7 +181,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
     items
 }
 
-/// Finds out whether a value continues on the next line.
+/// Determines whether a value continues on the next line.
 #[derive(Default)]
 struct Scanner {
     /// Brackets and braces that are open.
@@ -223,7 +223,7 @@ impl Scanner {
     }
 }
 
-/// Place behind the delimiter that ends a text.
+/// Position after the delimiter that ends a text.
 fn end_of_text(text: &str, delimiter: &str) -> Option<usize> {
     let escapes = delimiter.starts_with('"');
     let mut at = 0;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_toml_is_an_error() {
+    fn text_that_is_not_toml_is_an_error() {
         assert!(format("lab.toml", "[run\n").is_err());
     }
 }

@@ -106,7 +106,7 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
                         &format!("for example {ARRIVAL_EXAMPLE}"),
                     ),
                 };
-                let reason = format!("`{}` is no arrival process", value::cut(text));
+                let reason = format!("`{}` is not an arrival process", value::cut(text));
                 sink.error(UNKNOWN_WORD, &origin, reason, remedy);
                 return None;
             }
@@ -214,7 +214,7 @@ fn variant(
     let words = || variants.iter().map(|v| v.word);
     let list = words().collect::<Vec<_>>().join(", ");
     let Some((_, choice)) = table.iter().find(|(key, _)| key.get_ref() == selector) else {
-        let reason = format!("the table does not say which `{selector}` it describes");
+        let reason = format!("the table has no `{selector}`");
         let remedy = format!("add `{selector}`, one of {list}");
         sink.error(check::MISSING_KEY, origin, reason, remedy);
         return None;

@@ -124,7 +124,7 @@ fn range<'t>(text: &str, inner: &'t str) -> Result<Part<'t>, BadPattern> {
     let (first, last, step) = match fields[..] {
         [first, last] => (first, last, "1"),
         [first, last, step] => (first, last, step),
-        _ => return Err(bad(text, &format!("`{{{inner}}}`, which is no range"))),
+        _ => return Err(bad(text, &format!("`{{{inner}}}`, which is not a range"))),
     };
     let padded = [first, last].iter().any(|f| f.len() > 1 && f.starts_with('0'));
     let width = if padded { first.len().max(last.len()).min(20) } else { 0 };

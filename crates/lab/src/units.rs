@@ -193,7 +193,7 @@ pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
             Some(rate) => format!("did you mean \"{rate}\"? Rates are {}", names.join(", ")),
             None => format!("choose one of {}", names.join(", ")),
         };
-        BadQuantity { code: WRONG_UNIT, reason: format!("`{text}` is no line rate of Fibre Channel"), remedy }
+        BadQuantity { code: WRONG_UNIT, reason: format!("`{text}` is not a Fibre Channel line rate"), remedy }
     })
 }
 
@@ -237,7 +237,7 @@ fn wrong_unit(text: &str, unit: &str, dimension: &Dimension) -> BadQuantity {
     let other = DIMENSIONS.iter().find(|d| d.units.iter().any(|(name, _)| *name == unit));
     let reason = match other {
         Some(other) => format!("`{text}` is {}, {} was expected", other.noun, dimension.noun),
-        None => format!("`{unit}` is no unit of {}", dimension.noun.trim_start_matches("a ")),
+        None => format!("`{unit}` is not a unit of {}", dimension.noun.trim_start_matches("a ")),
     };
     let units = plain_units(dimension);
     let number = &text[..text.len() - unit.len()].trim_end();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_no_quantity() {
+    fn text_that_is_not_a_quantity_is_rejected() {
         let code = |text, dimension| parse(text, dimension).unwrap_err().code;
         assert_eq!(code("10", &TIME), MISSING_UNIT);
         assert_eq!(code("10m", &TIME), WRONG_UNIT);

@@ -107,7 +107,7 @@ impl Reader<'_> {
                 }
                 self.fail(
                     units::OUT_OF_RANGE,
-                    format!("{number} is no share"),
+                    format!("{number} is not a share from 0 to 1"),
                     "choose a number from 0 to 1, such as 0.7",
                 )
             }
@@ -140,7 +140,7 @@ impl Reader<'_> {
                 None => {
                     let text = show(value.get_ref());
                     let example = format!("write the rate in quotes, for example {}", self.example);
-                    self.fail(units::MISSING_UNIT, format!("{text} is no line rate of Fibre Channel"), example)
+                    self.fail(units::MISSING_UNIT, format!("{text} is not a Fibre Channel line rate"), example)
                 }
             },
             Kind::Choice(words) => self.choice(value, words).map(Value::Choice),
@@ -159,7 +159,7 @@ impl Reader<'_> {
                     Ok(name) if name.0 != 0 => Some(Value::Wwn(name.0)),
                     _ => self.fail(
                         BAD_WWN,
-                        format!("`{}` is no world-wide name", cut(text)),
+                        format!("`{}` is not a world-wide name", cut(text)),
                         "write sixteen hex digits, not all zero, such as \"21:00:00:24:ff:00:00:01\"",
                     ),
                 }
@@ -214,7 +214,7 @@ impl Reader<'_> {
             Ok(number) if number.is_finite() => Some(number),
             _ => self.fail(
                 units::OUT_OF_RANGE,
-                format!("{} is no number to count with", cut(digits)),
+                format!("{} is not a finite number", cut(digits)),
                 format!("choose a finite number, for example {}", self.example),
             ),
         }
@@ -253,7 +253,7 @@ impl Reader<'_> {
             Some(near) => format!("did you mean \"{near}\"? The words are {list}"),
             None => format!("choose one of {list}"),
         };
-        self.fail(UNKNOWN_WORD, format!("`{}` is none of the words that may stand here", cut(text)), remedy)
+        self.fail(UNKNOWN_WORD, format!("`{}` is not one of the permitted words", cut(text)), remedy)
     }
 
     fn patterns(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Value> {

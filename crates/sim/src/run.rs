@@ -31,7 +31,7 @@ pub trait Observer {
     }
 }
 
-/// Observer that ignores everything.
+/// Observer that ignores all records.
 pub struct Blind;
 
 impl Observer for Blind {}

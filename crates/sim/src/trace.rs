@@ -223,7 +223,7 @@ impl Trace {
         match &message {
             Message::FcpCmnd(command) => {
                 let request = Request::Command(command.data_len);
-                self.requests.insert(asked(backward, header), request);
+                self.requests.insert(originated(backward, header), request);
                 if command.task_management != 0 {
                     return format!("FCP_CMND task management {:02x}", command.task_management);
                 }
@@ -231,7 +231,7 @@ impl Trace {
             }
             Message::FcpXferRdy(ready) => format!("FCP_XFER_RDY offset {} len {}", ready.offset, ready.burst_len),
             Message::FcpRsp(response) => {
-                self.requests.remove(&answered(backward, header));
+                self.requests.remove(&responded(backward, header));
                 match status::name(response.status) {
                     Some(name) => format!("FCP_RSP {name}"),
                     None => format!("FCP_RSP status {:02x}", response.status),
@@ -249,10 +249,10 @@ impl Trace {
         match message.reply_key() {
             Some(ReplyTo::Els(_) | ReplyTo::Ct(..) | ReplyTo::SwIls(_)) => {
                 let request = Request::Service(name.clone());
-                self.requests.insert(asked(backward, header), request);
+                self.requests.insert(originated(backward, header), request);
                 name
             }
-            None => match self.requests.remove(&answered(backward, header)) {
+            None => match self.requests.remove(&responded(backward, header)) {
                 Some(Request::Service(request)) => format!("{request}: {name}"),
                 _ => name,
             },
@@ -266,11 +266,11 @@ fn exchange(backward: bool, originator: FcId, responder: FcId, ox_id: u16) -> Ex
 }
 
 /// Returns the exchange of a frame sent by its originator.
-fn asked(backward: bool, header: &Header) -> Exchange {
+fn originated(backward: bool, header: &Header) -> Exchange {
     exchange(backward, header.s_id, header.d_id, header.ox_id)
 }
 
 /// Returns the exchange of a frame sent by its responder.
-fn answered(backward: bool, header: &Header) -> Exchange {
+fn responded(backward: bool, header: &Header) -> Exchange {
     exchange(!backward, header.d_id, header.s_id, header.ox_id)
 }

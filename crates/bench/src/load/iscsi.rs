@@ -11,7 +11,7 @@ use sanloom_live::session::socket::{random, random_isid};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{Command, Input, LoginConfig, Outcome, SessionConfig};
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::Span;
 use sanloom_wire::cdb::{Cdb, status};
@@ -39,7 +39,7 @@ pub struct LoadConfig {
     /// iSCSI name of the initiator.
     pub initiator: String,
     /// Requested session parameters.
-    pub wishes: Wishes,
+    pub offers: Offers,
     /// Credentials of the initiator.
     pub own: Option<Credentials>,
     /// Expected credentials of the target, for mutual authentication.
@@ -102,7 +102,7 @@ impl Load {
             initiator: config.initiator.clone(),
             target: Some(config.target.clone()),
             isid: random_isid()?,
-            wishes: config.wishes,
+            offers: config.offers,
             own: config.own.clone(),
             target_proof: config.target_proof.clone(),
             challenge: random::<16>()?,

@@ -7,7 +7,7 @@ use sanloom_console::interrupt;
 use sanloom_live::iscsi_initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::nbd::Limits;
 use sanloom_wire::iscsi::name;
 use std::net::SocketAddr;
@@ -85,7 +85,7 @@ pub fn run(
         initiator: args.iscsi_name.clone(),
         own,
         target_proof,
-        wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+        offers: Offers { header_digest: digests, data_digest: digests, ..Offers::default() },
         disk: DiskConfig::default(),
         session: SessionConfig::default(),
     };

@@ -84,7 +84,7 @@ fn check_against(element: &Element<'_>, new: &BackEnd, back_ends: &[BackEnd], si
             && (settings(is), other.retry_for) != (settings(target), new.retry_for)
     };
     if let Some(other) = back_ends.iter().find(differs) {
-        let reason = format!("`{}` is at the same target, and a session has one set of them", other.name);
+        let reason = format!("`{}` is at the same target with other values, and both share a session", other.name);
         let help = "give both the same CHAP, digests and retry_for, or different values of `initiator`";
         sink.error(CONFLICT, &element.origin("target"), reason, help);
     }
@@ -93,7 +93,7 @@ fn check_against(element: &Element<'_>, new: &BackEnd, back_ends: &[BackEnd], si
 fn retry_for(element: &Element<'_>, sink: &mut Sink) -> Picos {
     let retry_for = element.time("retry_for").unwrap_or(Picos::from_secs(20));
     if retry_for < Picos::SECOND || retry_for > Picos::from_secs(600) {
-        let reason = "requests are tried again for 1 s to 600 s";
+        let reason = "the time must be 1 s to 600 s";
         sink.error(super::BAD_PERIOD, &element.origin("retry_for"), reason, "write retry_for = \"20s\"");
     }
     retry_for
@@ -131,7 +131,7 @@ fn iscsi(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<
         sink.error(MISSING_KEY, &element.origin(here), reason, format!("add {missing} = \"…\""));
     }
     if chap.own_name.is_some() && chap.name.is_none() {
-        let reason = "a target proves itself only to initiators that do";
+        let reason = "a target authenticates itself only if the initiator does too";
         sink.error(CONFLICT, &element.origin("target_chap_name"), reason, "add chap_name and chap_secret_file");
     }
     Some(IscsiBackEnd {
@@ -146,7 +146,7 @@ fn iscsi(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<
 
 fn fcp(element: &Element<'_>, lab: &Lab, live: &Live, names: &Names, lun: u16, sink: &mut Sink) -> Option<FcpBackEnd> {
     for key in ISCSI_KEYS.into_iter().filter(|key| element.is_given(key)) {
-        let reason = format!("a LUN behind a target port has no `{key}`: that is of iSCSI targets");
+        let reason = format!("a LUN behind a target port has no `{key}`, which is a key of iSCSI targets");
         let help = "remove it, or remove `host` and `target_port`";
         sink.error(CONFLICT, &element.origin(key), reason, help);
     }
@@ -252,7 +252,7 @@ fn one_port(text: &str, port: Option<u16>, count: usize, origin: &Origin, sink: 
         }
         None if count == 1 => Some(0),
         None => {
-            let help = format!("say which one is meant, for example {text}:0");
+            let help = format!("name one of them, for example {text}:0");
             sink.error(BAD_PORT, origin, format!("`{}` has several ports", value::cut(text)), help);
             None
         }

@@ -79,19 +79,19 @@ impl Databases {
     fn join(&mut self, lab: &Lab, now: Picos) {
         let dark: BTreeSet<u16> = lab.dark_links().into_iter().filter(|link| !has_come_up(lab, *link, now)).collect();
         for (switch, root) in lab.fabrics_without(&dark).into_iter().enumerate() {
-            let (ours, theirs) = (self.fabric[usize::from(root)], self.fabric[switch]);
-            if ours == theirs {
+            let (kept, joined) = (self.fabric[usize::from(root)], self.fabric[switch]);
+            if kept == joined {
                 continue;
             }
             let policy = &lab.zone_policy;
-            let merged = match (self.committed.get(&ours), self.committed.get(&theirs)) {
+            let merged = match (self.committed.get(&kept), self.committed.get(&joined)) {
                 (Some(a), Some(b)) => merge(a, b, policy.merge_control, &policy.limits, policy.merge_rules),
                 _ => continue,
             };
             if let Ok(merged) = merged {
-                self.committed.insert(ours, merged.database);
-                self.committed.remove(&theirs);
-                self.fabric.iter_mut().filter(|fabric| **fabric == theirs).for_each(|fabric| *fabric = ours);
+                self.committed.insert(kept, merged.database);
+                self.committed.remove(&joined);
+                self.fabric.iter_mut().filter(|fabric| **fabric == joined).for_each(|fabric| *fabric = kept);
             }
         }
     }

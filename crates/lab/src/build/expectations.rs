@@ -48,11 +48,11 @@ fn report(metric: &str, stray: Stray, origin: &Origin, sink: &mut Sink) {
             (reason, (part, known), "its fields are")
         }
         Stray::Name { part, known } => {
-            let reason = format!("`{}` in `{metric}` names nothing in the lab", value::cut(&part));
+            let reason = format!("`{}` in `{metric}` does not exist in the lab", value::cut(&part));
             (reason, (part, known), "the lab has")
         }
         Stray::NoNumber { known } => {
-            (format!("`{metric}` is no number"), (String::new(), known), "go on with the name of a field, such as")
+            (format!("`{metric}` is not a number"), (String::new(), known), "append the name of a field, such as")
         }
     };
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

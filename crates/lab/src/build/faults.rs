@@ -98,8 +98,8 @@ fn useless_keys(element: &Element<'_>, trouble: Trouble, sink: &mut Sink) {
         sink.error(
             CONFLICT,
             &element.origin(key.path),
-            format!("`{}` means nothing for this kind of fault", key.path),
-            format!("remove it; this kind looks at {}", useful.join(", ")),
+            format!("`{}` has no effect for this kind of fault", key.path),
+            format!("remove it; this kind uses {}", useful.join(", ")),
         );
     }
 }
@@ -110,7 +110,7 @@ fn until(element: &Element<'_>, at: Picos, sink: &mut Sink) -> Option<Picos> {
         sink.error(
             CONFLICT,
             &element.origin("for"),
-            "`until` and `for` both say when the fault ends",
+            "`until` and `for` both set the end of the fault",
             "keep one of them",
         );
     }
@@ -211,7 +211,7 @@ impl Finder<'_, '_> {
         if let Some(&link) = self.index.by_name.get(name) {
             return Some(link);
         }
-        if !self.sink.knows(UNKNOWN_LINK, origin) {
+        if !self.sink.repeats(UNKNOWN_LINK, origin) {
             let known = || self.index.by_name.keys().map(String::as_str);
             let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
             let otherwise = match some.is_empty() {
@@ -240,7 +240,7 @@ impl Finder<'_, '_> {
             self.sink.error(
                 CONFLICT,
                 &self.element.origin("link"),
-                "`port` and `link` both say where the fault is",
+                "`port` and `link` both set the location of the fault",
                 "keep one of them",
             );
             return Vec::new();
@@ -314,7 +314,7 @@ impl Finder<'_, '_> {
                     AMBIGUOUS_PORT,
                     origin,
                     format!("`{text}` has {} ports with links", linked.len()),
-                    format!("say which one is meant, for example {text}:{first}"),
+                    format!("name one of them, for example {text}:{first}"),
                 );
                 None
             }

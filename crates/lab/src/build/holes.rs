@@ -89,11 +89,11 @@ fn joins(key: &Key) -> bool {
 }
 
 fn any_wrong(elements: &[Element<'_>], chosen: fn(&Key) -> bool, sink: &Sink) -> bool {
-    elements.iter().any(|e| sink.knows_within(&e.header) || is_wrong(e, chosen, sink))
+    elements.iter().any(|e| sink.has_within(&e.header) || is_wrong(e, chosen, sink))
 }
 
 /// Returns whether an error is reported in the value of one of the chosen keys.
 fn is_wrong(element: &Element<'_>, chosen: impl Fn(&Key) -> bool, sink: &Sink) -> bool {
     let mut keys = element.def.keys.iter().filter(|key| chosen(key) && element.is_given(key.path));
-    keys.any(|key| sink.knows_within(&element.origin(key.path)))
+    keys.any(|key| sink.has_within(&element.origin(key.path)))
 }

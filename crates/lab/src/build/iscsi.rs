@@ -142,7 +142,7 @@ fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: 
 
 pub(super) fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
     if !name::is_valid(text) {
-        let reason = format!("`{}` is no iSCSI name", value::cut(text));
+        let reason = format!("`{}` is not an iSCSI name", value::cut(text));
         let remedy = "write one such as iqn.2026-11.net.example:disk1, in lower case";
         sink.error(BAD_ISCSI_NAME, origin, reason, remedy);
     }
@@ -177,11 +177,11 @@ fn check_chap(element: &Element<'_>, chap: &Chap, sink: &mut Sink) {
         );
     }
     if chap.own_name.is_some() && chap.name.is_none() {
-        let reason = "the target proves itself only where initiators do";
+        let reason = "the target authenticates itself only if initiators do too";
         sink.error(CONFLICT, &element.origin("iscsi.own_chap_name"), reason, "add chap_name and chap_secret_file");
     }
     if chap.secret_file.is_some() && chap.secret_file == chap.own_secret_file {
-        let reason = "one secret for both directions proves nothing";
+        let reason = "both directions have the same secret";
         sink.error(
             CONFLICT,
             &element.origin("iscsi.own_chap_secret_file"),

@@ -118,7 +118,7 @@ fn medium(element: &Element<'_>, luns: usize, budget: &mut Budget, sink: &mut Si
             sink.error(
                 workloads::CONFLICT,
                 origin,
-                "`file` means nothing without `medium = \"file\"`",
+                "`file` has no effect without `medium = \"file\"`",
                 "add it, or remove `file`",
             );
         }

@@ -81,7 +81,7 @@ impl<'d> Where<'d> {
     }
 }
 
-/// Builds the lab and reports errors in names to `sink`. A lab built in spite of errors serves only
+/// Builds the lab and reports errors in names to `sink`. If there are errors, the lab is used only
 /// to find further errors.
 pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) -> Option<Built<'d>> {
     let single = |name| document.element(schema::section(name));
@@ -153,7 +153,7 @@ impl Built<'_> {
             let origin = self.origin(problem.place);
             let element = self.element(problem.place);
             // Problems caused by an error in the text are not reported separately.
-            if sink.knows_within(&origin) || self.holes.explain(&problem, element, sink) {
+            if sink.has_within(&origin) || self.holes.explain(&problem, element, sink) {
                 continue;
             }
             if self.is_late(&problem) {
@@ -173,7 +173,7 @@ impl Built<'_> {
         }
         for finding in &self.zone_findings {
             let follows = finding.code == ProblemKind::EmptyZone.name() && self.holes.in_topology();
-            if !follows && !sink.knows_within(&finding.origin) {
+            if !follows && !sink.has_within(&finding.origin) {
                 sink.add(finding.clone());
             }
         }
@@ -229,7 +229,7 @@ impl Built<'_> {
         report
     }
 
-    /// How ranges of zones were dealt out.
+    /// Returns the zones made from each range of the file.
     fn zone_ranges(&self) -> Vec<topology::ZoneRange> {
         let zones = &self.lab.zoning.zones;
         let mut by_table: BTreeMap<Origin, Vec<usize>> = BTreeMap::new();

@@ -63,7 +63,7 @@ impl Names {
         {
             return found;
         }
-        if sink.knows(UNKNOWN_NODE, origin) {
+        if sink.repeats(UNKNOWN_NODE, origin) {
             return None;
         }
         let reason = match found {
@@ -166,7 +166,7 @@ fn virtual_fabric(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -
                     sink.error(
                         BAD_PORT,
                         origin,
-                        format!("`{}` is no port number", value::cut(number)),
+                        format!("`{}` is not a port number", value::cut(number)),
                         "write numbers and ranges, such as [\"{0..15}\", \"20\"]",
                     );
                     return None;
@@ -364,7 +364,7 @@ fn limited<'d>(mut elements: Vec<Element<'d>>, sink: &mut Sink) -> Vec<Element<'
         sink.error(
             pattern::TOO_MANY,
             &first.header,
-            format!("the file has {} nodes of this sort", elements.len()),
+            format!("the file has {} nodes of this kind", elements.len()),
             format!("stay at or below {MAX_NODES} nodes in all"),
         );
         elements.truncate(MAX_NODES);

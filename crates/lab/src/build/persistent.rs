@@ -26,7 +26,7 @@ pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mu
         let Some(port) = port(text, &attached, names, origin, sink) else { continue };
         let place = element.origin("address");
         let Some(id) = address_of(address) else {
-            let reason = format!("`{}` is no address", value::cut(address));
+            let reason = format!("`{}` is not an address", value::cut(address));
             sink.error(BAD_FC_ID, &place, reason, "write 0x and six hexadecimal digits, such as 0x010500");
             continue;
         };
@@ -85,7 +85,7 @@ fn port<'p>(
         None => {
             (format!("no link leads from `{}` to a switch", value::cut(text)), "name a port that is linked".to_owned())
         }
-        Some(_) => (format!("`{text}` has several ports"), format!("say which one is meant, for example {text}:0")),
+        Some(_) => (format!("`{text}` has several ports"), format!("name one of them, for example {text}:0")),
     };
     sink.error(BAD_PORT, origin, reason, remedy);
     None

@@ -109,7 +109,7 @@ fn add(
     }
     let end = ports::end(text, names, "port of storage or portal", is_storage, origin, sink)?;
     if end.node != Node::Storage(storage) {
-        let reason = format!("`{}` is not of `{}`", value::cut(text), config.name);
+        let reason = format!("`{}` is not a port of `{}`", value::cut(text), config.name);
         sink.error(CONFLICT, origin, reason, format!("write {}:0 for its first port", config.name));
         return None;
     }

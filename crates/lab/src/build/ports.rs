@@ -45,7 +45,7 @@ pub(super) fn end(
                 sink.error(
                     BAD_PORT,
                     origin,
-                    format!("`{}` is no port number", value::cut(port)),
+                    format!("`{}` is not a port number", value::cut(port)),
                     format!("write {name}:0 for the first port, or {name} for the next free one"),
                 );
                 return None;
@@ -136,7 +136,7 @@ impl Ports {
             };
             // An invalid port count is reported separately.
             let count_is_good = places.get(usize::from(index)).is_none_or(|place| {
-                !sink.knows_place(&place.element.origin(key)) || place.element.origin(key) == place.element.header
+                !sink.has_at(&place.element.origin(key)) || place.element.origin(key) == place.element.header
             });
             if count_is_good {
                 let plural = if count == 1 { "" } else { "s" };

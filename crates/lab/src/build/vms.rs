@@ -58,15 +58,15 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
 /// Description of a host on which certain keys have no effect, and the remedy.
 type Useless = (&'static str, &'static str);
 const NO_MACHINE: Useless =
-    ("a host that is no virtual machine", "add `on` with the name of its hypervisor, or remove it");
+    ("a host that is not a virtual machine", "add `on` with the name of its hypervisor, or remove it");
 const NO_HARDWARE: Useless =
     ("a virtual machine, which uses the hardware of its hypervisor", "give it to the hypervisor");
 
 fn useless_keys(element: &Element<'_>, keys: &[&str], (host, remedy): Useless, sink: &mut Sink) {
     for key in keys.iter().filter(|key| element.is_given(key)) {
         let origin = element.origin(key);
-        if !sink.knows(CONFLICT, &origin) {
-            sink.error(CONFLICT, &origin, format!("`{key}` means nothing for {host}"), remedy);
+        if !sink.repeats(CONFLICT, &origin) {
+            sink.error(CONFLICT, &origin, format!("`{key}` has no effect for {host}"), remedy);
         }
     }
 }

@@ -112,7 +112,7 @@ fn volume(element: &Element<'_>, lab: &Lab, media: &[Medium], pools: &[Pool], si
     });
     if storage.is_none() && element.is_given("lun") && !element.is_given("storage") {
         let help = "add storage = \"…\", or remove `lun`";
-        sink.error(CONFLICT, &element.origin("lun"), "nobody serves the volume", help);
+        sink.error(CONFLICT, &element.origin("lun"), "no storage system serves the volume", help);
     }
     Some(VolumeSpec { name: element.name.clone(), pool: pool?, size_bytes: size_bytes?, shape, storage })
 }

@@ -86,7 +86,7 @@ fn chosen(
             sink.error(
                 RANGE_MISMATCH,
                 origin,
-                format!("{} names cannot be handed to {} workloads", names.len(), element.count),
+                format!("{} names cannot be distributed over {} workloads", names.len(), element.count),
                 "use as many names as workloads, or a multiple of them",
             );
             continue;
@@ -135,7 +135,7 @@ pub(super) fn targets(
         let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
         let Some(lun) = lun else {
             if virtual_disks {
-                let reason = format!("the LUNs of `{name}` are virtual disks, which come and go");
+                let reason = format!("the LUNs of `{name}` are virtual disks, which can be created and deleted");
                 sink.error(BAD_LUN, origin, reason, format!("name them, as in {name}:lun{{0..7}}"));
                 return;
             }
@@ -184,19 +184,19 @@ fn load(element: &Element<'_>, sink: &mut Sink) -> Load {
 }
 
 fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
-    let place = element.choice("location", schema::LOCATIONS).unwrap_or(schema::Place::Random);
+    let place = element.choice("location", schema::LOCATIONS).unwrap_or(schema::LocationKind::Random);
     let stride = element.size("stride");
-    if place != schema::Place::Strided {
+    if place != schema::LocationKind::Strided {
         if stride.is_some() {
             sink.error(
                 CONFLICT,
                 &element.origin("stride"),
-                "`stride` means nothing without `location = \"strided\"`",
+                "`stride` has no effect without `location = \"strided\"`",
                 "add it, or remove `stride`",
             );
         }
         return match place {
-            schema::Place::Sequential => Location::Sequential,
+            schema::LocationKind::Sequential => Location::Sequential,
             _ => Location::Random,
         };
     }

@@ -144,7 +144,7 @@ impl<'e> Editor<'e> {
         let of_edits = |key: &&Key| schema::EDIT.key(key.path).is_some() && key.path != "action";
         for key in element.def.keys.iter().filter(of_edits).filter(|key| element.is_given(key.path)) {
             if !wanted.contains(&key.path) && !about.contains(&key.path) {
-                let reason = format!("this edit has no use for `{}`", key.path);
+                let reason = format!("this edit does not use `{}`", key.path);
                 self.sink.error(BAD_EDIT, &element.origin(key.path), reason, "leave it out, or check `action`");
                 complete = false;
             }
@@ -213,7 +213,7 @@ impl<'e> Editor<'e> {
         }
         if !lists.own.iter().any(|key| element.is_given(key)) {
             let reason = format!("`{first}` is missing");
-            self.sink.error(check::MISSING_KEY, &element.header, reason, format!("say which {first} are meant"));
+            self.sink.error(check::MISSING_KEY, &element.header, reason, format!("add `{first}`"));
             return false;
         }
         true
@@ -306,7 +306,7 @@ impl<'e> Editor<'e> {
             }
             _ => {
                 let what = about.map_or_else(|| "database".to_owned(), |(kind, name)| format!("{kind} `{name}`"));
-                self.sink.error(BAD_EDIT, origin, problem.to_string(), format!("look at what the {what} holds"));
+                self.sink.error(BAD_EDIT, origin, problem.to_string(), format!("check the contents of the {what}"));
             }
         }
     }
@@ -331,7 +331,7 @@ impl<'e> Editor<'e> {
                 _ => ["", ""],
             };
             let origin = names.iter().find_map(|name| self.touched.get(*name)).unwrap_or(&Origin::File(0, 0));
-            self.sink.error(BAD_EDIT, origin, problem.to_string(), "mend it by a further edit");
+            self.sink.error(BAD_EDIT, origin, problem.to_string(), "correct it by a further edit");
         }
         Edited { transaction: self.transaction, edits: self.done }
     }

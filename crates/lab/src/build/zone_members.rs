@@ -37,7 +37,7 @@ impl Members<'_> {
         }
         let has_form = text.contains(',') || ["wwnn:", "wwpn:", "0x"].iter().any(|form| text.starts_with(form));
         if has_form || text.split(':').count() == 8 {
-            let reason = format!("`{}` is no zone member", value::cut(text));
+            let reason = format!("`{}` is not a zone member", value::cut(text));
             sink.error(BAD_MEMBER, origin, reason, BadZoneMember.to_string());
             return Vec::new();
         }

@@ -107,7 +107,7 @@ fn enabled(zoning: &Element<'_>, defined: &DefinedZones, implicit: bool, sink: &
         None if configs.len() <= 1 => return configs.next().cloned(),
         None => {
             let key = zoning.def.key("effective")?;
-            let (reason, names) = ("several configurations, and none of them is said to be in force", configs);
+            let (reason, names) = ("there are several configurations, and none of them is set as effective", configs);
             let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             let remedy = format!("set `{}` in [zoning] to one of {names}, or to \"{NONE}\"", key.path);
             sink.error(check::MISSING_KEY, &zoning.origin("effective"), reason, remedy);
@@ -316,7 +316,7 @@ pub(super) fn hand_out<T: Clone>(
                 sink.error(
                     RANGE_MISMATCH,
                     origin,
-                    format!("{} names cannot be handed to {count} {noun}", texts.len()),
+                    format!("{} names cannot be distributed over {count} {noun}", texts.len()),
                     format!("use as many names as {noun}, or a multiple of them"),
                 );
                 break;
@@ -332,7 +332,7 @@ pub(super) fn zone_named(defined: &DefinedZones, text: &str, origin: &Origin, si
     if defined.zones.contains_key(text) {
         return vec![text.to_owned()];
     }
-    if !sink.knows(UNKNOWN_ZONE, origin) {
+    if !sink.repeats(UNKNOWN_ZONE, origin) {
         let known = defined.zones.keys().map(String::as_str);
         let reason = format!("there is no zone `{}`", value::cut(text));
         sink.error(UNKNOWN_ZONE, origin, reason, suggest::remedy(text, known, "name a zone that the file defines"));

@@ -32,24 +32,24 @@ words!(QUEUEING, QUEUEINGS: Queueing {
 });
 
 words!(ARBITRATION, ARBITRATIONS: Arbitration {
-    "round-robin" => Arbitration::RoundRobin, "the next input in turn";
+    "round-robin" => Arbitration::RoundRobin, "the next input in round-robin order";
     "oldest-first" => Arbitration::OldestFirst, "the frame that has waited longest";
 });
 
 words!(ISL_CHOICE, ISL_CHOICES: IslChoice {
-    "ingress" => IslChoice::Ingress, "by the port a frame came in";
+    "ingress" => IslChoice::Ingress, "by the port through which a frame arrived";
     "exchange" => IslChoice::Exchange, "by source, destination and exchange: an I/O keeps its path";
     "pair" => IslChoice::DevicePair, "by source and destination";
-    "spray" => IslChoice::Spray, "frame by frame in turn; frames may overtake each other";
+    "spray" => IslChoice::Spray, "frame by frame in round-robin order; frames may overtake each other";
 });
 
 words!(SCHEDULER, SCHEDULERS: IoScheduler {
-    "fifo" => IoScheduler::Fifo, "in the order they came";
+    "fifo" => IoScheduler::Fifo, "in the order of arrival";
     "elevator" => IoScheduler::Elevator, "by LUN and address, upwards, then again from the bottom (C-LOOK)";
 });
 
 words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
-    "round-robin" => PathPolicy::RoundRobin, "the next usable path in turn";
+    "round-robin" => PathPolicy::RoundRobin, "the next usable path in round-robin order";
     "least-queue" => PathPolicy::LeastQueue, "the path with the fewest commands outstanding";
     "service-time" => PathPolicy::ServiceTime, "the path with the least outstanding bytes per recent throughput";
     "failover" => PathPolicy::Failover, "the first usable path only";
@@ -61,18 +61,18 @@ words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
 });
 
 words!(ADDRESSING, ADDRESSINGS: Addressing {
-    "area-per-port" => Addressing::AreaPerPort, "port p gives out the area p: up to 256 logins, virtual ones included, and no logins beyond port 255";
-    "flat" => Addressing::Flat, "every port gives out any of the 65,536 addresses of the domain";
+    "area-per-port" => Addressing::AreaPerPort, "port p assigns addresses of area p: up to 256 logins, virtual ones included, and no logins beyond port 255";
+    "flat" => Addressing::Flat, "every port assigns any of the 65,536 addresses of the domain";
 });
 
 words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
     "new-wins" => DuplicateNames::NewWins, "the port that has the name is logged out";
     "old-wins" => DuplicateNames::OldWins, "the new login is rejected";
-    "block" => DuplicateNames::Block, "as `old-wins`, and the port where it was tried takes no more logins until its link has been down";
+    "block" => DuplicateNames::Block, "as `old-wins`, and its port accepts no more logins until its link has been down";
 });
 
 words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
-    "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are looked at";
+    "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are compared";
     "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
     "modified" => HardZoning::Modified, "the new address is compared with all addresses behind the other ports (document 000, section V-V), and a logout removes the permissions of its login";
     "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
@@ -84,7 +84,7 @@ words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
 });
 
 words!(FLOW_CONTROL, FLOW_CONTROLS: FlowControlModes {
-    "r-rdy" => FlowControlModes::RRdy, "R_RDY, mode 0002, the standard's";
+    "r-rdy" => FlowControlModes::RRdy, "R_RDY, mode 0002 of the standard";
     "vendor" => FlowControlModes::Vendor, "a vendor's own, mode 0001, and no other";
     "vendor-first" => FlowControlModes::VendorFirst, "mode 0001, and R_RDY with neighbours that lack it";
 });
@@ -96,7 +96,7 @@ words!(ZONING_SUPPORT, ZONING_SUPPORTS: bool {
 
 words!(COST_RULE, COST_RULES: CostRule {
     "standard" => CostRule::Standard, "by speed: 1000 at 1GFC, 500 at 2GFC, 62 at 16GFC (RFC 4626)";
-    "brocade" => CostRule::Brocade, "1000 at 1GFC, 500 at any other speed, whatever the width of a trunk";
+    "brocade" => CostRule::Brocade, "1000 at 1GFC, 500 at any other speed, regardless of the width of a trunk";
     "cisco" => CostRule::Cisco, "by speed, the links of a bundle together";
 });
 
@@ -106,14 +106,14 @@ words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
 });
 
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
-    "auto" => ZoneDefault::OpenWithoutZones, "ports in no zone may talk to each other until a zone is in force, and to nobody while one is; `all access` of Fabric OS";
-    "open" => ZoneDefault::Open, "ports in no zone may talk to each other; `permit` of NX-OS";
-    "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody, even without zones";
+    "auto" => ZoneDefault::OpenWithoutZones, "ports in no zone may access each other while no zone is effective, and no other port otherwise; `all access` of Fabric OS";
+    "open" => ZoneDefault::Open, "ports in no zone may access each other; `permit` of NX-OS";
+    "closed" => ZoneDefault::Closed, "ports in no zone may access no other port, even without zones";
 });
 
 words!(MERGE_RULE, MERGE_RULES: MergeRules {
-    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the closed one holds";
-    "enhanced" => MergeRules::ENHANCED, "likewise, and the default zones must be the same; joins only switches in enhanced mode, as ESS tells";
+    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the closed one applies";
+    "enhanced" => MergeRules::ENHANCED, "likewise, and the default zones must be the same; joins only switches in enhanced mode, which ESS reports";
     "fabric-os" => MergeRules::FABRIC_OS, "the effective configurations must be the same, and the order of members matters";
 });
 
@@ -137,12 +137,12 @@ pub(crate) enum EditAction {
 
 words!(EDIT_ACTION, EDIT_ACTIONS: EditAction {
     "create" => EditAction::Create, "makes a `zone`, an `alias` or a `config`";
-    "delete" => EditAction::Delete, "removes one; nothing may name it any more at the end";
-    "rename" => EditAction::Rename, "gives one the name `to`, wherever it is named";
+    "delete" => EditAction::Delete, "removes one; no object may refer to it at the end";
+    "rename" => EditAction::Rename, "renames one to `to`, in all references";
     "add" => EditAction::Add, "adds `members`, `principals` or `zones`";
-    "remove" => EditAction::Remove, "takes `members`, `principals` or `zones` away";
-    "enable" => EditAction::Enable, "puts the `config` in force, as it is at the end of the file";
-    "disable" => EditAction::Disable, "puts nothing in force";
+    "remove" => EditAction::Remove, "removes `members`, `principals` or `zones`";
+    "enable" => EditAction::Enable, "makes the `config` effective, as it is at the end of the file";
+    "disable" => EditAction::Disable, "leaves no configuration effective";
     "default" => EditAction::Default, "changes the default zone to `default`";
 });
 
@@ -161,21 +161,21 @@ pub(crate) enum Spread {
 
 words!(SPREAD, SPREADS: Spread {
     "blocks" => Spread::Blocks, "of n names for m, the first n/m go to the first, the next n/m to the second, …";
-    "round-robin" => Spread::RoundRobin, "of n names for m, they are dealt out in turn: 1, m+1, … go to the first";
+    "round-robin" => Spread::RoundRobin, "of n names for m, they are distributed in round-robin order: 1, m+1, … go to the first";
 });
 
 /// Location of requests, before the stride is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum LocationKind {
     Random,
     Sequential,
     Strided,
 }
 
-words!(LOCATION, LOCATIONS: Place {
-    "random" => Place::Random, "anywhere, aligned to the size of the request";
-    "sequential" => Place::Sequential, "each behind the one before, per LUN";
-    "strided" => Place::Strided, "each `stride` behind the beginning of the one before, per LUN";
+words!(LOCATION, LOCATIONS: LocationKind {
+    "random" => LocationKind::Random, "anywhere, aligned to the size of the request";
+    "sequential" => LocationKind::Sequential, "each behind the one before, per LUN";
+    "strided" => LocationKind::Strided, "each `stride` behind the beginning of the one before, per LUN";
 });
 
 /// Kinds of faults; `build::faults` defines the keys of each.
@@ -201,27 +201,27 @@ words!(TROUBLE, TROUBLES: Trouble {
     "switch-reset" => Trouble::SwitchReset, "`switch` restarts: links down, buffers and logins lost, back at `until`";
     "frame-loss" => Trouble::FrameLoss, "frames on `link` disappear with `probability`";
     "crc-errors" => Trouble::CrcErrors, "frames on `link` arrive with a bad CRC with `probability`";
-    "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) gives each credit back `delay` later";
-    "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) gives no credits back";
+    "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) returns each credit `delay` later";
+    "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) returns no credits";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
-    "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand; with `until` or `for` it is away in between";
-    "vm-stop" => Trouble::VmStop, "`vm` makes no more requests, and when the last has ended, logs out";
+    "vm-move" => Trouble::VmMove, "`vm` moves to the hypervisor `to`: its port names log in there while their old logins remain; with `until` or `for` it is stopped in between";
+    "vm-stop" => Trouble::VmStop, "`vm` issues no more requests and logs out after the last one has ended";
 });
 
 words!(CARRIER, CARRIERS: Carrier {
     "dgram" => Carrier::Datagram, "a unix datagram socket, one frame in each datagram (`-netdev dgram` of QEMU)";
     "stream" => Carrier::Stream, "a unix stream socket, each frame behind its length in four bytes (`-netdev stream` of QEMU)";
     "tap" => Carrier::Tap, "a tap interface of this machine";
-    "packet" => Carrier::Packet, "any interface of this machine, through a packet socket; it cannot hold its peer back";
+    "packet" => Carrier::Packet, "any interface of this machine, through a packet socket; it cannot slow down its peer";
     "fd" => Carrier::Descriptor, "a datagram socket that the parent process opened";
 });
 
 words!(MEDIUM, MEDIA: MediumKind {
-    "ram" => MediumKind::Ram, "memory; blocks that were never written take none";
+    "ram" => MediumKind::Ram, "memory; blocks that were never written take no memory";
     "file" => MediumKind::File, "sparse files";
-    "pattern" => MediumKind::Pattern, "nothing: a block reads as a function of its address, and writes are forgotten";
-    "null" => MediumKind::Null, "nothing: reads give zeros, and writes are forgotten";
-    "volumes" => MediumKind::Volumes, "virtual disks: those of `[volume.NAME]` and of `sanloom volume`; `luns` and `lun_size` mean nothing";
+    "pattern" => MediumKind::Pattern, "nothing: a block reads as a function of its address, and written data are discarded";
+    "null" => MediumKind::Null, "nothing: reads return zeros, and written data are discarded";
+    "volumes" => MediumKind::Volumes, "virtual disks: those of `[volume.NAME]` and of `sanloom volume`; `luns` and `lun_size` have no effect";
 });
 
 words!(CACHE, CACHES: bool {
@@ -231,15 +231,15 @@ words!(CACHE, CACHES: bool {
 
 words!(DIGEST, DIGESTS: Digests {
     "never" => Digests::Never, "none";
-    "either" => Digests::Either, "as the initiator likes";
+    "either" => Digests::Either, "as the initiator prefers";
     "always" => Digests::Always, "initiators without it are refused";
 });
 
 words!(ACCESS_STATE, ACCESS_STATES: AccessState {
-    "active/optimized" => AccessState::Optimized, "everything, as well as can be";
-    "active/non-optimized" => AccessState::NonOptimized, "everything, but hosts go elsewhere where they can";
+    "active/optimized" => AccessState::Optimized, "all commands, at full performance";
+    "active/non-optimized" => AccessState::NonOptimized, "all commands, but hosts prefer other ports";
     "standby" => AccessState::Standby, "only commands that need no medium";
-    "unavailable" => AccessState::Unavailable, "only questions about the state";
+    "unavailable" => AccessState::Unavailable, "only commands that report the state";
     "offline" => AccessState::Offline, "the same; a host cannot change it";
-    "transitioning" => AccessState::Transitioning, "it changes: hosts wait";
+    "transitioning" => AccessState::Transitioning, "changing to another state; hosts wait";
 });

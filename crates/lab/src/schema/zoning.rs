@@ -13,7 +13,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "default",
             kind: Kind::Choice(ZONE_DEFAULT),
             fallback: Fallback::Value("\"auto\""),
-            meaning: "What holds for ports in no zone.",
+            meaning: "Access of ports that are in no zone.",
             example: "\"closed\"",
             also: &["default_zone"],
         },
@@ -23,7 +23,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             fallback: Fallback::Absent(
                 "the only `[[zone_config]]`; all zones, as the configuration `all-zones`, if there is none",
             ),
-            meaning: "The configuration in force. `none`: no zone is in force.",
+            meaning: "The effective configuration. `none`: no zone is effective.",
             example: "\"production\"",
             also: &["active", "enabled", "cfg", "effective_config"],
         },
@@ -39,7 +39,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "merge_control",
             kind: Kind::Choice(MERGE_CONTROL),
             fallback: Fallback::Value("\"allow\""),
-            meaning: "Which zone databases may join.",
+            meaning: "Zone databases that may be merged.",
             example: "\"restrict\"",
             also: &["control"],
         },
@@ -55,7 +55,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "max_zones",
             kind: Kind::Integer { min: 1, max: 10_000_000 },
             fallback: Fallback::Absent("no limit"),
-            meaning: "Most zones that may be defined.",
+            meaning: "Maximum number of zones.",
             example: "2000",
             also: &["zone_limit"],
         },
@@ -63,7 +63,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "max_aliases",
             kind: Kind::Integer { min: 1, max: 10_000_000 },
             fallback: Fallback::Absent("no limit"),
-            meaning: "Most aliases that may be defined.",
+            meaning: "Maximum number of aliases.",
             example: "2000",
             also: &["alias_limit"],
         },
@@ -71,7 +71,7 @@ pub(super) const ZONING: SectionDef = SectionDef {
             path: "max_members",
             kind: Kind::Integer { min: 1, max: 10_000_000 },
             fallback: Fallback::Absent("no limit"),
-            meaning: "Most members of a zone or an alias.",
+            meaning: "Maximum number of members of a zone or an alias.",
             example: "255",
             also: &["member_limit"],
         },
@@ -107,7 +107,7 @@ pub(super) const ALIAS: SectionDef = SectionDef {
 pub(super) const ZONE: SectionDef = SectionDef {
     name: "zone",
     form: Form::List,
-    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is distributed over them. With `principals` a zone is a peer zone: a principal and a member may talk to each other, two members or two principals may not.",
+    meaning: "Zones: ports that may access each other. A range as name makes several zones, and each range among the members is distributed over them. With `principals` a zone is a peer zone: a principal and a member may access each other, but two members or two principals may not.",
     also: &["zoneset"],
     keys: &[
         Key {
@@ -138,7 +138,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
             path: "virtual_fabric",
             kind: Kind::Integer { min: 1, max: 4_078 },
             fallback: Fallback::Absent("every fabric"),
-            meaning: "The virtual fabric (VF_ID) that alone has the zone.",
+            meaning: "The only virtual fabric (VF_ID) that has the zone.",
             example: "10",
             also: &["vf_id", "vsan", "fid"],
         },
@@ -149,7 +149,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
 pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
     name: "zone_config",
     form: Form::List,
-    meaning: "Configurations (zone sets): zones that are in force together. In a lab without configurations all zones are in force.",
+    meaning: "Configurations (zone sets): zones that are effective together. In a lab without configurations all zones are effective.",
     also: &["cfg", "config", "zone_set", "zonesets", "zone_configs"],
     keys: &[
         Key {
@@ -184,8 +184,8 @@ const EDIT_ACTION_KEY: Key = Key {
 const EDIT_ZONE_KEY: Key = Key {
     path: "zone",
     kind: Kind::Pattern,
-    fallback: Fallback::Absent("it is about something else"),
-    meaning: "The zone that it is about, or a range of them.",
+    fallback: Fallback::Absent("the edit concerns another kind of object"),
+    meaning: "Zone to edit, or a range of zones.",
     example: "\"backup\"",
     also: &["zones_named"],
 };
@@ -193,8 +193,8 @@ const EDIT_ZONE_KEY: Key = Key {
 const EDIT_ALIAS_KEY: Key = Key {
     path: "alias",
     kind: Kind::Pattern,
-    fallback: Fallback::Absent("it is about something else"),
-    meaning: "The alias that it is about, or a range of them.",
+    fallback: Fallback::Absent("the edit concerns another kind of object"),
+    meaning: "Alias to edit, or a range of aliases.",
     example: "\"oracle\"",
     also: &["aliases"],
 };
@@ -202,8 +202,8 @@ const EDIT_ALIAS_KEY: Key = Key {
 const EDIT_CONFIG_KEY: Key = Key {
     path: "config",
     kind: Kind::Pattern,
-    fallback: Fallback::Absent("it is about something else"),
-    meaning: "The configuration that it is about.",
+    fallback: Fallback::Absent("the edit concerns another kind of object"),
+    meaning: "Configuration to edit.",
     example: "\"production\"",
     also: &["cfg", "zone_config", "zone_set"],
 };
@@ -257,7 +257,7 @@ const EDIT_DEFAULT_KEY: Key = Key {
 pub(crate) const EDIT: SectionDef = SectionDef {
     name: "edit",
     form: Form::List,
-    meaning: "One edit of the zone database. Edits are applied in the order of the file, in one transaction. At the end the configuration in force is activated again with its changed zones, unless an edit activates another one.",
+    meaning: "One edit of the zone database. Edits are applied in the order of the file, in one transaction. At the end the effective configuration is enabled again with its changed zones, unless an edit enables another one.",
     also: &["edits", "change", "changes"],
     keys: &[
         EDIT_ACTION_KEY,
@@ -282,7 +282,7 @@ pub(super) const CHANGE: SectionDef = SectionDef {
             path: "at",
             kind: Kind::Time,
             fallback: Fallback::Value("\"0s\""),
-            meaning: "When it is committed, counted from the start of the workloads.",
+            meaning: "Time of the commit, counted from the start of the workloads.",
             example: "\"500ms\"",
             also: &["time", "start", "when"],
         },
@@ -290,7 +290,7 @@ pub(super) const CHANGE: SectionDef = SectionDef {
             path: "switch",
             kind: Kind::Pattern,
             fallback: Fallback::Absent("the first switch"),
-            meaning: "The switch where it is committed.",
+            meaning: "Switch at which the edit is committed.",
             example: "\"edge1\"",
             also: &["on", "switches"],
         },
@@ -316,7 +316,7 @@ pub(super) const PERSISTENT: SectionDef = SectionDef {
             path: "port",
             kind: Kind::Pattern,
             fallback: Fallback::Required,
-            meaning: "A port of a host or storage system, or the node if it has one only.",
+            meaning: "A port of a host or storage system, or the node if it has only one port.",
             example: "\"server1:0\"",
             also: &["host", "storage", "name", "wwpn"],
         },
@@ -324,7 +324,7 @@ pub(super) const PERSISTENT: SectionDef = SectionDef {
             path: "address",
             kind: Kind::Text,
             fallback: Fallback::Required,
-            meaning: "Its address. At a switch with flat addresses any of its domain; otherwise domain, number of the switch port, and 01 to FF for a virtual port, whereas the port itself always has 00.",
+            meaning: "Address of the port. At a switch with flat addresses, any address of its domain; otherwise domain, number of the switch port, and 01 to FF for a virtual port, whereas the port itself always has 00.",
             example: "\"0x010500\"",
             also: &["fcid", "fc_id", "port_id", "id"],
         },

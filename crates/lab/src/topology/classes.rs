@@ -17,8 +17,7 @@ pub(super) struct Port {
     access: u32,
 }
 
-/// Hosts, or storage systems, that cannot be told apart by their links, their workloads and their
-/// permitted partners.
+/// Hosts, or storage systems, with the same links, workloads and permitted partners.
 pub(super) struct Class {
     /// Node indices.
     pub members: Vec<u16>,
@@ -26,7 +25,7 @@ pub(super) struct Class {
     pub ports: Vec<Port>,
     /// Ports of the first member, as indices into the list of [`PermittedPairs`].
     pub first: Range<usize>,
-    /// The workloads that use it.
+    /// Workloads that use the class.
     workloads: Vec<u32>,
 }
 
@@ -129,8 +128,8 @@ impl Classes {
         permitted: &PermittedPairs,
         (hosts, storage): (usize, usize),
     ) -> impl Iterator<Item = (usize, usize)> {
-        let (mine, other) = (self.hosts[hosts].first.clone(), self.storage[storage].first.clone());
-        mine.enumerate().flat_map(move |(i, port)| {
+        let (host_ports, other) = (self.hosts[hosts].first.clone(), self.storage[storage].first.clone());
+        host_ports.enumerate().flat_map(move |(i, port)| {
             let partners = permitted.partners(port);
             let begin = partners.partition_point(|partner| (*partner as usize) < other.start);
             let (start, end) = (other.start, other.end);
@@ -140,7 +139,7 @@ impl Classes {
     }
 }
 
-/// For each storage port a number that is equal for ports in the same sets of partners.
+/// Returns a number for each storage port, which is equal for ports in the same sets of partners.
 fn containing_sets(permitted: &PermittedPairs) -> Vec<u32> {
     let mut containing: Vec<Vec<u32>> = vec![Vec::new(); permitted.storage.len()];
     for (number, set) in (0..).zip(permitted.sets()) {
@@ -156,14 +155,14 @@ fn containing_sets(permitted: &PermittedPairs) -> Vec<u32> {
     containing.into_iter().map(number).collect()
 }
 
-/// `access` belongs to `ports`; `of_node` finds the ports of a node. A node that is `alone` is a
-/// class of its own, because its LUNs differ from those of others.
+/// Groups nodes into classes. `access` belongs to `ports`; `of_node` returns the ports of a node.
+/// If `is_single` is true, the node forms its own class, because its LUNs differ from others.
 fn group(
     lab: &Lab,
     ports: &[AttachedPort],
     access: &[u32],
     of_node: impl Fn(u16) -> Range<usize>,
-    alone: impl Fn(u16) -> bool,
+    is_single: impl Fn(u16) -> bool,
     workloads: Vec<Vec<u32>>,
 ) -> Vec<Class> {
     let mut classes = BTreeMap::new();
@@ -178,7 +177,7 @@ fn group(
             access: access[index],
         };
         let ports: Vec<Port> = range.clone().map(port).collect();
-        let members: &mut Vec<u16> = classes.entry((ports, workloads, alone(node).then_some(node))).or_default();
+        let members: &mut Vec<u16> = classes.entry((ports, workloads, is_single(node).then_some(node))).or_default();
         members.push(node);
     }
     let classes = classes.into_iter().map(|((ports, workloads, _), members)| Class {

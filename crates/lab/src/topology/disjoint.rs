@@ -70,21 +70,21 @@ fn one_after_the_other(network: &Network, pairs: &[PortPair]) -> u32 {
     }
 }
 
-/// Groups of ISLs on a shortest way over links that are left.
+/// Returns the groups of ISLs on a shortest route over the links that are left.
 fn shortest(network: &Network, left: &[usize], from: u16, to: u16) -> Option<Vec<usize>> {
     let node = |switch: u16| NodeIndex::new(usize::from(switch));
     let mut came_by: BTreeMap<NodeIndex, (NodeIndex, usize)> = BTreeMap::new();
     let mut open = VecDeque::from([node(from)]);
     while let Some(at) = open.pop_front() {
         if at == node(to) {
-            let mut way = Vec::new();
+            let mut route = Vec::new();
             let mut at = at;
             while at != node(from) {
                 let (before, group) = came_by[&at];
-                way.push(group);
+                route.push(group);
                 at = before;
             }
-            return Some(way);
+            return Some(route);
         }
         use petgraph::visit::EdgeRef;
         for edge in network.graph.edges(at) {

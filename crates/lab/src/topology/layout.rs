@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn fabrics_stand_apart() {
+    fn fabrics_are_drawn_in_separate_columns() {
         for text in [dual(40, 4, 4), dual(500, 10, 20)] {
             let layout = layout(&text);
             let [a, b] = &layout.columns[..] else { panic!("{} columns", layout.columns.len()) };

@@ -16,12 +16,12 @@ pub(super) struct Group {
     pub links: Vec<usize>,
     /// Direction from the first switch to the second, and the reverse. Each switch computes costs
     /// by its own rule.
-    ways: [Way; 2],
+    directions: [Direction; 2],
 }
 
 /// The links from one switch to another, as seen by routing.
 #[derive(Clone, Copy)]
-struct Way {
+struct Direction {
     /// FSPF cost of the cheapest link.
     cost: u32,
     /// Number of legs for routing: the cheapest links, where a bundle counts once.
@@ -33,7 +33,7 @@ struct Way {
 impl Group {
     /// Returns the bytes per second of the links that routing uses, in the slower direction.
     pub fn bytes_per_s(&self) -> u64 {
-        self.ways[0].bytes_per_s.min(self.ways[1].bytes_per_s)
+        self.directions[0].bytes_per_s.min(self.directions[1].bytes_per_s)
     }
 
     /// Returns 0 if `switch` is the first of the two switches, 1 otherwise.
@@ -41,8 +41,8 @@ impl Group {
         usize::from(self.switches[0] != switch)
     }
 
-    fn way_from(&self, switch: u16) -> Way {
-        self.ways[self.side(switch)]
+    fn direction_from(&self, switch: u16) -> Direction {
+        self.directions[self.side(switch)]
     }
 }
 
@@ -78,7 +78,7 @@ impl Network {
                 // The search runs backwards from the target, so the sender on an edge is at its far
                 // end.
                 let costs = dijkstra(&graph, target, None, |edge| {
-                    groups[*edge.weight()].way_from(edge.target().index() as u16).cost
+                    groups[*edge.weight()].direction_from(edge.target().index() as u16).cost
                 });
                 graph.node_indices().map(|to| costs.get(&to).copied()).collect()
             })
@@ -100,7 +100,7 @@ impl Network {
         self.graph.edges(NodeIndex::new(usize::from(switch))).filter_map(move |edge| {
             let group = *edge.weight();
             let next = if edge.source().index() == usize::from(switch) { edge.target() } else { edge.source() };
-            let through = to_target[next.index()]?.checked_add(self.groups[group].way_from(switch).cost)?;
+            let through = to_target[next.index()]?.checked_add(self.groups[group].direction_from(switch).cost)?;
             (Some(through) == here).then_some((next.index() as u16, group))
         })
     }
@@ -118,8 +118,9 @@ impl Network {
             let mut total = 0_u64;
             let mut hops = u32::MAX;
             for (next, group) in self.downhill(switch, target) {
-                let (ways, next_hops) = routes[usize::from(next)];
-                total = total.saturating_add(ways.saturating_mul(self.groups[group].way_from(switch).legs.into()));
+                let (count, next_hops) = routes[usize::from(next)];
+                let legs = self.groups[group].direction_from(switch).legs;
+                total = total.saturating_add(count.saturating_mul(legs.into()));
                 hops = hops.min(next_hops.saturating_add(1));
             }
             routes[usize::from(switch)] = (total, hops);
@@ -139,7 +140,7 @@ impl Network {
             if switch == target {
                 continue;
             }
-            let legs_of = |group: usize| self.groups[group].way_from(switch).legs;
+            let legs_of = |group: usize| self.groups[group].direction_from(switch).legs;
             let legs: u32 = self.downhill(switch, target).map(|(_, group)| legs_of(group)).sum();
             for (next, group) in self.downhill(switch, target) {
                 let part = share * f64::from(legs_of(group)) / f64::from(legs.max(1));
@@ -172,13 +173,13 @@ fn group(lab: &Lab, switches: [u16; 2], links: Vec<usize>) -> Group {
         let leg = lab.links[link].bundle.map_or(Leg::Link(link), Leg::Bundle);
         legs.entry(leg).or_default().push(lab.links[link].rate.bytes_per_s());
     }
-    let way = |switch: u16| {
+    let direction = |switch: u16| {
         let rule = lab.switches[usize::from(switch)].joining.cost_rule;
         let cost = legs.values().map(|rates| rule.cost(rates)).min().unwrap_or(1);
         let used = || legs.values().filter(|rates| rule.cost(rates) == cost);
-        Way { cost, legs: used().count() as u32, bytes_per_s: used().flatten().sum() }
+        Direction { cost, legs: used().count() as u32, bytes_per_s: used().flatten().sum() }
     };
-    Group { switches, links, ways: switches.map(way) }
+    Group { switches, links, directions: switches.map(direction) }
 }
 
 /// A single link or a bundle, which FSPF treats as one link.

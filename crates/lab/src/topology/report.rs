@@ -41,7 +41,7 @@ pub struct Report {
     pub default_open: bool,
     /// Number of linked ports in no zone; 0 if no zone is in force.
     pub unzoned_ports: usize,
-    /// How each range of zones was dealt out; empty where no zone comes from a range.
+    /// Zones made from each range of zones; empty if the file has no such range.
     pub zone_ranges: Vec<ZoneRange>,
     /// Fabrics: groups of switches that ISLs join, each as names in range notation.
     pub fabrics: Vec<String>,
@@ -58,10 +58,10 @@ pub struct Report {
     pub pairs_left_out: usize,
 }
 
-/// Zones in force that one range of the lab file made.
+/// Effective zones made from one range of the lab file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneRange {
-    /// Their names, in range notation.
+    /// Names of the zones, in range notation.
     pub names: String,
     /// Number of zones.
     pub zones: usize,
@@ -284,10 +284,10 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
             let mut over = Vec::new();
             for (i, j) in pairs {
                 let (from, to) = (hosts.ports[i].switch, storage.ports[j].switch);
-                let (ways, hops) = routes.entry(to).or_insert_with(|| network.routes_to(to))[usize::from(from)];
-                if ways > 0 {
+                let (count, hops) = routes.entry(to).or_insert_with(|| network.routes_to(to))[usize::from(from)];
+                if count > 0 {
                     port_pairs += 1;
-                    shortest = shortest.saturating_add(ways);
+                    shortest = shortest.saturating_add(count);
                     links = links.min(hops + 2);
                     over.push(((hosts.ports[i].hba, from), (j, to)));
                 }

@@ -41,18 +41,18 @@ fn describe(diagnostic: &Diagnostic) -> String {
 }
 
 #[test]
-fn every_bad_file_is_diagnosed_as_it_says() {
+fn every_bad_file_has_the_diagnostics_that_its_comments_list() {
     for (name, text) in fixtures() {
         let expected: Vec<&str> =
             text.lines().filter(|l| l.starts_with("# expect: ") || l.starts_with("# warn: ")).collect();
-        assert!(!expected.is_empty(), "{name} says nothing about what must come out");
+        assert!(!expected.is_empty(), "{name} lists no expected diagnostics");
         let found: Vec<String> = diagnose(&text).iter().map(describe).collect();
         assert_eq!(found, expected, "{name}");
     }
 }
 
 #[test]
-fn diagnoses_read_well() {
+fn diagnostics_have_the_expected_text() {
     for (name, text) in fixtures() {
         let rendered: Vec<String> = diagnose(&text).iter().map(|d| d.render(false)).collect();
         insta::assert_snapshot!(name, rendered.join("\n"));

@@ -35,7 +35,7 @@ fn load(name: &str, text: &str) -> LoadedLab {
 }
 
 #[test]
-fn every_example_loads_and_says_what_it_shows() {
+fn every_example_loads_and_describes_its_purpose() {
     for (name, text) in examples() {
         let loaded = load(&name, &text);
         assert!(text.starts_with("# "), "{name} does not begin with a comment");
@@ -100,7 +100,7 @@ fn collect_paths(path: &str, value: &toml::Value, used: &mut BTreeSet<String>) {
 
 /// `SANLOOM_BLESS=1 cargo test -p sanloom-lab` writes the page.
 #[test]
-fn the_reference_page_is_what_the_parser_says() {
+fn the_reference_page_matches_the_definitions_of_the_parser() {
     let path = root().join("docs/src/reference/lab-file.md");
     let page = sanloom_lab::reference();
     if std::env::var_os("SANLOOM_BLESS").is_some() {
@@ -159,7 +159,7 @@ fn fabric_1024_has_1024_nodes_and_16_zoned_targets_behind_16_switches() {
 }
 
 #[test]
-fn a_good_lab_rounds_through_overrides() {
+fn overrides_change_the_lab_and_the_last_value_applies() {
     let cases = [
         ("core-edge.toml", "run.seed=42"),
         ("core-edge.toml", "run.duration=500ms"),
@@ -223,8 +223,8 @@ fn drawings_are_well_formed_and_name_every_link() {
     }
 }
 
-/// Every warning about the design of an example is true, and the comments of the example say why it
-/// is so.
+/// Every warning about the design of an example is right, and the comments of the example explain
+/// it.
 #[test]
 fn warnings_about_the_design_of_examples_are_intended() {
     let mut text = String::new();
@@ -234,7 +234,7 @@ fn warnings_about_the_design_of_examples_are_intended() {
             // Both warnings come from rules of the protocol that are the subject of their examples.
             let explained = ["few-credits", "isolated-link"].contains(&warning.code)
                 || lab.contains(&format!("`{}`", warning.code));
-            assert!(explained, "{name} does not say why `sanloom check` warns of {}", warning.code);
+            assert!(explained, "{name} does not explain the warning {} of `sanloom check`", warning.code);
             text.push_str(&format!("{name}:{} {}: {}\n", warning.line, warning.code, warning.reason));
         }
     }

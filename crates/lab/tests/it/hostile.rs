@@ -167,7 +167,7 @@ proptest! {
 }
 
 #[test]
-fn files_that_ask_for_too_much_are_diagnosed_quickly() {
+fn files_with_excessive_ranges_are_diagnosed_quickly() {
     let many = |line: &str, n: usize| line.repeat(n);
     let sections: String = (0..5_000)
         .map(|i| format!("[workload.\"w{i}x{{1..500}}\"]\nhosts = \"x{{1..60000}}\"\ntargets = \"y{{1..60000}}\"\n"))

@@ -437,7 +437,7 @@ fn the_report_counts_costs_as_the_switches_do() {
 }
 
 #[test]
-fn a_rule_at_one_end_counts_for_the_way_out_of_it() {
+fn a_cost_rule_of_one_switch_applies_to_traffic_that_leaves_the_switch() {
     // Only edge1 uses Brocade's rule: its own traffic takes the direct link, the return traffic
     // goes over the core.
     let text = "[switch.edge1]\nfabric = { cost = \"brocade\" }\n[switch.edge2]\n[switch.core]\n[host.h]\n[storage.d]\n\
@@ -451,7 +451,7 @@ fn a_rule_at_one_end_counts_for_the_way_out_of_it() {
 }
 
 #[test]
-fn nothing_leads_over_a_link_that_will_be_isolated() {
+fn no_path_uses_a_link_that_will_be_isolated() {
     let text = "[switch.a]\ndomain = 1\n[switch.b]\ndomain = 2\n[switch.alien]\ndomain = 3\n\
         fabric = { flow_control = \"vendor\" }\n[host.h]\nhbas = 2\n[storage.d]\nports = 2\n\
         [[link]]\nfrom = \"h:{0,1}\"\nto = \"{a,alien}\"\n[[link]]\nfrom = \"d:{0,1}\"\nto = \"b\"\n\

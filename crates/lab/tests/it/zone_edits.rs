@@ -97,7 +97,7 @@ fn edits_are_done_in_order_and_count_at_once_where_a_lab_has_no_configurations()
 }
 
 #[test]
-fn a_configuration_is_put_in_force_again_unless_an_edit_says_otherwise() {
+fn the_effective_configuration_is_enabled_again_unless_an_edit_disables_or_replaces_it() {
     let lab = lab(&format!("{LAB}{CONFIGS}"));
     assert_eq!(in_force(&lab.zone_database), ["z1"]);
     let add = "[[edit]]\naction = \"add\"\nconfig = \"day\"\nzones = \"z2\"\n";

@@ -10,7 +10,7 @@ use crate::storage::workers::Owner;
 use crate::sys::stream::bound_buffers;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::target::{
-    CloseReason, ConnectionId, Counters, Established, Input, Limits, Login, Output, Place, Session, login,
+    CloseReason, ConnectionId, Counters, Destination, Established, Input, Limits, Login, Output, Session, login,
 };
 use sanloom_scsi::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::{Instant, Span};
@@ -194,9 +194,9 @@ impl Connection {
     }
 
     fn read_conventional(&mut self, cx: &mut Context<'_, '_>, input: &mut [u8]) -> io::Result<bool> {
-        let place = self.place();
+        let destination = self.destination();
         let Transport { stream, reader, .. } = &mut self.transport;
-        let arrived = match reader.direct(place) {
+        let arrived = match reader.direct(destination) {
             Some((tag, at, len)) => {
                 let room = self.slots.room(tag, at, len, &mut cx.shared.buffers);
                 reader.read_direct(stream, room, input)
@@ -216,8 +216,8 @@ impl Connection {
 
     fn process(&mut self, cx: &mut Context<'_, '_>, mut bytes: &[u8]) {
         while !self.is_leaving() {
-            let place = self.place();
-            match self.transport.reader.next(&mut bytes, place) {
+            let destination = self.destination();
+            match self.transport.reader.next(&mut bytes, destination) {
                 Step::Starved => return,
                 Step::Header(head) => match &self.machine {
                     // The text of the PDU follows.
@@ -243,10 +243,10 @@ impl Connection {
     }
 
     /// Destination of the current data segment.
-    fn place(&self) -> Place {
+    fn destination(&self) -> Destination {
         match &self.machine {
-            Machine::Login(_) => Place::Text,
-            Machine::Full(session) => session.place(),
+            Machine::Login(_) => Destination::Text,
+            Machine::Full(session) => session.destination(),
         }
     }
 

@@ -4,8 +4,8 @@ use super::{Behind, Stores, TargetPlan};
 use crate::session::INPUT_BYTES;
 use crate::session::buffers::Spare;
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::forward::front_wishes;
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::forward::front_offers;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{ConnectionId, Directory, Node, SessionKey};
 use sanloom_scsi::scsi::{Ends, IoTag};
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) node: Arc<Node>,
-    /// Configured wishes of each target, without regard to back ends.
-    wishes: Vec<Wishes>,
-    /// Parameters of the back ends that the wishes of `node` match now.
+    /// Configured offers of each target, not limited by back ends.
+    offers: Vec<Offers>,
+    /// Parameters of the back ends to which the offers of `node` are adapted now.
     matched: Vec<Parameters>,
     /// Storage of each target.
     pub(super) behind: Vec<TargetPlan>,
@@ -42,7 +42,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(node: Node, behind: Vec<TargetPlan>) -> Shared {
         Shared {
-            wishes: node.targets.iter().map(|target| target.wishes).collect(),
+            offers: node.targets.iter().map(|target| target.offers).collect(),
             matched: Vec::new(),
             node: Arc::new(node),
             behind,
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Adapts the wishes for logins to the parameters of the back ends, so that PDUs can be
+    /// Adapts the offers for logins to the parameters of the back ends, so that PDUs can be
     /// forwarded unchanged.
     pub(super) fn match_back_ends(&mut self, stores: &Stores<'_>) {
         let backs: Vec<Parameters> = stores.volumes.iter().flat_map(|engine| engine.parameters()).collect();
@@ -86,9 +86,9 @@ impl Shared {
             return;
         }
         let node = Arc::make_mut(&mut self.node);
-        for ((target, wishes), behind) in node.targets.iter_mut().zip(&self.wishes).zip(&self.behind) {
+        for ((target, offers), behind) in node.targets.iter_mut().zip(&self.offers).zip(&self.behind) {
             if behind.forward {
-                target.wishes = front_wishes(*wishes, &backs);
+                target.offers = front_offers(*offers, &backs);
             }
         }
         self.matched = backs;

@@ -3,7 +3,7 @@
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::time::Span;
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub struct RemoteConfig {
     /// Credentials that the target must prove.
     pub target_proof: Option<Credentials>,
     /// Parameters to request in the negotiation.
-    pub wishes: Wishes,
+    pub offers: Offers,
     /// Limits and time-outs of disks.
     pub disk: DiskConfig,
     /// Behaviour of sessions.
@@ -39,12 +39,12 @@ impl RemoteConfig {
     }
 
     /// Returns the configuration of a login with this initiator session identifier.
-    pub(crate) fn login(&self, isid: [u8; 6], wishes: Wishes, challenge: [u8; 16]) -> LoginConfig {
+    pub(crate) fn login(&self, isid: [u8; 6], offers: Offers, challenge: [u8; 16]) -> LoginConfig {
         LoginConfig {
             initiator: self.initiator.clone(),
             target: Some(self.target.clone()),
             isid,
-            wishes,
+            offers,
             own: self.own.clone(),
             target_proof: self.target_proof.clone(),
             challenge,

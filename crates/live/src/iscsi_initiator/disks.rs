@@ -71,7 +71,7 @@ impl Unit {
     fn access(&mut self, now: Instant, up: bool, choice: bool) {
         self.access.handle(now, if up { AccessInput::PathUp } else { AccessInput::PathDown });
         if up && choice {
-            self.access.handle(now, AccessInput::Ask);
+            self.access.handle(now, AccessInput::Probe);
         }
     }
 }
@@ -94,7 +94,7 @@ impl Disks {
 
     /// Queries the access states of all units.
     pub(super) fn ask(&mut self, now: Instant) {
-        self.units.values_mut().for_each(|unit| unit.access.handle(now, AccessInput::Ask));
+        self.units.values_mut().for_each(|unit| unit.access.handle(now, AccessInput::Probe));
         self.drain(now);
     }
 
@@ -230,7 +230,7 @@ impl Disks {
                     silent = false;
                     self.outputs.push_back(match output {
                         AccessOutput::Command(command) => DisksOutput::Command(Owner::Access(lun), command),
-                        AccessOutput::Told(access) => DisksOutput::Access(lun, access),
+                        AccessOutput::Probed(access) => DisksOutput::Access(lun, access),
                     });
                 }
                 while let Some(output) = unit.disk.poll_output() {
@@ -244,7 +244,7 @@ impl Disks {
                             tracing::info!(lun = lun::to_u64(lun) >> 48, blocks = found.blocks, "disk ready");
                             unit.useless = false;
                             if found.has_port_groups && !self.choice {
-                                unit.access.handle(now, AccessInput::Ask);
+                                unit.access.handle(now, AccessInput::Probe);
                             }
                             DisksOutput::Changed
                         }

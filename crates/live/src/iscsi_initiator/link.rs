@@ -5,7 +5,8 @@ use crate::session::buffers::Spare;
 use crate::session::{INPUT_BYTES, Step, Transport};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::initiator::{
-    Broken, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
+    Broken, Destination, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Session, SessionConfig,
+    login,
 };
 use sanloom_scsi::time::Instant;
 use std::io;
@@ -132,10 +133,10 @@ impl Link {
     }
 
     /// Time of the last PDU from the target, after the login.
-    pub fn heard(&self) -> Option<Instant> {
+    pub fn last_pdu_at(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Login(_) => None,
-            Machine::Full(session) => Some(session.heard()),
+            Machine::Full(session) => Some(session.last_pdu_at()),
         }
     }
 
@@ -170,8 +171,8 @@ impl Link {
     /// When the connection is lost.
     pub fn read(&mut self, now: Instant, buffers: &mut impl Buffers) -> io::Result<bool> {
         let Transport { stream, reader, .. } = &mut self.transport;
-        let place = place(&self.machine);
-        let room = reader.direct(place).and_then(|(id, at, len)| buffers.room(id, at, len));
+        let destination = destination(&self.machine);
+        let room = reader.direct(destination).and_then(|(id, at, len)| buffers.room(id, at, len));
         let arrived = match room {
             Some(room) => reader.read_direct(stream, room, &mut self.input),
             None => reader.read(stream, &mut self.input),
@@ -185,7 +186,7 @@ impl Link {
 
     fn process(&mut self, now: Instant, mut bytes: &[u8], buffers: &mut impl Buffers) {
         loop {
-            match self.transport.reader.next(&mut bytes, place(&self.machine)) {
+            match self.transport.reader.next(&mut bytes, destination(&self.machine)) {
                 Step::Starved => return,
                 Step::Header(head) => match &mut self.machine {
                     Machine::Login(_) if head.data_bytes > 0 => continue,
@@ -270,9 +271,9 @@ impl Link {
 }
 
 /// Destination of the current data segment.
-fn place(machine: &Machine) -> Place {
+fn destination(machine: &Machine) -> Destination {
     match machine {
-        Machine::Login(_) => Place::Text,
-        Machine::Full(session) => session.place(),
+        Machine::Login(_) => Destination::Text,
+        Machine::Full(session) => session.destination(),
     }
 }

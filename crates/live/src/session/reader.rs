@@ -1,7 +1,7 @@
 //! Reader of PDUs: [`PduReader`], and the bytes that were received too early: [`Unread`].
 
-use sanloom_scsi::iscsi::framer::{Broken, Taken, Want};
-use sanloom_scsi::iscsi::{Framer, Parameters, Place};
+use sanloom_scsi::iscsi::framer::{Broken, Needed, Taken};
+use sanloom_scsi::iscsi::{Destination, Framer, Parameters};
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
 use std::borrow::Cow;
 use std::io::{self, IoSliceMut, Read};
@@ -84,7 +84,7 @@ pub enum Step<'b, Id> {
         /// The piece.
         piece: &'b [u8],
     },
-    /// Data segment with [`Place::Text`], complete.
+    /// Data segment with [`Destination::Text`], complete.
     Text {
         /// Header of the PDU.
         head: Head,
@@ -93,7 +93,7 @@ pub enum Step<'b, Id> {
         /// True if the data digest is right or not in use.
         intact: bool,
     },
-    /// End of a data segment with another place.
+    /// End of a data segment with another destination.
     Segment {
         /// True if the data digest is right or not in use.
         intact: bool,
@@ -145,9 +145,9 @@ impl PduReader {
 
     /// Buffer, offset and length of the rest of a data segment, if that should be read straight
     /// into its buffer with [`read_direct`](Self::read_direct).
-    pub fn direct<Id>(&self, place: Place<Id>) -> Option<(Id, usize, usize)> {
-        match (self.framer.want(), place) {
-            (Want::Data(left), Place::Buffer { id, at }) if left >= DIRECT_BYTES && self.unread.is_empty() => {
+    pub fn direct<Id>(&self, destination: Destination<Id>) -> Option<(Id, usize, usize)> {
+        match (self.framer.needed(), destination) {
+            (Needed::Data(left), Destination::Buffer { id, at }) if left >= DIRECT_BYTES && self.unread.is_empty() => {
                 Some((id, (at + self.received) as usize, left as usize))
             }
             _ => None,
@@ -187,13 +187,13 @@ impl PduReader {
         self.received += piece.len() as u32;
     }
 
-    /// Returns the next unit of `input` and removes it there. `place` is the destination of the
-    /// current data segment. An incomplete header is kept for the next read.
-    pub fn next<'b, Id>(&mut self, input: &mut &'b [u8], place: Place<Id>) -> Step<'b, Id> {
+    /// Removes the next unit from `input` and returns it. `destination` is that of the current data
+    /// segment. An incomplete header is kept for the next read.
+    pub fn next<'b, Id>(&mut self, input: &mut &'b [u8], destination: Destination<Id>) -> Step<'b, Id> {
         loop {
             let taken = std::mem::replace(&mut self.taken, Taken::More);
-            let taken = match (taken, self.framer.want()) {
-                (Taken::More, Want::Bytes(needed)) => {
+            let taken = match (taken, self.framer.needed()) {
+                (Taken::More, Needed::Bytes(needed)) => {
                     let Some((piece, rest)) = input.split_at_checked(needed) else {
                         self.unread.keep(input);
                         *input = &[];
@@ -202,16 +202,16 @@ impl PduReader {
                     *input = rest;
                     self.framer.take(piece)
                 }
-                (Taken::More, Want::Data(_)) if input.is_empty() => return Step::Starved,
-                (Taken::More, Want::Data(left)) => {
+                (Taken::More, Needed::Data(_)) if input.is_empty() => return Step::Starved,
+                (Taken::More, Needed::Data(left)) => {
                     let (piece, rest) = input.split_at(input.len().min(left as usize));
                     *input = rest;
                     let received = self.received;
                     self.take_data(piece);
-                    match place {
-                        Place::Text => self.text.extend_from_slice(piece),
-                        Place::Buffer { id, at } => return Step::Data { id, at: (at + received) as usize, piece },
-                        Place::Skip => {}
+                    match destination {
+                        Destination::Text => self.text.extend_from_slice(piece),
+                        Destination::Buffer { id, at } => return Step::Data { id, at: (at + received) as usize, piece },
+                        Destination::Skip => {}
                     }
                     continue;
                 }
@@ -225,7 +225,7 @@ impl PduReader {
                     self.text.clear();
                     return Step::Header(self.head());
                 }
-                Taken::Segment { intact } if matches!(place, Place::Text) => {
+                Taken::Segment { intact } if matches!(destination, Destination::Text) => {
                     let data = std::mem::take(&mut self.text).into();
                     return Step::Text { head: self.head(), data, intact };
                 }
@@ -292,21 +292,21 @@ mod tests {
     }
 
     /// Whole data segments, read in steps of `step` bytes.
-    fn segments(stream: &[u8], step: usize, digests: bool, place: Place<u64>) -> Vec<Vec<u8>> {
+    fn segments(stream: &[u8], step: usize, digests: bool, destination: Destination<u64>) -> Vec<Vec<u8>> {
         let mut reader = PduReader::default();
         let parameters = Parameters { header_digest: digests, data_digest: digests, ..Parameters::default() };
         reader.agree(&Parameters { receive_bytes: 1 << 20, ..parameters });
         let (mut socket, mut input, mut all) = (Slow(stream, step), vec![0; 32 << 10], Vec::new());
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let arrived = match reader.direct(place) {
+            let arrived = match reader.direct(destination) {
                 Some((_, at, len)) => reader.read_direct(&mut socket, &mut buffer[at..at + len], &mut input),
                 None => reader.read(&mut socket, &mut input),
             };
             let Some(Arrived { bytes, .. }) = arrived.unwrap() else { return all };
             let mut rest = &input[..bytes];
             loop {
-                match reader.next(&mut rest, place) {
+                match reader.next(&mut rest, destination) {
                     Step::Starved => break,
                     Step::Header(head) if head.data_bytes > 0 => buffer.fill(0),
                     Step::Header(_) => all.push(Vec::new()),
@@ -329,10 +329,10 @@ mod tests {
         for digests in [false, true] {
             let stream: Vec<u8> = lengths.iter().flat_map(|len| pdu(&data[..*len], digests)).collect();
             for step in [1, 7, 100, 8192, 9000, stream.len()] {
-                for place in [Place::Text, Place::Buffer { id: 0, at: 0 }] {
-                    let all = segments(&stream, step, digests, place);
+                for destination in [Destination::Text, Destination::Buffer { id: 0, at: 0 }] {
+                    let all = segments(&stream, step, digests, destination);
                     let expected: Vec<&[u8]> = lengths.iter().map(|len| &data[..*len]).collect();
-                    assert_eq!(all, expected, "{digests} {step} {place:?}");
+                    assert_eq!(all, expected, "{digests} {step} {destination:?}");
                 }
             }
         }

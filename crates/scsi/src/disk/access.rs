@@ -53,7 +53,7 @@ pub enum AccessInput {
     /// The path is lost.
     PathDown,
     /// States may have changed: probe again.
-    Ask,
+    Probe,
     /// Set this group to active/optimized, then probe again.
     Set(u16),
     /// A command of the probe has ended.
@@ -68,7 +68,7 @@ pub enum AccessOutput {
     /// Send a command, then pass [`AccessInput::Reply`].
     Command(Command),
     /// Access states of the unit, reported at the end of each probe.
-    Told(Access),
+    Probed(Access),
 }
 
 /// Command of the probe.
@@ -124,10 +124,10 @@ impl AccessProbe {
             AccessInput::PathDown => {
                 *self = AccessProbe { next_id: self.next_id, ..AccessProbe::default() };
             }
-            AccessInput::Ask => self.again(),
+            AccessInput::Probe => self.probe_again(),
             AccessInput::Set(group) => {
                 self.set = Some(group);
-                self.again();
+                self.probe_again();
             }
             AccessInput::Reply(reply) => {
                 if let Some((_, step)) = self.open.take_if(|(id, _)| *id == reply.id) {
@@ -137,7 +137,7 @@ impl AccessProbe {
             AccessInput::Timeout => {
                 if let Some((_, step)) = self.later.take_if(|(at, _)| *at <= now) {
                     self.quick_tries = 0;
-                    self.ask(step);
+                    self.send(step);
                 }
             }
         }
@@ -154,7 +154,7 @@ impl AccessProbe {
     }
 
     /// Requests the states again, now or after the command in flight.
-    fn again(&mut self) {
+    fn probe_again(&mut self) {
         if self.open.is_some() || self.later.is_some() {
             self.again = true;
         } else if self.up {
@@ -164,7 +164,7 @@ impl AccessProbe {
 
     fn next_round(&mut self) {
         self.quick_tries = 0;
-        self.ask(match self.set {
+        self.send(match self.set {
             Some(_) if self.found.explicit => Step::Set,
             // The identity of a path is constant, so it is read again only if the group is still
             // unknown.
@@ -173,7 +173,7 @@ impl AccessProbe {
         });
     }
 
-    fn ask(&mut self, step: Step) {
+    fn send(&mut self, step: Step) {
         if !self.up {
             return;
         }
@@ -209,42 +209,42 @@ impl AccessProbe {
             (Verdict::PathGone, _) => {}
             (Verdict::UnitAttention(_), _) if self.quick_tries < QUICK_TRIES => {
                 self.quick_tries += 1;
-                self.ask(step);
+                self.send(step);
             }
             // The states that are read next show whether the command had an effect.
             (_, Step::Set) => {
                 self.set = None;
-                self.ask(Step::Groups { extended: !self.short });
+                self.send(Step::Groups { extended: !self.short });
             }
             (Verdict::Good, Step::Inquiry) => self.on_inquiry(data),
             (Verdict::Good, Step::Identification) => {
                 self.on_identification(data);
-                self.ask(Step::Groups { extended: true });
+                self.send(Step::Groups { extended: true });
             }
             (Verdict::Good, Step::Groups { extended }) => match PortGroups::parse(data) {
                 Ok(groups) => self.on_groups(groups),
-                Err(_) if extended => self.ask_short(),
-                Err(_) => self.tell(Vec::new()),
+                Err(_) if extended => self.request_short(),
+                Err(_) => self.finish(Vec::new()),
             },
-            (Verdict::Fail(_), Step::Groups { extended: true }) => self.ask_short(),
-            (Verdict::Fail(_), _) => self.tell(Vec::new()),
+            (Verdict::Fail(_), Step::Groups { extended: true }) => self.request_short(),
+            (Verdict::Fail(_), _) => self.finish(Vec::new()),
             _ => self.later = Some((now + RETRY, step)),
         }
     }
 
     /// Requests the short header. Older devices support only that one, and the target of Linux
     /// omits the longer header from the length field.
-    fn ask_short(&mut self) {
+    fn request_short(&mut self) {
         self.short = true;
-        self.ask(Step::Groups { extended: false });
+        self.send(Step::Groups { extended: false });
     }
 
     fn on_inquiry(&mut self, data: &[u8]) {
         let groups = StandardInquiry::parse(data).map_or(0, |inquiry| inquiry.port_groups);
         (self.found.implicit, self.found.explicit) = (groups & 1 != 0, groups & 2 != 0);
         match groups {
-            0 => self.tell(Vec::new()),
-            _ => self.ask(Step::Identification),
+            0 => self.finish(Vec::new()),
+            _ => self.send(Step::Identification),
         }
     }
 
@@ -270,20 +270,21 @@ impl AccessProbe {
     }
 
     fn on_groups(&mut self, PortGroups { transition_seconds, groups }: PortGroups) {
-        let told = transition_seconds.filter(|seconds| *seconds > 0);
-        self.found.transition = told.map(|seconds| Span::from_secs(seconds.into()));
+        let transition_seconds = transition_seconds.filter(|seconds| *seconds > 0);
+        self.found.transition = transition_seconds.map(|seconds| Span::from_secs(seconds.into()));
         let group = |one: port_groups::TargetPortGroup| AccessGroup {
             number: one.group,
             state: AccessState::of_code(one.state),
             preferred: one.preferred,
             ports: one.ports,
         };
-        self.tell(groups.into_iter().map(group).collect());
+        self.finish(groups.into_iter().map(group).collect());
     }
 
-    fn tell(&mut self, groups: Vec<AccessGroup>) {
+    /// Completes the probe and outputs its result.
+    fn finish(&mut self, groups: Vec<AccessGroup>) {
         self.found.groups = groups;
-        self.outputs.push_back(AccessOutput::Told(self.found.clone()));
+        self.outputs.push_back(AccessOutput::Probed(self.found.clone()));
         if std::mem::take(&mut self.again) {
             self.next_round();
         }

@@ -47,7 +47,7 @@ use sanloom_wire::cdb::CDB_BYTES;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use verdict::tells_of_access;
+use verdict::reports_access_change;
 
 /// Limits and time-outs of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ pub struct DiskConfig {
     /// Time for which requests wait for a lost path.
     pub dev_loss: Span,
     /// Time for which a command is repeated after temporary conditions such as BUSY.
-    pub patience: Span,
+    pub busy_timeout: Span,
     /// Maximum number of repetitions of a command after other errors.
     pub max_retries: u8,
 }
@@ -71,7 +71,7 @@ impl Default for DiskConfig {
             max_transfer_bytes: 1 << 20,
             queue_depth: 32,
             dev_loss: Span::from_secs(60),
-            patience: Span::from_secs(60),
+            busy_timeout: Span::from_secs(60),
             max_retries: 5,
         }
     }
@@ -218,11 +218,11 @@ impl Data {
 pub struct Reply {
     /// Number of the command.
     pub id: u64,
-    /// Way in which it ended.
+    /// Status, or reason why there is none.
     pub end: End,
 }
 
-/// Way in which a command ended.
+/// End of a command at the transport.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     /// The target returned a status.
@@ -287,7 +287,7 @@ pub enum ErrorKind {
     TimedOut,
     /// The transport failed repeatedly.
     Transport,
-    /// The target was busy for longer than [`DiskConfig::patience`].
+    /// The target was busy for longer than [`DiskConfig::busy_timeout`].
     Busy,
     /// Another initiator has reserved the disk.
     ReservationConflict,
@@ -305,7 +305,7 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk at this address is not the expected one.
     OtherDisk,
-    /// The unit is not a disk, or reports properties that make no sense.
+    /// The unit is not a disk, or its properties are invalid.
     NotADisk,
     /// The target refused the command for another reason.
     Target,
@@ -324,7 +324,7 @@ impl fmt::Display for Error {
             ErrorKind::WriteProtected => "the disk is write protected",
             ErrorKind::NoSpace => "the disk is full",
             ErrorKind::OutOfRange => "beyond the end of the disk",
-            ErrorKind::NotSupported => "the disk does not know the command",
+            ErrorKind::NotSupported => "the disk does not support the command",
             ErrorKind::OtherDisk => "another disk is in its place",
             ErrorKind::NotADisk => "not a disk",
             ErrorKind::Target => "the disk refused",
@@ -502,7 +502,7 @@ impl Disk {
     }
 
     fn on_reply(&mut self, now: Instant, reply: Reply) {
-        if tells_of_access(&reply.end) && self.outputs.back() != Some(&Output::AccessChanged) {
+        if reports_access_change(&reply.end) && self.outputs.back() != Some(&Output::AccessChanged) {
             self.outputs.push_back(Output::AccessChanged);
         }
         if let State::Probing(probe) = &mut self.state

@@ -254,7 +254,7 @@ impl Disk {
 
     fn delay(&mut self, now: Instant, mut part: Part, error: Error) {
         let since = *part.delayed_since.get_or_insert(now);
-        if now.since(since) >= self.config.patience {
+        if now.since(since) >= self.config.busy_timeout {
             return self.end(part, Err(error));
         }
         self.counters.delays += 1;

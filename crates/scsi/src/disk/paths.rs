@@ -41,7 +41,7 @@ pub enum Input {
     /// No command is in flight on the path being left, and its session has ended.
     Drained,
     /// Access states of a unit, probed through the path in use.
-    Told {
+    Probed {
         /// LUN of the unit.
         lun: LunBytes,
         /// Reported access states.
@@ -70,7 +70,7 @@ pub enum Output {
     /// [`Input::Refused`].
     LogIn(usize),
     /// Probe the access states of all units.
-    Ask,
+    Probe,
     /// Set a group of a unit to active/optimized.
     Set {
         /// LUN of the unit.
@@ -86,7 +86,7 @@ type Rank = (u8, bool);
 /// State of one path to a target.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// True if it was tried since the last session that carried out a command.
+    /// True if the path was tried after the last session that completed a command.
     tried: bool,
     /// Earliest time of the next attempt while another path serves, and the delay after the next
     /// failure.
@@ -131,11 +131,11 @@ const LONGEST_REFUSAL: Span = Span::from_secs(30);
 const GOOD_AFTER: Span = Span::from_secs(10);
 /// Intervals between probes of the access states: minimum, then during a transition, without an
 /// active path, with an active path, and with only one path.
-const ASK_AGAIN: Span = Span::from_ms(100);
-const ASK_CHANGING: Span = Span::from_ms(500);
-const ASK_INACTIVE: Span = Span::from_secs(1);
-const ASK_ACTIVE: Span = Span::from_secs(10);
-const ASK_ALONE: Span = Span::from_secs(60);
+const MIN_PROBE_INTERVAL: Span = Span::from_ms(100);
+const PROBE_TRANSITIONING: Span = Span::from_ms(500);
+const PROBE_INACTIVE: Span = Span::from_secs(1);
+const PROBE_ACTIVE: Span = Span::from_secs(10);
+const PROBE_SINGLE: Span = Span::from_secs(60);
 /// Bounds of a transition: default if the device reports none, and upper limit.
 const TRANSITION: Span = Span::from_secs(10);
 const LONGEST_TRANSITION: Span = Span::from_secs(60);
@@ -153,8 +153,10 @@ pub struct Paths {
     last: usize,
     /// Time at which the current path came into use.
     since: Instant,
-    ask_at: Option<Instant>,
-    asked: Instant,
+    /// Times of the next and of the last probe.
+    probe_at: Option<Instant>,
+    last_probe: Instant,
+    /// Time at which a state was last set.
     set: Option<Instant>,
     /// Time after which an ongoing transition counts as unavailable.
     transition_ends: Option<Instant>,
@@ -181,8 +183,8 @@ impl Paths {
             state: State::Idle(Instant::ZERO),
             last: count.max(1) - 1,
             since: Instant::ZERO,
-            ask_at: None,
-            asked: Instant::ZERO,
+            probe_at: None,
+            last_probe: Instant::ZERO,
             set: None,
             transition_ends: None,
             moves: 0,
@@ -212,12 +214,12 @@ impl Paths {
                     self.log_in(to);
                 }
             }
-            Input::Told { lun, access } => self.on_told(now, lun, access),
+            Input::Probed { lun, access } => self.on_probed(now, lun, access),
             Input::Forget(lun) => _ = self.views.remove(&lun),
             Input::Changed => {
                 if matches!(self.state, State::Using { .. }) {
-                    let at = now.max(self.asked + ASK_AGAIN);
-                    self.ask_at = Some(self.ask_at.map_or(at, |before| before.min(at)));
+                    let at = now.max(self.last_probe + MIN_PROBE_INTERVAL);
+                    self.probe_at = Some(self.probe_at.map_or(at, |before| before.min(at)));
                 }
             }
             Input::Timeout => {}
@@ -239,7 +241,7 @@ impl Paths {
                 let here = self.rank(path);
                 let better = |other: &usize| opening.is_none() && *other != path && self.rank(*other) > here;
                 let paths = (0..self.paths.len()).filter(better).map(|other| self.eligible_at(other, here));
-                paths.chain(self.ask_at).chain(self.transition_ends).min()
+                paths.chain(self.probe_at).chain(self.transition_ends).min()
             }
         }
     }
@@ -278,7 +280,7 @@ impl Paths {
         self.moves
     }
 
-    /// Returns the group of a unit that a path leads to, as far as it is known.
+    /// Returns the target port group through which a path reaches a unit, if the group is known.
     pub fn group(&self, path: usize, lun: LunBytes) -> Option<&AccessGroup> {
         let view = self.views.get(&lun)?;
         view.access.of_group(*view.places.get(&path)?)
@@ -288,9 +290,9 @@ impl Paths {
         match self.state {
             State::Idle(at) if at <= now => self.next(now),
             State::Using { .. } => {
-                if self.ask_at.is_some_and(|at| at <= now) {
-                    self.asked = now;
-                    self.outputs.push_back(Output::Ask);
+                if self.probe_at.is_some_and(|at| at <= now) {
+                    self.last_probe = now;
+                    self.outputs.push_back(Output::Probe);
                     self.plan(now);
                 }
                 if self.transition_ends.is_some_and(|at| at <= now) {
@@ -404,7 +406,7 @@ impl Paths {
     /// Records that a path was left for a better one. The delay prevents permanent switching
     /// between two paths that each report the other as better.
     fn left(&mut self, now: Instant, number: usize) {
-        // The session lasted longer than that delay can explain.
+        // A session longer than every delay shows that the paths do not alternate.
         let stayed = now.since(self.since) >= LONGEST_WAIT + GOOD_AFTER;
         let path = &mut self.paths[number];
         if stayed {
@@ -414,7 +416,7 @@ impl Paths {
         path.left_wait = (path.left_wait + path.left_wait).min(LONGEST_WAIT);
     }
 
-    fn on_told(&mut self, now: Instant, lun: LunBytes, access: Access) {
+    fn on_probed(&mut self, now: Instant, lun: LunBytes, access: Access) {
         let State::Using { path, .. } = self.state else { return };
         let view = self.views.entry(lun).or_default();
         match access.group {
@@ -449,12 +451,12 @@ impl Paths {
         let has_states = self.views.values().any(|view| view.access.implicit || view.access.explicit);
         let every = match self.rank(path).0 {
             _ if !has_states => None,
-            rank if rank == rank_of(AccessState::Transitioning) => Some(ASK_CHANGING),
-            rank if rank < rank_of(AccessState::NonOptimized) => Some(ASK_INACTIVE),
-            _ if self.paths.len() == 1 => Some(ASK_ALONE),
-            _ => Some(ASK_ACTIVE),
+            rank if rank == rank_of(AccessState::Transitioning) => Some(PROBE_TRANSITIONING),
+            rank if rank < rank_of(AccessState::NonOptimized) => Some(PROBE_INACTIVE),
+            _ if self.paths.len() == 1 => Some(PROBE_SINGLE),
+            _ => Some(PROBE_ACTIVE),
         };
-        self.ask_at = every.map(|every| now + every);
+        self.probe_at = every.map(|every| now + every);
     }
 
     /// Moves to a better path, or sets the state of the current one.

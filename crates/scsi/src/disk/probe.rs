@@ -56,7 +56,7 @@ const PAGES: [u8; 5] =
 
 impl Probe {
     fn new() -> Probe {
-        // A disk counts as rotational unless page B1 says otherwise.
+        // A disk counts as rotational unless page B1 reports otherwise.
         let found = Properties { rotational: true, ..Properties::default() };
         let step = Step::TestUnitReady;
         Probe { step, command: None, retry_at: None, since: None, tries: 0, pages: Vec::new(), found }
@@ -100,7 +100,7 @@ impl Probe {
     }
 
     /// Returns the step that follows a failed one, or an error if that step is indispensable.
-    fn without(&mut self, error: Error) -> Result<Option<Step>, Error> {
+    fn step_after_failure(&mut self, error: Error) -> Result<Option<Step>, Error> {
         let conflict = error.kind == ErrorKind::ReservationConflict;
         match self.step {
             Step::TestUnitReady if conflict || error.kind == ErrorKind::NotSupported => Ok(Some(Step::Inquiry)),
@@ -163,7 +163,7 @@ impl Disk {
                 };
                 match probe.take(data) {
                     Ok(next) => Ok(next),
-                    Err(kind) => probe.without(Error { kind, sense: None }),
+                    Err(kind) => probe.step_after_failure(Error { kind, sense: None }),
                 }
             }
             Verdict::UnitAttention(_) if probe.tries < QUICK_TRIES => {
@@ -181,7 +181,7 @@ impl Disk {
                 return self.reset();
             }
             Verdict::PathGone => return self.path_down(now),
-            Verdict::Fail(error) => probe.without(error),
+            Verdict::Fail(error) => probe.step_after_failure(error),
         };
         match next {
             Ok(Some(step)) => {
@@ -195,25 +195,25 @@ impl Disk {
             Ok(None) => self.probed(now),
             // A disk may become ready without notice.
             Err(error) if error.kind == ErrorKind::NotReady => self.probe_later(now, error),
-            Err(error) => self.useless(now, error),
+            Err(error) => self.mark_unusable(now, error),
         }
     }
 
     /// Repeats the current step after a delay.
     fn probe_later(&mut self, now: Instant, error: Error) {
-        let patience = self.config.patience;
+        let busy_timeout = self.config.busy_timeout;
         let State::Probing(probe) = &mut self.state else {
             return;
         };
         let waited = now.since(*probe.since.get_or_insert(now));
-        if waited >= patience {
-            return self.useless(now, error);
+        if waited >= busy_timeout {
+            return self.mark_unusable(now, error);
         }
         probe.retry_at = Some(now + waited.max(FIRST_DELAY).min(LONGEST_DELAY));
     }
 
     /// Fails all requests and restarts the probe later.
-    fn useless(&mut self, now: Instant, error: Error) {
+    fn mark_unusable(&mut self, now: Instant, error: Error) {
         self.give_up(error);
         self.state = State::Probing(Box::new(Probe { retry_at: Some(now + SLOW_RETRY), ..Probe::new() }));
     }
@@ -228,7 +228,7 @@ impl Disk {
         let name = || found.designator.as_ref().map(ToString::to_string);
         let unexpected = self.expected.as_deref().is_some_and(|expected| name().as_deref() != Some(expected));
         if unexpected || names.is_some_and(|(old, new)| old != new) {
-            return self.useless(now, Error { kind: ErrorKind::OtherDisk, sense: None });
+            return self.mark_unusable(now, Error { kind: ErrorKind::OtherDisk, sense: None });
         }
         let news = self.unusable.is_some() || self.lost_deadline.is_some() || self.properties.as_ref() != Some(&found);
         self.unusable = None;

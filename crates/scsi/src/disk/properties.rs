@@ -209,8 +209,8 @@ impl Properties {
                 }
             }
             page::BLOCK_CHARACTERISTICS => {
-                const DOES_NOT_TURN: u16 = 1;
-                self.rotational = body.first_chunk().is_some_and(|rate| u16::from_be_bytes(*rate) > DOES_NOT_TURN);
+                const NON_ROTATING: u16 = 1;
+                self.rotational = body.first_chunk().is_some_and(|rate| u16::from_be_bytes(*rate) > NON_ROTATING);
             }
             page::PROVISIONING => {
                 if let Some(flags) = body.get(1) {

@@ -66,7 +66,7 @@ impl Scan {
             ScanInput::PathUp => {
                 self.up = true;
                 self.quick_tries = 0;
-                self.ask(FIRST_ROOM_BYTES);
+                self.report_luns(FIRST_ROOM_BYTES);
             }
             ScanInput::PathDown => {
                 self.up = false;
@@ -75,7 +75,7 @@ impl Scan {
                 self.retry_at = None;
             }
             ScanInput::Rescan if self.open.is_some() => self.again = true,
-            ScanInput::Rescan => self.ask(FIRST_ROOM_BYTES),
+            ScanInput::Rescan => self.report_luns(FIRST_ROOM_BYTES),
             ScanInput::Reply(reply) => {
                 if let Some((_, room)) = self.open.take_if(|(id, _)| *id == reply.id) {
                     self.on_end(now, &reply.end, room);
@@ -84,7 +84,7 @@ impl Scan {
             ScanInput::Timeout => {
                 if self.retry_at.is_some_and(|at| at <= now) {
                     self.quick_tries = 0;
-                    self.ask(FIRST_ROOM_BYTES);
+                    self.report_luns(FIRST_ROOM_BYTES);
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Scan {
         self.retry_at
     }
 
-    fn ask(&mut self, room: u32) {
+    fn report_luns(&mut self, room: u32) {
         if !self.up {
             return;
         }
@@ -121,7 +121,7 @@ impl Scan {
             (Verdict::Good, End::Status { data, .. }) => self.on_list(now, data, room),
             (Verdict::UnitAttention(_), _) if self.quick_tries < QUICK_TRIES => {
                 self.quick_tries += 1;
-                self.ask(room);
+                self.report_luns(room);
             }
             // A target with any units has a unit 0. The probe of that disk shows whether it exists.
             (Verdict::Fail(_), _) => self.units(vec![[0; 8]]),
@@ -137,7 +137,7 @@ impl Scan {
         };
         let needed = u32::from_be_bytes(*length).saturating_add(HEAD_BYTES);
         if needed > room && room < MAX_ROOM_BYTES {
-            return self.ask(needed.min(MAX_ROOM_BYTES));
+            return self.report_luns(needed.min(MAX_ROOM_BYTES));
         }
         units.sort_unstable();
         units.dedup();
@@ -147,7 +147,7 @@ impl Scan {
     fn units(&mut self, units: Vec<LunBytes>) {
         self.outputs.push_back(ScanOutput::Units(units));
         if std::mem::take(&mut self.again) {
-            self.ask(FIRST_ROOM_BYTES);
+            self.report_luns(FIRST_ROOM_BYTES);
         }
     }
 }

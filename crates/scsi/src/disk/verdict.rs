@@ -11,9 +11,9 @@ pub(super) enum Verdict {
     Good,
     /// A condition at the target has changed: repeat at once.
     UnitAttention(SenseCode),
-    /// Repeat at once. After too many repetitions this is the error.
+    /// Repeat at once. If the repetitions are exhausted, fail with this error.
     Retry(Error),
-    /// Repeat after a delay. After too long a time this is the error. `full` means that the target
+    /// Repeat after a delay. After the time limit, fail with `error`. `full` means that the target
     /// has too many commands.
     Delay { error: Error, full: bool },
     /// Repeat once it is certain that the target no longer executes the command.
@@ -83,7 +83,7 @@ fn of_sense(condition: Condition) -> Verdict {
 }
 
 /// Returns whether the result reports a change of port states, or that this port is not active.
-pub(super) fn tells_of_access(end: &End) -> bool {
+pub(super) fn reports_access_change(end: &End) -> bool {
     let End::Status { status: status::CHECK_CONDITION, sense, .. } = end else { return false };
     Condition::parse(sense).is_some_and(|condition| condition.refuses_port() || condition.changes_ports())
 }

@@ -87,7 +87,7 @@ impl Challenge {
         expected.len() == response.len() && differs == 0
     }
 
-    /// Computes the response of a party that knows the secret.
+    /// Computes the response to this challenge with a secret.
     pub fn answer(&self, secret: &[u8]) -> Vec<u8> {
         self.algorithm.response(self.id, secret, &self.bytes)
     }

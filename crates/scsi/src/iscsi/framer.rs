@@ -73,7 +73,7 @@ impl Layout {
 
 /// Destination of a data segment. `Id` identifies the buffers of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place<Id> {
+pub enum Destination<Id> {
     /// Collect the segment and pass it as text.
     Text,
     /// Write the segment into this buffer, and then report its end.
@@ -89,7 +89,7 @@ pub enum Place<Id> {
 
 /// Kind and number of the bytes that the framer requires next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Want {
+pub enum Needed {
     /// This many bytes for [`Framer::take`].
     Bytes(usize),
     /// Number of bytes of a data segment, whose destination the session determines. The driver
@@ -167,11 +167,11 @@ impl Framer {
 
     /// Returns the bytes that the framer requires next.
     #[inline]
-    pub fn want(&self) -> Want {
+    pub fn needed(&self) -> Needed {
         match self.state {
-            State::Basic => Want::Bytes(BHS_BYTES),
-            State::Additional(bytes) | State::Tail(bytes) => Want::Bytes(bytes),
-            State::Data(bytes) => Want::Data(bytes),
+            State::Basic => Needed::Bytes(BHS_BYTES),
+            State::Additional(bytes) | State::Tail(bytes) => Needed::Bytes(bytes),
+            State::Data(bytes) => Needed::Data(bytes),
         }
     }
 
@@ -191,7 +191,7 @@ impl Framer {
         self.state == State::Basic
     }
 
-    /// Consumes the bytes requested by [`Want::Bytes`].
+    /// Consumes the bytes requested by [`Needed::Bytes`].
     pub fn take(&mut self, bytes: &[u8]) -> Taken {
         match self.state {
             State::Basic => {
@@ -237,7 +237,7 @@ impl Framer {
         Taken::Header
     }
 
-    /// Consumes the next piece of a data segment, at most as long as the count in [`Want::Data`].
+    /// Consumes the next piece of a data segment, at most as long as the count in [`Needed::Data`].
     #[inline]
     pub fn data(&mut self, piece: &[u8]) -> Taken {
         let State::Data(left) = self.state else { return Taken::More };
@@ -292,9 +292,9 @@ mod tests {
     fn follow(framer: &mut Framer, mut stream: &[u8], step: usize) -> Vec<Taken> {
         let mut all = Vec::new();
         loop {
-            let take = match framer.want() {
-                Want::Bytes(bytes) => bytes,
-                Want::Data(bytes) => step.min(bytes as usize),
+            let take = match framer.needed() {
+                Needed::Bytes(bytes) => bytes,
+                Needed::Data(bytes) => step.min(bytes as usize),
             };
             let Some((piece, rest)) = stream.split_at_checked(take) else { return all };
             let taken = framer.take(piece);

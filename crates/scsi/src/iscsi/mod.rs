@@ -25,5 +25,5 @@ pub mod parameters;
 pub mod sequence;
 pub mod target;
 
-pub use framer::{Framer, Layout, Place};
+pub use framer::{Destination, Framer, Layout};
 pub use parameters::Parameters;

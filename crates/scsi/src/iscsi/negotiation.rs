@@ -2,7 +2,7 @@
 //! rule of its [`Key`] (RFC 7143, sections 6 and 13).
 
 use super::keys::{Key, Rule, Scope};
-use super::parameters::{Digests, Parameters, Wishes, own, set};
+use super::parameters::{Digests, Offers, Parameters, own, set};
 use sanloom_wire::iscsi::text;
 use std::fmt::Write;
 
@@ -20,14 +20,14 @@ pub enum NegotiationError {
     #[error("a key was offered twice")]
     Twice,
     /// The peer's answer is not one that the offer permits.
-    #[error("an answer is not among what was offered")]
+    #[error("an answer is not one of the offered values")]
     BadAnswer,
 }
 
 /// Negotiation of one session.
 #[derive(Clone, Debug)]
 pub struct Negotiation {
-    wishes: Wishes,
+    offers: Offers,
     discovery: bool,
     parameters: Parameters,
     /// Operational keys that the peer has sent: bit n stands for row n of the table.
@@ -38,9 +38,9 @@ pub struct Negotiation {
 
 impl Negotiation {
     /// Starts a negotiation in which nothing is agreed yet.
-    pub fn new(wishes: Wishes) -> Negotiation {
-        let parameters = Parameters { receive_bytes: wishes.receive_bytes, ..Parameters::default() };
-        Negotiation { wishes, discovery: false, parameters, seen: 0, declared: false }
+    pub fn new(offers: Offers) -> Negotiation {
+        let parameters = Parameters { receive_bytes: offers.receive_bytes, ..Parameters::default() };
+        Negotiation { offers, discovery: false, parameters, seen: 0, declared: false }
     }
 
     /// Restricts the negotiation to a discovery session, in which keys about tasks are irrelevant.
@@ -58,7 +58,7 @@ impl Negotiation {
     /// Returns whether the session may begin, that is, whether it has the digests that this side
     /// requires.
     pub fn is_acceptable(&self) -> bool {
-        self.wishes.has_its_digests(&self.parameters)
+        self.offers.has_its_digests(&self.parameters)
     }
 
     /// Target side: processes one key=value pair of the initiator and appends the answer to `out`.
@@ -101,7 +101,7 @@ impl Negotiation {
 
     /// Computes the result of a key for which the other side sent `value`.
     fn result(&self, key: Key, rule: Rule, value: &str) -> Option<Agreed> {
-        let own = own(&self.wishes, key);
+        let own = own(&self.offers, key);
         let in_range = |low, high| text::number(value).filter(|number| (low..=high).contains(number));
         let flag = match value {
             "Yes" => Some(true),
@@ -128,7 +128,7 @@ impl Negotiation {
     }
 
     fn digests(&self, key: Key) -> Digests {
-        if key == Key::HeaderDigest { self.wishes.header_digest } else { self.wishes.data_digest }
+        if key == Key::HeaderDigest { self.offers.header_digest } else { self.offers.data_digest }
     }
 
     /// Records that the peer has sent a key.
@@ -144,7 +144,7 @@ impl Negotiation {
     /// Appends the target's own declarations, once per login.
     pub fn declare(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.declared, true) {
-            Key::MaxRecvDataSegmentLength.emit(&self.wishes.receive_bytes.to_string(), out);
+            Key::MaxRecvDataSegmentLength.emit(&self.offers.receive_bytes.to_string(), out);
         }
     }
 
@@ -156,7 +156,7 @@ impl Negotiation {
             if self.discovery && scope == Scope::Normal {
                 continue;
             }
-            let own = own(&self.wishes, key);
+            let own = own(&self.offers, key);
             let value = match rule {
                 Rule::Digest => self.digests(key).words().join(","),
                 Rule::And | Rule::Or => (if own == 1 { "Yes" } else { "No" }).to_owned(),
@@ -177,7 +177,7 @@ impl Negotiation {
             // The target does not negotiate the key, so its default applies.
             return Ok(());
         }
-        let own = own(&self.wishes, key);
+        let own = own(&self.offers, key);
         let agreed = self.result(key, rule, value).ok_or(NegotiationError::BadAnswer)?;
         let number = match (rule, agreed) {
             (_, Agreed::Declaration(number)) => number,

@@ -77,15 +77,15 @@ impl Default for Parameters {
 
 /// Value that this side offers for an operational key. For a key without a choice, it is the only
 /// value that this implementation supports.
-pub(super) fn own(wishes: &Wishes, key: Key) -> u32 {
+pub(super) fn own(offers: &Offers, key: Key) -> u32 {
     const TIME_TO_WAIT: u32 = 2;
     match key {
-        Key::MaxRecvDataSegmentLength => wishes.receive_bytes,
-        Key::InitialR2T => wishes.initial_r2t.into(),
-        Key::ImmediateData => wishes.immediate_data.into(),
-        Key::MaxBurstLength => wishes.max_burst_bytes,
-        Key::FirstBurstLength => wishes.first_burst_bytes,
-        Key::MaxOutstandingR2T => wishes.max_outstanding_r2t.into(),
+        Key::MaxRecvDataSegmentLength => offers.receive_bytes,
+        Key::InitialR2T => offers.initial_r2t.into(),
+        Key::ImmediateData => offers.immediate_data.into(),
+        Key::MaxBurstLength => offers.max_burst_bytes,
+        Key::FirstBurstLength => offers.first_burst_bytes,
+        Key::MaxOutstandingR2T => offers.max_outstanding_r2t.into(),
         Key::DefaultTime2Wait => TIME_TO_WAIT,
         Key::MaxConnections | Key::DataPduInOrder | Key::DataSequenceInOrder | Key::IscsiProtocolLevel => 1,
         _ => 0,
@@ -132,7 +132,7 @@ const fn byte(number: u32) -> u8 {
 
 /// Values that one side offers before anything is agreed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wishes {
+pub struct Offers {
     /// Header digests that this side accepts.
     pub header_digest: Digests,
     /// Data digests that this side accepts.
@@ -179,7 +179,7 @@ impl Digests {
     }
 }
 
-impl Wishes {
+impl Offers {
     /// Returns whether the agreed parameters include every digest that this side requires. The
     /// check is needed because a key that the peer rejects or never sends leaves its digest off.
     pub const fn has_its_digests(&self, agreed: &Parameters) -> bool {
@@ -187,9 +187,9 @@ impl Wishes {
     }
 }
 
-impl Default for Wishes {
-    fn default() -> Wishes {
-        Wishes {
+impl Default for Offers {
+    fn default() -> Offers {
+        Offers {
             header_digest: Digests::Either,
             data_digest: Digests::Either,
             receive_bytes: 262_144,

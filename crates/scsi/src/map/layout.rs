@@ -4,7 +4,7 @@ use super::LunId;
 
 /// Block of a back-end LUN.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct LunBlock {
     /// Back-end LUN.
     pub lun: LunId,
     /// Block on that LUN.
@@ -19,12 +19,12 @@ pub struct Segment {
     /// Blocks of a column before the next column continues. Irrelevant with one column.
     pub stripe_blocks: u64,
     /// First block of each column.
-    pub columns: Box<[Place]>,
+    pub columns: Box<[LunBlock]>,
 }
 
 impl Segment {
     /// Creates a segment over one run of one LUN.
-    pub fn linear(place: Place, blocks: u64) -> Segment {
+    pub fn linear(place: LunBlock, blocks: u64) -> Segment {
         Segment { column_blocks: blocks, stripe_blocks: blocks, columns: [place].into() }
     }
 
@@ -43,15 +43,15 @@ impl Segment {
 
     /// Returns the location of block `offset` of the segment, and the number of adjacent blocks
     /// from there on.
-    fn at(&self, offset: u64) -> (Place, u64) {
+    fn at(&self, offset: u64) -> (LunBlock, u64) {
         if let [place] = *self.columns {
-            return (Place { lba: place.lba + offset, ..place }, self.column_blocks - offset);
+            return (LunBlock { lba: place.lba + offset, ..place }, self.column_blocks - offset);
         }
         let (stripe, within) = (offset / self.stripe_blocks, offset % self.stripe_blocks);
         let width = self.columns.len() as u64;
         let place = self.columns[(stripe % width) as usize];
         let lba = place.lba + stripe / width * self.stripe_blocks + within;
-        (Place { lba, ..place }, self.stripe_blocks - within)
+        (LunBlock { lba, ..place }, self.stripe_blocks - within)
     }
 }
 
@@ -59,10 +59,10 @@ impl Segment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadLayout {
     /// A segment has no columns, or its sizes are inconsistent.
-    #[error("segment {0} is none that can be")]
+    #[error("segment {0} has no columns or inconsistent sizes")]
     Segment(usize),
     /// The segments have fewer blocks than the volume.
-    #[error("the segments have {has} blocks of {wanted}")]
+    #[error("the segments have {has} blocks, but the volume has {wanted}")]
     TooShort {
         /// Blocks in the segments.
         has: u64,
@@ -130,10 +130,10 @@ impl Layout {
 pub struct Piece {
     /// Offset in the request, in blocks.
     pub at: u32,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u32,
     /// Location of its first block.
-    pub place: Place,
+    pub place: LunBlock,
 }
 
 /// Iterator over the pieces of a request, in its order.

@@ -37,7 +37,7 @@ mod pool;
 mod refusal;
 mod volumes;
 
-pub use layout::{BadLayout, Layout, Piece, Pieces, Place, Segment};
+pub use layout::{BadLayout, Layout, LunBlock, Piece, Pieces, Segment};
 pub use plan::{Change, Shape, Volume};
 pub use pool::{BackEnd, Freed, LunConfig, LunUse, PoolConfig, PoolUse};
 pub use refusal::{Refusal, RestoreError};

@@ -1,6 +1,6 @@
 //! Planning of map changes: allocation of extents, or the reason for a refusal.
 
-use super::layout::{Layout, Place, Segment};
+use super::layout::{Layout, LunBlock, Segment};
 use super::pool::{BackEnd, PoolConfig};
 use super::refusal::Refusal;
 use super::volumes::Map;
@@ -152,11 +152,11 @@ fn row(
     // The shortest free run among the chosen LUNs limits the number of rows.
     let gaps = chosen.iter().map(|&at| luns[at].1.used.first_gap(luns[at].1.extents?).map(|(_, count)| count));
     let count = rows.min(gaps.flatten().min()?);
-    let columns: Option<Box<[Place]>> = chosen
+    let columns: Option<Box<[LunBlock]>> = chosen
         .iter()
         .map(|&at| {
             let (first, _) = luns[at].1.take(count)?;
-            Some(Place { lun: luns[at].0, lba: first * extent_blocks })
+            Some(LunBlock { lun: luns[at].0, lba: first * extent_blocks })
         })
         .collect();
     let column_blocks = count * extent_blocks;
@@ -175,7 +175,7 @@ fn row(
 
 /// Returns whether each column of `new` begins at the end of the same column of `last`.
 fn continues(last: &Segment, new: &Segment) -> bool {
-    let beside = |(a, b): (&Place, &Place)| a.lun == b.lun && a.lba + last.column_blocks == b.lba;
+    let beside = |(a, b): (&LunBlock, &LunBlock)| a.lun == b.lun && a.lba + last.column_blocks == b.lba;
     let same_stripes = last.columns.len() == 1 || last.stripe_blocks == new.stripe_blocks;
     last.columns.len() == new.columns.len() && same_stripes && last.columns.iter().zip(&new.columns).all(beside)
 }

@@ -65,24 +65,24 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::NameTaken(name) => write!(f, "there is a volume '{name}' already"),
-            Refusal::BadName(name) => write!(f, "'{name}' is no name of a volume"),
+            Refusal::BadName(name) => write!(f, "'{name}' is not a valid volume name"),
             Refusal::UnknownPool => f.write_str("no such pool"),
             Refusal::UnknownVolume => f.write_str("no such volume"),
-            Refusal::NoBlocks => f.write_str("a volume of no size"),
+            Refusal::NoBlocks => f.write_str("the size of the volume is 0"),
             Refusal::NotLarger { blocks } => write!(f, "the volume has {blocks} blocks already"),
-            Refusal::TooLarge => f.write_str("a volume of more blocks than can be numbered"),
-            Refusal::TooNarrow => f.write_str("stripes over fewer than two back ends"),
+            Refusal::TooLarge => f.write_str("the number of blocks exceeds 64 bits"),
+            Refusal::TooNarrow => f.write_str("stripes need at least two back ends"),
             Refusal::TooWide { wanted, has } => {
-                write!(f, "stripes over {wanted} back ends, and the pool has {has} with room")
+                write!(f, "stripes need {wanted} back ends, but only {has} of the pool have free extents")
             }
             Refusal::BadStripe { stripe_blocks, extent_blocks } => {
                 write!(f, "stripes of {stripe_blocks} blocks do not divide extents of {extent_blocks} blocks")
             }
-            Refusal::NoSpace { wanted, free } => write!(f, "{wanted} extents are wanted, and {free} are free for it"),
+            Refusal::NoSpace { wanted, free } => write!(f, "{wanted} extents are needed, but only {free} are free"),
             Refusal::Wiping { wanted, free, wiping } => {
                 write!(
                     f,
-                    "{wanted} extents are wanted, {free} are free for it, and {wiping} of deleted volumes are being wiped"
+                    "{wanted} extents are needed, {free} are free, and {wiping} of deleted volumes are being wiped"
                 )
             }
             Refusal::Unreached { lun } => write!(f, "the back end '{lun}' was not reached yet, so its size is unknown"),
@@ -105,10 +105,10 @@ impl Refusal {
                 format!("stripes of {stripe} do not divide extents of {extent}")
             }
             Refusal::NoSpace { wanted, free } => {
-                format!("{} are wanted, and {} are free for it", extents(*wanted), extents(*free))
+                format!("{} are needed, but only {} are free", extents(*wanted), extents(*free))
             }
             Refusal::Wiping { wanted, free, wiping } => format!(
-                "{} are wanted, {} are free for it, and {} of deleted volumes are being wiped",
+                "{} are needed, {} are free, and {} of deleted volumes are being wiped",
                 extents(*wanted),
                 extents(*free),
                 extents(*wiping)
@@ -136,7 +136,7 @@ impl Refusal {
                 "give a smaller size, delete a volume, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
             }
             Refusal::Wiping { .. } => "try again in a moment, or give a smaller size",
-            Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' says why it is not",
+            Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' shows why it is not",
         }
     }
 }
@@ -155,7 +155,7 @@ fn size(bytes: u64) -> String {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RestoreError {
     /// Two volumes have the same number or name.
-    #[error("two volumes are called '{0}'")]
+    #[error("two volumes have the name '{0}'")]
     Twice(Box<str>),
     /// A segment is invalid.
     #[error("volume '{volume}': {error}")]
@@ -166,9 +166,9 @@ pub enum RestoreError {
         error: super::BadLayout,
     },
     /// An extent belongs to another pool or to no LUN.
-    #[error("volume '{0}' has extents that are not of its pool")]
+    #[error("volume '{0}' has extents outside of its pool")]
     Elsewhere(Box<str>),
     /// An extent also belongs to another volume.
-    #[error("volume '{0}' has an extent that another volume has, too")]
+    #[error("volume '{0}' shares an extent with another volume")]
     Shared(Box<str>),
 }

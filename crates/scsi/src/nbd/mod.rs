@@ -175,7 +175,7 @@ pub enum IoOp {
     Read,
     /// Write from the tag's buffer.
     Write,
-    /// Make everything durable that was acknowledged before.
+    /// Make all acknowledged writes durable.
     Flush,
     /// Hint that the contents are no longer needed.
     Trim,

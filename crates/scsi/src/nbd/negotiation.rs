@@ -97,10 +97,10 @@ impl Connection {
             }
             ClientOption::List => self.on_list(),
             ClientOption::Info(request) => {
-                self.inform(code, request);
+                self.on_info(code, request);
             }
             ClientOption::Go(request) => {
-                if let Some(export) = self.inform(code, request) {
+                if let Some(export) = self.on_info(code, request) {
                     self.open(export);
                 }
             }
@@ -112,16 +112,16 @@ impl Connection {
                 self.reply(code, OptionReplyBody::Ack);
             }
             ClientOption::ListMetaContext(query) => {
-                let wants =
+                let matches =
                     |query: &MetaQuery| query.queries.is_empty() || query.queries.iter().any(|q| matches_context(q));
                 if let Some(export) = self.meta_export(code, query) {
-                    self.answer_meta(code, export, wants(query));
+                    self.answer_meta(code, export, matches(query));
                 }
             }
             ClientOption::SetMetaContext(query) => {
                 if let Some(export) = self.meta_export(code, query) {
-                    let wanted = query.queries.iter().any(|query| **query == *BASE_ALLOCATION);
-                    let set = self.answer_meta(code, export, wanted);
+                    let matches = query.queries.iter().any(|query| **query == *BASE_ALLOCATION);
+                    let set = self.answer_meta(code, export, matches);
                     self.negotiated.allocation_of = set.then_some(export);
                 }
             }
@@ -158,23 +158,23 @@ impl Connection {
 
     /// Answers INFO and GO. The block sizes are sent without request, because a client that ignores
     /// them gets errors.
-    fn inform(&mut self, option: OptionCode, request: &InfoRequest) -> Option<usize> {
+    fn on_info(&mut self, option: OptionCode, request: &InfoRequest) -> Option<usize> {
         let Some(index) = export_named(&self.exports, &request.export) else {
             self.refuse(option, ReplyType::ERR_UNKNOWN, "no such export");
             return None;
         };
         let export = &self.exports[index];
-        let mut told = vec![
+        let mut infos = vec![
             Info::Export { size_bytes: export.size_bytes, flags: export.flags(self.negotiated.structured_replies) },
             Info::BlockSize(export.sizes),
         ];
         if request.wanted.contains(&InfoType::NAME) {
-            told.push(Info::Name(export.name.clone()));
+            infos.push(Info::Name(export.name.clone()));
         }
         if request.wanted.contains(&InfoType::DESCRIPTION) {
-            told.push(Info::Description(export.description.clone()));
+            infos.push(Info::Description(export.description.clone()));
         }
-        for info in told {
+        for info in infos {
             self.reply(option, OptionReplyBody::Info(info));
         }
         self.reply(option, OptionReplyBody::Ack);
@@ -196,8 +196,8 @@ impl Connection {
 
     /// Reports the base:allocation context if it is requested and available. Returns whether it was
     /// reported.
-    fn answer_meta(&mut self, option: OptionCode, export: usize, wanted: bool) -> bool {
-        let named = wanted && self.exports[export].allocation;
+    fn answer_meta(&mut self, option: OptionCode, export: usize, matches: bool) -> bool {
+        let named = matches && self.exports[export].allocation;
         if named {
             // The ID is only significant in answers to SET_META_CONTEXT.
             let id = if option == OptionCode::SET_META_CONTEXT { BASE_ALLOCATION_ID } else { 0 };

@@ -124,7 +124,7 @@ impl Connection {
             Command::BLOCK_STATUS => {
                 return Err(failed(ErrorNumber::EINVAL, "no metadata context was agreed"));
             }
-            _ => return Err(failed(ErrorNumber::EINVAL, "the export does not know this command")),
+            _ => return Err(failed(ErrorNumber::EINVAL, "the export does not support this command")),
         };
         if request.flags & !(allowed | command_flag::FUA) != 0 {
             return Err(failed(ErrorNumber::EINVAL, "a flag that the command does not have"));
@@ -151,7 +151,7 @@ impl Connection {
 
     fn status(&self, request: &Request, one: bool, done: Done) -> Head {
         let Done::Extents(mut extents) = done else {
-            return self.failure(request, &failed(ErrorNumber::EIO, "the disk told no extents"));
+            return self.failure(request, &failed(ErrorNumber::EIO, "the disk reported no extents"));
         };
         extents.truncate(if one { 1 } else { MAX_EXTENTS });
         // The extents must not exceed the request, and each must have at least one byte.
@@ -162,7 +162,7 @@ impl Connection {
             *len_bytes > 0
         });
         if extents.is_empty() {
-            return self.failure(request, &failed(ErrorNumber::EIO, "the disk told no extents"));
+            return self.failure(request, &failed(ErrorNumber::EIO, "the disk reported no extents"));
         }
         chunk(request, ChunkBody::BlockStatus { context: BASE_ALLOCATION_ID, extents })
     }

@@ -32,7 +32,7 @@ pub struct Device {
     pub(super) records: Records,
     /// State for the next step of tasks that need several.
     pub(super) pending: BTreeMap<TaskId, Pending>,
-    /// Ended tasks whose result is on its way to the transport as a notice.
+    /// Ended tasks whose result was sent to the transport as a notice and is not confirmed.
     pub(super) unconfirmed: BTreeSet<TaskId>,
     pub(super) notices: Notices,
     /// True while nothing unusual is in force. READ and WRITE then skip the checks of reservations,
@@ -154,7 +154,7 @@ impl Device {
 
     /// Returns the block I/O that a READ or WRITE would do now, without starting it. `None` means
     /// that the command is neither, or that [`begin`](Self::begin) would report a condition or
-    /// defer it. It serves transports that need to know this before they accept the command.
+    /// defer it. Transports use the result before they accept the command.
     pub fn would_transfer(&self, command: &Command) -> Option<BlockIo> {
         let number = command.unit?;
         let unit = self.units.get(usize::from(number)).filter(|_| command.attribute == Attribute::Simple)?;

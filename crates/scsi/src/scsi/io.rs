@@ -28,7 +28,7 @@ pub enum IoOp {
     WriteZeroes,
     /// Unmap the blocks, which then read as zeros.
     Unmap,
-    /// Make everything written before durable. The extent may be the whole unit.
+    /// Make all completed writes of the extent durable. The extent may be the whole unit.
     Flush,
     /// Report whether the first block is mapped, and how many blocks from there have the same state
     /// ([`IoStatus::Mapping`]).

@@ -9,7 +9,7 @@ use sanloom_wire::scsi::transport_id::TransportId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NexusId(pub u32);
 
-/// Kept small, because a device may have half a million of these.
+/// Ports of a nexus. The entry is small because a device may have half a million nexuses.
 #[derive(Clone, Debug)]
 pub(super) struct Nexus {
     pub(super) initiator: TransportId,

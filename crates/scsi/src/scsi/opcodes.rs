@@ -35,7 +35,7 @@ pub(super) struct Has {
 }
 
 impl Has {
-    fn knows(self, one: &Known) -> bool {
+    fn supports(self, one: &Known) -> bool {
         match one.operation {
             op::UNMAP => self.thin,
             op::MAINTENANCE_OUT => self.port_groups,
@@ -149,7 +149,7 @@ pub(super) fn aca_byte(cdb: &[u8; CDB_BYTES]) -> Option<u16> {
 /// unknown operation.
 pub(super) fn unsupported(cdb: &[u8; CDB_BYTES], has: Has) -> Sense {
     let known = |one: &&Known| one.operation == cdb[0];
-    let Some(first) = ALL.iter().find(known).filter(|one| has.knows(one)) else {
+    let Some(first) = ALL.iter().find(known).filter(|one| has.supports(one)) else {
         return illegal(SenseCode::INVALID_OPERATION);
     };
     match (cdb[0], first.action) {
@@ -162,7 +162,7 @@ pub(super) fn unsupported(cdb: &[u8; CDB_BYTES], has: Has) -> Sense {
 pub(super) fn report(options: u8, operation: u8, action: u16, timeouts: bool, has: Has, allocation_len: u32) -> Step {
     const OPTIONS_BYTE: u16 = 2;
     const ACTION_BYTE: u16 = 4;
-    let known = || ALL.iter().filter(move |one| has.knows(one));
+    let known = || ALL.iter().filter(move |one| has.supports(one));
     let mut data = Vec::new();
     if options == 0 {
         let all: Vec<Supported> = known()

@@ -205,7 +205,8 @@ impl Device {
     /// Ends a task for which [`begin`](Self::begin) returned another step than `Done`, because it
     /// was aborted or its nexus is lost.
     pub fn abandon(&mut self, task: TaskId) {
-        // The device has ended the task, and the notice of its result is on its way.
+        // The device has ended the task, but the transport has not confirmed the notice of its
+        // result.
         if self.unconfirmed.remove(&task) {
             return;
         }

@@ -70,8 +70,7 @@ impl Job {
         let whole = self.io.bytes / block_bytes;
         match self.io.op {
             IoOp::Write | IoOp::WriteVerify => self.io.blocks = self.io.blocks.min(whole),
-            // COMPARE AND WRITE and its like cannot be carried out in part; targets refuse that,
-            // and so does this job.
+            // Comparisons and WRITE SAME cannot be carried out in part, so the job fails.
             IoOp::Compare if whole < self.io.blocks => self.refuse(),
             IoOp::CompareAndWrite if whole / 2 < self.io.blocks => self.refuse(),
             IoOp::CompareSame | IoOp::WriteSame if whole == 0 => self.refuse(),
@@ -143,7 +142,7 @@ impl Job {
             (IoOp::Write, 0) => Step::Wave(whole(Op::Write, fua)),
             (IoOp::WriteVerify, 0) => Step::Wave(whole(Op::Write, true)),
             (IoOp::WriteZeroes, 0) => Step::Wave(whole(Op::WriteZeroes { unmap: false }, fua)),
-            // Unmapped blocks must read as zeros, whatever the back end supports.
+            // Unmapped blocks must read as zeros on every back end.
             (IoOp::Unmap, 0) => Step::Wave(whole(Op::WriteZeroes { unmap: true }, fua)),
             (IoOp::Flush, 0) => Step::Wave(whole(Op::Flush, false)),
             (IoOp::Mapping, 0) => Step::Wave(whole(Op::Status, false)),

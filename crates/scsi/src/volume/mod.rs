@@ -27,7 +27,7 @@ mod order;
 pub use order::{Claim, RangeOrder};
 
 use crate::disk::{self, Done, Error, ErrorKind, Op};
-use crate::map::{EpochId, LunId, Map, Piece, Place, VolumeId};
+use crate::map::{EpochId, LunBlock, LunId, Map, Piece, VolumeId};
 use crate::scsi::{IoOp, IoStatus};
 use job::{Job, Step, Wave};
 use order::Orders;
@@ -155,7 +155,7 @@ pub struct Volumes {
     map: Map,
     orders: Orders,
     jobs: BTreeMap<u64, Job>,
-    desk: Desk,
+    outbox: Outbox,
     counters: Counters,
     carried: BTreeMap<VolumeId, [Carried; 2]>,
     next_claim: u64,
@@ -163,21 +163,21 @@ pub struct Volumes {
 
 /// Requests in flight, and outputs.
 #[derive(Debug, Default)]
-struct Desk {
+struct Outbox {
     /// Job of each request in flight, and number of the request in its wave.
     requests: BTreeMap<u64, (u64, u32)>,
     next_request: u64,
     outputs: VecDeque<Output>,
 }
 
-impl Desk {
+impl Outbox {
     /// Sends a piece of a wave as a request.
-    fn ask(&mut self, id: u64, job: &mut Job, wave: &Wave, piece: Piece) {
+    fn send_piece(&mut self, id: u64, job: &mut Job, wave: &Wave, piece: Piece) {
         let tag = self.next_request;
         self.next_request += 1;
         self.requests.insert(tag, (id, job.open));
         job.open += 1;
-        let Place { lun, lba } = piece.place;
+        let LunBlock { lun, lba } = piece.place;
         let request = disk::Request { tag, op: wave.op, lba, blocks: piece.blocks, fua: wave.fua };
         let at = wave.at + piece.at.saturating_mul(job.block_bytes);
         self.outputs.push_back(Output::Request { job: id, lun, request, buffer: wave.buffer, at });
@@ -191,7 +191,7 @@ impl Volumes {
             map,
             orders: Orders::default(),
             jobs: BTreeMap::new(),
-            desk: Desk::default(),
+            outbox: Outbox::default(),
             counters: Counters::default(),
             carried: BTreeMap::new(),
             next_claim: CLAIMS,
@@ -240,18 +240,18 @@ impl Volumes {
         self.map.epoch(volume).filter(|_| self.orders.is_open(volume, lba, blocks.into()))
     }
 
-    /// Reserves blocks for work without a job. The blocks are shared unless `alone` is true.
+    /// Reserves blocks for work without a job. The blocks are shared unless `exclusive` is true.
     /// Returns `None` if the volume does not exist or the blocks are not available now.
-    pub fn claim(&mut self, volume: VolumeId, lba: u64, blocks: u32, alone: bool) -> Option<Claim> {
-        if alone && !self.orders.is_empty_at(volume, lba, blocks.into()) {
+    pub fn claim(&mut self, volume: VolumeId, lba: u64, blocks: u32, exclusive: bool) -> Option<Claim> {
+        if exclusive && !self.orders.is_empty_at(volume, lba, blocks.into()) {
             return None;
         }
         self.is_open(volume, lba, blocks)?;
         let epoch = self.map.begin(volume)?;
         let id = self.next_claim;
         self.next_claim += 1;
-        let begun = self.orders.begin(volume, id, lba, blocks.into(), alone);
-        debug_assert!(begun, "it was open");
+        let begun = self.orders.begin(volume, id, lba, blocks.into(), exclusive);
+        debug_assert!(begun, "a free range begins at once");
         Some(Claim { volume, id, epoch })
     }
 
@@ -285,7 +285,7 @@ impl Volumes {
         while let Some(id) = self.orders.next_ready() {
             self.start(id);
         }
-        self.desk.outputs.pop_front()
+        self.outbox.outputs.pop_front()
     }
 
     /// Submits a job under a number below 2^63 that no other job has.
@@ -294,14 +294,14 @@ impl Volumes {
         self.carry(io.volume, Path::Conventional, io.op, io.bytes);
         self.jobs.insert(id, Job::new(io));
         let (lba, blocks) = job::range(&io);
-        let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
-        match self.orders.begin(io.volume, id, lba, blocks, alone) {
+        let exclusive = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
+        match self.orders.begin(io.volume, id, lba, blocks, exclusive) {
             true => self.start(id),
             false => self.counters.ordered += 1,
         }
     }
 
-    /// Starts a job in its turn.
+    /// Starts a job that no earlier job blocks.
     fn start(&mut self, id: u64) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let volume = job.io.volume;
@@ -311,16 +311,16 @@ impl Volumes {
             return self.finish(id, failed(SenseKey::ILLEGAL_REQUEST, SenseCode::LUN_NOT_SUPPORTED));
         };
         job.begin(block_bytes, self.map.begin(volume));
-        self.go_on(id);
+        self.advance(id);
     }
 
     /// Handles the end of a back-end request.
     pub fn ended(&mut self, tag: u64, result: Result<Done, Error>) {
-        let Some((id, place)) = self.desk.requests.remove(&tag) else { return };
+        let Some((id, place)) = self.outbox.requests.remove(&tag) else { return };
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.ended(place, result);
         if job.open == 0 {
-            self.go_on(id);
+            self.advance(id);
         }
     }
 
@@ -329,11 +329,11 @@ impl Volumes {
     pub fn compared(&mut self, id: u64, difference: Option<u32>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.compared(difference);
-        self.go_on(id);
+        self.advance(id);
     }
 
     /// Executes steps of a job until it has to wait.
-    fn go_on(&mut self, id: u64) {
+    fn advance(&mut self, id: u64) {
         loop {
             let Some(job) = self.jobs.get_mut(&id) else { return };
             match job.next_step() {
@@ -344,10 +344,10 @@ impl Volumes {
                 }
                 Step::Repeat { bytes } => {
                     let block_bytes = job.block_bytes;
-                    self.desk.outputs.push_back(Output::Repeat { job: id, block_bytes, bytes });
+                    self.outbox.outputs.push_back(Output::Repeat { job: id, block_bytes, bytes });
                 }
                 Step::Compare { bytes, at, block_bytes } => {
-                    return self.desk.outputs.push_back(Output::Compare { job: id, bytes, at, block_bytes });
+                    return self.outbox.outputs.push_back(Output::Compare { job: id, bytes, at, block_bytes });
                 }
                 Step::End(status) => return self.finish(id, status),
             }
@@ -360,8 +360,8 @@ impl Volumes {
         let Some(epoch) = job.epoch else { return false };
         if wave.op == Op::Flush {
             for lun in self.map.luns_of(epoch) {
-                let piece = Piece { at: 0, blocks: 0, place: Place { lun, lba: 0 } };
-                self.desk.ask(id, job, wave, piece);
+                let piece = Piece { at: 0, blocks: 0, place: LunBlock { lun, lba: 0 } };
+                self.outbox.send_piece(id, job, wave, piece);
             }
         } else {
             let Some(pieces) = self.map.resolve(epoch, wave.lba, wave.blocks) else {
@@ -369,7 +369,7 @@ impl Volumes {
                 return false;
             };
             for piece in pieces.take(if wave.op == Op::Status { 1 } else { usize::MAX }) {
-                self.desk.ask(id, job, wave, piece);
+                self.outbox.send_piece(id, job, wave, piece);
             }
         }
         let requests = u64::from(job.open);
@@ -385,7 +385,7 @@ impl Volumes {
         }
         let good = matches!(status, IoStatus::Good | IoStatus::Mapping { .. } | IoStatus::Miscompare { .. });
         self.counters.failed += u64::from(!good);
-        self.desk.outputs.push_back(Output::Done { job: id, status });
+        self.outbox.outputs.push_back(Output::Done { job: id, status });
         self.orders.end(job.io.volume, id);
     }
 }

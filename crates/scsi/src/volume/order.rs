@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 struct Range {
     lba: u64,
     end: u64,
-    alone: bool,
+    exclusive: bool,
 }
 
 impl Range {
     fn conflicts(&self, other: &Range) -> bool {
-        (self.alone || other.alone) && self.lba < other.end && other.lba < self.end
+        (self.exclusive || other.exclusive) && self.lba < other.end && other.lba < self.end
     }
 }
 
@@ -24,16 +24,16 @@ pub struct RangeOrder {
     active: BTreeMap<u64, Range>,
     waiting: VecDeque<(u64, Range)>,
     /// Number of exclusive entries, active or waiting. If it is 0, ranges are not compared.
-    alone: usize,
+    exclusive_entries: usize,
 }
 
 impl RangeOrder {
     /// Adds an entry. Returns false if it has to wait; a later [`end`](Self::end) then returns its
     /// number.
-    pub fn begin(&mut self, id: u64, lba: u64, blocks: u64, alone: bool) -> bool {
-        let range = Range { lba, end: lba.saturating_add(blocks), alone };
-        self.alone += usize::from(alone);
-        let free = self.alone == 0
+    pub fn begin(&mut self, id: u64, lba: u64, blocks: u64, exclusive: bool) -> bool {
+        let range = Range { lba, end: lba.saturating_add(blocks), exclusive };
+        self.exclusive_entries += usize::from(exclusive);
+        let free = self.exclusive_entries == 0
             || !(self.active.values().any(|other| range.conflicts(other))
                 || self.waiting.iter().any(|(_, other)| range.conflicts(other)));
         match free {
@@ -46,7 +46,7 @@ impl RangeOrder {
     /// Removes an active entry. Returns the entries that begin now.
     pub fn end(&mut self, id: u64) -> Vec<u64> {
         if let Some(range) = self.active.remove(&id) {
-            self.alone -= usize::from(range.alone);
+            self.exclusive_entries -= usize::from(range.exclusive);
         }
         let mut next = Vec::new();
         let mut at = 0;
@@ -65,22 +65,22 @@ impl RangeOrder {
 
     /// Returns whether a shared entry could begin at once.
     pub fn is_open(&self, lba: u64, blocks: u64) -> bool {
-        let range = Range { lba, end: lba.saturating_add(blocks), alone: false };
-        self.alone == 0
+        let range = Range { lba, end: lba.saturating_add(blocks), exclusive: false };
+        self.exclusive_entries == 0
             || !(self.active.values().chain(self.waiting.iter().map(|(_, other)| other)))
                 .any(|other| range.conflicts(other))
     }
 
     /// Returns whether an exclusive entry could begin at once.
     pub fn is_empty_at(&self, lba: u64, blocks: u64) -> bool {
-        let range = Range { lba, end: lba.saturating_add(blocks), alone: true };
+        let range = Range { lba, end: lba.saturating_add(blocks), exclusive: true };
         !(self.active.values().chain(self.waiting.iter().map(|(_, other)| other))).any(|other| range.conflicts(other))
     }
 
     /// Makes an active entry exclusive for all entries that come later.
     pub fn seize(&mut self, id: u64) {
         if let Some(range) = self.active.get_mut(&id) {
-            self.alone += usize::from(!std::mem::replace(&mut range.alone, true));
+            self.exclusive_entries += usize::from(!std::mem::replace(&mut range.exclusive, true));
         }
     }
 
@@ -114,8 +114,8 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    pub(super) fn begin(&mut self, volume: VolumeId, id: u64, lba: u64, blocks: u64, alone: bool) -> bool {
-        self.of.entry(volume).or_default().begin(id, lba, blocks, alone)
+    pub(super) fn begin(&mut self, volume: VolumeId, id: u64, lba: u64, blocks: u64, exclusive: bool) -> bool {
+        self.of.entry(volume).or_default().begin(id, lba, blocks, exclusive)
     }
 
     pub(super) fn is_open(&self, volume: VolumeId, lba: u64, blocks: u64) -> bool {

@@ -87,7 +87,7 @@ fn the_initiator_gets_answers() {
 }
 
 #[test]
-fn pseudo_random_inputs_keep_every_promise() {
+fn pseudo_random_inputs_violate_no_guarantee() {
     for (target, (name, run)) in entry_points::ALL.iter().enumerate() {
         for number in 0..INPUTS {
             let mut chance = SplitMix64(target as u64 * INPUTS + number);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sanloom_scsi::map::{
-    Change, EpochId, Freed, Layout, LunConfig, LunId, LunUse, Map, Place, PoolConfig, PoolId, Refusal, RestoreError,
+    Change, EpochId, Freed, Layout, LunBlock, LunConfig, LunId, LunUse, Map, PoolConfig, PoolId, Refusal, RestoreError,
     Segment, Shape, Volume, VolumeId,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ fn create(map: &mut Map, name: &str, shape: Shape, blocks: u64) -> Result<Volume
 }
 
 /// Location of each block of a volume, one by one.
-fn locations(map: &Map, id: VolumeId) -> Vec<Place> {
+fn locations(map: &Map, id: VolumeId) -> Vec<LunBlock> {
     let (epoch, layout) = (map.epoch(id).unwrap(), &map.volume(id).unwrap().layout);
     let at = |lba| map.resolve(epoch, lba, 1).unwrap().next().unwrap().place;
     (0..layout.blocks()).map(at).collect()
@@ -48,7 +48,7 @@ fn used(map: &Map) -> u64 {
 
 /// Location of block `lba` of one segment by an independent method: stripes are dealt one after the
 /// other.
-fn dealt(segment: &Segment, lba: u64) -> Place {
+fn dealt(segment: &Segment, lba: u64) -> LunBlock {
     let mut next: Vec<u64> = segment.columns.iter().map(|place| place.lba).collect();
     let (mut column, mut left) = (0, lba);
     while left >= segment.stripe_blocks {
@@ -56,7 +56,7 @@ fn dealt(segment: &Segment, lba: u64) -> Place {
         left -= segment.stripe_blocks;
         column = (column + 1) % next.len();
     }
-    Place { lun: segment.columns[column].lun, lba: next[column] + left }
+    LunBlock { lun: segment.columns[column].lun, lba: next[column] + left }
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn stripes_alternate_and_linear_volumes_fill_one_lun_after_the_other() {
     let mut map = map(4, &[2, 3, 3]);
     let linear = create(&mut map, "linear", Shape::Linear, 11).unwrap();
     let segments = map.volume(linear).unwrap().layout.segments();
-    let place = |lun, lba| Place { lun: LunId(lun), lba };
+    let place = |lun, lba| LunBlock { lun: LunId(lun), lba };
     assert_eq!(segments, [Segment::linear(place(0, 0), 8), Segment::linear(place(1, 0), 4)]);
     let wide = create(&mut map, "wide", striped(2, 2), 16).unwrap();
     let [a, b] = [place(1, 4), place(2, 0)];
@@ -109,14 +109,14 @@ fn every_refusal_has_a_reason_and_a_remedy() {
     }
     assert_eq!(used(&map), 1, "nothing has happened");
     // Sizes appear in common units.
-    let told = |refusal: Refusal| refusal.reason(512, 4 << 20);
-    assert_eq!(told(Refusal::NotLarger { blocks: 2_457_600 }), "the volume has 1200MiB already");
-    assert_eq!(told(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are wanted, and 336MiB are free for it");
+    let reason = |refusal: Refusal| refusal.reason(512, 4 << 20);
+    assert_eq!(reason(Refusal::NotLarger { blocks: 2_457_600 }), "the volume has 1200MiB already");
+    assert_eq!(reason(Refusal::NoSpace { wanted: 2_621_440, free: 84 }), "10TiB are needed, but only 336MiB are free");
     let wiping = Refusal::Wiping { wanted: 3, free: 2, wiping: 1 };
-    assert_eq!(told(wiping), "12MiB are wanted, 8MiB are free for it, and 4MiB of deleted volumes are being wiped");
+    assert_eq!(reason(wiping), "12MiB are needed, 8MiB are free, and 4MiB of deleted volumes are being wiped");
     let stripe = Refusal::BadStripe { stripe_blocks: 3, extent_blocks: 8192 };
-    assert_eq!(told(stripe), "stripes of 1536B do not divide extents of 4MiB");
-    assert_eq!(told(Refusal::NoBlocks), Refusal::NoBlocks.to_string());
+    assert_eq!(reason(stripe), "stripes of 1536B do not divide extents of 4MiB");
+    assert_eq!(reason(Refusal::NoBlocks), Refusal::NoBlocks.to_string());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_task_keeps_its_epoch_and_a_deleted_volume_its_extents_until_its_last_task_e
     assert_eq!((used(&map), map.resolve(first, 0, 4).unwrap().count()), (2, 1), "the last task is there");
     let taken = create(&mut map, "v", Shape::Linear, 8).unwrap();
     assert!(locations(&map, taken).iter().all(|place| place.lba >= 8));
-    assert_eq!(map.next_wipe(|_| true, 8), None, "somebody is at work there");
+    assert_eq!(map.next_wipe(|_| true, 8), None, "a task is active on the blocks");
     map.end(first);
     assert_eq!((used(&map), map.tasks(first)), (2, None));
     // Its extents are not reused before they are wiped.
@@ -177,7 +177,7 @@ fn a_stored_map_is_restored_or_refused_as_a_whole() {
     assert!(matches!(again.plan_create("d", POOL, Shape::Linear, 12), Err(Refusal::Wiping { .. })));
     assert_eq!(again.next_wipe(|_| true, 100), Some(Freed { lun: LunId(0), lba: 4, blocks: 8 }));
 
-    let place = |lun, lba| Place { lun: LunId(lun), lba };
+    let place = |lun, lba| LunBlock { lun: LunId(lun), lba };
     let volume = |name: &str, pool, segment| Volume {
         name: name.into(),
         pool: PoolId(pool),
@@ -201,8 +201,8 @@ fn a_stored_map_is_restored_or_refused_as_a_whole() {
 
 #[test]
 fn impossible_layouts_are_refused() {
-    let place = Place { lun: LunId(0), lba: 0 };
-    let segment = |column_blocks, stripe_blocks, columns: &[Place]| Segment {
+    let place = LunBlock { lun: LunId(0), lba: 0 };
+    let segment = |column_blocks, stripe_blocks, columns: &[LunBlock]| Segment {
         column_blocks,
         stripe_blocks,
         columns: columns.into(),
@@ -213,7 +213,7 @@ fn impossible_layouts_are_refused() {
         segment(4, 0, &[place]),
         segment(4, 3, &[place]),
         segment(u64::MAX, u64::MAX, &[place, place]),
-        segment(4, 4, &[Place { lba: u64::MAX - 1, ..place }]),
+        segment(4, 4, &[LunBlock { lba: u64::MAX - 1, ..place }]),
     ];
     for segment in bad {
         assert!(Layout::new(1, [segment.clone()].into()).is_err(), "{segment:?}");
@@ -230,13 +230,13 @@ fn segments() -> impl Strategy<Value = Vec<Segment>> {
     let segment = (1u64..5, 1u64..5, 1usize..5, 0u64..1000).prop_map(|(stripe_blocks, stripes, width, lba)| Segment {
         column_blocks: stripe_blocks * stripes,
         stripe_blocks,
-        columns: (0..width).map(|lun| Place { lun: LunId(lun as u16), lba: lba + lun as u64 * 7 }).collect(),
+        columns: (0..width).map(|lun| LunBlock { lun: LunId(lun as u16), lba: lba + lun as u64 * 7 }).collect(),
     });
     prop::collection::vec(segment, 1..6)
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Step {
     Create { striped: Option<(u16, u32)>, blocks: u64 },
     Extend { nth: usize, by: u64 },
     Delete { nth: usize },
@@ -245,15 +245,15 @@ enum Act {
     Wipe { blocks: u64 },
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn step() -> impl Strategy<Value = Step> {
     let shape = prop::option::of((2u16..4, prop::sample::select(vec![1u32, 2, 3, 6])));
     prop_oneof![
-        (shape, 1u64..60).prop_map(|(striped, blocks)| Act::Create { striped, blocks }),
-        (0usize..8, 1u64..40).prop_map(|(nth, by)| Act::Extend { nth, by }),
-        (0usize..8).prop_map(|nth| Act::Delete { nth }),
-        (0usize..8).prop_map(|nth| Act::Begin { nth }),
-        (0usize..8).prop_map(|nth| Act::End { nth }),
-        (1u64..30).prop_map(|blocks| Act::Wipe { blocks }),
+        (shape, 1u64..60).prop_map(|(striped, blocks)| Step::Create { striped, blocks }),
+        (0usize..8, 1u64..40).prop_map(|(nth, by)| Step::Extend { nth, by }),
+        (0usize..8).prop_map(|nth| Step::Delete { nth }),
+        (0usize..8).prop_map(|nth| Step::Begin { nth }),
+        (0usize..8).prop_map(|nth| Step::End { nth }),
+        (1u64..30).prop_map(|blocks| Step::Wipe { blocks }),
     ]
 }
 
@@ -266,7 +266,7 @@ proptest! {
     ) {
         let total: u64 = segments.iter().map(|segment| segment.blocks().unwrap()).sum();
         let layout = Layout::new(total, segments.clone().into()).unwrap();
-        let model: Vec<Place> = segments
+        let model: Vec<LunBlock> = segments
             .iter()
             .flat_map(|segment| (0..segment.blocks().unwrap()).map(|lba| dealt(segment, lba)))
             .collect();
@@ -277,7 +277,7 @@ proptest! {
             prop_assert_eq!(piece.at, next);
             prop_assert!(piece.blocks > 0);
             for block in 0..u64::from(piece.blocks) {
-                let place = Place { lba: piece.place.lba + block, ..piece.place };
+                let place = LunBlock { lba: piece.place.lba + block, ..piece.place };
                 prop_assert_eq!(place, model[(lba + u64::from(next) + block) as usize]);
             }
             next += piece.blocks;
@@ -290,29 +290,29 @@ proptest! {
     /// everything is deleted and wiped, everything is free.
     #[test]
     fn no_two_volumes_share_an_extent_and_extending_moves_nothing(
-        acts in prop::collection::vec(act(), 1..40), extents in prop::collection::vec(1u64..12, 2..5),
+        steps in prop::collection::vec(step(), 1..40), extents in prop::collection::vec(1u64..12, 2..5),
     ) {
         const EXTENT_BLOCKS: u64 = 6;
         let mut map = map(EXTENT_BLOCKS, &extents);
-        let mut seen: BTreeMap<VolumeId, Vec<Place>> = BTreeMap::new();
-        let mut tasks: Vec<(EpochId, VolumeId, Vec<Place>)> = Vec::new();
+        let mut seen: BTreeMap<VolumeId, Vec<LunBlock>> = BTreeMap::new();
+        let mut tasks: Vec<(EpochId, VolumeId, Vec<LunBlock>)> = Vec::new();
         let mut dirty: BTreeSet<(LunId, u64)> = BTreeSet::new();
-        for (number, act) in acts.into_iter().enumerate() {
+        for (number, step) in steps.into_iter().enumerate() {
             let ids: Vec<VolumeId> = map.volumes().map(|(id, _)| id).collect();
             let pick = |nth: usize| (!ids.is_empty()).then(|| ids[nth % ids.len()]);
-            match act {
-                Act::Create { striped: shape, blocks } => {
+            match step {
+                Step::Create { striped: shape, blocks } => {
                     let shape = shape.map_or(Shape::Linear, |(width, blocks)| striped(width, blocks));
                     let _ = create(&mut map, &format!("v{number}"), shape, blocks);
                 }
-                Act::Extend { nth, by } => if let Some(id) = pick(nth) {
+                Step::Extend { nth, by } => if let Some(id) = pick(nth) {
                     let blocks = map.volume(id).unwrap().layout.blocks();
                     if let Ok(change) = map.plan_extend(id, blocks + by) {
                         map.apply(change);
                         prop_assert_eq!(map.volume(id).unwrap().layout.blocks(), blocks + by);
                     }
                 },
-                Act::Delete { nth } => if let Some(id) = pick(nth) {
+                Step::Delete { nth } => if let Some(id) = pick(nth) {
                     prop_assert_eq!(map.plan_delete(id), Ok(Change::Delete(id)));
                     for segment in map.volume(id).unwrap().layout.segments() {
                         let first = segment.columns.iter().map(|place| (place.lun, place.lba / EXTENT_BLOCKS));
@@ -322,15 +322,15 @@ proptest! {
                     map.apply(Change::Delete(id));
                     seen.remove(&id);
                 },
-                Act::Begin { nth } => if let Some(id) = pick(nth) {
+                Step::Begin { nth } => if let Some(id) = pick(nth) {
                     let at = locations(&map, id);
                     tasks.push((map.begin(id).unwrap(), id, at));
                 },
-                Act::End { nth } => if !tasks.is_empty() {
+                Step::End { nth } => if !tasks.is_empty() {
                     let (epoch, ..) = tasks.remove(nth % tasks.len());
                     map.end(epoch);
                 },
-                Act::Wipe { blocks } => if let Some(freed) = map.next_wipe(|_| true, blocks) {
+                Step::Wipe { blocks } => if let Some(freed) = map.next_wipe(|_| true, blocks) {
                     for lba in (freed.lba..freed.lba + freed.blocks).step_by(EXTENT_BLOCKS as usize) {
                         prop_assert!(dirty.remove(&(freed.lun, lba / EXTENT_BLOCKS)), "a volume has it");
                     }
@@ -338,11 +338,11 @@ proptest! {
                 },
             }
             let mut owners: BTreeMap<(LunId, u64), VolumeId> = BTreeMap::new();
-            let extent = |place: &Place| (place.lun, place.lba / EXTENT_BLOCKS);
+            let extent = |place: &LunBlock| (place.lun, place.lba / EXTENT_BLOCKS);
             let ids: Vec<VolumeId> = map.volumes().map(|(id, _)| id).collect();
             for id in ids {
                 let now = locations(&map, id);
-                let blocks: BTreeSet<&Place> = now.iter().collect();
+                let blocks: BTreeSet<&LunBlock> = now.iter().collect();
                 prop_assert_eq!(blocks.len(), now.len(), "a block is in one place");
                 for place in &now {
                     let lun = map.lun_use(place.lun).unwrap();
@@ -357,8 +357,8 @@ proptest! {
             for (epoch, id, at) in &tasks {
                 let blocks = at.len() as u32;
                 let pieces = map.resolve(*epoch, 0, blocks).unwrap();
-                let still: Vec<Place> = pieces
-                    .flat_map(|p| (0..u64::from(p.blocks)).map(move |n| Place { lba: p.place.lba + n, ..p.place }))
+                let still: Vec<LunBlock> = pieces
+                    .flat_map(|p| (0..u64::from(p.blocks)).map(move |n| LunBlock { lba: p.place.lba + n, ..p.place }))
                     .collect();
                 prop_assert_eq!(&still, at);
                 for place in at {

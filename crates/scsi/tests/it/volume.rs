@@ -19,7 +19,7 @@ struct Rig {
     luns: Vec<Vec<u8>>,
     /// Data and scratch of each job.
     buffers: BTreeMap<u64, [Vec<u8>; 2]>,
-    asked: Vec<(u64, LunId, disk::Request, Buffer, usize)>,
+    requests: Vec<(u64, LunId, disk::Request, Buffer, usize)>,
     done: Vec<(u64, IoStatus, Vec<u8>)>,
     /// LUN whose requests fail, with the error.
     broken: Option<(LunId, ErrorKind)>,
@@ -40,7 +40,7 @@ impl Rig {
             volumes: Volumes::new(map),
             luns: vec![vec![0; (EXTENTS * EXTENT_BLOCKS) as usize * BLOCK]; luns],
             buffers: BTreeMap::new(),
-            asked: Vec::new(),
+            requests: Vec::new(),
             done: Vec::new(),
             broken: None,
             random: SplitMix64(seed),
@@ -67,7 +67,7 @@ impl Rig {
         while let Some(output) = self.volumes.poll_output() {
             match output {
                 Output::Request { job, lun, request, buffer, at } => {
-                    self.asked.push((job, lun, request, buffer, at as usize));
+                    self.requests.push((job, lun, request, buffer, at as usize));
                 }
                 Output::Repeat { job, block_bytes, bytes } => {
                     let [data, scratch] = self.buffers.get_mut(&job).unwrap();
@@ -91,11 +91,11 @@ impl Rig {
 
     /// Answers a random request at its back end.
     fn answer(&mut self) -> bool {
-        if self.asked.is_empty() {
+        if self.requests.is_empty() {
             return false;
         }
-        let which = self.random.index(self.asked.len());
-        let (job, lun, request, buffer, at) = self.asked.swap_remove(which);
+        let which = self.random.index(self.requests.len());
+        let (job, lun, request, buffer, at) = self.requests.swap_remove(which);
         let result = match self.broken.filter(|(broken, _)| *broken == lun) {
             Some((_, kind)) => Err(Error { kind, sense: None }),
             None => Ok(self.perform(job, lun, request, buffer, at)),
@@ -272,7 +272,7 @@ proptest! {
             at_work.insert(ask(&mut rig, host, 0), (host, 0));
         }
         while !at_work.is_empty() {
-            prop_assert!(rig.answer(), "somebody waits forever");
+            prop_assert!(rig.answer(), "a job waits forever");
             for (job, status, data) in std::mem::take(&mut rig.done) {
                 let Some((host, old)) = at_work.remove(&job) else {
                     // A read is atomic: it shows no half-done increment.
@@ -380,7 +380,7 @@ fn flush_goes_to_every_lun_of_the_volume_and_mapping_to_the_first() {
     let mut rig = Rig::new(3, 1);
     let id = rig.create("v", Shape::Striped { width: 2, stripe_blocks: 2 }, 24);
     rig.submit(io(id, IoOp::Flush, 0, 0, 0), Vec::new());
-    let luns: Vec<u16> = rig.asked.iter().map(|(_, lun, ..)| lun.0).collect();
+    let luns: Vec<u16> = rig.requests.iter().map(|(_, lun, ..)| lun.0).collect();
     assert_eq!(luns, [0, 1]);
     assert_eq!(rig.run_until_idle()[0].1, IoStatus::Good);
     let (status, _) = rig.one(io(id, IoOp::Mapping, 1, 23, 0), Vec::new());
@@ -398,8 +398,8 @@ fn durable_writes_are_durable_at_every_back_end() {
         let mut rig = Rig::new(2, 1);
         let id = rig.create("v", Shape::Striped { width: 2, stripe_blocks: 2 }, 24);
         rig.submit(VolumeIo { fua, ..io(id, op, 0, 4, blocks * BLOCK) }, vec![9; blocks * BLOCK]);
-        let asked: Vec<(u16, bool)> = rig.asked.iter().map(|(_, lun, request, ..)| (lun.0, request.fua)).collect();
-        assert_eq!(asked, [(0, fua), (1, fua)], "{op:?}");
+        let sent: Vec<(u16, bool)> = rig.requests.iter().map(|(_, lun, request, ..)| (lun.0, request.fua)).collect();
+        assert_eq!(sent, [(0, fua), (1, fua)], "{op:?}");
         assert_eq!(rig.run_until_idle()[0].1, IoStatus::Good, "{op:?}");
     }
 }

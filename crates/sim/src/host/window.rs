@@ -24,8 +24,8 @@ impl FrameWindow {
         bytes.div_ceil(self.frame_bytes)
     }
 
-    /// Returns whether a command of `bytes` may start. A command that alone exceeds the limit may
-    /// start if nothing else is in flight, because otherwise it could never start.
+    /// Returns whether a command of `bytes` may start. A command larger than the limit may start if
+    /// nothing else is in flight, because otherwise it could never start.
     pub fn fits(&self, bytes: u32) -> bool {
         let Some(limit) = self.limit else {
             return true;

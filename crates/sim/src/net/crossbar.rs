@@ -71,8 +71,8 @@ impl WaitCount {
     pub fn merge(&mut self, other: &WaitCount) {
         self.sum_ps += other.sum_ps;
         self.max_ps = self.max_ps.max(other.max_ps);
-        for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets) {
-            *mine += theirs;
+        for (count, added) in self.buckets.iter_mut().zip(other.buckets) {
+            *count += added;
         }
     }
 
@@ -80,11 +80,11 @@ impl WaitCount {
     /// The bound is the end of the bucket, at most the longest waiting time, so it is right within
     /// a factor of two.
     pub fn quantile_ps(&self, quantile: f64) -> u64 {
-        let wanted = (quantile * self.frames() as f64).ceil().max(1.0) as u64;
+        let rank = (quantile * self.frames() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, &count) in self.buckets.iter().enumerate() {
             seen += u64::from(count);
-            if seen >= wanted {
+            if seen >= rank {
                 return (1 << (10 + bucket)).min(self.max_ps);
             }
         }
@@ -143,8 +143,8 @@ impl Crossbar {
     }
 
     /// Enables in-order delivery over trunks: frames that arrived on the links of one trunk leave
-    /// through an output in arrival order, whichever inputs hold them. Each entry of `groups` lists
-    /// the ports of one trunk.
+    /// through an output in arrival order, even if different inputs hold them. Each entry of
+    /// `groups` lists the ports of one trunk.
     pub fn with_trunks(mut self, groups: &[Vec<u16>]) -> Crossbar {
         if groups.iter().any(|group| group.len() > 1) {
             self.trunks = vec![Vec::new(); self.inputs.len()];
@@ -184,12 +184,12 @@ impl Crossbar {
     #[inline(always)]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
         let Buffered { on_line, input, output, lane } = buffered;
-        let waits_its_turn = self.queueing == Queueing::Fifo && input != self.processor();
+        let is_fifo_input = self.queueing == Queueing::Fifo && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        let hidden = waits_its_turn && (buffer.frames() > 0 || buffer.busy_until_ps > now);
+        let is_behind = is_fifo_input && (buffer.frames() > 0 || buffer.busy_until_ps > now);
         buffer.push(output, Slot::new(on_line, lane));
         self.out[usize::from(output)].frames += 1;
-        if !hidden {
+        if !is_behind {
             self.set(output, input);
         }
     }
@@ -242,9 +242,9 @@ impl Crossbar {
         let masks = self.mask(&self.out[usize::from(output)], output);
         let ready = bits(masks).filter(|&i| self.may_send(i, now) && self.is_next_of_trunk(i, output));
         let inputs = self.inputs.len();
-        let turn = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
+        let distance = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
         let chosen = match self.arbitration {
-            Arbitration::RoundRobin => ready.min_by_key(|&i| turn(i)),
+            Arbitration::RoundRobin => ready.min_by_key(|&i| distance(i)),
             Arbitration::OldestFirst => ready.min_by_key(|&i| (self.since(i, output), i)),
         };
         chosen.map(|i| i as u16)
@@ -253,8 +253,8 @@ impl Crossbar {
     fn is_next_of_trunk(&self, input: usize, output: u16) -> bool {
         let others = &self.trunks[input];
         others.is_empty() || {
-            let mine = self.since(input, output);
-            others.iter().all(|&other| self.since(usize::from(other), output) > mine)
+            let own_since = self.since(input, output);
+            others.iter().all(|&other| self.since(usize::from(other), output) > own_since)
         }
     }
 

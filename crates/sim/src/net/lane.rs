@@ -486,8 +486,8 @@ mod tests {
     fn time_without_credit_ends_when_the_r_rdy_arrives() {
         let mut lane = lane(1);
         let mut without_ps = 0;
-        for turn in 0..10 {
-            let now = turn * 1_000_000_000;
+        for round in 0..10 {
+            let now = round * 1_000_000_000;
             without_ps += send_one(&mut lane, now) - now;
         }
         assert_eq!((lane.credits_min, lane.zero_credit_ps(u64::MAX)), (0, without_ps));

@@ -426,7 +426,7 @@ impl SwitchPlane {
     }
 
     /// Returns the output for the next frame of a spray group that arrives at `port`. Successive
-    /// frames use the legs of the group in turn, but none leaves where it arrived.
+    /// frames use successive legs of the group. No frame leaves through the port of its arrival.
     fn spray(&mut self, group: u16, port: u16) -> u16 {
         let legs = self.fib.spray_members(group);
         let next_leg = &mut self.next_leg[usize::from(group)];

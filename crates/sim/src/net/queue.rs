@@ -413,19 +413,19 @@ mod tests {
                 _ => queue.schedule(source, time),
             };
             for (source, delay, kind) in steps {
-                let forget = |model: &mut BTreeSet<(u64, u32)>, times: &mut [u64; 40]| {
+                let clear = |model: &mut BTreeSet<(u64, u32)>, times: &mut [u64; 40]| {
                     model.remove(&(times[source as usize], source));
                     times[source as usize] = NEVER;
                 };
                 match kind {
                     0 => {
                         set(&mut queue, &times, source, NEVER);
-                        forget(&mut model, &mut times);
+                        clear(&mut model, &mut times);
                     }
                     1..=4 => {
                         let time = now + if kind == 4 { delay * 100_000 } else { delay };
                         set(&mut queue, &times, source, time);
-                        forget(&mut model, &mut times);
+                        clear(&mut model, &mut times);
                         model.insert((time, source));
                         times[source as usize] = time;
                     }

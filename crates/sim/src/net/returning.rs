@@ -1,4 +1,4 @@
-//! R_RDYs on their way back to the sender of a lane, without the first.
+//! R_RDYs on the line back to the sender of a lane, except the first one.
 
 use super::queue::NEVER;
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_comes_first(steps in prop::collection::vec((any::<bool>(), 0u64..1_000), 1..200)) {
+        fn times_are_returned_earliest_first(steps in prop::collection::vec((any::<bool>(), 0u64..1_000), 1..200)) {
             let (mut returning, mut model) = (Returning::default(), Vec::new());
             for (add, time) in steps {
                 if add {

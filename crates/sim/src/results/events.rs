@@ -35,7 +35,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         let ends = &view.world.lab.links[usize::from(link)].ends;
         view.names.port(&ends[usize::from(end).min(1)])
     };
-    let way = |link: u16, direction: Direction| match direction {
+    let towards = |link: u16, direction: Direction| match direction {
         Direction::Forward => format!(" towards {}", end_name(link, 1)),
         Direction::Backward => format!(" towards {}", end_name(link, 0)),
         Direction::Both => String::new(),
@@ -52,7 +52,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         }
         FaultKind::FrameLoss { link, direction, probability } => on_link(
             link,
-            format!("frame loss of {} on {}{}", percent(probability), link_name(link), way(link, direction)),
+            format!("frame loss of {} on {}{}", percent(probability), link_name(link), towards(link, direction)),
         ),
         FaultKind::CrcErrors { link, direction, probability } => on_link(
             link,
@@ -60,7 +60,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
                 "CRC errors in {} of the frames on {}{}",
                 percent(probability),
                 link_name(link),
-                way(link, direction)
+                towards(link, direction)
             ),
         ),
         FaultKind::SlowReceiver { link, end, delay } => {
@@ -68,7 +68,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         }
         FaultKind::WithheldCredits { link, end } => on_link(link, format!("{} withholds credits", end_name(link, end))),
         FaultKind::LostRRdy { link, end, probability } => {
-            on_link(link, format!("{} of the R_RDYs of {} get lost", percent(probability), end_name(link, end)))
+            on_link(link, format!("{} of the R_RDYs of {} are lost", percent(probability), end_name(link, end)))
         }
         FaultKind::VmMove { host, to } => {
             let (name, to) = (view.names.node(Node::Host(host)).to_owned(), view.names.node(Node::Host(to)));
@@ -198,8 +198,8 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
     // started.
     let mut usable: BTreeMap<(u16, u16), BTreeMap<u16, bool>> = BTreeMap::new();
     // Ports isolated while the fabric formed are reported, although they precede the workloads.
-    let told = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
-    for note in world.notes.list().iter().filter(told) {
+    let is_reported = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
+    for note in world.notes.list().iter().filter(is_reported) {
         let mut add = |kind, subject: String, what: String, counted| {
             items.push(Item { at_ps: note.at_ps, kind, subject: Some(subject), what, counted });
         };
@@ -215,9 +215,9 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 let what = match to {
                     PathState::Active => "path is back in use",
                     PathState::Suspect => "commands on the path fail one after the other",
-                    PathState::Blocked => "remote port of the path went away",
+                    PathState::Blocked => "remote port of the path was lost",
                     PathState::Failed => "path failed; its commands move to other paths",
-                    PathState::Gone => "remote port of the path is forgotten",
+                    PathState::Gone => "remote port of the path was removed after dev_loss",
                 };
                 add(kind, subject, what.to_owned(), None);
                 let paths = usable.entry((host, storage)).or_insert_with(|| paths_up(view, host, storage));
@@ -248,7 +248,7 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 add(EventKind::CommandAborted, subject, "command aborted".to_owned(), Some((1, "commands")));
             }
             NoteKind::Failed { host } => {
-                let what = "request failed for good".to_owned();
+                let what = "request failed permanently".to_owned();
                 add(EventKind::IoFailed, host_name(host), what, Some((1, "requests")));
             }
             NoteKind::Isolated { switch, port, ref reason } => {
@@ -259,7 +259,7 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 let name = view.names.node(Node::Switch(switch)).to_owned();
                 let what = match failure {
                     None => format!("zones changed: {}", edits_text(&world.lab.changes[usize::from(change)].edits)),
-                    Some(failure) => format!("zones stay as they are: {failure}"),
+                    Some(failure) => format!("change of the zones failed: {failure}"),
                 };
                 add(EventKind::ZoneChange, name, what, None);
             }
@@ -295,20 +295,20 @@ fn edits_text(edits: &[ZoneEdit]) -> String {
                 ZoneEdit::CreateConfig { name, .. } => format!("new configuration {name}"),
                 ZoneEdit::Delete { kind, name } => format!("{kind} {name} deleted"),
                 ZoneEdit::Rename { kind, from, to } => format!("{kind} {from} renamed to {to}"),
-                ZoneEdit::AddToAlias { name, .. } => format!("more in alias {name}"),
-                ZoneEdit::RemoveFromAlias { name, .. } => format!("less in alias {name}"),
-                ZoneEdit::AddToZone { name, .. } => format!("more in zone {name}"),
-                ZoneEdit::RemoveFromZone { name, .. } => format!("less in zone {name}"),
-                ZoneEdit::AddToConfig { name, .. } => format!("more in configuration {name}"),
-                ZoneEdit::RemoveFromConfig { name, .. } => format!("less in configuration {name}"),
+                ZoneEdit::AddToAlias { name, .. } => format!("members added to alias {name}"),
+                ZoneEdit::RemoveFromAlias { name, .. } => format!("members removed from alias {name}"),
+                ZoneEdit::AddToZone { name, .. } => format!("members added to zone {name}"),
+                ZoneEdit::RemoveFromZone { name, .. } => format!("members removed from zone {name}"),
+                ZoneEdit::AddToConfig { name, .. } => format!("zones added to configuration {name}"),
+                ZoneEdit::RemoveFromConfig { name, .. } => format!("zones removed from configuration {name}"),
                 ZoneEdit::SetDefault(default) => format!("default zone {default}"),
-                ZoneEdit::Disable => "no configuration in force".to_owned(),
+                ZoneEdit::Disable => "no effective configuration".to_owned(),
                 ZoneEdit::Enable(_) => return None,
             })
         })
         .collect();
     match texts.is_empty() {
-        true => "put in force again".to_owned(),
+        true => "effective configuration enabled again".to_owned(),
         false => super::findings::list(&texts),
     }
 }
@@ -352,7 +352,7 @@ fn of_stalls(view: &View<'_>, items: &mut Vec<Item>) {
     for (host, config) in view.world.hosts.nodes.iter().zip(&view.world.lab.hosts) {
         let (length_ps, began_ps) = super::hosts::longest_stall(host, view.now_ps);
         if length_ps >= super::findings::stall_threshold_ps(host) {
-            let what = format!("no request of {} ends for {:.3} s", config.name, s_of_ps(length_ps));
+            let what = format!("no request of {} ended for {:.3} s", config.name, s_of_ps(length_ps));
             let subject = Some(config.name.clone());
             items.push(Item { at_ps: began_ps, kind: EventKind::Stall, subject, what, counted: None });
         }

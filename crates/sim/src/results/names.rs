@@ -44,8 +44,8 @@ impl<'l> Names<'l> {
 
     /// Returns the name of a lane, which is its link and direction: `ISL1.forward`.
     pub fn lane(&self, lane: u32) -> String {
-        let way = if lane.is_multiple_of(2) { "forward" } else { "backward" };
-        format!("{}.{way}", self.link(lane))
+        let direction = if lane.is_multiple_of(2) { "forward" } else { "backward" };
+        format!("{}.{direction}", self.link(lane))
     }
 
     /// Returns the name of a path: `hba1>array1:2`.

@@ -67,19 +67,19 @@ impl LatencyHistogram {
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.exact.merge(&other.exact);
         match (&mut self.buckets, &other.buckets) {
-            (Some(mine), Some(theirs)) => {
-                let added = mine.add(theirs);
-                debug_assert!(added.is_ok());
+            (Some(own), Some(added)) => {
+                let result = own.add(added);
+                debug_assert!(result.is_ok());
             }
-            (None, Some(theirs)) if self.digits == other.digits => {
-                self.buckets = Some(theirs.clone());
+            (None, Some(added)) if self.digits == other.digits => {
+                self.buckets = Some(added.clone());
             }
-            (None, Some(theirs)) => {
-                if let Ok(mut mine) = Histogram::new(self.digits) {
-                    mine.auto(true);
-                    let added = mine.add(theirs);
-                    debug_assert!(added.is_ok());
-                    self.buckets = Some(mine);
+            (None, Some(added)) => {
+                if let Ok(mut own) = Histogram::new(self.digits) {
+                    own.auto(true);
+                    let result = own.add(added);
+                    debug_assert!(result.is_ok());
+                    self.buckets = Some(own);
                 }
             }
             (_, None) => {}

@@ -184,8 +184,8 @@ fn every_response_ends_a_command_and_every_exchange_moves_its_data() {
         let key = |(a, b, x): (&str, &str, &str)| format!("{a} {b} {x}");
         match c[0] {
             "0x06" => {
-                let wanted: u64 = c[5].parse().unwrap();
-                assert_eq!(open.insert(key(there), (wanted, 0, 0)), None, "{row}");
+                let expected: u64 = c[5].parse().unwrap();
+                assert_eq!(open.insert(key(there), (expected, 0, 0)), None, "{row}");
             }
             "0x01" => {
                 let name = if open.contains_key(&key(there)) { key(there) } else { key(back) };
@@ -218,7 +218,7 @@ fn the_reason_of_an_isolated_link_is_on_the_wire() {
     // bytes late.
     let elp_of_vendor = "frame[28:1] == 10 && frame.len == 140 && frame[108:2] == 00:01";
     let merge_request = "swils.opcode == 0x22 && swils.mr.activezonesetname == \"all-zones\"";
-    for (example, said, answer) in [
+    for (example, request, answer) in [
         ("vendor-flow-control", elp_of_vendor, ("0x03", "0x04")),
         ("vendor-no-zoning", merge_request, ("0x0b", "0x2c")),
     ] {
@@ -231,12 +231,12 @@ fn the_reason_of_an_isolated_link_is_on_the_wire() {
             let text = tshark.read(&file, &arguments);
             text.lines().map(str::to_owned).collect::<Vec<_>>()
         };
-        let asked = read(said, &["fc.ox_id"]);
-        assert!(!asked.is_empty(), "{example}: nobody said it");
+        let ox_ids = read(request, &["fc.ox_id"]);
+        assert!(!ox_ids.is_empty(), "{example}: the request is missing");
         let rejects = read("swils.opcode == 0x01", &["fc.ox_id", "swils.rjt.reason", "swils.rjt.reasonexpl"]);
         let (reason, explanation) = answer;
-        let wanted: Vec<String> = asked.iter().map(|ox_id| format!("{ox_id}\t{reason}\t{explanation}")).collect();
-        assert!(rejects.iter().any(|row| wanted.contains(row)), "{example}: {rejects:?}");
+        let expected: Vec<String> = ox_ids.iter().map(|ox_id| format!("{ox_id}\t{reason}\t{explanation}")).collect();
+        assert!(rejects.iter().any(|row| expected.contains(row)), "{example}: {rejects:?}");
     }
 }
 
@@ -330,7 +330,7 @@ fn parts_of_a_run_make_up_the_whole() {
 }
 
 #[test]
-fn links_that_are_not_there_are_left_out() {
+fn repeated_and_unknown_links_are_ignored() {
     let lab = lab_with(FABRIC, "", BURSTS);
     let (mut once, mut often) = (Vec::new(), Vec::new());
     Capture::new(&lab, &[0], &mut once).finish(&mut once);

@@ -35,7 +35,7 @@ fn times(results: &Results, of: EventKind) -> Vec<f64> {
 }
 
 #[test]
-fn a_failed_link_of_a_ring_stops_nobody() {
+fn a_failed_link_of_a_ring_stalls_no_host() {
     let fault = "depth = 16\n[[fault]]\nat = \"500ms\"\nkind = \"link-down\"\nlink = \"ISL1\"";
     for choice in ["ingress", "exchange", "pair", "spray"] {
         let choice = format!("switch.*.isl_choice={choice}");
@@ -47,7 +47,7 @@ fn a_failed_link_of_a_ring_stops_nobody() {
 }
 
 #[test]
-fn paths_are_back_as_soon_as_switches_have_found_theirs() {
+fn paths_are_back_as_soon_as_switches_have_routes() {
     let fault = "arrivals = \"poisson 200/s\"\n[[fault]]\nat = \"500ms\"\nfor = \"200ms\"\nkind = \"switch-reset\"\nswitch = \"s2\"";
     let results = run(&lab_with(RING, fault, &[]));
     let (gone, back) = (times(&results, EventKind::PathFailover), times(&results, EventKind::PathRestored));

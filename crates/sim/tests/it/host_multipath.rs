@@ -72,7 +72,7 @@ fn every_state_meets_every_input() {
         ("probe", 1_000 + PROBE_INTERVAL_PS, Input::Timeout),
     ];
     let mut table = String::new();
-    let mut line = |text: String| writeln!(table, "{text}").expect("a string takes everything");
+    let mut line = |text: String| writeln!(table, "{text}").expect("writing to a string succeeds");
     for (state, script) in states {
         for (name, at_ps, input) in inputs {
             let mut multipath = Multipath::new(config(PathPolicy::RoundRobin).into(), 1);

@@ -21,7 +21,7 @@ fn eight_kilobytes_take_15_5_microseconds_on_64_bit_66_mhz_pci() {
 }
 
 #[test]
-fn a_bus_moves_one_thing_after_the_other() {
+fn a_bus_moves_one_transfer_at_a_time() {
     let mut bus = Bus::new(&PCI);
     let first = bus.occupy(1_000_000, 2048);
     assert_eq!(first, 1_000_000 + 3_878_787);

@@ -101,7 +101,7 @@ fn machines_share_the_bus_of_their_hypervisor() {
 /// When a machine moves, its frames on the bus and in the queue of the HBA are discarded. Otherwise
 /// they would reach a disk where the machine already has another login.
 #[test]
-fn a_machine_that_moves_sends_nothing_more_from_where_it_was() {
+fn a_machine_that_moves_sends_no_more_frames_through_its_old_hba() {
     let bus = "bus = { bits = 32, clock = \"33MHz\", shared_by = 2 }";
     for (keys, at_us) in [(bus, 50_000), (bus, 60_010), ("", 70_000)] {
         let more = format!(
@@ -160,7 +160,7 @@ fn machines_share_the_frame_window_of_their_hba_in_turn() {
 }
 
 #[test]
-fn a_machine_that_moves_leaves_nothing_behind() {
+fn a_machine_that_moves_is_registered_once_at_its_new_switch() {
     let more = "[[fault]]\nat = \"50ms\"\nfor = \"20ms\"\nkind = \"vm-move\"\nvm = \"vm2\"\nto = \"hv2\"";
     let finished = simulate(&lab_with(MACHINES, more, &[]), &Options::default(), &mut Blind);
     check(&finished);

@@ -16,7 +16,7 @@ fn frames_on_a_link_that_goes_down_are_lost_and_no_request_with_them() {
 }
 
 #[test]
-fn a_frame_with_a_foreign_source_gets_no_further_than_its_port() {
+fn a_frame_with_a_foreign_source_is_dropped_at_its_port() {
     let lab = lab(FABRIC);
     let mut world = world_at(&lab, Some(0), &mut Blind);
     let [_, foreign, .., disk] = &world.nports.nodes[..] else { panic!("six N_Ports") };

@@ -38,7 +38,7 @@ fn an_isolated_link_and_the_hosts_behind_it_are_findings() {
 }
 
 #[test]
-fn a_fabric_that_joins_has_no_such_finding() {
+fn a_joined_fabric_has_no_finding_about_links_logins_or_paths() {
     let results = run(&lab(&two_switches("")));
     for kind in [FindingKind::IsolatedLink, FindingKind::LoginsRejected, FindingKind::NoPath] {
         assert!(find(&results, kind).is_none(), "{:?}", results.findings);
@@ -61,7 +61,7 @@ fn a_port_that_brings_a_used_name_is_blocked_and_shown() {
     let results = run(&lab);
     assert_eq!(results.switches[1].logins_rejected.keys().collect::<Vec<_>>(), ["name"]);
     let moved = results.hosts.iter().find(|host| host.name == "vm2").unwrap();
-    assert!(moved.longest_stall_s > 0.9, "it is not let in any more: {moved:?}");
+    assert!(moved.longest_stall_s > 0.9, "it cannot log in any more: {moved:?}");
 }
 
 #[test]

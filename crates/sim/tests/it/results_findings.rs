@@ -101,8 +101,8 @@ fn data_that_crosses_several_full_links_is_counted_once() {
     let results = run(&lab_with(FABRIC, "", &sets));
     let finding = find(&results, FindingKind::Bottleneck).unwrap_or_else(|| panic!("{:?}", results.findings));
     let isl = results.links.iter().find(|link| link.name == "ISL").expect("the ISL");
-    let way = format!("towards edge1:4, with {:.1} MB/s of data", isl.backward.throughput_bytes_per_s / 1e6);
-    assert!(finding.detail.ends_with(&way), "{finding:?}");
+    let suffix = format!("towards edge1:4, with {:.1} MB/s of data", isl.backward.throughput_bytes_per_s / 1e6);
+    assert!(finding.detail.ends_with(&suffix), "{finding:?}");
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn a_link_with_the_recommended_credits_has_no_finding() {
         let advice = lab("8").advice();
         let advice = advice.iter().find(|advice| advice.kind == ProblemKind::FewCredits).expect("an advice");
         let credits: String = advice.remedy.chars().filter(char::is_ascii_digit).collect();
-        for (credits, told) in [("8", true), (credits.as_str(), false)] {
+        for (credits, is_reported) in [("8", true), (credits.as_str(), false)] {
             let results = run(&lab(credits));
             let few = results.findings.iter().find(|finding| finding.title.contains("too few credits"));
-            assert_eq!(few.is_some(), told, "{size} with {credits} credits: {few:?}");
+            assert_eq!(few.is_some(), is_reported, "{size} with {credits} credits: {few:?}");
         }
     }
 }

@@ -16,14 +16,14 @@ fn a_single_read_takes_the_sum_of_its_parts() {
     let results = run(&lab);
     // Light takes 5 ns per metre: 50 m to the host, 100 m to the disk. The switch stores each frame
     // and adds 700 ns.
-    let (host_way, disk_way, switch) = (250_000, 500_000, 700_000);
-    let way = host_way + disk_way + switch;
+    let (host_ps, disk_ps, switch_ps) = (250_000, 500_000, 700_000);
+    let path_ps = host_ps + disk_ps + switch_ps;
     // FCP_CMND has 32 bytes and crosses two lines. The command takes 100 us. Two data frames of
     // 2,048 bytes and the response of 24 bytes follow, each with a gap of 24 bytes after it. The
     // response crosses the second line when the last data frame has left it.
-    let command = 2 * wire(32) + way;
+    let command = 2 * wire(32) + path_ps;
     let data = LineRate::Fc2.time_of(2 * (2048 + 36 + 24)).0;
-    let answer = wire(2048) + data + wire(24) + way;
+    let answer = wire(2048) + data + wire(24) + path_ps;
     let expected_ps = command + 100_000_000 + answer;
     let latency = &results.totals.io.latency;
     assert!(latency.count > 50);
@@ -98,10 +98,10 @@ fn every_word_of_a_line_is_a_frame_an_r_rdy_or_fill() {
     let results = run(&lab(FABRIC));
     for link in &results.links {
         let words = (link.rate_bytes_per_s / 4.0 * results.measured_s()) as u64;
-        for way in [&link.forward, &link.backward] {
-            let sum = way.bytes / 4 + way.r_rdys + way.idle_words;
+        for direction in [&link.forward, &link.backward] {
+            let sum = direction.bytes / 4 + direction.r_rdys + direction.idle_words;
             assert!(sum.abs_diff(words) <= 2, "{}: {sum} of {words}", link.name);
-            assert!(way.utilisation <= 1.0 && way.utilisation > 0.0);
+            assert!(direction.utilisation <= 1.0 && direction.utilisation > 0.0);
         }
         // Each frame returns its credit, except frames that are in flight at the beginning or the
         // end.
@@ -145,9 +145,9 @@ fn series_add_up_to_the_totals() {
     }
     for (at, series) in series.links.iter().enumerate() {
         let link = &results.links[at / 2];
-        let way = if at % 2 == 0 { &link.forward } else { &link.backward };
+        let direction = if at % 2 == 0 { &link.forward } else { &link.backward };
         let mean = sum(&series.utilisation) / 0.06;
-        assert!((mean - way.utilisation).abs() < 0.005, "{} {mean} {}", series.name, way.utilisation);
+        assert!((mean - direction.utilisation).abs() < 0.005, "{} {mean} {}", series.name, direction.utilisation);
     }
 }
 
@@ -164,7 +164,8 @@ fn losses_are_counted_at_their_location() {
     let more = "[[fault]]\nat = \"20ms\"\nuntil = \"30ms\"\nkind = \"frame-loss\"\nlink = \"ISL\"\nprobability = 0.01";
     let results = run(&lab_with(FABRIC, more, &[]));
     let isl = results.links.iter().find(|link| link.name == "ISL").unwrap();
-    let lost = |way: &sanloom_api::results::LinkDirection| way.frames_lost.get("frame_loss").copied().unwrap_or(0);
+    let lost =
+        |direction: &sanloom_api::results::LinkDirection| direction.frames_lost.get("frame_loss").copied().unwrap_or(0);
     assert_eq!(lost(&isl.forward) + lost(&isl.backward), results.drops["frame_loss"]);
     assert_eq!(results.totals.frames_dropped, results.drops.values().sum::<u64>());
     assert_eq!(results.series.total.frames_dropped.iter().sum::<u64>(), results.totals.frames_dropped);
@@ -182,9 +183,9 @@ fn each_data_frame_of_a_read_crosses_the_bus_before_its_buffer_is_free() {
     // on the line.
     let bus = ["host.server.bus.bits=32", "host.server.bus.clock=33MHz"];
     let latency = |sets: &[&str]| run(&lab_with(TINY, "", sets)).totals.io.latency.mean_us;
-    let (light, switch) = (250_000 + 500_000, 700_000);
-    let command = 2 * wire(32) + light + switch;
-    let first_frame = 2 * wire(2048) + light + switch;
+    let (light, switch_ps) = (250_000 + 500_000, 700_000);
+    let command = 2 * wire(32) + light + switch_ps;
+    let first_frame = 2 * wire(2048) + light + switch_ps;
     let bus_ps = 2 * 512 * 1_000_000 / 33;
     let expected_us = (command + 100_000_000 + first_frame + bus_ps) as f64 / 1e6;
     let measured_us = latency(&bus);

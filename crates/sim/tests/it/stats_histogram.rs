@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn histograms_of_other_precision_merge_into_mine(
+    fn histograms_of_different_precision_can_be_merged(
         latencies in prop::collection::vec(0..SECOND_PS, 1..50),
     ) {
         let mut coarse = LatencyHistogram::with_digits(2);

@@ -26,7 +26,7 @@ fn sums_are_exact_where_floats_are_not() {
 }
 
 #[test]
-fn nothing_has_no_mean_minimum_or_maximum() {
+fn an_empty_summary_has_no_mean_minimum_or_maximum() {
     let nothing = Summary::default();
     assert_eq!(nothing.mean(), None);
     assert_eq!((nothing.min(), nothing.max()), (None, None));

@@ -40,7 +40,7 @@ fn a_write_transfers_one_burst_for_each_xfer_rdy() {
 }
 
 #[test]
-fn lines_are_in_order_and_fill_ends_where_the_next_thing_begins() {
+fn lines_are_in_order_and_fill_words_end_at_the_next_frame_or_r_rdy() {
     let lab = lab_with(FABRIC, "", &["run.duration=3ms", "run.warmup=0s"]);
     let text = trace(&lab, "ISL");
     let word_ns = 4e9 / 425e6;
@@ -50,15 +50,15 @@ fn lines_are_in_order_and_fill_ends_where_the_next_thing_begins() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let time: f64 = words.next().unwrap().parse().unwrap();
-        let way = usize::from(words.next() == Some("<"));
+        let direction = usize::from(words.next() == Some("<"));
         assert!(time >= last, "{line}");
         last = time;
         if let Some((count, since)) = line.split("IDLE x ").nth(1).and_then(|run| run.split_once(" since ")) {
             let since: f64 = since.trim().parse().unwrap();
-            filled[way] = Some(since + count.parse::<f64>().unwrap() * word_ns);
+            filled[direction] = Some(since + count.parse::<f64>().unwrap() * word_ns);
             continue;
         }
-        if let Some(end) = filled[way].take() {
+        if let Some(end) = filled[direction].take() {
             assert!((-0.01..word_ns).contains(&(time - end)), "{line}: fill ends at {end}");
             runs += 1;
         }
@@ -83,8 +83,8 @@ fn a_dark_link_carries_no_idle() {
     let fault = "[[fault]]\nat = \"2ms\"\nfor = \"3ms\"\nkind = \"link-down\"\nlink = \"server-edge\"";
     let text = trace(&lab_with(TINY, fault, &["run.duration=8ms"]), "server-edge");
     let time = |line: &str| line.split_whitespace().next().and_then(|t| t.parse::<f64>().ok()).expect("a time");
-    for way in [" > ", " < "] {
-        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && line.contains(way)).collect();
+    for direction in [" > ", " < "] {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && line.contains(direction)).collect();
         let place = |what: &str| lines.iter().position(|line| line.ends_with(what)).unwrap_or_else(|| panic!("{text}"));
         let (down, up) = (place("link down"), place("link up"));
         assert_eq!(up, down + 1, "nothing passes in between");
@@ -110,18 +110,18 @@ fn a_link_reset_takes_two_words_and_restores_the_lost_credits() {
     let lr: Vec<_> = lines.iter().filter(|line| line.get(3) == Some(&"LR")).collect();
     let lrr: Vec<_> = lines.iter().filter(|line| line.get(3) == Some(&"LRR")).collect();
     assert!(!lr.is_empty() && lr.len() == lrr.len(), "{} LR, {} LRR", lr.len(), lrr.len());
-    for (asked, answered) in lr.iter().zip(&lrr) {
-        assert_ne!(asked[1], answered[1], "LRR travels against LR");
-        let [at, then, since] = [asked[0], answered[0], answered[7]].map(|time| time.parse::<f64>().expect("a time"));
-        assert!(at < then && (since - at - 2.0 * (then - at)).abs() < 0.01, "{asked:?} {answered:?}");
+    for (reset, reply) in lr.iter().zip(&lrr) {
+        assert_ne!(reset[1], reply[1], "LRR travels against LR");
+        let [at, then, since] = [reset[0], reply[0], reply[7]].map(|time| time.parse::<f64>().expect("a time"));
+        assert!(at < then && (since - at - 2.0 * (then - at)).abs() < 0.01, "{reset:?} {reply:?}");
         // After the reset, the sender counts from the new credits.
-        let credits: u32 = answered[5].parse().expect("a number");
+        let credits: u32 = reply[5].parse().expect("a number");
         let next = lines.iter().find(|line| {
-            line.get(1) == Some(&asked[1])
+            line.get(1) == Some(&reset[1])
                 && line.contains(&"credits")
                 && line[0].parse().is_ok_and(|at: f64| at >= since)
         });
         let next = next.expect("a frame after the reset");
-        assert_eq!(next[next.len() - 1].parse::<u32>().ok(), credits.checked_sub(1), "{next:?} after {answered:?}");
+        assert_eq!(next[next.len() - 1].parse::<u32>().ok(), credits.checked_sub(1), "{next:?} after {reply:?}");
     }
 }

@@ -180,8 +180,8 @@ fn processes_side_by_side_keep_their_own_times() {
     let end_ps = merged[SAMPLES - 1];
     let mut apart = Vec::new();
     for (kind, process) in kinds.iter().zip(0..) {
-        let mut alone = Arrivals::new(&[*kind], 0, |_| stream_rng(7, Purpose::Arrival { process }, 0, 0));
-        apart.extend(std::iter::repeat_with(|| alone.next_ps()).take_while(|&at| at <= end_ps));
+        let mut single = Arrivals::new(&[*kind], 0, |_| stream_rng(7, Purpose::Arrival { process }, 0, 0));
+        apart.extend(std::iter::repeat_with(|| single.next_ps()).take_while(|&at| at <= end_ps));
     }
     apart.sort_unstable();
     assert_eq!(merged, apart);

@@ -35,7 +35,7 @@ fn story(workload: &Workload, workload_index: u32, host_index: u32, seed: u64) -
         let r = stream.next_request();
         let what = if r.write { "write" } else { "read" };
         let line = format!("{at_ps:?} {what} {} {}+{}", r.target, r.lba, r.blocks);
-        writeln!(story, "{line}").expect("a string takes everything");
+        writeln!(story, "{line}").expect("writing to a string succeeds");
     }
     story
 }
@@ -101,7 +101,7 @@ fn streams_hosts_and_seeds_have_independent_random_numbers() {
 }
 
 #[test]
-fn another_read_share_or_size_leaves_times_and_targets_alone() {
+fn another_read_share_or_size_does_not_change_times_and_targets() {
     let other = Workload { read_share: 0.1, size: SizeDistribution::Fixed(512), ..base() };
     let times_and_targets = |story: &str| -> Vec<String> {
         let fields = |line: &str| {
@@ -116,7 +116,7 @@ fn another_read_share_or_size_leaves_times_and_targets_alone() {
 }
 
 #[test]
-fn one_more_arrival_process_leaves_the_others_alone() {
+fn one_more_arrival_process_does_not_change_the_others() {
     let kinds = [Arrival::Poisson { rate: Rate(100.0) }, Arrival::Constant { rate: Rate(1e-3) }];
     let times = |kinds: &[Arrival]| -> Vec<u64> {
         let mut arrivals = Arrivals::new(kinds, 0, |process| stream_rng(1, Purpose::Arrival { process }, 2, 3));

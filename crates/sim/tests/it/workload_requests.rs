@@ -148,7 +148,7 @@ fn a_hot_set_gets_its_share_of_the_requests() {
 }
 
 #[test]
-fn requests_to_the_rest_of_the_space_leave_the_hot_set_alone() {
+fn requests_to_the_rest_of_the_space_avoid_the_hot_set() {
     // The hot part has 1,001 blocks, which is not a multiple of a request's 64.
     let workload = Workload {
         size: SizeDistribution::Fixed(64 * BLOCK_BYTES),

@@ -16,11 +16,14 @@ fn changes(results: &Results) -> Vec<(f64, &str)> {
 }
 
 #[test]
-fn a_change_is_in_force_at_once_and_only_for_those_whom_it_concerns() {
+fn a_zone_change_takes_effect_at_once_and_only_for_affected_hosts() {
     let results = example("zone-change", &[]);
     let [(first, created), (second, removed)] = changes(&results)[..] else { panic!("{:?}", results.events) };
     assert!((0.3..0.302).contains(&first) && (0.7..0.702).contains(&second), "{first} {second}");
-    assert_eq!((created, removed), ("zones changed: new zone second", "zones changed: less in zone third"));
+    assert_eq!(
+        (created, removed),
+        ("zones changed: new zone second", "zones changed: members removed from zone third")
+    );
     let done = |host: usize| results.hosts[host].io.ios_completed;
     assert!(done(0) >= 498 && done(1) >= 490 && (340..=360).contains(&done(2)), "{} {} {}", done(0), done(1), done(2));
     assert!(results.findings.iter().all(|finding| finding.kind != FindingKind::ZonesUnchanged));
@@ -86,7 +89,7 @@ fn a_zone_change_at_a_stopped_switch_fails_and_is_reported() {
 }
 
 #[test]
-fn a_switch_without_zoning_refuses_changes_and_has_its_neighbour_apart() {
+fn a_switch_without_zoning_refuses_changes_and_is_isolated_from_its_neighbour() {
     let path = format!("{}/../../examples/vendor-no-zoning.toml", env!("CARGO_MANIFEST_DIR"));
     let change = |at: u32, switch: &str| {
         format!(
@@ -115,7 +118,7 @@ fn committed_zones_survive_a_restart_of_the_switch() {
 }
 
 #[test]
-fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_their_labs_say() {
+fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_configured() {
     let apart = example("domain-overlap", &[]);
     let isolated = apart.findings.iter().find(|finding| finding.kind == FindingKind::IsolatedLink);
     assert!(isolated.is_some_and(|finding| finding.title.contains("domain-overlap")), "{:?}", apart.findings);
@@ -134,7 +137,7 @@ fn a_switch_whose_insistent_domain_is_refused_stays_isolated() {
     assert!(isolated.is_some_and(|finding| finding.title.contains("domain-unavailable")), "{:?}", both.findings);
     assert_eq!((both.switches[0].domain, both.switches[1].domain), (5, 5));
     assert!(both.switches.iter().all(|switch| switch.isolated_ports == 1), "{:?}", both.switches);
-    assert!(both.hosts.iter().all(|host| host.io.ios_completed > 2_000), "both go on alone: {:?}", both.totals);
+    assert!(both.hosts.iter().all(|host| host.io.ios_completed > 2_000), "I/O continues in both: {:?}", both.totals);
 }
 
 #[test]

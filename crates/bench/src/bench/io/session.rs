@@ -10,7 +10,7 @@ use crate::load::{LoadError, Served, Work};
 use sanloom_console::exit::Failure;
 use sanloom_console::machine::thread_cpu;
 use sanloom_live::initiator::InitiatorConfig;
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Session {
                     target: target.clone(),
                     lun: *lun,
                     initiator: args.iscsi_name.clone(),
-                    wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+                    offers: Offers { header_digest: digests, data_digest: digests, ..Offers::default() },
                     own,
                     target_proof,
                 };

@@ -89,7 +89,7 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     assert!(info.contains("63 MiB"), "{info}");
     // A rejection contains the reason and the remedy.
     for (arguments, expected) in [
-        (vec!["extend", "v", "--size", "1GiB"], "961MiB are wanted, and 65MiB are free for it: give a smaller size"),
+        (vec!["extend", "v", "--size", "1GiB"], "961MiB are needed, but only 65MiB are free: give a smaller size"),
         (vec!["extend", "v", "--size", "150MiB"], "add back ends to the pool in the lab file and apply it"),
         (vec!["extend", "v", "--size", "63MiB"], "the volume has 63MiB already: give a larger size"),
         (vec!["extend", "nobody", "--size", "1GiB"], "no such volume: 'sanloom volume show' lists the volumes"),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Number of nodes of one kind above which those with the same links share a panel.
 const MAX_SINGLE: usize = 12;
-/// Number of nodes of one kind above which a panel shows their number alone.
+/// Number of nodes of one kind above which a panel shows only their number.
 const MAX_NAMED: usize = 2_000;
 
 /// A node that is not a switch.

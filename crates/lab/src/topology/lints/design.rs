@@ -8,8 +8,8 @@ use sanloom_fc::config::Node;
 use sanloom_fc::san::{Place, Section};
 use std::collections::BTreeSet;
 
-/// ISLs without which a fabric is two, where every host keeps its storage and some host keeps a
-/// path in both.
+/// Finds ISLs whose removal splits a fabric in two, while every host keeps its storage and some
+/// host keeps a path in both parts.
 pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     let (network, classes, lab) = (design.network, design.classes, design.lab);
     let mut groups: Vec<usize> = bridges(&network.graph).map(|edge| *edge.weight()).collect();
@@ -17,7 +17,7 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     for group in groups {
         let remains = Remains::of(network, None, Some(group));
         let [a, b] = network.groups[group].switches;
-        // Hosts with paths on both sides.
+        // Hosts with paths in both parts.
         let mut dual: BTreeSet<u16> = BTreeSet::new();
         let mut is_needed = false;
         for &pair in &classes.pairs {
@@ -47,8 +47,8 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
         let hosts = compress(dual.iter().map(|host| lab.hosts[usize::from(*host)].name.as_str()));
         let link = network.groups[group].links[0];
         let reason = format!(
-            "{SUBJECTS} joins two fabrics, {} and {}, that {hosts} would use apart: one fault or zone change of the joined \
-             fabric reaches both paths",
+            "{SUBJECTS} joins two fabrics, {} and {}, that {hosts} would use separately: one fault or zone change of \
+             the joined fabric reaches both paths",
             side(a),
             side(b)
         );

@@ -71,7 +71,7 @@ pub(crate) struct Lint {
 /// Stands for the names in the texts of a [`Lint`].
 pub(crate) const SUBJECTS: &str = "{subjects}";
 
-/// Everything that a lint looks at.
+/// Input of the lints, and their findings.
 struct Design<'l> {
     lab: &'l Lab,
     network: &'l Network,

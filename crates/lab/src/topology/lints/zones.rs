@@ -6,8 +6,9 @@ use sanloom_fc::fabric::ZoneSet;
 use sanloom_fc::san::{AttachedPort, Lab, Place, Section};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Linked ports in no zone, where the default zone is closed. Ports that a scheduled change zones
-/// are left out, and HBAs of hypervisors, because these often do no I/O of their own.
+/// Finds linked ports in no zone, where the default zone is closed. Ports that a scheduled change
+/// adds to a zone are skipped. HBAs of hypervisors are skipped because these often do no I/O of
+/// their own.
 pub(super) fn unzoned_ports(design: &mut Design<'_>) {
     let (lab, permitted) = (design.lab, &design.network.permitted);
     let zonings = || [&lab.zoning].into_iter().chain(lab.changes.iter().map(|change| &change.expected));
@@ -36,7 +37,7 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
             code: UNZONED_PORT,
             place,
             subject: format!("{name}:{}", port.port),
-            reason: format!("in no zone, so nobody may talk to it: {SUBJECTS}"),
+            reason: format!("in no zone, so no other port may access it: {SUBJECTS}"),
             remedy: "put the port into a zone with its partner, or write default = \"open\" in [zoning] if ports in \
                      no zone may talk to each other"
                 .to_owned(),
@@ -44,7 +45,7 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
     }
 }
 
-/// Zones that hold one sort of ports only, and zones in which initiators see each other.
+/// Finds zones with one kind of ports only, and zones in which initiators see each other.
 pub(super) fn members(design: &mut Design<'_>) {
     let lab = design.lab;
     let permitted = &design.network.permitted;
@@ -101,7 +102,7 @@ pub(super) fn members(design: &mut Design<'_>) {
     }
 }
 
-/// Storage systems with links and without a host that may use them.
+/// Finds linked storage systems that no host may use.
 pub(super) fn unreached_storage(design: &mut Design<'_>) {
     let lab = design.lab;
     // Pairs that a scheduled change or a link that comes up later permits count, too.

@@ -7,7 +7,7 @@ use crate::iscsi::{Context, Stores};
 use crate::session::buffers::Spare;
 use crate::session::{Arrived, Egress};
 use crate::storage::StorageSystem;
-use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, Piece, Stop, Turn};
+use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, Piece, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{CloseReason, Conn, Switch};
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::scsi::IoTag;
@@ -65,7 +65,7 @@ impl Connection {
             let stop = self.with_forward(cx.stores, |forwarding, switch, statuses| {
                 let Forwarding { forward, mover, out, .. } = forwarding;
                 let outlet = Outlet { output: out, statuses };
-                mover.run(&mut Turn { now, forward, switch, outlet }, from, input, &mut at)
+                mover.run(&mut RunContext { now, forward, switch, outlet }, from, input, &mut at)
             });
             match stop {
                 None | Some(Stop::More) => break,

@@ -13,9 +13,9 @@ use crate::session::{Arrived, Egress, Unread, check};
 use crate::sys::stream::bound_buffers;
 use crate::volumes::Way;
 use sanloom_scsi::iscsi::forward::mover::Piece;
-use sanloom_scsi::iscsi::forward::{BackUnit, back_wishes};
+use sanloom_scsi::iscsi::forward::{BackUnit, back_offers};
 use sanloom_scsi::iscsi::initiator::{Established, LoginError};
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::iscsi::{Layout, Parameters};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::iscsi::Head;
@@ -98,10 +98,10 @@ impl Buffers for NoBuffers {
 
 /// Returns the parameters to request from a target for a host that has agreed to `front`. `None` if
 /// the configured digests do not match those of the host.
-fn wishes(config: &RemoteConfig, front: &Parameters) -> Option<Wishes> {
+fn offers(config: &RemoteConfig, front: &Parameters) -> Option<Offers> {
     let unfit = if front.data_digest { Digests::Never } else { Digests::Always };
-    let fits = config.wishes.data_digest != unfit;
-    fits.then(|| Wishes { header_digest: config.wishes.header_digest, ..back_wishes(front) })
+    let fits = config.offers.data_digest != unfit;
+    fits.then(|| Offers { header_digest: config.offers.header_digest, ..back_offers(front) })
 }
 
 impl BackLink {
@@ -233,7 +233,7 @@ impl BackLink {
 
     /// Continues with a connection that is not up. `way`: address of the target, if it can be used.
     pub(super) fn advance(&mut self, now: Instant, front: &Parameters, way: Option<Way<'_>>) -> Option<Up> {
-        let Some((way, wishes)) = way.and_then(|way| wishes(way.config, front).map(|wishes| (way, wishes))) else {
+        let Some((way, offers)) = way.and_then(|way| offers(way.config, front).map(|offers| (way, offers))) else {
             self.off(now + RETRY);
             return None;
         };
@@ -245,17 +245,17 @@ impl BackLink {
                     Err(_) => self.off(now + RETRY),
                 }
             }
-            State::Connecting(_, until) if *until <= now => self.log_in(now, &way, wishes),
+            State::Connecting(_, until) if *until <= now => self.log_in(now, &way, offers),
             _ => {}
         }
         self.advance_login(now, way)
     }
 
     /// Starts the login if the connection is open.
-    fn log_in(&mut self, now: Instant, way: &Way<'_>, wishes: Wishes) {
+    fn log_in(&mut self, now: Instant, way: &Way<'_>, offers: Offers) {
         let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
         let Ok(challenge) = opened(&stream).and_then(|()| random::<16>()) else { return };
-        let login = way.config.login(way.isid, wishes, challenge);
+        let login = way.config.login(way.isid, offers, challenge);
         let mut link = Link::for_login(now, stream, login);
         link.drain(now, &mut NoBuffers);
         self.state = State::Login(Box::new(link));

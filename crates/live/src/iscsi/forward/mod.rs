@@ -309,9 +309,9 @@ impl Forwarding {
     /// Unlocks the blocks of a back end that is lost for longer than commands wait for it.
     fn give_up(&mut self, now: Instant, engine: &mut VolumeEngine) {
         for number in 0..self.links.len() {
-            let patience = engine.target(number).map(|config| config.disk.patience);
-            let (Some(since), Some(patience)) = (self.links[number].lost, patience) else { continue };
-            if now >= since + patience && self.forward.has_lost_writes(number as u8) {
+            let busy_timeout = engine.target(number).map(|config| config.disk.busy_timeout);
+            let (Some(since), Some(busy_timeout)) = (self.links[number].lost, busy_timeout) else { continue };
+            if now >= since + busy_timeout && self.forward.has_lost_writes(number as u8) {
                 tracing::warn!(
                     connection = self.id,
                     "a back end did not return within its time-out; its lost commands no longer lock blocks"

@@ -111,7 +111,7 @@ impl Remote {
             DisksOutput::DropPath => self.lose(cx, "the target does not answer"),
             DisksOutput::Changed => self.events.push_back(Event::Changed),
             DisksOutput::Done { tag, result } => self.events.push_back(Event::Done { tag, result }),
-            DisksOutput::Access(lun, access) => self.paths.handle(cx.now, PathsInput::Told { lun, access }),
+            DisksOutput::Access(lun, access) => self.paths.handle(cx.now, PathsInput::Probed { lun, access }),
             DisksOutput::Forget(lun) => self.paths.handle(cx.now, PathsInput::Forget(lun)),
             DisksOutput::AccessChanged => self.paths.handle(cx.now, PathsInput::Changed),
         }

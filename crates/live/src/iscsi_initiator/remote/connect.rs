@@ -79,7 +79,7 @@ impl Remote {
                     self.draining = Some(cx.now + DRAIN_TIME);
                 }
                 PathsOutput::LogIn(_) => self.log_in(cx),
-                PathsOutput::Ask => self.disks.ask(cx.now),
+                PathsOutput::Probe => self.disks.ask(cx.now),
                 PathsOutput::Set { lun, group } => {
                     tracing::info!(target = self.config.target, group, "no portal is active; this one is activated");
                     self.disks.set_group(cx.now, lun, group);
@@ -173,7 +173,7 @@ impl Remote {
             }
         };
         let isid = self.before.front().copied().unwrap_or(self.isid);
-        let login = self.config.login(isid, self.config.wishes, challenge);
+        let login = self.config.login(isid, self.config.offers, challenge);
         let mut link = Link::new(cx.now, opening.stream, login, self.config.session);
         link.drain(cx.now, &mut Both { commands: &mut self.commands, memory: &mut *cx.memory });
         self.link = Some(Box::new(link));

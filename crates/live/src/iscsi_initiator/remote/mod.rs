@@ -249,9 +249,9 @@ impl Remote {
     /// Returns whether the target has answered since the last doubt, and no unfinished write of an
     /// ended session is left.
     pub(crate) fn is_certain(&self) -> bool {
-        let heard = self.link.as_ref().and_then(|link| link.heard());
+        let last_pdu_at = self.link.as_ref().and_then(|link| link.last_pdu_at());
         let settled = !self.renew && self.stale.is_empty();
-        settled && self.doubted.is_none_or(|since| heard.is_some_and(|heard| heard > since))
+        settled && self.doubted.is_none_or(|since| last_pdu_at.is_some_and(|at| at > since))
     }
 
     /// The portal of the session, or the reason why there is none.

@@ -7,7 +7,7 @@ use crate::runtime::UpError;
 use sanloom_fc::config::{Chap, Iscsi, MediumKind};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::iscsi::chap::Credentials;
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
 
 /// Portal group of all portals of a target, unless the lab configures groups. A session has one
@@ -95,7 +95,7 @@ fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, places: &Places) -> Result<Tar
         redirect: iscsi
             .redirect
             .map(|address| Redirect { address: address.to_string(), permanent: iscsi.redirect_permanent }),
-        wishes: Wishes {
+        offers: Offers {
             header_digest: iscsi.header_digest,
             data_digest: iscsi.data_digest,
             receive_bytes: iscsi.max_segment_bytes,

@@ -13,8 +13,8 @@ use sanloom_fc::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
-use sanloom_scsi::iscsi::parameters::Wishes;
-use sanloom_scsi::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_scsi::iscsi::parameters::Offers;
+use sanloom_scsi::map::{Freed, Layout, LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, Segment, Volume, VolumeId};
 use sanloom_scsi::time::Span;
 
 /// Maximum number of commands in flight for one back-end LUN.
@@ -161,7 +161,7 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
         let mut columns = Vec::new();
         for (name, lba) in &segment.columns {
             let lun: Option<LunId> = map.luns().find(|(_, lun)| *lun.config.name == **name).map(|(id, _)| id);
-            columns.push(Place { lun: lun.ok_or_else(|| unknown("back end", name))?, lba: *lba });
+            columns.push(LunBlock { lun: lun.ok_or_else(|| unknown("back end", name))?, lba: *lba });
         }
         let (column_blocks, stripe_blocks) = (segment.column_blocks, segment.stripe_blocks);
         segments.push(Segment { column_blocks, stripe_blocks, columns: columns.into() });
@@ -172,7 +172,7 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
 }
 
 fn disk_config(retry_for: Span) -> DiskConfig {
-    DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() }
+    DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, busy_timeout: retry_for, ..DiskConfig::default() }
 }
 
 /// Returns the configuration of a target.
@@ -184,7 +184,7 @@ fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<Rem
         initiator: target.initiator.clone(),
         own,
         target_proof,
-        wishes: Wishes { header_digest: target.header_digest, data_digest: target.data_digest, ..Wishes::default() },
+        offers: Offers { header_digest: target.header_digest, data_digest: target.data_digest, ..Offers::default() },
         disk: disk_config(retry_for),
         session: SessionConfig {
             command_timeout: retry_for,

@@ -72,7 +72,7 @@ pub enum CloseReason {
     #[error("the target refuses to abort a command")]
     Unaborted,
     /// A unit attention reports that a unit may have been replaced by another one.
-    #[error("a unit there may have been replaced")]
+    #[error("a unit of the target may have been replaced")]
     Changed,
     /// The back end requested a logout.
     #[error("the target requested a logout")]

@@ -15,12 +15,12 @@ impl Entry {
     /// means that unsolicited Data-Out PDUs follow.
     pub(super) fn command(&self, part: usize, immediate_bytes: u32, more: bool, back: &BackEnd) -> [u8; BHS_BYTES] {
         let Part { lun, lba, blocks, bytes, fua, cmd_sn, .. } = self.parts[part];
-        let (way, cdb) = match self.is_read() {
+        let (direction_flag, cdb) = match self.is_read() {
             true => (flag::READ, Cdb::Read { lba, blocks, fua }),
             false => (flag::WRITE, Cdb::Write { lba, blocks, fua }),
         };
         let command = ScsiCommand {
-            flags: way | attribute::SIMPLE | if more { 0 } else { flag::FINAL },
+            flags: direction_flag | attribute::SIMPLE | if more { 0 } else { flag::FINAL },
             lun,
             initiator_tag: self.back_tag(part, false),
             expected_bytes: bytes,

@@ -1,7 +1,7 @@
 //! Parameters of the two sides (RFC 7143, section 13): the offers that make segments match, and the
 //! test whether the agreed ones permit forwarding.
 
-use crate::iscsi::parameters::{Digests, Parameters, Wishes};
+use crate::iscsi::parameters::{Digests, Offers, Parameters};
 
 /// Reason why nothing can be forwarded between a host and a back end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
@@ -17,23 +17,23 @@ pub enum Unfit {
     Burst,
 }
 
-/// Parameters that the switch offers to a host. `wishes` are those configured for the target;
+/// Parameters that the switch offers to a host. `offers` are those configured for the target;
 /// `backs` are those agreed with its back ends.
-pub fn front_wishes(wishes: Wishes, backs: &[Parameters]) -> Wishes {
-    backs.iter().fold(wishes, |wishes, back| Wishes {
-        receive_bytes: wishes.receive_bytes.min(back.send_bytes),
-        initial_r2t: wishes.initial_r2t || back.initial_r2t,
-        immediate_data: wishes.immediate_data && back.immediate_data,
-        max_burst_bytes: wishes.max_burst_bytes.min(back.max_burst_bytes),
-        first_burst_bytes: wishes.first_burst_bytes.min(back.first_burst_bytes),
-        ..wishes
+pub fn front_offers(offers: Offers, backs: &[Parameters]) -> Offers {
+    backs.iter().fold(offers, |offers, back| Offers {
+        receive_bytes: offers.receive_bytes.min(back.send_bytes),
+        initial_r2t: offers.initial_r2t || back.initial_r2t,
+        immediate_data: offers.immediate_data && back.immediate_data,
+        max_burst_bytes: offers.max_burst_bytes.min(back.max_burst_bytes),
+        first_burst_bytes: offers.first_burst_bytes.min(back.first_burst_bytes),
+        ..offers
     })
 }
 
 /// Parameters that the switch offers to a back end, for the session of a host that agreed to
 /// `front`.
-pub fn back_wishes(front: &Parameters) -> Wishes {
-    Wishes {
+pub fn back_offers(front: &Parameters) -> Offers {
+    Offers {
         header_digest: Digests::Either,
         data_digest: if front.data_digest { Digests::Always } else { Digests::Never },
         receive_bytes: front.send_bytes,

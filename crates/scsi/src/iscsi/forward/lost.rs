@@ -5,7 +5,7 @@ use crate::volume::{Claim, Volumes};
 /// Claims of lost writes. Each keeps its blocks locked until no back end can still be writing.
 #[derive(Debug, Default)]
 pub(super) struct LostWrites {
-    /// With the back ends that may still be writing.
+    /// Claim of each lost write, and the back ends that may still be writing.
     writes: Vec<(Claim, Vec<u8>)>,
 }
 

@@ -96,18 +96,18 @@ struct Load {
     /// Data length of the last command, in bytes.
     last_bytes: u32,
     /// Consecutive commands, up to the last one, that began with none in flight.
-    alone: u32,
+    lone_commands: u32,
 }
 
 impl Load {
     /// Counts a command that begins while `in_flight` others have not ended.
     fn count(&mut self, bytes: u32, in_flight: u32) {
         self.last_bytes = bytes;
-        self.alone = if in_flight == 0 { self.alone.saturating_add(1) } else { 0 };
+        self.lone_commands = if in_flight == 0 { self.lone_commands.saturating_add(1) } else { 0 };
     }
 
     fn is_light(&self) -> bool {
-        self.alone >= LIGHT_COMMANDS && self.last_bytes <= LIGHT_BYTES
+        self.lone_commands >= LIGHT_COMMANDS && self.last_bytes <= LIGHT_BYTES
     }
 }
 

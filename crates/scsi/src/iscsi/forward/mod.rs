@@ -120,7 +120,7 @@ mod table;
 pub use action::{Action, CloseReason, Conn};
 pub use adaptor::logout;
 pub use backends::BackUnit;
-pub use fit::{Unfit, back_wishes, fits, front_wishes};
+pub use fit::{Unfit, back_offers, fits, front_offers};
 pub use machine::{Counters, Forward, Settings, Switch};
 pub use mover::Mover;
 pub use rule::Kept;

@@ -39,19 +39,19 @@ pub enum Stop {
     HeaderDigest,
 }
 
-/// The driver's side of the connections: where the mover puts what leaves.
+/// The driver's side of the connections, which receives the output of the mover.
 #[derive(Debug)]
 pub struct Outlet<'a> {
     /// Receives the pieces and the connections to close.
     pub output: &'a mut Output,
-    /// Status numbers of the host's connection. PDUs of the conventional path take theirs from here
-    /// too, while no PDU is half sent.
+    /// Status numbers of the host's connection. PDUs of the conventional path also take their
+    /// numbers from here, while no PDU is half sent.
     pub statuses: &'a mut Statuses,
 }
 
-/// Context of a run.
+/// State that [`Mover::run`] uses besides its own.
 #[derive(Debug)]
-pub struct Turn<'a, 'b> {
+pub struct RunContext<'a, 'b> {
     /// Current time.
     pub now: Instant,
     /// Forwarding path of this host.
@@ -242,15 +242,15 @@ impl Mover {
 
     /// Processes the bytes of a connection. `at` is the position of the first unused byte in
     /// `input` and is advanced. Unused bytes must be passed again in the next call.
-    pub fn run(&mut self, turn: &mut Turn<'_, '_>, from: Conn, input: &mut [u8], at: &mut usize) -> Stop {
+    pub fn run(&mut self, context: &mut RunContext<'_, '_>, from: Conn, input: &mut [u8], at: &mut usize) -> Stop {
         loop {
             match self.lane(from).stage {
                 Stage::Header => {
                     // While a PDU is half sent, outputs of the session have to wait anyway.
-                    if turn.switch.session.has_output() && self.host.open.is_none() {
+                    if context.switch.session.has_output() && self.host.open.is_none() {
                         return Stop::Session;
                     }
-                    if let Some(stop) = self.extract(turn, from, input, at) {
+                    if let Some(stop) = self.extract(context, from, input, at) {
                         return stop;
                     }
                 }
@@ -266,14 +266,14 @@ impl Mover {
                     return Stop::Conventional(range);
                 }
                 Stage::Segment => {
-                    if !self.segment(turn, from, input, at) {
+                    if !self.segment(context, from, input, at) {
                         return Stop::More;
                     }
                 }
                 Stage::Tail(left, to) => {
                     let bytes = left.min(input.len() - *at);
                     if let Some(to) = to {
-                        turn.outlet.output.piece(to, *at..*at + bytes);
+                        context.outlet.output.piece(to, *at..*at + bytes);
                     }
                     *at += bytes;
                     if bytes < left {
@@ -282,7 +282,7 @@ impl Mover {
                     }
                     self.lane(from).stage = Stage::Header;
                     if let Some(to) = to {
-                        self.complete(to, &mut turn.outlet);
+                        self.complete(to, &mut context.outlet);
                     }
                 }
             }
@@ -291,7 +291,13 @@ impl Mover {
 
     /// The Header Extractor: processes the next header, if it is complete. Returns the reason to
     /// stop, if any.
-    fn extract(&mut self, turn: &mut Turn<'_, '_>, from: Conn, input: &mut [u8], at: &mut usize) -> Option<Stop> {
+    fn extract(
+        &mut self,
+        context: &mut RunContext<'_, '_>,
+        from: Conn,
+        input: &mut [u8],
+        at: &mut usize,
+    ) -> Option<Stop> {
         if from != Conn::Host && self.host.open.is_some() {
             return Some(Stop::Blocked);
         }
@@ -306,11 +312,11 @@ impl Mover {
         }
         let mut header = bhs.0;
         let mut actions = std::mem::take(&mut self.scratch);
-        turn.forward.on_header(turn.now, from, &mut header, turn.switch, &mut actions);
+        context.forward.on_header(context.now, from, &mut header, context.switch, &mut actions);
         let bytes = bhs.data_bytes();
         let uncovered = cover(&mut actions, bytes);
         debug_assert_eq!(uncovered, 0, "the actions cover the data segment of {:?}", bhs.opcode());
-        turn.forward.counters.uncovered_bytes += u64::from(uncovered);
+        context.forward.counters.uncovered_bytes += u64::from(uncovered);
         if actions.first() == Some(&Action::ToConventional) {
             self.lane(from).stage = Stage::Conventional(head + bytes as usize + layout.tail_bytes(bytes));
         } else {
@@ -318,8 +324,8 @@ impl Mover {
             *at += head;
             let lane = self.lane(from);
             (lane.stage, lane.data_left, lane.data_bytes, lane.header) = (Stage::Segment, bytes, bytes, header);
-            self.plan(from, &mut actions, &mut turn.outlet);
-            self.adapt(from, Some((input, place)), &mut turn.outlet);
+            self.plan(from, &mut actions, &mut context.outlet);
+            self.adapt(from, Some((input, place)), &mut context.outlet);
         }
         actions.clear();
         self.scratch = actions;
@@ -403,14 +409,14 @@ impl Mover {
     }
 
     /// Consumes data of the current PDU. Returns false if more input is needed.
-    fn segment(&mut self, turn: &mut Turn<'_, '_>, from: Conn, input: &mut [u8], at: &mut usize) -> bool {
+    fn segment(&mut self, context: &mut RunContext<'_, '_>, from: Conn, input: &mut [u8], at: &mut usize) -> bool {
         let there = len32(input.len() - *at).min(self.lane(from).data_left);
         let (tail, passed) = match self.lane(from).actions.front().copied() {
             Some(Action::Move { to, bytes }) => {
                 let take = bytes.min(there);
-                turn.outlet.output.piece(to, *at..*at + take as usize);
+                context.outlet.output.piece(to, *at..*at + take as usize);
                 let done = self.used(from, at, take, bytes, |bytes| Action::Move { to, bytes });
-                let whole = self.moved(from, to, take, done, &mut turn.outlet);
+                let whole = self.moved(from, to, take, done, &mut context.outlet);
                 if !done {
                     return false;
                 }
@@ -435,7 +441,7 @@ impl Mover {
                 let (header, data) = (lane.header, std::mem::take(&mut lane.collected));
                 if let Conn::Back(back) = from {
                     let mut actions = std::mem::take(&mut self.scratch);
-                    turn.forward.on_collected(back, &header, &data, turn.switch, &mut actions);
+                    context.forward.on_collected(back, &header, &data, context.switch, &mut actions);
                     self.lane(from).actions.extend(actions.drain(..));
                     self.scratch = actions;
                 }
@@ -443,9 +449,9 @@ impl Mover {
             }
             _ => (self.tail_of(from), None),
         };
-        self.adapt(from, None, &mut turn.outlet);
+        self.adapt(from, None, &mut context.outlet);
         if from == Conn::Host {
-            (0..=u8::MAX).take(self.backs.len()).for_each(|back| self.flush(Conn::Back(back), &mut turn.outlet));
+            (0..=u8::MAX).take(self.backs.len()).for_each(|back| self.flush(Conn::Back(back), &mut context.outlet));
         }
         let lane = self.lane(from);
         if lane.actions.is_empty() {
@@ -482,8 +488,8 @@ impl Mover {
             return false;
         }
         let segment = lane.open_bytes;
-        let wanted = lane.layout.tail_bytes(segment);
-        if data_left == 0 && wanted > 0 && wanted == tail {
+        let needed = lane.layout.tail_bytes(segment);
+        if data_left == 0 && needed > 0 && needed == tail {
             // The PDU is complete after padding and digest have passed.
             return true;
         }

@@ -72,11 +72,11 @@ impl Forward {
             return Err(Kept::Unusual);
         }
         let io = switch.session.forwardable(head, command, switch.device).ok_or(Kept::Unusual)?;
-        let way = match io.op {
+        let direction = match io.op {
             IoOp::Read => (true, false),
             _ => (false, true),
         };
-        if command.expected_bytes != io.bytes || (has(flag::READ), has(flag::WRITE)) != way {
+        if command.expected_bytes != io.bytes || (has(flag::READ), has(flag::WRITE)) != direction {
             return Err(Kept::Length);
         }
         let volume = switch.disks.get(usize::from(io.unit)).copied().flatten().ok_or(Kept::NoVolume)?;

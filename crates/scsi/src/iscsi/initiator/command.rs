@@ -6,7 +6,7 @@ use crate::scsi::DataDirection;
 use sanloom_wire::iscsi::code::{attribute, flag};
 use sanloom_wire::iscsi::{DataOut, Head, NO_TAG, R2t, ScsiCommand};
 
-/// State of a command.
+/// Progress of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Waiting for the command window.
@@ -26,7 +26,7 @@ pub(super) struct Active {
     /// Read data received so far in bytes; they arrive in order.
     pub(super) moved: u32,
     /// Offset up to which write data were sent or solicited, in bytes.
-    asked: u32,
+    solicited_end: u32,
     /// True if a data segment had a wrong digest.
     pub(super) damaged: bool,
 }
@@ -34,7 +34,7 @@ pub(super) struct Active {
 impl Active {
     pub(super) fn new(command: Command, initiator_tag: u32) -> Active {
         let (cmd_sn, stage) = (0, Stage::Waiting);
-        Active { command, initiator_tag, cmd_sn, stage, abort_tag: None, moved: 0, asked: 0, damaged: false }
+        Active { command, initiator_tag, cmd_sn, stage, abort_tag: None, moved: 0, solicited_end: 0, damaged: false }
     }
 }
 
@@ -51,8 +51,8 @@ impl Session {
         let first = p.first_burst_bytes.min(bytes);
         let immediate = if write && p.immediate_data { first.min(p.send_bytes) } else { 0 };
         let unsolicited = if write && !p.initial_r2t { first } else { immediate };
-        active.asked = unsolicited;
-        let way = match direction {
+        active.solicited_end = unsolicited;
+        let direction_flag = match direction {
             DataDirection::None => 0,
             DataDirection::Read => flag::READ,
             DataDirection::Write => flag::WRITE,
@@ -60,7 +60,7 @@ impl Session {
         let last = if unsolicited > immediate { 0 } else { flag::FINAL };
         let head = Head::with_data(
             ScsiCommand {
-                flags: last | way | attribute::SIMPLE,
+                flags: last | direction_flag | attribute::SIMPLE,
                 lun,
                 initiator_tag,
                 expected_bytes: if direction == DataDirection::None { 0 } else { bytes },
@@ -80,10 +80,11 @@ impl Session {
         let end = r2t.offset.checked_add(r2t.desired_bytes);
         let Some(end) = end.filter(|end| *end <= active.command.bytes) else { return false };
         // At error recovery level 0 the target may not solicit data a second time.
-        if active.command.direction != DataDirection::Write || r2t.desired_bytes == 0 || r2t.offset < active.asked {
+        let is_repeated = r2t.offset < active.solicited_end;
+        if active.command.direction != DataDirection::Write || r2t.desired_bytes == 0 || is_repeated {
             return false;
         }
-        active.asked = end;
+        active.solicited_end = end;
         if active.stage == Stage::Sent {
             self.send_data(id, r2t.target_tag, r2t.offset, end);
         }

@@ -4,7 +4,7 @@ use crate::iscsi::chap::{Algorithm, Challenge, Credentials};
 use crate::iscsi::framer::len32;
 use crate::iscsi::keys::Key;
 use crate::iscsi::negotiation::Negotiation;
-use crate::iscsi::parameters::{Parameters, Wishes};
+use crate::iscsi::parameters::{Offers, Parameters};
 use crate::time::{Instant, Span};
 use sanloom_wire::iscsi::code::{flag, stage};
 use sanloom_wire::iscsi::{Head, Header, LoginRequest, LoginResponse, LoginStatus, text};
@@ -25,7 +25,7 @@ pub struct LoginConfig {
     /// ISID: the initiator's part of the session identifier.
     pub isid: [u8; 6],
     /// Parameters that the initiator offers.
-    pub wishes: Wishes,
+    pub offers: Offers,
     /// Credentials with which the initiator authenticates itself.
     pub own: Option<Credentials>,
     /// Credentials that the target has to prove (mutual CHAP).
@@ -90,7 +90,7 @@ pub enum LoginError {
     #[error("the target refuses the login: {}", status_text(*.0))]
     Refused(LoginStatus),
     /// The target redirected the login to another address.
-    #[error("the target is at {address}")]
+    #[error("the target redirects the login to {address}")]
     Moved {
         /// Address and port of the other portal.
         address: String,
@@ -173,7 +173,7 @@ const INITIATOR_TAG: u32 = 0;
 impl Login {
     /// Starts a login on a connection opened at `now`; the first request is queued as output.
     pub fn new(now: Instant, config: LoginConfig) -> Login {
-        let mut negotiation = Negotiation::new(config.wishes);
+        let mut negotiation = Negotiation::new(config.offers);
         if config.target.is_none() {
             negotiation.set_discovery();
         }

@@ -82,19 +82,19 @@ impl Session {
             self.counters.aborted += 1;
             self.manage(now, function::ABORT_TASK, lun, referenced, cmd_sn, Tag::Abort(id));
         }
-        match self.asked {
-            Some(asked) if asked + self.config.ping <= now => self.end(Broken::Silent),
-            None if self.heard + self.config.ping <= now => self.ping(now),
+        match self.ping_sent_at {
+            Some(sent_at) if sent_at + self.config.ping <= now => self.end(Broken::Silent),
+            None if self.last_pdu_at + self.config.ping <= now => self.ping(now),
             _ => {}
         }
     }
 
     /// Pings the target, unless an earlier ping is unanswered.
     pub(super) fn ping(&mut self, now: Instant) {
-        if self.asked.is_some() {
+        if self.ping_sent_at.is_some() {
             return;
         }
-        self.asked = Some(now);
+        self.ping_sent_at = Some(now);
         let initiator_tag = self.fresh_tag();
         let (cmd_sn, exp_stat_sn) = (self.cmd_sn, self.exp_stat_sn);
         let ping = NopOut { lun: [0; 8], initiator_tag, target_tag: NO_TAG, cmd_sn, exp_stat_sn };

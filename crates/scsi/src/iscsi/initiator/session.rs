@@ -47,7 +47,7 @@ pub struct Command {
 
 /// Destination of a data segment. Text is passed with [`Input::Text`]; the end of another segment
 /// with [`Input::Segment`].
-pub type Place = crate::iscsi::Place<u64>;
+pub type Destination = crate::iscsi::Destination<u64>;
 
 /// Event for a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub enum Input {
         /// Logical unit to reset.
         lun: LunBytes,
     },
-    /// Header of a PDU. If it has a data segment, [`Session::place`] returns the destination.
+    /// Header of a PDU. If it has a data segment, [`Session::destination`] returns the destination.
     Header(Head),
     /// The data segment is complete and in its buffer.
     Segment {
@@ -209,8 +209,10 @@ pub struct Session {
     /// Deadlines and tags of unanswered aborts and resets, the oldest first.
     pub(super) managed: VecDeque<(Instant, u32)>,
     segment: Segment,
-    pub(super) heard: Instant,
-    pub(super) asked: Option<Instant>,
+    /// Time of the last PDU from the target.
+    pub(super) last_pdu_at: Instant,
+    /// Time of the unanswered ping, if any.
+    pub(super) ping_sent_at: Option<Instant>,
     over: bool,
     pub(super) outputs: VecDeque<Output>,
     pub(super) counters: Counters,
@@ -233,8 +235,8 @@ impl Session {
             deadlines: VecDeque::new(),
             managed: VecDeque::new(),
             segment: Segment::None,
-            heard: now,
-            asked: None,
+            last_pdu_at: now,
+            ping_sent_at: None,
             over: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -250,8 +252,8 @@ impl Session {
             Input::Submit(command) => self.submit(now, command),
             Input::Reset { id, lun } => self.manage(now, function::LUN_RESET, lun, NO_TAG, 0, Tag::Reset(id)),
             Input::Header(head) => {
-                self.heard = now;
-                self.asked = None;
+                self.last_pdu_at = now;
+                self.ping_sent_at = None;
                 self.on_header(head);
             }
             Input::Segment { intact } => self.on_segment(intact),
@@ -285,24 +287,24 @@ impl Session {
     }
 
     /// Time of the last PDU from the target.
-    pub fn heard(&self) -> Instant {
-        self.heard
+    pub fn last_pdu_at(&self) -> Instant {
+        self.last_pdu_at
     }
 
     /// Time at which the driver must pass [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ping = self.asked.unwrap_or(self.heard) + self.config.ping;
+        let ping = self.ping_sent_at.unwrap_or(self.last_pdu_at) + self.config.ping;
         let command = self.deadlines.front().map(|(at, _)| *at);
         let managed = self.managed.front().map(|(at, _)| *at);
         Instant::earliest(&[Some(ping), command, managed]).filter(|_| !self.over)
     }
 
     /// Destination of the data segment of the last header.
-    pub fn place(&self) -> Place {
+    pub fn destination(&self) -> Destination {
         match &self.segment {
-            Segment::Text(_) => Place::Text,
-            Segment::Data { id, at, .. } if self.active.contains_key(id) => Place::Buffer { id: *id, at: *at },
-            _ => Place::Skip,
+            Segment::Text(_) => Destination::Text,
+            Segment::Data { id, at, .. } if self.active.contains_key(id) => Destination::Buffer { id: *id, at: *at },
+            _ => Destination::Skip,
         }
     }
 

@@ -16,7 +16,7 @@ impl BufferSpace {
         BufferSpace { max_bytes: max_bytes.into(), reserved_bytes: 0, waiting: VecDeque::new() }
     }
 
-    /// Reserves space for a task. One task alone may exceed the limit. Without space the task is
+    /// Reserves space for a task. A single task may exceed the limit. Without space the task is
     /// queued, and the result is false.
     pub(super) fn reserve(&mut self, tag: IoTag, bytes: u32) -> bool {
         let bytes = u64::from(bytes);

@@ -1,7 +1,7 @@
 //! Configuration of an iSCSI target node: targets, portals and access rights ([`Node`]).
 
 use crate::iscsi::chap::Credentials;
-use crate::iscsi::parameters::Wishes;
+use crate::iscsi::parameters::Offers;
 use crate::time::Span;
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub struct Target {
     /// If present, logins are redirected there.
     pub redirect: Option<Redirect>,
     /// Parameters that the target offers in a session.
-    pub wishes: Wishes,
+    pub offers: Offers,
     /// Depth of the command window of a session.
     pub depth: u16,
     /// Maximum number of sessions; further logins are refused.
@@ -53,7 +53,7 @@ impl Target {
             access: Access::Everybody,
             authentication: Authentication::default(),
             redirect: None,
-            wishes: Wishes::default(),
+            offers: Offers::default(),
             depth: 128,
             max_sessions: 4096,
             ping: Some(PING),

@@ -12,7 +12,7 @@ use sanloom_wire::iscsi::{Head, NO_TAG, RejectReason, TextRequest, TextResponse,
 /// enough, because at most one text exchange is open.
 #[derive(Debug, Default)]
 pub(super) struct TextExchange {
-    /// With its target transfer tag.
+    /// Target transfer tag of the exchange, and the text still to be sent.
     rest: Option<(u32, Vec<u8>)>,
 }
 

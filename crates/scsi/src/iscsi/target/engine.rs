@@ -20,7 +20,7 @@ use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 /// Sense "protocol service CRC error" (section 7.8).
 pub(super) const CRC_ERROR: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x4705));
 
-/// Tasks of a session, with everything that they share: command window, buffer space and output.
+/// Tasks of a session, with the resources that they share: command window, buffer space, output.
 #[derive(Debug)]
 pub(in crate::iscsi) struct TaskEngine {
     pub(super) parameters: Parameters,

@@ -11,7 +11,7 @@ pub struct Limits {
     pub depth: u16,
     /// Maximum number of immediate commands in flight, in addition to the window.
     pub max_immediate: u16,
-    /// Maximum total data of tasks in transfer, in bytes. One task alone may exceed it.
+    /// Maximum total data of tasks in transfer, in bytes. A single task may exceed it.
     pub max_bytes: u32,
 }
 
@@ -23,13 +23,13 @@ impl Default for Limits {
 
 /// Destination of a data segment. Text is passed with [`Input::Text`]; the end of another segment
 /// with [`Input::Segment`].
-pub type Place = crate::iscsi::Place<IoTag>;
+pub type Destination = crate::iscsi::Destination<IoTag>;
 
 /// Event for a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// Header of a PDU. If it has a data segment, [`Session::place`](super::Session::place) returns
-    /// the destination.
+    /// Header of a PDU. If it has a data segment,
+    /// [`Session::destination`](super::Session::destination) returns the destination.
     Header(Head),
     /// The data segment is complete and in its buffer.
     Segment {

@@ -4,7 +4,7 @@ use crate::time::{Instant, Span};
 
 /// Time that an initiator has to log out after the target has requested it.
 const LOGOUT_TIME: Span = Span::from_secs(LOGOUT_SECONDS as u64);
-/// The same, as it is reported.
+/// The same time, in seconds, as sent in the logout request to the initiator.
 pub(super) const LOGOUT_SECONDS: u16 = 5;
 
 /// Event of a timer.

@@ -15,7 +15,7 @@ use super::security::Security;
 use crate::iscsi::framer::len32;
 use crate::iscsi::keys::Key;
 use crate::iscsi::negotiation::Negotiation;
-use crate::iscsi::parameters::{Parameters, Wishes};
+use crate::iscsi::parameters::{Offers, Parameters};
 use crate::time::{Instant, Span};
 use sanloom_wire::iscsi::code::{flag, stage};
 use sanloom_wire::iscsi::{Head, Header, LoginRequest, LoginResponse, LoginStatus, name, text};
@@ -30,7 +30,7 @@ const MAX_STEPS: u32 = 64;
 /// Context of a login.
 #[derive(Clone, Debug)]
 pub struct LoginConfig {
-    /// Targets on offer.
+    /// Targets of the node.
     pub node: Arc<Node>,
     /// Address and port of the portal that accepted the connection.
     pub address: String,
@@ -148,7 +148,7 @@ impl Login {
             deadline,
             leading: None,
             stage: None,
-            negotiation: Negotiation::new(Wishes::default()),
+            negotiation: Negotiation::new(Offers::default()),
             collected: Vec::new(),
             steps: 0,
             stat_sn: 0,
@@ -303,10 +303,10 @@ impl Login {
         let target = match value(Key::SessionType).unwrap_or("Normal") {
             "Discovery" => None,
             "Normal" => {
-                let wanted = value(Key::TargetName).ok_or(LoginStatus::MISSING_PARAMETER)?;
+                let requested = value(Key::TargetName).ok_or(LoginStatus::MISSING_PARAMETER)?;
                 let here =
                     |target: &super::Target| target.portals.iter().any(|portal| portal.address == self.config.address);
-                let found = node.targets.iter().position(|target| target.name == wanted && here(target));
+                let found = node.targets.iter().position(|target| target.name == requested && here(target));
                 Some(u16::try_from(found.ok_or(LoginStatus::NOT_FOUND)?).map_err(|_| LoginStatus::OUT_OF_RESOURCES)?)
             }
             _ => return Err(LoginStatus::SESSION_TYPE),
@@ -326,7 +326,7 @@ impl Login {
                 self.refuse(request, status, text);
                 return Ok(());
             }
-            self.negotiation = Negotiation::new(target.wishes);
+            self.negotiation = Negotiation::new(target.offers);
             if let Some(alias) = &target.alias {
                 Key::TargetAlias.emit(alias, out);
             }

@@ -14,9 +14,9 @@
 //!    text. The driver collects the whole text and passes it to [`Login::handle`]. At
 //!    [`login::Output::Done`] the driver creates a [`Session`] with the
 //!    [`Device`](crate::scsi::Device) of the requested target.
-//! 3. Pass each header as [`Input::Header`]. If the header has a data segment, [`Session::place`]
-//!    returns its destination. Call it again for each piece, because a task may end while its data
-//!    arrive. Then pass [`Input::Segment`] or [`Input::Text`].
+//! 3. Pass each header as [`Input::Header`]. If the header has a data segment,
+//!    [`Session::destination`] returns its destination. Call it again for each piece, because a
+//!    task may end while its data arrive. Then pass [`Input::Segment`] or [`Input::Text`].
 //! 4. Carry out [`Output::Io`] in the buffer of its tag, as for FCP. [`Output::Data`] sends a piece
 //!    of that buffer. [`Output::Release`] frees the buffer once all earlier output has left.
 //!    [`Output::Cancel`] frees it because its task has ended early.
@@ -45,7 +45,7 @@ mod window;
 
 pub use config::{Access, Authentication, Node, Portal, Redirect, Target};
 pub use directory::{ConnectionId, Directory, Replaced, SessionKey};
-pub use event::{CloseReason, Counters, Input, Limits, Output, Place};
+pub use event::{CloseReason, Counters, Destination, Input, Limits, Output};
 pub(in crate::iscsi) use forwarded::DataOutcome;
 pub use login::{Established, Login};
 pub use session::Session;

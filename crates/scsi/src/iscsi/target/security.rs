@@ -69,12 +69,12 @@ impl Security {
             if !self.expected.initiators.iter().fold(false, |known, one| known | fits(one)) {
                 return Err(LoginStatus::AUTHENTICATION_FAILURE);
             }
-            let theirs = match (value(Key::ChapIdentifier), value(Key::ChapChallenge)) {
+            let mutual = match (value(Key::ChapIdentifier), value(Key::ChapChallenge)) {
                 (None, None) => None,
                 (Some(id), Some(bytes)) => Some((id, bytes)),
                 _ => return Err(LoginStatus::MISSING_PARAMETER),
             };
-            if let Some((id, bytes)) = theirs {
+            if let Some((id, bytes)) = mutual {
                 let id = text::number(id).and_then(|id| u8::try_from(id).ok()).ok_or(LoginStatus::INITIATOR_ERROR)?;
                 let bytes = text::binary(bytes).ok_or(LoginStatus::INITIATOR_ERROR)?;
                 // An initiator that returns the target's own challenge would obtain the very

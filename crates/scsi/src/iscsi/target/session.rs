@@ -1,7 +1,7 @@
 //! Session in the full feature phase, on the target's side: [`Session`].
 //!
 //! ```text
-//!   header -> what kind?
+//!   header, by its kind
 //!     SCSI command   -> task: arriving -> held (a lower CmdSN is missing)
 //!                        -> device: waiting, receiving, awaiting buffer, io -> ending
 //!     Data-Out       -> its task
@@ -23,7 +23,7 @@ use super::config::{Node, PING};
 use super::directory::SessionKey;
 use super::discovery::TextExchange;
 use super::engine::TaskEngine;
-use super::event::{CloseReason, Counters, Input, Limits, Output, Place};
+use super::event::{CloseReason, Counters, Destination, Input, Limits, Output};
 use super::keepalive::{Expired, Keepalive};
 use super::login::Established;
 use super::window::Held;
@@ -141,13 +141,13 @@ impl Session {
 
     /// Destination of the data segment of the last header.
     #[inline]
-    pub fn place(&self) -> Place {
+    pub fn destination(&self) -> Destination {
         let is_live = |tag| self.engine.tasks.find_io(tag).is_some();
         match self.segment {
-            Segment::Text(_) => Place::Text,
-            Segment::Immediate(tag) if is_live(tag) => Place::Buffer { id: tag, at: 0 },
-            Segment::Data { tag, at, .. } if is_live(tag) => Place::Buffer { id: tag, at },
-            _ => Place::Skip,
+            Segment::Text(_) => Destination::Text,
+            Segment::Immediate(tag) if is_live(tag) => Destination::Buffer { id: tag, at: 0 },
+            Segment::Data { tag, at, .. } if is_live(tag) => Destination::Buffer { id: tag, at },
+            _ => Destination::Skip,
         }
     }
 

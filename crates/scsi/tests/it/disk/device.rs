@@ -69,7 +69,7 @@ impl Bench {
                     moved = bytes;
                     self.device.parameters(task, &sent[..bytes as usize])
                 }
-                Step::Wait => panic!("nobody else is here to wait for: {command:?}"),
+                Step::Wait => panic!("no other task blocks this command: {command:?}"),
                 Step::Done(response) => {
                     let sense = response.sense.map(|sense| sense.to_bytes()).unwrap_or_default();
                     let mut data = response.data;
@@ -104,7 +104,7 @@ impl Bench {
                 let same = blocks.iter().take_while(|block| **block == blocks[0]).count() as u64;
                 return IoStatus::Mapping { mapped: !blocks[0], blocks: same };
             }
-            other => panic!("{other:?} was never asked for"),
+            other => panic!("{other:?} was not requested"),
         }
         IoStatus::Good
     }
@@ -150,7 +150,7 @@ impl Host {
     fn submit(&mut self, op: Op, lba: u64, blocks: u32, fua: bool, data: Vec<u8>) -> Done {
         self.buffers.insert(1, data);
         self.handle(Input::Submit(Request { tag: 1, op, lba, blocks, fua }));
-        self.done.remove(&1).expect("it ended").expect("it went well")
+        self.done.remove(&1).expect("it ended").expect("it succeeded")
     }
 }
 

@@ -115,9 +115,9 @@ impl World {
                     self.used.push(path);
                     self.paths.handle(self.now, Input::LoggedIn);
                     self.probe_access(AccessInput::PathUp);
-                    self.probe_access(AccessInput::Ask);
+                    self.probe_access(AccessInput::Probe);
                 }
-                Output::Ask => self.probe_access(AccessInput::Ask),
+                Output::Probe => self.probe_access(AccessInput::Probe),
                 Output::Set { lun, group } => {
                     assert_eq!(lun, LUN);
                     self.probe_access(AccessInput::Set(group));
@@ -136,7 +136,7 @@ impl World {
                     let end = self.execute(command.cdb, &out);
                     self.probe.handle(self.now, AccessInput::Reply(Reply { id: command.id, end }));
                 }
-                AccessOutput::Told(access) => self.paths.handle(self.now, Input::Told { lun: LUN, access }),
+                AccessOutput::Probed(access) => self.paths.handle(self.now, Input::Probed { lun: LUN, access }),
             }
         }
     }
@@ -259,7 +259,7 @@ const fn plain(state: AccessState) -> PortGroup {
 use AccessState::{NonOptimized, Offline, Optimized, Standby, Transitioning, Unavailable};
 
 #[test]
-fn the_best_path_is_found_whatever_the_order_of_the_list() {
+fn the_best_path_is_found_in_any_order_of_the_list() {
     let best = [
         ([plain(NonOptimized), plain(Standby), plain(Optimized)], 2),
         ([plain(Standby), plain(Unavailable), plain(NonOptimized)], 2),
@@ -320,7 +320,7 @@ fn a_better_path_that_comes_back_is_used_again() {
 
 /// Lets time pass until the next action and returns the path being opened.
 fn next_opened(paths: &mut Paths, now: &mut Instant) -> usize {
-    *now = paths.poll_timeout().expect("something will be done").max(*now);
+    *now = paths.poll_timeout().expect("an action is scheduled").max(*now);
     paths.handle(*now, Input::Timeout);
     let Some(Output::Open(path)) = paths.poll_output() else { panic!("{paths:?}") };
     path
@@ -383,7 +383,7 @@ fn the_state_of_an_only_path_is_polled_at_long_intervals() {
     // With one path there is nothing to choose, so probes are rare.
     assert!(world.paths.poll_timeout().is_some_and(|at| at > world.now + Span::from_secs(50)));
     // A device without access states is not probed again.
-    world.handle(Input::Told { lun: LUN, access: Access::default() });
+    world.handle(Input::Probed { lun: LUN, access: Access::default() });
     assert_eq!((world.paths.group(0, LUN), world.paths.poll_timeout()), (None, None));
 }
 
@@ -448,9 +448,9 @@ fn two_ports_that_each_report_the_other_as_better_cause_no_endless_change() {
                 Output::LogIn(path) => {
                     logins += 1;
                     paths.handle(now, Input::LoggedIn);
-                    paths.handle(now, Input::Told { lun: LUN, access: access(path as u16 + 1) });
+                    paths.handle(now, Input::Probed { lun: LUN, access: access(path as u16 + 1) });
                 }
-                Output::Ask | Output::Abandon | Output::Set { .. } => {}
+                Output::Probe | Output::Abandon | Output::Set { .. } => {}
             }
         }
         now += Span::from_ms(100);

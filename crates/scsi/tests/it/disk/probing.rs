@@ -68,7 +68,7 @@ fn an_old_disk_without_pages_is_used_with_care() {
         ]
     );
     assert_eq!(properties(&bed).blocks, BLOCKS);
-    assert!(properties(&bed).write_cache, "who does not say may have a cache");
+    assert!(properties(&bed).write_cache, "a disk that does not report its cache may have one");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn unit_attentions_and_not_ready_are_retried_before_the_disk_is_ready() {
 
 #[test]
 fn a_disk_that_does_not_answer_is_unusable_and_probed_again() {
-    let config = DiskConfig { patience: Span::from_secs(5), ..DiskConfig::default() };
+    let config = DiskConfig { busy_timeout: Span::from_secs(5), ..DiskConfig::default() };
     let mut bed = Bed::new(config, Target::new());
     bed.target.script.extend((0..100).map(|_| check(SenseKey::NOT_READY, SenseCode::NOT_READY_MANUAL)));
     bed.read(1, 0, 8);

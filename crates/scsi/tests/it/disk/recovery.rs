@@ -209,7 +209,8 @@ proptest! {
         writes in proptest::collection::vec((0..10_u64, 1..180_u32), 1..12),
     ) {
         let long = Span::from_secs(10_000);
-        let config = DiskConfig { queue_depth: 4, max_retries: 120, dev_loss: long, patience: long, ..DiskConfig::default() };
+        let timeouts = DiskConfig { dev_loss: long, busy_timeout: long, ..DiskConfig::default() };
+        let config = DiskConfig { queue_depth: 4, max_retries: 120, ..timeouts };
         let mut bed = Bed::ready_with(config, Target::new());
         bed.hold = true;
         for (tag, (area, blocks)) in writes.iter().enumerate() {

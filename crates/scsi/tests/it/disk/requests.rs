@@ -86,7 +86,7 @@ fn a_disk_without_flush_gets_none_but_honours_fua() {
     let mut bed = Bed::ready(Target { write_cache: true, synchronize: false, ..Target::new() });
     bed.submit(1, Op::Flush, 0, 0, false);
     bed.submit(2, Op::Flush, 0, 0, false);
-    assert_eq!(bed.operations(), [op::SYNCHRONIZE_CACHE_10], "asked once");
+    assert_eq!(bed.operations(), [op::SYNCHRONIZE_CACHE_10], "requested once");
     bed.sent.clear();
     bed.buffers.insert(3, vec![0; BLOCK]);
     bed.submit(3, Op::Write, 100, 1, true);
@@ -96,7 +96,7 @@ fn a_disk_without_flush_gets_none_but_honours_fua() {
     bed.submit(1, Op::Write, 100, 1, true);
     assert_eq!(bed.operations(), [op::WRITE_10, op::SYNCHRONIZE_CACHE_10]);
     bed.submit(2, Op::Flush, 0, 0, false);
-    assert_eq!(bed.sent.len(), 2, "asked once");
+    assert_eq!(bed.sent.len(), 2, "requested once");
     assert!(bed.done.values().all(Result::is_ok));
 }
 
@@ -166,7 +166,7 @@ proptest! {
     /// With any limits and any order of completion, the medium has the written data and every
     /// request ends once.
     #[test]
-    fn the_medium_is_what_was_written(
+    fn the_medium_holds_the_written_data(
         (depth, transfer) in (1..6_u16, 1..80_u32),
         steps in proptest::collection::vec((0..4_u8, 0..1800_u64, 1..200_u32, any::<prop::sample::Index>()), 1..30),
     ) {

@@ -4,9 +4,9 @@ use super::{BLOCK, NAME, texts};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{
-    Command, Established, Input, Login, LoginConfig, Output, Place, Session, SessionConfig, login,
+    Command, Destination, Established, Input, Login, LoginConfig, Output, Session, SessionConfig, login,
 };
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::cdb::Cdb;
@@ -31,7 +31,7 @@ fn answers_to_a_login(proof: bool, data: &[u8]) {
         initiator: "iqn.2026-11.net.example:host".into(),
         target: Some(NAME.into()),
         isid: [0x80, 0, 0, 0, 0, 1],
-        wishes: Wishes::default(),
+        offers: Offers::default(),
         own: proof.then(|| secret("host")),
         target_proof: proof.then(|| secret("array")),
         challenge: [7; 16],
@@ -48,7 +48,7 @@ fn answers_to_a_login(proof: bool, data: &[u8]) {
         ours.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() });
         let mut requests = 0;
         while let Some(output) = ours.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 login::Output::Send { text, .. } => {
                     assert!(text.len() <= 8 << 10, "a text of {} bytes", text.len());
@@ -98,7 +98,7 @@ pub fn answered(data: &[u8]) -> usize {
     let mut over = false;
     let mut drain = |session: &mut Session| {
         while let Some(output) = session.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 Output::Data { id, head, at } => assert!(at + head.data_bytes <= room[&id], "{head} at {at}"),
                 Output::Done { id, .. } => {
@@ -136,10 +136,10 @@ pub fn answered(data: &[u8]) -> usize {
         session.handle(now, Input::Header(head));
         let intact = kind & 0x10 == 0;
         if !segment.is_empty() {
-            let input = match session.place() {
-                Place::Text => Input::Text { data: segment.into(), intact },
-                Place::Skip => Input::Segment { intact },
-                Place::Buffer { id, at } => {
+            let input = match session.destination() {
+                Destination::Text => Input::Text { data: segment.into(), intact },
+                Destination::Skip => Input::Segment { intact },
+                Destination::Buffer { id, at } => {
                     assert!(at + head.data_bytes <= room[&id], "{head} at {at}");
                     Input::Segment { intact }
                 }

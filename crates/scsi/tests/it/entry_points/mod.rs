@@ -6,15 +6,15 @@ pub mod initiator;
 pub use initiator::initiator;
 use sanloom_scsi::disk::WriteCache;
 use sanloom_scsi::iscsi::chap::Credentials;
-use sanloom_scsi::iscsi::forward::mover::{Outlet, Output as Moved, Stop, Turn};
+use sanloom_scsi::iscsi::forward::mover::{Outlet, Output as Moved, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{Action, BackUnit, Conn, Counters, Forward, Mover, Settings, Switch};
-use sanloom_scsi::iscsi::framer::{Framer, Layout, Taken, Want};
+use sanloom_scsi::iscsi::framer::{Framer, Layout, Needed, Taken};
 use sanloom_scsi::iscsi::initiator::Established as LoggedIn;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::target::login::{self, LoginConfig};
 use sanloom_scsi::iscsi::target::{
-    Authentication, ConnectionId, Directory, Established, Input, Limits, Login, Node, Output, Place, Portal, Session,
-    SessionKey, Target,
+    Authentication, ConnectionId, Destination, Directory, Established, Input, Limits, Login, Node, Output, Portal,
+    Session, SessionKey, Target,
 };
 use sanloom_scsi::iscsi::{Parameters, framer};
 use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
@@ -52,9 +52,9 @@ pub fn framer(data: &[u8]) {
 fn follow(framer: &mut Framer, mut stream: &[u8], most: usize) -> Vec<(framer::Taken, [u8; BHS_BYTES])> {
     let mut all = Vec::new();
     loop {
-        let bytes = match framer.want() {
-            Want::Bytes(bytes) => bytes,
-            Want::Data(bytes) => most.min(bytes as usize).min(stream.len().max(1)),
+        let bytes = match framer.needed() {
+            Needed::Bytes(bytes) => bytes,
+            Needed::Data(bytes) => most.min(bytes as usize).min(stream.len().max(1)),
         };
         let Some((piece, rest)) = stream.split_at_checked(bytes) else { return all };
         let taken = framer.take(piece);
@@ -108,7 +108,7 @@ pub fn login(data: &[u8]) {
         login.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() }, &mut directory);
         let mut answers = 0;
         while let Some(output) = login.poll_output() {
-            assert!(!over, "something comes behind the end: {output:?}");
+            assert!(!over, "output after the end: {output:?}");
             match output {
                 login::Output::Send { head, text } => {
                     let Header::LoginResponse(response) = head.header else { panic!("{head}") };
@@ -274,7 +274,7 @@ impl MoverBed {
 
     /// Answers TEST UNIT READY for the unit of a back end; nothing is forwarded before that.
     fn is_ready(&mut self, back: u8, mut actions: Vec<Action>) {
-        let [Action::Send { header, .. }] = actions[..] else { panic!("no question: {actions:?}") };
+        let [Action::Send { header, .. }] = actions[..] else { panic!("no TEST UNIT READY: {actions:?}") };
         let initiator_tag = Bhs(header).initiator_tag();
         let MoverBed { mover, statuses, forward, session, device, volumes, disks } = self;
         mover.execute(&mut actions, &mut Outlet { output: &mut Moved::default(), statuses });
@@ -299,8 +299,8 @@ impl MoverBed {
             let MoverBed { mover, statuses, forward, session, device, volumes, disks } = self;
             let mut switch = Switch { session, device, volumes, disks };
             let outlet = Outlet { output: &mut output, statuses };
-            let mut turn = Turn { now: Instant::ZERO, forward, switch: &mut switch, outlet };
-            let stop = mover.run(&mut turn, conn, input, &mut at);
+            let mut context = RunContext { now: Instant::ZERO, forward, switch: &mut switch, outlet };
+            let stop = mover.run(&mut context, conn, input, &mut at);
             assert!(at >= before && at <= input.len());
             for piece in output.to_host.iter().chain(output.to_backs.iter().flatten()) {
                 if let sanloom_scsi::iscsi::forward::mover::Piece::Input(range) = piece {
@@ -334,9 +334,9 @@ impl MoverBed {
         if data.is_empty() {
             return;
         }
-        let input = match self.session.place() {
-            Place::Text => Input::Text { data: data.into(), intact: true },
-            Place::Buffer { .. } | Place::Skip => Input::Segment { intact: true },
+        let input = match self.session.destination() {
+            Destination::Text => Input::Text { data: data.into(), intact: true },
+            Destination::Buffer { .. } | Destination::Skip => Input::Segment { intact: true },
         };
         self.session.handle(Instant::ZERO, input, Some(&mut self.device));
     }

@@ -10,7 +10,7 @@ use crate::forward::served::{Drained, Pdu, Served};
 use crate::forward::streams::Streams;
 use jobs::Jobs;
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, Stop, Turn};
+use sanloom_scsi::iscsi::forward::mover::{Outlet, Output, RunContext, Stop};
 use sanloom_scsi::iscsi::forward::{Action, BackUnit, CloseReason, Conn, Counters, Forward, Settings, Switch};
 use sanloom_scsi::iscsi::initiator::{self, Command, Outcome, SessionConfig};
 use sanloom_scsi::iscsi::target::Input;
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Configuration between the host and the media.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Setup {
     /// One disk of the size of the volume.
     Plain,
     /// A volume on the conventional path: every command passes the device and becomes a job of the
@@ -54,7 +54,7 @@ pub struct Shapes {
 }
 
 pub struct Bed {
-    pub way: Way,
+    pub setup: Setup,
     pub now: Instant,
     chance: SplitMix64,
     host: initiator::Session,
@@ -86,7 +86,7 @@ pub struct Bed {
     noisy: bool,
     /// Byte streams, if the switch reads bytes instead of PDUs.
     pub streams: Option<Streams>,
-    /// Connections that the switch has functions to close.
+    /// Connections that the switch has requested to close.
     pub closed: Vec<(Conn, CloseReason)>,
 }
 
@@ -110,17 +110,17 @@ fn established(parameters: Parameters, depth: u16) -> initiator::Established {
 }
 
 impl Bed {
-    pub fn new(way: Way, shapes: &Shapes, seed: u64) -> Bed {
-        let luns = if way == Way::Plain { 1 } else { shapes.luns };
+    pub fn new(setup: Setup, shapes: &Shapes, seed: u64) -> Bed {
+        let luns = if setup == Setup::Plain { 1 } else { shapes.luns };
         let pool = PoolConfig { name: "pool".into(), block_bytes: BLOCK as u32, extent_blocks: shapes.extent_blocks };
         let lun = |number| LunConfig { name: format!("lun{number}").into(), pool: POOL };
         let mut map = Map::new(vec![pool], (0..luns).map(lun).collect());
-        let each = shapes.blocks.div_ceil(if way == Way::Plain { 1 } else { 2 });
+        let each = shapes.blocks.div_ceil(if setup == Setup::Plain { 1 } else { 2 });
         let lun_blocks = each.next_multiple_of(shapes.extent_blocks) + shapes.extent_blocks;
         for lun in 0..luns {
             assert!(map.reached(LunId(lun), lun_blocks));
         }
-        let shape = if way == Way::Plain { Shape::Linear } else { shapes.shape };
+        let shape = if setup == Setup::Plain { Shape::Linear } else { shapes.shape };
         let change = map.plan_create("volume", POOL, shape, shapes.blocks).expect("room");
         map.apply(change);
         let volume = map.find("volume").unwrap();
@@ -132,9 +132,9 @@ impl Bed {
         }
         let config = SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() };
         let host = initiator::Session::new(Instant::ZERO, established(shapes.front, shapes.depth), config);
-        let forwarding = way == Way::Forwarding;
+        let forwarding = setup == Setup::Forwarding;
         let mut bed = Bed {
-            way,
+            setup,
             now: Instant::ZERO,
             chance: SplitMix64(seed),
             host,
@@ -287,7 +287,7 @@ impl Bed {
                     self.done.push((id, outcome));
                     continue;
                 }
-                initiator::Output::Broken(why) => panic!("the host gives up: {why}"),
+                initiator::Output::Broken(why) => panic!("the host ends the session: {why}"),
             };
             if let Header::ScsiCommand(command) = head.header {
                 self.cmd_sn = command.cmd_sn.wrapping_add(1);
@@ -306,10 +306,10 @@ impl Bed {
         if data.is_empty() {
             return;
         }
-        let input = match self.host.place() {
-            initiator::Place::Text => initiator::Input::Text { data: data[..].into(), intact: true },
-            initiator::Place::Skip => initiator::Input::Segment { intact: true },
-            initiator::Place::Buffer { id, at } => {
+        let input = match self.host.destination() {
+            initiator::Destination::Text => initiator::Input::Text { data: data[..].into(), intact: true },
+            initiator::Destination::Skip => initiator::Input::Segment { intact: true },
+            initiator::Destination::Buffer { id, at } => {
                 self.buffers.get_mut(&id).unwrap()[at as usize..at as usize + data.len()].copy_from_slice(data);
                 initiator::Input::Segment { intact: true }
             }
@@ -317,14 +317,14 @@ impl Bed {
         self.drive_host(input);
     }
 
-    fn with_forward<R>(&mut self, act: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
+    fn with_forward<R>(&mut self, call: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
         let Served { session, device, .. } = &mut self.front;
         let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
-        act(&mut self.forward, self.now, &mut switch)
+        call(&mut self.forward, self.now, &mut switch)
     }
 
     fn deliver_to_switch(&mut self, conn: Conn, pdu: Pdu) {
-        if self.way != Way::Forwarding {
+        if self.setup != Setup::Forwarding {
             self.front.receive(self.now, &pdu);
             return self.after_switch();
         }
@@ -389,9 +389,9 @@ impl Bed {
             let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
             let (now, forward) = (self.now, &mut self.forward);
             let outlet = Outlet { output: &mut output, statuses };
-            let mut turn = Turn { now, forward, switch: &mut switch, outlet };
+            let mut context = RunContext { now, forward, switch: &mut switch, outlet };
             let Some(streams) = &mut self.streams else { return };
-            let stop = streams.mover.run(&mut turn, conn, &mut input, &mut at);
+            let stop = streams.mover.run(&mut context, conn, &mut input, &mut at);
             self.carry(output, &input);
             let Some(streams) = &mut self.streams else { return };
             if let Stop::Conventional(range) = &stop {
@@ -441,7 +441,7 @@ impl Bed {
                     }
                     Action::Discard { bytes } => at += bytes as usize,
                     Action::Collect => {
-                        let Some(Conn::Back(back)) = from else { panic!("who?") };
+                        let Some(Conn::Back(back)) = from else { panic!("data of the host to collect") };
                         at = data.len();
                         let mut more = Vec::new();
                         self.with_forward(|forward, _, switch| {
@@ -471,8 +471,8 @@ impl Bed {
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            match self.way {
-                Way::Plain => self.front.ios.extend(ios),
+            match self.setup {
+                Setup::Plain => self.front.ios.extend(ios),
                 _ => ios.into_iter().for_each(|io| self.begin_job(io)),
             }
             silent &= !self.follow_jobs();

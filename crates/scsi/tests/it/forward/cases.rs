@@ -1,14 +1,14 @@
 //! Cases that random scripts do not cover: back ends that fail, violate the protocol or fall
 //! silent, and the rules for the choice of the path.
 
-use crate::forward::bed::{Bed, Shapes, Way};
+use crate::forward::bed::{Bed, Setup, Shapes};
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::forward::{
-    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_wishes, fits, front_wishes,
+    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_offers, fits, front_offers,
 };
 use sanloom_scsi::iscsi::initiator::Outcome;
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::map::{LunId, Shape};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::Span;
@@ -44,7 +44,7 @@ pub fn bed() -> Bed {
 }
 
 pub fn bed_of(shapes: Shapes) -> Bed {
-    let mut bed = Bed::new(Way::Forwarding, &shapes, 7);
+    let mut bed = Bed::new(Setup::Forwarding, &shapes, 7);
     bed.submit(1000, Cdb::TestUnitReady, DataDirection::None, Vec::new());
     bed.run_until_idle();
     bed.submit(1001, Cdb::TestUnitReady, DataDirection::None, Vec::new());
@@ -507,7 +507,7 @@ fn an_unanswered_abort_ends_the_session_with_the_back_end() {
     assert_eq!(bed.counters().aborts, 1);
     bed.forward_timeout(Span::from_secs(11));
     assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Silent)]);
-    // The host learns of the abort as soon as no back end can be active for the task.
+    // The response to the abort waits until no back end can be active for the task.
     assert!(bed.done.is_empty());
     bed.cut(0);
     bed.run_until_idle();
@@ -564,12 +564,12 @@ fn blocks_outside_of_iscsi_targets_take_the_conventional_path() {
 fn offers_make_the_parameters_of_both_sides_match() {
     let back = Parameters { initial_r2t: true, send_bytes: 4096, max_burst_bytes: 65_536, ..Parameters::default() };
     let other = Parameters { immediate_data: false, initial_r2t: false, first_burst_bytes: 8192, ..back };
-    let front = front_wishes(Wishes::default(), &[back, other]);
+    let front = front_offers(Offers::default(), &[back, other]);
     assert_eq!((front.receive_bytes, front.max_burst_bytes, front.first_burst_bytes), (4096, 65_536, 8192));
     assert!(front.initial_r2t && !front.immediate_data);
     let digests = Parameters { data_digest: true, send_bytes: 1024, receive_bytes: 1024, ..Parameters::default() };
-    let wishes = back_wishes(&digests);
-    assert_eq!((wishes.receive_bytes, wishes.data_digest), (1024, Digests::Always));
+    let offers = back_offers(&digests);
+    assert_eq!((offers.receive_bytes, offers.data_digest), (1024, Digests::Always));
     assert_eq!(fits(&digests, &digests), Ok(()));
     assert_eq!(fits(&digests, &Parameters { data_digest: false, ..digests }), Err(Unfit::DataDigest));
     assert_eq!(fits(&digests, &Parameters { receive_bytes: 2048, ..digests }), Err(Unfit::Segment));

@@ -1,6 +1,6 @@
 //! Data Mover when a connection breaks in the middle of a PDU.
 
-use crate::forward::bed::{Bed, Shapes, Way};
+use crate::forward::bed::{Bed, Setup, Shapes};
 use crate::forward::cases::{BUSY, ended, read, shapes, write};
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::forward::{CloseReason, Conn};
@@ -9,7 +9,7 @@ use sanloom_wire::cdb::Cdb;
 
 pub fn bed(front: Parameters, seed: u64) -> Bed {
     let shapes = Shapes { cut_through: true, front, back: front, ..shapes() };
-    let mut bed = Bed::new(Way::Forwarding, &shapes, seed);
+    let mut bed = Bed::new(Setup::Forwarding, &shapes, seed);
     for id in 1000..1003 {
         bed.submit(id, Cdb::TestUnitReady, DataDirection::None, Vec::new());
         bed.run_until_idle();
@@ -68,7 +68,7 @@ fn a_wrong_header_digest_ends_the_connection() {
     let mut bed = bed(Parameters { header_digest: true, ..shapes().front }, 3);
     read(&mut bed, 1, 0, 16);
     while !bed.streams.as_mut().unwrap().damage(Conn::Back(0)) {
-        assert!(bed.step(), "the back end says nothing");
+        assert!(bed.step(), "the back end sends nothing");
     }
     while bed.closed.is_empty() {
         assert!(bed.step());

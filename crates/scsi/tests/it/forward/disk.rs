@@ -97,7 +97,7 @@ fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Ve
             }
         }
         IoOp::Flush | IoOp::Verify => {}
-        other => panic!("{other:?} is none of the script"),
+        other => panic!("{other:?} is not in the script"),
     }
     IoStatus::Good
 }

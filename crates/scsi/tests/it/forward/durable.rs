@@ -49,7 +49,7 @@ fn without_cache(bed: &mut Bed) {
 /// FUA bits of the commands in transit to each back end.
 fn flags(bed: &mut Bed) -> Vec<bool> {
     bed.host_alone();
-    let heads = (0..2).flat_map(|back| bed.on_the_way(back));
+    let heads = (0..2).flat_map(|back| bed.in_transit(back));
     let flag = |header| match header {
         Header::ScsiCommand(command) => match Cdb::parse(&command.cdb) {
             Cdb::Read { fua, .. } | Cdb::Write { fua, .. } => Some(fua),
@@ -87,8 +87,8 @@ fn fua_is_forwarded_if_needed_and_keeps_commands_from_back_ends_that_ignore_it()
         let mut bed = bed();
         set_caches(&mut bed, caches);
         write(&mut bed, 1, EDGE - 1, 2, fua);
-        let told = flags(&mut bed);
-        assert_eq!(told, expected.map_or(vec![], Vec::from), "{caches:?} {fua}");
+        let sent = flags(&mut bed);
+        assert_eq!(sent, expected.map_or(vec![], Vec::from), "{caches:?} {fua}");
         bed.run_until_idle();
         assert_eq!((ended(&mut bed, 1), bed.content()[EDGE as usize * BLOCK]), (GOOD, 1));
         assert!(!fua || volatile(&bed, EDGE - 1, 2) == 0, "{caches:?}");
@@ -100,14 +100,14 @@ fn fua_is_forwarded_if_needed_and_keeps_commands_from_back_ends_that_ignore_it()
 
 #[test]
 fn a_virtual_disk_without_a_cache_is_durable_on_back_ends_with_a_cache() {
-    for (cache, told) in
+    for (cache, sent) in
         [(WriteCache::Absent, vec![false]), (WriteCache::Fua, vec![true]), (WriteCache::Synchronize, vec![])]
     {
         let mut bed = bed();
         without_cache(&mut bed);
         set_caches(&mut bed, [cache; 2]);
         write(&mut bed, 1, 4, 2, false);
-        assert_eq!(flags(&mut bed), told, "{cache:?}");
+        assert_eq!(flags(&mut bed), sent, "{cache:?}");
         bed.run_until_idle();
         assert_eq!((ended(&mut bed, 1), volatile(&bed, 4, 2)), (GOOD, 0), "{cache:?}");
         // Reads are not affected.

@@ -55,11 +55,11 @@ fn bed_with_solicited_data() -> Bed {
 
 /// Runs a command of 16 blocks in segments of this length until a PDU of it is half sent to `to`.
 /// The random generator determines where it is cut.
-fn half_sent(act: fn(&mut Bed, u64, u64, u32), segment_bytes: u32, to: Conn) -> (Bed, Command) {
+fn half_sent(submit: fn(&mut Bed, u64, u64, u32), segment_bytes: u32, to: Conn) -> (Bed, Command) {
     let mut beds = (0..100).filter_map(|seed| {
         let front = Parameters { send_bytes: segment_bytes, receive_bytes: segment_bytes, ..shapes().front };
         let mut bed = cut_through::bed(front, seed);
-        act(&mut bed, TASK, 0, 16);
+        submit(&mut bed, TASK, 0, 16);
         let command = bed.last_command();
         cut_through::until_open(&mut bed, to).map(|_| (bed, command))
     });
@@ -248,7 +248,7 @@ fn name(function: u8) -> &'static str {
 fn to_back_ends(bed: &Bed) -> String {
     let mut text = String::new();
     for back in 0..2 {
-        for head in bed.on_the_way(back) {
+        for head in bed.in_transit(back) {
             if let Header::TaskRequest(request) = head.header {
                 text += &format!("      to back end {back}: {}\n", name(request.function));
             }

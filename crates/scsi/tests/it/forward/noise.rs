@@ -1,6 +1,6 @@
 //! Random PDUs of back ends: the host gets PDUs in order, every command ends, and no state is left.
 
-use crate::forward::bed::{Bed, Way};
+use crate::forward::bed::{Bed, Setup};
 use crate::forward::cases::shapes;
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::forward::Conn;
@@ -41,7 +41,7 @@ fn random_pdus_of_a_back_end_affect_no_other_and_leak_nothing() {
     let (mut closed, mut ended) = (0, 0);
     for seed in 0..2000 {
         let mut chance = SplitMix64(seed);
-        let mut bed = Bed::new(Way::Forwarding, &shapes(), seed);
+        let mut bed = Bed::new(Setup::Forwarding, &shapes(), seed);
         for id in 1000..1003 {
             bed.submit(id, Cdb::TestUnitReady, DataDirection::None, Vec::new());
             bed.run_until_idle();
@@ -75,7 +75,7 @@ fn random_pdus_of_a_back_end_affect_no_other_and_leak_nothing() {
         }
         bed.run_until_idle();
         (0..BACK_ENDS).for_each(|back| bed.forward.end_lost_writes(back, &mut bed.volumes));
-        // The host aborts its remaining commands and learns that they are gone.
+        // The host aborts its remaining commands, and the switch responds that they do not exist.
         for _ in 0..2 {
             bed.wait(Span::from_secs(31));
             bed.run_until_idle();

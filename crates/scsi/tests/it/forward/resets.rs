@@ -48,8 +48,8 @@ fn commands_lost_in_a_foreign_reset_are_aborted_and_answered_with_busy() {
         let lost = intercepted(&mut bed, 0);
         while bed.intercept(0).is_some() {}
         read(&mut bed, 2, 8, 4);
-        let told = intercepted(&mut bed, 0);
-        let (head, sense) = check(told, attention(code));
+        let retried = intercepted(&mut bed, 0);
+        let (head, sense) = check(retried, attention(code));
         bed.back_sends(0, head, &sense);
         bed.back_alone(0);
         // The command that got the unit attention is repeated; the one before it has ended.
@@ -57,7 +57,7 @@ fn commands_lost_in_a_foreign_reset_are_aborted_and_answered_with_busy() {
         assert_eq!((aborts.len(), aborts[0].1, bed.counters().retries), (1, lost, 1), "{code:?}");
         assert!(bed.done.is_empty(), "the target may be at work until it has answered the abort");
         bed.back_sends(0, no_task(aborts[0].0), &[]);
-        bed.back_sends(0, data_in(told, flag::FINAL | flag::STATUS, 0), &[7; 4 * BLOCK]);
+        bed.back_sends(0, data_in(retried, flag::FINAL | flag::STATUS, 0), &[7; 4 * BLOCK]);
         bed.back_alone(0);
         bed.run_until_idle();
         assert_eq!((ended(&mut bed, 1), ended(&mut bed, 2)), (BUSY, GOOD), "{code:?}");

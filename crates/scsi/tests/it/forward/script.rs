@@ -1,12 +1,12 @@
 //! The same script on a plain disk, the conventional path, the forwarding path, and a model in
 //! memory.
 
-use crate::forward::bed::{Bed, Shapes, Way};
+use crate::forward::bed::{Bed, Setup, Shapes};
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::forward::{Kept, Settings, front_wishes};
+use sanloom_scsi::iscsi::forward::{Kept, Settings, front_offers};
 use sanloom_scsi::iscsi::initiator::Outcome;
-use sanloom_scsi::iscsi::parameters::Wishes;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::map::Shape;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::scsi::DataDirection;
@@ -89,17 +89,17 @@ fn parameters(chance: &mut SplitMix64) -> Parameters {
 /// Parameters that a switch agrees to when it knows its back ends.
 fn matched(front: Parameters, back: &Parameters) -> Parameters {
     let Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } = front;
-    let wishes = Wishes {
+    let offers = Offers {
         receive_bytes,
         initial_r2t,
         immediate_data,
         max_burst_bytes,
         first_burst_bytes,
         max_outstanding_r2t: front.max_outstanding_r2t,
-        ..Wishes::default()
+        ..Offers::default()
     };
-    let Wishes { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } =
-        front_wishes(wishes, &[Parameters { send_bytes: back.receive_bytes, ..*back }]);
+    let Offers { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } =
+        front_offers(offers, &[Parameters { send_bytes: back.receive_bytes, ..*back }]);
     let first_burst_bytes = first_burst_bytes.min(max_burst_bytes);
     Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, ..front }
 }
@@ -291,8 +291,8 @@ fn quieten(bed: &mut Bed, id: &mut u64) {
     panic!("the unit does not become ready");
 }
 
-fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Totals) -> Ran {
-    let mut bed = Bed::new(way, shapes, seed);
+fn run(setup: Setup, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Totals) -> Ran {
+    let mut bed = Bed::new(setup, shapes, seed);
     let mut ran = Ran::default();
     let mut model: Model = vec![Some(0); shapes.blocks as usize * BLOCK];
     // Model that includes writes acknowledged during a disturbance, which differ between
@@ -331,8 +331,8 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 for _ in 0..shapes.luns {
                     let again: Vec<u64> = bed.done.iter().filter_map(busy).collect();
                     assert!(
-                        again.is_empty() || (way == Way::Forwarding && may_be_busy),
-                        "nobody has a reason to say BUSY"
+                        again.is_empty() || (setup == Setup::Forwarding && may_be_busy),
+                        "BUSY without a unit attention of a back end"
                     );
                     bed.done.retain(|one| busy(one).is_none());
                     for number in again {
@@ -361,7 +361,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                     }
                 }
                 bed.run_until_idle();
-                // The host does not learn which of its commands the function has ended.
+                // The host gets no response for the commands that the function has ended.
                 bed.wait(Span::from_secs(31));
                 bed.run_until_idle();
             }
@@ -377,7 +377,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 None => panic!("every command ends"),
             };
             let (from, len) = (op.lba as usize * BLOCK, op.blocks as usize * BLOCK);
-            if is_ended_by(disturbance, way == Way::Forwarding && may_be_busy, &outcome) {
+            if is_ended_by(disturbance, setup == Setup::Forwarding && may_be_busy, &outcome) {
                 totals.ended_early += 1;
                 if op.changes() {
                     model[from..from + len].fill(None);
@@ -527,38 +527,38 @@ fn all_paths_give_the_same_bytes_and_statuses() {
         let shapes = shapes(&mut chance);
         let script = script(&mut chance, shapes.blocks);
         let case = || format!("seed {seed}, {shapes:?}");
-        let mut ways = [Way::Plain, Way::Conventional, Way::Forwarding].map(|way| {
+        let mut setups = [Setup::Plain, Setup::Conventional, Setup::Forwarding].map(|setup| {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let mut of_this = Totals::default();
-                let ran = run(way, &shapes, &script, seed, &mut of_this);
+                let ran = run(setup, &shapes, &script, seed, &mut of_this);
                 (ran, of_this)
             }));
-            caught.unwrap_or_else(|_| panic!("{way:?}, {}", case()))
+            caught.unwrap_or_else(|_| panic!("{setup:?}, {}", case()))
         });
-        let forwarding = std::mem::take(&mut ways[2].1);
+        let forwarding = std::mem::take(&mut setups[2].1);
         totals.sum(&forwarding);
-        for (number, ended) in &ways[0].0.spared {
-            for (other, _) in &ways[1..] {
+        for (number, ended) in &setups[0].0.spared {
+            for (other, _) in &setups[1..] {
                 // The commands that end before the disturbance may differ, but not their results.
                 let Some(other) = other.spared.get(number) else { continue };
                 assert!(other == ended, "command {number}: {} but {}: {}", other.short(), ended.short(), case());
                 totals.spared += 1;
             }
         }
-        for (number, ended) in &ways[0].0.ended {
-            for (way, (other, _)) in [Way::Conventional, Way::Forwarding].iter().zip(&ways[1..]) {
+        for (number, ended) in &setups[0].0.ended {
+            for (setup, (other, _)) in [Setup::Conventional, Setup::Forwarding].iter().zip(&setups[1..]) {
                 let other = &other.ended[number];
                 assert!(
                     other == ended,
-                    "{way:?}: command {number}: {} but {}: {}",
+                    "{setup:?}: command {number}: {} but {}: {}",
                     other.short(),
                     ended.short(),
                     case()
                 );
             }
         }
-        assert!(ways[0].0.content == ways[1].0.content, "conventional: {}", case());
-        assert!(ways[0].0.content == ways[2].0.content, "forwarding: {}", case());
+        assert!(setups[0].0.content == setups[1].0.content, "conventional: {}", case());
+        assert!(setups[0].0.content == setups[2].0.content, "forwarding: {}", case());
     }
     // The comparison is meaningful only if each of these has happened.
     println!("{totals:?}");

@@ -3,7 +3,7 @@
 use crate::forward::disk::BLOCK;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::sequence::Statuses;
-use sanloom_scsi::iscsi::target::{Established, Input, Limits, Node, Output, Place, Session, SessionKey, Target};
+use sanloom_scsi::iscsi::target::{Destination, Established, Input, Limits, Node, Output, Session, SessionKey, Target};
 use sanloom_scsi::scsi::{Device, DeviceConfig, Io, IoTag, PortConfig, PortName, UnitConfig};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
@@ -74,10 +74,10 @@ impl Served {
         if data.is_empty() {
             return;
         }
-        let input = match self.session.place() {
-            Place::Text => Input::Text { data: data[..].into(), intact: true },
-            Place::Skip => Input::Segment { intact: true },
-            Place::Buffer { id: tag, at } => {
+        let input = match self.session.destination() {
+            Destination::Text => Input::Text { data: data[..].into(), intact: true },
+            Destination::Skip => Input::Segment { intact: true },
+            Destination::Buffer { id: tag, at } => {
                 let buffer = self.buffers.entry(tag).or_default();
                 let end = at as usize + data.len();
                 buffer.resize(buffer.len().max(end), 0);

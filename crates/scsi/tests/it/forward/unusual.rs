@@ -116,7 +116,7 @@ fn a_dropped_connection_fails_only_its_commands() {
 #[test]
 fn only_small_commands_one_at_a_time_are_light() {
     let mut bed = bed();
-    let alone = |bed: &mut Bed, ids: std::ops::Range<u64>| {
+    let one_at_a_time = |bed: &mut Bed, ids: std::ops::Range<u64>| {
         ids.for_each(|id| {
             read(bed, id, 0, 8);
             bed.run_until_idle();
@@ -124,8 +124,8 @@ fn only_small_commands_one_at_a_time_are_light() {
         bed.forward.is_light()
     };
     assert!(!bed.forward.is_light());
-    assert!(!alone(&mut bed, 0..7));
-    assert!(alone(&mut bed, 7..8));
+    assert!(!one_at_a_time(&mut bed, 0..7));
+    assert!(one_at_a_time(&mut bed, 7..8));
     // The same holds while a command is in flight.
     read(&mut bed, 8, 0, 8);
     bed.host_alone();
@@ -134,9 +134,9 @@ fn only_small_commands_one_at_a_time_are_light() {
     bed.host_alone();
     assert!(!bed.forward.is_light());
     bed.run_until_idle();
-    // The last of several commands is alone for a moment.
+    // For a moment the last of several commands is the only one in flight.
     assert!(!bed.forward.is_light());
-    assert!(alone(&mut bed, 10..18));
+    assert!(one_at_a_time(&mut bed, 10..18));
     read(&mut bed, 18, 0, (16 << 10) / BLOCK as u32 + 1);
     bed.run_until_idle();
     assert!(!bed.forward.is_light());

@@ -1,7 +1,7 @@
 //! Session with a disk in memory; the tests act as initiator.
 
 use sanloom_scsi::iscsi::Parameters;
-use sanloom_scsi::iscsi::target::{Established, Input, Limits, Node, Output, Place, Session, SessionKey, Target};
+use sanloom_scsi::iscsi::target::{Destination, Established, Input, Limits, Node, Output, Session, SessionKey, Target};
 use sanloom_scsi::scsi::{Device, DeviceConfig, Io, IoOp, IoStatus, IoTag, Notice, PortConfig, PortName, UnitConfig};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::cdb::Cdb;
@@ -106,8 +106,8 @@ impl Bed {
                     other => outputs.push(other),
                 }
             }
-            let Some(said) = self.device.poll_output() else { return outputs };
-            if let sanloom_scsi::scsi::Output::Port { notice, .. } = said {
+            let Some(output) = self.device.poll_output() else { return outputs };
+            if let sanloom_scsi::scsi::Output::Port { notice, .. } = output {
                 self.session.handle(self.now, Input::Notice(notice), Some(&mut self.device));
             }
         }
@@ -153,10 +153,10 @@ impl Bed {
 
     /// The data segment of the last header.
     pub fn segment(&mut self, data: &[u8], intact: bool) -> Vec<Output> {
-        let input = match self.session.place() {
-            Place::Text => Input::Text { data: data.into(), intact },
-            Place::Skip => Input::Segment { intact },
-            Place::Buffer { id: tag, at } => {
+        let input = match self.session.destination() {
+            Destination::Text => Input::Text { data: data.into(), intact },
+            Destination::Skip => Input::Segment { intact },
+            Destination::Buffer { id: tag, at } => {
                 let buffer = self.buffers.entry(tag).or_default();
                 let end = at as usize + data.len();
                 buffer.resize(buffer.len().max(end), 0);

@@ -14,11 +14,11 @@ fn pattern(seed: u32, bytes: u32) -> Vec<u8> {
 }
 
 /// Sends a write as a conforming initiator does, in PDUs of at most `segment` bytes.
-fn write(bed: &mut Bed, tag: u32, lba: u64, data: &[u8], segment: u32, unasked: bool) -> Vec<Output> {
+fn write(bed: &mut Bed, tag: u32, lba: u64, data: &[u8], segment: u32, unsolicited_data: bool) -> Vec<Output> {
     let p = *bed.session.parameters();
     let total = data.len() as u32;
     let immediate = if p.immediate_data { segment.min(p.first_burst_bytes).min(total) } else { 0 };
-    let unsolicited = if p.initial_r2t || !unasked { immediate } else { p.first_burst_bytes.min(total) };
+    let unsolicited = if p.initial_r2t || !unsolicited_data { immediate } else { p.first_burst_bytes.min(total) };
     let flags = if unsolicited > immediate { WRITE_ON } else { WRITE };
     let head = bed.command(tag, flags, write_cdb(lba, total / BLOCK), total);
     let mut outputs = bed.pdu(head, &data[..immediate as usize]);
@@ -51,7 +51,7 @@ fn cases() -> impl Strategy<Value = (Parameters, u32, bool, u32, u64)> {
     let length = prop_oneof![Just(512_u32), Just(1024), Just(4096), Just(8192), Just(65_536), 512_u32..70_000];
     let agreed = (any::<bool>(), any::<bool>(), length.clone(), length.clone(), length.clone(), 1_u16..5);
     (agreed, length, any::<bool>(), 1_u32..300, 0_u64..3000).prop_map(
-        |((initial_r2t, immediate_data, max_burst, first_burst, send, r2t), segment, unasked, blocks, lba)| {
+        |((initial_r2t, immediate_data, max_burst, first_burst, send, r2t), segment, unsolicited_data, blocks, lba)| {
             let parameters = Parameters {
                 initial_r2t,
                 immediate_data,
@@ -61,7 +61,7 @@ fn cases() -> impl Strategy<Value = (Parameters, u32, bool, u32, u64)> {
                 max_outstanding_r2t: r2t,
                 ..Parameters::default()
             };
-            (parameters, segment, unasked, blocks, lba)
+            (parameters, segment, unsolicited_data, blocks, lba)
         },
     )
 }
@@ -85,10 +85,10 @@ proptest! {
 
     /// Written data reach the disk, and reads return them in pieces that respect the parameters.
     #[test]
-    fn all_combinations_move_the_same_data((parameters, segment, unasked, blocks, lba) in cases()) {
+    fn all_combinations_move_the_same_data((parameters, segment, unsolicited_data, blocks, lba) in cases()) {
         let mut bed = Bed::new(parameters);
         let data = pattern(blocks, blocks * BLOCK);
-        let outputs = write(&mut bed, 5, lba, &data, segment, unasked);
+        let outputs = write(&mut bed, 5, lba, &data, segment, unsolicited_data);
         prop_assert_eq!(status(&outputs), Some((5, 0)));
         let from = (lba * u64::from(BLOCK)) as usize;
         prop_assert!(bed.disk[from..from + data.len()] == data[..]);
@@ -176,7 +176,7 @@ fn data_that_break_the_rules_end_their_task_and_nothing_else() {
     let cases: [Broken; 5] = [
         ("a number that is skipped", |bed| bed.pdu(data_out(5, 0x1_0000, 1, 512, true), &[1; 1536])),
         ("an offset that is skipped", |bed| bed.pdu(data_out(5, 0x1_0000, 0, 1024, true), &[1; 1024])),
-        ("more than was asked for", |bed| bed.pdu(data_out(5, 0x1_0000, 0, 512, true), &[1; 2048])),
+        ("more than was solicited", |bed| bed.pdu(data_out(5, 0x1_0000, 0, 512, true), &[1; 2048])),
         ("an end before the end", |bed| bed.pdu(data_out(5, 0x1_0000, 0, 512, true), &[1; 512])),
         ("unsolicited data that nobody announced", |bed| bed.pdu(data_out(5, UNSOLICITED, 0, 512, true), &[1; 512])),
     ];
@@ -218,19 +218,19 @@ fn data_wait_for_buffer_space_and_all_arrive() {
     let limits = Limits { max_bytes: 4096, ..Limits::default() };
     let none = Parameters { immediate_data: false, initial_r2t: true, ..Parameters::default() };
     let mut bed = Bed::with_limits(none, limits);
-    let mut asked = Vec::new();
+    let mut open = Vec::new();
     for tag in 0..4 {
         let head = bed.command(tag, WRITE, write_cdb(u64::from(tag) * 8, 4), 4 * BLOCK);
-        asked.extend(r2ts(&bed.pdu(head, &[])).into_iter().map(|r2t| (tag, r2t)));
+        open.extend(r2ts(&bed.pdu(head, &[])).into_iter().map(|r2t| (tag, r2t)));
     }
-    assert_eq!(asked.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(open.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [0, 1]);
     let mut done = Vec::new();
-    while let Some((tag, (target_tag, ..))) = asked.pop() {
+    while let Some((tag, (target_tag, ..))) = open.pop() {
         let outputs = bed.pdu(data_out(tag, target_tag, 0, 0, true), &[tag as u8 + 1; 2048]);
         done.extend(status(&outputs));
         for output in &outputs {
             if let Output::Send { head: Head { header: Header::R2t(r2t), .. }, .. } = output {
-                asked.push((r2t.initiator_tag, (r2t.target_tag, r2t.offset, r2t.desired_bytes)));
+                open.push((r2t.initiator_tag, (r2t.target_tag, r2t.offset, r2t.desired_bytes)));
             }
         }
     }

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::chap::Credentials;
 use sanloom_scsi::iscsi::initiator::{
-    Broken, Command, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session,
+    Broken, Command, Destination, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Session,
     SessionConfig, login,
 };
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::iscsi::target::{self, Authentication, ConnectionId, Directory, Node, Portal, Redirect, Target};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
@@ -75,10 +75,10 @@ impl Pair {
         if data.is_empty() {
             return;
         }
-        match self.session.place() {
-            Place::Text => self.session.handle(now, Input::Text { data: data.into(), intact }),
-            Place::Skip => self.session.handle(now, Input::Segment { intact }),
-            Place::Buffer { id, at } => {
+        match self.session.destination() {
+            Destination::Text => self.session.handle(now, Input::Text { data: data.into(), intact }),
+            Destination::Skip => self.session.handle(now, Input::Segment { intact }),
+            Destination::Buffer { id, at } => {
                 let buffer = self.buffers.get_mut(&id).expect("a buffer");
                 buffer[at as usize..at as usize + data.len()].copy_from_slice(data);
                 self.session.handle(now, Input::Segment { intact });
@@ -163,14 +163,14 @@ proptest! {
             };
             let data = vec![3; usize::from(noise[3] & 31)];
             pair.session.handle(pair.bed.now, Input::Header(Head::with_data(header, data.len() as u32)));
-            match pair.session.place() {
+            match pair.session.destination() {
                 _ if data.is_empty() => {}
-                Place::Text => pair.session.handle(pair.bed.now, Input::Text { data: data.into(), intact }),
-                Place::Buffer { id, at } => {
+                Destination::Text => pair.session.handle(pair.bed.now, Input::Text { data: data.into(), intact }),
+                Destination::Buffer { id, at } => {
                     prop_assert!(at as usize + data.len() <= pair.buffers[&id].len());
                     pair.session.handle(pair.bed.now, Input::Segment { intact });
                 }
-                Place::Skip => pair.session.handle(pair.bed.now, Input::Segment { intact }),
+                Destination::Skip => pair.session.handle(pair.bed.now, Input::Segment { intact }),
             }
             while let Some(output) = pair.session.poll_output() {
                 if let Output::Data { id, head, at } = output {
@@ -314,15 +314,15 @@ fn ended_commands_leave_no_deadline() {
 #[test]
 fn a_silent_target_ends_the_session() {
     let mut pair = Pair::new(Parameters::default());
-    let mut said = 0;
+    let mut pings = 0;
     for _ in 0..2 {
         pair.bed.now += Span::from_secs(10);
         pair.session.handle(pair.bed.now, Input::Timeout);
-        said += std::iter::from_fn(|| pair.session.poll_output())
+        pings += std::iter::from_fn(|| pair.session.poll_output())
             .filter(|output| matches!(output, Output::Send { .. }))
             .count();
     }
-    assert_eq!((said, pair.session.poll_timeout()), (1, None));
+    assert_eq!((pings, pair.session.poll_timeout()), (1, None));
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn log_in(
     target: Target,
     own: Option<Credentials>,
     proof: Option<Credentials>,
-    wishes: Wishes,
+    offers: Offers,
 ) -> (Result<Established, LoginError>, Option<target::Established>) {
     const PORTAL: &str = "192.0.2.1:3260";
     let name = target.name.clone();
@@ -411,14 +411,14 @@ fn log_in(
         challenge: [7; 16],
         timeout: Span::from_secs(15),
     };
-    let mut theirs = target::Login::new(Instant::ZERO, config);
-    let mut ours = Login::new(
+    let mut target_login = target::Login::new(Instant::ZERO, config);
+    let mut initiator_login = Login::new(
         Instant::ZERO,
         LoginConfig {
             initiator: INITIATOR.into(),
             target: Some(name),
             isid: [0x80, 0, 0, 0, 0, 1],
-            wishes,
+            offers,
             own,
             target_proof: proof,
             challenge: [9; 16],
@@ -428,19 +428,19 @@ fn log_in(
     let mut directory = Directory::default();
     let mut established = None;
     for _ in 0..20 {
-        while let Some(output) = ours.poll_output() {
+        while let Some(output) = initiator_login.poll_output() {
             match output {
                 login::Output::Send { head, text } => {
-                    theirs.handle(Instant::ZERO, target::login::Input::Pdu { head, text }, &mut directory);
+                    target_login.handle(Instant::ZERO, target::login::Input::Pdu { head, text }, &mut directory);
                 }
                 login::Output::Done(done) => return (Ok(done), established),
                 login::Output::Failed(error) => return (Err(error), established),
             }
         }
-        while let Some(output) = theirs.poll_output() {
+        while let Some(output) = target_login.poll_output() {
             match output {
                 target::login::Output::Send { head, text } => {
-                    ours.handle(Instant::ZERO, login::Input::Pdu { head, text })
+                    initiator_login.handle(Instant::ZERO, login::Input::Pdu { head, text })
                 }
                 target::login::Output::Done(done) => established = Some(*done),
                 target::login::Output::Close => {}
@@ -460,12 +460,15 @@ fn credentials(name: &str, secret: &str) -> Credentials {
 
 #[test]
 fn both_sides_of_a_login_agree() {
-    let wishes =
-        Wishes { data_digest: Digests::Always, receive_bytes: 4096, max_outstanding_r2t: 3, ..Wishes::default() };
-    let (ours, theirs) = log_in(disk(), None, None, wishes);
-    let (ours, theirs) = (ours.expect("a session"), theirs.expect("a session"));
-    let (a, b) = (ours.parameters, theirs.parameters);
-    assert_eq!((ours.tsih, ours.cmd_sn, ours.exp_stat_sn), (theirs.tsih, theirs.exp_cmd_sn, theirs.stat_sn));
+    let offers =
+        Offers { data_digest: Digests::Always, receive_bytes: 4096, max_outstanding_r2t: 3, ..Offers::default() };
+    let (initiator, target) = log_in(disk(), None, None, offers);
+    let (initiator, target) = (initiator.expect("a session"), target.expect("a session"));
+    let (a, b) = (initiator.parameters, target.parameters);
+    assert_eq!(
+        (initiator.tsih, initiator.cmd_sn, initiator.exp_stat_sn),
+        (target.tsih, target.exp_cmd_sn, target.stat_sn)
+    );
     assert_eq!((a.receive_bytes, a.send_bytes), (b.send_bytes, b.receive_bytes));
     assert_eq!(a, Parameters { receive_bytes: a.receive_bytes, send_bytes: a.send_bytes, ..b });
     assert!(a.data_digest && !a.header_digest && a.max_outstanding_r2t == 3 && !a.initial_r2t);
@@ -474,21 +477,21 @@ fn both_sides_of_a_login_agree() {
 #[test]
 fn a_side_that_requires_digests_has_no_session_without() {
     let all = [Digests::Never, Digests::Either, Digests::Always];
-    for (ours, theirs) in all.iter().flat_map(|ours| all.iter().map(move |theirs| (*ours, *theirs))) {
+    for (initiator, target) in all.iter().flat_map(|initiator| all.iter().map(move |target| (*initiator, *target))) {
         for data in [false, true] {
             let of = |digests| match data {
-                false => Wishes { header_digest: digests, ..Wishes::default() },
-                true => Wishes { data_digest: digests, ..Wishes::default() },
+                false => Offers { header_digest: digests, ..Offers::default() },
+                true => Offers { data_digest: digests, ..Offers::default() },
             };
-            let (outcome, there) = log_in(Target { wishes: of(theirs), ..disk() }, None, None, of(ours));
+            let (outcome, there) = log_in(Target { offers: of(target), ..disk() }, None, None, of(initiator));
             let outcome = outcome.map(|done| (done.parameters.header_digest, done.parameters.data_digest));
-            let agreed = ours == Digests::Always || theirs == Digests::Always;
-            let expected = match (ours, theirs) {
+            let agreed = initiator == Digests::Always || target == Digests::Always;
+            let expected = match (initiator, target) {
                 (Digests::Never, Digests::Always) => Err(LoginError::Refused(LoginStatus::INITIATOR_ERROR)),
                 (Digests::Always, Digests::Never) => Err(LoginError::NoDigests),
                 _ => Ok((agreed && !data, agreed && data)),
             };
-            assert_eq!(outcome, expected, "{ours:?} {theirs:?}");
+            assert_eq!(outcome, expected, "{initiator:?} {target:?}");
             // A target that accepts sessions without digests has started the session, which ends
             // with the connection.
             assert_eq!(there.is_some(), !matches!(expected, Err(LoginError::Refused(_))));
@@ -506,7 +509,7 @@ fn both_sides_authenticate() {
         ..disk()
     };
     let host = || Some(credentials("host", "a secret of the host"));
-    let try_with = |own, proof| log_in(secret(), own, proof, Wishes::default()).0.map(|_| ());
+    let try_with = |own, proof| log_in(secret(), own, proof, Offers::default()).0.map(|_| ());
     assert_eq!(try_with(host(), None), Ok(()));
     assert_eq!(try_with(host(), Some(credentials("array", "a secret of the array"))), Ok(()));
     assert_eq!(try_with(host(), Some(credentials("array", "something else"))), Err(LoginError::Unproved));
@@ -515,9 +518,9 @@ fn both_sides_authenticate() {
     assert_eq!(try_with(Some(credentials("host", "wrong")), None), refused);
     assert_eq!(try_with(None, None), refused);
     // A target that requires no authentication gives no proof either.
-    assert_eq!(log_in(disk(), host(), None, Wishes::default()).0.map(|_| ()), refused);
+    assert_eq!(log_in(disk(), host(), None, Offers::default()).0.map(|_| ()), refused);
     assert_eq!(
-        log_in(disk(), None, Some(credentials("array", "x")), Wishes::default()).0.map(|_| ()),
+        log_in(disk(), None, Some(credentials("array", "x")), Offers::default()).0.map(|_| ()),
         Err(LoginError::Unproved)
     );
 }
@@ -527,11 +530,11 @@ fn refusals_and_redirections_are_reported() {
     let moved =
         |permanent| Target { redirect: Some(Redirect { address: "192.0.2.9:3260".into(), permanent }), ..disk() };
     for permanent in [false, true] {
-        let outcome = log_in(moved(permanent), None, None, Wishes::default()).0;
+        let outcome = log_in(moved(permanent), None, None, Offers::default()).0;
         assert_eq!(outcome, Err(LoginError::Moved { address: "192.0.2.9:3260".into(), permanent }));
     }
     let nobody = Target { access: target::Access::Listed(Default::default()), ..disk() };
-    let outcome = log_in(nobody, None, None, Wishes::default()).0;
+    let outcome = log_in(nobody, None, None, Offers::default()).0;
     assert_eq!(outcome, Err(LoginError::Refused(LoginStatus::AUTHORIZATION_FAILURE)));
 }
 
@@ -542,7 +545,7 @@ fn a_refused_login_names_the_status() {
         authentication: Authentication { initiators: vec![credentials("host", "right")], own: None },
         ..disk()
     };
-    let outcome = log_in(target, Some(credentials("host", "wrong")), None, Wishes::default()).0;
+    let outcome = log_in(target, Some(credentials("host", "wrong")), None, Offers::default()).0;
     let error = outcome.expect_err("a wrong secret").to_string();
     assert_eq!(error, "the target refuses the login: 0x0201 authentication failure");
     let text = |code| LoginError::Refused(LoginStatus(code)).to_string();

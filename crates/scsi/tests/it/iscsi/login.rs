@@ -2,7 +2,7 @@
 
 use crate::iscsi::bed::INITIATOR;
 use sanloom_scsi::iscsi::chap::{Algorithm, Challenge, Credentials};
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::iscsi::target::login::{Input, LoginConfig, Output};
 use sanloom_scsi::iscsi::target::{
     Access, Authentication, ConnectionId, Directory, Established, Login, Node, Portal, Redirect, Target,
@@ -39,7 +39,7 @@ fn node() -> Arc<Node> {
             Target { redirect: redirect(false), ..target("moved") },
             Target { redirect: redirect(true), ..target("gone") },
             Target { max_sessions: 1, ..target("small") },
-            Target { wishes: Wishes { header_digest: Digests::Always, ..Wishes::default() }, ..target("strict") },
+            Target { offers: Offers { header_digest: Digests::Always, ..Offers::default() }, ..target("strict") },
             elsewhere,
         ],
         discovery: Authentication::default(),
@@ -245,19 +245,19 @@ fn logins_step_by_step() {
 }
 
 /// Logs in with CHAP; the arguments are the initiator's proof and challenge.
-fn chap(secret: &[u8], theirs: Option<(u8, Vec<u8>)>) -> (Side, Vec<Output>) {
+fn chap(secret: &[u8], mutual: Option<(u8, Vec<u8>)>) -> (Side, Vec<Output>) {
     let mut side = Side::new();
     side.step(&leading(&name("secret")), Some(stage::OPERATIONAL));
-    let (_, said) = response(&side.step(&[("CHAP_A", "5")], None)).expect("a challenge");
-    let value = |key| said.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()).expect("a value");
+    let (_, reply) = response(&side.step(&[("CHAP_A", "5")], None)).expect("a challenge");
+    let value = |key| reply.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()).expect("a value");
     assert_eq!(value("CHAP_A"), "5");
     let id = value("CHAP_I").parse().expect("a number");
     let bytes = text::binary(&value("CHAP_C")).expect("bytes");
     assert_eq!(bytes, CHALLENGE);
     let proof = text::to_binary(&Challenge { algorithm: Algorithm::Md5, id, bytes }.answer(secret));
-    let theirs = theirs.map(|(id, bytes)| (id.to_string(), text::to_binary(&bytes)));
+    let mutual = mutual.map(|(id, bytes)| (id.to_string(), text::to_binary(&bytes)));
     let mut pairs = vec![("CHAP_N", "host"), ("CHAP_R", &proof)];
-    if let Some((id, bytes)) = &theirs {
+    if let Some((id, bytes)) = &mutual {
         pairs.extend([("CHAP_I", &id[..]), ("CHAP_C", &bytes[..])]);
     }
     let outputs = side.step(&pairs, Some(stage::OPERATIONAL));
@@ -267,11 +267,11 @@ fn chap(secret: &[u8], theirs: Option<(u8, Vec<u8>)>) -> (Side, Vec<Output>) {
 #[test]
 fn mutual_chap_succeeds_with_the_right_secrets() {
     let (mut side, outputs) = chap(b"a secret of the host", Some((3, vec![1, 2, 3])));
-    let (answer, said) = response(&outputs).expect("a response");
+    let (answer, reply) = response(&outputs).expect("a response");
     assert_eq!((answer.status, answer.next_stage()), (LoginStatus::SUCCESS, stage::OPERATIONAL));
-    let theirs = Challenge { algorithm: Algorithm::Md5, id: 3, bytes: vec![1, 2, 3] };
-    let proof = text::to_binary(&theirs.answer(b"a secret of the array"));
-    assert_eq!(said, [("CHAP_N".to_owned(), "array".to_owned()), ("CHAP_R".to_owned(), proof)]);
+    let mutual = Challenge { algorithm: Algorithm::Md5, id: 3, bytes: vec![1, 2, 3] };
+    let proof = text::to_binary(&mutual.answer(b"a secret of the array"));
+    assert_eq!(reply, [("CHAP_N".to_owned(), "array".to_owned()), ("CHAP_R".to_owned(), proof)]);
     assert!(established(&side.step(&[], Some(stage::FULL_FEATURE))).is_some());
     let (_, outputs) = chap(b"a secret of the host", None);
     assert_eq!(response(&outputs).map(|(response, _)| response.status), Some(LoginStatus::SUCCESS));
@@ -337,9 +337,9 @@ fn other_pdus_than_login_requests_are_refused() {
     let mut side = Side::new();
     side.step(&leading(&name("open")), Some(stage::OPERATIONAL));
     assert_eq!(refusal(&side.send(Head::new(nop), &[])), Some(LoginStatus::INVALID_REQUEST));
-    let told = side.login.refusal();
-    assert_eq!((told.initiator, told.target), (Some(INITIATOR), Some(&*name("open"))));
-    assert_eq!(told.status, Some(LoginStatus::INVALID_REQUEST));
+    let details = side.login.refusal();
+    assert_eq!((details.initiator, details.target), (Some(INITIATOR), Some(&*name("open"))));
+    assert_eq!(details.status, Some(LoginStatus::INVALID_REQUEST));
     assert_eq!(side.send(side.head(0), b""), []);
     // A tag, session or connection other than that of the previous request, although text was to
     // continue.

@@ -2,7 +2,7 @@
 
 use sanloom_scsi::iscsi::Parameters;
 use sanloom_scsi::iscsi::negotiation::{Negotiation, NegotiationError};
-use sanloom_scsi::iscsi::parameters::{Digests, Wishes};
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_wire::iscsi::text;
 
 const OFFERS: &[(&str, &[&str])] = &[
@@ -30,36 +30,36 @@ const OFFERS: &[(&str, &[&str])] = &[
     ("Unheard", &["of"]),
 ];
 
-fn answer(wishes: Wishes, discovery: bool, key: &str, value: &str) -> (String, Parameters) {
-    let mut negotiation = Negotiation::new(wishes);
+fn answer(offers: Offers, discovery: bool, key: &str, value: &str) -> (String, Parameters) {
+    let mut negotiation = Negotiation::new(offers);
     if discovery {
         negotiation.set_discovery();
     }
     let mut out = Vec::new();
     negotiation.answer(key, value, &mut out).expect("a first offer");
-    let said = text::parse(&out).expect("text").iter().map(|(_, value)| (*value).to_owned()).collect::<Vec<_>>();
-    (said.join(","), negotiation.parameters())
+    let values = text::parse(&out).expect("text").iter().map(|(_, value)| (*value).to_owned()).collect::<Vec<_>>();
+    (values.join(","), negotiation.parameters())
 }
 
 #[test]
 fn every_key_is_answered() {
-    let strict = Wishes {
+    let strict = Offers {
         header_digest: Digests::Always,
         data_digest: Digests::Never,
         initial_r2t: true,
         immediate_data: false,
         max_outstanding_r2t: 1,
-        ..Wishes::default()
+        ..Offers::default()
     };
     let mut table = format!("{:<28}{:<24}{:<16}{:<16}{}\n", "key", "offer", "answer", "strict target", "discovery");
     for (key, offers) in OFFERS {
         for offer in *offers {
-            let of = |wishes, discovery| match &answer(wishes, discovery, key, offer).0[..] {
+            let of = |offers, discovery| match &answer(offers, discovery, key, offer).0[..] {
                 "" => "-".to_owned(),
                 word => word.to_owned(),
             };
             let (usual, strict, discovery) =
-                (of(Wishes::default(), false), of(strict, false), of(Wishes::default(), true));
+                (of(Offers::default(), false), of(strict, false), of(Offers::default(), true));
             table += &format!("{key:<28}{offer:<24}{usual:<16}{strict:<16}{discovery}\n");
         }
     }
@@ -68,7 +68,7 @@ fn every_key_is_answered() {
 
 #[test]
 fn a_key_that_comes_twice_is_an_error() {
-    let mut negotiation = Negotiation::new(Wishes::default());
+    let mut negotiation = Negotiation::new(Offers::default());
     let mut out = Vec::new();
     assert_eq!(negotiation.answer("MaxBurstLength", "512", &mut out), Ok(()));
     assert_eq!(negotiation.answer("MaxBurstLength", "512", &mut out), Err(NegotiationError::Twice));
@@ -76,7 +76,7 @@ fn a_key_that_comes_twice_is_an_error() {
 
 #[test]
 fn first_burst_length_is_at_most_max_burst_length() {
-    let mut negotiation = Negotiation::new(Wishes::default());
+    let mut negotiation = Negotiation::new(Offers::default());
     let mut out = Vec::new();
     negotiation.answer("MaxBurstLength", "4096", &mut out).expect("a first offer");
     negotiation.answer("FirstBurstLength", "65536", &mut out).expect("a first offer");
@@ -85,21 +85,21 @@ fn first_burst_length_is_at_most_max_burst_length() {
 
 /// Initiator and target of this crate agree on the same parameters from any offers.
 #[test]
-fn two_sides_agree() {
+fn initiator_and_target_agree_on_all_parameters() {
     let digests = [Digests::Never, Digests::Either, Digests::Always];
     for (header_digest, data_digest) in digests.into_iter().flat_map(|a| digests.map(|b| (a, b))) {
         for (initial_r2t, immediate_data) in [(false, false), (false, true), (true, false), (true, true)] {
-            let ours =
-                Wishes { receive_bytes: 4096, max_burst_bytes: 8192, first_burst_bytes: 1024, ..Wishes::default() };
-            let theirs = Wishes {
+            let initiator_offers =
+                Offers { receive_bytes: 4096, max_burst_bytes: 8192, first_burst_bytes: 1024, ..Offers::default() };
+            let target_offers = Offers {
                 header_digest,
                 data_digest,
                 initial_r2t,
                 immediate_data,
                 max_outstanding_r2t: 2,
-                ..Wishes::default()
+                ..Offers::default()
             };
-            let (mut initiator, mut target) = (Negotiation::new(ours), Negotiation::new(theirs));
+            let (mut initiator, mut target) = (Negotiation::new(initiator_offers), Negotiation::new(target_offers));
             let (mut offer, mut reply) = (Vec::new(), Vec::new());
             initiator.offer(&mut offer);
             for (key, value) in text::parse(&offer).expect("text") {
@@ -126,11 +126,11 @@ fn an_answer_that_was_not_offered_is_an_error() {
         ("ErrorRecoveryLevel", "2"),
         ("HeaderDigest", "X-other"),
     ] {
-        let mut negotiation = Negotiation::new(Wishes::default());
+        let mut negotiation = Negotiation::new(Offers::default());
         negotiation.offer(&mut Vec::new());
         assert_eq!(negotiation.take(key, value), Err(NegotiationError::BadAnswer), "{key}={value}");
     }
-    let mut negotiation = Negotiation::new(Wishes::default());
+    let mut negotiation = Negotiation::new(Offers::default());
     assert_eq!(negotiation.take("MaxBurstLength", "Reject"), Ok(()));
     assert_eq!(negotiation.parameters().max_burst_bytes, 262_144);
 }

@@ -151,8 +151,8 @@ fn a_silent_initiator_is_pinged_and_then_closed() {
     assert_eq!(bed.session.poll_timeout(), Some(Instant::ZERO + ping));
     bed.now = Instant::ZERO + ping;
     let outputs = bed.input(Input::Timeout);
-    let [(Header::NopIn(asked), _)] = &sent(&outputs)[..] else { panic!("{outputs:?}") };
-    assert_eq!((asked.initiator_tag, asked.target_tag), (NO_TAG, 0));
+    let [(Header::NopIn(nop), _)] = &sent(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!((nop.initiator_tag, nop.target_tag), (NO_TAG, 0));
     // Any PDU counts as an answer.
     bed.now += Span::from_secs(1);
     let answer = NopOut { lun: [0; 8], initiator_tag: NO_TAG, target_tag: 0, cmd_sn: 1, exp_stat_sn: 1 };

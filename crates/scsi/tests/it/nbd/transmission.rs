@@ -89,10 +89,10 @@ fn block_status_reports_holes_within_the_request() {
         [(1, status(vec![extent(4096, 3), extent(4096, 0), extent(512, 3)])), (2, status(vec![extent(4096, 0)]))]
     );
     // A disk that reports more than requested, or nothing.
-    for (told, expected) in [(vec![extent(100_000, 0)], Some(512)), (vec![extent(0, 3)], None), (vec![], None)] {
+    for (reported, expected) in [(vec![extent(100_000, 0)], Some(512)), (vec![extent(0, 3)], None), (vec![], None)] {
         driver.request(Command::BLOCK_STATUS, 0, 3, 0, 512);
         let tag = driver.ios.remove(0).tag;
-        driver.handle(Input::IoDone { tag, result: Ok(sanloom_scsi::nbd::Done::Extents(told)) });
+        driver.handle(Input::IoDone { tag, result: Ok(sanloom_scsi::nbd::Done::Extents(reported)) });
         match (&driver.replies()[..], expected) {
             ([(3, ChunkBody::BlockStatus { extents, .. })], Some(len)) => assert_eq!(extents[..], [extent(len, 0)]),
             ([(3, ChunkBody::Error { error, .. })], None) => assert_eq!(*error, ErrorNumber::EIO),
@@ -166,7 +166,7 @@ fn a_read_only_export_refuses_writes() {
 }
 
 #[test]
-fn an_error_of_the_disk_is_that_of_the_request() {
+fn an_error_of_the_disk_fails_the_request_with_the_same_error() {
     let mut driver = opened();
     driver.request(Command::READ, 0, 5, 0, 512);
     driver.fail(ErrorNumber::EIO, "the path is lost");
@@ -237,7 +237,7 @@ proptest! {
     /// Requests on disjoint ranges, completed in random order, have the same effect as on an array
     /// of bytes.
     #[test]
-    fn the_disk_is_what_was_written(
+    fn the_disk_holds_the_written_data(
         steps in proptest::collection::vec((0..4_u8, 0..64_u64, any::<u8>(), any::<prop::sample::Index>()), 1..60),
     ) {
         let mut driver = Driver::opened(Limits { max_in_flight: 4, ..Limits::default() });

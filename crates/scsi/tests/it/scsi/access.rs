@@ -32,10 +32,10 @@ fn reported_operations_are_the_supported_ones() {
     for one in &all {
         let action = one.action.unwrap_or(0);
         let data = bench.good(nexus, 0, report_one_operation(one.operation, action), &[]);
-        let said = OneCommand::parse(&data).expect("usage");
-        assert_eq!((said.support, said.usage.len()), (STANDARD, usize::from(one.cdb_bytes)));
-        assert_eq!(said.usage[0], one.operation);
-        assert_eq!(u16::from(said.usage[1] & 0x1f) == action, one.action.is_some() || said.usage[1] & 0x1f == 0);
+        let report = OneCommand::parse(&data).expect("usage");
+        assert_eq!((report.support, report.usage.len()), (STANDARD, usize::from(one.cdb_bytes)));
+        assert_eq!(report.usage[0], one.operation);
+        assert_eq!(u16::from(report.usage[1] & 0x1f) == action, one.action.is_some() || report.usage[1] & 0x1f == 0);
     }
     let data = bench.good(nexus, 0, report_one_operation(operation::SERVICE_ACTION_IN_16, 0x1f), &[]);
     assert_eq!(OneCommand::parse(&data).map(|one| one.support), Ok(NOT_SUPPORTED));

@@ -115,7 +115,7 @@ impl Bench {
     /// Executes outputs of the device until there is a step for the task.
     fn next_step(&mut self, wanted: TaskId) -> Step {
         loop {
-            match self.device.poll_output().expect("a task that waits goes on") {
+            match self.device.poll_output().expect("a waiting task continues") {
                 Output::Persist { seq, unit, record } => {
                     self.records[usize::from(unit)] = record;
                     self.device.persisted(seq);

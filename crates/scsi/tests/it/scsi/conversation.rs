@@ -106,7 +106,7 @@ fn masking_of_one_transport_hides_nothing_from_the_other() {
 }
 
 #[test]
-fn every_page_that_is_announced_is_there() {
+fn every_listed_vpd_page_can_be_read() {
     let mut bench = Bench::new(config());
     let nexus = bench.host(1, 1);
     let standard = StandardInquiry::parse(&bench.good(nexus, 0, inquiry(None), &[])).expect("inquiry data");
@@ -122,7 +122,7 @@ fn every_page_that_is_announced_is_there() {
     let relative = designators.iter().find(|one| one.kind == 4).expect("relative port");
     assert_eq!(relative.bytes, [0, 0, 0, 2]);
     let other = bench.good(nexus, 1, inquiry(Some(0x83)), &[]);
-    assert_ne!(data, other, "two units must not look like two paths to one");
+    assert_ne!(data, other, "two units must not be mistaken for two paths to one");
     let limits = BlockLimits::parse(&bench.good(nexus, 0, inquiry(Some(0xb0)), &[])[4..]).expect("limits");
     assert_eq!((limits.max_compare_blocks, limits.max_unmap_descriptors), (255, 256));
     let plain = BlockLimits::parse(&bench.good(nexus, 1, inquiry(Some(0xb0)), &[])[4..]).expect("limits");
@@ -132,7 +132,7 @@ fn every_page_that_is_announced_is_there() {
 }
 
 #[test]
-fn capacity_provisioning_and_groups() {
+fn capacity_and_port_groups_are_reported_and_a_resize_causes_an_attention() {
     let mut bench = Bench::new(config());
     let nexus = bench.host(1, 0);
     let data = bench.good(nexus, 0, Cdb::ReadCapacity16 { allocation_len: 32 }, &[]);

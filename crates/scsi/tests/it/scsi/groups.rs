@@ -48,7 +48,7 @@ fn a_port_reports_its_identifier_and_group() {
 #[test]
 fn every_access_state_accepts_the_commands_of_the_standard() {
     let data = |cdb: &Cdb| matches!(cdb, Cdb::Write { .. } | Cdb::SetTargetPortGroups { .. });
-    let tells = [
+    let reports = [
         Cdb::Inquiry { vpd_page: None, allocation_len: 96 },
         Cdb::ReportLuns { allocation_len: 256 },
         Cdb::RequestSense { descriptor: false, allocation_len: 18 },
@@ -88,7 +88,7 @@ fn every_access_state_accepts_the_commands_of_the_standard() {
             assert_eq!(bench.code(nexus, 0, TUR, &[]), SenseCode::ALUA_STATE_CHANGED);
             assert_eq!(bench.code(other, 0, TUR, &[]), SenseCode::ALUA_STATE_CHANGED);
         }
-        for (rank, list) in [&tells[..], &sets, &without_medium, &with_medium].into_iter().enumerate() {
+        for (rank, list) in [&reports[..], &sets, &without_medium, &with_medium].into_iter().enumerate() {
             for cdb in list {
                 let out = if data(cdb) { vec![0; 512] } else { Vec::new() };
                 bench.good(other, 0, *cdb, &out);

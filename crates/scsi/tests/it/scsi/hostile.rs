@@ -10,7 +10,10 @@ proptest! {
     /// No panic, no task left over, no answer longer than requested, and no I/O beyond the unit
     /// (the bench checks that).
     #[test]
-    fn every_operation_with_any_bytes(tail in any::<[u8; 15]>(), list in prop::collection::vec(any::<u8>(), 0..96)) {
+    fn every_operation_code_with_any_bytes_is_survived(
+        tail in any::<[u8; 15]>(),
+        list in prop::collection::vec(any::<u8>(), 0..96),
+    ) {
         let mut bench = Bench::new(config());
         let nexus = bench.host(1, 0);
         let mut out = list;
@@ -36,7 +39,7 @@ proptest! {
 
     /// Parameter lists of the right length with any content.
     #[test]
-    fn any_parameter_list(
+    fn any_parameter_list_is_survived(
         bytes in prop::collection::vec(any::<u8>(), 24..200),
         action in 0_u8..8,
         kind in 0_u8..16,

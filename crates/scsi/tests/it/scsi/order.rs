@@ -44,7 +44,7 @@ fn an_ordered_task_runs_after_older_and_before_younger_tasks() {
     let (third, began) = read(&mut bench, nexus, Attribute::Simple);
     assert!(!began);
     let (urgent, began) = read(&mut bench, nexus, Attribute::HeadOfQueue);
-    assert!(began, "the head of the queue waits for nobody");
+    assert!(began, "a HEAD OF QUEUE task begins at once");
     assert_eq!(end(&mut bench, second), []);
     assert_eq!(end(&mut bench, urgent), []);
     assert_eq!(end(&mut bench, first), [ordered]);
@@ -72,8 +72,8 @@ fn an_aborted_task_unblocks_others_whether_it_had_begun_or_not() {
     assert_eq!(bench.device.active(0), 1);
 }
 
-/// A transport may end a task while the notice of its result is on its way. No other task may leave
-/// the count for that, or an ordered task would begin too early.
+/// A transport may end a task before it has confirmed the notice of the result. The task is then
+/// counted once; otherwise an ordered task would begin too early.
 #[test]
 fn a_task_that_has_ended_before_its_notice_is_counted_once() {
     let mut bench = Bench::new(config());
@@ -105,10 +105,10 @@ fn task_management_names_the_tasks_that_end() {
         (TaskManagement::ClearAca, Some(0), Managed::Complete(None), 0),
         (TaskManagement::LunReset, None, Managed::IncorrectLun, 0),
     ];
-    for (function, unit, managed, told) in cases {
+    for (function, unit, managed, notices) in cases {
         assert_eq!(bench.device.manage(one, unit, function), managed, "{function:?}");
         let others = bench.listen();
-        assert_eq!(others.len(), told, "{function:?}");
+        assert_eq!(others.len(), notices, "{function:?}");
         assert!(others.iter().all(|(port, notice)| *port == 1 && matches!(notice, Notice::End(_))));
     }
     assert!(all(Some(0)).affects(0, two) && !all(Some(0)).affects(1, two));

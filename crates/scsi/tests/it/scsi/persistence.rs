@@ -41,7 +41,7 @@ fn registrations_without_aptpl_are_not_stored() {
     keep(&mut bench, one, 0x11);
     assert!(!bench.records[0].is_empty());
     register(&mut bench, one, 0x11, 0x12);
-    assert!(bench.records[0].is_empty(), "the last registration says that nothing is to be kept");
+    assert!(bench.records[0].is_empty(), "the last registration requests no persistence");
     bench.records[0] = Box::new([1]);
     register(&mut bench, one, 0x12, 0x13);
     assert_eq!(*bench.records[0], [1], "no record is written for it");

@@ -20,7 +20,7 @@ pub fn out(action: u8, kind: u8, parameters: &OutParameters) -> (Cdb, Vec<u8>) {
     (Cdb::PersistentReserveOut { action, scope: 0, kind, list_len: bytes.len() as u32 }, bytes)
 }
 
-fn act(bench: &mut Bench, nexus: NexusId, action: u8, kind: u8, key: u64, action_key: u64) -> String {
+fn reserve_out(bench: &mut Bench, nexus: NexusId, action: u8, kind: u8, key: u64, action_key: u64) -> String {
     let (cdb, bytes) = out(action, kind, &list(key, action_key));
     let response = bench.run(nexus, 0, cdb, &bytes);
     match (response.status, response.sense) {
@@ -32,15 +32,15 @@ fn act(bench: &mut Bench, nexus: NexusId, action: u8, kind: u8, key: u64, action
 }
 
 pub fn register(bench: &mut Bench, nexus: NexusId, key: u64, new: u64) {
-    assert_eq!(act(bench, nexus, out_action::REGISTER, 0, key, new), "good");
+    assert_eq!(reserve_out(bench, nexus, out_action::REGISTER, 0, key, new), "good");
 }
 
 pub fn reserve(bench: &mut Bench, nexus: NexusId, kind: u8, key: u64) {
-    assert_eq!(act(bench, nexus, out_action::RESERVE, kind, key, 0), "good");
+    assert_eq!(reserve_out(bench, nexus, out_action::RESERVE, kind, key, 0), "good");
 }
 
 pub fn clear(bench: &mut Bench, nexus: NexusId, key: u64) {
-    assert_eq!(act(bench, nexus, out_action::CLEAR, 0, key, 0), "good");
+    assert_eq!(reserve_out(bench, nexus, out_action::CLEAR, 0, key, 0), "good");
 }
 
 /// The host with key 1 holds the reservation, if there is one; key 2 is registered; the third host
@@ -150,21 +150,21 @@ fn what_every_service_action_does() {
     for held in [None, Some(kind::WRITE_EXCLUSIVE), Some(5), Some(kind::WRITE_EXCLUSIVE_ALL_REGISTRANTS)] {
         let name = held.and_then(kind::name).unwrap_or("no reservation");
         writeln!(table, "# {name}; keys 1 and 2 are registered, and 1 made the reservation").unwrap();
-        for (text, action, wanted, action_key) in actions {
+        for (text, action, requested, action_key) in actions {
             for (by, key, who) in [(0, 1, "1"), (1, 2, "2"), (1, 7, "2 with a wrong key"), (2, 0, "3, not registered")]
             {
                 let (mut bench, hosts) = three(held);
-                let kind = if wanted == 0 { held.unwrap_or(kind::WRITE_EXCLUSIVE) } else { wanted };
-                let outcome = act(&mut bench, hosts[by], action, kind, key, action_key);
+                let kind = if requested == 0 { held.unwrap_or(kind::WRITE_EXCLUSIVE) } else { requested };
+                let outcome = reserve_out(&mut bench, hosts[by], action, kind, key, action_key);
                 let after = state(&mut bench, hosts[by]);
-                let mut heard = String::new();
+                let mut attentions = String::new();
                 for (number, &host) in hosts.iter().enumerate() {
-                    let told = bench.run(host, 0, Cdb::TestUnitReady, &[]).sense;
-                    if let Some(sense) = told {
-                        write!(heard, "; {} hears \"{}\"", number + 1, sense.code).unwrap();
+                    let sense_data = bench.run(host, 0, Cdb::TestUnitReady, &[]).sense;
+                    if let Some(sense) = sense_data {
+                        write!(attentions, "; {} hears \"{}\"", number + 1, sense.code).unwrap();
                     }
                 }
-                writeln!(table, "{text:<30} by {who:<18} {outcome}: {after}{heard}").unwrap();
+                writeln!(table, "{text:<30} by {who:<18} {outcome}: {after}{attentions}").unwrap();
             }
         }
     }

@@ -24,8 +24,8 @@ pub(super) fn isolated(view: &View<'_>) -> Vec<Finding> {
                 reasons.push((view.names.port(end), reason));
             }
         }
-        // The end that was only notified by the other one has the less specific reason, so it comes
-        // last.
+        // An end that was isolated by a notification of the other end has the less specific reason,
+        // so it comes last.
         reasons.sort_by_key(|(_, reason)| *reason == Isolation::OtherSide);
         let Some((port, reason)) = reasons.first() else { continue };
         found.push(Finding {
@@ -55,7 +55,7 @@ pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
                 "the port name was in use",
                 "give every port a name of its own, or use duplicate_names = \"new-wins\"",
             ),
-            (rejects.other, "something else was wrong with them", ""),
+            (rejects.other, "the request was invalid for another reason", ""),
         ];
         let there: Vec<_> = reasons.iter().filter(|(count, ..)| *count > 0).collect();
         let remedies: Vec<&str> =
@@ -80,9 +80,9 @@ pub(super) fn unchanged(view: &View<'_>) -> Vec<Finding> {
         let name = view.names.node(Node::Switch(*switch)).to_owned();
         found.push(Finding {
             kind: FindingKind::ZonesUnchanged,
-            title: format!("A change of the zones at {name} did not happen"),
+            title: format!("A change of the zones at {name} failed"),
             detail: failure.clone(),
-            remedy: "Nothing changed anywhere; mend what is in the way, and commit it again".to_owned(),
+            remedy: "No switch has changed its zones; remove the cause, and commit the change again".to_owned(),
             culprit: Some(name),
             from_s: Some(s_of_ps(note.at_ps.saturating_sub(view.world.start_ps))),
             ..Finding::default()
@@ -102,8 +102,8 @@ pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
     Some(Finding {
         kind: FindingKind::NoPath,
         title: match &names[..] {
-            [one] => format!("{one} never had a path to storage that it is to use"),
-            _ => format!("{} hosts never had a path to storage that they are to use", names.len()),
+            [one] => format!("{one} never had a path to storage that it uses"),
+            _ => format!("{} hosts never had a path to storage that they use", names.len()),
         },
         detail: list(&names),
         remedy: "Look for isolated links, rejected logins, and zones that keep them apart (`sanloom zone explain`)"

@@ -29,8 +29,8 @@ pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
         found.push(Finding {
             kind: FindingKind::StorageBound,
             title: match names.len() {
-                1 => format!("The controller of {name} does all it can"),
-                n => format!("The controllers of {n} storage systems do all they can"),
+                1 => format!("The controller of {name} is saturated"),
+                n => format!("The controllers of {n} storage systems are saturated"),
             },
             detail: format!(
                 "{}: busy {} of the time with {queue:.1} commands in the queue, {iops:.0} commands per second in all",
@@ -79,7 +79,7 @@ fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
         if overhead_ps > 0 && share >= FULL && line < FULL {
             found.push(Finding {
                 kind: FindingKind::StorageBound,
-                title: format!("The ports of {} do all they can", storage.name),
+                title: format!("The ports of {} are saturated", storage.name),
                 detail: format!(
                     "their lines are busy {} of the time and the pauses before {} read sequences take {}",
                     percent(line),
@@ -104,8 +104,8 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let busy: Vec<f64> = lanes.iter().map(|&lane| ratio(view.busy_ps(lane), view.measured_ps)).collect();
     let data = |lane: u32| {
         let link = &results.links[lane as usize / 2];
-        let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
-        way.throughput_bytes_per_s / 1e6
+        let direction = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
+        direction.throughput_bytes_per_s / 1e6
     };
     // Several saturated links may carry the same data, so the total is taken from the hosts.
     let hosts = results.totals.io.throughput_bytes_per_s / 1e6;
@@ -128,8 +128,8 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
     vec![Finding {
         kind: FindingKind::Bottleneck,
         title: match names.len() {
-            1 => format!("Link {} carries all it can", names[0]),
-            n => format!("{n} links carry all they can"),
+            1 => format!("Link {} is saturated", names[0]),
+            n => format!("{n} links are saturated"),
         },
         detail: format!("{}: {detail}", list(&names)),
         candidates: faster_links(view, &lanes),
@@ -194,8 +194,8 @@ pub(super) fn hosts(view: &View<'_>, results: &Results) -> Vec<Finding> {
         found.push(Finding {
             kind: FindingKind::Bottleneck,
             title: match names.len() {
-                1 => format!("The {what} of {} does all it can", worst.name),
-                n => format!("The {what} of {n} hosts does all it can"),
+                1 => format!("The {what} of {} is saturated", worst.name),
+                n => format!("The {what} of {n} hosts is saturated"),
             },
             detail: format!("{}: busy {} of the time", list(&names), percent(share(worst))),
             candidates: match what {

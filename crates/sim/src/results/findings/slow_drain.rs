@@ -61,9 +61,10 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
     Finding {
         kind: FindingKind::SlowDrain,
         title: match (number_of_hosts, upstream.len()) {
-            (0, 0) => format!("{port} gives credits back late"),
-            (0, n) => format!("{port} gives credits back late and holds up {n} lines"),
-            (n, _) => format!("{port} gives credits back late and starves {n} others"),
+            (0, 0) => format!("{port} returns credits late"),
+            (0, n) => format!("{port} returns credits late and blocks {n} lines"),
+            (1, _) => format!("{port} returns credits late and starves one host"),
+            (n, _) => format!("{port} returns credits late and starves {n} hosts"),
         },
         detail: format!(
             "{} waited for credit {} of the time ({:.3} s); {port} kept {kept:.1} of its {} credits on average{}",
@@ -200,11 +201,11 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn links(view: &View<'_>, results: &Results, upstream: &BTreeSet<u32>) -> Vec<Victim> {
     let of = |&lane: &u32| {
         let link = &results.links[lane as usize / 2];
-        let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
+        let direction = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
         Victim {
             name: link.name.clone(),
             before_bytes_per_s: 0.0,
-            during_bytes_per_s: way.throughput_bytes_per_s,
+            during_bytes_per_s: direction.throughput_bytes_per_s,
             credit_wait_s: s_of_ps(view.lanes[lane as usize].credit_wait_ps),
         }
     };

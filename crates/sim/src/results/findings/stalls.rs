@@ -59,8 +59,8 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
     Finding {
         kind: FindingKind::Stall,
         title: match &names[..] {
-            [one] => format!("I/O of {one} stood still for {:.3} s", s_of_ps(longest_ps)),
-            _ => format!("I/O of {} hosts stood still for up to {:.3} s", names.len(), s_of_ps(longest_ps)),
+            [one] => format!("I/O of {one} stalled for {:.3} s", s_of_ps(longest_ps)),
+            _ => format!("I/O of {} hosts stalled for up to {:.3} s", names.len(), s_of_ps(longest_ps)),
         },
         detail: match &text {
             Some(text) => format!("{} after \"{}\"", list(&names), text.what),
@@ -112,7 +112,7 @@ pub(super) fn failures(view: &View<'_>, results: &Results) -> Option<Finding> {
     let total = results.totals.io.ios_failed;
     Some(Finding {
         kind: FindingKind::IoFailures,
-        title: format!("{total} requests failed for good"),
+        title: format!("{total} requests failed permanently"),
         detail: format!(
             "{}; {refused} of them because the waiting queue was full; {} of {}",
             list(&names),

@@ -12,7 +12,7 @@ use sanloom_wire::cdb::status;
 const BUSY_RETRY_PS: u64 = 1_000_000_000;
 
 impl Hosts {
-    /// Returns whether [`Hosts::process_completions`] has something to process.
+    /// Returns whether [`Hosts::process_completions`] has completions or freed windows to process.
     #[inline]
     pub(in crate::world) fn has_completions(&self) -> bool {
         !self.completions.is_empty() || self.windows.has_freed()
@@ -47,7 +47,7 @@ impl Hosts {
         }
     }
 
-    /// Offers free window space of an HBA to the waiting hosts in turn.
+    /// Offers free window space of an HBA to the waiting hosts, one after the other.
     fn offer_window(&mut self, env: &mut Env<'_>, plane: u16) {
         while let Some(host) = self.windows.next_waiting(plane) {
             let before = self.windows.in_flight(plane);

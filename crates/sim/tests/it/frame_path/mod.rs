@@ -98,7 +98,7 @@ impl Comparison {
                 (Goal::NPort(nport.into()), frame)
             }
             NetEvent::Local { switch, port, frame } => (Goal::Switch(switch.into(), port.into()), frame),
-            NetEvent::Timer(timer) => panic!("timer {timer} is nobody's"),
+            NetEvent::Timer(timer) => panic!("timer {timer} has no owner"),
         };
         self.delivered.push((now, goal, plain_frame(&frame)));
         if let Some(message) = frame.message() {
@@ -268,7 +268,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
     comparison.same_history()?;
     let Both { fast, plain, .. } = &comparison.both;
     if fast.frames_in_flight() == 0 && (0..case.nports.len()).all(|nport| fast.nport(nport as u16).unsent() == 0) {
-        prop_assert!(fast.messages.is_empty(), "a message that nobody sends stays in the pool");
+        prop_assert!(fast.messages.is_empty(), "an unsent message stays in the pool");
     }
     for (&(_, why), &frames) in &plain.lost {
         *occurred.entry(why).or_default() += frames;
@@ -298,8 +298,8 @@ const WANTED: [(&str, u64); 26] = [
     ("spray", 60),
     ("exchange", 60),
     ("pair", 60),
-    ("way back", 3),
-    ("only way back", 3),
+    ("leg back", 3),
+    ("only leg back", 3),
     ("resets", 80),
     ("reset_with_frames_in_flight", 20),
     ("hold_time", 80),
@@ -323,11 +323,11 @@ const OF_THE_TABLE: [&str; 3] = ["bad_source_id", "zone_denied", "port_down"];
 
 #[test]
 fn both_engines_do_the_same_at_the_same_times() {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    let cases = asked.as_ref().map_or(1_000, |cases| cases.parse().expect("PROPTEST_CASES is a number"));
+    let requested = std::env::var("PROPTEST_CASES").ok();
+    let cases = requested.as_ref().map_or(1_000, |cases| cases.parse().expect("PROPTEST_CASES is a number"));
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     // The cases are the same every time, unless `PROPTEST_CASES` requests a campaign.
-    let mut runner = match asked {
+    let mut runner = match requested {
         Some(_) => TestRunner::new(config),
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
     };

@@ -56,8 +56,8 @@ impl Bed {
             self.forward.end_lost_writes(back, &mut self.volumes);
         }
         self.end_jobs();
-        assert!(self.volumes.is_idle(), "somebody still has blocks");
-        Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.way, shapes, seed) }
+        assert!(self.volumes.is_idle(), "blocks are still locked");
+        Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.setup, shapes, seed) }
     }
 
     /// Delivers the next PDU of the host to the switch.
@@ -98,7 +98,7 @@ impl Bed {
     }
 
     /// Headers in transit to a back end.
-    pub fn on_the_way(&self, back: u8) -> Vec<Head> {
+    pub fn in_transit(&self, back: u8) -> Vec<Head> {
         self.to_back[usize::from(back)].iter().map(|(header, _)| Head::parse(header)).collect()
     }
 
@@ -147,7 +147,7 @@ impl Bed {
     /// Asserts that nothing is in flight anywhere.
     pub fn assert_idle(&self) {
         assert_eq!((self.host.commands(), self.front.session.tasks(), self.forward.tasks()), (0, 0, 0));
-        assert!(self.volumes.is_idle(), "somebody still has blocks");
+        assert!(self.volumes.is_idle(), "blocks are still locked");
         let map = self.volumes.map();
         assert_eq!(map.tasks(map.epoch(self.disks[0].unwrap()).unwrap()), Some(0));
         assert_eq!(self.front.device.active(0), 0);

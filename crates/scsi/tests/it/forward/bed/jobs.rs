@@ -111,7 +111,7 @@ impl Bed {
                 disk.volatile.clear();
                 Ok(Done::All)
             }
-            other => panic!("{other:?} is none of the script"),
+            other => panic!("{other:?} is not in the script"),
         };
         self.volumes.ended(request.tag, result);
         self.after_switch();

@@ -279,12 +279,12 @@ impl Engine {
             }
             End::Switch(switch, port) => {
                 let cut_through = self.switches[switch].cut_through;
-                let way = if frame.bad && !cut_through {
+                let route = if frame.bad && !cut_through {
                     Err("crc_error")
                 } else {
-                    self.switches[switch].way(port, &frame, &mut self.occurred)
+                    self.switches[switch].route(port, &frame, &mut self.occurred)
                 };
-                match way {
+                match route {
                     Ok(Some(output)) => {
                         self.switches[switch].take(self.now, tail, port, output, frame);
                         self.try_output(switch, output);

@@ -34,7 +34,7 @@ pub struct Switch {
     busy_until: Vec<u64>,
     shown: Vec<bool>,
     served_last: Vec<usize>,
-    turn: BTreeMap<u32, usize>,
+    next_leg: BTreeMap<u32, usize>,
 }
 
 impl Switch {
@@ -61,7 +61,7 @@ impl Switch {
             busy_until: vec![0; ports + 1],
             shown: vec![true; ports + 1],
             served_last: vec![ports; ports],
-            turn: BTreeMap::new(),
+            next_leg: BTreeMap::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Switch {
     ///
     /// # Errors
     /// The reason for which the frame is dropped.
-    pub fn way(
+    pub fn route(
         &mut self,
         port: usize,
         frame: &Frame,
@@ -109,7 +109,7 @@ impl Switch {
         match legs[..] {
             [] => return Err("no_route"),
             [only] if back(only) => {
-                *occurred.entry("only way back").or_default() += 1;
+                *occurred.entry("only leg back").or_default() += 1;
                 return Err("no_route");
             }
             [only] => return Ok(Some(only)),
@@ -121,11 +121,11 @@ impl Switch {
             IslChoice::DevicePair => ("pair", hashed(pair, legs.len())),
             IslChoice::Exchange => ("exchange", hashed(pair ^ u64::from(frame.exchange) << 48, legs.len())),
             IslChoice::Spray => {
-                // If the number of legs has decreased, the stored turn may be out of range; it then
-                // restarts at 0.
-                let turn = self.turn.entry(domain).or_default();
-                let leg = if *turn < legs.len() { *turn } else { 0 };
-                *turn = leg + 1;
+                // If the number of legs has decreased, the stored index may be out of range. It
+                // then restarts at 0.
+                let next = self.next_leg.entry(domain).or_default();
+                let leg = if *next < legs.len() { *next } else { 0 };
+                *next = leg + 1;
                 ("spray", leg)
             }
         };
@@ -133,10 +133,10 @@ impl Switch {
         if !back(legs[leg]) {
             return Ok(Some(legs[leg]));
         }
-        *occurred.entry("way back").or_default() += 1;
+        *occurred.entry("leg back").or_default() += 1;
         let next = (leg + 1) % legs.len();
         if name == "spray" {
-            self.turn.insert(domain, next + 1);
+            self.next_leg.insert(domain, next + 1);
         }
         Ok(Some(legs[next]))
     }
