@@ -210,7 +210,9 @@ impl PduReader {
                     self.take_data(piece);
                     match destination {
                         Destination::Text => self.text.extend_from_slice(piece),
-                        Destination::Buffer { id, at } => return Step::Data { id, at: (at + received) as usize, piece },
+                        Destination::Buffer { id, at } => {
+                            return Step::Data { id, at: (at + received) as usize, piece };
+                        }
                         Destination::Skip => {}
                     }
                     continue;

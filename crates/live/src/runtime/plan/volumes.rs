@@ -14,7 +14,9 @@ use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
 use sanloom_scsi::iscsi::parameters::Offers;
-use sanloom_scsi::map::{Freed, Layout, LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_scsi::map::{
+    Freed, Layout, LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, Segment, Volume, VolumeId,
+};
 use sanloom_scsi::time::Span;
 
 /// Maximum number of commands in flight for one back-end LUN.
