@@ -136,8 +136,9 @@ fn campaign(seed: u64) {
         .collect();
     assert!(complaints.is_empty(), "{complaints:?}");
     // A lost frame would have been followed by a REC after two seconds, or by an ABTS.
-    running.kill();
+    // Read before the guest ends, because that ends its login.
     let log = bed.log();
+    running.kill();
     let own = "port_name=20:00:52:54:00:00:00:01";
     let events = |what: &str| log.lines().filter(|line| line.contains(what) && line.contains(own)).count();
     assert_eq!((events("port logged in"), events("port gone")), (1, 0), "logins and logouts of the other host");
