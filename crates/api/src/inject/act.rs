@@ -54,7 +54,7 @@ impl fmt::Display for Act {
 /// Parse error: the text is not an action.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is nothing that can be done to a frame: write reject:09/29 (reason and explanation), drop, delay:3s (at most 60s) or corrupt"
+    "`{0}` is not an action on a frame: write reject:09/29 (reason and explanation), drop, delay:3s (at most 60s) or corrupt"
 )]
 pub struct BadAct(String);
 

@@ -76,9 +76,9 @@ pub enum BadZones {
 impl fmt::Display for BadZones {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadZones::Name => f.write_str("a zoning object has a name that is no text"),
-            BadZones::Object(kind) => write!(f, "a zoning object of an unexpected type: {kind}"),
-            BadZones::Member { name, kind } => write!(f, "`{name}` has a member of type {kind:02x}"),
+            BadZones::Name => f.write_str("the name of a zoning object is not ASCII"),
+            BadZones::Object(kind) => write!(f, "unexpected zoning object: {kind}"),
+            BadZones::Member { name, kind } => write!(f, "`{name}` has a member of the unsupported type {kind:02x}"),
         }
     }
 }
@@ -454,19 +454,19 @@ mod tests {
             (
                 active(list(lun)),
                 BadZones::Member { name: "zone".to_owned(), kind: 0xe1 },
-                "`zone` has a member of type e1",
+                "`zone` has a member of the unsupported type e1",
             ),
             (
                 active(list(alias)),
                 BadZones::Member { name: "zone".to_owned(), kind: 4 },
-                "`zone` has a member of type 04",
+                "`zone` has a member of the unsupported type 04",
             ),
             (
                 active(odd),
                 BadZones::Object(ZoneObjectType(0x77)),
-                "a zoning object of an unexpected type: zoning object type 77",
+                "unexpected zoning object: zoning object type 77",
             ),
-            (active(unnamed), BadZones::Name, "a zoning object has a name that is no text"),
+            (active(unnamed), BadZones::Name, "the name of a zoning object is not ASCII"),
         ] {
             let error = of_default(ZoneDefault::Closed).decode(&Arc::new(sets)).unwrap_err();
             assert_eq!((error.to_string().as_str(), error), (text, bad));

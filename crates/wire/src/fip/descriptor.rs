@@ -157,7 +157,7 @@ impl Descriptor {
     fn read(kind: u8, b: &[u8]) -> Result<Descriptor, ParseError> {
         let exactly = |field, words: usize| match b.len() == 4 * words {
             true => Ok(()),
-            false => Err(ParseError::Length { field, got_bytes: b.len(), rule: "as long as its type says" }),
+            false => Err(ParseError::Length { field, got_bytes: b.len(), rule: "the length that its type requires" }),
         };
         let map_at = |at: usize| FcMap([b[at], b[at + 1], b[at + 2]]);
         let mac_at = |at: usize| MacAddr([b[at], b[at + 1], b[at + 2], b[at + 3], b[at + 4], b[at + 5]]);

@@ -17,16 +17,16 @@ pub const MAX_BINARY_BYTES: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum TextError {
     /// The last pair has no terminating zero byte.
-    #[error("the text ends within a pair")]
+    #[error("the last `key=value` pair has no terminating zero byte")]
     Unfinished,
     /// A pair without `=`.
     #[error("a pair has no `=`")]
     NoValue,
     /// A key name is empty, too long, or contains invalid characters.
-    #[error("a key has a name that is none")]
+    #[error("a key name is empty, is too long or has an invalid character")]
     BadKey,
     /// A value is too long or not UTF-8.
-    #[error("a value is too long or no text")]
+    #[error("a value is too long or not UTF-8")]
     BadValue,
 }
 

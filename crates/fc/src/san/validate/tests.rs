@@ -212,7 +212,7 @@ fn the_name_of_a_switch_is_unique() {
         shared.switches[0].wwn = Wwnn(name);
         let problems = shared.validate();
         assert_eq!(problems.iter().map(|p| p.kind).collect::<Vec<_>>(), [ProblemKind::DuplicateWwn], "{name:x}");
-        assert!(problems[0].reason.contains("as has `"), "{}", problems[0].reason);
+        assert!(problems[0].reason.contains("the same as `"), "{}", problems[0].reason);
     }
 }
 

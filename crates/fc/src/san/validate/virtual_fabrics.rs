@@ -25,7 +25,7 @@ fn chassis(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::DuplicateFabric,
                 place.key("virtual_fabric.id"),
-                format!("`{}` is virtual fabric {id} of chassis `{chassis}`, as is `{first}`", switch.name),
+                format!("`{}` is virtual fabric {id} of chassis `{chassis}`, the same as `{first}`", switch.name),
                 "give every virtual fabric of a chassis an `id` of its own",
             );
         }
