@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_comes_back_from_json() {
+    fn a_database_survives_json() {
         let effective = Zone { name: "z".to_owned(), members: vec![member()], principals: vec![member()] };
         let database = ZoneDatabase {
             defined: Arc::new(DefinedZones {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_comes_back_from_json() {
+    fn an_edit_survives_json() {
         let (name, other) = ("n".to_owned(), "o".to_owned());
         let (members, zones) = (vec![member()], vec![other.clone()]);
         let edits = [

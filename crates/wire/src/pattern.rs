@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_fixed_for_ever() {
+    fn streams_are_the_same_in_all_versions() {
         let mut data = [0; 16];
         fill(7, 4096, &mut data);
         assert_eq!(data, GOLDEN);

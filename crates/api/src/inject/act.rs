@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_an_act_is_read_back() {
+    fn an_action_is_parsed_from_its_own_text() {
         for text in ["reject:09/29", "drop", "corrupt", "delay:3s", "delay:250ms", "delay:7us", "delay:60s"] {
             assert_eq!(text.parse::<Act>().unwrap().to_string(), text);
         }

@@ -73,7 +73,7 @@ fn fields_are_compared_and_joined() {
 }
 
 #[test]
-fn every_sort_of_message_has_its_names() {
+fn every_kind_of_message_is_compared_by_name() {
     use sanloom_wire::bls::Bls;
     use sanloom_wire::cdb::Cdb;
     use sanloom_wire::fcp::FcpCmnd;
@@ -109,7 +109,7 @@ fn every_sort_of_message_has_its_names() {
 }
 
 #[test]
-fn what_is_wrong_is_said_at_its_place_with_a_remedy() {
+fn an_error_has_a_position_a_reason_and_a_remedy() {
     let cases = [
         ("", 0, "a comparison is missing here", "fields are s_id, d_id"),
         ("els", 3, "`els` has no comparison operator", "write =="),
@@ -140,7 +140,7 @@ fn what_is_wrong_is_said_at_its_place_with_a_remedy() {
 }
 
 #[test]
-fn no_text_is_too_strange() {
+fn arbitrary_expressions_never_panic() {
     let good = "!(els==PLOGI||bls!=ABTS)&&(s_id==010200&&ox_id>=0x10)||direction==out";
     for from in 0..good.len() {
         for to in from..=good.len() {

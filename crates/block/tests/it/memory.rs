@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn memory_is_taken_when_it_is_written_and_given_back_by_the_page() {
+fn memory_is_allocated_on_write_and_freed_by_whole_pages() {
     let ram = Ram::new();
     let mut out = [1; 100];
     ram.read(1 << 60, &mut out);
@@ -70,7 +70,7 @@ fn memory_is_taken_when_it_is_written_and_given_back_by_the_page() {
 }
 
 #[test]
-fn what_forgets_says_so_by_what_it_reads() {
+fn media_that_discard_writes_read_their_own_content() {
     let pattern = Memory::new(&Source::Pattern { seed: 7 }).expect("no file");
     let null = Memory::new(&Source::Null).expect("no file");
     let mut out = [9; 64];

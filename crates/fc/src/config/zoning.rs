@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_member_is_read_back() {
+    fn a_member_is_parsed_from_its_own_text() {
         let members = [
             ZoneMember::PortName(Wwpn(0x2100_0024_ff00_0001)),
             ZoneMember::NodeName(Wwnn(0x2000_0024_ff00_0001)),

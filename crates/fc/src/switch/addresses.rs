@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_of_a_range_is_that_of_an_ordered_set(
+        fn the_first_address_of_a_range_is_that_of_an_ordered_set(
             taken in prop::collection::vec(0u16..700, 0..600),
             given_back in prop::collection::vec(0u16..700, 0..100),
             from in 0u16..800,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_address_goes_to_others_only_when_nothing_else_is_free() {
+    fn a_persistent_address_is_assigned_to_others_only_if_no_other_is_free() {
         let mut pool = flat(&[(7, 0x01_0000), (8, 0x02_0001)], false);
         assert_eq!(allocate(&mut pool, 1), Some(0x01_0001));
         // A persistent address of another domain has no effect.
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_held_goes_to_others_later_or_when_nothing_else_is_free() {
+    fn a_held_address_is_assigned_to_others_after_its_hold_or_if_no_other_is_free() {
         let mut pool = flat(&[], false);
         let until = Instant::from_ns(10);
         for name in 0..2 {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learned_address_comes_again_and_an_emptied_pool_is_as_it_was() {
+    fn a_learned_address_is_assigned_again_and_an_emptied_pool_equals_a_new_one() {
         let mut pool = flat(&[], true);
         let first = pool.allocate(Instant::ZERO, 0, LoginKind::Base, Wwpn(5), None).unwrap();
         assert!(first.learned);

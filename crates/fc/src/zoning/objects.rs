@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn other_switches_define_zones_within_their_sets_and_say_nothing_of_the_default_zone() {
+    fn zones_defined_within_a_set_are_read_and_a_missing_default_zone_stays_unchanged() {
         let members = vec![WireMember::new(ZoneMemberId::Alias((*b"disks").into()))];
         let zones = vec![list(ZoneObjectType::ZONE, "zone", members)];
         let set = ZoneObject::Set { protocol: 0, name: (*b"day").into(), zones };
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enforced_is_refused_by_name() {
+    fn a_zone_that_cannot_be_enforced_is_named_in_the_error() {
         let lun = ZoneMemberId::Other { kind: 0xe1, id: [0; 16].into() };
         let alias = ZoneMemberId::Alias((*b"disks").into());
         let list = |id| list(ZoneObjectType::ZONE, "zone", vec![WireMember::new(id)]);

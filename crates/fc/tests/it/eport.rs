@@ -209,7 +209,7 @@ fn an_isolated_link_recovers_when_both_ends_retry_in_either_order() {
 }
 
 #[test]
-fn lost_messages_are_made_up_for() {
+fn lost_messages_are_repeated() {
     // First all requests are lost, then the accept; after that everything arrives.
     let mut link = Link::new([config(0x20), config(0x30)]);
     let lost: Vec<_> = link.requests.drain(..).collect();

@@ -297,7 +297,7 @@ fn domain(switch: usize) -> u8 {
 }
 
 #[test]
-fn after_healing_every_switch_has_the_correct_names() {
+fn after_faults_end_every_switch_has_the_correct_names() {
     for seed in 0..300 {
         println!("seed {seed}");
         let mut random = SplitMix64(seed * 0x1234_5677 + 99);
@@ -332,7 +332,7 @@ fn after_healing_every_switch_has_the_correct_names() {
 }
 
 #[test]
-fn a_name_that_moves_knowingly_stays_where_it_went() {
+fn a_name_that_moved_after_a_notification_stays_at_its_new_port() {
     for (old, new) in [(0, 1), (1, 0)] {
         let mut fabric = Fabric::new(3, 0);
         fabric.log_in(old, 5, 0xaaaa);
@@ -345,7 +345,7 @@ fn a_name_that_moves_knowingly_stays_where_it_went() {
 }
 
 #[test]
-fn a_name_returns_whose_first_login_ended_while_no_switch_was_reachable() {
+fn a_later_login_gets_a_name_back_after_its_first_login_ended_unreachable() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(1, 5, 0xaaaa);
     fabric.run(Span::from_ms(100));
@@ -366,7 +366,7 @@ fn a_name_returns_whose_first_login_ended_while_no_switch_was_reachable() {
 }
 
 #[test]
-fn a_port_that_takes_another_name_leaves_those_alone_who_had_its_first_one() {
+fn a_port_that_changes_its_name_does_not_end_the_earlier_login_with_its_first_name() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(1, 5, 0xaaaa);
     fabric.run(Span::from_ms(100));
@@ -380,7 +380,7 @@ fn a_port_that_takes_another_name_leaves_those_alone_who_had_its_first_one() {
 }
 
 #[test]
-fn a_port_at_the_address_of_one_that_was_to_go_is_not_taken_for_it() {
+fn a_removal_does_not_affect_a_new_port_at_the_same_address() {
     let mut fabric = Fabric::new(2, 0);
     let first = FcId::from_parts(1, 0, 5);
     fabric.log_in(0, 5, 0xaaaa);
@@ -402,7 +402,7 @@ fn a_port_at_the_address_of_one_that_was_to_go_is_not_taken_for_it() {
 }
 
 #[test]
-fn of_two_logins_at_once_the_lower_address_stays() {
+fn the_lower_address_stays_after_two_simultaneous_logins() {
     let mut fabric = Fabric::new(3, 1);
     fabric.run(Span::from_ms(100));
     fabric.log_in(2, 5, 0xaaaa);
@@ -470,7 +470,7 @@ fn a_login_is_known_everywhere_when_every_reachable_domain_has_accepted_it() {
 }
 
 #[test]
-fn a_new_login_with_the_same_address_and_name_is_seen() {
+fn a_new_login_with_the_same_address_and_name_is_announced() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(0, 1, 0xbbbb);
     fabric.run(Span::from_secs(20));

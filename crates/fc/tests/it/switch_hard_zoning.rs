@@ -228,7 +228,7 @@ proptest! {
     /// zones. Within a change of zones, all revocations precede all new permissions. When all ports
     /// have logged out, no state is left.
     #[test]
-    fn all_three_ways_give_what_the_zones_give(
+    fn all_three_algorithms_grant_exactly_the_zoned_pairs(
         first in any_zones(),
         open in any::<bool>(),
         flat in any::<bool>(),
@@ -341,7 +341,7 @@ fn state(rig: &Rig) -> String {
 }
 
 #[test]
-fn what_a_port_had_is_gone_after_its_logout_to_the_last_bit() {
+fn a_logout_removes_all_permissions_of_the_port() {
     for way in WAYS {
         for addressing in [Addressing::AreaPerPort, Addressing::Flat] {
             let zones = zone_set(&[&[0x100, 0x200], &[0x200, 0x101]], ZoneDefault::Closed);

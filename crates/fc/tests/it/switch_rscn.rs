@@ -179,7 +179,7 @@ fn more_than_32_changes_become_the_smallest_scope_that_holds_them() {
 }
 
 #[test]
-fn one_notification_is_on_its_way_at_a_time() {
+fn at_most_one_notification_is_in_flight() {
     let (mut rig, [a, ..]) = three(open());
     let d = rig.flogi(4, 0x440);
     rig.sent.clear();

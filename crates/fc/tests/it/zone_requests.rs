@@ -41,7 +41,7 @@ fn day() -> FzsZoneSet {
 }
 
 #[test]
-fn questions_are_answered_from_the_database() {
+fn queries_are_answered_from_the_database() {
     let bits = capability::SOFT_ZONES | capability::HARD_ZONES | capability::ZONE_SET_DATABASE;
     for (request, accept) in [
         (FzsRequest::Gzc, FzsAccept::Capabilities { bits, vendor: 0 }),

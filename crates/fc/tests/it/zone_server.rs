@@ -231,7 +231,7 @@ fn a_change_holds_everywhere_or_nowhere() {
 }
 
 #[test]
-fn a_switch_that_cannot_take_a_change_prevents_it_and_is_named() {
+fn a_switch_that_cannot_store_a_change_prevents_it_and_is_named() {
     let standard = ZoneServerConfig::default();
     let small = ZoneServerConfig { limits: ZoneLimits { zones: 3, ..ZoneLimits::default() }, ..standard };
     let zones = || Zones::new(version(ALL, 1));
@@ -278,7 +278,7 @@ struct Seen {
 }
 
 #[test]
-fn random_faults_never_leave_a_mixture_and_heal() {
+fn random_faults_never_leave_mixed_databases_and_end_in_agreement() {
     let mut seen = Seen::default();
     for seed in 0..1000 {
         random_case(seed, &mut seen);

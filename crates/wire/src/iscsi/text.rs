@@ -112,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_come_out_in_their_order() {
+    fn pairs_are_returned_in_their_order() {
         assert_eq!(parse(b"A=1\0X-b.c=\0C=a=b\0"), Ok(vec![("A", "1"), ("X-b.c", ""), ("C", "a=b")]));
         assert_eq!(parse(b""), Ok(vec![]));
         assert_eq!(parse(b"\0\0A=1\0\0"), Ok(vec![("A", "1")]));
     }
 
     #[test]
-    fn what_is_no_pair_is_refused() {
+    fn malformed_pairs_are_rejected() {
         assert_eq!(parse(b"A=1"), Err(TextError::Unfinished));
         assert_eq!(parse(b"A\0"), Err(TextError::NoValue));
         assert_eq!(parse(b"=1\0"), Err(TextError::BadKey));

@@ -52,7 +52,7 @@ fn headers_print_on_one_line() {
 }
 
 #[test]
-fn errors_say_what_is_missing() {
+fn errors_name_the_field_and_the_missing_bytes() {
     let short = Els::parse(&[5, 0, 0, 0, 0], None).map_err(|error| error.to_string());
     assert_eq!(short, Err("LOGO needs 16 bytes, but has only 5".to_owned()));
     let page = Els::parse(&[0x20, 8, 0, 20], None).map_err(|error| error.to_string());

@@ -56,7 +56,7 @@ fn permits(zones: &[Zone], open: bool, a: &PortIdentity, b: &PortIdentity) -> bo
 
 proptest! {
     #[test]
-    fn permissions_places_and_mates_follow_the_rule(
+    fn permissions_memberships_and_mates_follow_the_rule(
         zones in prop::collection::vec(any_zone(), 0..6),
         default in prop::sample::select(&[ZoneDefault::Open, ZoneDefault::OpenWithoutZones, ZoneDefault::Closed][..]),
     ) {
@@ -105,7 +105,7 @@ fn no_zones_and_an_open_default_permit_all() {
 }
 
 #[test]
-fn the_first_zone_closes_the_default_zone_and_the_last_one_that_goes_opens_it() {
+fn the_first_zone_closes_the_default_zone_and_removing_the_last_zone_opens_it() {
     let ports = ports();
     let member = ZoneMember::PortName(Wwpn(0xffff));
     let zone = Zone { name: "of a stranger".into(), members: vec![member], principals: Vec::new() };
@@ -116,7 +116,7 @@ fn the_first_zone_closes_the_default_zone_and_the_last_one_that_goes_opens_it() 
 }
 
 #[test]
-fn the_place_of_a_port_that_is_named_in_one_way_is_small() {
+fn the_membership_of_a_port_that_zones_name_in_one_form_is_small() {
     assert!(size_of::<ZonePlace>() <= 16);
     let ports = ports();
     let name = |n: usize| ZoneMember::PortName(ports[n].port_name);

@@ -82,7 +82,7 @@ fn all_ports_log_in_again_after_a_switch_crash() {
 }
 
 #[test]
-fn a_cable_that_is_out_for_long_ends_the_login_on_both_sides() {
+fn a_long_link_failure_ends_the_login_on_both_sides() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];
@@ -98,7 +98,7 @@ fn a_cable_that_is_out_for_long_ends_the_login_on_both_sides() {
 }
 
 #[test]
-fn a_cleared_link_comes_back() {
+fn a_host_logs_in_again_after_its_link_is_cleared() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];

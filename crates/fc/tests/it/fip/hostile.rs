@@ -107,7 +107,7 @@ fn ten_thousand_bad_frames_do_not_disturb_a_host_and_its_switch() {
 }
 
 #[test]
-fn a_flood_of_logins_takes_the_free_ports_and_no_more_memory() {
+fn a_flood_of_logins_occupies_the_free_ports_and_no_more_memory() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let host = net.add_host(1, false, 0);

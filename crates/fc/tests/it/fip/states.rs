@@ -120,7 +120,7 @@ fn clear(mac: MacAddr, name: u64) -> Fip {
 }
 
 #[test]
-fn the_link_of_an_enode() {
+fn every_state_of_an_enode_link_has_an_answer_to_every_event() {
     let states: [State; 4] = [
         ("nobody", |_| {}),
         ("asked: FLOGI is at the switch", |alone| {
@@ -235,7 +235,7 @@ fn fcf_solicitation() -> Fip {
 }
 
 #[test]
-fn the_link_to_another_fcf() {
+fn every_state_of_a_link_to_another_fcf_has_an_answer_to_every_event() {
     let states: [State; 3] = [
         ("unknown", |_| {}),
         ("heard", |alone| {
@@ -292,7 +292,7 @@ fn the_link_to_another_fcf() {
 }
 
 #[test]
-fn an_enode() {
+fn every_state_of_an_enode_has_an_answer_to_every_event() {
     let states: [HostState; 5] = [
         ("down", || {
             let mut bed = Bed::new().0;

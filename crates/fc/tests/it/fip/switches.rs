@@ -37,7 +37,7 @@ fn three_switches_on_a_segment_form_one_fabric() {
 }
 
 #[test]
-fn they_do_so_in_bad_weather_too() {
+fn three_switches_form_one_fabric_despite_lost_and_reordered_frames() {
     for seed in 0..6 {
         let mut net = Net::new(seed);
         net.weather = Weather { lost: 5, repeated: 5, late: 20 };
@@ -54,7 +54,7 @@ fn they_do_so_in_bad_weather_too() {
 }
 
 #[test]
-fn a_switch_that_falls_silent_is_given_up_and_one_that_comes_back_is_taken_again() {
+fn the_link_to_a_switch_ends_without_advertisements_and_returns_with_them() {
     let mut net = Net::new(1);
     for number in 0..2 {
         net.add_switch(switch_config(number), fcf_config(number));
@@ -71,7 +71,7 @@ fn a_switch_that_falls_silent_is_given_up_and_one_that_comes_back_is_taken_again
 }
 
 #[test]
-fn a_switch_that_starts_anew_gets_a_new_link() {
+fn a_restarted_switch_gets_a_new_link() {
     let mut net = Net::new(1);
     for number in 0..2 {
         net.add_switch(switch_config(number), fcf_config(number));

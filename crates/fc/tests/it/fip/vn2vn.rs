@@ -115,7 +115,7 @@ fn bytes(frame: &FipFrame) -> (Vec<u8>, usize) {
 }
 
 #[test]
-fn its_pdus_equal_those_of_linux_to_the_byte() {
+fn pdus_equal_those_of_linux_byte_by_byte() {
     let mut bed = Bed::new(1);
     let outputs = bed.ms(200);
     let probes = fip(&outputs);
@@ -190,7 +190,7 @@ const GREATER: u64 = 0x3000_0000_0000_0002;
 /// Station that keeps an address claimed by two, by its state and by the packet received from the
 /// other.
 #[test]
-fn the_rules_for_an_address_claimed_twice() {
+fn an_address_claimed_twice_belongs_to_the_station_that_the_rules_name() {
     let mut table = String::new();
     let events = [
         ("probe request", Operation::PROBE_REQUEST, 0),
@@ -227,7 +227,7 @@ fn the_rules_for_an_address_claimed_twice() {
 }
 
 #[test]
-fn addresses_that_cannot_be_are_not_tried() {
+fn invalid_addresses_are_not_tried() {
     for (name, id) in [(0x2000_5254_0000_0000, 1), (0x2000_5254_0000_ffff, 1), (0x2000_5254_0001_0007, 7)] {
         let mut station = Vn2vn::new(Vn2vnConfig::new(ONE, Wwpn(name), Wwnn(1), true, false));
         station.handle(Instant::ZERO, Input::LinkUp);
@@ -236,7 +236,7 @@ fn addresses_that_cannot_be_are_not_tried() {
 }
 
 #[test]
-fn after_ten_conflicts_it_goes_slowly() {
+fn probes_are_slowed_down_after_ten_conflicts() {
     let mut bed = Bed::new(2);
     for conflict in 1..30 {
         let before = bed.now;

@@ -152,7 +152,7 @@ fn short(output: &Output) -> String {
 }
 
 #[test]
-fn messages_that_make_no_sense_are_counted_and_change_nothing() {
+fn invalid_messages_are_counted_and_change_nothing() {
     let mut rig = in_state(NeighbourState::Full);
     let SwIls::Hlo(good) = hello(FAR, OWN) else { unreachable!() };
     for header in [

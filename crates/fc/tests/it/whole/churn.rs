@@ -238,7 +238,7 @@ pub fn assert_nothing_left(bed: &Bed, context: &str) {
 }
 
 #[test]
-fn hard_zoning_holds_while_everything_changes_and_nothing_is_left_behind() {
+fn hard_zoning_holds_during_all_changes_and_leaves_no_state_behind() {
     seeds(200).for_each(churn);
 }
 
@@ -267,6 +267,6 @@ fn one_name_twice(seed: u64) {
 }
 
 #[test]
-fn of_two_ports_with_one_name_exactly_one_stays() {
+fn exactly_one_of_two_ports_with_one_name_stays() {
     seeds(400).for_each(one_name_twice);
 }

@@ -170,7 +170,7 @@ fn principal_dies(seed: u64) {
 }
 
 #[test]
-fn a_principal_switch_dies_while_it_gives_out_domains_and_hosts_log_in() {
+fn a_principal_switch_fails_while_it_grants_domains_and_hosts_log_in() {
     seeds(150).for_each(principal_dies);
 }
 

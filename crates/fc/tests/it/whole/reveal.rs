@@ -113,7 +113,7 @@ fn a_host_is_notified_of_newly_permitted_ports_only_when_the_zones_are_in_force_
 }
 
 #[test]
-fn a_switch_that_does_not_answer_does_not_keep_a_host_from_the_others() {
+fn an_unresponsive_switch_does_not_separate_a_host_from_the_others() {
     let mut bed = zoned_pair();
     bed.log_in(0, 6, 0xb);
     bed.run(Span::from_secs(3));
@@ -128,7 +128,7 @@ fn a_switch_that_does_not_answer_does_not_keep_a_host_from_the_others() {
 }
 
 #[test]
-fn a_question_of_a_port_that_went_down_is_not_answered() {
+fn a_query_of_a_port_that_went_down_is_not_answered() {
     let mut bed = zoned_pair();
     bed.run(Span::from_secs(3));
     let host = bed.log_in(0, 5, 0xa);
