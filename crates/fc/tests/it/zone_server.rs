@@ -110,7 +110,7 @@ fn limits_rules_and_merge_control_of_either_side_hold() {
         (small, version(&["zone_a", "zone_b"], 1), version(&["zone_c"], 2), "3 zones; at most 2"),
         (strict, version(&["zone_a"], 1), version(&["zone_b"], 2), "is defined in the first fabric only"),
         (enhanced, version(&["zone_a"], 1), open, "default zone is closed in the first fabric and open in the second"),
-        (tiny, ZoneDatabase::default(), large, "room for a zone database of 1000 bytes"),
+        (tiny, ZoneDatabase::default(), large, "a zone database of at most 1000 bytes"),
     ] {
         let other = ZoneServerConfig { rules: config.rules, ..standard };
         let switches = vec![(config, Zones::new(ours.clone())), (other, Zones::new(theirs.clone()))];
