@@ -21,7 +21,7 @@ pub(super) struct AddressPool {
     persistent: BTreeMap<Wwpn, FcId>,
     /// Port name by persistent address.
     names: BTreeMap<FcId, Wwpn>,
-    learn: bool,
+    learn_addresses: bool,
     /// Addresses of ports that logged in at another switch, with the end of the hold. Until then
     /// other ports get such an address only if no other is free.
     held: BTreeMap<FcId, Instant>,
@@ -58,7 +58,7 @@ impl AddressPool {
             open: IdSet::full(),
             persistent: BTreeMap::new(),
             names: BTreeMap::new(),
-            learn: policy.learn_addresses,
+            learn_addresses: policy.learn_addresses,
             held: BTreeMap::new(),
             hold_ends: VecDeque::new(),
         };
@@ -106,8 +106,9 @@ impl AddressPool {
         let chosen = chosen.or_else(|| self.open.first(range.clone())).or_else(|| self.free.first(range))?;
         let [area, byte] = chosen.to_be_bytes();
         let id = FcId::from_parts(domain, area, byte);
-        let learned =
-            self.learn && self.persistent.get(&name).is_none_or(|id| id.domain() != domain) && self.keep(id, name);
+        let learned = self.learn_addresses
+            && self.persistent.get(&name).is_none_or(|id| id.domain() != domain)
+            && self.keep(id, name);
         self.free.remove(chosen);
         self.open.remove(chosen);
         Some(Allocated { id, learned })

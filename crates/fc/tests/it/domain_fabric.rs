@@ -101,7 +101,7 @@ fn a_domain_with_two_owners_is_resolved_by_reconfiguration_if_both_ends_allow_it
     net.set_link(2, true);
     net.run(Span::from_secs(60));
     assert_eq!((net.check(), net.components().len()), (Ok(()), 1));
-    assert!(net.nodes.iter().all(|node| node.domains_reported.contains(&None)), "everybody lost its domain");
+    assert!(net.nodes.iter().all(|node| node.domains_reported.contains(&None)), "every switch lost its domain");
     let owners = [0, 3].map(|switch: usize| net.nodes[switch].domain.domain());
     assert_eq!(owners.iter().filter(|domain| **domain == Some(1)).count(), 1);
 }
@@ -208,7 +208,7 @@ fn one_of_two_parallel_links_may_fail_without_notice() {
         let before = net.messages;
         net.set_link(upstream, false);
         net.run(Span::from_secs(1));
-        assert_eq!(net.messages, before, "nobody says anything");
+        assert_eq!(net.messages, before, "no message is sent");
         assert_eq!((net.check(), net.nodes[1].principals_reported.len()), (Ok(()), emitted));
         net.set_link(upstream, true);
         net.run(Span::from_secs(1));
@@ -266,5 +266,5 @@ fn the_240th_switch_gets_no_domain() {
     net.set_link(238, true);
     net.run(Span::from_secs(5));
     assert_eq!(net.isolation_names(), BTreeSet::from(["domain-unavailable", "other-side"]));
-    assert_eq!(net.nodes[239].domains_reported, [Some(1)], "alone it may have any");
+    assert_eq!(net.nodes[239].domains_reported, [Some(1)], "a single switch may have any domain");
 }

@@ -245,7 +245,7 @@ fn a_gateway_gets_several_domains_or_none() {
     assert!(exchange(&[0; 239]).starts_with("reject"), "one is ours");
     assert_eq!(exchange(&[5, 6, 7]), "accept [1, 6, 7]");
     let reported = bench.emitted.iter().any(|emitted| emitted.contains("domains"));
-    assert!(reported, "the other machines of the switch hear of the new domains: {:?}", bench.emitted);
+    assert!(reported, "the new domains are reported to the other machines: {:?}", bench.emitted);
 }
 
 #[test]

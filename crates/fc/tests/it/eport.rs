@@ -304,7 +304,7 @@ impl Bench {
 fn parameters(switch: u64) -> Elp {
     let mut port = EPort::new(config(switch));
     port.handle(Instant::ZERO, Input::LinkUp);
-    let Some(Output::Send(Send::Request { message, .. })) = port.poll_output() else { panic!("it asks at once") };
+    let Some(Output::Send(Send::Request { message, .. })) = port.poll_output() else { panic!("ELP is sent at once") };
     let SwIls::Elp(elp) = unwrap(message) else { panic!("ELP") };
     *elp
 }

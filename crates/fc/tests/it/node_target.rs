@@ -107,7 +107,7 @@ fn submit(target: &mut FcpTarget, command: FcpCmnd) -> Vec<Output> {
 fn io(outputs: &[Output]) -> Io {
     match outputs {
         [Output::Io(io)] => *io,
-        other => unreachable!("an I/O alone, not {other:?}"),
+        other => unreachable!("expected only an I/O, not {other:?}"),
     }
 }
 
@@ -317,7 +317,7 @@ fn a_port_without_a_login_receives_one_logo() {
     for ox_id in 0..5 {
         for output in handle(&mut target, Instant::ZERO, frame(unrelated, ox_id, Message::FcpCmnd(read(0, 1, 512)))) {
             let Output::Send(Frame { header, payload: Payload::Typed(Message::Els(els)) }) = output else {
-                unreachable!("nothing else is said to a stranger")
+                unreachable!("a port without a login receives only a LOGO")
             };
             assert!(matches!(*els, Els::Logo(_)));
             assert_eq!(header.d_id, unrelated);

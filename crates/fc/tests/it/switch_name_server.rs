@@ -8,7 +8,7 @@ use sanloom_wire::ns::{NsAccept, NsObject, NsRequest, feature, one_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::fmt::Write;
 
-const NOBODY_OF_TYPE: (u8, u8) = (0x09, 0x07);
+const NO_PORT_OF_TYPE: (u8, u8) = (0x09, 0x07);
 const NODE_IP: [u8; 16] = [1; 16];
 const PORT_IP: [u8; 16] = [2; 16];
 const TARGET: u8 = 1;
@@ -384,7 +384,7 @@ fn a_request_needs_a_login_with_the_name_server() {
         assert_eq!(rig.ns(me, request), Err((0x09, 0x10)));
     }
     rig.plogi(me);
-    assert_eq!(rig.ns(me, gpn_ft()), Err(NOBODY_OF_TYPE));
+    assert_eq!(rig.ns(me, gpn_ft()), Err(NO_PORT_OF_TYPE));
     // A new fabric login ends the session.
     rig.flogi_again(1, 0x110);
     assert_eq!(rig.ns(me, gpn_ft()), Err((0x09, 0x10)));

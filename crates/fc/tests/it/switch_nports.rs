@@ -177,7 +177,7 @@ impl World {
                 let there = usize::from(port - ISL);
                 self.post(Event::ToSwitch { switch: there, port: ISL + switch as u16, frame });
             }
-            None => panic!("a frame through port {port}, where nobody is"),
+            None => panic!("a frame through port {port}, which has no station"),
         }
     }
 

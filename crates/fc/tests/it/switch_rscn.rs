@@ -127,7 +127,7 @@ fn changes_of_many_ports_share_a_notification_sorted_and_each_once() {
     rig.wait(RSCN_DELAY);
     let all = notifications(&mut rig);
     assert_eq!(all[0], (a, ports(&[e, d])));
-    assert_eq!(all.len(), 3, "three registered, each told once");
+    assert_eq!(all.len(), 3, "three registered ports, each notified once");
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl Vn2vn {
     }
 
     /// Gives up the N_Port_ID after a conflict and tries another one.
-    fn give_way(&mut self, now: Instant) {
+    fn abandon_address(&mut self, now: Instant) {
         self.conflicts += 1;
         self.stop();
         self.port_id = self.random_id();
@@ -316,7 +316,7 @@ impl Vn2vn {
             State::Probe1 | State::Probe2 if self.config.port_name > sender.port_name && !sender.recorded => {
                 self.send_vn2vn(sender.mac, 0, Operation::PROBE_REPLY);
             }
-            _ => self.give_way(now),
+            _ => self.abandon_address(now),
         }
     }
 
@@ -325,7 +325,7 @@ impl Vn2vn {
         match self.state {
             _ if sender.port_id != self.port_id => {}
             State::Up => self.claim(now),
-            _ => self.give_way(now),
+            _ => self.abandon_address(now),
         }
     }
 
@@ -337,14 +337,14 @@ impl Vn2vn {
         }
         let same = sender.port_id == self.port_id;
         match self.state {
-            State::Claim | State::Up if same && sender.port_name > self.config.port_name => self.give_way(now),
+            State::Claim | State::Up if same && sender.port_name > self.config.port_name => self.abandon_address(now),
             State::Claim | State::Up if same => self.claim(now),
             State::Claim | State::Up => {
                 self.add_neighbour(now, sender)?;
                 let bytes = sender.max_fcoe_bytes.min(self.config.max_fcoe_bytes);
                 self.send_vn2vn(sender.mac, bytes, Operation::CLAIM_RESPONSE);
             }
-            _ if same => self.give_way(now),
+            _ if same => self.abandon_address(now),
             _ => {}
         }
         Ok(())

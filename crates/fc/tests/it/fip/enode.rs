@@ -552,7 +552,7 @@ fn vlan_requests_are_sent_three_times_or_until_a_reply() {
         flags: flag::FCF,
         descriptors: vec![Descriptor::Mac(FCF), Descriptor::Vlan(100), Descriptor::Vlan(200)],
     };
-    assert_eq!(bed.fip(&named), [], "nobody asked");
+    assert_eq!(bed.fip(&named), [], "no request is open");
     bed.input(Input::DiscoverVlans);
     let vlans = [Output::Vlans { fcf: FCF, vlans: vec![100, 200] }];
     assert_eq!(bed.fip(&named), vlans);

@@ -353,7 +353,7 @@ fn a_host_without_keep_alives_for_two_and_a_half_periods_is_logged_out() {
     assert_eq!(bed.ids().len(), 0);
     let reported = bed.net.received_fip(bed.probe);
     let clear =
-        reported.iter().find(|(_, fip, _)| fip.operation == Operation::CLEAR_VIRTUAL_LINKS).expect("it is told");
+        reported.iter().find(|(_, fip, _)| fip.operation == Operation::CLEAR_VIRTUAL_LINKS).expect("a notification");
     assert_eq!((clear.0.to, clear.1.mac(), clear.1.vx_port()), (HOST, Some(fcf_mac(1)), None));
     assert_eq!(clear.1.name(), Some(crate::fip::net::switch_name(1)));
 }

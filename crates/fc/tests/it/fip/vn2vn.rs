@@ -2,7 +2,7 @@
 //! stations together.
 
 use crate::fip::fcf::unhex;
-use crate::fip::net::{Net, Weather};
+use crate::fip::net::{Net, SegmentFaults};
 use sanloom_fc::fip::Discard;
 use sanloom_fc::fip::vlan::VlanResponder;
 use sanloom_fc::fip::vn2vn::{Input, Output, State, Vn2vn, Vn2vnConfig};
@@ -357,10 +357,10 @@ fn an_initiator_and_a_target_find_each_other_in_either_order_of_names() {
 fn many_stations_with_the_same_low_bits_get_addresses_of_their_own() {
     for seed in 0..5 {
         let mut net = Net::new(seed);
-        net.weather = Weather { lost: 5, repeated: 5, late: 20 };
+        net.faults = SegmentFaults { lost: 5, repeated: 5, late: 20 };
         let peers: Vec<usize> = (0..8).map(|number| net.add_peer(number, 0x77, number % 2 == 0)).collect();
         net.run(Span::from_secs(100));
-        net.weather = Weather::default();
+        net.faults = SegmentFaults::default();
         net.run(Span::from_secs(200));
         all_agree(&net, &peers, &format!("seed {seed}"));
         for peer in &peers {

@@ -48,7 +48,7 @@ fn after_faults_end_all_records_agree_and_all_routes_are_right() {
                     let cost = 1 + random.below(900) as u32;
                     fabric.isls[link].cost = cost;
                     for end in [fabric.isls[link].a, fabric.isls[link].b] {
-                        fabric.give(end.switch, Input::Cost { port: end.port, cost });
+                        fabric.input(end.switch, Input::Cost { port: end.port, cost });
                     }
                 }
                 _ if fabric.isls[link].up => fabric.cut(link),
@@ -134,10 +134,10 @@ fn a_switch_with_a_new_domain_starts_again() {
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2, 3], isls, 1);
     fabric.run(Span::from_secs(10));
     fabric.domains[1] = 77;
-    fabric.give(1, Input::Domain(None));
+    fabric.input(1, Input::Domain(None));
     assert_eq!(fabric.reported[1].len(), 0);
     fabric.run(Span::from_secs(100));
-    fabric.give(1, Input::Domain(Some(77)));
+    fabric.input(1, Input::Domain(Some(77)));
     fabric.run(Span::from_secs(30));
     fabric.assert_converged();
     assert!(fabric.switches.iter().all(|switch| switch.routes().count() == 2));

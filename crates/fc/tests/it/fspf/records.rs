@@ -21,7 +21,7 @@ fn chain() -> Fabric {
 fn inject(fabric: &mut Fabric, age_s: u16, record: LinkStateRecord) {
     let records = vec![AgedRecord { age_s, record: Arc::new(record) }];
     let update = LinkStateUpdate { header: FspfHeader::new(1), flags: lsu_flag::UPDATE, records };
-    fabric.give(1, Input::Message { port: 0, message: SwIls::Lsu(update) });
+    fabric.input(1, Input::Message { port: 0, message: SwIls::Lsu(update) });
 }
 
 fn record(domain: u8, incarnation: u32) -> LinkStateRecord {

@@ -83,8 +83,8 @@ fn one_query_covers_many_ports_that_come_up_together() {
     }
     world.run(SOON, |_| false);
     assert_eq!(world.nodes[host].remotes.len(), 32);
-    let questions = world.nodes[host].nport.counters().discoveries;
-    assert!(questions <= 5, "{questions} questions for 32 newcomers");
+    let queries = world.nodes[host].nport.counters().discoveries;
+    assert!(queries <= 5, "{queries} queries for 32 new ports");
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn names_meet(seed: u64, seen: &mut [u64; 2]) {
     for node in everyone {
         let known = bed.names_known(node);
         let ids: Vec<FcId> = known.iter().map(|(id, ..)| *id).collect();
-        assert_eq!(ids, there, "{context}: {rule:?}: what switch {node} knows, and who is logged in");
+        assert_eq!(ids, there, "{context}: {rule:?}: objects at switch {node}, and logged-in ports");
         for name in NAMES {
             let ports = known.iter().filter(|(_, of, _)| of.0 == name).count();
             assert!(ports <= 1, "{context}: {rule:?}: {name:x} is there {ports} times");
@@ -312,7 +312,7 @@ fn reported_in_time(seed: u64, seen: &mut [u64; 2]) {
         }
         bed.run(Span::from_secs(1));
         let later = too_early.iter().find(|(_, [host, other])| may_meet(&bed, *host, *other));
-        assert!(later.is_none(), "{context}: {later:?} was told of a port that it may talk to only later");
+        assert!(later.is_none(), "{context}: {later:?} was notified of a port before access was permitted");
         assert!((0..switches).all(|n| bed.nodes[n].machine.deferred_queries() == 0), "{context}");
     }
 }
