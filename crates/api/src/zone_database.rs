@@ -24,8 +24,8 @@ pub struct Database {
     pub effective: Option<Effective>,
     /// True if ports in no effective zone may communicate with each other.
     pub default_open: bool,
-    /// True if such ports may communicate as long as no zone is in force. `default_open` then
-    /// states which of the two holds at present.
+    /// True if ports in no effective zone may communicate until a zone is in force (`auto`).
+    /// `default_open` is then the state at present.
     #[serde(skip_serializing_if = "is_false")]
     pub default_auto: bool,
 }

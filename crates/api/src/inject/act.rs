@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Longest delay. It exceeds every time for which a sender waits for a reply (R_A_TOV and time to
-/// retry).
+/// Longest delay. It exceeds every reply timeout of a sender (R_A_TOV and time to retry).
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// Action on a frame.

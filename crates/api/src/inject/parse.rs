@@ -5,8 +5,9 @@ use super::field::{FIELDS, Field};
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest permitted expression, in bytes. The next constant limits its depth.
+/// Longest permitted expression, in bytes.
 const MAX_BYTES: usize = 1_000;
+/// Deepest permitted nesting of brackets and negations.
 const MAX_DEPTH: usize = 32;
 
 /// Syntax error in an expression.

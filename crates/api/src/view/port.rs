@@ -108,7 +108,7 @@ pub enum Dark {
     Disabled,
     /// Nothing in this process is at the other end, and it has no Ethernet.
     Unplugged,
-    /// Nobody is at the other end of the Ethernet.
+    /// No station is at the other end of the Ethernet link.
     NoPeer,
     /// DCBX has not agreed with the peer on Ethernet without loss.
     NoDcbx,

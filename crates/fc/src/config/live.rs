@@ -86,8 +86,7 @@ pub struct Uplink {
     pub discovers_vlan: bool,
 }
 
-/// Ethernet port of a switch at a link, of a storage system, or of a host that is the instance
-/// itself.
+/// Ethernet port of a link of a switch, of a storage system, or of a host in the instance itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ethernet {
     /// Kind of carrier of the frames.

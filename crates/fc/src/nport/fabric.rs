@@ -373,7 +373,7 @@ impl FabricLogin {
         true
     }
 
-    /// Forgets the scheduled attempt and the failures before it.
+    /// Clears the scheduled attempt and the count of failures.
     pub(super) fn cancel_retry(&mut self) {
         self.retry_at = None;
         self.tries = 0;

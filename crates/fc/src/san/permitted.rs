@@ -1,8 +1,7 @@
 //! Pairs of host port and storage port that may exchange commands: [`PermittedPairs`].
 //!
-//! This is the only answer of the program to the question which paths a lab permits. Validation,
-//! the topology report and its lints, and the commands that compare a run with the design all use
-//! it.
+//! No other code determines the paths that a lab permits. Validation, the topology report and its
+//! lints, and the commands that compare a run with the design all use it.
 
 use super::masks::Masks;
 use super::{AttachedPort, Lab};
@@ -174,8 +173,8 @@ fn storage_number(port: &AttachedPort) -> Option<u16> {
 /// A set of partners, with the masked LUNs that its host ports see.
 type SetKey<'m> = (Vec<u32>, Option<&'m BTreeSet<(u16, u16)>>);
 
-/// Host ports with equal signatures have equal partners: the fabric, and the place among its zones.
-/// A place is a list of zone and role, or nothing for the default zone.
+/// Fabric of a host port, and its zones with its role in each; without zones the default zone
+/// applies. Host ports with equal signatures have equal partners.
 type Signature = (u16, Vec<(u32, bool, bool)>);
 
 /// One zoning, indexed for the storage ports.

@@ -113,7 +113,7 @@ impl Zones {
     /// database applies.
     ///
     /// # Errors
-    /// The first object that has no place in a database.
+    /// The first object that a database cannot contain.
     pub fn decode(&self, wire: &Arc<ZoneSets>) -> Result<Zones, BadZones> {
         let (wire, library) = (wire.clone(), self.library.clone());
         let shared = contains_default_zone(&wire);

@@ -141,8 +141,8 @@ fn an_insistent_switch_without_its_domain_stays_isolated() {
 #[test]
 fn switches_without_a_principal_reconfigure_or_isolate_a_fabric_that_uses_one_of_their_domains() {
     for reconfigure in [false, true] {
-        // The last switch learns of the other fabric only if the second one joins it. The second
-        // one is no better a principal than the last.
+        // The last switch receives claims of the other fabric only if the second one joins it. The
+        // second one has no better claim than the last.
         let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2), config(3)];
         (configs[1].priority, configs[3].priority) = (NEVER_PRINCIPAL, NEVER_PRINCIPAL);
         configs.iter_mut().for_each(|config| config.auto_reconfigure = reconfigure);

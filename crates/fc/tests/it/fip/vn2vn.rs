@@ -187,8 +187,7 @@ fn the_target_of_the_capture_sends_the_flogi_of_the_capture() {
 const SMALLER: u64 = 0x1000_0000_0000_0002;
 const GREATER: u64 = 0x3000_0000_0000_0002;
 
-/// Station that keeps an address claimed by two, by its state and by the packet received from the
-/// other.
+/// Decision of a station whose address another one claims, for each state and received packet.
 #[test]
 fn an_address_claimed_twice_belongs_to_the_station_that_the_rules_name() {
     let mut table = String::new();

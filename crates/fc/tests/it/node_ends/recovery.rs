@@ -78,7 +78,7 @@ fn a_target_that_lost_a_login_is_logged_in_to_again_and_work_continues() {
     let node = &mut world.nodes[target];
     node.target.as_mut().unwrap().handle(now, lost, &mut node.device);
     world.add_job(Job { initiator, target, op: IoOp::Read, lba: 0, blocks: 8, at: now });
-    // This is well before the command time-out, which would be the other way to detect it.
+    // This is well before the command time-out, which would also detect the loss.
     assert!(world.run(now + COMMAND_TIMEOUT, |world| world.done.len() == 1));
     assert_eq!(world.failures, [Outcome::PortGone]);
 }

@@ -43,7 +43,7 @@ pub const ALL: &[EntryPoint] = &[
     ("iscsi", iscsi),
 ];
 
-/// Any frame, whatever its header contains.
+/// Any frame, with any header.
 pub fn header(data: &[u8]) {
     let Ok(header) = Header::parse(data) else {
         assert!(data.len() < HEADER_BYTES);
