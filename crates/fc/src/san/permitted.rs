@@ -6,7 +6,7 @@
 use super::masks::Masks;
 use super::{AttachedPort, Lab};
 use crate::config::{Node, Zone, Zoning};
-use crate::fabric::{ZonePlace, ZoneSet};
+use crate::fabric::ZoneSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -85,10 +85,10 @@ impl PermittedPairs {
         let mut known = BTreeMap::new();
         let mut set_of = Vec::with_capacity(hosts.len());
         for port in &hosts {
-            let places: Vec<Signature> = zones.iter().map(|zones| zones.signature(lab, port)).collect();
-            let key = (places, masks.seen(port.identity.port_name));
-            let number = known.entry(key).or_insert_with_key(|(places, seen)| {
-                let partners = zones.iter().zip(places).flat_map(|(zones, place)| zones.partners(place));
+            let signatures: Vec<Signature> = zones.iter().map(|zones| zones.signature(lab, port)).collect();
+            let key = (signatures, masks.seen(port.identity.port_name));
+            let number = known.entry(key).or_insert_with_key(|(signatures, seen)| {
+                let partners = zones.iter().zip(signatures).flat_map(|(zones, signature)| zones.partners(signature));
                 let shows = |port: &AttachedPort| storage_number(port).is_none_or(|s| masks.shows_any(*seen, s));
                 let mut set: Vec<u32> = partners.filter(|partner| shows(&storage[*partner as usize])).collect();
                 set.sort_unstable();
@@ -224,8 +224,8 @@ impl Zones {
 
     fn signature(&self, lab: &Lab, port: &AttachedPort) -> Signature {
         let Some(set) = self.set(lab, port) else { return (port.fabric, Vec::new()) };
-        let place: ZonePlace = set.place(&port.identity);
-        (port.fabric, set.roles(&place).map(|role| (role.zone, role.principal, role.member)).collect())
+        let membership = set.membership(&port.identity);
+        (port.fabric, set.roles(&membership).map(|role| (role.zone, role.principal, role.member)).collect())
     }
 
     fn partners<'z>(&'z self, (fabric, roles): &'z Signature) -> impl Iterator<Item = u32> + 'z {
