@@ -14,7 +14,7 @@ pub struct Zoning {
 }
 
 impl Zoning {
-    /// Returns true if ports in no zone may talk to each other.
+    /// Returns true if ports in no zone may communicate with each other.
     pub fn default_is_open(&self) -> bool {
         self.default.is_open(!self.zones.is_empty())
     }
@@ -138,8 +138,8 @@ pub enum ZoneDefault {
 }
 
 impl ZoneDefault {
-    /// Returns true if ports in no zone may talk to each other. `zoned`: at least one zone is in
-    /// force.
+    /// Returns true if ports in no zone may communicate with each other. `zoned`: at least one zone
+    /// is in force.
     pub const fn is_open(self, zoned: bool) -> bool {
         match self {
             ZoneDefault::Closed => false,

@@ -330,8 +330,8 @@ impl EPort {
                     self.up(now, elp, neighbour);
                 }
             }
-            // The other end may support another mode. Whether there is a common one is known only
-            // after both have sent ELP.
+            // The other end may support another mode. A common mode can be determined only after
+            // both ends have sent ELP.
             Offer::Incompatible(Isolation::FlowControl) if self.state == State::Exchanging => {
                 self.reject(request, Isolation::FlowControl.reject());
                 if self.pending_tag.is_none() {

@@ -205,7 +205,7 @@ impl Fib {
         })
     }
 
-    /// Returns true if hard zoning lets frames from `s` to `d` pass. Valid only in the switch that
+    /// Returns true if hard zoning permits frames from `s` to `d`. Valid only in the switch that
     /// owns `d`.
     #[inline]
     pub fn permits(&self, s: FcId, d: FcId) -> bool {

@@ -41,7 +41,7 @@ impl PortIdentity {
 
 /// Zone membership of a port in one [`super::ZoneSet`]; invalid for any other set.
 ///
-/// For a port that zones name in only one way, which is the usual case, it is a single index.
+/// For a port that zones name in only one form, as is usual, it is a single index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneMembership(Repr);
 

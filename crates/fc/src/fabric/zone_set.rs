@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// - Two ports in no zone may communicate if the default zone is open.
 /// - A port in a zone and a port in none may not communicate.
 ///
-/// A port is in a zone that names it in any of the four ways of [`ZoneMember`]. A *key* below is a
+/// A port is in a zone that names it in any of the four forms of [`ZoneMember`]. A *key* below is a
 /// member as a zone names it. One key can match several ports, and one port can have several keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneSet {

@@ -10,7 +10,7 @@ use crate::fabric::ZoneSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Host ports, storage ports, and which of them may talk to each other.
+/// Host ports, storage ports, and the pairs that may communicate.
 ///
 /// A pair is permitted if both ports are linked to one fabric, a zone of that fabric (or its
 /// default zone) permits the pair, and masks show the host port at least one LUN of the storage
@@ -105,7 +105,7 @@ impl PermittedPairs {
         PermittedPairs { hosts, storage, set_of, sets, masks }
     }
 
-    /// Storage ports that a host port may talk to, as sorted indices into `storage`. `host_port` is
+    /// Storage ports that a host port may access, as sorted indices into `storage`. `host_port` is
     /// an index into `hosts`.
     pub fn partners(&self, host_port: usize) -> &[u32] {
         &self.sets[self.set_of[host_port] as usize]
@@ -152,7 +152,7 @@ impl PermittedPairs {
         range(&self.storage, Node::Storage(storage))
     }
 
-    /// Storage systems that some port of a host may talk to.
+    /// Storage systems that at least one port of a host may access.
     pub fn storage_of_host(&self, host: u16) -> BTreeSet<u16> {
         let ports = self.ports_of_host(host).flat_map(|port| self.partners(port));
         ports.filter_map(|port| storage_number(&self.storage[*port as usize])).collect()

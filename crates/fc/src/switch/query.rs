@@ -20,7 +20,7 @@ pub(super) struct Filter {
 /// Number of sequential object reads that take as long as one search by name.
 const SEARCH_COST: usize = 8;
 
-/// Objects that soft zoning lets one port see, and the work to find them.
+/// Objects that soft zoning shows to one port, and the work to find them.
 pub(super) struct Query<'d> {
     pub(super) objects: &'d Database,
     /// The port that sent the query.
@@ -105,7 +105,7 @@ impl<'d> Query<'d> {
 }
 
 impl Database {
-    /// Returns true if soft zoning lets `viewer` see the object. A port always sees itself.
+    /// Returns true if soft zoning shows the object to `viewer`. A port always sees itself.
     pub(super) fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         known.entry.listed
             && (viewer.entry.port_id == known.entry.port_id

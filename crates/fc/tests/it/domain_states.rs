@@ -71,7 +71,7 @@ impl Bench {
         self.input(Input::LinkUp { port, neighbour: if port == 1 { NEIGHBOUR } else { OTHER } });
     }
 
-    /// Lets time pass and fires all timers.
+    /// Advances the clock and fires all timers.
     fn pass(&mut self, span: Span) {
         let end = self.now + span;
         while let Some(at) = self.domain.poll_timeout().filter(|at| *at <= end) {

@@ -209,7 +209,7 @@ fn a_notification_is_repeated_with_later_changes_until_it_is_answered() {
     rig.sent.clear();
     let mut sent = Vec::new();
     for _ in 0..4 {
-        let at = rig.switch.poll_timeout().expect("never given up");
+        let at = rig.switch.poll_timeout().expect("repeated without end");
         rig.wait(at.since(rig.now));
         let all = rig.rscns();
         assert!(all.iter().all(|(to, _, rscn)| *to == a && *rscn == ports(&[d, e])));

@@ -138,8 +138,8 @@ const FC4_BYTES: usize = 164;
 const HEAD_BYTES: usize = 2;
 
 impl Descriptor {
-    /// Lowest type of a non-critical descriptor. A receiver may skip such a descriptor if it does
-    /// not know the type.
+    /// Lowest type of a non-critical descriptor. A receiver may skip such a descriptor if its type
+    /// is unknown.
     pub const FIRST_NON_CRITICAL: u8 = 128;
 
     /// Reads the first descriptor of a list. Returns it and the rest of the list.

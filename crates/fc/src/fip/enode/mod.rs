@@ -67,7 +67,7 @@ struct Chosen {
     fcoe_mac: MacAddr,
 }
 
-/// Number of VLAN requests before an ENode gives up, and the interval between them.
+/// Maximum number of VLAN requests of an ENode, and the interval between them.
 const VLAN_REQUESTS: u8 = 3;
 const VLAN_REQUEST_SPACING: Span = Span::from_secs(1);
 

@@ -7,8 +7,8 @@
 //!               └─ another ID ───┴ in use, or wanted by a station with the greater name
 //! ```
 //!
-//! Stations answer a claim with claim responses padded to the longest frame, after which both know
-//! each other. A station that then receives the other's beacon sends FLOGI. The N_Port
+//! Stations answer a claim with claim responses padded to the longest frame, after which each has
+//! an entry for the other. A station that then receives the other's beacon sends FLOGI. The N_Port
 //! ([`crate::nport`]) continues with PLOGI from the port with the greater name, and PRLI. A station
 //! without a beacon for 2.5 periods counts as gone. LOGO also uses FIP.
 //!

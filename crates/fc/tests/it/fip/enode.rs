@@ -45,7 +45,7 @@ impl Bed {
         self.fip_to(HOST, FCF, packet)
     }
 
-    /// Lets time pass and fires all timers.
+    /// Advances the clock and fires all timers.
     pub fn ms(&mut self, ms: u64) -> Vec<Output> {
         let end = self.now + Span::from_ms(ms);
         let mut outputs = Vec::new();

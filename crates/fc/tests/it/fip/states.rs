@@ -51,7 +51,7 @@ impl Bench {
         self.input(Input::Fip { to, from, pdu: pdu.into() })
     }
 
-    /// Lets time pass and returns the outputs, without advertisements.
+    /// Advances the clock and returns the outputs, without advertisements.
     fn secs(&mut self, secs: u64) -> Vec<Output> {
         let end = self.now + Span::from_secs(secs);
         let mut outputs = Vec::new();

@@ -29,7 +29,8 @@ impl Rig {
         self.input(Input::Message { port: PORT, message });
     }
 
-    /// Lets time pass. With `hello_to`, the neighbour sends an HLO with this recipient every 20 s.
+    /// Advances the clock. With `hello_to`, the neighbour sends an HLO with this recipient every 20
+    /// s.
     fn wait(&mut self, seconds: u64, hello_to: Option<u8>) {
         for second in 0..seconds {
             self.now += Span::from_secs(1);

@@ -62,8 +62,8 @@ pub fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
     }
 }
 
-/// Asserts that connected switches have the same zones and know the same ports, and that a link
-/// that connects none is isolated at both ends.
+/// Asserts that connected switches have the same zones and the same ports in their name servers,
+/// and that a link that connects none is isolated at both ends.
 pub fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
     for cable in bed.cables.iter().filter(|cable| !bed.carries(cable)) {
         for (node, port) in cable.ends {

@@ -321,6 +321,6 @@ fn reported_in_time(seed: u64, seen: &mut [u64; 2]) {
 fn no_rscn_reveals_a_port_before_access_is_permitted() {
     let mut seen = [0; 2];
     seeds(150).for_each(|seed| reported_in_time(seed, &mut seen));
-    println!("{seen:?} ports shown that one may not and may talk to");
+    println!("{seen:?} revealed ports without and with permission");
     assert!(seen[1] > 1_000, "{seen:?}");
 }
