@@ -50,7 +50,7 @@ pub enum Request {
         /// The new state, spelled as in the lab file; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
-        /// Whether the group is preferred; unchanged if absent.
+        /// True if the group is preferred; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preferred: Option<bool>,
     },

@@ -161,9 +161,9 @@ pub enum MediumKind {
     Ram,
     /// Sparse file.
     File,
-    /// None: every block reads as a function of its address, and writes are discarded.
+    /// No storage: every block reads as a function of its address, and writes are discarded.
     Pattern,
-    /// None: reads return zeros, and writes are discarded.
+    /// No storage: reads return zeros, and writes are discarded.
     Null,
     /// Virtual disks: [`Live::volumes`] and those created by operators.
     Volumes,

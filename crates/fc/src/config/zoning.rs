@@ -4,7 +4,7 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::fmt;
 use std::str::FromStr;
 
-/// Effective zoning: which ports may communicate.
+/// Effective zoning: the ports that may communicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zoning {
     /// Effective zones; a port may be in several.
@@ -20,7 +20,7 @@ impl Zoning {
     }
 }
 
-/// How the switches of a fabric treat their zone database.
+/// Size limits and merge settings of the zone database of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZonePolicy {
     /// Size limits.

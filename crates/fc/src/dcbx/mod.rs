@@ -106,8 +106,9 @@ pub struct Dcbx {
     config: DcbxConfig,
     link: bool,
     peers: BTreeMap<PeerId, Peer>,
-    /// Time of the next LLDPDU; below, the number of remaining fast ones.
+    /// Time of the next LLDPDU.
     next: Option<Instant>,
+    /// Remaining LLDPDUs at the fast interval.
     quick: u8,
     in_force: DcbSettings,
     with_peer: bool,

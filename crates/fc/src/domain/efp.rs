@@ -12,7 +12,7 @@ use sanloom_wire::sw_ils::{Efp, EfpRecord, SwAcc, SwIls, SwRjt, SwRjtExplanation
 /// Consequence of an EFP.
 enum Verdict {
     Accept,
-    /// It cannot be evaluated now.
+    /// The EFP cannot be evaluated yet; the neighbour must repeat it.
     Later,
     Isolate(Isolation),
 }
@@ -57,7 +57,7 @@ impl DomainManager {
                 let accept = SwIls::SwAcc(SwAcc::Efp(self.efp()));
                 self.outbox.answer(request, accept);
                 if let Some(link) = self.links.get_mut(request.port) {
-                    // The accept contains everything.
+                    // The accept contains the same information as an EFP.
                     link.dirty &= self.selection.is_holding();
                 }
                 self.expect_adoption(now, request.port);

@@ -1,4 +1,4 @@
-//! Links to neighbours, and what each neighbour still has to receive: [`Links`].
+//! Links to neighbours, and the information that each neighbour lacks: [`Links`].
 
 use super::outbox::Purpose;
 use super::rebuild::Kind;

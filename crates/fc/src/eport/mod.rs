@@ -68,7 +68,7 @@ pub struct EPortConfig {
     pub classes: [bool; 3],
     /// Supported flow control modes, the preferred one first.
     pub flow_control: Vec<FlowControl>,
-    /// Delay before an ELP is repeated that got no reply or came at the wrong time.
+    /// Delay before repeating an ELP that got no reply or arrived at the wrong time.
     pub retry: Span,
     /// Vendor identification of the switch, for ESC.
     pub vendor: [u8; 8],

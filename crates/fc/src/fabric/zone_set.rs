@@ -25,8 +25,9 @@ pub struct ZoneSet {
     keys: Keys,
     /// Zones and roles by key, see [`item`].
     zones_of: Lists,
-    /// Keys of the members by zone; below, keys of the principals by zone.
+    /// Keys of the members by zone.
     members_of: Lists,
+    /// Keys of the principals by zone.
     principals_of: Lists,
 }
 

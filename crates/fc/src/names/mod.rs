@@ -111,7 +111,7 @@ pub enum Input {
     Local {
         /// Object of the port.
         entry: Arc<NsEntry>,
-        /// Port of another domain with the same name, if the login took the name over knowingly.
+        /// Port of another domain with the same name, if the login deliberately took over the name.
         supersedes: Option<FcId>,
     },
     /// A local port logged out.
