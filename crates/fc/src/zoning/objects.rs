@@ -461,11 +461,7 @@ mod tests {
                 BadZones::Member { name: "zone".to_owned(), kind: 4 },
                 "`zone` has a member of the unsupported type 04",
             ),
-            (
-                active(odd),
-                BadZones::Object(ZoneObjectType(0x77)),
-                "unexpected zoning object: zoning object type 77",
-            ),
+            (active(odd), BadZones::Object(ZoneObjectType(0x77)), "unexpected zoning object: zoning object type 77"),
             (active(unnamed), BadZones::Name, "the name of a zoning object is not ASCII"),
         ] {
             let error = of_default(ZoneDefault::Closed).decode(&Arc::new(sets)).unwrap_err();
