@@ -50,7 +50,7 @@ pub enum Request {
         /// The new state, spelled as in the lab file; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
-        /// Whether the group is preferred; unchanged if absent.
+        /// True if the group is preferred; unchanged if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preferred: Option<bool>,
     },
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_an_answer_stand_beside_its_kind() {
+    fn the_fields_of_an_answer_are_in_the_same_object_as_its_kind() {
         let answer = Answer::ZonePreview(Box::default());
         let text = serde_json::to_string(&answer).unwrap();
         assert!(text.starts_with(r#"{"answer":"zone_preview","schema_version":0,"#), "{text}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_what_the_documentation_says() {
+    fn requests_have_their_documented_json() {
         let show: Request = serde_json::from_str(r#"{"request":"show","table":"flogi"}"#).unwrap();
         assert_eq!(show, Request::Show { table: ShowTable::Fabric(Which::Flogi), switch: None });
         let luns: Request = serde_json::from_str(r#"{"request":"show","table":"luns"}"#).unwrap();

@@ -21,7 +21,7 @@ pub enum FcoeRequest {
     /// To an instance that waits for DCBX: the result of the negotiation. `fcoemon` sends it,
     /// because it runs DCBX for all VLANs of an interface.
     Permit {
-        /// True lets FCoE start; false stops it.
+        /// True if FCoE may start; false stops it.
         agreed: bool,
     },
     /// To an instance: requests the logical units of every target again.

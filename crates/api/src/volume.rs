@@ -63,7 +63,7 @@ fn one() -> u16 {
     1
 }
 
-/// A storage system and a LUN of it.
+/// A storage system and one of its LUNs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Served {
     /// The storage system, one with `medium = "volumes"`.

@@ -24,8 +24,8 @@ pub struct Database {
     pub effective: Option<Effective>,
     /// True if ports in no effective zone may communicate with each other.
     pub default_open: bool,
-    /// True if such ports may communicate as long as no zone is in force. `default_open` then
-    /// states which of the two holds at present.
+    /// True if ports in no effective zone may communicate until a zone is in force (`auto`).
+    /// `default_open` is then the state at present.
     #[serde(skip_serializing_if = "is_false")]
     pub default_auto: bool,
 }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_comes_back_from_json() {
+    fn a_database_survives_json() {
         let effective = Zone { name: "z".to_owned(), members: vec![member()], principals: vec![member()] };
         let database = ZoneDatabase {
             defined: Arc::new(DefinedZones {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_comes_back_from_json() {
+    fn an_edit_survives_json() {
         let (name, other) = ("n".to_owned(), "o".to_owned());
         let (members, zones) = (vec![member()], vec![other.clone()]);
         let edits = [

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_sent_three_times_and_then_given_up() {
+    fn a_request_is_sent_three_times_and_then_abandoned() {
         let mut table = Exchanges::new(TIMEOUT);
         let first = table.open(at(0), Peer::Link(3), SwIls::Bf.into(), 7).unwrap();
         assert_eq!(table.due(at(1)), None);

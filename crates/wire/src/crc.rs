@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn stands_behind_the_frame_with_the_least_significant_byte_first() {
+    fn follows_the_frame_with_the_least_significant_byte_first() {
         let mut frame = b"123456789".to_vec();
         append_crc(&mut frame);
         assert_eq!(frame[9..], [0x26, 0x39, 0xf4, 0xcb]);

@@ -53,7 +53,7 @@ impl Service {
         Service { gs_type, gs_subtype }
     }
 
-    /// Name of the service; `None` if this crate does not know it.
+    /// Name of the service; `None` if it is unknown.
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Service::NAME_SERVER => Some("name server"),

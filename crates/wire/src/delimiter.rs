@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_codes_are_no_delimiter() {
+    fn unknown_codes_are_not_delimiters() {
         let known = (0..=255).filter(|&code| Sof::from_code(code).is_some() || Eof::from_code(code).is_some());
         assert_eq!(known.count(), 16);
     }

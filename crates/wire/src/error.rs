@@ -9,7 +9,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum ParseError {
     /// The bytes end before the structure does.
-    #[error("{field} needs {needed_bytes} bytes, but only {got_bytes} are there")]
+    #[error("{field} needs {needed_bytes} bytes, but has only {got_bytes}")]
     Truncated {
         /// Name of the structure or field.
         field: &'static str,
@@ -40,7 +40,7 @@ pub enum ParseError {
     },
     /// The bytes may be legal, but this crate cannot represent them. The caller keeps the payload
     /// as bytes.
-    #[error("{field} {got:#x} has no value here")]
+    #[error("{field} {got:#x} is not supported")]
     Unsupported {
         /// Name of the field with the unsupported value.
         field: &'static str,

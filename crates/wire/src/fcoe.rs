@@ -65,7 +65,7 @@ impl<'a> Fcoe<'a> {
             return Err(length("no longer than the longest frame"));
         }
         if !(pdu.len() - MIN_PDU_BYTES).is_multiple_of(4) {
-            return Err(length("a frame of whole words"));
+            return Err(length("a frame with a whole number of words"));
         }
         let (frame, tail) = pdu[HEAD_BYTES..].split_at(pdu.len() - HEAD_BYTES - TAIL_BYTES);
         Ok(Fcoe {

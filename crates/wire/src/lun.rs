@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn other_methods_and_levels_are_no_number() {
+    fn other_addressing_methods_and_levels_have_no_number() {
         assert_eq!(from_bytes([0x80, 1, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(from_bytes([0x01, 1, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(from_bytes([0, 1, 0, 1, 0, 0, 0, 0]), None);

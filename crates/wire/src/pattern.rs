@@ -1,11 +1,11 @@
 //! Data of [`Payload::Pattern`](crate::Payload::Pattern): a byte stream that is identified by a
 //! seed. Each byte depends only on the seed and on its offset.
 //!
-//! Therefore overlapping reads agree, whatever their boundaries are. A receiver can verify data
-//! that it has not stored. The eight bytes at an offset that is a multiple of eight form one 64-bit
-//! little-endian word. Its value is the word number and the seed, mixed by the finaliser of
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The
-//! stream is the same on every machine.
+//! Therefore overlapping reads agree for all boundaries. A receiver can verify data that it has not
+//! stored. The eight bytes at an offset that is a multiple of eight form one 64-bit little-endian
+//! word. Its value is the word number and the seed, mixed by the finaliser of SplitMix64 (Steele,
+//! Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The stream is the same on
+//! every machine.
 
 /// Length of one word of the stream, in bytes.
 const WORD_BYTES: usize = 8;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_fixed_for_ever() {
+    fn streams_are_the_same_in_all_versions() {
         let mut data = [0; 16];
         fill(7, 4096, &mut data);
         assert_eq!(data, GOLDEN);

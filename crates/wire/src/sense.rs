@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn puts_every_field_at_its_place() {
+    fn every_field_is_at_its_offset() {
         let sense = Sense {
             information: Some(0x0102_0304),
             ..Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR)
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_the_port_is_told_from_what_concerns_the_unit() {
+    fn conditions_of_the_port_are_distinguished_from_conditions_of_the_unit() {
         let (refuses, changes) = ([0x040a, 0x040b, 0x040c], [0x2a06, 0x2a07]);
         let others = [SenseCode::BECOMING_READY.0, SenseCode::MODE_PARAMETERS_CHANGED.0, SenseCode::NONE.0];
         for code in refuses.into_iter().chain(changes).chain(others) {

@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Longest delay. It exceeds every time for which a sender waits for a reply (R_A_TOV and time to
-/// retry).
+/// Longest delay. It exceeds every reply timeout of a sender (R_A_TOV and time to retry).
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// Action on a frame.
@@ -54,7 +53,7 @@ impl fmt::Display for Act {
 /// Parse error: the text is not an action.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is nothing that can be done to a frame: write reject:09/29 (reason and explanation), drop, delay:3s (at most 60s) or corrupt"
+    "`{0}` is not an action on a frame: write reject:09/29 (reason and explanation), drop, delay:3s (at most 60s) or corrupt"
 )]
 pub struct BadAct(String);
 
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_an_act_is_read_back() {
+    fn an_action_is_parsed_from_its_own_text() {
         for text in ["reject:09/29", "drop", "corrupt", "delay:3s", "delay:250ms", "delay:7us", "delay:60s"] {
             assert_eq!(text.parse::<Act>().unwrap().to_string(), text);
         }

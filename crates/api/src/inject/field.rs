@@ -49,8 +49,8 @@ macro_rules! fields {
 fields! {
     SId: "s_id", 24, "address of the sender";
     DId: "d_id", 24, "address of the receiver";
-    OxId: "ox_id", 16, "the originator's number of the exchange";
-    RxId: "rx_id", 16, "the responder's number of the exchange";
+    OxId: "ox_id", 16, "exchange identifier of the originator";
+    RxId: "rx_id", 16, "exchange identifier of the responder";
     RCtl: "r_ctl", 8, "routing control";
     Type: "type", 8, "protocol";
     SeqId: "seq_id", 8, "number of the sequence";

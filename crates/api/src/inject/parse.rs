@@ -5,8 +5,9 @@ use super::field::{FIELDS, Field};
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest permitted expression, in bytes. The next constant limits its depth.
+/// Longest permitted expression, in bytes.
 const MAX_BYTES: usize = 1_000;
+/// Deepest permitted nesting of brackets and negations.
 const MAX_DEPTH: usize = 32;
 
 /// Syntax error in an expression.
@@ -45,7 +46,7 @@ impl FromStr for Matcher {
         let text = text.trim_end();
         if text.len() > MAX_BYTES || text.chars().any(char::is_control) {
             let reason = format!("an expression is one line of at most {MAX_BYTES} bytes");
-            let remedy = "make several rules of it".to_owned();
+            let remedy = "split it into several rules".to_owned();
             return Err(BadMatch { text: String::new(), at: 0, len: 0, reason, remedy });
         }
         let mut parser = Parser { text, at: 0, depth: 0 };
@@ -54,7 +55,7 @@ impl FromStr for Matcher {
             "" => Ok(matcher),
             _ => Err(parser.wrong(
                 parser.word_len(),
-                "this does not go on as an expression",
+                "unexpected text after the expression",
                 "join comparisons with && or ||",
             )),
         }
@@ -120,7 +121,7 @@ impl<'t> Parser<'t> {
     fn one(&mut self) -> Result<Matcher, BadMatch> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.wrong(1, "the expression is nested too deep", "write it with fewer brackets"));
+            return Err(self.wrong(1, "the expression is nested too deep", "use fewer brackets"));
         }
         let matcher = if !self.rest().starts_with("!=") && self.take("!") {
             Matcher::Not(Box::new(self.one()?))
@@ -128,7 +129,7 @@ impl<'t> Parser<'t> {
             let inner = self.any()?;
             if !self.take(")") {
                 let len = self.word_len();
-                return Err(self.wrong(len, "a bracket is open here", "close it with )"));
+                return Err(self.wrong(len, "a closing bracket is missing here", "add )"));
             }
             inner
         } else {
@@ -154,7 +155,7 @@ impl<'t> Parser<'t> {
         let operator = Operator::NAMES.iter().find(|(text, _)| self.take(text)).map(|(_, operator)| *operator);
         let Some(operator) = operator else {
             let len = self.word_len();
-            let reason = format!("`{field}` is compared with nothing");
+            let reason = format!("`{field}` has no comparison operator");
             return Err(self.wrong(len, reason, "write ==, !=, <, <=, > or >= and a value"));
         };
         let rest = self.rest();
@@ -187,13 +188,13 @@ impl<'t> Parser<'t> {
             Field::Bls => "write ABTS, BA_ACC or BA_RJT, or a number such as 0x81".to_owned(),
             Field::Fcp => "write CMND, XFER_RDY, DATA, RSP or CONF".to_owned(),
             Field::Scsi => "write a name of the standard such as READ_10, or a number such as 0x28".to_owned(),
-            _ => format!("write a number from 0 to {}, or behind 0x a hexadecimal one", field.max()),
+            _ => format!("write a number from 0 to {}; a hexadecimal number starts with 0x", field.max()),
         };
         match number {
             Some(value) if value <= field.max() => Ok(value),
             Some(_) => Err(self.wrong(word.len(), format!("`{word}` is too large for `{field}`"), remedy())),
             None if word.is_empty() => Err(self.wrong(0, format!("the value of `{field}` is missing"), remedy())),
-            None => Err(self.wrong(word.len(), format!("`{word}` is no value of `{field}`"), remedy())),
+            None => Err(self.wrong(word.len(), format!("`{word}` is not a value of `{field}`"), remedy())),
         }
     }
 }

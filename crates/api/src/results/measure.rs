@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_over_no_time_is_zero() {
+    fn rates_and_means_over_zero_time_are_zero() {
         for value in [per_s(7, 0), ratio(7, 0), mean_level(7, 0), mean_us(7, 0), us_of_ps(0)] {
             assert_eq!(value, 0.0);
         }
     }
 
     #[test]
-    fn units_are_what_the_names_say() {
+    fn units_agree_with_the_names() {
         assert_eq!(us_of_ps(44_444_444), 44.444444);
         assert_eq!(us_of_ns(1_500), 1.5);
         assert_eq!(s_of_ps(2_500_000_000_000), 2.5);

@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn one_value_has_no_width_and_none_is_all_zero() {
+    fn one_value_has_an_interval_of_width_zero_and_no_value_gives_zeros() {
         assert_eq!(Interval::of(&[7.0]).half_width, 0.0);
         assert_eq!(Interval::of(&[]), Interval::default());
         assert_eq!(Interval::of(&[f64::NAN]), Interval::default());
     }
 
     #[test]
-    fn more_values_never_widen_the_factor() {
+    fn the_factor_never_grows_with_the_number_of_values() {
         for n in 1..2000 {
             assert!(student_t_975(n + 1) <= student_t_975(n), "{n}");
         }

@@ -41,7 +41,7 @@ pub struct WhatIfRow {
     pub name: String,
     /// Kind of the broken element: `link`, `switch`, `hba` or `array`.
     pub kind: String,
-    /// Whether I/O recovered: every path is usable or lost for good, and the throughput is steady.
+    /// True if I/O recovered: every path is usable or lost for good, and the throughput is steady.
     pub recovered: bool,
     /// Time from the failure to the recovery, in seconds; absent without recovery.
     #[serde(skip_serializing_if = "Option::is_none")]

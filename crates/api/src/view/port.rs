@@ -106,9 +106,9 @@ pub enum PortMode {
 pub enum Dark {
     /// An operator has disabled the port.
     Disabled,
-    /// Nothing in this process is at the other end, and it has no Ethernet.
+    /// No station of this process is at the other end, and the port has no Ethernet.
     Unplugged,
-    /// Nobody is at the other end of the Ethernet.
+    /// No station is at the other end of the Ethernet link.
     NoPeer,
     /// DCBX has not agreed with the peer on Ethernet without loss.
     NoDcbx,

@@ -28,14 +28,14 @@ proptest! {
     }
 
     #[test]
-    fn what_a_rule_does_is_read_as_it_is_written(text in prop_oneof![".{0,40}", joined(WORDS, "")]) {
+    fn an_action_survives_its_text(text in prop_oneof![".{0,40}", joined(WORDS, "")]) {
         if let Ok(act) = text.parse::<Act>() {
             prop_assert_eq!(act.to_string().parse::<Act>().ok(), Some(act));
         }
     }
 
     #[test]
-    fn whatever_finds_a_number_is_a_path(path in prop_oneof![".{0,40}", joined(PARTS, "")]) {
+    fn every_text_that_finds_a_number_has_the_syntax_of_a_path(path in prop_oneof![".{0,40}", joined(PARTS, "")]) {
         let host = |name: &str| HostResult { name: name.into(), ..HostResult::default() };
         let results = Results { hosts: vec![host("server1"), host("db.example")], ..Results::default() };
         if Metrics::new(&results).get(&path).is_some() {

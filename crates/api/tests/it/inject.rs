@@ -73,7 +73,7 @@ fn fields_are_compared_and_joined() {
 }
 
 #[test]
-fn every_sort_of_message_has_its_names() {
+fn every_kind_of_message_is_compared_by_name() {
     use sanloom_wire::bls::Bls;
     use sanloom_wire::cdb::Cdb;
     use sanloom_wire::fcp::FcpCmnd;
@@ -109,24 +109,24 @@ fn every_sort_of_message_has_its_names() {
 }
 
 #[test]
-fn what_is_wrong_is_said_at_its_place_with_a_remedy() {
+fn an_error_has_a_position_a_reason_and_a_remedy() {
     let cases = [
         ("", 0, "a comparison is missing here", "fields are s_id, d_id"),
-        ("els", 3, "`els` is compared with nothing", "write =="),
-        ("els=PLOGI", 3, "`els` is compared with nothing", "write =="),
+        ("els", 3, "`els` has no comparison operator", "write =="),
+        ("els=PLOGI", 3, "`els` has no comparison operator", "write =="),
         ("els==", 5, "the value of `els` is missing", "such as PLOGI"),
-        ("els==PLOGY", 5, "`PLOGY` is no value of `els`", "such as PLOGI"),
+        ("els==PLOGY", 5, "`PLOGY` is not a value of `els`", "such as PLOGI"),
         ("ells==PLOGI", 0, "there is no field `ells`", "fields are"),
-        ("s_id==1", 6, "`1` is no value of `s_id`", "six hexadecimal digits"),
+        ("s_id==1", 6, "`1` is not a value of `s_id`", "six hexadecimal digits"),
         ("s_id==0x1000000", 6, "is too large for `s_id`", "six hexadecimal digits"),
         ("ox_id==65536", 7, "is too large for `ox_id`", "from 0 to 65535"),
-        ("ox_id==99999999999999999999", 7, "is no value of `ox_id`", "from 0 to 65535"),
-        ("(els==PLOGI", 11, "a bracket is open here", "close it with )"),
-        ("els==PLOGI)", 10, "this does not go on as an expression", "join comparisons"),
-        ("els==PLOGI els==FLOGI", 11, "this does not go on as an expression", "join comparisons"),
+        ("ox_id==99999999999999999999", 7, "is not a value of `ox_id`", "from 0 to 65535"),
+        ("(els==PLOGI", 11, "a closing bracket is missing here", "add )"),
+        ("els==PLOGI)", 10, "unexpected text after the expression", "join comparisons"),
+        ("els==PLOGI els==FLOGI", 11, "unexpected text after the expression", "join comparisons"),
         ("els==PLOGI &&", 13, "a comparison is missing here", "fields are"),
-        ("els==PLOGI & s_id==010200", 11, "this does not go on", "join comparisons"),
-        ("direction==up", 11, "`up` is no value of `direction`", "write in or out"),
+        ("els==PLOGI & s_id==010200", 11, "unexpected text", "join comparisons"),
+        ("direction==up", 11, "`up` is not a value of `direction`", "write in or out"),
         ("ätsch==1", 0, "there is no field `ätsch`", "fields are"),
     ];
     for (text, at, reason, remedy) in cases {
@@ -135,12 +135,12 @@ fn what_is_wrong_is_said_at_its_place_with_a_remedy() {
         assert!(bad.reason.contains(reason) && bad.remedy.contains(remedy), "{text}: {bad}");
     }
     let shown = "els==PLOGI && s_id==xyz".parse::<Matcher>().unwrap_err().to_string();
-    let expected = "`xyz` is no value of `s_id`\n  els==PLOGI && s_id==xyz\n                      ^^^\n  help: an address is six hexadecimal digits, such as 010200";
+    let expected = "`xyz` is not a value of `s_id`\n  els==PLOGI && s_id==xyz\n                      ^^^\n  help: an address is six hexadecimal digits, such as 010200";
     assert_eq!(shown, expected);
 }
 
 #[test]
-fn no_text_is_too_strange() {
+fn arbitrary_expressions_never_panic() {
     let good = "!(els==PLOGI||bls!=ABTS)&&(s_id==010200&&ox_id>=0x10)||direction==out";
     for from in 0..good.len() {
         for to in from..=good.len() {

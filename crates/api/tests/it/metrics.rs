@@ -47,7 +47,7 @@ fn a_name_with_dots_is_found() {
 }
 
 #[test]
-fn a_wildcard_needs_a_word_that_says_what_to_do() {
+fn a_path_of_several_numbers_needs_a_function() {
     let metrics = Metrics::new(&results());
     let path = "hosts.server*.throughput_bytes_per_s";
     assert_eq!(metrics.get(path), None);
@@ -61,7 +61,7 @@ fn a_wildcard_needs_a_word_that_says_what_to_do() {
 }
 
 #[test]
-fn what_is_not_there_is_none_and_not_zero() {
+fn a_missing_number_is_none_and_not_zero() {
     let metrics = Metrics::new(&results());
     for path in [
         "hosts.server9.iops",
@@ -98,7 +98,7 @@ fn an_expectation_without_a_number_fails() {
 }
 
 #[test]
-fn a_misspelled_path_is_seen_before_the_run() {
+fn a_malformed_path_is_found_without_results() {
     assert!(is_metric_path("sum(hosts.*.iops)"));
     assert!(is_metric_path("totals.ios_failed"));
     for bad in ["", "sum()", "sum(hosts", "hosts..iops", "nonsense(a.b)", "a.b."] {

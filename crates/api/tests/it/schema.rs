@@ -43,7 +43,7 @@ fn the_page_is_made_from_the_types() {
 }
 
 #[test]
-fn documented_fields_are_what_serde_writes() {
+fn documented_fields_are_those_that_serde_writes() {
     let types: BTreeMap<String, Type> = sources().into_iter().map(|t| (t.name.clone(), t)).collect();
     for (name, value) in examples() {
         let documented = field_names(&types, name);

@@ -8,37 +8,37 @@ use sanloom_wire::pattern;
 const LEN: u64 = 5 * (64 << 10) + 100;
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Write { at: u64, len: u64, byte: u8 },
     Discard { at: u64, len: u64 },
     Read { at: u64, len: u64 },
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     let range = (0..LEN, 0..LEN).prop_map(|(at, len)| (at, len.min(LEN - at)));
     prop_oneof![
-        (range.clone(), 1_u8..).prop_map(|((at, len), byte)| Deed::Write { at, len, byte }),
-        range.clone().prop_map(|(at, len)| Deed::Discard { at, len }),
-        range.prop_map(|(at, len)| Deed::Read { at, len }),
+        (range.clone(), 1_u8..).prop_map(|((at, len), byte)| Operation::Write { at, len, byte }),
+        range.clone().prop_map(|(at, len)| Operation::Discard { at, len }),
+        range.prop_map(|(at, len)| Operation::Read { at, len }),
     ]
 }
 
 proptest! {
     #[test]
-    fn sparse_memory_is_an_array_of_bytes(deeds in prop::collection::vec(deed(), 1..40)) {
+    fn sparse_memory_is_an_array_of_bytes(operations in prop::collection::vec(operation(), 1..40)) {
         let ram = Ram::new();
         let mut array = vec![0; LEN as usize];
-        for deed in &deeds {
-            match *deed {
-                Deed::Write { at, len, byte } => {
+        for operation in &operations {
+            match *operation {
+                Operation::Write { at, len, byte } => {
                     ram.write(at, &vec![byte; len as usize]);
                     array[at as usize..(at + len) as usize].fill(byte);
                 }
-                Deed::Discard { at, len } => {
+                Operation::Discard { at, len } => {
                     ram.discard(at, len);
                     array[at as usize..(at + len) as usize].fill(0);
                 }
-                Deed::Read { at, len } => {
+                Operation::Read { at, len } => {
                     let mut out = vec![0xa5; len as usize];
                     ram.read(at, &mut out);
                     prop_assert!(out == array[at as usize..(at + len) as usize]);
@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn memory_is_taken_when_it_is_written_and_given_back_by_the_page() {
+fn memory_is_allocated_on_write_and_freed_by_whole_pages() {
     let ram = Ram::new();
     let mut out = [1; 100];
     ram.read(1 << 60, &mut out);
@@ -70,7 +70,7 @@ fn memory_is_taken_when_it_is_written_and_given_back_by_the_page() {
 }
 
 #[test]
-fn what_forgets_says_so_by_what_it_reads() {
+fn media_that_discard_writes_read_their_own_content() {
     let pattern = Memory::new(&Source::Pattern { seed: 7 }).expect("no file");
     let null = Memory::new(&Source::Null).expect("no file");
     let mut out = [9; 64];

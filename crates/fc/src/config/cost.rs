@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_by_rule_and_rate() {
+    fn a_cost_follows_from_the_rule_and_the_rate() {
         let cost = |rule: CostRule| LineRate::ALL.map(|rate| rule.cost(&[rate.bytes_per_s()]));
         assert_eq!(cost(CostRule::Standard), [1000, 500, 250, 125, 83, 62, 31, 15, 8]);
         assert_eq!(cost(CostRule::Cisco), cost(CostRule::Standard));
@@ -53,14 +53,14 @@ mod tests {
     }
 
     #[test]
-    fn only_one_rule_adds_up_a_bundle() {
+    fn only_one_rule_adds_the_rates_of_a_bundle() {
         let four = [2 * ONE_GFC_BYTES_PER_S; 4];
         let cost = |rule: CostRule| rule.cost(&four);
         assert_eq!([CostRule::Standard, CostRule::Brocade, CostRule::Cisco].map(cost), [500, 500, 125]);
     }
 
     #[test]
-    fn no_rate_is_no_division_by_zero() {
+    fn an_empty_bundle_causes_no_division_by_zero() {
         assert_eq!(CostRule::Standard.cost(&[]), u32::MAX);
         assert_eq!(standard(u64::MAX), 1);
     }

@@ -86,8 +86,7 @@ pub struct Uplink {
     pub discovers_vlan: bool,
 }
 
-/// Ethernet port of a switch at a link, of a storage system, or of a host that is the instance
-/// itself.
+/// Ethernet port of a link of a switch, of a storage system, or of a host in the instance itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ethernet {
     /// Kind of carrier of the frames.
@@ -162,9 +161,9 @@ pub enum MediumKind {
     Ram,
     /// Sparse file.
     File,
-    /// None: every block reads as a function of its address, and writes are discarded.
+    /// No storage: every block reads as a function of its address, and writes are discarded.
     Pattern,
-    /// None: reads return zeros, and writes are discarded.
+    /// No storage: reads return zeros, and writes are discarded.
     Null,
     /// Virtual disks: [`Live::volumes`] and those created by operators.
     Volumes,

@@ -103,7 +103,7 @@ impl LineRate {
         }
     }
 
-    /// Picoseconds per byte as a reduced fraction, because no Fibre Channel rate has a whole
+    /// Picoseconds per byte as a reduced fraction, because no Fibre Channel rate gives a whole
     /// number.
     pub const fn ps_per_byte(self) -> (u64, u64) {
         match self {

@@ -4,7 +4,7 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::fmt;
 use std::str::FromStr;
 
-/// Effective zoning: which ports may communicate.
+/// Effective zoning: the ports that may communicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zoning {
     /// Effective zones; a port may be in several.
@@ -14,13 +14,13 @@ pub struct Zoning {
 }
 
 impl Zoning {
-    /// Returns true if ports in no zone may talk to each other.
+    /// Returns true if ports in no zone may communicate with each other.
     pub fn default_is_open(&self) -> bool {
         self.default.is_open(!self.zones.is_empty())
     }
 }
 
-/// How the switches of a fabric treat their zone database.
+/// Size limits and merge settings of the zone database of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZonePolicy {
     /// Size limits.
@@ -138,8 +138,8 @@ pub enum ZoneDefault {
 }
 
 impl ZoneDefault {
-    /// Returns true if ports in no zone may talk to each other. `zoned`: at least one zone is in
-    /// force.
+    /// Returns true if ports in no zone may communicate with each other. `zoned`: at least one zone
+    /// is in force.
     pub const fn is_open(self, zoned: bool) -> bool {
         match self {
             ZoneDefault::Closed => false,
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_member_is_read_back() {
+    fn a_member_is_parsed_from_its_own_text() {
         let members = [
             ZoneMember::PortName(Wwpn(0x2100_0024_ff00_0001)),
             ZoneMember::NodeName(Wwnn(0x2000_0024_ff00_0001)),

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The agent sends an LLDPDU every 30 s, and faster for a new peer. When the TTL of a peer expires,
-//! or the peer sends a shutdown LLDPDU, it is removed and the own settings are in force again. With
-//! two peers on one port it is undefined whose settings apply, so the own ones do.
+//! or the peer sends a shutdown LLDPDU, the peer is removed and the own settings are in force
+//! again. With two peers on one port the standard does not define the applicable settings, so the
+//! own settings apply.
 
 mod peer;
 mod settings;
@@ -105,8 +106,9 @@ pub struct Dcbx {
     config: DcbxConfig,
     link: bool,
     peers: BTreeMap<PeerId, Peer>,
-    /// Time of the next LLDPDU; below, the number of remaining fast ones.
+    /// Time of the next LLDPDU.
     next: Option<Instant>,
+    /// Remaining LLDPDUs at the fast interval.
     quick: u8,
     in_force: DcbSettings,
     with_peer: bool,
@@ -154,8 +156,8 @@ impl Dcbx {
         }
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// whatever a peer sent.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::LinkUp => {

@@ -12,7 +12,7 @@ use sanloom_wire::sw_ils::{Efp, EfpRecord, SwAcc, SwIls, SwRjt, SwRjtExplanation
 /// Consequence of an EFP.
 enum Verdict {
     Accept,
-    /// It cannot be evaluated now.
+    /// The EFP cannot be evaluated yet; the neighbour must repeat it.
     Later,
     Isolate(Isolation),
 }
@@ -57,7 +57,7 @@ impl DomainManager {
                 let accept = SwIls::SwAcc(SwAcc::Efp(self.efp()));
                 self.outbox.answer(request, accept);
                 if let Some(link) = self.links.get_mut(request.port) {
-                    // The accept contains everything.
+                    // The accept contains the same information as an EFP.
                     link.dirty &= self.selection.is_holding();
                 }
                 self.expect_adoption(now, request.port);
@@ -108,9 +108,9 @@ impl DomainManager {
         let ours = claim.name == self.config.switch_name;
         let is_worse = joined && claim > best;
         if ours && !claim.proposed && !self.selection.is_principal() && !is_worse {
-            // An older fabric still has this switch as principal, and would not consider the
-            // current principal better. (A switch that adopted this one a moment ago, while it was
-            // principal, will.)
+            // The neighbour belongs to an older fabric that still has this switch as principal and
+            // would not consider the current principal better. (A neighbour that adopted this
+            // switch while it was principal considers the current one better and needs no rebuild.)
             self.start_rebuild(now, Kind::Gentle, None);
             return Verdict::Accept;
         }
@@ -143,12 +143,12 @@ impl DomainManager {
             return;
         }
         if self.selection.is_principal() {
-            // Only the principal grants domains, so these are outdated, and some switch missed the
-            // rebuild.
+            // Only the principal grants domains. The received ones are therefore outdated, because
+            // a switch missed the rebuild.
             return self.start_rebuild(now, Kind::Gentle, None);
         }
-        // A neighbour that received no domains from this switch does not know that it belongs to
-        // its fabric.
+        // A neighbour that received no domains from this switch cannot detect that both belong to
+        // one fabric.
         let was_empty = self.list.granted().is_empty();
         for (&domain, &owner) in records {
             self.list.add(domain, owner);

@@ -1,4 +1,4 @@
-//! Links to neighbours, and what each neighbour still has to receive: [`Links`].
+//! Links to neighbours, and the information that each neighbour lacks: [`Links`].
 
 use super::outbox::Purpose;
 use super::rebuild::Kind;
@@ -280,10 +280,10 @@ impl Links {
     /// Returns true if a joined switch with `claim` should send its neighbour another EFP.
     ///
     /// A neighbour with a worse principal, or with none yet, adopts ours and confirms that by EFP.
-    /// If it does not, it receives another EFP. Its reply may contain the reason, or show that it
-    /// adopted our principal long ago and its last EFP was an outdated repetition. An invitation
-    /// (DIA) is sent first. If our own principal reports that it has none, it has isolated the
-    /// link, and the reply contains the reason.
+    /// Without that confirmation it receives another EFP, after an invitation (DIA) if it has no
+    /// principal. Its reply may contain the reason, or show that its last EFP was outdated and that
+    /// it adopted our principal before. If our own principal reports that it has none, it has
+    /// isolated the link, and the reply contains the reason.
     pub(super) fn lacks_adoption(&self, port: u16, selection: &Selection) -> bool {
         let claim = selection.claim();
         let Some(link) = self.by_port.get(&port) else { return false };

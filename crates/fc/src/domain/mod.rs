@@ -13,7 +13,7 @@
 //! **Selecting.** Every switch floods the best (priority, name) that it has received, in EFP
 //! without domains. After a quiet time of twice F_S_TOV, the switch without a better claim than its
 //! own becomes principal. It sends DIA to its neighbours, and they send it to theirs. This forms a
-//! tree in which every switch knows its *upstream* port. RDI travels up this tree from switch to
+//! tree in which every switch has an *upstream* port. RDI travels up this tree from switch to
 //! switch. The principal grants domains: the requested one if it is free, otherwise the lowest free
 //! one.
 //!
@@ -38,7 +38,7 @@
 //!
 //! Floods are delayed by 20 ms, so that several switches that join together cause one flood instead
 //! of one each. Each link has at most one EFP in flight; later changes follow with the next. A
-//! request that gets no reply or comes too early is repeated.
+//! request that gets no reply or arrives too early is repeated.
 //!
 //! Each job has one owner: `selection` (principal switch), `domain_list` (owners of domains,
 //! grants), `own` (domain of this switch), `relays` (forwarded RDIs), `links` (neighbours and
@@ -103,7 +103,7 @@ pub struct DomainConfig {
     /// ends must have this setting.
     pub auto_reconfigure: bool,
     /// Fabric stability timeout. It must exceed the time for a reply including retransmissions;
-    /// otherwise a lost principal may need several attempts to be forgotten.
+    /// otherwise several rebuilds may be necessary to remove a lost principal.
     pub f_s_tov: Span,
 }
 

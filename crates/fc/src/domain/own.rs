@@ -13,7 +13,7 @@ pub(super) struct OwnDomain {
     request_at: Option<Instant>,
     /// Tag of the pending RDI of this switch.
     requesting: Option<u32>,
-    /// Time to give up waiting for a domain.
+    /// Time at which waiting for a domain ends.
     give_up_at: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ impl OwnDomain {
         self.request_at.take_if(|at| *at <= now).is_some()
     }
 
-    /// Returns true once at the time to give up.
+    /// Returns true once when waiting for a domain ends.
     pub(super) fn take_give_up(&mut self, now: Instant) -> bool {
         self.give_up_at.take_if(|at| *at <= now).is_some()
     }
@@ -61,7 +61,7 @@ impl OwnDomain {
         }
     }
 
-    /// Forgets the confirmation and any request.
+    /// Clears the confirmation and any request.
     pub(super) fn cancel(&mut self) {
         *self = OwnDomain { domain: self.domain, ..OwnDomain::default() };
     }

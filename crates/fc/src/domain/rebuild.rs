@@ -89,8 +89,8 @@ impl DomainManager {
     }
 
     /// Handles a selection in which no switch may be principal. A fabric that has a principal but
-    /// was not joined has overlapping domains. Without such a fabric, a neighbour may know one but
-    /// have not reported it yet, so the selection is extended once.
+    /// was not joined has overlapping domains. Without such a fabric, a neighbour may belong to one
+    /// that it has not reported yet, so the selection is extended once.
     fn on_no_candidate(&mut self, now: Instant, late: bool) {
         let foreign = self.links.foreign_ports();
         if foreign.is_empty() {

@@ -68,7 +68,7 @@ pub struct EPortConfig {
     pub classes: [bool; 3],
     /// Supported flow control modes, the preferred one first.
     pub flow_control: Vec<FlowControl>,
-    /// Delay before an ELP is repeated that got no reply or came at the wrong time.
+    /// Delay before repeating an ELP that got no reply or arrived at the wrong time.
     pub retry: Span,
     /// Vendor identification of the switch, for ESC.
     pub vendor: [u8; 8],
@@ -330,8 +330,8 @@ impl EPort {
                     self.up(now, elp, neighbour);
                 }
             }
-            // The other end may support another mode. Whether there is a common one is known only
-            // after both have sent ELP.
+            // The other end may support another mode. A common mode can be determined only after
+            // both ends have sent ELP.
             Offer::Incompatible(Isolation::FlowControl) if self.state == State::Exchanging => {
                 self.reject(request, Isolation::FlowControl.reject());
                 if self.pending_tag.is_none() {

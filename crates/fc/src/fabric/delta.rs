@@ -89,7 +89,7 @@ pub enum FibDelta {
         /// N_Port_ID in this domain.
         id: FcId,
     },
-    /// Lets frames from `s` to `d` pass hard zoning. Needed only in the switch that owns `d`.
+    /// Permits frames from `s` to `d` in hard zoning. Needed only in the switch that owns `d`.
     Permit {
         /// S_ID.
         s: FcId,

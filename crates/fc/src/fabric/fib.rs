@@ -24,7 +24,7 @@ pub struct Fib {
     epoch: u64,
     modes: Box<[PortMode]>,
     areas: Box<[Area; 256]>,
-    /// Owning port by page and port byte; [`NOBODY`] without an owner. Page 0 is always empty.
+    /// Owning port by page and port byte; [`NO_OWNER`] without an owner. Page 0 is always empty.
     owners: Vec<[u16; 256]>,
     /// Number of owned N_Port_IDs by page; an empty page is reused.
     page_ids: Vec<u16>,
@@ -57,21 +57,21 @@ pub struct FibWork {
 const NO_DOMAIN: u8 = 0;
 
 /// Marks an N_Port_ID without an owner; port numbers are below it.
-const NOBODY: u16 = u16::MAX;
+const NO_OWNER: u16 = u16::MAX;
 
 /// Owners of the N_Port_IDs of an area.
 #[derive(Clone, Copy, Debug)]
 struct Area {
     /// Page of the owners; 0 while the area has at most one N_Port_ID.
     page: u16,
-    /// Owner of the only N_Port_ID; [`NOBODY`] if there is none.
+    /// Owner of the only N_Port_ID; [`NO_OWNER`] if there is none.
     owner: u16,
     /// Port byte of the only N_Port_ID.
     port: u8,
 }
 
 impl Area {
-    const EMPTY: Area = Area { page: 0, owner: NOBODY, port: 0 };
+    const EMPTY: Area = Area { page: 0, owner: NO_OWNER, port: 0 };
 }
 
 impl Fib {
@@ -85,7 +85,7 @@ impl Fib {
             epoch: 0,
             modes: vec![PortMode::Down; usize::from(ports)].into(),
             areas: Box::new([Area::EMPTY; 256]),
-            owners: vec![[NOBODY; 256]],
+            owners: vec![[NO_OWNER; 256]],
             page_ids: vec![0],
             lists: vec![Box::default()],
             list_of: Box::new([0; 256]),
@@ -125,7 +125,7 @@ impl Fib {
         }
         if d_id.domain() == self.domain {
             let owner = self.owner_of(d_id);
-            if owner == NOBODY {
+            if owner == NO_OWNER {
                 return Decision::Drop(DropReason::UnknownDestination);
             }
             if self.zoning && !self.permits(s_id, d_id) {
@@ -155,7 +155,7 @@ impl Fib {
                 None => false,
             },
             FibDelta::OwnId { port, id } => usize::from(port) < self.modes.len() && self.set_owner(id, port),
-            FibDelta::RemoveId { id } => self.set_owner(id, NOBODY),
+            FibDelta::RemoveId { id } => self.set_owner(id, NO_OWNER),
             FibDelta::Permit { s, d } => self.count(|fib| fib.pairs.insert(pair(s, d))),
             FibDelta::Revoke { s, d } => self.count(|fib| fib.pairs.remove(pair(s, d))),
             FibDelta::JoinDefaultZone { id } => self.count(|fib| fib.default_zone.insert(u64::from(id.to_u32()))),
@@ -193,7 +193,7 @@ impl Fib {
 
     /// Port that owns an N_Port_ID of this domain.
     pub fn port_of(&self, id: FcId) -> Option<u16> {
-        Some(self.owner_of(id)).filter(|&port| port != NOBODY)
+        Some(self.owner_of(id)).filter(|&port| port != NO_OWNER)
     }
 
     /// Owned N_Port_IDs with their ports, sorted.
@@ -205,7 +205,7 @@ impl Fib {
         })
     }
 
-    /// Returns true if hard zoning lets frames from `s` to `d` pass. Valid only in the switch that
+    /// Returns true if hard zoning permits frames from `s` to `d`. Valid only in the switch that
     /// owns `d`.
     #[inline]
     pub fn permits(&self, s: FcId, d: FcId) -> bool {
@@ -270,13 +270,13 @@ impl Fib {
     #[inline]
     fn owner_of(&self, id: FcId) -> u16 {
         if id.domain() != self.domain {
-            return NOBODY;
+            return NO_OWNER;
         }
         let area = &self.areas[usize::from(id.area())];
         if area.page != 0 {
             return self.owners[usize::from(area.page)][usize::from(id.port())];
         }
-        if area.port == id.port() { area.owner } else { NOBODY }
+        if area.port == id.port() { area.owner } else { NO_OWNER }
     }
 
     #[inline]
@@ -350,7 +350,7 @@ impl Fib {
         let number = usize::from(id.area());
         let area = &mut self.areas[number];
         if area.page == 0 {
-            if area.owner == NOBODY || area.port == id.port() {
+            if area.owner == NO_OWNER || area.port == id.port() {
                 *area = Area { page: 0, owner, port: id.port() };
                 return true;
             }
@@ -363,9 +363,9 @@ impl Fib {
         }
         let page = usize::from(self.areas[number].page);
         let before = std::mem::replace(&mut self.owners[page][usize::from(id.port())], owner);
-        if before == NOBODY {
+        if before == NO_OWNER {
             self.page_ids[page] += 1;
-        } else if owner == NOBODY {
+        } else if owner == NO_OWNER {
             self.page_ids[page] -= 1;
             if self.page_ids[page] == 0 {
                 self.areas[number] = Area::EMPTY;
@@ -377,7 +377,7 @@ impl Fib {
     fn free_page(&mut self) -> usize {
         let free = self.page_ids.iter().skip(1).position(|&ids| ids == 0);
         free.map(|found| found + 1).unwrap_or_else(|| {
-            self.owners.push([NOBODY; 256]);
+            self.owners.push([NO_OWNER; 256]);
             self.page_ids.push(0);
             self.owners.len() - 1
         })

@@ -17,10 +17,10 @@ pub(crate) mod hash;
 mod key_set;
 pub mod routes;
 pub(crate) mod table;
-mod zone_place;
+mod zone_membership;
 mod zone_set;
 
 pub use delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
 pub use fib::{Fib, FibWork};
-pub use zone_place::{PortIdentity, ZonePlace, ZoneRole};
+pub use zone_membership::{PortIdentity, ZoneMembership, ZoneRole};
 pub use zone_set::ZoneSet;

@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_exactly_what_an_ordered_set_holds(
+        fn the_content_is_that_of_an_ordered_set(
             ops in prop::collection::vec((0u8..5, 1u64..300), 0..1500),
             growing in any::<bool>(),
         ) {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_moves_few_entries_and_old_slots_are_gone_before_the_next_ones_go() {
+    fn a_change_moves_few_entries_and_finishes_the_old_slots_before_the_next_growth() {
         let mut keys = Keys::default();
         let moved = |keys: &Keys| keys.old.as_ref().map(|old| (old.slots.0.len(), old.moved));
         let changes = (1..100_000).map(|key| (true, key)).chain((1..99_999).map(|key| (false, key)));

@@ -1,6 +1,6 @@
 //! Index of the effective zones: [`ZoneSet`].
 
-use super::zone_place::{PortIdentity, ZonePlace, ZoneRole};
+use super::zone_membership::{PortIdentity, ZoneMembership, ZoneRole};
 use crate::config::{ZoneMember, Zoning};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// - Two ports in no zone may communicate if the default zone is open.
 /// - A port in a zone and a port in none may not communicate.
 ///
-/// A port is in a zone that names it in any of the four ways of [`ZoneMember`]. A *key* below is a
+/// A port is in a zone that names it in any of the four forms of [`ZoneMember`]. A *key* below is a
 /// member as a zone names it. One key can match several ports, and one port can have several keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneSet {
@@ -25,8 +25,9 @@ pub struct ZoneSet {
     keys: Keys,
     /// Zones and roles by key, see [`item`].
     zones_of: Lists,
-    /// Keys of the members by zone; below, keys of the principals by zone.
+    /// Keys of the members by zone.
     members_of: Lists,
+    /// Keys of the principals by zone.
     principals_of: Lists,
 }
 
@@ -128,20 +129,20 @@ impl ZoneSet {
     /// Indexes the zones. A member that a zone contains twice counts once.
     pub fn new(zoning: &Zoning) -> ZoneSet {
         let keys = Keys::new(zoning.zones.iter().flat_map(|zone| zone.all_members().copied()));
-        let (mut places, mut members, mut principals) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut zones_of, mut members, mut principals) = (Vec::new(), Vec::new(), Vec::new());
         for (number, zone) in (0u32..).zip(&zoning.zones) {
             let member_role = if zone.is_peer() { MEMBER } else { BOTH };
             let lists = [(&zone.members, member_role, &mut members), (&zone.principals, PRINCIPAL, &mut principals)];
             for (list, role, by_zone) in lists {
                 for index in list.iter().filter_map(|member| keys.index(*member)) {
-                    places.push((index, item(number, role)));
+                    zones_of.push((index, item(number, role)));
                     by_zone.push((number, index));
                 }
             }
         }
         ZoneSet {
             open_default: zoning.default_is_open(),
-            zones_of: Lists::new(keys.len(), joined(places)),
+            zones_of: Lists::new(keys.len(), joined(zones_of)),
             members_of: Lists::new(zoning.zones.len(), members),
             principals_of: Lists::new(zoning.zones.len(), principals),
             keys,
@@ -176,27 +177,27 @@ impl ZoneSet {
     }
 
     /// Zone membership of a port. It is computed once at login; later comparisons need no search.
-    pub fn place(&self, port: &PortIdentity) -> ZonePlace {
+    pub fn membership(&self, port: &PortIdentity) -> ZoneMembership {
         let found = port.keys().map(|key| self.keys.index(key));
         let mut indices = found.into_iter().flatten();
         let (Some(first), second) = (indices.next(), indices.next()) else {
-            return ZonePlace::NOWHERE;
+            return ZoneMembership::NONE;
         };
         let Some(second) = second else {
-            return ZonePlace::of_key(first);
+            return ZoneMembership::of_key(first);
         };
         let items = [first, second].into_iter().chain(indices).flat_map(|index| self.zones_of.of(index));
         let items = joined(items.map(|item| (0, *item)).collect());
-        ZonePlace::of_items(items.into_iter().map(|(_, item)| item).collect::<Vec<u32>>().into())
+        ZoneMembership::of_items(items.into_iter().map(|(_, item)| item).collect::<Vec<u32>>().into())
     }
 
     /// Returns true if the two ports may communicate; a port may always communicate with itself.
     pub fn permits(&self, a: &PortIdentity, b: &PortIdentity) -> bool {
-        a == b || self.permits_all() || self.permitted(&self.place(a), &self.place(b))
+        a == b || self.permits_all() || self.permitted(&self.membership(a), &self.membership(b))
     }
 
     /// As [`permits`](ZoneSet::permits), for two different ports by their membership in this set.
-    pub fn permitted(&self, a: &ZonePlace, b: &ZonePlace) -> bool {
+    pub fn permitted(&self, a: &ZoneMembership, b: &ZoneMembership) -> bool {
         match (a.is_zoned(), b.is_zoned()) {
             (true, true) => intersect(self.items(a), self.items(b)),
             (false, false) => self.open_default,
@@ -205,8 +206,8 @@ impl ZoneSet {
     }
 
     /// Zones of a port with its roles, sorted by zone index in [`Zoning::zones`].
-    pub fn roles<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = ZoneRole> + 's {
-        self.items(place).iter().map(|item| ZoneRole {
+    pub fn roles<'s>(&'s self, membership: &'s ZoneMembership) -> impl Iterator<Item = ZoneRole> + 's {
+        self.items(membership).iter().map(|item| ZoneRole {
             zone: zone(*item),
             principal: item & PRINCIPAL != 0,
             member: item & MEMBER != 0,
@@ -218,9 +219,9 @@ impl ZoneSet {
     ///
     /// The keys of the port itself are included, because they may match other ports as well. The
     /// caller that resolves the keys must exclude the port itself.
-    pub fn mates(&self, place: &ZonePlace) -> (Vec<ZoneMember>, usize) {
-        let mut mates = Vec::with_capacity(self.mates_bound(place));
-        for list in self.mate_lists(place) {
+    pub fn mates(&self, membership: &ZoneMembership) -> (Vec<ZoneMember>, usize) {
+        let mut mates = Vec::with_capacity(self.mates_bound(membership));
+        for list in self.mate_lists(membership) {
             mates.extend_from_slice(list);
         }
         let examined = mates.len();
@@ -230,17 +231,17 @@ impl ZoneSet {
     }
 
     /// As [`mates`](ZoneSet::mates), but as an iterator, unsorted and possibly with duplicates.
-    pub fn mates_of<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = ZoneMember> + 's {
-        self.mate_lists(place).flatten().map(|mate| self.keys.get(*mate))
+    pub fn mates_of<'s>(&'s self, membership: &'s ZoneMembership) -> impl Iterator<Item = ZoneMember> + 's {
+        self.mate_lists(membership).flatten().map(|mate| self.keys.get(*mate))
     }
 
     /// Number of keys that [`mates`](ZoneSet::mates) examines, computed without examining them.
-    pub fn mates_bound(&self, place: &ZonePlace) -> usize {
-        self.mate_lists(place).map(<[u32]>::len).sum()
+    pub fn mates_bound(&self, membership: &ZoneMembership) -> usize {
+        self.mate_lists(membership).map(<[u32]>::len).sum()
     }
 
-    fn mate_lists<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = &'s [u32]> {
-        self.items(place).iter().flat_map(|item| {
+    fn mate_lists<'s>(&'s self, membership: &'s ZoneMembership) -> impl Iterator<Item = &'s [u32]> {
+        self.items(membership).iter().flat_map(|item| {
             let zone = zone(*item);
             let members = (item & PRINCIPAL != 0).then(|| self.members_of.of(zone));
             let principals = (item & MEMBER != 0).then(|| self.principals_of.of(zone));
@@ -248,8 +249,8 @@ impl ZoneSet {
         })
     }
 
-    fn items<'s>(&'s self, place: &'s ZonePlace) -> &'s [u32] {
-        match (place.key(), place.items()) {
+    fn items<'s>(&'s self, membership: &'s ZoneMembership) -> &'s [u32] {
+        match (membership.key(), membership.items()) {
             (Some(key), _) => self.zones_of.of(key),
             (None, items) => items,
         }

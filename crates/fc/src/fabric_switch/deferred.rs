@@ -2,9 +2,9 @@
 //! [`DeferredQueries`].
 //!
 //! Hard zoning is checked in the switch that owns the D_ID. That switch permits a port of another
-//! switch only after the notification of its login. If a host learns of a port too early, its PLOGI
-//! is lost, and the host repeats it only after twice R_A_TOV (FC-LS, timeouts of extended link
-//! services).
+//! switch only after the notification of its login. If a host receives the address of a port too
+//! early, its PLOGI is lost, and the host repeats it only after twice R_A_TOV (FC-LS, timeouts of
+//! extended link services).
 //!
 //! Therefore the reply waits until all reachable domains have accepted the notification.
 //! Permissions thus precede the reply that reveals them, across switches as within one. The cost is

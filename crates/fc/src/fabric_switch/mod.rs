@@ -226,8 +226,8 @@ impl FabricSwitch {
         switch
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// whatever a peer sent.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::PortUp { port, kind: PortKind::F } => {

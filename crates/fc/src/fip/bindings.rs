@@ -104,9 +104,9 @@ impl Bindings {
                 }
                 let page = self.pages[usize::from(port_id.area())]
                     .get_or_insert_with(|| Box::new(Page { ports: [NONE; 256], bound: 0 }));
-                let place = &mut page.ports[usize::from(port_id.port())];
-                page.bound += u16::from(*place == NONE);
-                *place = port;
+                let entry = &mut page.ports[usize::from(port_id.port())];
+                page.bound += u16::from(*entry == NONE);
+                *entry = port;
             }
             BindingChange::Unbind { port_id } => {
                 if self.domain != port_id.domain() {
@@ -114,9 +114,9 @@ impl Bindings {
                 }
                 let slot = &mut self.pages[usize::from(port_id.area())];
                 if let Some(page) = slot {
-                    let place = &mut page.ports[usize::from(port_id.port())];
-                    page.bound -= u16::from(*place != NONE);
-                    *place = NONE;
+                    let entry = &mut page.ports[usize::from(port_id.port())];
+                    page.bound -= u16::from(*entry != NONE);
+                    *entry = NONE;
                     if page.bound == 0 {
                         *slot = None;
                     }

@@ -20,8 +20,8 @@
 //!
 //! The whole domain is queried again in these cases:
 //! - A notification equals one of the last ten seconds. It may be a late copy, so it is ignored.
-//! - A notification contains no port: the owner does not know which changes this switch has, or its
-//!   log does not reach back far enough.
+//! - A notification contains no port: the owner has no record of the changes that this switch has,
+//!   or its log does not reach back far enough.
 //! - A GE_ID got no reply.
 //! - A notification arrived within ten seconds after the domain became reachable. It may have been
 //!   sent before that. The query is delayed until the ten seconds are over.
@@ -111,7 +111,7 @@ pub enum Input {
     Local {
         /// Object of the port.
         entry: Arc<NsEntry>,
-        /// Port of another domain with the same name, if the login took the name over knowingly.
+        /// Port of another domain with the same name, if the login deliberately took over the name.
         supersedes: Option<FcId>,
     },
     /// A local port logged out.
@@ -421,8 +421,9 @@ impl NameExchange {
             self.outputs.push_back(Output::Superseded { port_id: own });
             return;
         }
-        // The owner may know the local port from before and see no reason to query again. If that
-        // login took over the name knowingly, its notification arrives before the retry.
+        // The owner may have the local port from an earlier notification and then does not query
+        // again. If that login took over the name of a known port, its notification arrives before
+        // the retry.
         let (port_name, node_name) = (new.port_name, new.node_name);
         let old = SwRscnEntry { state: port_event::OFFLINE, port_id: id, port_name, node_name };
         self.takeovers.insert(id, Takeover { by: own, old, due: false });

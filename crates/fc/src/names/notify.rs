@@ -123,7 +123,8 @@ impl NameExchange {
         progress.query_again &= !query_again;
         progress.up_to = progress.up_to.map(|known| known.max(up_to));
         if self.takeovers.keys().any(|old| old.domain() == domain) {
-            // The delay exceeds the lateness of any copy, so the repetition is not taken for one.
+            // The delay exceeds the lateness of any copy, so the repetition is not classified as a
+            // late copy.
             self.alarms.set(Alarm::NotifyAgain(domain), now + self.config.memory + self.config.retry);
         }
         self.notify(domain);

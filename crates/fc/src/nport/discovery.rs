@@ -65,7 +65,7 @@ impl Discovery {
         self.not_before = at;
     }
 
-    /// Forgets the pending query, whose exchange was closed.
+    /// Clears the pending query, because its exchange was closed.
     pub(super) fn cancel(&mut self) {
         self.open = false;
     }

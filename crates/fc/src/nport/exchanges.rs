@@ -12,7 +12,7 @@ use sanloom_wire::ns::NsRequest;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwpn};
 use std::collections::VecDeque;
 
-/// Local end of all exchanges. The other parts of the port send through it and never see each
+/// Local end of all exchanges. The other parts of the port send through it and do not refer to each
 /// other.
 #[derive(Debug)]
 pub(super) struct Exchanges {

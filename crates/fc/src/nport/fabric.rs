@@ -306,7 +306,7 @@ impl FabricLogin {
         self.state.is_registration().then(|| self.advance(now, exchanges))
     }
 
-    /// Decides the consequence of a failed request.
+    /// Determines the consequence of a failed request.
     pub(super) fn on_failure(&mut self, now: Instant, failure: Failure, exchanges: &mut Exchanges) -> Consequence {
         let refused = match failure {
             // The name server does not store this object; the port continues without it.
@@ -373,7 +373,7 @@ impl FabricLogin {
         true
     }
 
-    /// Forgets the scheduled attempt and the failures before it.
+    /// Clears the scheduled attempt and the count of failures.
     pub(super) fn cancel_retry(&mut self) {
         self.retry_at = None;
         self.tries = 0;

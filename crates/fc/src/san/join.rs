@@ -131,7 +131,7 @@ impl Bed {
             let [a, b] =
                 [(0, first), (1, second)].map(|(side, n): (usize, u16)| &self.labs[side].switches[usize::from(n)]);
             format!(
-                "`{}` of the first fabric and `{}` of the second have one world-wide name, {}",
+                "`{}` of the first fabric and `{}` of the second have the same world-wide name, {}",
                 a.name, b.name, a.wwn
             )
         };
@@ -240,7 +240,7 @@ impl Bed {
         let both = second.iter().filter_map(|(domain, theirs)| Some((*domain, *first.get(domain)?, *theirs)));
         both.map(|(domain, ours, theirs)| {
             let (a, b) = (owner(ours), owner(theirs));
-            (domain, format!("domain {domain} is that of `{a}` in the first fabric and of `{b}` in the second"))
+            (domain, format!("domain {domain} belongs to `{a}` in the first fabric and to `{b}` in the second"))
         })
         .collect()
     }

@@ -41,7 +41,7 @@ impl Lab {
 /// LUNs of a storage system that a host uses over the same HBAs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LunGroup {
-    /// LUN numbers; nothing if masks do not distinguish the LUNs.
+    /// LUN numbers; `None` if masks do not distinguish the LUNs.
     pub luns: Option<BTreeSet<u16>>,
     /// HBAs that see the LUNs.
     pub hbas: BTreeSet<u16>,

@@ -1,17 +1,16 @@
 //! Pairs of host port and storage port that may exchange commands: [`PermittedPairs`].
 //!
-//! This is the only answer of the program to the question which paths a lab permits. Validation,
-//! the topology report and its lints, and the commands that compare a run with the design all use
-//! it.
+//! No other code determines the paths that a lab permits. Validation, the topology report and its
+//! lints, and the commands that compare a run with the design all use it.
 
 use super::masks::Masks;
 use super::{AttachedPort, Lab};
 use crate::config::{Node, Zone, Zoning};
-use crate::fabric::{ZonePlace, ZoneSet};
+use crate::fabric::ZoneSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Host ports, storage ports, and which of them may talk to each other.
+/// Host ports, storage ports, and the pairs that may communicate.
 ///
 /// A pair is permitted if both ports are linked to one fabric, a zone of that fabric (or its
 /// default zone) permits the pair, and masks show the host port at least one LUN of the storage
@@ -86,10 +85,10 @@ impl PermittedPairs {
         let mut known = BTreeMap::new();
         let mut set_of = Vec::with_capacity(hosts.len());
         for port in &hosts {
-            let places: Vec<Signature> = zones.iter().map(|zones| zones.signature(lab, port)).collect();
-            let key = (places, masks.seen(port.identity.port_name));
-            let number = known.entry(key).or_insert_with_key(|(places, seen)| {
-                let partners = zones.iter().zip(places).flat_map(|(zones, place)| zones.partners(place));
+            let signatures: Vec<Signature> = zones.iter().map(|zones| zones.signature(lab, port)).collect();
+            let key = (signatures, masks.seen(port.identity.port_name));
+            let number = known.entry(key).or_insert_with_key(|(signatures, seen)| {
+                let partners = zones.iter().zip(signatures).flat_map(|(zones, signature)| zones.partners(signature));
                 let shows = |port: &AttachedPort| storage_number(port).is_none_or(|s| masks.shows_any(*seen, s));
                 let mut set: Vec<u32> = partners.filter(|partner| shows(&storage[*partner as usize])).collect();
                 set.sort_unstable();
@@ -106,7 +105,7 @@ impl PermittedPairs {
         PermittedPairs { hosts, storage, set_of, sets, masks }
     }
 
-    /// Storage ports that a host port may talk to, as sorted indices into `storage`. `host_port` is
+    /// Storage ports that a host port may access, as sorted indices into `storage`. `host_port` is
     /// an index into `hosts`.
     pub fn partners(&self, host_port: usize) -> &[u32] {
         &self.sets[self.set_of[host_port] as usize]
@@ -153,7 +152,7 @@ impl PermittedPairs {
         range(&self.storage, Node::Storage(storage))
     }
 
-    /// Storage systems that some port of a host may talk to.
+    /// Storage systems that at least one port of a host may access.
     pub fn storage_of_host(&self, host: u16) -> BTreeSet<u16> {
         let ports = self.ports_of_host(host).flat_map(|port| self.partners(port));
         ports.filter_map(|port| storage_number(&self.storage[*port as usize])).collect()
@@ -174,8 +173,8 @@ fn storage_number(port: &AttachedPort) -> Option<u16> {
 /// A set of partners, with the masked LUNs that its host ports see.
 type SetKey<'m> = (Vec<u32>, Option<&'m BTreeSet<(u16, u16)>>);
 
-/// Host ports with equal signatures have equal partners: the fabric, and the place among its zones.
-/// A place is a list of zone and role, or nothing for the default zone.
+/// Fabric of a host port, and its zones with its role in each; without zones the default zone
+/// applies. Host ports with equal signatures have equal partners.
 type Signature = (u16, Vec<(u32, bool, bool)>);
 
 /// One zoning, indexed for the storage ports.
@@ -225,8 +224,8 @@ impl Zones {
 
     fn signature(&self, lab: &Lab, port: &AttachedPort) -> Signature {
         let Some(set) = self.set(lab, port) else { return (port.fabric, Vec::new()) };
-        let place: ZonePlace = set.place(&port.identity);
-        (port.fabric, set.roles(&place).map(|role| (role.zone, role.principal, role.member)).collect())
+        let membership = set.membership(&port.identity);
+        (port.fabric, set.roles(&membership).map(|role| (role.zone, role.principal, role.member)).collect())
     }
 
     fn partners<'z>(&'z self, (fabric, roles): &'z Signature) -> impl Iterator<Item = u32> + 'z {

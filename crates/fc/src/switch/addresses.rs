@@ -21,7 +21,7 @@ pub(super) struct AddressPool {
     persistent: BTreeMap<Wwpn, FcId>,
     /// Port name by persistent address.
     names: BTreeMap<FcId, Wwpn>,
-    learn: bool,
+    learn_addresses: bool,
     /// Addresses of ports that logged in at another switch, with the end of the hold. Until then
     /// other ports get such an address only if no other is free.
     held: BTreeMap<FcId, Instant>,
@@ -58,7 +58,7 @@ impl AddressPool {
             open: IdSet::full(),
             persistent: BTreeMap::new(),
             names: BTreeMap::new(),
-            learn: policy.learn_addresses,
+            learn_addresses: policy.learn_addresses,
             held: BTreeMap::new(),
             hold_ends: VecDeque::new(),
         };
@@ -106,8 +106,9 @@ impl AddressPool {
         let chosen = chosen.or_else(|| self.open.first(range.clone())).or_else(|| self.free.first(range))?;
         let [area, byte] = chosen.to_be_bytes();
         let id = FcId::from_parts(domain, area, byte);
-        let learned =
-            self.learn && self.persistent.get(&name).is_none_or(|id| id.domain() != domain) && self.keep(id, name);
+        let learned = self.learn_addresses
+            && self.persistent.get(&name).is_none_or(|id| id.domain() != domain)
+            && self.keep(id, name);
         self.free.remove(chosen);
         self.open.remove(chosen);
         Some(Allocated { id, learned })
@@ -257,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_of_a_range_is_that_of_an_ordered_set(
+        fn the_first_address_of_a_range_is_that_of_an_ordered_set(
             taken in prop::collection::vec(0u16..700, 0..600),
             given_back in prop::collection::vec(0u16..700, 0..100),
             from in 0u16..800,
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_address_goes_to_others_only_when_nothing_else_is_free() {
+    fn a_persistent_address_is_assigned_to_others_only_if_no_other_is_free() {
         let mut pool = flat(&[(7, 0x01_0000), (8, 0x02_0001)], false);
         assert_eq!(allocate(&mut pool, 1), Some(0x01_0001));
         // A persistent address of another domain has no effect.
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_held_goes_to_others_later_or_when_nothing_else_is_free() {
+    fn a_held_address_is_assigned_to_others_after_its_hold_or_if_no_other_is_free() {
         let mut pool = flat(&[], false);
         let until = Instant::from_ns(10);
         for name in 0..2 {
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learned_address_comes_again_and_an_emptied_pool_is_as_it_was() {
+    fn a_learned_address_is_assigned_again_and_an_emptied_pool_equals_a_new_one() {
         let mut pool = flat(&[], true);
         let first = pool.allocate(Instant::ZERO, 0, LoginKind::Base, Wwpn(5), None).unwrap();
         assert!(first.learned);

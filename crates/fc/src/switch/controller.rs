@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::database::Database;
 use super::rscn::{Interest, Reply, RscnQueue};
-use crate::fabric::ZonePlace;
+use crate::fabric::ZoneMembership;
 use sanloom_wire::els::{Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rscn};
 use sanloom_wire::{FcId, Header};
 
@@ -42,7 +42,7 @@ impl FabricController {
         if rscn.pages.iter().any(|page| page.address == id)
             && let Some(known) = objects.get(id)
         {
-            self.notify(cx, objects, id, &known.place, true);
+            self.notify(cx, objects, id, &known.membership, true);
         }
     }
 
@@ -61,10 +61,10 @@ impl FabricController {
         cx: &mut Context<'_>,
         objects: &Database,
         id: FcId,
-        place: &ZonePlace,
+        membership: &ZoneMembership,
         by_n_port: bool,
     ) {
-        for recipient in self.audience(cx, objects, id, place) {
+        for recipient in self.audience(cx, objects, id, membership) {
             let queued = self.queue.notify(cx.now, recipient, id, by_n_port);
             cx.out.work.notifications += u64::from(queued);
         }
@@ -72,15 +72,16 @@ impl FabricController {
 
     /// Local ports that are registered for changes and may communicate with `id`, sorted, without
     /// `id` itself. The search covers its zone-mates or all registered ports, whichever are fewer.
-    fn audience(&self, cx: &mut Context<'_>, objects: &Database, id: FcId, place: &ZonePlace) -> Vec<FcId> {
+    fn audience(&self, cx: &mut Context<'_>, objects: &Database, id: FcId, membership: &ZoneMembership) -> Vec<FcId> {
         let zones = objects.zones();
         let registered = self.queue.recipients();
-        if place.is_zoned() && zones.mates_bound(place) < registered.len() {
-            return objects.local_mates(cx.logins, id, place, &mut cx.out.work);
+        if membership.is_zoned() && zones.mates_bound(membership) < registered.len() {
+            return objects.local_mates(cx.logins, id, membership, &mut cx.out.work);
         }
         cx.out.work.objects += registered.len() as u64;
         let may_see = |mate: &FcId| {
-            zones.permits_all() || objects.get(*mate).is_some_and(|known| zones.permitted(place, &known.place))
+            zones.permits_all()
+                || objects.get(*mate).is_some_and(|known| zones.permitted(membership, &known.membership))
         };
         registered.filter(|mate| *mate != id && may_see(mate)).collect()
     }

@@ -6,7 +6,7 @@ use super::login_table::LoginTable;
 use super::name_index::NameIndex;
 use super::sorted::SortedMap;
 use crate::config::{NameLookup, ZoneMember};
-use crate::fabric::{ZonePlace, ZoneSet};
+use crate::fabric::{ZoneMembership, ZoneSet};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(super) struct Database {
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) entry: Arc<NsEntry>,
-    pub(super) place: ZonePlace,
+    pub(super) membership: ZoneMembership,
 }
 
 /// Part of the address space that the domain and area of a query select. Domain 0 selects all
@@ -187,7 +187,7 @@ impl Database {
     /// Replaces the effective zones and recomputes the zone membership of every object.
     pub(super) fn set_zones(&mut self, zones: Arc<ZoneSet>) {
         for known in self.entries.values_mut() {
-            known.place = zones.place(&known.entry.identity());
+            known.membership = zones.membership(&known.entry.identity());
         }
         self.zones = zones;
     }
@@ -284,20 +284,26 @@ impl Database {
 
     /// Local ports that may communicate with `id`, sorted, without `id` itself. The search covers
     /// its zone-mates or all local logins, whichever are fewer.
-    pub(super) fn local_mates(&self, logins: &LoginTable, id: FcId, place: &ZonePlace, work: &mut Work) -> Vec<FcId> {
+    pub(super) fn local_mates(
+        &self,
+        logins: &LoginTable,
+        id: FcId,
+        membership: &ZoneMembership,
+        work: &mut Work,
+    ) -> Vec<FcId> {
         let zones = &self.zones;
         let mut found: Vec<FcId> = if zones.permits_all() {
             work.objects += logins.len() as u64;
             logins.iter().map(|(id, _)| id).collect()
-        } else if place.is_zoned() && zones.mates_bound(place) < logins.len() {
-            work.zone_members += zones.mates_bound(place) as u64;
-            let mut ids = self.own_ids_of(zones.mates_of(place));
+        } else if membership.is_zoned() && zones.mates_bound(membership) < logins.len() {
+            work.zone_members += zones.mates_bound(membership) as u64;
+            let mut ids = self.own_ids_of(zones.mates_of(membership));
             ids.retain(|mate| logins.contains(*mate));
             ids
         } else {
             work.objects += logins.len() as u64;
             let local = self.own.map(|domain| self.range(scope(domain, 0)));
-            let mates = local.into_iter().flatten().filter(|(_, known)| zones.permitted(place, &known.place));
+            let mates = local.into_iter().flatten().filter(|(_, known)| zones.permitted(membership, &known.membership));
             mates.map(|(mate, _)| mate).collect()
         };
         found.retain(|mate| *mate != id);

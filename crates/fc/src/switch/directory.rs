@@ -52,11 +52,11 @@ impl Directory {
     /// Adds the object of a local login whose port name is not in use.
     pub(super) fn add_local(&mut self, cx: &mut Context<'_>, entry: Arc<NsEntry>) {
         let id = entry.port_id;
-        let place = self.objects.zones().place(&entry.identity());
-        self.objects.insert(Known { entry: entry.clone(), place: place.clone() });
-        self.enforcement.permit(cx, &self.objects, id, &place);
+        let membership = self.objects.zones().membership(&entry.identity());
+        self.objects.insert(Known { entry: entry.clone(), membership: membership.clone() });
+        self.enforcement.permit(cx, &self.objects, id, &membership);
         cx.out.peer(PeerUpdate::Object(entry));
-        self.controller.notify(cx, &self.objects, id, &place, false);
+        self.controller.notify(cx, &self.objects, id, &membership, false);
     }
 
     /// Removes the object of a local login that has ended at `port`.
@@ -72,13 +72,13 @@ impl Directory {
     /// Handles a changed registration of a local port. `announce`: the other switches need the
     /// object.
     pub(super) fn registered(&mut self, cx: &mut Context<'_>, change: Registered, announce: bool) {
-        let Registered { entry, place, affects_discovery } = change;
+        let Registered { entry, membership, affects_discovery } = change;
         let id = entry.port_id;
         if announce {
             cx.out.peer(PeerUpdate::Object(entry));
         }
         if affects_discovery {
-            self.controller.notify(cx, &self.objects, id, &place, false);
+            self.controller.notify(cx, &self.objects, id, &membership, false);
         }
     }
 
@@ -90,27 +90,27 @@ impl Directory {
     /// Adds or replaces a remote object whose port name is not in use.
     pub(super) fn add_remote(&mut self, cx: &mut Context<'_>, entry: Arc<NsEntry>) {
         let id = entry.port_id;
-        let place = self.objects.zones().place(&entry.identity());
+        let membership = self.objects.zones().membership(&entry.identity());
         let old = self.objects.get(id).cloned();
         let changed = |old: &Known| {
             old.entry.differs_for_discovery(&entry)
                 || old.entry.logged_in_at != entry.logged_in_at
-                || old.place != place
+                || old.membership != membership
         };
         let notify = old.as_ref().is_none_or(changed);
         let is_new = old.is_none();
         let moved = old.filter(|old| old.entry.identity() != entry.identity());
         if let Some(moved) = &moved {
             self.objects.remove(id);
-            self.enforcement.revoke(cx, &self.objects, id, &moved.place, None);
+            self.enforcement.revoke(cx, &self.objects, id, &moved.membership, None);
         }
         let permit = moved.is_some() || is_new;
-        self.objects.insert(Known { entry, place: place.clone() });
+        self.objects.insert(Known { entry, membership: membership.clone() });
         if permit {
-            self.enforcement.permit(cx, &self.objects, id, &place);
+            self.enforcement.permit(cx, &self.objects, id, &membership);
         }
         if notify {
-            self.controller.notify(cx, &self.objects, id, &place, false);
+            self.controller.notify(cx, &self.objects, id, &membership, false);
         }
     }
 
@@ -182,9 +182,9 @@ impl Directory {
 
     /// Removes an object with its permissions, and notifies its zone-mates.
     fn remove(&mut self, cx: &mut Context<'_>, id: FcId, port: Option<u16>) -> Option<Arc<NsEntry>> {
-        let Known { entry, place } = self.objects.remove(id)?;
-        self.enforcement.revoke(cx, &self.objects, id, &place, port);
-        self.controller.notify(cx, &self.objects, id, &place, false);
+        let Known { entry, membership } = self.objects.remove(id)?;
+        self.enforcement.revoke(cx, &self.objects, id, &membership, port);
+        self.controller.notify(cx, &self.objects, id, &membership, false);
         Some(entry)
     }
 

@@ -257,8 +257,8 @@ impl Switch {
         self.directory.enforces_zones()
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// whatever a peer sent.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::PortUp { port, kind } => {

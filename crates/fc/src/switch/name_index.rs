@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_map_finds(ops in prop::collection::vec((any::<bool>(), 1u64..80), 0..600)) {
+        fn lookups_agree_with_those_of_a_map(ops in prop::collection::vec((any::<bool>(), 1u64..80), 0..600)) {
             let mut index = NameIndex::default();
             let mut by_id: BTreeMap<FcId, Wwpn> = BTreeMap::new();
             for (insert, n) in ops {

@@ -162,7 +162,7 @@ impl<'d> Query<'d> {
                     *id = FcId::from_parts(id.domain(), if domain == 0 { 0 } else { id.area() }, 0);
                 });
                 scopes.dedup();
-                some(scopes).map(NsAccept::PortIds).ok_or(nobody(domain, DATABASE_EMPTY))
+                some(scopes).map(NsAccept::PortIds).ok_or(empty_result(domain, DATABASE_EMPTY))
             }
             NsRequest::GidFt { domain, area, fc4_type } => {
                 let found = self.of_type(domain, area, fc4_type)?;
@@ -185,7 +185,7 @@ impl<'d> Query<'d> {
                     _ => known.entry.port_type == port_type,
                 };
                 let found = some(ids(self.visible_objects(filter, matches)));
-                found.map(NsAccept::PortIds).ok_or(nobody(domain, PORT_TYPE_NOT_REGISTERED))
+                found.map(NsAccept::PortIds).ok_or(empty_result(domain, PORT_TYPE_NOT_REGISTERED))
             }
             NsRequest::GidFf { domain, area, features, fc4_type } => {
                 let features = features & 0x0f;
@@ -196,7 +196,7 @@ impl<'d> Query<'d> {
                     has & features == features && (features != 0 || known.entry.has_type(fc4_type))
                 };
                 let found = some(ids(self.visible_objects(filter, matches)));
-                found.map(NsAccept::PortIds).ok_or(nobody(domain, FC4_FEATURES_NOT_REGISTERED))
+                found.map(NsAccept::PortIds).ok_or(empty_result(domain, FC4_FEATURES_NOT_REGISTERED))
             }
             _ => Err(UNSUPPORTED),
         }
@@ -206,7 +206,7 @@ impl<'d> Query<'d> {
     fn of_type(&mut self, domain: u8, area: u8, fc4_type: u8) -> Result<Vec<(FcId, &'d Known)>, CtReject> {
         let filter = Filter { domain, area, targets_only: false };
         let found = self.visible_objects(filter, |known| known.entry.has_type(fc4_type));
-        some(found).ok_or(nobody(domain, explanation::FC4_TYPES_NOT_REGISTERED))
+        some(found).ok_or(empty_result(domain, explanation::FC4_TYPES_NOT_REGISTERED))
     }
 
     /// Attribute of a node, from the first visible port of the node that registered one.
@@ -267,7 +267,7 @@ pub(super) const UNSUPPORTED: CtReject = CtReject::new(CtReason::NOT_SUPPORTED, 
 
 /// Reject for an empty result: either no port registered the attribute, or none in the requested
 /// domain.
-const fn nobody(domain: u8, not_registered: u8) -> CtReject {
+const fn empty_result(domain: u8, not_registered: u8) -> CtReject {
     CtReject::unable(if domain == 0 { not_registered } else { explanation::NO_OBJECT_IN_SCOPE })
 }
 

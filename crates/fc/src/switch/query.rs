@@ -20,7 +20,7 @@ pub(super) struct Filter {
 /// Number of sequential object reads that take as long as one search by name.
 const SEARCH_COST: usize = 8;
 
-/// Objects that soft zoning lets one port see, and the work to find them.
+/// Objects that soft zoning shows to one port, and the work to find them.
 pub(super) struct Query<'d> {
     pub(super) objects: &'d Database,
     /// The port that sent the query.
@@ -51,9 +51,9 @@ impl<'d> Query<'d> {
         };
         // For a port that may see nearly all objects, a scan is faster than one search per
         // zone-mate.
-        let few = objects.zones().mates_bound(&viewer.place) <= objects.len() / SEARCH_COST;
-        if viewer.place.is_zoned() && few {
-            let (mates, examined) = objects.zones().mates(&viewer.place);
+        let few = objects.zones().mates_bound(&viewer.membership) <= objects.len() / SEARCH_COST;
+        if viewer.membership.is_zoned() && few {
+            let (mates, examined) = objects.zones().mates(&viewer.membership);
             self.work.zone_members += examined as u64;
             let mut seen = objects.ids_of(&mates);
             if let Err(at) = seen.binary_search(&self.viewer) {
@@ -105,10 +105,11 @@ impl<'d> Query<'d> {
 }
 
 impl Database {
-    /// Returns true if soft zoning lets `viewer` see the object. A port always sees itself.
+    /// Returns true if soft zoning shows the object to `viewer`. A port always sees itself.
     pub(super) fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         known.entry.listed
-            && (viewer.entry.port_id == known.entry.port_id || self.zones().permitted(&viewer.place, &known.place))
+            && (viewer.entry.port_id == known.entry.port_id
+                || self.zones().permitted(&viewer.membership, &known.membership))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::database::{Database, Known};
 use super::entry::{MAX_DESCRIPTORS, NsEntry};
 use super::name_server::UNSUPPORTED;
-use crate::fabric::ZonePlace;
+use crate::fabric::ZoneMembership;
 use sanloom_wire::ct::CtReject;
 use sanloom_wire::ns::{NsRequest, explanation};
 use sanloom_wire::{FcId, Wwnn};
@@ -16,7 +16,7 @@ type Answer = Result<Option<Registered>, CtReject>;
 pub(super) struct Registered {
     /// New object.
     pub(super) entry: Arc<NsEntry>,
-    pub(super) place: ZonePlace,
+    pub(super) membership: ZoneMembership,
     /// True if the change needs an RSCN.
     pub(super) affects_discovery: bool,
 }
@@ -102,7 +102,7 @@ impl Database {
         let Some(known) = self.get(id) else {
             return Err(CtReject::unable(explanation::PORT_ID_NOT_REGISTERED));
         };
-        let Known { entry: old, place } = known.clone();
+        let Known { entry: old, membership } = known.clone();
         let mut new = (*old).clone();
         new.listed = true;
         change(&mut new);
@@ -111,7 +111,7 @@ impl Database {
         }
         let affects_discovery = old.differs_for_discovery(&new);
         let entry = Arc::new(new);
-        self.insert(Known { entry: entry.clone(), place: place.clone() });
-        Ok(Some(Registered { entry, place, affects_discovery }))
+        self.insert(Known { entry: entry.clone(), membership: membership.clone() });
+        Ok(Some(Registered { entry, membership, affects_discovery }))
     }
 }

@@ -296,7 +296,7 @@ impl Pages {
         if let Some((format, address)) = other.all {
             let ids = self.ids.drain(..);
             let all = ids.chain(self.all.map(|(_, address)| address)).fold((format, address), widen);
-            let widest = self.all.map_or(format, |(mine, _)| mine).max(all.0);
+            let widest = self.all.map_or(format, |(own, _)| own).max(all.0);
             self.all = Some((widest, trim(widest, all.1)));
         }
     }

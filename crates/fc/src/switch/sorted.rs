@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_what_an_ordered_map_holds(
+        fn the_content_is_that_of_an_ordered_map(
             ops in prop::collection::vec((0u8..3, 0u16..900, any::<u8>()), 0..1500),
             in_order in any::<bool>(),
             from in 0u16..900,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_come_in_order_fill_their_chunks() {
+    fn entries_added_in_order_fill_their_chunks() {
         let mut map = SortedMap::default();
         (0..100_000u32).for_each(|key| _ = map.insert(key, ()));
         let capacity: usize = map.chunks.iter().map(|chunk| chunk.keys.capacity()).sum();

@@ -8,45 +8,45 @@ use super::directory::Directory;
 use super::zoning::Enforcement;
 use super::{Work, rscn};
 use crate::config::HardZoning;
-use crate::fabric::{FibDelta, ZonePlace, ZoneSet};
+use crate::fabric::{FibDelta, ZoneMembership, ZoneSet};
 use sanloom_wire::FcId;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Zone membership of the known ports under one zone set.
-struct Membership {
+/// Zone memberships of the known ports under one zone set.
+struct Memberships {
     zones: Arc<ZoneSet>,
     /// Sorted by id.
-    places: Vec<(FcId, ZonePlace)>,
+    by_id: Vec<(FcId, ZoneMembership)>,
     /// Ports in no zone, sorted.
     unzoned: Vec<FcId>,
 }
 
-impl Membership {
-    fn of(objects: &Database) -> Membership {
+impl Memberships {
+    fn of(objects: &Database) -> Memberships {
         let all = objects.range(scope(0, 0));
-        let places: Vec<(FcId, ZonePlace)> = all.map(|(id, known)| (id, known.place.clone())).collect();
-        let unzoned = places.iter().filter(|(_, place)| !place.is_zoned()).map(|(id, _)| *id).collect();
-        Membership { zones: objects.zones().clone(), places, unzoned }
+        let by_id: Vec<(FcId, ZoneMembership)> = all.map(|(id, known)| (id, known.membership.clone())).collect();
+        let unzoned = by_id.iter().filter(|(_, membership)| !membership.is_zoned()).map(|(id, _)| *id).collect();
+        Memberships { zones: objects.zones().clone(), by_id, unzoned }
     }
 
-    fn place(&self, id: FcId) -> Option<&ZonePlace> {
-        let at = self.places.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.places[at].1)
+    fn get(&self, id: FcId) -> Option<&ZoneMembership> {
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.by_id[at].1)
     }
 
     /// Returns true if the port has an entry in the default zone of the table.
     fn in_default_zone(&self, id: FcId) -> bool {
-        let unzoned = self.place(id).is_some_and(|place| !place.is_zoned());
+        let unzoned = self.get(id).is_some_and(|membership| !membership.is_zoned());
         unzoned && self.zones.open_default() && !self.zones.permits_all()
     }
 
     /// Ports that share a zone with a port, sorted, without the port itself.
     fn mates(&self, objects: &Database, id: FcId, work: &mut Work) -> Vec<FcId> {
-        let Some(place) = self.place(id).filter(|place| place.is_zoned()) else {
+        let Some(membership) = self.get(id).filter(|membership| membership.is_zoned()) else {
             return Vec::new();
         };
-        let (mates, examined) = self.zones.mates(place);
+        let (mates, examined) = self.zones.mates(membership);
         work.zone_members += examined as u64;
         let mut mates = objects.ids_of(&mates);
         mates.retain(|mate| *mate != id);
@@ -55,9 +55,9 @@ impl Membership {
 
     /// Ports that a port may see, sorted.
     fn visible_to(&self, objects: &Database, id: FcId, work: &mut Work) -> Cow<'_, [FcId]> {
-        match self.place(id) {
+        match self.get(id) {
             _ if self.zones.permits_all() => Cow::Borrowed(&self.unzoned),
-            Some(place) if place.is_zoned() => Cow::Owned(self.mates(objects, id, work)),
+            Some(membership) if membership.is_zoned() => Cow::Owned(self.mates(objects, id, work)),
             Some(_) if self.zones.open_default() => Cow::Borrowed(&self.unzoned),
             _ => Cow::Borrowed(&[]),
         }
@@ -71,13 +71,13 @@ impl Directory {
             self.objects.share_zones(zones);
             return;
         }
-        let old = Membership::of(&self.objects);
+        let old = Memberships::of(&self.objects);
         // The index must serve both zone sets, because the mates under the old zones are searched
         // below.
         self.objects.index_ports(old.zones.uses_switch_ports() || zones.uses_switch_ports());
         let was_enforced = self.enforces_zones();
         self.objects.set_zones(zones);
-        let new = Membership::of(&self.objects);
+        let new = Memberships::of(&self.objects);
         match (was_enforced, self.enforces_zones()) {
             (_, true) => {
                 if !was_enforced {
@@ -98,8 +98,8 @@ impl Directory {
 
 impl Enforcement {
     /// Revokes the permissions that the new zones do not grant, then grants the missing ones.
-    fn change_zones(&mut self, cx: &mut Context<'_>, objects: &Database, old: &Membership, new: &Membership) {
-        let moves = |from: &Membership, to: &Membership| -> Vec<FcId> {
+    fn change_zones(&mut self, cx: &mut Context<'_>, objects: &Database, old: &Memberships, new: &Memberships) {
+        let moves = |from: &Memberships, to: &Memberships| -> Vec<FcId> {
             let ids = from.unzoned.iter().copied();
             ids.filter(|id| from.in_default_zone(*id) && !to.in_default_zone(*id)).collect()
         };
@@ -131,7 +131,7 @@ impl Enforcement {
 
 impl FabricController {
     /// Queues RSCNs for every registered port that now sees more or fewer ports.
-    fn notify_visibility(&mut self, cx: &mut Context<'_>, objects: &Database, old: &Membership, new: &Membership) {
+    fn notify_visibility(&mut self, cx: &mut Context<'_>, objects: &Database, old: &Memberships, new: &Memberships) {
         // Most unzoned ports see the same ports before and after.
         let unzoned = Changed::between(&old.unzoned, &new.unzoned);
         let registered: Vec<FcId> = self.queue.recipients().collect();

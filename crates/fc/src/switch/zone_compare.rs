@@ -16,7 +16,7 @@ use super::database::{Database, scope};
 use super::login_table::LoginTable;
 use super::zoning::{Enforcement, change_pair};
 use crate::config::HardZoning;
-use crate::fabric::ZonePlace;
+use crate::fabric::ZoneMembership;
 use sanloom_wire::FcId;
 use std::collections::BTreeSet;
 
@@ -94,7 +94,8 @@ impl Comparisons {
             }
         }
         let remote = objects.range(scope(0, 0)).filter(|(id, _)| !cx.identity.owns(*id));
-        let others: Vec<Candidate> = remote.map(|(id, known)| Candidate { id, place: known.place.clone() }).collect();
+        let others: Vec<Candidate> =
+            remote.map(|(id, known)| Candidate { id, membership: known.membership.clone() }).collect();
         cx.out.work.remote_comparisons += (ids.len() * others.len()) as u64;
         permitted.append(&mut compare(objects, ids, &others));
         permitted
@@ -104,14 +105,20 @@ impl Comparisons {
 /// N_Port_ID to compare, with its zone membership.
 struct Candidate {
     id: FcId,
-    place: ZonePlace,
+    membership: ZoneMembership,
 }
 
 impl Enforcement {
     /// Compares a new port with all others. With the standard algorithm, all N_Port_IDs of its
     /// switch port are compared.
-    pub(super) fn compare_arrived(&mut self, cx: &mut Context<'_>, objects: &Database, id: FcId, place: &ZonePlace) {
-        let new = [Candidate { id, place: place.clone() }];
+    pub(super) fn compare_arrived(
+        &mut self,
+        cx: &mut Context<'_>,
+        objects: &Database,
+        id: FcId,
+        membership: &ZoneMembership,
+    ) {
+        let new = [Candidate { id, membership: membership.clone() }];
         let Some(port) = cx.logins.port_of(id) else {
             let local: Vec<_> = cx.logins.iter().filter_map(|(id, _)| candidate(objects, id)).collect();
             let permitted = compare(objects, &new, &local);
@@ -162,7 +169,7 @@ fn compare(objects: &Database, ids: &[Candidate], others: &[Candidate]) -> BTree
     let zones = objects.zones();
     let pairs = ids.iter().flat_map(|a| others.iter().map(move |b| (a, b)));
     pairs
-        .filter(|(a, b)| zones.permitted(&a.place, &b.place) && a.place.is_zoned() && a.id != b.id)
+        .filter(|(a, b)| zones.permitted(&a.membership, &b.membership) && a.membership.is_zoned() && a.id != b.id)
         .map(|(a, b)| (a.id, b.id))
         .collect()
 }
@@ -172,5 +179,5 @@ fn at_port(logins: &LoginTable, objects: &Database, port: u16) -> Vec<Candidate>
 }
 
 fn candidate(objects: &Database, id: FcId) -> Option<Candidate> {
-    Some(Candidate { id, place: objects.get(id)?.place.clone() })
+    Some(Candidate { id, membership: objects.get(id)?.membership.clone() })
 }

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::database::Database;
 use super::zone_compare::Comparisons;
 use crate::config::HardZoning;
-use crate::fabric::{FibDelta, ZonePlace, ZoneSet};
+use crate::fabric::{FibDelta, ZoneMembership, ZoneSet};
 use sanloom_wire::FcId;
 
 /// Enforcement of the effective zones by the forwarding table.
@@ -29,16 +29,16 @@ impl Enforcement {
     }
 
     /// Grants the permissions between a port and its zone-mates. The port must be in the database.
-    pub(super) fn permit(&mut self, cx: &mut Context<'_>, objects: &Database, id: FcId, place: &ZonePlace) {
+    pub(super) fn permit(&mut self, cx: &mut Context<'_>, objects: &Database, id: FcId, membership: &ZoneMembership) {
         if !self.applies_to(objects.zones()) {
             return;
         }
-        if !place.is_zoned() && objects.zones().open_default() {
+        if !membership.is_zoned() && objects.zones().open_default() {
             cx.out.permission(FibDelta::JoinDefaultZone { id });
         }
         match self.method {
-            HardZoning::Standard | HardZoning::Modified => self.compare_arrived(cx, objects, id, place),
-            HardZoning::ZoneMates => change_pairs(cx, objects, id, place, true),
+            HardZoning::Standard | HardZoning::Modified => self.compare_arrived(cx, objects, id, membership),
+            HardZoning::ZoneMates => change_pairs(cx, objects, id, membership, true),
             HardZoning::Off => {}
         }
     }
@@ -50,35 +50,35 @@ impl Enforcement {
         cx: &mut Context<'_>,
         objects: &Database,
         id: FcId,
-        place: &ZonePlace,
+        membership: &ZoneMembership,
         port: Option<u16>,
     ) {
         if !self.applies_to(objects.zones()) {
             return;
         }
-        if !place.is_zoned() && objects.zones().open_default() {
+        if !membership.is_zoned() && objects.zones().open_default() {
             cx.out.permission(FibDelta::LeaveDefaultZone { id });
         }
         match self.method {
             HardZoning::Standard | HardZoning::Modified => self.compare_departed(cx, objects, id, port),
-            HardZoning::ZoneMates => change_pairs(cx, objects, id, place, false),
+            HardZoning::ZoneMates => change_pairs(cx, objects, id, membership, false),
             HardZoning::Off => {}
         }
     }
 }
 
 /// Grants or revokes the permissions between a port and its current zone-mates.
-fn change_pairs(cx: &mut Context<'_>, objects: &Database, id: FcId, place: &ZonePlace, permitted: bool) {
-    if !place.is_zoned() {
+fn change_pairs(cx: &mut Context<'_>, objects: &Database, id: FcId, membership: &ZoneMembership, permitted: bool) {
+    if !membership.is_zoned() {
         return;
     }
     if !cx.identity.owns(id) {
-        for mate in objects.local_mates(cx.logins, id, place, &mut cx.out.work) {
+        for mate in objects.local_mates(cx.logins, id, membership, &mut cx.out.work) {
             change_pair(cx, mate, id, permitted);
         }
         return;
     }
-    let (mates, examined) = objects.zones().mates(place);
+    let (mates, examined) = objects.zones().mates(membership);
     cx.out.work.zone_members += examined as u64;
     for mate in objects.ids_of(&mates).into_iter().filter(|mate| *mate != id) {
         change_pair(cx, id, mate, permitted);

@@ -140,7 +140,7 @@ impl ZoneDatabase {
         Zoning { zones, default: self.default_zone }
     }
 
-    /// Returns true if ports in no effective zone may talk to each other.
+    /// Returns true if ports in no effective zone may communicate with each other.
     pub fn default_is_open(&self) -> bool {
         self.default_zone.is_open(self.effective.as_ref().is_some_and(|effective| !effective.zones.is_empty()))
     }

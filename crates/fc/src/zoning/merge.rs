@@ -154,7 +154,7 @@ impl fmt::Display for MergeConflict {
 ///   same members.
 /// - If the rules join configurations, two effective configurations are joined zone by zone. The
 ///   result has the name that comes first in the alphabet.
-/// - The order of the arguments affects only which side a conflict calls the first.
+/// - The order of the arguments affects only the side that a conflict calls the first.
 /// - Merging a database with itself or with a part of itself does not change its content.
 /// - The result permits no pair of ports that neither database permits.
 ///

@@ -76,9 +76,9 @@ pub enum BadZones {
 impl fmt::Display for BadZones {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadZones::Name => f.write_str("a zoning object has a name that is no text"),
-            BadZones::Object(kind) => write!(f, "a zoning object of an unexpected type: {kind}"),
-            BadZones::Member { name, kind } => write!(f, "`{name}` has a member of type {kind:02x}"),
+            BadZones::Name => f.write_str("the name of a zoning object is not ASCII"),
+            BadZones::Object(kind) => write!(f, "unexpected zoning object: {kind}"),
+            BadZones::Member { name, kind } => write!(f, "`{name}` has a member of the unsupported type {kind:02x}"),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Zones {
     /// database applies.
     ///
     /// # Errors
-    /// The first object that has no place in a database.
+    /// The first object that a database cannot contain.
     pub fn decode(&self, wire: &Arc<ZoneSets>) -> Result<Zones, BadZones> {
         let (wire, library) = (wire.clone(), self.library.clone());
         let shared = contains_default_zone(&wire);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn other_switches_define_zones_within_their_sets_and_say_nothing_of_the_default_zone() {
+    fn zones_defined_within_a_set_are_read_and_a_missing_default_zone_stays_unchanged() {
         let members = vec![WireMember::new(ZoneMemberId::Alias((*b"disks").into()))];
         let zones = vec![list(ZoneObjectType::ZONE, "zone", members)];
         let set = ZoneObject::Set { protocol: 0, name: (*b"day").into(), zones };
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enforced_is_refused_by_name() {
+    fn a_zone_that_cannot_be_enforced_is_named_in_the_error() {
         let lun = ZoneMemberId::Other { kind: 0xe1, id: [0; 16].into() };
         let alias = ZoneMemberId::Alias((*b"disks").into());
         let list = |id| list(ZoneObjectType::ZONE, "zone", vec![WireMember::new(id)]);
@@ -454,19 +454,15 @@ mod tests {
             (
                 active(list(lun)),
                 BadZones::Member { name: "zone".to_owned(), kind: 0xe1 },
-                "`zone` has a member of type e1",
+                "`zone` has a member of the unsupported type e1",
             ),
             (
                 active(list(alias)),
                 BadZones::Member { name: "zone".to_owned(), kind: 4 },
-                "`zone` has a member of type 04",
+                "`zone` has a member of the unsupported type 04",
             ),
-            (
-                active(odd),
-                BadZones::Object(ZoneObjectType(0x77)),
-                "a zoning object of an unexpected type: zoning object type 77",
-            ),
-            (active(unnamed), BadZones::Name, "a zoning object has a name that is no text"),
+            (active(odd), BadZones::Object(ZoneObjectType(0x77)), "unexpected zoning object: zoning object type 77"),
+            (active(unnamed), BadZones::Name, "the name of a zoning object is not ASCII"),
         ] {
             let error = of_default(ZoneDefault::Closed).decode(&Arc::new(sets)).unwrap_err();
             assert_eq!((error.to_string().as_str(), error), (text, bad));

@@ -1,7 +1,7 @@
 //! Pairs of ports that gain or lose access to each other: [`Preview`].
 
 use crate::config::{ZoneMember, Zoning};
-use crate::fabric::{PortIdentity, ZonePlace, ZoneSet};
+use crate::fabric::{PortIdentity, ZoneMembership, ZoneSet};
 use std::collections::BTreeMap;
 
 /// Effect of new effective zones on the ports of a fabric. Pairs are port indices, the smaller
@@ -64,31 +64,31 @@ impl Preview {
 /// Zones of one side and the membership of each port.
 struct Side {
     zones: ZoneSet,
-    places: Vec<ZonePlace>,
+    memberships: Vec<ZoneMembership>,
     by_key: BTreeMap<ZoneMember, Vec<u32>>,
 }
 
 impl Side {
     fn new(zoning: &Zoning, ports: &[PortIdentity]) -> Side {
         let zones = ZoneSet::new(zoning);
-        let places = ports.iter().map(|port| zones.place(port)).collect();
+        let memberships = ports.iter().map(|port| zones.membership(port)).collect();
         let mut by_key: BTreeMap<ZoneMember, Vec<u32>> = BTreeMap::new();
         for (number, port) in (0..).zip(ports) {
             for key in port.keys() {
                 by_key.entry(key).or_default().push(number);
             }
         }
-        Side { zones, places, by_key }
+        Side { zones, memberships, by_key }
     }
 
     /// Returns true if the port is in the open default zone. All ports for which it holds may
     /// communicate.
     fn in_default_zone(&self, port: u32) -> bool {
-        self.zones.open_default() && !self.places[port as usize].is_zoned()
+        self.zones.open_default() && !self.memberships[port as usize].is_zoned()
     }
 
     fn zone_mates(&self, port: u32) -> Vec<u32> {
-        let (mates, _) = self.zones.mates(&self.places[port as usize]);
+        let (mates, _) = self.zones.mates(&self.memberships[port as usize]);
         mates.iter().filter_map(|mate| self.by_key.get(mate)).flatten().copied().collect()
     }
 }
@@ -96,7 +96,7 @@ impl Side {
 /// Ports in the default zone of both sides, of the first only, and of the second only.
 fn groups(sides: &[Side; 2]) -> [Vec<u32>; 3] {
     let mut groups: [Vec<u32>; 3] = Default::default();
-    for port in 0..sides[0].places.len() as u32 {
+    for port in 0..sides[0].memberships.len() as u32 {
         match [0, 1].map(|side| sides[side].in_default_zone(port)) {
             [true, true] => groups[0].push(port),
             [true, false] => groups[1].push(port),

@@ -27,7 +27,7 @@ pub enum ZoneProblem {
         max: usize,
     },
     /// The name is already in use.
-    #[error("the name `{name}` is already that of {}", by.with_article())]
+    #[error("the name `{name}` already belongs to {}", by.with_article())]
     NameTaken {
         /// Name in use.
         name: String,
@@ -108,6 +108,6 @@ pub enum ZoneProblem {
     #[error("the zone database changed after this transaction began")]
     Stale,
     /// There is no earlier database to roll back to.
-    #[error("there is no earlier zone database to go back to")]
+    #[error("there is no earlier zone database to roll back to")]
     NothingToRollBack,
 }

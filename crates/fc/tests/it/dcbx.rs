@@ -91,7 +91,7 @@ fn a_willing_host_adopts_the_settings_of_the_switch() {
 }
 
 #[test]
-fn of_two_willing_ends_the_lower_address_decides_about_pfc() {
+fn the_pfc_of_the_lower_address_applies_if_both_ends_are_willing() {
     let mut ends = [End::new(HIGH, true, 5), End::new(LOW, true, 3)];
     connect(&mut ends);
     assert_eq!((ends[0].in_force().1, ends[1].in_force().1), (0x08, 0x08));
@@ -100,14 +100,14 @@ fn of_two_willing_ends_the_lower_address_decides_about_pfc() {
 }
 
 #[test]
-fn two_ends_that_are_not_willing_keep_what_they_have() {
+fn two_ends_that_are_not_willing_keep_their_settings() {
     let mut ends = [End::new(LOW, false, 5), End::new(HIGH, false, 3)];
     connect(&mut ends);
     assert_eq!((ends[0].in_force(), ends[1].in_force()), ((Some(5), 0x20, true), (Some(3), 0x08, true)));
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_forgotten_when_its_time_is_over() {
+fn a_peer_is_removed_when_its_time_to_live_expires() {
     let mut ends = [End::new(LOW, true, 5), End::new(HIGH, false, 3)];
     connect(&mut ends);
     let host = &mut ends[0];
@@ -147,7 +147,7 @@ fn with_two_peers_no_settings_are_adopted() {
 }
 
 #[test]
-fn it_sends_every_thirty_seconds_and_faster_when_a_peer_is_new() {
+fn a_pdu_is_sent_every_30_s_and_faster_for_a_new_peer() {
     let mut end = End::new(LOW, true, 3);
     assert_eq!(sent(&end.input(Input::LinkUp)).len(), 1);
     assert_eq!(sent(&end.secs(3)).len(), 3);

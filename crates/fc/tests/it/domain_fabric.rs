@@ -20,7 +20,7 @@ fn all_up(net: &mut Net) {
 const LINE: [[usize; 2]; 2] = [[0, 1], [1, 2]];
 
 #[test]
-fn a_switch_alone_has_its_preferred_domain_at_once_and_any_after_a_while() {
+fn a_single_switch_has_its_preferred_domain_at_once_and_any_other_after_a_delay() {
     let mut net = Net::new(vec![preferring(0, 9), config(1)], &[], 1);
     assert_eq!([0, 1].map(|switch: usize| net.nodes[switch].domain.domain()), [Some(9), None]);
     net.run(F_S_TOV);
@@ -101,13 +101,13 @@ fn a_domain_with_two_owners_is_resolved_by_reconfiguration_if_both_ends_allow_it
     net.set_link(2, true);
     net.run(Span::from_secs(60));
     assert_eq!((net.check(), net.components().len()), (Ok(()), 1));
-    assert!(net.nodes.iter().all(|node| node.domains_reported.contains(&None)), "everybody lost its domain");
+    assert!(net.nodes.iter().all(|node| node.domains_reported.contains(&None)), "every switch lost its domain");
     let owners = [0, 3].map(|switch: usize| net.nodes[switch].domain.domain());
     assert_eq!(owners.iter().filter(|domain| **domain == Some(1)).count(), 1);
 }
 
 #[test]
-fn a_switch_that_forbids_reconfiguration_is_left_alone() {
+fn a_switch_that_forbids_reconfiguration_is_not_reconfigured() {
     let mut configs: Vec<_> = (0..3).map(|switch| preferring(switch, switch as u8 + 1)).collect();
     configs[2].allow_rcf = false;
     let mut net = Net::new(configs, &LINE, 1);
@@ -121,7 +121,7 @@ fn a_switch_that_forbids_reconfiguration_is_left_alone() {
 }
 
 #[test]
-fn an_insistent_switch_would_rather_be_alone() {
+fn an_insistent_switch_without_its_domain_stays_isolated() {
     let mut configs = vec![preferring(0, 5), config(1)];
     configs[1].insistent = true;
     let mut net = Net::new(configs.clone(), &[[0, 1]], 1);
@@ -139,10 +139,10 @@ fn an_insistent_switch_would_rather_be_alone() {
 }
 
 #[test]
-fn switches_that_may_not_be_principal_and_lost_theirs_judge_a_fabric_that_has_a_domain_of_theirs() {
+fn switches_without_a_principal_reconfigure_or_isolate_a_fabric_that_uses_one_of_their_domains() {
     for reconfigure in [false, true] {
-        // The last switch learns of the other fabric only if the second one joins it. The second
-        // one is no better a principal than the last.
+        // The last switch receives claims of the other fabric only if the second one joins it. The
+        // second one has no better claim than the last.
         let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2), config(3)];
         (configs[1].priority, configs[3].priority) = (NEVER_PRINCIPAL, NEVER_PRINCIPAL);
         configs.iter_mut().for_each(|config| config.auto_reconfigure = reconfigure);
@@ -208,7 +208,7 @@ fn one_of_two_parallel_links_may_fail_without_notice() {
         let before = net.messages;
         net.set_link(upstream, false);
         net.run(Span::from_secs(1));
-        assert_eq!(net.messages, before, "nobody says anything");
+        assert_eq!(net.messages, before, "no message is sent");
         assert_eq!((net.check(), net.nodes[1].principals_reported.len()), (Ok(()), emitted));
         net.set_link(upstream, true);
         net.run(Span::from_secs(1));
@@ -254,7 +254,7 @@ fn as_many_switches_as_domains_agree_without_preferred_domains() {
 }
 
 #[test]
-fn there_is_no_domain_for_the_240th_switch() {
+fn the_240th_switch_gets_no_domain() {
     let links: Vec<_> = (1..240).map(|switch| [0, switch]).collect();
     let mut net = Net::new((0..240).map(config).collect(), &links, 1);
     for link in 0..238 {
@@ -266,5 +266,5 @@ fn there_is_no_domain_for_the_240th_switch() {
     net.set_link(238, true);
     net.run(Span::from_secs(5));
     assert_eq!(net.isolation_names(), BTreeSet::from(["domain-unavailable", "other-side"]));
-    assert_eq!(net.nodes[239].domains_reported, [Some(1)], "alone it may have any");
+    assert_eq!(net.nodes[239].domains_reported, [Some(1)], "a single switch may have any domain");
 }

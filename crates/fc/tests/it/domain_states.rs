@@ -71,7 +71,7 @@ impl Bench {
         self.input(Input::LinkUp { port, neighbour: if port == 1 { NEIGHBOUR } else { OTHER } });
     }
 
-    /// Lets time pass and fires all timers.
+    /// Advances the clock and fires all timers.
     fn pass(&mut self, span: Span) {
         let end = self.now + span;
         while let Some(at) = self.domain.poll_timeout().filter(|at| *at <= end) {
@@ -245,7 +245,7 @@ fn a_gateway_gets_several_domains_or_none() {
     assert!(exchange(&[0; 239]).starts_with("reject"), "one is ours");
     assert_eq!(exchange(&[5, 6, 7]), "accept [1, 6, 7]");
     let reported = bench.emitted.iter().any(|emitted| emitted.contains("domains"));
-    assert!(reported, "the other machines of the switch hear of the new domains: {:?}", bench.emitted);
+    assert!(reported, "the new domains are reported to the other machines: {:?}", bench.emitted);
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn an_isolated_link_recovers_when_both_ends_retry_in_either_order() {
 }
 
 #[test]
-fn lost_messages_are_made_up_for() {
+fn lost_messages_are_repeated() {
     // First all requests are lost, then the accept; after that everything arrives.
     let mut link = Link::new([config(0x20), config(0x30)]);
     let lost: Vec<_> = link.requests.drain(..).collect();
@@ -304,7 +304,7 @@ impl Bench {
 fn parameters(switch: u64) -> Elp {
     let mut port = EPort::new(config(switch));
     port.handle(Instant::ZERO, Input::LinkUp);
-    let Some(Output::Send(Send::Request { message, .. })) = port.poll_output() else { panic!("it asks at once") };
+    let Some(Output::Send(Send::Request { message, .. })) = port.poll_output() else { panic!("ELP is sent at once") };
     let SwIls::Elp(elp) = unwrap(message) else { panic!("ELP") };
     *elp
 }

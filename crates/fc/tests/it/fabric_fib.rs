@@ -171,7 +171,7 @@ fn any_delta() -> impl Strategy<Value = FibDelta> {
 proptest! {
     /// Compares all ports and addresses after every sequence of changes.
     #[test]
-    fn decides_as_the_rules_say(deltas in prop::collection::vec(any_delta(), 0..60)) {
+    fn every_decision_follows_the_rules(deltas in prop::collection::vec(any_delta(), 0..60)) {
         let mut model = Model { domain: DOMAIN, ..Model::default() };
         let mut fib = Fib::new(DOMAIN, PORTS, IslChoice::Ingress);
         for delta in &deltas {
@@ -290,7 +290,7 @@ fn an_area_with_one_address_needs_no_page() {
 }
 
 #[test]
-fn a_page_is_used_again_when_its_last_address_left() {
+fn a_page_is_reused_after_its_last_address_is_removed() {
     let mut fib = Fib::new(DOMAIN, 256, IslChoice::Ingress);
     for area in 0..200 {
         let ids = [0, 1].map(|port| 0x01_0000 + (u32::from(area) << 8) + port);
@@ -303,7 +303,7 @@ fn a_page_is_used_again_when_its_last_address_left() {
 }
 
 #[test]
-fn spray_names_the_group_and_one_leg_needs_none() {
+fn spraying_uses_a_group_and_a_single_leg_does_not() {
     let legs = vec![Leg::Port(2), Leg::Bundle(9)];
     let fib = fib(
         IslChoice::Spray,

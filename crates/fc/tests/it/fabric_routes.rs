@@ -46,7 +46,7 @@ fn links_of_a_bundle_are_one_leg_while_one_of_them_is_up() {
 }
 
 #[test]
-fn the_cheaper_way_wins_even_if_it_is_longer() {
+fn the_cheaper_path_wins_even_if_it_has_more_hops() {
     let isls = [isl((0, 0), (1, 0), 1000), isl((0, 1), (2, 0), 250), isl((2, 1), (1, 1), 250)];
     assert_eq!(routes(&[1, 2, 3], &isls)[0], [(2, vec![Leg::Port(1)]), (3, vec![Leg::Port(1)])]);
 }
@@ -60,7 +60,7 @@ fn destinations_are_sorted_by_domain_for_any_order_of_switches() {
 }
 
 #[test]
-fn links_to_nowhere_and_loops_are_left_out() {
+fn links_without_a_far_end_and_loops_are_ignored() {
     let isls = [isl((0, 0), (7, 0), 1), isl((0, 1), (0, 2), 1)];
     assert_eq!(routes(&[1, 2], &isls), vec![vec![(2, vec![])], vec![(1, vec![])]]);
 }

@@ -267,7 +267,7 @@ fn an_ordered_task_waits_for_a_task_at_the_other_port() {
 }
 
 #[test]
-fn a_host_that_logs_out_takes_its_tasks_along() {
+fn the_logout_of_a_host_ends_its_tasks() {
     let mut system = System::new(Masking::Open, false);
     system.send(0, 0, 1, read(attribute::ORDERED));
     system.send(0, 0, 2, read(attribute::ORDERED));

@@ -81,7 +81,7 @@ impl Fabric {
             requests: 0,
         };
         for switch in 0..switches {
-            fabric.give(switch, Input::Domain(Some(domain(switch))));
+            fabric.input(switch, Input::Domain(Some(domain(switch))));
         }
         fabric.see_each_other();
         fabric
@@ -92,10 +92,10 @@ impl Fabric {
         for a in 0..self.switches.len() {
             for b in (0..self.switches.len()).filter(|b| *b != a) {
                 if self.part[a] == self.part[b] {
-                    self.give(a, Input::Reachable { domain: domain(b) });
+                    self.input(a, Input::Reachable { domain: domain(b) });
                 } else {
                     self.open[a].retain(|_, open| open.to != b);
-                    self.give(a, Input::Unreachable { domain: domain(b) });
+                    self.input(a, Input::Unreachable { domain: domain(b) });
                 }
                 if self.jitter_us > 0 {
                     let pause = self.random.below(2000);
@@ -105,7 +105,7 @@ impl Fabric {
         }
     }
 
-    fn give(&mut self, switch: usize, input: Input) {
+    fn input(&mut self, switch: usize, input: Input) {
         self.switches[switch].handle(self.now, input);
         while let Some(output) = self.switches[switch].poll_output() {
             match output {
@@ -173,7 +173,7 @@ impl Fabric {
                 }
                 (_, Some((at, switch))) if at <= end => {
                     self.now = self.now.max(at);
-                    self.give(switch, Input::Timeout);
+                    self.input(switch, Input::Timeout);
                 }
                 _ => break,
             }
@@ -187,13 +187,13 @@ impl Fabric {
                 if self.part[from] == self.part[to] {
                     let message = self.carried(&message, None);
                     let request = Request { from: Peer::Domain(domain(from)), port: 0, ox_id };
-                    self.give(to, Input::Request { request, message });
+                    self.input(to, Input::Request { request, message });
                 }
             }
             Event::Answer { to, ox_id, message } => {
                 if let Some(open) = self.open[to].remove(&ox_id) {
                     let message = self.carried(&message, Some(&open.message));
-                    self.give(to, Input::Outcome { tag: open.tag, outcome: Outcome::Answered(message) });
+                    self.input(to, Input::Outcome { tag: open.tag, outcome: Outcome::Answered(message) });
                 }
             }
             Event::Patience { from, ox_id } => {
@@ -202,7 +202,7 @@ impl Fabric {
                     self.ox_id = self.ox_id.wrapping_add(1);
                     return self.attempt(from, self.ox_id, open);
                 }
-                self.give(from, Input::Outcome { tag: open.tag, outcome: Outcome::Unanswered });
+                self.input(from, Input::Outcome { tag: open.tag, outcome: Outcome::Unanswered });
             }
         }
     }
@@ -255,13 +255,13 @@ impl Fabric {
     fn set_local(&mut self, switch: usize, entry: NsEntry, supersedes: Option<FcId>) {
         let entry = Arc::new(entry);
         self.own[switch].insert(entry.port_id, entry.clone());
-        self.give(switch, Input::Local { entry, supersedes });
+        self.input(switch, Input::Local { entry, supersedes });
     }
 
     fn log_out(&mut self, switch: usize, port_id: FcId) {
         if let Some(entry) = self.own[switch].remove(&port_id) {
             let (port_name, node_name) = (entry.port_name, entry.node_name);
-            self.give(switch, Input::LocalGone { port_id, port_name, node_name });
+            self.input(switch, Input::LocalGone { port_id, port_name, node_name });
         }
     }
 
@@ -279,7 +279,7 @@ impl Fabric {
             let (wrong, missing): (Vec<_>, Vec<_>) = (wrong.collect(), missing.collect());
             assert!(reported == truth, "switch {switch}: wrong {wrong:?}, missing {missing:?}");
             let held = (1..=239).flat_map(|domain| self.switches[switch].objects(domain));
-            assert!(held.map(|entry| &**entry).eq(truth.values()), "what switch {switch} holds");
+            assert!(held.map(|entry| &**entry).eq(truth.values()), "objects at switch {switch}");
         }
         for part in 0..4 {
             let here = (0..self.own.len()).filter(|switch| self.part[*switch] == part);
@@ -297,7 +297,7 @@ fn domain(switch: usize) -> u8 {
 }
 
 #[test]
-fn after_healing_every_switch_has_the_correct_names() {
+fn after_faults_end_every_switch_has_the_correct_names() {
     for seed in 0..300 {
         println!("seed {seed}");
         let mut random = SplitMix64(seed * 0x1234_5677 + 99);
@@ -332,7 +332,7 @@ fn after_healing_every_switch_has_the_correct_names() {
 }
 
 #[test]
-fn a_name_that_moves_knowingly_stays_where_it_went() {
+fn a_name_that_moved_after_a_notification_stays_at_its_new_port() {
     for (old, new) in [(0, 1), (1, 0)] {
         let mut fabric = Fabric::new(3, 0);
         fabric.log_in(old, 5, 0xaaaa);
@@ -345,7 +345,7 @@ fn a_name_that_moves_knowingly_stays_where_it_went() {
 }
 
 #[test]
-fn a_name_returns_whose_first_login_ended_while_no_switch_was_reachable() {
+fn a_later_login_gets_a_name_back_after_its_first_login_ended_unreachable() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(1, 5, 0xaaaa);
     fabric.run(Span::from_ms(100));
@@ -366,7 +366,7 @@ fn a_name_returns_whose_first_login_ended_while_no_switch_was_reachable() {
 }
 
 #[test]
-fn a_port_that_takes_another_name_leaves_those_alone_who_had_its_first_one() {
+fn a_port_that_changes_its_name_does_not_end_the_earlier_login_with_its_first_name() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(1, 5, 0xaaaa);
     fabric.run(Span::from_ms(100));
@@ -380,7 +380,7 @@ fn a_port_that_takes_another_name_leaves_those_alone_who_had_its_first_one() {
 }
 
 #[test]
-fn a_port_at_the_address_of_one_that_was_to_go_is_not_taken_for_it() {
+fn a_removal_does_not_affect_a_new_port_at_the_same_address() {
     let mut fabric = Fabric::new(2, 0);
     let first = FcId::from_parts(1, 0, 5);
     fabric.log_in(0, 5, 0xaaaa);
@@ -402,7 +402,7 @@ fn a_port_at_the_address_of_one_that_was_to_go_is_not_taken_for_it() {
 }
 
 #[test]
-fn of_two_logins_at_once_the_lower_address_stays() {
+fn the_lower_address_stays_after_two_simultaneous_logins() {
     let mut fabric = Fabric::new(3, 1);
     fabric.run(Span::from_ms(100));
     fabric.log_in(2, 5, 0xaaaa);
@@ -443,7 +443,7 @@ fn a_query_lost_while_paths_form_is_repeated_before_its_exchange_times_out() {
         fabric.assert_true();
         assert!(complete(&fabric), "after {lost_for_ms} ms without a path");
         let open: usize = fabric.open.iter().map(BTreeMap::len).sum();
-        assert_eq!(open, 0, "no question of before is still open");
+        assert_eq!(open, 0, "no earlier query is still open");
     }
 }
 
@@ -453,9 +453,9 @@ fn a_login_is_known_everywhere_when_every_reachable_domain_has_accepted_it() {
     fabric.run(Span::from_ms(100));
     fabric.log_in(0, 1, 0xaaaa);
     let port_id = FcId::from_parts(1, 0, 1);
-    let login = fabric.switches[0].unannounced_login(port_id).expect("nobody knows");
+    let login = fabric.switches[0].unannounced_login(port_id).expect("no switch has been notified");
     fabric.run(Span::from_us(5_900));
-    assert_eq!(fabric.switches[0].unannounced_login(port_id), Some(login), "it is on its way");
+    assert_eq!(fabric.switches[0].unannounced_login(port_id), Some(login), "the notification is in flight");
     fabric.run(Span::from_us(200));
     assert_eq!(fabric.switches[0].unannounced_login(port_id), None);
     assert!(fabric.switches[0].known_everywhere() > login);
@@ -465,12 +465,12 @@ fn a_login_is_known_everywhere_when_every_reachable_domain_has_accepted_it() {
     assert_eq!(
         fabric.switches[0].unannounced_login(FcId::from_parts(1, 0, 2)),
         None,
-        "whoever says nothing is not waited for"
+        "a domain that does not reply is ignored"
     );
 }
 
 #[test]
-fn a_new_login_with_the_same_address_and_name_is_seen() {
+fn a_new_login_with_the_same_address_and_name_is_announced() {
     let mut fabric = Fabric::new(2, 0);
     fabric.log_in(0, 1, 0xbbbb);
     fabric.run(Span::from_secs(20));
@@ -479,7 +479,7 @@ fn a_new_login_with_the_same_address_and_name_is_seen() {
     let before = Arc::as_ptr(&fabric.known[1][&FcId::from_parts(1, 0, 1)]);
     fabric.run(Span::from_us(5_500));
     let after = &fabric.known[1][&FcId::from_parts(1, 0, 1)];
-    assert_ne!(before, Arc::as_ptr(after), "it was removed and came back");
+    assert_ne!(before, Arc::as_ptr(after), "it was removed and added again");
     fabric.run(Span::from_secs(1));
     fabric.assert_true();
 }
@@ -512,9 +512,9 @@ fn switches_of_one_process_share_every_object() {
 
 /// Answer of a switch to a query of another switch, encoded and parsed: the addresses, or reason
 /// and explanation.
-fn query(fabric: &mut Fabric, of: usize, question: NsRequest) -> Result<Vec<FcId>, (u8, u8)> {
-    let question = Ct::ns_request(question);
-    let message = Message::from(question.clone());
+fn query(fabric: &mut Fabric, of: usize, query: NsRequest) -> Result<Vec<FcId>, (u8, u8)> {
+    let unit = Ct::ns_request(query);
+    let message = Message::from(unit);
     let request = Request { from: Peer::Domain(9), port: 0, ox_id: 1 };
     fabric.by_wire = true;
     let carried = fabric.carried(&message, None);
@@ -542,7 +542,7 @@ fn the_cost_of_a_query_by_zone_is_the_size_of_the_zone() {
     };
     let zones = names.chunks(4).enumerate().map(zone).collect();
     let effective = Some(Arc::new(EffectiveZones { name: "all".into(), zones }));
-    fabric.give(0, Input::Zones(Zones::new(ZoneDatabase { effective, ..ZoneDatabase::default() })));
+    fabric.input(0, Input::Zones(Zones::new(ZoneDatabase { effective, ..ZoneDatabase::default() })));
     for number in 0..500 {
         let name = ZoneName(format!("zone{number}").into_bytes().into());
         assert_eq!(query(&mut fabric, 0, NsRequest::GeZn { name }).map(|ids| ids.len()), Ok(4));
@@ -570,10 +570,10 @@ fn a_switch_may_query_the_ports_of_a_zone_and_of_a_zone_member() {
     ];
     let effective = Some(Arc::new(EffectiveZones { name: "all".into(), zones }));
     let database = ZoneDatabase { effective, ..ZoneDatabase::default() };
-    fabric.give(0, Input::Zones(Zones::new(database)));
+    fabric.input(0, Input::Zones(Zones::new(database)));
     // A change of the domain does not affect the zones.
-    fabric.give(0, Input::Domain(None));
-    fabric.give(0, Input::Domain(Some(1)));
+    fabric.input(0, Input::Domain(None));
+    fabric.input(0, Input::Domain(Some(1)));
     fabric.own[0].clear();
     (0..).zip(names).for_each(|(port, name)| fabric.log_in(0, port, name));
     assert_eq!(query(&mut fabric, 0, zn(b"backup")), Ok(vec![id(0), id(2)]));
@@ -584,7 +584,7 @@ fn a_switch_may_query_the_ports_of_a_zone_and_of_a_zone_member() {
     assert_eq!(query(&mut fabric, 0, zm(1, &names[1].to_be_bytes())), Ok(vec![id(1)]));
     assert_eq!(query(&mut fabric, 0, zm(3, &[1, 0, 2, 0])), Ok(vec![id(2)]));
     assert_eq!(query(&mut fabric, 0, zm(4, &(names[0] ^ 0x3000_0000_0000_0000).to_be_bytes())), Ok(vec![id(0)]));
-    for nobody in [zm(1, &[7; 8]), zm(3, &[9, 0, 0, 0]), zm(0xe1, &[0; 16]), zm(1, &[])] {
-        assert_eq!(query(&mut fabric, 0, nobody), NOTHING);
+    for unmatched in [zm(1, &[7; 8]), zm(3, &[9, 0, 0, 0]), zm(0xe1, &[0; 16]), zm(1, &[])] {
+        assert_eq!(query(&mut fabric, 0, unmatched), NOTHING);
     }
 }

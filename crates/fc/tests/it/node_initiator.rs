@@ -115,7 +115,7 @@ fn numbers_of_a_round(initiator: &mut FcpInitiator, now: Instant) -> Vec<u16> {
 const DONE: Outcome = Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred: 8192 };
 
 #[test]
-fn a_read_is_done_when_data_and_response_are_there_in_either_order() {
+fn a_read_ends_when_data_and_response_have_arrived_in_either_order() {
     let mut initiator = initiator(false);
     submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
     assert_eq!(receive(&mut initiator, Instant::ZERO, 0, &[0, 1, 2, 3]), []);
@@ -279,7 +279,7 @@ fn an_abort_of_an_exchange_unknown_to_the_target_needs_no_rrq() {
 }
 
 #[test]
-fn a_target_that_answers_nothing_still_ends_the_command() {
+fn a_command_ends_even_if_the_target_never_replies() {
     let mut initiator = initiator(true);
     submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
     let mut emitted = Vec::new();
@@ -342,7 +342,7 @@ fn frames_of_unknown_stations_change_nothing() {
 }
 
 #[test]
-fn exchange_numbers_go_round_before_one_is_used_again() {
+fn exchange_numbers_are_reused_only_after_all_others() {
     let mut initiator = initiator(true);
     let expected: Vec<u16> = (0..MAX_EXCHANGES / STRIDE).map(|generation| generation * STRIDE).collect();
     for _ in 0..3 {

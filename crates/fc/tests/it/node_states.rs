@@ -236,10 +236,10 @@ fn every_state_has_an_answer_to_every_event() {
         steps.extend((0..accepts).map(|_| (|bench: &mut Bench| bench.accept()) as Step));
         states.push(("on the way up".to_owned(), steps));
     }
-    for (name, way) in SITUATIONS {
+    for (name, step) in SITUATIONS {
         let mut steps: Vec<Step> = vec![|bench| bench.input(Input::LinkUp)];
         steps.extend((0..8).map(|_| (|bench: &mut Bench| bench.accept()) as Step));
-        steps.push(way);
+        steps.push(step);
         states.push((name.to_owned(), steps));
     }
     let mut table = String::new();

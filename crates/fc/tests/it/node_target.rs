@@ -107,7 +107,7 @@ fn submit(target: &mut FcpTarget, command: FcpCmnd) -> Vec<Output> {
 fn io(outputs: &[Output]) -> Io {
     match outputs {
         [Output::Io(io)] => *io,
-        other => unreachable!("an I/O alone, not {other:?}"),
+        other => unreachable!("expected only an I/O, not {other:?}"),
     }
 }
 
@@ -133,7 +133,7 @@ fn sense_code(outputs: &[Output]) -> SenseCode {
 }
 
 #[test]
-fn a_read_is_io_then_data_then_response() {
+fn a_read_is_an_io_then_data_then_a_response() {
     let mut target = target();
     let io = io(&submit(&mut target, read(10, 8, 4096)));
     assert_eq!((io.unit, io.op, io.lba, io.blocks, io.bytes), (0, IoOp::Read, 10, 8, 4096));
@@ -147,7 +147,7 @@ fn a_read_is_io_then_data_then_response() {
 }
 
 #[test]
-fn a_write_is_bursts_of_whole_frames_then_io_then_response() {
+fn a_write_is_bursts_of_whole_frames_then_an_io_then_a_response() {
     let mut target = target_with(8);
     let mut emitted = submit(&mut target, write(0, 40, 20_480));
     for (offset, burst_len) in [(0, 8192), (8192, 8192), (16_384, 4096)] {
@@ -186,7 +186,7 @@ fn the_residual_follows_from_fcp_dl_and_cdb() {
 }
 
 #[test]
-fn rejects_transfers_that_make_no_sense() {
+fn rejects_inconsistent_transfers() {
     let cases = [
         (read(BLOCKS - 7, 8, 4096), SenseCode::LBA_OUT_OF_RANGE),
         (read(u64::MAX, 1, 512), SenseCode::LBA_OUT_OF_RANGE),
@@ -214,7 +214,7 @@ fn refuses_a_direction_that_contradicts_the_cdb() {
 }
 
 #[test]
-fn describes_itself_and_its_units() {
+fn inquiry_and_capacity_describe_the_target_and_its_units() {
     let mut target = target();
     let (data, response) =
         answer(&submit(&mut target, command(Cdb::Inquiry { vpd_page: None, allocation_len: 255 }, FcpCmnd::READ, 255)));
@@ -293,7 +293,7 @@ fn an_aborted_exchange_cancels_its_io_and_rests() {
 }
 
 #[test]
-fn a_write_without_progress_is_given_up_and_one_with_progress_is_not() {
+fn only_a_write_without_progress_ends_after_the_timeout() {
     let mut target = target();
     let emitted = submit(&mut target, write(0, 40, 20_480));
     let [Output::Send(Frame { header: Header { rx_id, .. }, .. })] = emitted[..] else { unreachable!("{emitted:?}") };
@@ -317,7 +317,7 @@ fn a_port_without_a_login_receives_one_logo() {
     for ox_id in 0..5 {
         for output in handle(&mut target, Instant::ZERO, frame(unrelated, ox_id, Message::FcpCmnd(read(0, 1, 512)))) {
             let Output::Send(Frame { header, payload: Payload::Typed(Message::Els(els)) }) = output else {
-                unreachable!("nothing else is said to a stranger")
+                unreachable!("a port without a login receives only a LOGO")
             };
             assert!(matches!(*els, Els::Logo(_)));
             assert_eq!(header.d_id, unrelated);
@@ -384,7 +384,7 @@ fn task_management_ends_the_named_tasks_and_notifies_the_others() {
 }
 
 #[test]
-fn srr_is_refused_and_the_exchange_that_it_names_goes_on() {
+fn srr_is_rejected_and_its_exchange_continues() {
     let mut target = target();
     let io = io(&submit(&mut target, read(10, 8, 4096)));
     // SRR (FCP-4): command 14, OX_ID and RX_ID, relative offset, R_CTL of the information unit

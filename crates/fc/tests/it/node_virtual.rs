@@ -126,7 +126,7 @@ fn the_script_of_the_paper_takes_its_eight_steps() {
 }
 
 #[test]
-fn an_initiator_keeps_a_session_for_its_questions() {
+fn an_initiator_keeps_its_session_with_the_name_server() {
     let mut bench = Bench::new(1, LoginScript::Npiv, true);
     bench.input(1, Input::LinkUp);
     let emitted = bench.received();
@@ -223,7 +223,7 @@ fn a_login_to_a_full_switch_is_retried_after_a_doubling_back_off() {
 }
 
 #[test]
-fn a_logout_gives_the_address_back() {
+fn a_logout_releases_the_address() {
     let mut bench = Bench::new(2, LoginScript::Standard, false);
     bench.input(1, Input::LinkUp);
     let first = bench.ports[1].port_id();
@@ -250,7 +250,7 @@ fn a_logout_without_a_reply_ends_after_its_attempts() {
 }
 
 #[test]
-fn the_physical_login_takes_the_virtual_ones_with_it() {
+fn the_end_of_the_physical_login_ends_the_virtual_ones() {
     let mut bench = Bench::new(1, LoginScript::Npiv, false);
     bench.input(1, Input::LinkUp);
     bench.received();

@@ -67,7 +67,7 @@ fn one_domain_holds_65536_logins_and_no_more() {
 }
 
 #[test]
-fn limits_of_a_port_and_of_the_switch_hold_and_what_leaves_makes_room() {
+fn limits_of_a_port_and_of_the_switch_hold_and_a_logout_makes_room() {
     let limits = LoginLimits { per_port: 3, per_switch: 5 };
     let mut rig = rig(Policy { limits, ..Policy::default() });
     rig.flogi(1, 0x10);
@@ -116,7 +116,7 @@ fn persistent_addresses_are_assigned_to_their_names_and_new_ones_reported() {
 }
 
 #[test]
-fn a_port_that_comes_back_is_not_taken_for_the_one_that_went() {
+fn a_repeated_removal_does_not_affect_the_new_login_of_a_returning_port() {
     let mut rig = rig(Policy::default());
     rig.flogi(2, 0x20);
     assert_eq!(rig.fdisc(2, 0x21), Ok(id(2, 1)));
@@ -134,7 +134,7 @@ fn a_port_that_comes_back_is_not_taken_for_the_one_that_went() {
 /// The name of a port here logs in at another switch, and that login is reported before the end of
 /// the local login.
 #[test]
-fn the_address_of_a_port_that_went_is_kept_whichever_word_of_it_comes_first() {
+fn the_address_of_a_departed_port_is_reserved_in_either_order_of_the_notifications() {
     for (rule, elsewhere_is_later) in [(DuplicateNames::NewWins, true), (DuplicateNames::OldWins, false)] {
         let policy = Policy { duplicate_names: rule, ..Policy::default() };
         let (mut here, mut far) = (rig(policy.clone()), Rig::new(SwitchConfig { policy, ..config(2, open()) }));
@@ -179,7 +179,7 @@ fn the_old_port_keeps_its_name_under_the_rules_old_wins_and_block() {
 }
 
 #[test]
-fn a_name_known_from_another_switch_is_in_use_too() {
+fn a_name_at_another_switch_is_in_use() {
     let mut far = Rig::new(config(2, open()));
     far.flogi(1, 0x20);
     let Some(PeerUpdate::Object(entry)) = far.peers.pop() else { panic!() };
@@ -243,7 +243,7 @@ fn flogis(rig: &mut Rig, port: u16, ox_id: u16, name: u64) {
 }
 
 #[test]
-fn logins_wait_for_a_domain_one_for_each_port() {
+fn one_login_of_each_port_waits_for_the_domain() {
     let mut rig = no_domain();
     assert_eq!(rig.switch.domain(), None);
     (1..4).for_each(|port| rig.up(port));
@@ -305,7 +305,7 @@ fn a_lost_domain_logs_out_all_ports_and_is_reported() {
 }
 
 #[test]
-fn a_domain_that_was_another_switchs_takes_that_switchs_ports_away() {
+fn a_switch_that_gets_the_domain_of_another_removes_the_ports_of_that_switch() {
     let mut far = Rig::new(config(2, open()));
     far.flogi(1, 0x20);
     let update = far.peers.pop().unwrap();

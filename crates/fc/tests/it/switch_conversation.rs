@@ -184,7 +184,7 @@ fn the_same_conversation_as_values() {
 }
 
 #[test]
-fn services_answer_the_link_services_that_have_an_answer() {
+fn services_reply_to_every_link_service_that_has_a_reply() {
     use sanloom_wire::els::{Adisc, ExchangeRef, Logo, Rtv};
     let mut rig = Rig::new(config(1, open()));
     let id = rig.flogi(2, 0x21);
@@ -215,7 +215,7 @@ fn services_answer_the_link_services_that_have_an_answer() {
 }
 
 #[test]
-fn an_aborted_exchange_with_a_service_is_over() {
+fn an_abort_ends_the_exchange_with_a_service() {
     use sanloom_wire::bls::{BaAcc, Bls};
     let mut rig = Rig::new(config(1, open()));
     let id = rig.flogi(2, 0x21);

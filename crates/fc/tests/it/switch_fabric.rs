@@ -227,7 +227,7 @@ proptest! {
     /// switches know exactly the ports that are logged in. When all ports have logged out, no state
     /// is left.
     #[test]
-    fn permissions_follow_the_rule_at_every_moment_and_nothing_is_left_behind(
+    fn permissions_follow_the_rule_at_every_moment_and_leave_no_state_behind(
         zones in any_zones(),
         steps in prop::collection::vec(any_step(), 0..60),
     ) {
@@ -312,7 +312,7 @@ fn a_host_finds_a_target_on_another_switch_and_only_then_frames_pass_both_ways()
 }
 
 #[test]
-fn an_unreachable_domain_takes_its_ports_with_it_and_brings_them_back() {
+fn ports_of_an_unreachable_domain_are_removed_and_return_with_it() {
     let mut fabric = Fabric::new(3, &open());
     let host = fabric.switches[0].join(1, 0x110, 2);
     let near = fabric.switches[1].join(1, 0x220, 1);
@@ -350,7 +350,7 @@ fn an_unreachable_domain_takes_its_ports_with_it_and_brings_them_back() {
 }
 
 #[test]
-fn a_switch_that_restarted_is_forgotten_on_command() {
+fn a_departed_domain_is_removed_and_never_the_own_one() {
     let mut fabric = Fabric::new(2, &open());
     let far = fabric.switches[1].join(1, 0x330, 1);
     fabric.deliver_all();
@@ -366,7 +366,7 @@ fn a_switch_that_restarted_is_forgotten_on_command() {
 }
 
 #[test]
-fn of_two_ports_with_one_name_on_two_switches_the_later_stays_everywhere() {
+fn the_later_of_two_ports_with_one_name_on_two_switches_stays_everywhere() {
     let mut fabric = Fabric::new(3, &open());
     fabric.switches[0].flogi(1, 0x110);
     fabric.pass(Span::from_us(1));
@@ -387,7 +387,7 @@ fn of_two_ports_with_one_name_on_two_switches_the_later_stays_everywhere() {
 }
 
 #[test]
-fn two_logins_with_one_name_at_one_instant_leave_one_of_them() {
+fn one_of_two_simultaneous_logins_with_one_name_stays() {
     let mut fabric = Fabric::new(2, &open());
     fabric.switches[0].flogi(1, 0x110);
     fabric.switches[1].flogi(1, 0x110);

@@ -11,10 +11,10 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const WAYS: [HardZoning; 3] = [HardZoning::Standard, HardZoning::Modified, HardZoning::ZoneMates];
+const METHODS: [HardZoning; 3] = [HardZoning::Standard, HardZoning::Modified, HardZoning::ZoneMates];
 
-fn rig(way: HardZoning, addressing: Addressing, zones: Arc<ZoneSet>) -> Rig {
-    let policy = Policy { hard_zoning: way, addressing, ..Policy::default() };
+fn rig(method: HardZoning, addressing: Addressing, zones: Arc<ZoneSet>) -> Rig {
+    let policy = Policy { hard_zoning: method, addressing, ..Policy::default() };
     let mut rig = Rig::new(SwitchConfig { policy, ..config(1, zones) });
     rig.reach(&[2]);
     rig
@@ -22,11 +22,11 @@ fn rig(way: HardZoning, addressing: Addressing, zones: Arc<ZoneSet>) -> Rig {
 
 /// Test bed of document 000, Figure 7: for three generator ports, one zone per virtual port with
 /// the storage.
-fn bed(way: HardZoning) -> Rig {
+fn bed(method: HardZoning) -> Rig {
     let virtual_ports = (1..=3u64).flat_map(|port| (1..=255).map(move |k| port << 16 | k));
     let zones: Vec<Zone> = virtual_ports.map(|name| zone([STORAGE_NAME, name])).collect();
     let zones = Arc::new(ZoneSet::new(&Zoning { zones, default: ZoneDefault::Closed }));
-    let mut rig = rig(way, Addressing::AreaPerPort, zones);
+    let mut rig = rig(method, Addressing::AreaPerPort, zones);
     rig.flogi(STORAGE, STORAGE_NAME);
     rig
 }
@@ -64,7 +64,7 @@ fn the_standard_algorithm_compares_as_often_as_document_000_counts() {
     let before = rig.switch.work().comparisons;
     let id = FcId::from_parts(1, 3, 7);
     rig.exchange_els(3, id, FcId::F_PORT, Els::Logo(Logo { port_id: id, port_name: Wwpn(3 << 16 | 7) })).unwrap();
-    assert_eq!(rig.switch.work().comparisons - before, 255 * (512 + 1), "a logout costs what a login does");
+    assert_eq!(rig.switch.work().comparisons - before, 255 * (512 + 1), "a logout costs as much as a login");
     assert_eq!(rig.fib.permissions(), 2 * (3 * 255 - 1));
 }
 
@@ -228,7 +228,7 @@ proptest! {
     /// zones. Within a change of zones, all revocations precede all new permissions. When all ports
     /// have logged out, no state is left.
     #[test]
-    fn all_three_ways_give_what_the_zones_give(
+    fn all_three_algorithms_grant_exactly_the_zoned_pairs(
         first in any_zones(),
         open in any::<bool>(),
         flat in any::<bool>(),
@@ -236,27 +236,29 @@ proptest! {
     ) {
         let mut zones = zone_set_of(&first, open);
         let addressing = if flat { Addressing::Flat } else { Addressing::AreaPerPort };
-        let mut rigs = WAYS.map(|way| rig(way, addressing, zones.clone()));
+        let mut rigs = METHODS.map(|method| rig(method, addressing, zones.clone()));
         for step in &steps {
             if let Step::Zoning { zones: new, open } = step {
                 zones = zone_set_of(new, *open);
             }
-            for (way, rig) in WAYS.iter().zip(&mut rigs) {
+            for (method, rig) in METHODS.iter().zip(&mut rigs) {
                 rig.log.clear();
                 take(rig, step);
                 let (pairs, default_zone) = expected(rig, &zones);
-                prop_assert_eq!(rig.fib.permitted_pairs(), pairs, "{:?} after {:?}", way, step);
-                prop_assert_eq!(rig.fib.default_zone(), default_zone, "{:?} after {:?}", way, step);
+                prop_assert_eq!(rig.fib.permitted_pairs(), pairs, "{:?} after {:?}", method, step);
+                prop_assert_eq!(rig.fib.default_zone(), default_zone, "{:?} after {:?}", method, step);
                 if matches!(step, Step::Zoning { .. }) {
-                    let taken = |delta: &FibDelta| {
+                    let is_revocation = |delta: &FibDelta| {
                         matches!(delta, FibDelta::Revoke { .. } | FibDelta::LeaveDefaultZone { .. })
                     };
-                    let given =
+                    let is_grant =
                         |delta: &FibDelta| matches!(delta, FibDelta::Permit { .. } | FibDelta::JoinDefaultZone { .. });
                     let changes = deltas(&rig.log);
-                    let last_taken = changes.iter().rposition(taken);
-                    let first_given = changes.iter().position(given);
-                    prop_assert!(last_taken.is_none() || first_given.is_none_or(|given| Some(given) > last_taken));
+                    let last_revocation = changes.iter().rposition(is_revocation);
+                    let first_grant = changes.iter().position(is_grant);
+                    prop_assert!(
+                        last_revocation.is_none() || first_grant.is_none_or(|grant| Some(grant) > last_revocation)
+                    );
                     prop_assert!(rig.log.iter().all(|output| matches!(output, Output::Fib(_))));
                 }
             }
@@ -341,11 +343,11 @@ fn state(rig: &Rig) -> String {
 }
 
 #[test]
-fn what_a_port_had_is_gone_after_its_logout_to_the_last_bit() {
-    for way in WAYS {
+fn a_logout_removes_all_permissions_of_the_port() {
+    for method in METHODS {
         for addressing in [Addressing::AreaPerPort, Addressing::Flat] {
             let zones = zone_set(&[&[0x100, 0x200], &[0x200, 0x101]], ZoneDefault::Closed);
-            let mut rig = rig(way, addressing, zones);
+            let mut rig = rig(method, addressing, zones);
             rig.join(1, 0x100, 2);
             rig.join(2, 0x200, 1);
             rig.run_until_quiet();
@@ -377,26 +379,26 @@ fn what_a_port_had_is_gone_after_its_logout_to_the_last_bit() {
                 });
                 lines.collect::<Vec<_>>()
             };
-            assert_eq!(stamp(&before), stamp(&state(&rig)), "{way:?} {addressing:?}");
+            assert_eq!(stamp(&before), stamp(&state(&rig)), "{method:?} {addressing:?}");
         }
     }
 }
 
 #[test]
 fn pairs_of_one_port_follow_the_zones_too() {
-    for way in WAYS {
-        let mut rig = rig(way, Addressing::AreaPerPort, zone_set(&[&[0x100, 0x101]], ZoneDefault::Closed));
+    for method in METHODS {
+        let mut rig = rig(method, Addressing::AreaPerPort, zone_set(&[&[0x100, 0x101]], ZoneDefault::Closed));
         let base = rig.flogi(1, 0x100);
         let (mate, unrelated) = (rig.fdisc(1, 0x101).unwrap(), rig.fdisc(1, 0x102).unwrap());
-        assert!(rig.fib.permits(base, mate) && rig.fib.permits(mate, base), "{way:?}");
-        assert!(!rig.fib.permits(base, unrelated) && !rig.fib.permits(unrelated, mate), "{way:?}");
+        assert!(rig.fib.permits(base, mate) && rig.fib.permits(mate, base), "{method:?}");
+        assert!(!rig.fib.permits(base, unrelated) && !rig.fib.permits(unrelated, mate), "{method:?}");
         let work = rig.switch.work();
-        let expected = match way {
+        let expected = match method {
             HardZoning::Standard => 1 + 3,
             HardZoning::Modified => 1 + 2,
             _ => 0,
         };
-        assert_eq!(work.own_port_comparisons, expected, "{way:?}");
+        assert_eq!(work.own_port_comparisons, expected, "{method:?}");
         assert_eq!(work.comparisons, 0);
     }
 }

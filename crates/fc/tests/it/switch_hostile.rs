@@ -70,8 +70,8 @@ fn no_frame_of_a_port_changes_the_state_of_other_ports() {
         let is_login = |payload: &[u8]| matches!(payload.first(), Some(&(command::FLOGI | command::FDISC)));
         if !is_login(&payload) {
             // The request contains the attacker's own names or those of a victim.
-            let (whom, name) = victims.into_iter().zip(names).nth(random.index(6)).unwrap_or((me, 0x990));
-            replace(&mut payload, &samples::HOST.to_bytes(), &whom.to_bytes());
+            let (address, name) = victims.into_iter().zip(names).nth(random.index(6)).unwrap_or((me, 0x990));
+            replace(&mut payload, &samples::HOST.to_bytes(), &address.to_bytes());
             replace(&mut payload, &samples::HOST_PORT.0.to_be_bytes(), &name.to_be_bytes());
             replace(&mut payload, &samples::HOST_NODE.0.to_be_bytes(), &node_of(name).0.to_be_bytes());
         }
@@ -178,10 +178,10 @@ fn a_spoofed_address_is_dropped_at_the_port_and_by_the_switch() {
     assert_eq!(state_of_others(&rig), before);
     // A port without a login gets no answer either.
     rig.up(5);
-    let nobody = id(5, 0);
+    let unassigned = id(5, 0);
     for d_id in [FcId::NAME_SERVER, FcId::MANAGEMENT_SERVER] {
         let request = ct(NsRequest::GpnId { port_id: victim });
-        for s_id in [nobody, FcId::ZERO] {
+        for s_id in [unassigned, FcId::ZERO] {
             assert_eq!(rig.offer(5, s_id, d_id, request.clone()), Decision::Drop(DropReason::BadSourceId));
             rig.sent.clear();
             let frame = Frame { header: header(s_id, d_id, &request), payload: Payload::Typed(request.clone()) };

@@ -79,7 +79,7 @@ fn wrong_service_parameters_are_rejected_by_name() {
 }
 
 #[test]
-fn services_reject_what_they_do_not_do() {
+fn services_reject_unsupported_requests() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(2, 0x20);
     let exchange = sanloom_wire::els::ExchangeRef { originator: me, ox_id: 1, rx_id: 2 };
@@ -201,7 +201,7 @@ fn is_reply(output: &Output) -> bool {
 }
 
 #[test]
-fn permissions_come_before_the_accept_and_go_before_the_logout_is_accepted() {
+fn permissions_are_granted_before_the_accept_and_revoked_before_the_accepted_logout() {
     let mut rig = Rig::new(config(1, zone_set(&[&[0x20, 0x30]], ZoneDefault::Closed)));
     let (a, b) = (rig.flogi(2, 0x20), FcId::from_parts(1, 3, 0));
     rig.up(3);

@@ -313,7 +313,7 @@ fn adapters_are_registered_read_and_removed() {
 }
 
 #[test]
-fn adapters_are_removed_with_their_port_and_belong_to_no_other() {
+fn adapters_are_removed_with_their_port_and_no_other_port_can_change_them() {
     let mut rig = Rig::new(config(1, open()));
     let (me, other) = (rig.flogi(1, 0x110), rig.flogi(2, 0x220));
     let virtual_port = rig.fdisc(1, 0x111).unwrap();
@@ -351,7 +351,7 @@ fn adapters_are_removed_with_their_port_and_belong_to_no_other() {
 }
 
 #[test]
-fn what_one_port_registers_is_bounded() {
+fn the_registrations_of_one_port_are_bounded() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(1, 0x110);
     rig.plogi_to(me, SERVER);

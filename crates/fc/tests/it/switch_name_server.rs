@@ -8,7 +8,7 @@ use sanloom_wire::ns::{NsAccept, NsObject, NsRequest, feature, one_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::fmt::Write;
 
-const NOBODY_OF_TYPE: (u8, u8) = (0x09, 0x07);
+const NO_PORT_OF_TYPE: (u8, u8) = (0x09, 0x07);
 const NODE_IP: [u8; 16] = [1; 16];
 const PORT_IP: [u8; 16] = [2; 16];
 const TARGET: u8 = 1;
@@ -138,7 +138,7 @@ fn every_query_in_every_situation() {
 }
 
 #[test]
-fn a_registered_object_comes_back_as_it_was_registered() {
+fn a_query_returns_an_object_as_it_was_registered() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(2, 0x110);
     rig.plogi(me);
@@ -190,7 +190,7 @@ fn a_registered_object_comes_back_as_it_was_registered() {
 }
 
 #[test]
-fn what_is_registered_as_nothing_is_not_registered_and_takes_no_memory() {
+fn an_empty_registration_is_not_stored_and_takes_no_memory() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(2, 0x110);
     rig.plogi(me);
@@ -262,7 +262,7 @@ fn only_the_owner_of_an_address_registers_for_it() {
 }
 
 #[test]
-fn a_port_that_takes_itself_out_is_not_listed_but_still_logged_in() {
+fn a_port_that_deregisters_itself_is_not_listed_but_still_logged_in() {
     let mut rig = Rig::new(config(1, open()));
     let (me, other) = (rig.join(1, 0x110, INITIATOR), rig.join(2, 0x220, TARGET));
     assert_eq!(rig.ns(other, NsRequest::DaId { port_id: other }), Ok(NsAccept::Empty));
@@ -384,7 +384,7 @@ fn a_request_needs_a_login_with_the_name_server() {
         assert_eq!(rig.ns(me, request), Err((0x09, 0x10)));
     }
     rig.plogi(me);
-    assert_eq!(rig.ns(me, gpn_ft()), Err(NOBODY_OF_TYPE));
+    assert_eq!(rig.ns(me, gpn_ft()), Err(NO_PORT_OF_TYPE));
     // A new fabric login ends the session.
     rig.flogi_again(1, 0x110);
     assert_eq!(rig.ns(me, gpn_ft()), Err((0x09, 0x10)));

@@ -177,7 +177,7 @@ impl World {
                 let there = usize::from(port - ISL);
                 self.post(Event::ToSwitch { switch: there, port: ISL + switch as u16, frame });
             }
-            None => panic!("a frame through port {port}, where nobody is"),
+            None => panic!("a frame through port {port}, which has no station"),
         }
     }
 
@@ -305,7 +305,7 @@ fn without_faults_all_stations_are_found_within_a_few_windows_and_nothing_times_
 }
 
 #[test]
-fn a_target_that_goes_is_missed_and_one_that_comes_back_is_found() {
+fn a_departed_target_is_removed_and_a_returning_one_is_found() {
     let mut world = World::new(3, &NODES, zones(), 2);
     (0..NODES.len()).for_each(|node| world.set_link(node, true));
     world.run(Span::from_ms(20));
@@ -334,7 +334,7 @@ proptest! {
 
     /// Links and routes fail and frames are lost for a while; afterwards all ports find each other.
     #[test]
-    fn after_any_faults_everybody_is_found_again(
+    fn all_stations_are_found_again_after_any_faults(
         seed in any::<u64>(),
         loss in 0u64..30,
         faults in prop::collection::vec((0usize..12, 0usize..9, any::<bool>(), 0u64..3_000), 0..24),

@@ -127,7 +127,7 @@ fn changes_of_many_ports_share_a_notification_sorted_and_each_once() {
     rig.wait(RSCN_DELAY);
     let all = notifications(&mut rig);
     assert_eq!(all[0], (a, ports(&[e, d])));
-    assert_eq!(all.len(), 3, "three registered, each told once");
+    assert_eq!(all.len(), 3, "three registered ports, each notified once");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn more_than_32_changes_become_the_smallest_scope_that_holds_them() {
 }
 
 #[test]
-fn one_notification_is_on_its_way_at_a_time() {
+fn at_most_one_notification_is_in_flight() {
     let (mut rig, [a, ..]) = three(open());
     let d = rig.flogi(4, 0x440);
     rig.sent.clear();
@@ -209,7 +209,7 @@ fn a_notification_is_repeated_with_later_changes_until_it_is_answered() {
     rig.sent.clear();
     let mut sent = Vec::new();
     for _ in 0..4 {
-        let at = rig.switch.poll_timeout().expect("never given up");
+        let at = rig.switch.poll_timeout().expect("repeated without end");
         rig.wait(at.since(rig.now));
         let all = rig.rscns();
         assert!(all.iter().all(|(to, _, rscn)| *to == a && *rscn == ports(&[d, e])));

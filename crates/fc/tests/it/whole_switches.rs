@@ -69,7 +69,7 @@ fn switches_without_a_domain_of_their_own_get_different_ones() {
 }
 
 #[test]
-fn random_fabrics_agree_on_principal_domains_paths_and_names_once_they_are_healed() {
+fn random_fabrics_agree_on_principal_domains_paths_and_names_after_their_faults() {
     seeds(600).for_each(random_fabric);
 }
 

@@ -41,7 +41,7 @@ fn day() -> FzsZoneSet {
 }
 
 #[test]
-fn questions_are_answered_from_the_database() {
+fn queries_are_answered_from_the_database() {
     let bits = capability::SOFT_ZONES | capability::HARD_ZONES | capability::ZONE_SET_DATABASE;
     for (request, accept) in [
         (FzsRequest::Gzc, FzsAccept::Capabilities { bits, vendor: 0 }),
@@ -101,7 +101,7 @@ fn changes_become_edits_of_the_database() {
     let direct = changed(&FzsRequest::Azsd { zone_set: night.clone() }, &database()).unwrap();
     let effective = direct.effective.as_ref().unwrap();
     assert_eq!((effective.name.as_str(), effective.zones.len()), ("night", 1));
-    assert_eq!(direct.defined, database().defined, "what is activated directly is not stored");
+    assert_eq!(direct.defined, database().defined, "a directly activated zone set is not stored");
     assert_eq!(
         answer(&FzsRequest::Gzm { zone: name("web") }, &direct, true),
         Answer::Accept(FzsAccept::Members(web.members))

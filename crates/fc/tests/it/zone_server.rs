@@ -110,7 +110,7 @@ fn limits_rules_and_merge_control_of_either_side_hold() {
         (small, version(&["zone_a", "zone_b"], 1), version(&["zone_c"], 2), "3 zones; at most 2"),
         (strict, version(&["zone_a"], 1), version(&["zone_b"], 2), "is defined in the first fabric only"),
         (enhanced, version(&["zone_a"], 1), open, "default zone is closed in the first fabric and open in the second"),
-        (tiny, ZoneDatabase::default(), large, "room for a zone database of 1000 bytes"),
+        (tiny, ZoneDatabase::default(), large, "a zone database of at most 1000 bytes"),
     ] {
         let other = ZoneServerConfig { rules: config.rules, ..standard };
         let switches = vec![(config, Zones::new(ours.clone())), (other, Zones::new(theirs.clone()))];
@@ -231,7 +231,7 @@ fn a_change_holds_everywhere_or_nowhere() {
 }
 
 #[test]
-fn a_switch_that_cannot_take_a_change_prevents_it_and_is_named() {
+fn a_switch_that_cannot_store_a_change_prevents_it_and_is_named() {
     let standard = ZoneServerConfig::default();
     let small = ZoneServerConfig { limits: ZoneLimits { zones: 3, ..ZoneLimits::default() }, ..standard };
     let zones = || Zones::new(version(ALL, 1));
@@ -278,7 +278,7 @@ struct Seen {
 }
 
 #[test]
-fn random_faults_never_leave_a_mixture_and_heal() {
+fn random_faults_never_leave_mixed_databases_and_end_in_agreement() {
     let mut seen = Seen::default();
     for seed in 0..1000 {
         random_case(seed, &mut seen);

@@ -235,7 +235,7 @@ fn every_state_has_an_answer_to_every_event() {
 }
 
 #[test]
-fn what_is_no_zone_request_is_rejected() {
+fn requests_from_the_wrong_peer_and_other_commands_are_rejected() {
     let mut bench = Bench::new();
     for (from, ils) in [
         (Peer::Domain(1), SwIls::Mr(zones(1).wire().clone())),

@@ -99,7 +99,7 @@ fn an_edit_is_refused_by_itself_where_it_cannot_be_right() {
 }
 
 #[test]
-fn a_new_name_goes_wherever_the_old_one_stood() {
+fn a_new_name_replaces_the_old_one_everywhere() {
     let mut change = Transaction::begin(&ZoneDatabase::default(), ZoneLimits::default());
     let zone = ZoneDefinition {
         members: vec![MemberRef::Alias("hosts".into())],
@@ -133,7 +133,7 @@ fn a_new_name_goes_wherever_the_old_one_stood() {
 }
 
 #[test]
-fn of_two_transactions_the_first_commit_wins() {
+fn the_first_commit_of_two_transactions_wins() {
     let mut store = ZoneStore::new(ZoneDatabase::default(), ZoneLimits::default());
     let (mut one, mut other) = (store.begin(), store.begin());
     one.apply(create_zone("a", &[1, 2])).unwrap();

@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn databases_that_are_shared_merge_to_the_same(
+    fn shared_databases_merge_to_the_same_result(
         a in any_database(),
         b in any_database(),
         nothing in prop::sample::select(&[ZoneDefault::Open, ZoneDefault::OpenWithoutZones, ZoneDefault::Closed][..]),
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn an_explanation_says_what_is_enforced(zoning in any_zoning()) {
+    fn an_explanation_agrees_with_the_enforced_zones(zoning in any_zoning()) {
         let set = ZoneSet::new(&zoning);
         let ports = ports();
         for a in &ports {

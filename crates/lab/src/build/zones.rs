@@ -280,7 +280,7 @@ impl<'d> Builder<'_, 'd> {
             self.sink.error(
                 NAME_TAKEN,
                 &element.origin("name"),
-                format!("the name `{name}` is already that of a {}", noun(node)),
+                format!("the name `{name}` already belongs to a {}", noun(node)),
                 "give the alias a name that no node has: a zone could mean either",
             );
             return false;

@@ -23,7 +23,7 @@ fn reads_every_length_of_read_and_write() {
 }
 
 #[test]
-fn takes_the_16_byte_form_only_when_the_10_byte_form_is_too_small() {
+fn uses_the_16_byte_form_only_if_the_10_byte_form_is_too_small() {
     let operation = |lba, blocks| Cdb::Read { lba, blocks, fua: false }.operation();
     assert_eq!(operation(0xffff_ffff, 0xffff), operation::READ_10);
     assert_eq!(operation(0x1_0000_0000, 1), operation::READ_16);
@@ -31,7 +31,7 @@ fn takes_the_16_byte_form_only_when_the_10_byte_form_is_too_small() {
 }
 
 #[test]
-fn keeps_what_it_does_not_know() {
+fn unknown_commands_keep_their_bytes() {
     for bytes in [
         &[0xc0, 1, 2, 3][..],
         &[0x12, 0, 0x80, 0, 36],

@@ -138,8 +138,8 @@ const FC4_BYTES: usize = 164;
 const HEAD_BYTES: usize = 2;
 
 impl Descriptor {
-    /// Lowest type of a non-critical descriptor. A receiver may skip such a descriptor if it does
-    /// not know the type.
+    /// Lowest type of a non-critical descriptor. A receiver may skip such a descriptor if its type
+    /// is unknown.
     pub const FIRST_NON_CRITICAL: u8 = 128;
 
     /// Reads the first descriptor of a list. Returns it and the rest of the list.
@@ -157,7 +157,7 @@ impl Descriptor {
     fn read(kind: u8, b: &[u8]) -> Result<Descriptor, ParseError> {
         let exactly = |field, words: usize| match b.len() == 4 * words {
             true => Ok(()),
-            false => Err(ParseError::Length { field, got_bytes: b.len(), rule: "as long as its type says" }),
+            false => Err(ParseError::Length { field, got_bytes: b.len(), rule: "the length that its type requires" }),
         };
         let map_at = |at: usize| FcMap([b[at], b[at + 1], b[at + 2]]);
         let mac_at = |at: usize| MacAddr([b[at], b[at + 1], b[at + 2], b[at + 3], b[at + 4], b[at + 5]]);

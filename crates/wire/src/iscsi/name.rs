@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not() {
+    fn names_of_other_forms_are_invalid() {
         let long = format!("iqn.2026-11.net.example:{}", "x".repeat(200));
         for name in
             ["", "iqn.", "iqn.2026.net", "iqn.2026-11.Net", "iqn.2026-11.a b", "eui.123", "disk", "naa.5200", &long]

@@ -17,16 +17,16 @@ pub const MAX_BINARY_BYTES: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum TextError {
     /// The last pair has no terminating zero byte.
-    #[error("the text ends within a pair")]
+    #[error("the last `key=value` pair has no terminating zero byte")]
     Unfinished,
     /// A pair without `=`.
     #[error("a pair has no `=`")]
     NoValue,
     /// A key name is empty, too long, or contains invalid characters.
-    #[error("a key has a name that is none")]
+    #[error("a key name is empty, is too long or has an invalid character")]
     BadKey,
     /// A value is too long or not UTF-8.
-    #[error("a value is too long or no text")]
+    #[error("a value is too long or not UTF-8")]
     BadValue,
 }
 
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_come_out_in_their_order() {
+    fn pairs_are_returned_in_their_order() {
         assert_eq!(parse(b"A=1\0X-b.c=\0C=a=b\0"), Ok(vec![("A", "1"), ("X-b.c", ""), ("C", "a=b")]));
         assert_eq!(parse(b""), Ok(vec![]));
         assert_eq!(parse(b"\0\0A=1\0\0"), Ok(vec![("A", "1")]));
     }
 
     #[test]
-    fn what_is_no_pair_is_refused() {
+    fn malformed_pairs_are_rejected() {
         assert_eq!(parse(b"A=1"), Err(TextError::Unfinished));
         assert_eq!(parse(b"A\0"), Err(TextError::NoValue));
         assert_eq!(parse(b"=1\0"), Err(TextError::BadKey));

@@ -223,7 +223,7 @@ pub(super) fn read(oui: [u8; 3], subtype: u8, body: &[u8]) -> Result<Option<Tlv>
             let [_reserved] = *fixed::<1>("application priorities", body)?;
             let (entries, rest) = body[1..].as_chunks::<3>();
             if !rest.is_empty() {
-                let rule = "a byte and three for each entry";
+                let rule = "1 byte and 3 bytes for each entry";
                 return Err(ParseError::Length { field: "application priorities", got_bytes: body.len(), rule });
             }
             let entry = |b: &[u8; 3]| AppPriority { priority: b[0] >> 5, selector: b[0] & 7, protocol: u16_at(b, 1) };

@@ -200,6 +200,6 @@ fn no_rest(field: &'static str, data: &[u8], end: usize) -> Result<(), ParseErro
     if data.len() == end {
         Ok(())
     } else {
-        Err(ParseError::Length { field, got_bytes: data.len(), rule: "as long as its parts together" })
+        Err(ParseError::Length { field, got_bytes: data.len(), rule: "the sum of the lengths of its parts" })
     }
 }

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_formats() {
+    fn each_of_the_four_formats_has_its_layout() {
         let object = NsObject {
             port_type: 1,
             port_id: FcId::new(0x05_0102),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_this_process_comes_out_as_it_went_in() {
+    fn a_source_of_this_process_is_returned_unchanged() {
         let source: Arc<Vec<Entry>> = Arc::new(Vec::new());
         let entries = Entries::new(source.clone());
         assert!(entries.clone().source::<Vec<Entry>>().is_some_and(|same| Arc::ptr_eq(&same, &source)));

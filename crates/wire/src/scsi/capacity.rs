@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_is_two_words() {
+    fn the_data_of_read_capacity_10_are_two_words() {
         let value = ReadCapacity10 { last_lba: 0x0102_0304, block_bytes: 512 };
         let mut out = Vec::new();
         value.emit(&mut out);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_has_room_for_more() {
+    fn the_data_of_read_capacity_16_contain_further_fields() {
         let value = ReadCapacity16 {
             last_lba: 0x1_0000_0000,
             block_bytes: 4096,

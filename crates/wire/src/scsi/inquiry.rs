@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn puts_every_field_at_its_place() {
+    fn every_field_is_at_its_offset() {
         let inquiry = StandardInquiry {
             peripheral: 0,
             version: 6,

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixteen_bytes_each_behind_a_length_that_counts_four_more() {
+    fn a_list_has_sixteen_bytes_per_entry_and_a_length_that_counts_four_more() {
         let list = [LbaStatus { lba: 5, blocks: 3, provisioning: DEALLOCATED }];
         let mut out = Vec::new();
         emit(&list, &mut out);

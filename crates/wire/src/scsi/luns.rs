@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_bytes_each_behind_a_length() {
+    fn a_list_has_a_length_and_eight_bytes_per_lun() {
         let luns = [[0, 0, 0, 0, 0, 0, 0, 0], [0x41, 0, 0, 0, 0, 0, 0, 0]];
         let mut out = Vec::new();
         emit(&luns, &mut out);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_stands_behind_four_bytes() {
+    fn the_states_to_set_follow_four_reserved_bytes() {
         let groups = [SetTargetPortGroup { state: 0, group: 0x102 }, SetTargetPortGroup { state: 2, group: 3 }];
         let mut out = Vec::new();
         emit_set(&groups, &mut out);
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_lists_come_back(
+        fn both_lists_survive(
             transition_seconds in any::<Option<u8>>(),
             groups in prop::collection::vec(group(), 0..8),
             set in prop::collection::vec((0_u8..16, any::<u16>()), 0..8),

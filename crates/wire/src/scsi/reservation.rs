@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_reservation() {
+    fn keys_and_reservation_have_the_layout_of_the_standard() {
         let keys = Keys { generation: 7, keys: vec![0x0102_0304_0506_0708, 9] };
         let out = bytes(|out| keys.emit(out));
         assert_eq!(out[..16], [0, 0, 0, 7, 0, 0, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn full_status_of_two_transports() {
+    fn full_status_names_initiators_of_two_transports() {
         let list = vec![
             FullStatus { key: 1, all_ports: false, holds: Some(5), port: 1, initiator: TransportId::Fcp(Wwpn(3)) },
             FullStatus { key: 2, all_ports: true, holds: None, port: 2, initiator: TransportId::iscsi("iqn.x", None) },

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_and_every_other_protocol_is_refused() {
+    fn every_truncation_and_every_other_protocol_is_rejected() {
         let out = bytes(&TransportId::iscsi("iqn.2026-11.net.example:host", None));
         for len in 0..out.len() {
             assert!(matches!(TransportId::parse(&out[..len]), Err(ParseError::Truncated { .. })), "{len}");

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixteen_bytes_each_behind_two_lengths() {
+    fn a_list_has_two_lengths_and_sixteen_bytes_per_entry() {
         let list = [BlockDescriptor { lba: 0x100, blocks: 8 }, BlockDescriptor { lba: 1 << 40, blocks: u32::MAX }];
         let mut out = Vec::new();
         emit(&list, &mut out);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn designators_of_unit_and_ports() {
+    fn designators_of_unit_and_ports_have_the_layout_of_the_standard() {
         let list = [
             Designator::binary(association::UNIT, 3, &[0x60; 16]),
             Designator::binary(association::PORT, 3, &[0x50, 0, 0, 0, 0, 0, 0, 1]).of_protocol(protocol::FCP),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn block_limits_stand_where_sbc_puts_them() {
+    fn block_limits_are_at_the_offsets_of_sbc() {
         let limits = BlockLimits {
             write_same_nonzero: true,
             max_compare_blocks: 0xff,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_without_choices() {
+    fn the_pages_without_parameters_have_the_bytes_of_the_standard() {
         assert_eq!(extended_inquiry(true)[..4], [0, 7, 1, 0]);
         assert_eq!(block_characteristics()[..4], [0, 1, 0, 0]);
         assert_eq!((provisioning(true), provisioning(false)), ([0, 0xe4, 2, 0], [0; 4]));

@@ -71,7 +71,7 @@ mod tests {
     use crate::sw_ils::{SwIls, command};
 
     #[test]
-    fn bytes_stand_where_the_table_has_them() {
+    fn fields_are_at_the_offsets_of_the_standard() {
         let rdi = Rdi { switch_name: Wwnn(0x1000_0005_0102_0300), domains: vec![0x61] };
         let expected = [0x13, 0, 0, 16, 0x10, 0, 0, 5, 1, 2, 3, 0, 0, 0, 0, 0x61];
         let mut bytes = Vec::new();

@@ -96,7 +96,7 @@ mod tests {
     use crate::sw_ils::{SwIls, command};
 
     #[test]
-    fn bytes_stand_where_the_table_has_them() {
+    fn fields_are_at_the_offsets_of_the_standard() {
         let efp = Efp {
             principal_priority: 2,
             principal_name: Wwnn(0x1000_0005_0102_0300),

@@ -114,7 +114,7 @@ mod tests {
     use crate::sw_ils::{SwAcc, SwIls, command};
 
     #[test]
-    fn bytes_stand_where_the_table_has_them() {
+    fn fields_are_at_the_offsets_of_the_standard() {
         let protocol = EscProtocol { vendor: *b"SANLOOM ", id: EscProtocol::FSPF };
         let esc = Esc { vendor: *b"SANLOOM ", protocols: vec![protocol] };
         let expected = [&[0x30, 0, 0, 24][..], b"SANLOOM ", b"SANLOOM ", &[0, 0, 0, 2]].concat();

@@ -111,7 +111,7 @@ mod tests {
     use crate::sw_ils::{SwIls, command};
 
     #[test]
-    fn bytes_stand_where_the_table_has_them() {
+    fn fields_are_at_the_offsets_of_the_standard() {
         let ess = Ess {
             revision: 1,
             info: [&b"loom"[..], b"m", b"1.0"].map(Box::from).to_vec(),

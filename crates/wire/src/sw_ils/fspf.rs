@@ -60,7 +60,7 @@ pub struct Hello {
     pub hello_s: u32,
     /// Time without an HLO after which the neighbour is considered down, in seconds.
     pub dead_s: u32,
-    /// Domain of the neighbour; 0 if the sender does not know it yet.
+    /// Domain of the neighbour; 0 if the sender has not received it yet.
     pub recipient: u8,
     /// Index of the sending port, 24 bits.
     pub port: u32,

@@ -176,7 +176,7 @@ fn check_length(field: &'static str, declared: usize, found: usize) -> Result<()
     if declared == found {
         Ok(())
     } else {
-        Err(ParseError::Length { field, got_bytes: declared, rule: "the length of what follows" })
+        Err(ParseError::Length { field, got_bytes: declared, rule: "the number of bytes that follow" })
     }
 }
 
@@ -225,7 +225,8 @@ impl MemberList {
     fn parse(kind: u8, protocol: u8, reader: &mut Reader<'_>) -> Result<MemberList, ParseError> {
         let kind = ZoneObjectType(kind);
         if kind == ZoneObjectType::SET {
-            return Err(ParseError::Value { field: "type of an object in a zone set", got: 1, rule: "no zone set" });
+            let rule = "a type other than zone set";
+            return Err(ParseError::Value { field: "type of an object in a zone set", got: 1, rule });
         }
         let name = zone_name::parse("zone name", reader)?;
         let members = reader.repeat("number of zone members", ZoneMember::parse)?;

@@ -5,7 +5,7 @@
 const INPUTS: u64 = 20_000;
 
 #[test]
-fn pseudo_random_inputs_keep_every_promise() {
+fn pseudo_random_inputs_violate_no_invariant() {
     let seeds = seeds();
     for (target, (name, run)) in entry_points::ALL.iter().enumerate() {
         for number in 0..INPUTS {

@@ -39,7 +39,7 @@ fn an_unknown_opcode_survives() {
 }
 
 #[test]
-fn a_view_reads_what_the_value_says() {
+fn a_view_reads_the_fields_of_the_value() {
     for (text, head) in iscsi_samples::all() {
         let bhs = Bhs(*hex(text).first_chunk().expect("48 bytes"));
         assert_eq!(bhs.opcode(), head.header.opcode());
@@ -98,7 +98,7 @@ fn additional_headers_have_the_bytes_of_the_standard() {
 }
 
 #[test]
-fn sense_data_stand_behind_their_length() {
+fn sense_data_follow_their_length() {
     let mut segment = Vec::new();
     emit_sense(&[0x70, 0, 6], &mut segment);
     segment.push(9);
@@ -111,7 +111,7 @@ fn sense_data_stand_behind_their_length() {
 }
 
 #[test]
-fn statuses_and_stages_say_what_they_are() {
+fn statuses_and_stages_are_decoded() {
     assert!(LoginStatus::SUCCESS.is_success());
     assert!(LoginStatus::MOVED_PERMANENTLY.is_redirection() && !LoginStatus::NOT_FOUND.is_redirection());
     assert_eq!(LoginStatus(0x0207).to_string(), "missing parameter");

@@ -166,7 +166,7 @@ fn abts_is_sent_as_a_linux_host_sends_it() {
 }
 
 #[test]
-fn link_control_says_everything_in_the_header() {
+fn link_control_frames_consist_of_the_header() {
     let header = |link_control| Message::LinkControl(link_control).header(HOST, STORAGE, 1, 2);
     let reject = Reject { action: 1, reason: 0x16, vendor: 0x99 };
     let p_rjt = header(LinkControl::PRjt(reject));
@@ -193,7 +193,7 @@ fn name_server_lists_mark_their_last_record() {
 }
 
 #[test]
-fn a_list_without_last_record_is_cut_only_if_the_residual_says_so() {
+fn a_list_without_last_record_needs_a_residual() {
     let record = [0, 1, 2, 3];
     let cut = NsAccept::PortIds(vec![HOST]);
     assert_eq!(NsAccept::parse(ns::command::GID_FT, 7, &record), Ok(cut));
@@ -284,7 +284,7 @@ fn get_all_next_has_620_bytes() {
 }
 
 #[test]
-fn feature_nibbles_stand_where_hosts_look_for_them() {
+fn feature_nibbles_are_at_the_offset_that_hosts_read() {
     let mut features = [0; 128];
     ns::set_feature(&mut features, 8, 0x3);
     ns::set_feature(&mut features, 9, 0x5);

@@ -52,9 +52,9 @@ fn headers_print_on_one_line() {
 }
 
 #[test]
-fn errors_say_what_is_missing() {
+fn errors_name_the_field_and_the_missing_bytes() {
     let short = Els::parse(&[5, 0, 0, 0, 0], None).map_err(|error| error.to_string());
-    assert_eq!(short, Err("LOGO needs 16 bytes, but only 5 are there".to_owned()));
+    assert_eq!(short, Err("LOGO needs 16 bytes, but has only 5".to_owned()));
     let page = Els::parse(&[0x20, 8, 0, 20], None).map_err(|error| error.to_string());
     assert_eq!(page, Err("service parameter page is 8 bytes, but must be 16 bytes".to_owned()));
     let revision = ParseError::Unsupported { field: "CT revision", got: 2 };

@@ -62,7 +62,7 @@ fn every_truncation_is_rejected() {
 }
 
 #[test]
-fn data_that_end_before_their_parts_do_are_rejected() {
+fn data_that_end_within_a_part_are_rejected() {
     for (_, unit) in nbd_samples::all() {
         let Unit::Option(option) = unit else { continue };
         let mut bytes = Vec::new();
@@ -86,7 +86,7 @@ fn data_that_end_before_their_parts_do_are_rejected() {
 }
 
 #[test]
-fn wrong_magic_numbers_and_text_that_is_no_text_are_rejected() {
+fn wrong_magic_numbers_and_text_other_than_utf_8_are_rejected() {
     for (_, unit) in nbd_samples::all() {
         let mut bytes = unit.bytes();
         bytes[3] ^= 1;

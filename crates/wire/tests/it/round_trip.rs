@@ -1,5 +1,5 @@
-//! Every value survives a round trip, whatever its fields are, and no byte stream makes a parser
-//! panic.
+//! Every value survives a round trip for all values of its fields, and no byte stream makes a
+//! parser panic.
 
 use crate::entry_points;
 use crate::values;

@@ -12,7 +12,7 @@ const OX_ID: u16 = 0x0123;
 const RX_ID: u16 = 0x8123;
 
 #[test]
-fn every_message_is_its_bytes_and_its_length() {
+fn every_message_parses_from_its_bytes_and_has_the_announced_length() {
     for (message, reply_to) in samples::messages() {
         let header = message.header(samples::HOST, samples::STORAGE, OX_ID, RX_ID);
         let mut bytes = vec![0xa5; 5];

@@ -107,7 +107,7 @@ fn no_kind_of_message_is_malformed() {
 
 #[needs("tshark")]
 #[test]
-fn paths_and_state_changes_between_switches_read_as_they_are_meant() {
+fn tshark_decodes_paths_and_state_changes_between_switches_to_their_meaning() {
     let is_meant = |message: &&(Message, _)| match &message.0 {
         Message::SwIls(ils) => {
             matches!(**ils, SwIls::Hlo(_) | SwIls::Lsu(_) | SwIls::Lsa(_) | SwIls::SwRscn(_))
@@ -157,7 +157,7 @@ fn is_misread(message: &Message) -> bool {
 
 #[needs("tshark")]
 #[test]
-fn the_fields_of_switch_messages_are_where_they_belong() {
+fn tshark_finds_the_fields_of_switch_messages_at_their_offsets() {
     let mut frames = Vec::new();
     for (number, (message, reply_to)) in samples::messages().into_iter().enumerate() {
         if matches!(message, Message::SwIls(_)) && reply_to.is_none() && !is_misread(&message) {
@@ -193,7 +193,7 @@ fn assert_well_formed(text: &str) {
 
 #[needs("tshark")]
 #[test]
-fn times_names_directions_and_comments_arrive() {
+fn tshark_shows_times_names_directions_and_comments() {
     let frames = session();
     for resolution in [Resolution::Picoseconds, Resolution::Nanoseconds] {
         let text = tshark::read_bytes(
@@ -218,7 +218,7 @@ fn times_names_directions_and_comments_arrive() {
 
 #[needs("tshark")]
 #[test]
-fn a_wrong_crc_is_seen() {
+fn tshark_reports_a_wrong_crc() {
     let frames = vec![session().swap_remove(0)];
     let mut file = capture(&frames, Resolution::Picoseconds);
     let at = file.windows(4).rposition(|set| set == [0xbc, 0x95, 0x75, 0x75]).expect("an EOF");

@@ -93,7 +93,7 @@ fn locks_and_replies() {
 }
 
 #[test]
-fn room_for_a_merge_request() {
+fn merge_resource_requests_have_the_layout_of_the_standard() {
     let mrra = Mrra { revision: 1, size_words: 0x0203, vendor: *b"sanloom ", vendor_info: [9; 8] };
     assert_bytes(SwIls::Mrra(mrra), "34 000000 00000001 00000203 73616e6c6f6f6d20 0909090909090909");
     let accept =
@@ -103,7 +103,7 @@ fn room_for_a_merge_request() {
 }
 
 #[test]
-fn lengths_that_lie_are_refused() {
+fn wrong_lengths_are_rejected() {
     let good = zone_sets_behind("22 00");
     for (field, from, to) in [
         ("active zone set length", "0060 0300", "005c 0300"),
@@ -121,14 +121,14 @@ fn lengths_that_lie_are_refused() {
 }
 
 #[test]
-fn sets_do_not_hold_sets() {
+fn a_zone_set_within_a_zone_set_is_rejected() {
     let nested = "01000000 01000000 61000000 00000001".repeat(2);
     let error = SwIls::parse(&bytes(&format!("22 00 0000 00000024 00000001 {nested}")), None);
     assert!(matches!(error, Err(ParseError::Value { .. })), "{error:?}");
 }
 
 #[test]
-fn an_active_set_may_be_longer_than_its_length_field_can_say() {
+fn an_active_set_may_be_longer_than_its_length_field_allows() {
     let many = vec![ZoneObject::List(zone()); 1000];
     let sets = ZoneSets::new(Some(ActiveZoneSet { name: (*b"all").into(), zones: many }), None);
     let message = SwIls::Mr(Arc::new(sets));

@@ -100,7 +100,7 @@ fn switches_with_one_name_are_named() {
     };
     let same = labs(&wwn(7), &wwn(7));
     assert_eq!((same.joins, same.isolation.len(), same.made_up_names.len()), (false, 1, 0), "{same:?}");
-    let text = "`a` of the first fabric and `b` of the second have one world-wide name, 10:00:00:05:1e:00:00:07";
+    let text = "`a` of the first fabric and `b` of the second have the same world-wide name, 10:00:00:05:1e:00:00:07";
     assert_eq!((same.isolation[0].reason.as_str(), same.isolation[0].text.as_str()), ("loopback", text));
     let more = labs(&format!("{}fabric = {{ flow_control = \"vendor\" }}", wwn(7)), &wwn(7));
     let reasons: Vec<&str> = more.isolation.iter().map(|cause| cause.reason.as_str()).collect();

@@ -114,7 +114,7 @@ fn rules_that_cannot_be_are_refused_at_their_place() {
     let mut instance = Instance::start("rules", LAB);
     let bad = instance.run("port inject sw1:0 LAB --match els==PLOGY --do drop");
     assert!(bad.stderr.contains("^^^^^") && bad.stderr.contains("such as PLOGI"), "{bad:?}");
-    bad.refused("`PLOGY` is no value of `els`");
+    bad.refused("`PLOGY` is not a value of `els`");
     instance.run("port inject sw1:0 LAB --match els==PLOGI --do reject").refused("reject:09/29");
     instance.run("port inject sw1:0 LAB --match els==PLOGI --do drop --count 0").refused("--count");
     instance.run("port inject sw1:0 LAB --match els==PLOGI").refused("--do");

@@ -56,7 +56,7 @@ fn permits(zones: &[Zone], open: bool, a: &PortIdentity, b: &PortIdentity) -> bo
 
 proptest! {
     #[test]
-    fn permissions_places_and_mates_follow_the_rule(
+    fn permissions_memberships_and_mates_follow_the_rule(
         zones in prop::collection::vec(any_zone(), 0..6),
         default in prop::sample::select(&[ZoneDefault::Open, ZoneDefault::OpenWithoutZones, ZoneDefault::Closed][..]),
     ) {
@@ -64,23 +64,23 @@ proptest! {
         let set = ZoneSet::new(&Zoning { zones: zones.clone(), default });
         let ports = ports();
         for a in &ports {
-            let place = set.place(a);
-            prop_assert_eq!(place.is_zoned(), set.is_zoned(a));
-            let (mates, examined) = set.mates(&place);
-            prop_assert_eq!(examined, set.mates_bound(&place));
+            let membership = set.membership(a);
+            prop_assert_eq!(membership.is_zoned(), set.is_zoned(a));
+            let (mates, examined) = set.mates(&membership);
+            prop_assert_eq!(examined, set.mates_bound(&membership));
             prop_assert!(mates.is_sorted_by(|one, next| one < next));
             for b in &ports {
                 let allowed = permits(&zones, open, a, b);
                 prop_assert_eq!(set.permits(a, b), allowed);
                 if a != b {
-                    prop_assert_eq!(set.permitted(&place, &set.place(b)), allowed);
+                    prop_assert_eq!(set.permitted(&membership, &set.membership(b)), allowed);
                     // Mates come only from zones; the open default zone has no list.
                     let by_zone = allowed && set.is_zoned(a);
                     prop_assert_eq!(mates.iter().any(|mate| b.is(mate)), by_zone);
                 }
             }
             for (index, zone) in (0..).zip(&zones) {
-                let role = set.roles(&place).find(|role| role.zone == index);
+                let role = set.roles(&membership).find(|role| role.zone == index);
                 let (principal, member) = (named(a, &zone.principals), named(a, &zone.members));
                 let expected = match zone.is_peer() {
                     true => (principal, member),
@@ -105,7 +105,7 @@ fn no_zones_and_an_open_default_permit_all() {
 }
 
 #[test]
-fn the_first_zone_closes_the_default_zone_and_the_last_one_that_goes_opens_it() {
+fn the_first_zone_closes_the_default_zone_and_removing_the_last_zone_opens_it() {
     let ports = ports();
     let member = ZoneMember::PortName(Wwpn(0xffff));
     let zone = Zone { name: "of a stranger".into(), members: vec![member], principals: Vec::new() };
@@ -116,13 +116,13 @@ fn the_first_zone_closes_the_default_zone_and_the_last_one_that_goes_opens_it() 
 }
 
 #[test]
-fn the_place_of_a_port_that_is_named_in_one_way_is_small() {
-    assert!(size_of::<ZonePlace>() <= 16);
+fn the_membership_of_a_port_that_zones_name_in_one_form_is_small() {
+    assert!(size_of::<ZoneMembership>() <= 16);
     let ports = ports();
     let name = |n: usize| ZoneMember::PortName(ports[n].port_name);
     let zone = Zone { name: "zone".into(), members: vec![name(0), name(1)], principals: Vec::new() };
     let set = ZoneSet::new(&Zoning { zones: vec![zone.clone(), zone], default: ZoneDefault::Closed });
-    assert_eq!(set.place(&ports[0]).key(), Some(0));
-    assert_eq!(set.place(&ports[1]).key(), Some(1));
-    assert_eq!(set.place(&ports[2]), ZonePlace::NOWHERE);
+    assert_eq!(set.membership(&ports[0]).key(), Some(0));
+    assert_eq!(set.membership(&ports[1]).key(), Some(1));
+    assert_eq!(set.membership(&ports[2]), ZoneMembership::NONE);
 }

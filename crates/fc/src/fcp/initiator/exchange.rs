@@ -36,7 +36,7 @@ pub(super) struct Exchange {
     pub(super) rx: SeqRx,
     pub(super) residual: Residual,
     pub(super) data_len: u32,
-    /// Write data handed out so far, in bytes; the next burst begins here.
+    /// Write data passed to the driver so far, in bytes; the next burst begins here.
     pub(super) sent_bytes: u32,
     pub(super) d_id: FcId,
     /// Current exchange number, or the last one if the slot is free. Frames with another number are

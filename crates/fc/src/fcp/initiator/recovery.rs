@@ -67,15 +67,15 @@ impl FcpInitiator {
     }
 
     /// Sends the next RRQ of a resting number, or ends the rest after the last attempt.
-    fn reinstate(&mut self, now: Instant, place: u16, sent: u8) {
+    fn reinstate(&mut self, now: Instant, index: u16, sent: u8) {
         if sent >= MAX_TRIES {
-            return self.resting.end(place);
+            return self.resting.end(index);
         }
-        let rest = self.resting.get(place);
+        let rest = self.resting.get(index);
         rest.stage = Stage::Reinstating { tries: sent + 1 };
         let (d_id, ox_id, rx_id) = (rest.d_id, rest.ox_id, rest.rx_id);
         self.counters.rrq_sent += 1;
-        self.resting.arm(place, resting::List::Reinstate, now + self.config.r_a_tov.times(2));
+        self.resting.arm(index, resting::List::Reinstate, now + self.config.r_a_tov.times(2));
         let request = ExchangeRef { originator: self.local_id, ox_id, rx_id };
         let message = Message::from(Els::Rrq(request));
         let header = self.header(&message, d_id, MAX_EXCHANGES + ox_id);
@@ -84,12 +84,12 @@ impl FcpInitiator {
 
     /// Handles LS_ACC or LS_RJT to an RRQ. In both cases the target no longer uses the number.
     pub(super) fn on_reinstate_answer(&mut self, header: &Header) {
-        self.work += u64::from(self.resting.places());
+        self.work += u64::from(self.resting.entry_count());
         let found = self.resting.find(header.ox_id.wrapping_sub(MAX_EXCHANGES));
-        if let Some(place) = found {
-            let rest = self.resting.get(place);
+        if let Some(index) = found {
+            let rest = self.resting.get(index);
             if matches!(rest.stage, Stage::Reinstating { .. }) && rest.d_id == header.s_id {
-                return self.resting.end(place);
+                return self.resting.end(index);
             }
         }
         self.counters.stale_frames += 1;
@@ -99,12 +99,12 @@ impl FcpInitiator {
     /// for them.
     pub(super) fn end_all(&mut self, now: Instant, port_id: Option<FcId>) {
         let affects = |d_id: FcId| port_id.is_none_or(|port_id| port_id == d_id);
-        for place in 0..self.resting.places() {
+        for index in 0..self.resting.entry_count() {
             self.work += 1;
-            let rest = self.resting.get(place);
+            let rest = self.resting.get(index);
             match rest.stage {
                 Stage::Resting { .. } if affects(rest.d_id) => rest.stage = Stage::Resting { reinstate: false },
-                Stage::Reinstating { .. } if affects(rest.d_id) => self.resting.end(place),
+                Stage::Reinstating { .. } if affects(rest.d_id) => self.resting.end(index),
                 _ => {}
             }
         }
@@ -129,11 +129,11 @@ impl FcpInitiator {
                 }
             }
         }
-        while let Some(place) = self.resting.pop_due(now) {
-            match self.resting.get(place).stage {
-                Stage::Resting { reinstate: true } => self.reinstate(now, place, 0),
-                Stage::Reinstating { tries } => self.reinstate(now, place, tries),
-                Stage::Resting { reinstate: false } | Stage::Free => self.resting.end(place),
+        while let Some(index) = self.resting.pop_due(now) {
+            match self.resting.get(index).stage {
+                Stage::Resting { reinstate: true } => self.reinstate(now, index, 0),
+                Stage::Reinstating { tries } => self.reinstate(now, index, tries),
+                Stage::Resting { reinstate: false } | Stage::Free => self.resting.end(index),
             }
         }
     }

@@ -50,7 +50,7 @@ impl Timed for Rest {
 /// All resting numbers. Their indices have no meaning.
 #[derive(Debug)]
 pub(super) struct Resting {
-    places: Vec<Rest>,
+    entries: Vec<Rest>,
     free: Vec<u16>,
     timers: Timers<{ List::COUNT }>,
     /// Bit set of resting numbers; not allocated before the first one.
@@ -59,7 +59,7 @@ pub(super) struct Resting {
 
 impl Resting {
     pub(super) const fn new() -> Resting {
-        Resting { places: Vec::new(), free: Vec::new(), timers: Timers::new(), numbers: Vec::new() }
+        Resting { entries: Vec::new(), free: Vec::new(), timers: Timers::new(), numbers: Vec::new() }
     }
 
     #[inline]
@@ -71,52 +71,52 @@ impl Resting {
         self.numbers.resize(usize::from(MAX_EXCHANGES / 64), 0);
         self.numbers[usize::from(ox_id / 64)] |= 1 << (ox_id % 64);
         let rest = Rest { timer: Timer::unarmed(), d_id, ox_id, rx_id, stage: Stage::Resting { reinstate } };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.places[usize::from(place)] = rest;
-                place
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[usize::from(index)] = rest;
+                index
             }
             None => {
-                self.places.push(rest);
-                (self.places.len() - 1) as u16
+                self.entries.push(rest);
+                (self.entries.len() - 1) as u16
             }
         };
-        self.arm(place, List::Rest, deadline);
+        self.arm(index, List::Rest, deadline);
     }
 
     /// Ends the rest; the number can be used again.
-    pub(super) fn end(&mut self, place: u16) {
-        self.timers.cancel(&mut self.places, place);
-        let rest = &mut self.places[usize::from(place)];
+    pub(super) fn end(&mut self, index: u16) {
+        self.timers.cancel(&mut self.entries, index);
+        let rest = &mut self.entries[usize::from(index)];
         rest.stage = Stage::Free;
         self.numbers[usize::from(rest.ox_id / 64)] &= !(1 << (rest.ox_id % 64));
-        self.free.push(place);
+        self.free.push(index);
     }
 
     /// Index of a resting number. The search is linear, because it happens only once per abort.
     pub(super) fn find(&self, ox_id: u16) -> Option<u16> {
         let here = |rest: &Rest| rest.stage != Stage::Free && rest.ox_id == ox_id;
-        self.places.iter().position(here).map(|place| place as u16)
+        self.entries.iter().position(here).map(|index| index as u16)
     }
 
-    pub(super) fn arm(&mut self, place: u16, list: List, deadline: Instant) {
-        self.timers.arm(&mut self.places, place, list as u8, deadline);
+    pub(super) fn arm(&mut self, index: u16, list: List, deadline: Instant) {
+        self.timers.arm(&mut self.entries, index, list as u8, deadline);
     }
 
     /// Removes a number with an expired deadline from its timer list and returns its index.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<u16> {
-        self.timers.pop_due(&mut self.places, now).map(|(_, place)| place)
+        self.timers.pop_due(&mut self.entries, now).map(|(_, index)| index)
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next(&self.places)
+        self.timers.next(&self.entries)
     }
 
-    pub(super) fn places(&self) -> u16 {
-        self.places.len() as u16
+    pub(super) fn entry_count(&self) -> u16 {
+        self.entries.len() as u16
     }
 
-    pub(super) fn get(&mut self, place: u16) -> &mut Rest {
-        &mut self.places[usize::from(place)]
+    pub(super) fn get(&mut self, index: u16) -> &mut Rest {
+        &mut self.entries[usize::from(index)]
     }
 }

@@ -66,9 +66,9 @@ pub use sanloom_scsi::scsi::Io;
 /// Configuration of a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FcpTargetConfig {
-    /// Time without progress after which a write is given up.
+    /// Time without progress after which a write is abandoned.
     pub e_d_tov: Span,
-    /// Time that an RX_ID rests after its exchange was aborted or given up.
+    /// Time that an RX_ID rests after its exchange was aborted or abandoned.
     pub r_a_tov: Span,
     /// Largest burst of one XFER_RDY in bytes; rounded down to a multiple of the frame size.
     pub max_burst_bytes: u32,
@@ -167,7 +167,7 @@ pub struct Counters {
     pub aborted: u64,
     /// ABTS for unknown exchanges.
     pub unknown_aborts: u64,
-    /// Writes given up after data was lost.
+    /// Writes abandoned after data was lost.
     pub stalled: u64,
     /// Frames dropped because their sender is not logged in.
     pub not_logged_in: u64,

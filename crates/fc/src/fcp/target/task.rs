@@ -16,7 +16,7 @@ pub(super) enum State {
     Io,
     /// Write data or a parameter list in flight.
     Receiving,
-    /// The driver has been asked for the parameter list.
+    /// The parameter list has been requested from the driver.
     Fetching,
     /// Ended, but late frames or an ABTS may arrive.
     Resting,

@@ -67,7 +67,7 @@ struct Chosen {
     fcoe_mac: MacAddr,
 }
 
-/// Number of VLAN requests before an ENode gives up, and the interval between them.
+/// Maximum number of VLAN requests of an ENode, and the interval between them.
 const VLAN_REQUESTS: u8 = 3;
 const VLAN_REQUEST_SPACING: Span = Span::from_secs(1);
 
@@ -93,8 +93,8 @@ impl Enode {
         }
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// whatever a peer sent.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::LinkUp => {

@@ -39,7 +39,7 @@ pub struct FcfConfig {
     /// Time within which a repeated FLOGI counts as a retransmission, unless the ENode restarted
     /// discovery.
     pub e_d_tov: Span,
-    /// Half of the time after which requests without a reply of the switch are dropped.
+    /// R_A_TOV. A request that the switch has not answered after twice this time is dropped.
     pub r_a_tov: Span,
     /// Seed of the jitter between advertisements.
     pub seed: u64,

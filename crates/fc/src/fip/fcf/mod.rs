@@ -73,8 +73,8 @@ impl Fcf {
         }
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// for any frame of a peer.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::LinkUp => self.link_up(now),

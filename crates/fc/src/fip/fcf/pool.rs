@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// one.
 #[derive(Debug, Default)]
 pub(super) struct PortPool {
-    /// Free ports that were never used or whose last station is forgotten.
+    /// Free ports without a former station: never used, or the last station was removed.
     fresh: BTreeSet<u16>,
     /// Free ports with their last station.
     used: BTreeMap<u16, MacAddr>,

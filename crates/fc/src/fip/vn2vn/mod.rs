@@ -7,8 +7,8 @@
 //!               └─ another ID ───┴ in use, or wanted by a station with the greater name
 //! ```
 //!
-//! Stations answer a claim with claim responses padded to the longest frame, after which both know
-//! each other. A station that then receives the other's beacon sends FLOGI. The N_Port
+//! Stations answer a claim with claim responses padded to the longest frame, after which each has
+//! an entry for the other. A station that then receives the other's beacon sends FLOGI. The N_Port
 //! ([`crate::nport`]) continues with PLOGI from the port with the greater name, and PRLI. A station
 //! without a beacon for 2.5 periods counts as gone. LOGO also uses FIP.
 //!
@@ -87,8 +87,8 @@ impl Vn2vn {
         }
     }
 
-    /// Processes one input at `now`, which never decreases. It never panics and never blocks,
-    /// whatever a peer sent.
+    /// Processes one input at `now`, which never decreases. It never panics and never blocks, for
+    /// any data of a peer.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::LinkUp => {
@@ -178,7 +178,7 @@ impl Vn2vn {
     }
 
     /// Gives up the N_Port_ID after a conflict and tries another one.
-    fn give_way(&mut self, now: Instant) {
+    fn abandon_address(&mut self, now: Instant) {
         self.conflicts += 1;
         self.stop();
         self.port_id = self.random_id();
@@ -316,7 +316,7 @@ impl Vn2vn {
             State::Probe1 | State::Probe2 if self.config.port_name > sender.port_name && !sender.recorded => {
                 self.send_vn2vn(sender.mac, 0, Operation::PROBE_REPLY);
             }
-            _ => self.give_way(now),
+            _ => self.abandon_address(now),
         }
     }
 
@@ -325,7 +325,7 @@ impl Vn2vn {
         match self.state {
             _ if sender.port_id != self.port_id => {}
             State::Up => self.claim(now),
-            _ => self.give_way(now),
+            _ => self.abandon_address(now),
         }
     }
 
@@ -337,14 +337,14 @@ impl Vn2vn {
         }
         let same = sender.port_id == self.port_id;
         match self.state {
-            State::Claim | State::Up if same && sender.port_name > self.config.port_name => self.give_way(now),
+            State::Claim | State::Up if same && sender.port_name > self.config.port_name => self.abandon_address(now),
             State::Claim | State::Up if same => self.claim(now),
             State::Claim | State::Up => {
                 self.add_neighbour(now, sender)?;
                 let bytes = sender.max_fcoe_bytes.min(self.config.max_fcoe_bytes);
                 self.send_vn2vn(sender.mac, bytes, Operation::CLAIM_RESPONSE);
             }
-            _ if same => self.give_way(now),
+            _ if same => self.abandon_address(now),
             _ => {}
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Vn2vn {
         Ok(())
     }
 
-    /// Handles a beacon: the station is alive and its N_Port_ID is established.
+    /// Handles a beacon: the station is present and its N_Port_ID is established.
     pub(super) fn beacon(&mut self, now: Instant, sender: Sender) {
         if sender.recorded {
             return self.multicast(Operation::PROBE_REQUEST);

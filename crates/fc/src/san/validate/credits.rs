@@ -23,7 +23,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         let (advised, of_workload) = match smallest {
             Some((bytes, workload)) if bytes < full_bytes => {
                 let advised = self::needed(link, bytes);
-                (advised, format!(", and those of `{}`, {bytes} bytes on the average, {advised}", workload.name))
+                (advised, format!(", and those of `{}`, {bytes} bytes on average, {advised}", workload.name))
             }
             _ => (needed, String::new()),
         };
@@ -38,7 +38,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
                 link.name,
                 link.rate
             ),
-            format!("give the link `credits = {advised}`, unless this is what the lab shows"),
+            format!("give the link `credits = {advised}`, unless this is intended"),
         );
     }
 }

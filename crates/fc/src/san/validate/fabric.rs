@@ -59,7 +59,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
                     (format!("zone `{}` names a port that no node of the lab has", zone.name), "check the port name")
                 }
                 Some(unknown) => (
-                    format!("zone `{}` names `{unknown}`, where the lab has no port", zone.name),
+                    format!("zone `{}` names `{unknown}`, which matches no port of the lab", zone.name),
                     "check the node name, the domain and port, or the address",
                 ),
             };

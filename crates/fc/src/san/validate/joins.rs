@@ -25,7 +25,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
                 ProblemKind::UnlikeSwitches,
                 Place::of(Section::Switch, index).key("duplicate_names"),
                 format!(
-                    "`{}` and `{}` are in one fabric but treat used port names differently",
+                    "`{}` and `{}` are in one fabric but have different values of `duplicate_names`",
                     first.name, switch.name
                 ),
                 "give all switches of a fabric the same `duplicate_names`",
@@ -56,7 +56,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
             ProblemKind::IsolatedLink,
             Place::of(Section::Link, link),
             format!("the link `{}` between `{a}` and `{b}` will be isolated: {isolation}", lab.links[link].name),
-            format!("{}, unless this is what the lab shows", isolation.remedy()),
+            format!("{}, unless this is intended", isolation.remedy()),
         );
     }
     logins(lab, problems);
@@ -75,9 +75,9 @@ fn domains(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::DuplicateDomain,
                 Place::of(Section::Switch, index).key("domain"),
-                format!("switch `{}` has domain {}, as has `{}`", switch.name, switch.domain, first.name),
+                format!("switch `{}` has domain {}, the same as `{}`", switch.name, switch.domain, first.name),
                 "give every switch a domain of its own, or leave `domain` out; \
-                 or let both `reconfigure`, or keep the link between them down at first, if this is what the lab shows",
+                 or let both `reconfigure`, or keep the link between them down at first, if this is intended",
             );
         }
     }

@@ -63,7 +63,7 @@ fn limits(lab: &Lab, problems: &mut Problems) {
         problems.add(
             ProblemKind::TooLarge,
             Place::of(Section::Switch, MAX_SWITCHES),
-            format!("{} switches need as many domains, but a fabric has {MAX_SWITCHES}", lab.switches.len()),
+            format!("{} switches need one domain each, but a fabric has {MAX_SWITCHES} domains", lab.switches.len()),
             "use fewer and larger switches",
         );
     }
@@ -123,7 +123,7 @@ fn world_wide_names(lab: &Lab, problems: &mut Problems) {
         let reason = match first {
             _ if wwpn == Wwpn(0) => format!("a port of `{name}` has the port name zero"),
             Some(first) => {
-                format!("a port of `{name}` has the port name {wwpn}, as has one of `{first}`")
+                format!("a port of `{name}` has the port name {wwpn}, the same as a port of `{first}`")
             }
             None => continue,
         };
@@ -152,15 +152,17 @@ fn switch_names(lab: &Lab, problems: &mut Problems) {
         let reason = match seen.insert(switch.fcf_mac(0), switch) {
             _ if wwn == Wwnn(0) => format!("`{name}` has the world-wide name zero"),
             Some(first) if first.wwn == wwn => {
-                format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name)
+                format!("`{name}` has the world-wide name {wwn}, the same as `{}`", first.name)
             }
-            Some(first) => format!("the Ethernet addresses of `{name}` would be those of `{}`", first.name),
+            Some(first) => format!("the Ethernet addresses of `{name}` would be the same as those of `{}`", first.name),
             None => match nodes.get(&wwn.0) {
-                Some(node) => format!("`{name}` has the world-wide name {wwn}, as has `{node}` or a port of it"),
+                Some(node) => {
+                    format!("`{name}` has the world-wide name {wwn}, the same as `{node}` or one of its ports")
+                }
                 None => continue,
             },
         };
-        let help = "give every switch another last byte, or leave `wwn` out";
+        let help = "give the name of every switch a different last byte, or leave `wwn` out";
         problems.add(ProblemKind::DuplicateWwn, Place::of(Section::Switch, index).key("wwn"), reason, help);
     }
 }
@@ -206,7 +208,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
         problems.add(
             ProblemKind::BadSize,
             place.key("max_io"),
-            format!("requests cannot be merged up to {} bytes", queue.merge_up_to_bytes),
+            format!("a merged request cannot have {} bytes", queue.merge_up_to_bytes),
             "choose a multiple of 512B",
         );
     }
@@ -220,7 +222,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
             problems.add(
                 ProblemKind::BadNumber,
                 place.key("bus.bits"),
-                format!("a bus is not {} bits wide", bus.bits),
+                format!("a bus cannot be {} bits wide", bus.bits),
                 "choose 8, 16, 32, 64, 128 or 256",
             );
         }

@@ -131,7 +131,7 @@ fn rejects_a_link_without_credit() {
 }
 
 #[test]
-fn rejects_indices_that_lead_nowhere_without_a_panic() {
+fn rejects_indices_out_of_range_without_a_panic() {
     let mut wild = lab();
     wild.links[0].ends[0].node = Node::Host(9);
     wild.links[1].ends[1].node = Node::Switch(9);
@@ -144,7 +144,7 @@ fn rejects_indices_that_lead_nowhere_without_a_panic() {
 }
 
 #[test]
-fn rejects_rates_and_weights_that_are_no_numbers() {
+fn rejects_rates_and_weights_that_are_not_numbers() {
     for bad in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
         let mut odd = lab();
         odd.workloads[0].load = Load::Open(vec![Arrival::Poisson { rate: Rate(bad) }]);
@@ -212,7 +212,7 @@ fn the_name_of_a_switch_is_unique() {
         shared.switches[0].wwn = Wwnn(name);
         let problems = shared.validate();
         assert_eq!(problems.iter().map(|p| p.kind).collect::<Vec<_>>(), [ProblemKind::DuplicateWwn], "{name:x}");
-        assert!(problems[0].reason.contains("as has `"), "{}", problems[0].reason);
+        assert!(problems[0].reason.contains("the same as `"), "{}", problems[0].reason);
     }
 }
 

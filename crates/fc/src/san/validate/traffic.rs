@@ -126,7 +126,7 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
                 bad_rate(rate).then(|| format!("requests cannot arrive at {rate}/s"))
             }
             Arrival::Uniform { min, max } => {
-                (max == Picos::ZERO || min > max).then(|| format!("no time lies between {min} and {max}"))
+                (max == Picos::ZERO || min > max).then(|| format!("requests cannot arrive {min} to {max} apart"))
             }
             Arrival::Normal { mean, .. } => (mean == Picos::ZERO).then(|| "a mean of 0s is too short".to_owned()),
             Arrival::OnOff { rate: Rate(rate), on, off } => (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO)
@@ -206,7 +206,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
         let block = u64::from(lun.block_bytes.max(1));
         for &(size, _) in &sizes {
             let reason = if size == 0 || size % block != 0 {
-                format!("a request of {size} bytes is no multiple of the block size of {block} bytes")
+                format!("a request of {size} bytes is not a multiple of the block size of {block} bytes")
             } else if size / block > MAX_BLOCKS {
                 format!("a request of {size} bytes has more blocks than READ(10) can request")
             } else if size > workload.span_bytes.unwrap_or(u64::MAX).min(lun.blocks.saturating_mul(block)) {
@@ -348,15 +348,15 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
             problems.add(
                 ProblemKind::TimeOrder,
                 place.key("until"),
-                format!("the fault ends at {until}, not after its beginning at {}", fault.at),
-                "choose an end after the beginning",
+                format!("the fault ends at {until}, which is not after its start at {}", fault.at),
+                "choose an end after the start",
             );
         } else if until > end {
             problems.add(
                 ProblemKind::FaultOutsideRun,
                 place.key("until"),
                 format!("the fault ends at {until}, but the run ends at {end}"),
-                "leave the end of the fault out if it is to stay, or make the run longer",
+                "leave out the end of a fault that does not end, or make the run longer",
             );
         }
     }

@@ -25,7 +25,7 @@ fn chassis(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::DuplicateFabric,
                 place.key("virtual_fabric.id"),
-                format!("`{}` is virtual fabric {id} of chassis `{chassis}`, as is `{first}`", switch.name),
+                format!("`{}` is virtual fabric {id} of chassis `{chassis}`, the same as `{first}`", switch.name),
                 "give every virtual fabric of a chassis an `id` of its own",
             );
         }
@@ -106,8 +106,8 @@ fn zones(lab: &Lab, problems: &mut Problems) {
     }
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);
-        let only = lab.zone_fabrics.get(&zone.name);
-        if let Some(id) = only.filter(|id| !ids.contains(id)) {
+        let assigned = lab.zone_fabrics.get(&zone.name);
+        if let Some(id) = assigned.filter(|id| !ids.contains(id)) {
             problems.add(
                 ProblemKind::UnknownFabric,
                 place.key("virtual_fabric"),
@@ -120,11 +120,11 @@ fn zones(lab: &Lab, problems: &mut Problems) {
         for id in zone.all_members().filter_map(|member| fabrics_of.get(member)).flatten() {
             *ports.entry(*id).or_insert(0) += 1;
         }
-        let alone = match only {
+        let with_one_member = match assigned {
             Some(id) => (ports.get(id).copied().unwrap_or(0) < 2).then_some(*id),
             None => ports.iter().find(|(_, count)| **count == 1).map(|(id, _)| *id),
         };
-        if let Some(id) = alone
+        if let Some(id) = with_one_member
             && let Some(other) = ports.keys().find(|other| **other != id)
         {
             problems.add(

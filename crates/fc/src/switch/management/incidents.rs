@@ -32,7 +32,8 @@ use sanloom_wire::ns::port_type;
 use sanloom_wire::{FcId, Header};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Attempts before a report is given up. Losing one is harmless because no state depends on it.
+/// Maximum number of transmissions of a report. Losing one is harmless because no state depends on
+/// it.
 const ATTEMPTS: u8 = 3;
 /// Maximum number of reports queued for one recipient; beyond that the oldest are lost.
 const MAX_QUEUED: usize = 16;

@@ -53,7 +53,7 @@ impl fmt::Display for MergeFailure {
                 Ok(())
             }
             MergeFailure::Invalid(bad) => bad.fmt(f),
-            MergeFailure::Refused(reason) => write!(f, "the other switch refuses our zones: {reason}"),
+            MergeFailure::Refused(reason) => write!(f, "the other switch refuses the zones of this switch: {reason}"),
             MergeFailure::Mode { ours_enhanced: true } => {
                 f.write_str("this switch is in enhanced zoning mode, the other switch is not")
             }
@@ -68,15 +68,17 @@ impl fmt::Display for MergeFailure {
             }
             MergeFailure::NotSupported(reject) => write!(f, "the other switch rejects zone merges: {reject}"),
             MergeFailure::TooLarge { max_bytes } => {
-                write!(f, "the other switch has room for a zone database of {max_bytes} bytes only")
+                write!(f, "the other switch accepts a zone database of at most {max_bytes} bytes")
             }
             MergeFailure::Unsupported => {
-                f.write_str("this switch knows no zones, and rejects those of the other switch")
+                f.write_str("this switch does not support zoning and rejects the zones of the other switch")
             }
             MergeFailure::NoRoom { bytes } => {
-                write!(f, "this switch has no room for the zone database of the other switch, {bytes} bytes")
+                write!(f, "the zone database of the other switch, {bytes} bytes, is too large for this switch")
             }
-            MergeFailure::NoAnswer => f.write_str("the other switch does not answer zone merge requests as it should"),
+            MergeFailure::NoAnswer => {
+                f.write_str("the other switch does not reply to zone merge requests, or replies incorrectly")
+            }
         }
     }
 }
@@ -89,8 +91,8 @@ pub enum ChangeFailure {
     Zones(#[from] ZoneProblem),
     /// Other activity in the fabric prevented the change until it timed out.
     #[error("the fabric is busy with another change or merge, {}", match domain {
-        Some(domain) => format!("as domain {domain} says"),
-        None => "as this switch knows itself".to_owned(),
+        Some(domain) => format!("reported by domain {domain}"),
+        None => "in which this switch takes part".to_owned(),
     })]
     Busy {
         /// Domain that last reported busy; `None` for this switch.
@@ -119,6 +121,6 @@ pub enum ChangeFailure {
         domain: u8,
     },
     /// This switch does not support zoning.
-    #[error("this switch knows no zoning")]
+    #[error("this switch does not support zoning")]
     NotSupported,
 }

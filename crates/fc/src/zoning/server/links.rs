@@ -39,7 +39,7 @@ struct Link {
     /// Time of the next attempt.
     retry_at: Option<Instant>,
     failure: Option<MergeFailure>,
-    /// The neighbour gave a final reply to one of our MRs, so it has seen our zones.
+    /// The neighbour gave a final reply to one of our MRs, so it has received our zones.
     answered: bool,
 }
 

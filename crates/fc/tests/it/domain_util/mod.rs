@@ -238,7 +238,7 @@ impl Net {
                     self.ended(switch, owner, Outcome::Unanswered);
                     self.drain(switch);
                 }
-                Due::Again { .. } => unreachable!("only neighbours are asked"),
+                Due::Again { .. } => unreachable!("requests go to neighbours only"),
             }
         }
         let node = &mut self.nodes[switch];
@@ -328,7 +328,7 @@ impl Net {
     }
 
     fn fly(&mut self, from: usize, port: u16, ox_id: u16, answer: bool, message: Message) {
-        let Message::SwIls(message) = message else { panic!("a switch says {message}") };
+        let Message::SwIls(message) = message else { panic!("a switch sends {message}") };
         self.messages += 1;
         let link = &self.links[usize::from(port)];
         if !link.up || self.random.below(100) < self.loss {

@@ -1,7 +1,7 @@
 //! Hosts and switches of this crate against each other, with and without faults of the segment.
 
 use crate::fip::host::host_mac;
-use crate::fip::net::{Net, Weather, fcf_config, switch_config};
+use crate::fip::net::{Net, SegmentFaults, fcf_config, switch_config};
 use sanloom_fc::fip::fcf::Input;
 use sanloom_fc::nport::{self, FabricState};
 use sanloom_scsi::time::Span;
@@ -82,7 +82,7 @@ fn all_ports_log_in_again_after_a_switch_crash() {
 }
 
 #[test]
-fn a_cable_that_is_out_for_long_ends_the_login_on_both_sides() {
+fn a_long_link_failure_ends_the_login_on_both_sides() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];
@@ -98,7 +98,7 @@ fn a_cable_that_is_out_for_long_ends_the_login_on_both_sides() {
 }
 
 #[test]
-fn a_cleared_link_comes_back() {
+fn a_host_logs_in_again_after_its_link_is_cleared() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];
@@ -145,11 +145,11 @@ fn the_other_fcf_takes_over() {
 fn logins_survive_frames_that_are_lost_repeated_and_reordered() {
     for seed in 0..10 {
         let mut net = Net::new(seed);
-        net.weather = Weather { lost: 10, repeated: 10, late: 20 };
+        net.faults = SegmentFaults { lost: 10, repeated: 10, late: 20 };
         let switch = net.add_switch(switch_config(1), fcf_config(1));
         let hosts = [net.add_host(1, false, 3), net.add_host(2, true, 1), net.add_host(3, false, 0)];
         net.run(Span::from_secs(300));
-        net.weather = Weather::default();
+        net.faults = SegmentFaults::default();
         net.run(Span::from_secs(300));
         assert_eq!(hosts.map(|host| ready(&net, host)), [4, 2, 1], "seed {seed}");
         agree(&net, switch, &hosts);
@@ -160,7 +160,7 @@ fn logins_survive_frames_that_are_lost_repeated_and_reordered() {
 fn the_same_seed_gives_the_same_run() {
     let run = || {
         let mut net = Net::new(7);
-        net.weather = Weather { lost: 10, repeated: 10, late: 20 };
+        net.faults = SegmentFaults { lost: 10, repeated: 10, late: 20 };
         net.add_switch(switch_config(1), fcf_config(1));
         net.add_host(1, false, 3);
         net.add_host(2, true, 1);

@@ -45,7 +45,7 @@ impl Bed {
         self.fip_to(HOST, FCF, packet)
     }
 
-    /// Lets time pass and fires all timers.
+    /// Advances the clock and fires all timers.
     pub fn ms(&mut self, ms: u64) -> Vec<Output> {
         let end = self.now + Span::from_ms(ms);
         let mut outputs = Vec::new();
@@ -182,7 +182,7 @@ fn is_solicitation(outputs: &[Output], to: MacAddr) -> bool {
 }
 
 #[test]
-fn its_requests_are_those_of_a_linux_host_to_the_byte() {
+fn requests_equal_those_of_a_linux_host_byte_by_byte() {
     let (mut bed, outputs) = Bed::new();
     let [solicitation] = sent(&outputs)[..] else { panic!("{outputs:?}") };
     let mut bytes = Vec::new();
@@ -252,7 +252,7 @@ fn an_advertisement_has_no_other_critical_descriptor() {
 }
 
 #[test]
-fn an_advertisement_makes_sense() {
+fn an_advertisement_with_contradictory_fields_is_discarded() {
     for bad in [
         Advertisement { mac: MacAddr::ZERO, ..full_advertisement() },
         Advertisement { mac: MacAddr::ALL_FCFS, ..full_advertisement() },
@@ -287,7 +287,7 @@ fn twenty_fcfs_are_stored_and_distinguished_by_names_map_and_address() {
 }
 
 #[test]
-fn an_fcf_can_be_used_when_it_answered_and_takes_logins() {
+fn an_fcf_is_usable_after_a_solicited_advertisement_if_it_accepts_logins() {
     let (mut bed, _) = Bed::new();
     let multicast = Advertisement { solicited: false, ..full_advertisement() };
     let outputs = bed.fip_to(MacAddr::ALL_ENODES, FCF, &multicast.packet());
@@ -310,7 +310,7 @@ fn an_fcf_can_be_used_when_it_answered_and_takes_logins() {
 }
 
 #[test]
-fn the_lowest_priority_number_is_chosen_two_seconds_after_the_first_that_can_be_used() {
+fn the_fcf_with_the_lowest_priority_number_is_chosen_two_seconds_after_the_first_usable_one() {
     let (mut bed, _) = Bed::new();
     bed.fip(&full_advertisement().packet());
     bed.ms(1_000);
@@ -321,7 +321,7 @@ fn the_lowest_priority_number_is_chosen_two_seconds_after_the_first_that_can_be_
 }
 
 #[test]
-fn of_differing_fabrics_none_is_chosen() {
+fn no_fcf_is_chosen_if_the_fabrics_differ() {
     for different in [
         Advertisement { fabric_name: Wwnn(5), ..other(1, 3) },
         Advertisement { vf_id: 7, ..other(1, 3) },
@@ -341,7 +341,7 @@ fn of_differing_fabrics_none_is_chosen() {
 }
 
 #[test]
-fn a_login_that_comes_again_goes_to_the_next() {
+fn a_repeated_login_goes_to_the_next_fcf() {
     let (mut bed, _) = Bed::new();
     bed.fip(&full_advertisement().packet());
     bed.fip(&other(1, 200).packet());
@@ -353,7 +353,7 @@ fn a_login_that_comes_again_goes_to_the_next() {
 }
 
 #[test]
-fn a_refused_login_goes_to_the_next_and_then_to_the_port() {
+fn a_rejected_login_goes_to_the_next_fcf_and_the_last_reject_to_the_port() {
     let (mut bed, _) = Bed::new();
     bed.fip(&full_advertisement().packet());
     bed.fip(&other(1, 200).packet());
@@ -366,7 +366,7 @@ fn a_refused_login_goes_to_the_next_and_then_to_the_port() {
 }
 
 #[test]
-fn an_fcf_is_missed_at_one_and_a_half_periods_and_gone_at_two_and_a_half() {
+fn an_fcf_is_missed_after_one_and_a_half_periods_and_removed_after_two_and_a_half() {
     let mut bed = Bed::logged_in();
     bed.ms(9_999);
     assert_eq!(bed.enode.counters().missed_advertisements, 0);
@@ -381,7 +381,7 @@ fn an_fcf_is_missed_at_one_and_a_half_periods_and_gone_at_two_and_a_half() {
 }
 
 #[test]
-fn an_answer_has_the_link_service_first_and_the_address_second() {
+fn a_reply_contains_the_link_service_and_then_the_address() {
     let good = accept(LinkService::Flogi, 1, ID);
     let mac = good.descriptors[1].clone();
     let extra = Descriptor::Other { kind: 128, body: [0, 0].into() };
@@ -408,7 +408,7 @@ fn an_answer_has_the_link_service_first_and_the_address_second() {
 }
 
 #[test]
-fn a_third_address_is_where_frames_go() {
+fn frames_are_sent_to_a_third_address_in_the_reply() {
     let mut bed = Bed::chosen();
     bed.input(Input::Send(flogi(1)));
     let elsewhere = MacAddr([2, 9, 9, 9, 9, 9]);
@@ -437,7 +437,7 @@ fn only_the_fcf_of_an_open_request_can_answer_it() {
 }
 
 #[test]
-fn only_logouts_from_the_fabric_go_in_fip() {
+fn only_logouts_from_the_fabric_are_sent_over_fip() {
     let mut bed = Bed::with_virtual_port();
     let elsewhere = Message::from(Els::Logo(Logo { port_id: ID, port_name: PORT }));
     let header = elsewhere.header(ID, FcId::NAME_SERVER, 4, 0xffff);
@@ -467,7 +467,7 @@ fn frames_come_from_the_fcf_and_to_an_address_that_belongs_to_their_d_id() {
 }
 
 #[test]
-fn a_clear_without_ports_ends_everything_and_discovery_begins_anew() {
+fn a_clear_without_ports_ends_all_logins_and_restarts_discovery() {
     let mut bed = Bed::with_virtual_port();
     let outputs = bed.fip(&clear(&[]));
     assert_eq!(outputs[0], Output::FcfDown);
@@ -477,20 +477,20 @@ fn a_clear_without_ports_ends_everything_and_discovery_begins_anew() {
 }
 
 #[test]
-fn a_clear_of_the_first_port_takes_the_virtual_ones_with_it() {
+fn a_clear_of_the_first_port_ends_the_virtual_ones_too() {
     let mut bed = Bed::with_virtual_port();
     assert_eq!(bed.fip(&clear(&[(ID, PORT)]))[0], Output::FcfDown);
 }
 
 #[test]
-fn a_clear_of_a_virtual_port_ends_that_one() {
+fn a_clear_of_a_virtual_port_ends_only_that_port() {
     let mut bed = Bed::with_virtual_port();
     assert_eq!(bed.fip(&clear(&[(VIRTUAL_ID, VIRTUAL)])), [Output::Cleared { port_id: VIRTUAL_ID }]);
     assert_eq!(bed.enode.vn_ports().map(|(id, ..)| id).collect::<Vec<_>>(), [ID]);
 }
 
 #[test]
-fn a_clear_must_name_the_fcf_and_the_port_rightly() {
+fn a_clear_with_a_wrong_fcf_or_port_is_discarded() {
     let mut wrong_mac = clear(&[]);
     wrong_mac.descriptors[0] = Descriptor::Mac(HOST);
     let mut wrong_name = clear(&[]);
@@ -513,7 +513,7 @@ fn a_clear_must_name_the_fcf_and_the_port_rightly() {
 }
 
 #[test]
-fn a_clear_before_the_first_login_begins_discovery_anew() {
+fn a_clear_before_the_first_login_restarts_discovery() {
     let mut bed = Bed::chosen();
     let outputs = bed.fip_to(MacAddr::ALL_ENODES, FCF, &clear(&[]));
     assert_eq!(outputs[0], Output::FcfDown);
@@ -552,7 +552,7 @@ fn vlan_requests_are_sent_three_times_or_until_a_reply() {
         flags: flag::FCF,
         descriptors: vec![Descriptor::Mac(FCF), Descriptor::Vlan(100), Descriptor::Vlan(200)],
     };
-    assert_eq!(bed.fip(&named), [], "nobody asked");
+    assert_eq!(bed.fip(&named), [], "no request is open");
     bed.input(Input::DiscoverVlans);
     let vlans = [Output::Vlans { fcf: FCF, vlans: vec![100, 200] }];
     assert_eq!(bed.fip(&named), vlans);

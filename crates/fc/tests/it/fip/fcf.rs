@@ -189,7 +189,7 @@ fn a_linux_host_logs_in() {
 }
 
 #[test]
-fn a_solicited_advertisement_is_as_long_as_the_longest_frame_both_ends_take() {
+fn a_solicited_advertisement_is_as_long_as_the_longest_frame_that_both_ends_accept() {
     let mut bed = Bed::new();
     let longest = |bed: &mut Bed| bed.net.received_fip(bed.probe).iter().map(|(.., len)| *len).max();
     bed.net.send_fip(
@@ -308,7 +308,7 @@ fn only_addresses_of_the_fabric_are_granted() {
 }
 
 #[test]
-fn a_login_that_comes_twice_is_answered_twice_and_done_once() {
+fn a_repeated_login_is_answered_again_and_executed_once() {
     let mut bed = Bed::new();
     let first = bed.log_in(HOST, HOST_PORT);
     let logins = |bed: &Bed| bed.net.switch(bed.switch).switch.counters().fabric_logins;
@@ -324,7 +324,7 @@ fn a_login_that_comes_twice_is_answered_twice_and_done_once() {
 }
 
 #[test]
-fn hosts_share_the_ports_and_get_their_old_ones_back() {
+fn hosts_share_the_ports_and_get_their_previous_port_again() {
     let mut bed = Bed::with(|config| config.ports = vec![20, 21]);
     let other = MacAddr([2, 0, 0, 0, 0, 2]);
     let third = MacAddr([2, 0, 0, 0, 0, 3]);
@@ -353,7 +353,7 @@ fn a_host_without_keep_alives_for_two_and_a_half_periods_is_logged_out() {
     assert_eq!(bed.ids().len(), 0);
     let reported = bed.net.received_fip(bed.probe);
     let clear =
-        reported.iter().find(|(_, fip, _)| fip.operation == Operation::CLEAR_VIRTUAL_LINKS).expect("it is told");
+        reported.iter().find(|(_, fip, _)| fip.operation == Operation::CLEAR_VIRTUAL_LINKS).expect("a notification");
     assert_eq!((clear.0.to, clear.1.mac(), clear.1.vx_port()), (HOST, Some(fcf_mac(1)), None));
     assert_eq!(clear.1.name(), Some(crate::fip::net::switch_name(1)));
 }
@@ -370,7 +370,7 @@ fn without_keep_alives_no_station_expires() {
 }
 
 #[test]
-fn a_virtual_port_without_keep_alives_is_logged_out_alone() {
+fn only_the_virtual_port_without_keep_alives_is_logged_out() {
     let mut bed = Bed::new();
     let base = bed.log_in(HOST, HOST_PORT);
     let quiet = granted(&bed.fip(fcf_mac(1), HOST, fdisc(Wwpn(9), 3))).expect("an accept");

@@ -107,7 +107,7 @@ fn ten_thousand_bad_frames_do_not_disturb_a_host_and_its_switch() {
 }
 
 #[test]
-fn a_flood_of_logins_takes_the_free_ports_and_no_more_memory() {
+fn a_flood_of_logins_occupies_the_free_ports_and_no_more_memory() {
     let mut net = Net::new(1);
     let switch = net.add_switch(switch_config(1), fcf_config(1));
     let host = net.add_host(1, false, 0);
@@ -135,7 +135,7 @@ fn a_flood_of_logins_takes_the_free_ports_and_no_more_memory() {
     assert_eq!(net.switch(switch).fcf.free_ports(), 0);
     assert_eq!(net.switch(switch).switch.logins().count(), 30);
     assert!(net.switch(switch).fcf.table_bytes() < 200_000, "{} bytes", net.switch(switch).fcf.table_bytes());
-    // The attacker falls silent, and its ports become free again.
+    // The attacker stops sending, and its ports become free again.
     net.run(Span::from_secs(30));
     assert_eq!((net.switch(switch).fcf.free_ports(), net.switch(switch).switch.logins().count()), (29, 1));
     assert_eq!(net.host(host).nports[0].counters().fabric_logins, 1);

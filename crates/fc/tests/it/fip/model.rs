@@ -63,7 +63,7 @@ impl Model {
             }
             Output::Switch(fabric_switch::Input::PortDown { port }) => {
                 assert!(self.up.remove(&port), "{port} was up");
-                assert!(!self.bound.values().any(|of| *of == port), "nobody is behind a port that goes down");
+                assert!(!self.bound.values().any(|of| *of == port), "no address is behind a port that goes down");
                 self.requested.retain(|(of, ..)| *of != port);
                 self.granted.retain(|_, of| *of != port);
             }

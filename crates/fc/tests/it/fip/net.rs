@@ -34,7 +34,7 @@ pub const PORTS: u16 = 64;
 
 /// Faults of the segment, in percent of the frames.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Weather {
+pub struct SegmentFaults {
     pub lost: u64,
     pub repeated: u64,
     pub late: u64,
@@ -61,7 +61,7 @@ pub struct SwitchStation {
 pub struct Net {
     pub now: Instant,
     pub stations: Vec<Station>,
-    pub weather: Weather,
+    pub faults: SegmentFaults,
     dice: SplitMix64,
     flight: BinaryHeap<Reverse<(Instant, u64)>>,
     frames: BTreeMap<u64, (usize, Vec<u8>)>,
@@ -123,7 +123,7 @@ impl Net {
         Net {
             now: Instant::ZERO,
             stations: Vec::new(),
-            weather: Weather::default(),
+            faults: SegmentFaults::default(),
             dice: SplitMix64(seed),
             flight: BinaryHeap::new(),
             frames: BTreeMap::new(),
@@ -219,12 +219,12 @@ impl Net {
             return;
         }
         for to in (0..self.stations.len()).filter(|to| *to != from) {
-            if self.unplugged.contains(&to) || self.dice.chance(self.weather.lost) {
+            if self.unplugged.contains(&to) || self.dice.chance(self.faults.lost) {
                 continue;
             }
-            let times = 1 + u64::from(self.dice.chance(self.weather.repeated));
+            let times = 1 + u64::from(self.dice.chance(self.faults.repeated));
             for _ in 0..times {
-                let late = if self.dice.chance(self.weather.late) { self.dice.bits() % 3_000_000 } else { 0 };
+                let late = if self.dice.chance(self.faults.late) { self.dice.bits() % 3_000_000 } else { 0 };
                 let at = self.now + DELAY + Span::from_ns(late);
                 self.flight.push(Reverse((at, self.sent)));
                 self.frames.insert(self.sent, (to, bytes.clone()));
@@ -238,7 +238,7 @@ impl Net {
         frame.emit(None, &mut bytes);
         let (header, pdu) = EtherHeader::parse(&bytes).expect("a header");
         assert_eq!((header.to, header.from), (frame.to, frame.from));
-        assert_eq!(Fip::parse(pdu).as_ref(), Ok(&frame.packet), "what a machine sends survives its bytes");
+        assert_eq!(Fip::parse(pdu).as_ref(), Ok(&frame.packet), "a sent packet survives encoding");
         self.send(from, bytes);
     }
 

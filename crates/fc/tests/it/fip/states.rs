@@ -18,26 +18,26 @@ const VIRTUAL: Wwpn = Wwpn(9);
 const PORT: u16 = 10;
 
 /// Name of a state, and a function that brings an FCF into it.
-type State = (&'static str, fn(&mut Alone));
+type State = (&'static str, fn(&mut Bench));
 /// Name of an event, and a function that returns the outputs of an FCF.
-type Event = (&'static str, fn(&mut Alone) -> Vec<Output>);
+type Event = (&'static str, fn(&mut Bench) -> Vec<Output>);
 /// The same for an ENode.
 type HostState = (&'static str, fn() -> Bed);
 type HostEvent = (&'static str, fn(&mut Bed) -> Vec<host::Output>);
 
 /// FCF without a switch; the tests act as its switch.
-struct Alone {
+struct Bench {
     fcf: Fcf,
     now: Instant,
 }
 
-impl Alone {
-    fn new() -> Alone {
+impl Bench {
+    fn new() -> Bench {
         let config = FcfConfig { ports: vec![PORT, PORT + 1], vlans: vec![7], ..fcf_config(1) };
-        let mut alone = Alone { fcf: Fcf::new(config), now: Instant::ZERO };
-        alone.input(Input::Fabric { name: switch_name(1), available: true });
-        alone.input(Input::LinkUp);
-        alone
+        let mut bench = Bench { fcf: Fcf::new(config), now: Instant::ZERO };
+        bench.input(Input::Fabric { name: switch_name(1), available: true });
+        bench.input(Input::LinkUp);
+        bench
     }
 
     fn input(&mut self, input: Input) -> Vec<Output> {
@@ -51,7 +51,7 @@ impl Alone {
         self.input(Input::Fip { to, from, pdu: pdu.into() })
     }
 
-    /// Lets time pass and returns the outputs, without advertisements.
+    /// Advances the clock and returns the outputs, without advertisements.
     fn secs(&mut self, secs: u64) -> Vec<Output> {
         let end = self.now + Span::from_secs(secs);
         let mut outputs = Vec::new();
@@ -80,10 +80,10 @@ impl Alone {
     }
 }
 
-fn state(alone: &Alone) -> String {
+fn state(bench: &Bench) -> String {
     let links: Vec<String> =
-        alone.fcf.links().map(|link| format!("{} {} {:?}", link.port, link.mac, link.end)).collect();
-    format!("{links:?}, {} discarded", alone.fcf.discards().total())
+        bench.fcf.links().map(|link| format!("{} {} {:?}", link.port, link.mac, link.end)).collect();
+    format!("{links:?}, {} discarded", bench.fcf.discards().total())
 }
 
 /// One line per output.
@@ -120,63 +120,63 @@ fn clear(mac: MacAddr, name: u64) -> Fip {
 }
 
 #[test]
-fn the_link_of_an_enode() {
+fn every_state_of_an_enode_link_has_an_answer_to_every_event() {
     let states: [State; 4] = [
         ("nobody", |_| {}),
-        ("asked: FLOGI is at the switch", |alone| {
-            alone.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
+        ("asked: FLOGI is at the switch", |bench| {
+            bench.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
         }),
-        ("logged in", |alone| {
-            alone.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
-            alone.accept(1, ID);
+        ("logged in", |bench| {
+            bench.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
+            bench.accept(1, ID);
         }),
-        ("logged in, with a virtual port", |alone| {
-            alone.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
-            alone.accept(1, ID);
-            alone.receive(fcf_mac(1), HOST, &fdisc(VIRTUAL, 2));
-            alone.accept(2, VIRTUAL_ID);
+        ("logged in, with a virtual port", |bench| {
+            bench.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA));
+            bench.accept(1, ID);
+            bench.receive(fcf_mac(1), HOST, &fdisc(VIRTUAL, 2));
+            bench.accept(2, VIRTUAL_ID);
         }),
     ];
     let events: [Event; 16] = [
-        ("solicitation", |alone| {
+        ("solicitation", |bench| {
             let body = crate::fip::fcf::unhex(crate::fip::fcf::SOLICITATION);
-            alone.receive(MacAddr::ALL_FCFS, HOST, &Fip::parse(&body).expect("a packet"))
+            bench.receive(MacAddr::ALL_FCFS, HOST, &Fip::parse(&body).expect("a packet"))
         }),
-        ("FLOGI again", |alone| alone.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA))),
-        ("FLOGI anew", |alone| alone.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 5, flag::FPMA))),
-        ("FDISC", |alone| alone.receive(fcf_mac(1), HOST, &fdisc(Wwpn(77), 6))),
-        ("LOGO", |alone| alone.receive(fcf_mac(1), HOST, &logo(ID, HOST_PORT, 7))),
-        ("LOGO, and the switch accepts it", |alone| {
-            let mut outputs = alone.receive(fcf_mac(1), HOST, &logo(ID, HOST_PORT, 7));
-            outputs.extend(alone.input(Input::Removed { port_id: ID }));
-            outputs.extend(alone.answer(Els::LsAcc(LsAcc::Empty), 7, ID));
+        ("FLOGI again", |bench| bench.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 1, flag::FPMA))),
+        ("FLOGI anew", |bench| bench.receive(fcf_mac(1), HOST, &flogi(HOST_PORT, 5, flag::FPMA))),
+        ("FDISC", |bench| bench.receive(fcf_mac(1), HOST, &fdisc(Wwpn(77), 6))),
+        ("LOGO", |bench| bench.receive(fcf_mac(1), HOST, &logo(ID, HOST_PORT, 7))),
+        ("LOGO, and the switch accepts it", |bench| {
+            let mut outputs = bench.receive(fcf_mac(1), HOST, &logo(ID, HOST_PORT, 7));
+            outputs.extend(bench.input(Input::Removed { port_id: ID }));
+            outputs.extend(bench.answer(Els::LsAcc(LsAcc::Empty), 7, ID));
             outputs
         }),
-        ("keep-alive", |alone| alone.receive(fcf_mac(1), HOST, &keep_alive(HOST, None))),
-        ("keep-alive of the VN_Port", |alone| {
+        ("keep-alive", |bench| bench.receive(fcf_mac(1), HOST, &keep_alive(HOST, None))),
+        ("keep-alive of the VN_Port", |bench| {
             let mac = MacAddr::fpma(FcMap::DEFAULT, ID);
-            alone.receive(fcf_mac(1), mac, &keep_alive(HOST, Some((mac, ID, HOST_PORT))))
+            bench.receive(fcf_mac(1), mac, &keep_alive(HOST, Some((mac, ID, HOST_PORT))))
         }),
-        ("the ENode clears its links", |alone| alone.receive(fcf_mac(1), HOST, &clear(HOST, HOST_NODE.0))),
-        ("the switch accepts FLOGI", |alone| alone.accept(1, ID)),
-        ("the switch rejects FLOGI", |alone| {
+        ("the ENode clears its links", |bench| bench.receive(fcf_mac(1), HOST, &clear(HOST, HOST_NODE.0))),
+        ("the switch accepts FLOGI", |bench| bench.accept(1, ID)),
+        ("the switch rejects FLOGI", |bench| {
             let reject = LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES);
-            alone.answer(Els::LsRjt(reject), 1, FcId::ZERO)
+            bench.answer(Els::LsRjt(reject), 1, FcId::ZERO)
         }),
-        ("the switch takes the address back", |alone| alone.input(Input::Removed { port_id: ID })),
-        ("the operator clears the link", |alone| alone.input(Input::Clear { port: PORT })),
-        ("21 s without a word", |alone| alone.secs(21)),
-        ("the Ethernet port goes down", |alone| alone.input(Input::LinkDown)),
-        ("the switch goes down", |alone| alone.input(Input::Shutdown)),
+        ("the switch takes the address back", |bench| bench.input(Input::Removed { port_id: ID })),
+        ("the operator clears the link", |bench| bench.input(Input::Clear { port: PORT })),
+        ("21 s without a word", |bench| bench.secs(21)),
+        ("the Ethernet port goes down", |bench| bench.input(Input::LinkDown)),
+        ("the switch goes down", |bench| bench.input(Input::Shutdown)),
     ];
     let mut table = String::new();
     for (before, prepare) in states {
         table += &format!("{before}\n");
         for (event, happen) in events {
-            let mut alone = Alone::new();
-            prepare(&mut alone);
-            let outputs = happen(&mut alone);
-            table += &format!("  {event}\n{}      -> {}\n", lines(&outputs), state(&alone));
+            let mut bench = Bench::new();
+            prepare(&mut bench);
+            let outputs = happen(&mut bench);
+            table += &format!("  {event}\n{}      -> {}\n", lines(&outputs), state(&bench));
         }
     }
     insta::assert_snapshot!("fcf_enode_link", table);
@@ -235,64 +235,64 @@ fn fcf_solicitation() -> Fip {
 }
 
 #[test]
-fn the_link_to_another_fcf() {
+fn every_state_of_a_link_to_another_fcf_has_an_answer_to_every_event() {
     let states: [State; 3] = [
         ("unknown", |_| {}),
-        ("heard", |alone| {
-            alone.receive(MacAddr::ALL_FCFS, fcf_mac(2), &neighbour(false));
+        ("heard", |bench| {
+            bench.receive(MacAddr::ALL_FCFS, fcf_mac(2), &neighbour(false));
         }),
-        ("open", |alone| {
-            alone.receive(fcf_mac(1), fcf_mac(2), &neighbour(true));
+        ("open", |bench| {
+            bench.receive(fcf_mac(1), fcf_mac(2), &neighbour(true));
         }),
     ];
     let events: [Event; 10] = [
-        ("asks everybody", |alone| alone.receive(MacAddr::ALL_FCFS, fcf_mac(2), &fcf_solicitation())),
-        ("asks us", |alone| alone.receive(fcf_mac(1), fcf_mac(2), &fcf_solicitation())),
-        ("advertises", |alone| alone.receive(MacAddr::ALL_FCFS, fcf_mac(2), &neighbour(false))),
-        ("answers our solicitation", |alone| alone.receive(fcf_mac(1), fcf_mac(2), &neighbour(true))),
-        ("sends ELP, and the switch accepts it", |alone| {
+        ("asks everybody", |bench| bench.receive(MacAddr::ALL_FCFS, fcf_mac(2), &fcf_solicitation())),
+        ("asks us", |bench| bench.receive(fcf_mac(1), fcf_mac(2), &fcf_solicitation())),
+        ("advertises", |bench| bench.receive(MacAddr::ALL_FCFS, fcf_mac(2), &neighbour(false))),
+        ("answers our solicitation", |bench| bench.receive(fcf_mac(1), fcf_mac(2), &neighbour(true))),
+        ("sends ELP, and the switch accepts it", |bench| {
             let elp_request = elp_packet(SwIls::Elp(elp()), Operation::LINK_SERVICE_REQUEST);
-            let mut outputs = alone.receive(fcf_mac(1), fcf_mac(2), &elp_request);
+            let mut outputs = bench.receive(fcf_mac(1), fcf_mac(2), &elp_request);
             let message = Message::from(SwIls::SwAcc(SwAcc::Elp(elp())));
             let header = message.header(FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER, 3, 0xffff);
-            outputs.extend(alone.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } }));
+            outputs.extend(bench.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } }));
             outputs
         }),
-        ("accepts our ELP", |alone| {
+        ("accepts our ELP", |bench| {
             let message = Message::from(SwIls::Elp(elp()));
             let header = message.header(FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER, 3, 0xffff);
-            let mut outputs = alone.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } });
+            let mut outputs = bench.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } });
             let accept = elp_packet(SwIls::SwAcc(SwAcc::Elp(elp())), Operation::LINK_SERVICE_REPLY);
-            outputs.extend(alone.receive(fcf_mac(1), fcf_mac(2), &accept));
+            outputs.extend(bench.receive(fcf_mac(1), fcf_mac(2), &accept));
             outputs
         }),
-        ("the switch sends something else", |alone| {
+        ("the switch sends something else", |bench| {
             let message = Message::from(SwIls::Bf);
             let header = message.header(FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER, 4, 0xffff);
-            alone.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } })
+            bench.input(Input::Send { port: PORT, frame: Frame { header, payload: message.into() } })
         }),
-        ("clears the link", |alone| {
+        ("clears the link", |bench| {
             let packet = Fip { flags: flag::FCF, ..clear(fcf_mac(2), switch_name(2).0) };
-            alone.receive(fcf_mac(1), fcf_mac(2), &packet)
+            bench.receive(fcf_mac(1), fcf_mac(2), &packet)
         }),
-        ("21 s without a word", |alone| alone.secs(21)),
-        ("the switch goes down", |alone| alone.input(Input::Shutdown)),
+        ("21 s without a word", |bench| bench.secs(21)),
+        ("the switch goes down", |bench| bench.input(Input::Shutdown)),
     ];
     let mut table = String::new();
     for (before, prepare) in states {
         table += &format!("{before}\n");
         for (event, happen) in events {
-            let mut alone = Alone::new();
-            prepare(&mut alone);
-            let outputs = happen(&mut alone);
-            table += &format!("  {event}\n{}      -> {}\n", lines(&outputs), state(&alone));
+            let mut bench = Bench::new();
+            prepare(&mut bench);
+            let outputs = happen(&mut bench);
+            table += &format!("  {event}\n{}      -> {}\n", lines(&outputs), state(&bench));
         }
     }
     insta::assert_snapshot!("fcf_neighbour", table);
 }
 
 #[test]
-fn an_enode() {
+fn every_state_of_an_enode_has_an_answer_to_every_event() {
     let states: [HostState; 5] = [
         ("down", || {
             let mut bed = Bed::new().0;

@@ -1,6 +1,6 @@
 //! Switches that discover each other over Ethernet.
 
-use crate::fip::net::{Net, Weather, fcf_config, fcf_mac, switch_config, switch_name};
+use crate::fip::net::{Net, SegmentFaults, fcf_config, fcf_mac, switch_config, switch_name};
 use sanloom_fc::fabric_switch::IslState;
 use sanloom_fc::fip::fcf::LinkEnd;
 use sanloom_scsi::time::Span;
@@ -37,15 +37,15 @@ fn three_switches_on_a_segment_form_one_fabric() {
 }
 
 #[test]
-fn they_do_so_in_bad_weather_too() {
+fn three_switches_form_one_fabric_despite_lost_and_reordered_frames() {
     for seed in 0..6 {
         let mut net = Net::new(seed);
-        net.weather = Weather { lost: 5, repeated: 5, late: 20 };
+        net.faults = SegmentFaults { lost: 5, repeated: 5, late: 20 };
         for number in 0..3 {
             net.add_switch(switch_config(number), fcf_config(number));
         }
         net.run(Span::from_secs(120));
-        net.weather = Weather::default();
+        net.faults = SegmentFaults::default();
         net.run(Span::from_secs(120));
         for at in 0..3 {
             assert_eq!((neighbours(&net, at).len(), domains(&net, at)), (2, 3), "seed {seed}, switch {at}");
@@ -54,7 +54,7 @@ fn they_do_so_in_bad_weather_too() {
 }
 
 #[test]
-fn a_switch_that_falls_silent_is_given_up_and_one_that_comes_back_is_taken_again() {
+fn the_link_to_a_switch_ends_without_advertisements_and_returns_with_them() {
     let mut net = Net::new(1);
     for number in 0..2 {
         net.add_switch(switch_config(number), fcf_config(number));
@@ -71,7 +71,7 @@ fn a_switch_that_falls_silent_is_given_up_and_one_that_comes_back_is_taken_again
 }
 
 #[test]
-fn a_switch_that_starts_anew_gets_a_new_link() {
+fn a_restarted_switch_gets_a_new_link() {
     let mut net = Net::new(1);
     for number in 0..2 {
         net.add_switch(switch_config(number), fcf_config(number));
@@ -94,9 +94,9 @@ fn fcfs_of_other_fabrics_do_not_become_neighbours() {
     let mut tagged = fcf_config(2);
     tagged.vf_id = 7;
     net.add_switch(switch_config(2), tagged);
-    let mut alone = fcf_config(3);
-    alone.neighbours = false;
-    net.add_switch(switch_config(3), alone);
+    let mut without_neighbours = fcf_config(3);
+    without_neighbours.neighbours = false;
+    net.add_switch(switch_config(3), without_neighbours);
     net.run(Span::from_secs(40));
     for at in 0..4 {
         assert_eq!((neighbours(&net, at).len(), net.switch(at).fcf.links().count()), (0, 0), "{at}");

@@ -2,7 +2,7 @@
 //! stations together.
 
 use crate::fip::fcf::unhex;
-use crate::fip::net::{Net, Weather};
+use crate::fip::net::{Net, SegmentFaults};
 use sanloom_fc::fip::Discard;
 use sanloom_fc::fip::vlan::VlanResponder;
 use sanloom_fc::fip::vn2vn::{Input, Output, State, Vn2vn, Vn2vnConfig};
@@ -115,7 +115,7 @@ fn bytes(frame: &FipFrame) -> (Vec<u8>, usize) {
 }
 
 #[test]
-fn its_pdus_equal_those_of_linux_to_the_byte() {
+fn pdus_equal_those_of_linux_byte_by_byte() {
     let mut bed = Bed::new(1);
     let outputs = bed.ms(200);
     let probes = fip(&outputs);
@@ -187,10 +187,9 @@ fn the_target_of_the_capture_sends_the_flogi_of_the_capture() {
 const SMALLER: u64 = 0x1000_0000_0000_0002;
 const GREATER: u64 = 0x3000_0000_0000_0002;
 
-/// Station that keeps an address claimed by two, by its state and by the packet received from the
-/// other.
+/// Decision of a station whose address another one claims, for each state and received packet.
 #[test]
-fn the_rules_for_an_address_claimed_twice() {
+fn an_address_claimed_twice_belongs_to_the_station_that_the_rules_name() {
     let mut table = String::new();
     let events = [
         ("probe request", Operation::PROBE_REQUEST, 0),
@@ -227,7 +226,7 @@ fn the_rules_for_an_address_claimed_twice() {
 }
 
 #[test]
-fn addresses_that_cannot_be_are_not_tried() {
+fn invalid_addresses_are_not_tried() {
     for (name, id) in [(0x2000_5254_0000_0000, 1), (0x2000_5254_0000_ffff, 1), (0x2000_5254_0001_0007, 7)] {
         let mut station = Vn2vn::new(Vn2vnConfig::new(ONE, Wwpn(name), Wwnn(1), true, false));
         station.handle(Instant::ZERO, Input::LinkUp);
@@ -236,7 +235,7 @@ fn addresses_that_cannot_be_are_not_tried() {
 }
 
 #[test]
-fn after_ten_conflicts_it_goes_slowly() {
+fn probes_are_slowed_down_after_ten_conflicts() {
     let mut bed = Bed::new(2);
     for conflict in 1..30 {
         let before = bed.now;
@@ -357,10 +356,10 @@ fn an_initiator_and_a_target_find_each_other_in_either_order_of_names() {
 fn many_stations_with_the_same_low_bits_get_addresses_of_their_own() {
     for seed in 0..5 {
         let mut net = Net::new(seed);
-        net.weather = Weather { lost: 5, repeated: 5, late: 20 };
+        net.faults = SegmentFaults { lost: 5, repeated: 5, late: 20 };
         let peers: Vec<usize> = (0..8).map(|number| net.add_peer(number, 0x77, number % 2 == 0)).collect();
         net.run(Span::from_secs(100));
-        net.weather = Weather::default();
+        net.faults = SegmentFaults::default();
         net.run(Span::from_secs(200));
         all_agree(&net, &peers, &format!("seed {seed}"));
         for peer in &peers {

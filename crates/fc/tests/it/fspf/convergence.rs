@@ -28,7 +28,7 @@ fn random_fabric(random: &mut SplitMix64) -> (Vec<u8>, Vec<Isl>) {
 }
 
 #[test]
-fn after_healing_all_records_agree_and_all_routes_are_right() {
+fn after_faults_end_all_records_agree_and_all_routes_are_right() {
     for seed in 0..250 {
         let mut random = SplitMix64(seed * 0x1234_5677 + 99);
         let config = FspfConfig::default();
@@ -48,7 +48,7 @@ fn after_healing_all_records_agree_and_all_routes_are_right() {
                     let cost = 1 + random.below(900) as u32;
                     fabric.isls[link].cost = cost;
                     for end in [fabric.isls[link].a, fabric.isls[link].b] {
-                        fabric.give(end.switch, Input::Cost { port: end.port, cost });
+                        fabric.input(end.switch, Input::Cost { port: end.port, cost });
                     }
                 }
                 _ if fabric.isls[link].up => fabric.cut(link),
@@ -63,7 +63,7 @@ fn after_healing_all_records_agree_and_all_routes_are_right() {
 }
 
 #[test]
-fn two_joined_fabrics_have_all_names() {
+fn two_joined_fabrics_exchange_all_names() {
     let isls = vec![isl((0, 0), (1, 0), 125), isl((2, 0), (3, 0), 125), Isl { up: false, ..isl((1, 1), (2, 1), 125) }];
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2, 3, 4], isls, 1);
     fabric.run(Span::from_secs(1));
@@ -74,7 +74,7 @@ fn two_joined_fabrics_have_all_names() {
 }
 
 #[test]
-fn a_lone_failure_is_routed_around_within_milliseconds() {
+fn a_single_failure_is_routed_around_within_milliseconds() {
     let isls = vec![isl((0, 0), (1, 0), 125), isl((1, 1), (2, 0), 125), isl((2, 1), (0, 1), 125)];
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2, 3], isls, 1);
     fabric.run(Span::from_secs(30));
@@ -85,7 +85,7 @@ fn a_lone_failure_is_routed_around_within_milliseconds() {
 }
 
 #[test]
-fn a_link_that_flaps_is_announced_again_only_when_it_stayed_up() {
+fn a_flapping_link_is_announced_again_only_after_it_stayed_up() {
     let isls = vec![isl((0, 0), (1, 0), 125), isl((0, 1), (1, 1), 125)];
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2], isls, 1);
     fabric.run(Span::from_secs(10));
@@ -102,7 +102,7 @@ fn a_link_that_flaps_is_announced_again_only_when_it_stayed_up() {
 }
 
 #[test]
-fn records_live_on_without_a_change() {
+fn records_are_refreshed_without_a_change() {
     let isls = vec![isl((0, 0), (1, 0), 125), isl((1, 1), (2, 0), 125)];
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2, 3], isls, 1);
     fabric.run(Span::from_secs(5 * 3600));
@@ -129,15 +129,15 @@ fn the_record_of_a_switch_that_left_ages_out_everywhere() {
 }
 
 #[test]
-fn a_switch_with_another_domain_begins_anew() {
+fn a_switch_with_a_new_domain_starts_again() {
     let isls = vec![isl((0, 0), (1, 0), 125), isl((1, 1), (2, 0), 125)];
     let mut fabric = Fabric::new(FspfConfig::default(), vec![1, 2, 3], isls, 1);
     fabric.run(Span::from_secs(10));
     fabric.domains[1] = 77;
-    fabric.give(1, Input::Domain(None));
+    fabric.input(1, Input::Domain(None));
     assert_eq!(fabric.reported[1].len(), 0);
     fabric.run(Span::from_secs(100));
-    fabric.give(1, Input::Domain(Some(77)));
+    fabric.input(1, Input::Domain(Some(77)));
     fabric.run(Span::from_secs(30));
     fabric.assert_converged();
     assert!(fabric.switches.iter().all(|switch| switch.routes().count() == 2));
@@ -157,7 +157,7 @@ fn cost_and_bundle_of_a_link_may_change() {
 }
 
 #[test]
-fn paths_are_searched_as_soon_as_a_record_comes_and_then_once_in_ten_milliseconds() {
+fn paths_are_computed_when_a_record_arrives_and_then_at_most_every_ten_milliseconds() {
     let ring = (0..6).map(|n| isl((n, 0), ((n + 1) % 6, 1), 125)).collect();
     let mut fabric = Fabric::new(FspfConfig::default(), (1..=6).collect(), ring, 1);
     fabric.run(Span::from_secs(10));

@@ -24,16 +24,16 @@ pub struct Fabric {
     pub messages: u64,
     random: SplitMix64,
     /// Messages in transit, by time and number.
-    on_the_way: BTreeMap<(Instant, u64), Delivery>,
+    in_transit: BTreeMap<(Instant, u64), Delivery>,
     /// Number of times that each link went up.
-    lives: Vec<u32>,
+    up_counts: Vec<u32>,
     ends: BTreeMap<(usize, u16), (usize, usize, u16)>,
 }
 
 struct Delivery {
     link: usize,
     /// Number of times that the link had gone up when the message was sent.
-    life: u32,
+    up_count: u32,
     to: usize,
     port: u16,
     message: SwIls,
@@ -51,18 +51,18 @@ impl Fabric {
             now: Instant::ZERO,
             switches: domains.iter().map(|_| Fspf::new(config)).collect(),
             reported: vec![BTreeMap::new(); domains.len()],
-            lives: vec![0; isls.len()],
+            up_counts: vec![0; isls.len()],
             domains,
             isls,
             loss: 0,
             jitter_us: 0,
             messages: 0,
             random: SplitMix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
-            on_the_way: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
             ends,
         };
         for switch in 0..fabric.switches.len() {
-            fabric.give(switch, Input::Domain(Some(fabric.domains[switch])));
+            fabric.input(switch, Input::Domain(Some(fabric.domains[switch])));
         }
         for link in 0..fabric.isls.len() {
             if fabric.isls[link].up {
@@ -72,7 +72,7 @@ impl Fabric {
         fabric
     }
 
-    pub fn give(&mut self, switch: usize, input: Input) {
+    pub fn input(&mut self, switch: usize, input: Input) {
         self.switches[switch].handle(self.now, input);
         while let Some(output) = self.switches[switch].poll_output() {
             match output {
@@ -85,7 +85,7 @@ impl Fabric {
                     assert!(changes.is_sorted_by_key(|(domain, _)| *domain));
                     for (domain, legs) in changes {
                         let old = self.reported[switch].remove(&domain).unwrap_or_default();
-                        assert_ne!(old, legs, "only changes are told");
+                        assert_ne!(old, legs, "only changes are reported");
                         if !legs.is_empty() {
                             self.reported[switch].insert(domain, legs);
                         }
@@ -103,17 +103,17 @@ impl Fabric {
         }
         let late = if self.jitter_us == 0 { 0 } else { self.random.below(self.jitter_us) };
         let at = self.now + Span::from_us(1000 + late);
-        let delivery = Delivery { link, life: self.lives[link], to, port: to_port, message };
-        self.on_the_way.insert((at, self.messages), delivery);
+        let delivery = Delivery { link, up_count: self.up_counts[link], to, port: to_port, message };
+        self.in_transit.insert((at, self.messages), delivery);
     }
 
     /// Raises a link at both ends.
     pub fn raise(&mut self, link: usize) {
         let Isl { a, b, cost, bundle, .. } = self.isls[link];
         self.isls[link].up = true;
-        self.lives[link] += 1;
+        self.up_counts[link] += 1;
         for end in [a, b] {
-            self.give(end.switch, Input::LinkUp { port: end.port, cost, bundle });
+            self.input(end.switch, Input::LinkUp { port: end.port, cost, bundle });
         }
     }
 
@@ -121,7 +121,7 @@ impl Fabric {
     pub fn cut(&mut self, link: usize) {
         self.isls[link].up = false;
         for end in [self.isls[link].a, self.isls[link].b] {
-            self.give(end.switch, Input::LinkDown { port: end.port });
+            self.input(end.switch, Input::LinkDown { port: end.port });
         }
     }
 
@@ -131,7 +131,7 @@ impl Fabric {
         self.reported[switch].clear();
         let touches = |isl: &Isl| isl.up && (isl.a.switch == switch || isl.b.switch == switch);
         let links: Vec<usize> = (0..self.isls.len()).filter(|&link| touches(&self.isls[link])).collect();
-        self.give(switch, Input::Domain(Some(self.domains[switch])));
+        self.input(switch, Input::Domain(Some(self.domains[switch])));
         for link in links {
             self.cut(link);
             self.raise(link);
@@ -141,20 +141,21 @@ impl Fabric {
     pub fn run(&mut self, span: Span) {
         let end = self.now + span;
         loop {
-            let message = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
+            let message = self.in_transit.first_key_value().map(|((at, _), _)| *at);
             let timeouts = self.switches.iter().enumerate();
             let timeout = timeouts.filter_map(|(n, switch)| Some((switch.poll_timeout()?, n))).min();
             match (message, timeout) {
                 (Some(at), other) if at <= end && other.is_none_or(|(timeout, _)| at <= timeout) => {
-                    let ((at, _), Delivery { link, life, to, port, message }) = self.on_the_way.pop_first().unwrap();
+                    let ((at, _), delivery) = self.in_transit.pop_first().unwrap();
+                    let Delivery { link, up_count, to, port, message } = delivery;
                     self.now = at;
-                    if self.isls[link].up && self.lives[link] == life {
-                        self.give(to, Input::Message { port, message });
+                    if self.isls[link].up && self.up_counts[link] == up_count {
+                        self.input(to, Input::Message { port, message });
                     }
                 }
                 (_, Some((at, switch))) if at <= end => {
                     self.now = self.now.max(at);
-                    self.give(switch, Input::Timeout);
+                    self.input(switch, Input::Timeout);
                 }
                 _ => break,
             }
@@ -171,7 +172,7 @@ impl Fabric {
                 true_routes[switch].iter().filter(|(_, legs)| !legs.is_empty()).cloned().collect();
             let found: BTreeMap<u8, Vec<Leg>> = fspf.routes().map(|(domain, legs)| (domain, legs.to_vec())).collect();
             assert_eq!(found, expected, "routes of domain {}", self.domains[switch]);
-            assert_eq!(self.reported[switch], expected, "what domain {} told", self.domains[switch]);
+            assert_eq!(self.reported[switch], expected, "routes that domain {} reported", self.domains[switch]);
             for other in (0..self.switches.len()).filter(|&other| expected.contains_key(&self.domains[other])) {
                 assert!(fspf.records().eq(self.switches[other].records()), "records of {switch} and {other}");
                 self.walk(switch, self.domains[other]);

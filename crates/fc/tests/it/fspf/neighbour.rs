@@ -20,20 +20,21 @@ struct Rig {
 }
 
 impl Rig {
-    fn give(&mut self, input: Input) {
+    fn input(&mut self, input: Input) {
         self.fspf.handle(self.now, input);
         self.outputs.extend(std::iter::from_fn(|| self.fspf.poll_output()));
     }
 
     fn receive(&mut self, message: SwIls) {
-        self.give(Input::Message { port: PORT, message });
+        self.input(Input::Message { port: PORT, message });
     }
 
-    /// Lets time pass, with HLOs of the neighbour if `heard` is set.
+    /// Advances the clock. With `hello_to`, the neighbour sends an HLO with this recipient every 20
+    /// s.
     fn wait(&mut self, seconds: u64, hello_to: Option<u8>) {
         for second in 0..seconds {
             self.now += Span::from_secs(1);
-            self.give(Input::Timeout);
+            self.input(Input::Timeout);
             if let Some(recipient) = hello_to.filter(|_| second % 20 == 0) {
                 self.receive(hello(FAR, recipient));
             }
@@ -61,8 +62,8 @@ fn acknowledgement() -> SwIls {
 
 fn in_state(state: NeighbourState) -> Rig {
     let mut rig = Rig { fspf: Fspf::new(FspfConfig::default()), now: Instant::ZERO, outputs: Vec::new() };
-    rig.give(Input::Domain(Some(OWN)));
-    rig.give(Input::LinkUp { port: PORT, cost: 125, bundle: None });
+    rig.input(Input::Domain(Some(OWN)));
+    rig.input(Input::LinkUp { port: PORT, cost: 125, bundle: None });
     let path: &[SwIls] = match state {
         NeighbourState::Down => &[],
         NeighbourState::Init => &[hello(FAR, 0)],
@@ -95,7 +96,7 @@ const STIMULI: [Stimulus; 13] = [
     ("5 s", |rig| rig.wait(5, None)),
     ("80 s without HLO", |rig| rig.wait(80, None)),
     ("80 s with HLO", |rig| rig.wait(80, Some(OWN))),
-    ("link down", |rig| rig.give(Input::LinkDown { port: PORT })),
+    ("link down", |rig| rig.input(Input::LinkDown { port: PORT })),
 ];
 
 const STATES: [NeighbourState; 6] = [
@@ -152,7 +153,7 @@ fn short(output: &Output) -> String {
 }
 
 #[test]
-fn messages_that_make_no_sense_are_counted_and_change_nothing() {
+fn invalid_messages_are_counted_and_change_nothing() {
     let mut rig = in_state(NeighbourState::Full);
     let SwIls::Hlo(good) = hello(FAR, OWN) else { unreachable!() };
     for header in [
@@ -167,7 +168,7 @@ fn messages_that_make_no_sense_are_counted_and_change_nothing() {
     let header = FspfHeader::new(8);
     rig.receive(SwIls::Lsu(LinkStateUpdate { header, flags: lsu_flag::UPDATE, records: Vec::new() }));
     rig.receive(SwIls::Lsa(LinkStateAck { header, flags: lsu_flag::UPDATE, records: Vec::new() }));
-    rig.give(Input::Message { port: 99, message: hello(FAR, OWN) });
+    rig.input(Input::Message { port: 99, message: hello(FAR, OWN) });
     assert_eq!((rig.outputs.len(), rig.state()), (0, NeighbourState::Full));
     assert_eq!(rig.fspf.counters().discarded, 8);
 }

@@ -21,7 +21,7 @@ fn chain() -> Fabric {
 fn inject(fabric: &mut Fabric, age_s: u16, record: LinkStateRecord) {
     let records = vec![AgedRecord { age_s, record: Arc::new(record) }];
     let update = LinkStateUpdate { header: FspfHeader::new(1), flags: lsu_flag::UPDATE, records };
-    fabric.give(1, Input::Message { port: 0, message: SwIls::Lsu(update) });
+    fabric.input(1, Input::Message { port: 0, message: SwIls::Lsu(update) });
 }
 
 fn record(domain: u8, incarnation: u32) -> LinkStateRecord {
@@ -44,7 +44,7 @@ fn a_switch_supersedes_records_that_others_sent_under_its_domain() {
 }
 
 #[test]
-fn behind_the_last_incarnation_comes_the_first() {
+fn the_first_incarnation_follows_the_last() {
     let mut fabric = chain();
     for domain in [2, 3] {
         inject(&mut fabric, 0, record(domain, Incarnation::LAST.0 - 1));
@@ -59,7 +59,7 @@ fn behind_the_last_incarnation_comes_the_first() {
 }
 
 #[test]
-fn a_flush_of_a_living_switch_is_outdone() {
+fn a_switch_supersedes_a_flush_of_its_own_record() {
     let mut fabric = chain();
     let old = fabric.switches[0].records().find(|record| record.domain == 3).unwrap().clone();
     inject(&mut fabric, 3600, (*old).clone());
@@ -86,7 +86,7 @@ fn damaged_and_foreign_records_are_refused() {
 }
 
 #[test]
-fn a_switch_that_writes_too_much_is_slowed_down() {
+fn records_that_change_too_often_are_slowed_down() {
     let mut fabric = chain();
     for n in 0..100 {
         inject(&mut fabric, 0, record(7, 0x8000_0001 + n));
@@ -97,7 +97,7 @@ fn a_switch_that_writes_too_much_is_slowed_down() {
 }
 
 #[test]
-fn one_end_alone_makes_no_link() {
+fn a_link_that_only_one_end_reports_is_not_used() {
     let mut fabric = chain();
     let kind = LinkDescriptor::POINT_TO_POINT;
     let link = LinkDescriptor { neighbour: 2, port: 5, neighbour_port: 1, kind, cost: 1 };

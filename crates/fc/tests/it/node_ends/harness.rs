@@ -485,11 +485,11 @@ impl World {
             }
             target::Output::Io(io) => {
                 let requested = |job: &Job| (job.target, job.op, job.lba, job.blocks) == (at, io.op, io.lba, io.blocks);
-                assert!(self.jobs.iter().any(requested), "nobody asked for {io:?}");
+                assert!(self.jobs.iter().any(requested), "no command requested {io:?}");
                 self.schedule(self.now + self.io_time, Event::IoDone(at, io.tag));
             }
             target::Output::Cancel(_) => {}
-            target::Output::Fetch { .. } => unreachable!("nobody sends parameter lists"),
+            target::Output::Fetch { .. } => unreachable!("no command has a parameter list"),
         }
     }
 

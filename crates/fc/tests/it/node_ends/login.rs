@@ -29,7 +29,7 @@ fn every_initiator_logs_in_to_every_target_and_to_no_other_port() {
 }
 
 #[test]
-fn ports_of_both_kinds_log_in_to_each_other_once_and_come_to_rest() {
+fn ports_of_both_kinds_log_in_to_each_other_exactly_once() {
     for jitter in [Span::ZERO, Span::from_us(30)] {
         let mut world = World::new(Links { jitter, ..Links::PERFECT }, 3);
         for _ in 0..12 {
@@ -46,7 +46,7 @@ fn ports_of_both_kinds_log_in_to_each_other_once_and_come_to_rest() {
 }
 
 #[test]
-fn a_target_that_goes_away_is_down_soon_and_up_when_it_returns() {
+fn a_departed_target_is_soon_reported_down_and_up_after_its_return() {
     let mut world = World::new(Links::PERFECT, 1);
     let host = world.add_initiator();
     let storage = world.add_target();
@@ -75,7 +75,7 @@ fn a_target_removes_an_initiator_that_has_left() {
 }
 
 #[test]
-fn a_fabric_that_comes_up_at_once_is_not_queried_for_each_new_port() {
+fn one_query_covers_many_ports_that_come_up_together() {
     let mut world = World::new(Links::PERFECT, 1);
     let host = world.add_initiator();
     for n in 0..32u64 {
@@ -83,8 +83,8 @@ fn a_fabric_that_comes_up_at_once_is_not_queried_for_each_new_port() {
     }
     world.run(SOON, |_| false);
     assert_eq!(world.nodes[host].remotes.len(), 32);
-    let questions = world.nodes[host].nport.counters().discoveries;
-    assert!(questions <= 5, "{questions} questions for 32 newcomers");
+    let queries = world.nodes[host].nport.counters().discoveries;
+    assert!(queries <= 5, "{queries} queries for 32 new ports");
 }
 
 #[test]

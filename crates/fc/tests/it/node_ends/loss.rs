@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_command_ends_once_under_loss_and_link_failures_and_healing_completes_all_work(
+    fn every_command_ends_exactly_once_despite_loss_and_all_work_completes_after_the_faults(
         lost_per_mille in 0u32..300,
         jitter_us in prop_oneof![Just(0u64), 1u64..200],
         broken_ms in prop_oneof![Just(0u64), Just(50)],

@@ -32,7 +32,7 @@ fn after_losses(jitter: Span) -> World {
 }
 
 #[test]
-fn all_exchanges_are_free_again_when_the_recovery_is_over() {
+fn all_exchanges_are_free_after_recovery() {
     for jitter in [Span::ZERO, Span::from_us(40)] {
         let world = after_losses(jitter);
         assert!(!world.failures.is_empty(), "the losses hit no command");
@@ -46,7 +46,7 @@ fn all_exchanges_are_free_again_when_the_recovery_is_over() {
 }
 
 #[test]
-fn a_command_that_the_medium_sits_on_is_aborted_and_its_number_reinstated() {
+fn a_command_delayed_by_the_medium_is_aborted_and_its_number_reinstated() {
     let mut world = World::new(Links::PERFECT, 7);
     let initiator = world.add_initiator();
     let target = world.add_target();
@@ -67,7 +67,7 @@ fn a_command_that_the_medium_sits_on_is_aborted_and_its_number_reinstated() {
 }
 
 #[test]
-fn a_target_that_lost_a_login_is_logged_in_to_again_and_the_work_goes_on() {
+fn a_target_that_lost_a_login_is_logged_in_to_again_and_work_continues() {
     let mut world = World::new(Links::PERFECT, 7);
     let initiator = world.add_initiator();
     let target = world.add_target();
@@ -78,7 +78,7 @@ fn a_target_that_lost_a_login_is_logged_in_to_again_and_the_work_goes_on() {
     let node = &mut world.nodes[target];
     node.target.as_mut().unwrap().handle(now, lost, &mut node.device);
     world.add_job(Job { initiator, target, op: IoOp::Read, lba: 0, blocks: 8, at: now });
-    // This is well before the command time-out, which would be the other way to detect it.
+    // This is well before the command time-out, which would also detect the loss.
     assert!(world.run(now + COMMAND_TIMEOUT, |world| world.done.len() == 1));
     assert_eq!(world.failures, [Outcome::PortGone]);
 }

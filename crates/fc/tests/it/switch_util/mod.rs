@@ -142,7 +142,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass and fires timers at their exact time.
+    /// Advances the clock and fires timers at their exact time.
     pub fn wait(&mut self, span: Span) {
         let until = self.now + span;
         while let Some(at) = self.switch.poll_timeout().filter(|at| *at <= until) {

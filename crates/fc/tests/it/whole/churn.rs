@@ -62,8 +62,8 @@ pub fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
     }
 }
 
-/// Asserts that connected switches have the same zones and know the same ports, and that a link
-/// that connects none is isolated at both ends.
+/// Asserts that connected switches have the same zones and the same ports in their name servers,
+/// and that a link that connects none is isolated at both ends.
 pub fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
     for cable in bed.cables.iter().filter(|cable| !bed.carries(cable)) {
         for (node, port) in cable.ends {
@@ -238,7 +238,7 @@ pub fn assert_nothing_left(bed: &Bed, context: &str) {
 }
 
 #[test]
-fn hard_zoning_holds_while_everything_changes_and_nothing_is_left_behind() {
+fn hard_zoning_holds_during_all_changes_and_leaves_no_state_behind() {
     seeds(200).for_each(churn);
 }
 
@@ -267,6 +267,6 @@ fn one_name_twice(seed: u64) {
 }
 
 #[test]
-fn of_two_ports_with_one_name_exactly_one_stays() {
+fn exactly_one_of_two_ports_with_one_name_stays() {
     seeds(400).for_each(one_name_twice);
 }

@@ -49,8 +49,8 @@ fn exchange(bed: &mut Bed, message: &Message) -> Message {
     Message::parse(&frame.header, &bytes, message.reply_key()).expect("it parses")
 }
 
-fn ports(bed: &mut Bed, question: NsRequest) -> Result<Vec<FcId>, CtReject> {
-    let Message::Ct(ct) = exchange(bed, &Ct::ns_request(question).into()) else { panic!("CT") };
+fn ports(bed: &mut Bed, query: NsRequest) -> Result<Vec<FcId>, CtReject> {
+    let Message::Ct(ct) = exchange(bed, &Ct::ns_request(query).into()) else { panic!("CT") };
     match ct.body {
         CtBody::NsAccept(NsAccept::Entries(entries)) => Ok(entries.iter().map(|entry| entry.object.port_id).collect()),
         CtBody::Reject(reject) => Err(reject),
@@ -72,18 +72,18 @@ fn ports_of_a_zone_and_of_a_member_are_those_of_the_zones_in_force() {
     let [host, other] = [(5, 0xa), (6, 0xc)].map(|(port, name)| bed.log_in(0, port, name));
     bed.log_in(1, 5, 0xb);
     bed.run(Span::from_secs(1));
-    let nobody = Err(CtReject::unable(explanation::NO_OBJECT_IN_SCOPE));
+    let no_port = Err(CtReject::unable(explanation::NO_OBJECT_IN_SCOPE));
     assert_eq!(ports(&mut bed, of_zone("old")), Ok(vec![host]), "its own ports, not those of others");
-    assert_eq!(ports(&mut bed, of_zone("new")), nobody);
+    assert_eq!(ports(&mut bed, of_zone("new")), no_port);
     assert_eq!(ports(&mut bed, of_port_name(0xc)), Ok(vec![other]));
-    assert_eq!(ports(&mut bed, of_port_name(0xb)), nobody, "who is at the other switch");
+    assert_eq!(ports(&mut bed, of_port_name(0xb)), no_port, "the port is at the other switch");
     let zones = ZoneDatabase::of_zoning(&zoned(&[("new", &[0xb, 0xc])]), "test");
     bed.input(1, Input::ChangeZones { tag: 0, change: ZoneChange::Replace(zones) });
     bed.run(Span::from_secs(1));
-    assert_eq!(ports(&mut bed, of_zone("old")), nobody);
+    assert_eq!(ports(&mut bed, of_zone("old")), no_port);
     assert_eq!(ports(&mut bed, of_zone("new")), Ok(vec![other]));
     bed.unplug(0, 6);
-    assert_eq!(ports(&mut bed, of_zone("new")), nobody, "who logged out");
+    assert_eq!(ports(&mut bed, of_zone("new")), no_port, "the port logged out");
     assert_eq!(bed.names_known(0).iter().map(|(_, name, _)| *name).collect::<Vec<_>>(), [Wwpn(0xa), Wwpn(0xb)]);
 }
 
@@ -97,7 +97,7 @@ fn a_switch_of_the_fabric_receives_the_capabilities_of_the_zone_server() {
         let emitted: Vec<_> = ess.capabilities.iter().map(|one| (one.service, one.subtype, &one.entries[..])).collect();
         assert_eq!(emitted, [(0xfa, 3, &[[0, 0, 0, 0x70 | hard, 0, 0, 0, 0]][..])]);
         bed.run(Span::from_secs(1));
-        assert!(bed.carries(&bed.cables[0]), "what another switch says of itself does not part the fabric");
+        assert!(bed.carries(&bed.cables[0]), "capabilities of another switch do not isolate the link");
     }
 }
 

@@ -170,7 +170,7 @@ fn principal_dies(seed: u64) {
 }
 
 #[test]
-fn a_principal_switch_dies_while_it_gives_out_domains_and_hosts_log_in() {
+fn a_principal_switch_fails_while_it_grants_domains_and_hosts_log_in() {
     seeds(150).for_each(principal_dies);
 }
 
@@ -241,7 +241,7 @@ fn names_meet(seed: u64, seen: &mut [u64; 2]) {
     for node in everyone {
         let known = bed.names_known(node);
         let ids: Vec<FcId> = known.iter().map(|(id, ..)| *id).collect();
-        assert_eq!(ids, there, "{context}: {rule:?}: what switch {node} knows, and who is logged in");
+        assert_eq!(ids, there, "{context}: {rule:?}: objects at switch {node}, and logged-in ports");
         for name in NAMES {
             let ports = known.iter().filter(|(_, of, _)| of.0 == name).count();
             assert!(ports <= 1, "{context}: {rule:?}: {name:x} is there {ports} times");
@@ -312,7 +312,7 @@ fn reported_in_time(seed: u64, seen: &mut [u64; 2]) {
         }
         bed.run(Span::from_secs(1));
         let later = too_early.iter().find(|(_, [host, other])| may_meet(&bed, *host, *other));
-        assert!(later.is_none(), "{context}: {later:?} was told of a port that it may talk to only later");
+        assert!(later.is_none(), "{context}: {later:?} was notified of a port before access was permitted");
         assert!((0..switches).all(|n| bed.nodes[n].machine.deferred_queries() == 0), "{context}");
     }
 }
@@ -321,6 +321,6 @@ fn reported_in_time(seed: u64, seen: &mut [u64; 2]) {
 fn no_rscn_reveals_a_port_before_access_is_permitted() {
     let mut seen = [0; 2];
     seeds(150).for_each(|seed| reported_in_time(seed, &mut seen));
-    println!("{seen:?} ports shown that one may not and may talk to");
+    println!("{seen:?} revealed ports without and with permission");
     assert!(seen[1] > 1_000, "{seen:?}");
 }

@@ -241,10 +241,10 @@ fn the_fabric_configuration_server_lists_the_other_switch_its_links_and_its_atta
     assert_eq!(configuration(&mut bed, id, FcsRequest::Giel {}), Ok(elements));
     assert_eq!(configuration(&mut bed, id, FcsRequest::Gdid { element: other }), Ok(FcsAccept::DomainId(2)));
     let Ok(FcsAccept::Information(texts)) = configuration(&mut bed, id, FcsRequest::Gieil { element: own }) else {
-        panic!("a switch knows what it is")
+        panic!("a switch reports its own type")
     };
     assert_eq!(texts[0], (*b"sanloom").into());
-    assert!(configuration(&mut bed, id, FcsRequest::Gieil { element: other }).is_err(), "and not what others are");
+    assert!(configuration(&mut bed, id, FcsRequest::Gieil { element: other }).is_err(), "not the type of others");
     // Port 0 leads to port 1 of the other switch; port 6 has a disk.
     let entry = |port, port_type| PortEntry { name: port_name(other, port), module: 1, transmitter: 1, port_type };
     let ports = FcsAccept::Ports(vec![entry(0, port_type::E_PORT), entry(6, port_type::F_PORT)]);

@@ -336,7 +336,7 @@ impl Bed {
         for (from, to) in fib.permitted_pairs() {
             let pair = known.get(&from).zip(known.get(&to));
             let permitted = pair.is_some_and(|(from, to)| in_one_zone(&zoning, from, to));
-            assert!(permitted, "{:?}: switch {node} lets {from} talk to {to}: {pair:?}", self.now);
+            assert!(permitted, "{:?}: switch {node} permits {from} to {to}: {pair:?}", self.now);
         }
     }
 
@@ -398,8 +398,8 @@ pub fn in_one_zone(zoning: &Zoning, one: &PortIdentity, other: &PortIdentity) ->
     zoning.zones.iter().any(|zone| [one, other].iter().all(|port| zone.members.iter().any(|m| port.keys().contains(m))))
 }
 
-/// Asserts that the switches of a group know each other, and have one principal switch and one zone
-/// database.
+/// Asserts that the switches of a group have each other's domains, one principal switch and one
+/// zone database.
 pub fn assert_one_fabric(bed: &Bed, group: &[usize], context: &str) {
     let mut domains: Vec<u8> = group.iter().filter_map(|n| bed.nodes[*n].machine.domain()).collect();
     domains.sort_unstable();
@@ -414,7 +414,8 @@ pub fn assert_one_fabric(bed: &Bed, group: &[usize], context: &str) {
     }
 }
 
-/// Asserts that every switch of a group knows and reaches every port of the group.
+/// Asserts that every switch of a group has every port of the group in its name server and reaches
+/// it.
 pub fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
     for group in bed.groups() {
         let mut expected: Vec<(FcId, u64)> =

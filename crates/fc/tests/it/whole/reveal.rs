@@ -49,8 +49,8 @@ fn zoned_pair() -> Bed {
 }
 
 pub fn ask_for_targets(bed: &mut Bed, node: usize, port: u16, id: FcId) {
-    let question = NsRequest::GpnFt { domain: 0, area: 0, fc4_type: FcType::FCP.0 };
-    bed.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(question))));
+    let query = NsRequest::GpnFt { domain: 0, area: 0, fc4_type: FcType::FCP.0 };
+    bed.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(query))));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_host_is_notified_of_a_remote_port_only_when_that_switch_admits_the_host() {
         let storage = (2, 6, bed.log_in(2, 6, 0xb));
         bed.run(Span::from_secs(3));
         let host = (0, 5, bed.log_in(0, 5, 0xa));
-        assert!(!may_meet(&bed, host, storage), "the other switch has not heard of the host");
+        assert!(!may_meet(&bed, host, storage), "the other switch has not received the login of the host");
         bed.received.clear();
         ask_for_targets(&mut bed, 0, 5, host.2);
         let mut waited = Span::ZERO;
@@ -76,9 +76,9 @@ fn a_host_is_notified_of_a_remote_port_only_when_that_switch_admits_the_host() {
             bed.run(Span::from_us(10));
             waited = waited + Span::from_us(10);
         }
-        assert!(waited < Span::from_ms(10), "one delay of the notification and the way there and back: {waited:?}");
+        assert!(waited < Span::from_ms(10), "the delay of the notification and one round trip: {waited:?}");
         ask_for_targets(&mut bed, 0, 5, host.2);
-        assert_eq!(answers(&mut bed, 0, 5), [true], "whom all know is answered at once");
+        assert_eq!(answers(&mut bed, 0, 5), [true], "a host known to all switches is answered at once");
     }
 }
 
@@ -113,7 +113,7 @@ fn a_host_is_notified_of_newly_permitted_ports_only_when_the_zones_are_in_force_
 }
 
 #[test]
-fn a_switch_that_does_not_answer_does_not_keep_a_host_from_the_others() {
+fn an_unresponsive_switch_does_not_separate_a_host_from_the_others() {
     let mut bed = zoned_pair();
     bed.log_in(0, 6, 0xb);
     bed.run(Span::from_secs(3));
@@ -128,7 +128,7 @@ fn a_switch_that_does_not_answer_does_not_keep_a_host_from_the_others() {
 }
 
 #[test]
-fn a_question_of_a_port_that_went_down_is_not_answered() {
+fn a_query_of_a_port_that_went_down_is_not_answered() {
     let mut bed = zoned_pair();
     bed.run(Span::from_secs(3));
     let host = bed.log_in(0, 5, 0xa);

@@ -149,7 +149,7 @@ impl Fabric {
         self.schedule(self.now + after, Event::Change { switch, tag, change });
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn run(&mut self, span: Span) {
         let end = self.now + span;
         while let Some(entry) = self.events.first_entry() {

@@ -43,7 +43,7 @@ pub const ALL: &[EntryPoint] = &[
     ("iscsi", iscsi),
 ];
 
-/// Any frame, whatever its header contains.
+/// Any frame, with any header.
 pub fn header(data: &[u8]) {
     let Ok(header) = Header::parse(data) else {
         assert!(data.len() < HEADER_BYTES);
@@ -244,7 +244,7 @@ pub fn fip(data: &[u8]) {
     assert_eq!(bytes.len(), packet.encoded_len());
     // `again` may differ from `packet`: emitting fills an encapsulated frame up to whole words and
     // sets its fill count. Therefore the test compares bytes.
-    let again = Fip::parse(&bytes).expect("what was emitted parses");
+    let again = Fip::parse(&bytes).expect("emitted bytes parse");
     let mut twice = Vec::new();
     again.emit(&mut twice);
     assert_eq!(twice, bytes);

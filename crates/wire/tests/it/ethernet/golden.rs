@@ -56,7 +56,7 @@ fn captured_fip_frames_encode_to_identical_bytes() {
 }
 
 #[test]
-fn captured_fcoe_frames_are_read_in_place_and_made_again() {
+fn captured_fcoe_frames_are_read_in_place_and_rebuilt() {
     let mut seen = 0;
     for (label, bytes) in frames(FCOE).filter(|(label, _)| !label.starts_with("FIP")) {
         let (header, pdu) = EtherHeader::parse(&bytes).expect(label);
@@ -125,7 +125,7 @@ fn addresses_have_their_parts_and_their_texts() {
 }
 
 #[test]
-fn pdus_of_impossible_lengths_are_refused() {
+fn pdus_of_impossible_lengths_are_rejected() {
     let shortest = vec![0; fcoe::MIN_PDU_BYTES];
     assert!(Fcoe::parse(&shortest).is_ok());
     for len in [0, 45, 47, 48, 49, 2174 + 4] {
@@ -141,7 +141,7 @@ fn pdus_of_impossible_lengths_are_refused() {
 
 /// Layouts from the tables of the standard, byte by byte.
 #[test]
-fn descriptors_that_no_capture_shows() {
+fn descriptors_absent_from_the_captures_have_the_layout_of_the_standard() {
     let packet = Fip {
         operation: Operation::CLEAR_VIRTUAL_LINKS,
         flags: flag::FPMA | flag::FCF,
@@ -161,7 +161,7 @@ fn descriptors_that_no_capture_shows() {
 }
 
 #[test]
-fn tlvs_of_dcbx_as_the_standard_draws_them() {
+fn tlvs_of_dcbx_have_the_layout_of_the_standard() {
     let mut bytes = Vec::new();
     samples::lldpdu().emit(&mut bytes);
     let expected = "0207 04 02fcf0000001  0405 05 65746830  0602 0078  0806 706f72742031  0a04 6c6f6f6d \

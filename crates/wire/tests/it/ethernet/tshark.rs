@@ -11,7 +11,7 @@ use sanloom_wire::{FcId, Frame, Message, Payload};
 
 #[needs("tshark")]
 #[test]
-fn every_kind_of_fip_packet_reads_as_it_is_meant() {
+fn tshark_decodes_every_kind_of_fip_packet_to_its_meaning() {
     // Wireshark reads the fields of ELP four bytes too late, and its vendor operations differ from
     // ours.
     let legible = |packet: &Fip| {
@@ -57,7 +57,7 @@ fn fcoe_frames_have_good_checksums_with_and_without_a_tag() {
 
 #[needs("tshark")]
 #[test]
-fn dcbx_reads_as_it_is_meant() {
+fn tshark_decodes_dcbx_to_its_meaning() {
     let mut bytes = Vec::new();
     let header =
         EtherHeader { to: MacAddr::NEAREST_BRIDGE, from: samples::FCF, tag: None, ether_type: EtherType::LLDP };

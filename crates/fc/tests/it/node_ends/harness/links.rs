@@ -62,8 +62,8 @@ impl World {
             self.requests.insert((header.s_id, header.ox_id), key);
         }
         // The accept of FLOGI is addressed to an address that the requester did not have before.
-        let asked_by = if header.s_id == FcId::F_PORT { FcId::ZERO } else { header.d_id };
-        let reply_to = self.requests.get(&(asked_by, header.ox_id)).copied();
+        let requester = if header.s_id == FcId::F_PORT { FcId::ZERO } else { header.d_id };
+        let reply_to = self.requests.get(&(requester, header.ox_id)).copied();
         let mut bytes = Vec::new();
         message.emit(&mut bytes);
         let parsed = Message::parse(&header, &bytes, reply_to).expect("our own message parses");

@@ -1,4 +1,4 @@
-//! Identity of a port for zoning, [`PortIdentity`], and its zone membership, [`ZonePlace`].
+//! Identity of a port for zoning, [`PortIdentity`], and its zone membership, [`ZoneMembership`].
 
 use super::zone_set::Items;
 use crate::config::ZoneMember;
@@ -41,13 +41,13 @@ impl PortIdentity {
 
 /// Zone membership of a port in one [`super::ZoneSet`]; invalid for any other set.
 ///
-/// For a port that zones name in only one way, which is the usual case, it is a single index.
+/// For a port that zones name in only one form, as is usual, it is a single index.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ZonePlace(Place);
+pub struct ZoneMembership(Repr);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
-    Nowhere,
+enum Repr {
+    Empty,
     Key(u32),
     Items(Items),
 }
@@ -64,32 +64,32 @@ pub struct ZoneRole {
     pub member: bool,
 }
 
-impl ZonePlace {
-    pub(super) const NOWHERE: ZonePlace = ZonePlace(Place::Nowhere);
+impl ZoneMembership {
+    pub(super) const NONE: ZoneMembership = ZoneMembership(Repr::Empty);
 
-    pub(super) fn of_key(key: u32) -> ZonePlace {
-        ZonePlace(Place::Key(key))
+    pub(super) fn of_key(key: u32) -> ZoneMembership {
+        ZoneMembership(Repr::Key(key))
     }
 
-    pub(super) fn of_items(items: Items) -> ZonePlace {
-        ZonePlace(Place::Items(items))
+    pub(super) fn of_items(items: Items) -> ZoneMembership {
+        ZoneMembership(Repr::Items(items))
     }
 
     /// Returns true if the port is in a zone.
     pub fn is_zoned(&self) -> bool {
-        self.0 != Place::Nowhere
+        self.0 != Repr::Empty
     }
 
     pub(super) fn key(&self) -> Option<u32> {
         match self.0 {
-            Place::Key(key) => Some(key),
+            Repr::Key(key) => Some(key),
             _ => None,
         }
     }
 
     pub(super) fn items(&self) -> &[u32] {
         match &self.0 {
-            Place::Items(items) => items,
+            Repr::Items(items) => items,
             _ => &[],
         }
     }
