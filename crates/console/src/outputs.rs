@@ -51,7 +51,7 @@ pub struct Csv {
 /// `--out DIR`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Out {
-    /// Folder for all files of the results; it is made if it does not exist
+    /// Folder for all files of the results; it is created if it does not exist
     #[arg(long, value_name = "DIR", alias = "report")]
     pub out: Option<PathBuf>,
 }

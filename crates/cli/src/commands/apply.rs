@@ -17,7 +17,7 @@ pub struct Args {
     /// Only show what would change, and what cannot
     #[arg(long)]
     preview: bool,
-    /// Ask the instance that runs this switch alone
+    /// Send the request to the instance that runs only this switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]

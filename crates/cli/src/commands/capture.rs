@@ -16,11 +16,11 @@ pub struct Args {
     /// Link of the lab, for example server1-sw1, or port of a switch, for example sw1:0
     #[arg(value_name = "PORT")]
     link: String,
-    /// Begin a capture, written to this file (pcapng) by the instance; without: end the one that
-    /// runs
+    /// Start a capture that the instance writes to this file (pcapng); without a file, end the
+    /// running capture
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Ask the instance that runs this switch alone
+    /// Send the request to the instance that runs only this switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]

@@ -21,10 +21,10 @@ pub struct Args {
     /// End all instances of this user
     #[arg(long)]
     all: bool,
-    /// End only the instance that runs this switch alone
+    /// End only the instance that runs just this switch
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     switch: Option<String>,
-    /// Time that an instance gets to end
+    /// Maximum time for an instance to end
     #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time, default_value = "30s")]
     wait: Picos,
     #[command(flatten)]

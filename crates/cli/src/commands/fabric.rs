@@ -24,7 +24,7 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Question {
-    /// Say what would become of two fabrics if an ISL joined them, and name what would isolate it
+    /// Predict the result of joining two fabrics with an ISL, and list the reasons for isolation
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     MergePreview(MergeArgs),
 }

@@ -23,13 +23,13 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  sanloom initiator lab.toml --host server1 --nbd /run/server1.sock")]
 pub struct Args {
-    /// Lab file with the host to be; without it, say --port
+    /// Lab file that defines the host; without it, --port is required
     #[arg(value_name = "LAB")]
     lab: Option<PathBuf>,
-    /// Host of the lab to be
+    /// Name of the host in the lab
     #[arg(long, value_name = "NAME", requires = "lab")]
     host: Option<String>,
-    /// Which port of the host, from 0
+    /// Index of the host's port, from 0
     #[arg(long, value_name = "N", default_value_t = 0, requires = "host")]
     hba: u16,
     /// Ethernet port: `eth1` (any interface), `tap:NAME`, `dgram:OWN,PEER` or `stream:PATH` (unix
@@ -48,26 +48,23 @@ pub struct Args {
     /// Node name [default: 10:00 and the Ethernet address]
     #[arg(long, value_name = "WWNN")]
     wwnn: Option<Wwnn>,
-    /// Be a station of a segment without a switch (VN2VN)
+    /// Run as a station of a segment without a switch (VN2VN)
     #[arg(long)]
     vn2vn: bool,
-    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the
-    /// lab says]
+    /// Wait until DCBX has agreed on lossless FCoE with the peer [default: from the lab]
     #[arg(long)]
     dcbx: bool,
-    /// Wait until fcoemon, which speaks DCBX for all VLANs of an interface, says through the
-    /// control socket that it has agreed
+    /// Wait until fcoemon, which runs DCBX for all VLANs of an interface, permits FCoE through the
+    /// control socket
     #[arg(long, requires = "control", conflicts_with = "dcbx")]
     dcbx_of_fcoemon: bool,
-    /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
+    /// Answer VLAN requests on the VN2VN segment with the VLAN of --vlan
     #[arg(long, requires = "vn2vn")]
     vlan_responder: bool,
-    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be
-    /// repeated
+    /// Virtual port (NPIV): port name, and node name if it differs from the host's; may be repeated
     #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
     virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
-    /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab
-    /// says]
+    /// VLAN of FCoE: a number, `none`, or `auto` for discovery [default: none, or from the lab]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
     #[command(flatten)]
@@ -75,10 +72,10 @@ pub struct Args {
     /// Name in fcoeadm and the other commands [default: the host of the lab, or the port]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Socket for fcoeadm and others [default: none]
+    /// Control socket for fcoeadm and the other commands [default: none]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// End, as with SIGTERM, when this process ends, which has started us
+    /// End, as with SIGTERM, when this parent process ends
     #[arg(long, value_name = "PID", hide = true)]
     parent: Option<u32>,
     #[command(flatten)]
@@ -89,7 +86,7 @@ pub struct Args {
     /// Write the frames of the port to a file (pcapng)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
+    /// Filter of the log on standard error, for example info, debug or sanloom_live=debug
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
     /// Log one JSON object in each line
@@ -102,14 +99,14 @@ pub struct Args {
 /// Offloads of document 002, in software.
 #[derive(clap::Args, Debug)]
 struct OffloadArgs {
-    /// How CRCs are computed
+    /// Implementation of the CRC
     #[arg(long, value_name = "HOW", value_parser = ["simd", "table"], default_value = "simd")]
     crc: String,
-    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from
-    /// 4 KiB on (`document`), or through a buffer (`off`)
+    /// Placement of read data: directly in the buffer of the request (`unlimited`), the same for at
+    /// most 512 concurrent reads of at least 4 KiB (`document`), or through another buffer (`off`)
     #[arg(long, value_name = "HOW", value_parser = ["unlimited", "document", "off"], default_value = "unlimited")]
     placement: String,
-    /// Make each frame of data with a header of its own, not from one prototype
+    /// Compose the header of each data frame anew instead of copying a prototype
     #[arg(long)]
     no_segmentation: bool,
     /// Threads that check received frames, chosen by exchange [default: none]

@@ -26,19 +26,19 @@ pub struct Args {
     /// The table to show
     #[arg(value_enum, value_name = "TABLE")]
     what: What,
-    /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as
-    /// the lab says [default: when every port has logged in and no workload has begun]
+    /// Simulated time since the workloads began, with its unit, for example 500ms; faults of the
+    /// lab are included [default: when every port has logged in and no workload has begun]
     #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time)]
     at: Option<Picos>,
-    /// Show only this switch; the name server and the zones as it knows them
+    /// Show only this switch, with its own view of the name server and the zones
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]
     sets: Sets,
-    /// Ask the running instance of the lab (`sanloom up`) instead of simulating it
+    /// Show the running instance of the lab (`sanloom up`) instead of a simulation
     #[arg(long, conflicts_with = "at")]
     live: bool,
-    /// Ask the running instance again and again, until Ctrl-C [default time between two tables: 1s]
+    /// Show the running instance repeatedly until Ctrl-C [default interval: 1s]
     #[arg(
         long,
         value_name = "TIME",
@@ -62,25 +62,25 @@ enum What {
     Flogi,
     /// The name server: addresses, names, types, features
     Ns,
-    /// The effective zones, and who of their members is there
+    /// The effective zones, and which of their members are logged in
     Zone,
-    /// Domains, principal switch and ISLs, with the reason where one is isolated
+    /// Domains, principal switch and ISLs, with the reason if an ISL is isolated
     Fabric,
     /// Paths between domains
     Routes,
     /// The ports of the switches: use, speed, credits, frames, discards
     Ports,
-    /// The LUNs of a running instance: medium, who sees them, reservations (with --live)
+    /// The LUNs of a running instance: medium, masks, reservations (with --live)
     Luns,
-    /// The target port groups of a running instance, and how they serve (with --live)
+    /// Target port groups of a running instance, and their states (with --live)
     Groups,
-    /// Everything that a running instance counts (with --live)
+    /// All counters of a running instance (with --live)
     Counters,
     /// Frame faults that `sanloom port inject` has set in a running instance (with --live)
     Injections,
     /// The virtual disks of a running instance, and its pools (with --live)
     Volumes,
-    /// The back ends of virtual disks, and the ways to them (with --live)
+    /// The back ends of virtual disks, and the paths to them (with --live)
     Paths,
     /// The iSCSI sessions of hosts (with --live)
     Sessions,

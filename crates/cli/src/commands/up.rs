@@ -39,15 +39,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// Run only this switch of the lab, with the storage at it; the others run elsewhere
+    /// Run only this switch of the lab, with its storage; the others run in other processes
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Where the lab file was changed since the last start, do the same in the zones and addresses
-    /// that the instance keeps
+    /// Apply the changes of the lab file since the last start to the stored zones and addresses
     #[arg(long, conflicts_with = "reset")]
     apply: bool,
-    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is
-    /// gone; volumes stay
+    /// Replace the stored zones and addresses with those of the lab file; volumes are kept
     #[arg(long)]
     reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
@@ -58,14 +56,13 @@ pub struct Args {
     print_qemu: bool,
     #[command(flatten)]
     json: Json,
-    /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be
-    /// repeated
+    /// Capture the port of a link, or a port such as sw1:0, to a file (pcapng); may be repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
-    /// Write what the machines of the switches are told and say to a file, for `sanloom replay`
+    /// Record the inputs and outputs of the protocol machines in a file, for `sanloom replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
+    /// Filter of the log on standard error, for example info, debug or sanloom_live=debug
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
     /// Log one JSON object in each line

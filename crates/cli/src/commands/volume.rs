@@ -22,24 +22,24 @@ pub struct Args {
 /// Commands for virtual disks.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Make one out of the extents of a pool
+    /// Create a volume from the extents of a pool
     #[command(
         after_help = "Example:\n  sanloom volume create lab.toml mail --pool disks --size 100GiB --storage switch"
     )]
     Create(CreateArgs),
-    /// Make one larger, while hosts use it
+    /// Extend a volume while hosts use it
     #[command(after_help = "Example:\n  sanloom volume extend lab.toml mail --size 200GiB")]
     Extend(ExtendArgs),
-    /// Delete one, and its data
+    /// Delete a volume and its data
     #[command(after_help = "Example:\n  sanloom volume delete lab.toml mail")]
     Delete(NameArgs),
-    /// Let a storage system serve it to hosts
+    /// Map a volume to a LUN of a storage system
     #[command(after_help = "Example:\n  sanloom volume map lab.toml mail --storage switch --lun 4")]
     Map(MapArgs),
-    /// Take it away from hosts; its data stay
+    /// Unmap a volume from its storage system; its data are kept
     #[command(after_help = "Example:\n  sanloom volume unmap lab.toml mail")]
     Unmap(NameArgs),
-    /// Show virtual disks and pools; with a name, where its blocks are
+    /// Show volumes and pools; with a name, the location of the volume's blocks
     #[command(after_help = "Example:\n  sanloom volume show lab.toml --name mail")]
     Show(ShowArgs),
 }
@@ -61,22 +61,22 @@ struct NameArgs {
 struct CreateArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// The pool whose extents it gets
+    /// Pool that provides the extents
     #[arg(long, value_name = "POOL")]
     pool: String,
-    /// Its size with its unit, for example 100GiB
+    /// Size with its unit, for example 100GiB
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
     size: u64,
-    /// Over how many back ends its stripes go round; 1: linear
+    /// Number of back ends over which the volume is striped; 1: linear
     #[arg(long, value_name = "N", default_value_t = 1)]
     width: u16,
     /// Size of a stripe
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size, default_value = "64KiB")]
     stripe: u64,
-    /// The storage system that serves it [default: none, until `sanloom volume map`]
+    /// Storage system that serves the volume [default: none, until `sanloom volume map`]
     #[arg(long, value_name = "STORAGE")]
     storage: Option<String>,
-    /// LUN there [default: the lowest that is free]
+    /// LUN in the storage system [default: the lowest free one]
     #[arg(long, value_name = "N", requires = "storage")]
     lun: Option<u16>,
 }
@@ -85,7 +85,7 @@ struct CreateArgs {
 struct ExtendArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// Its size from now on, with its unit
+    /// New size with its unit
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
     size: u64,
 }
@@ -94,10 +94,10 @@ struct ExtendArgs {
 struct MapArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// The storage system, one with `medium = "volumes"`
+    /// Storage system with `medium = "volumes"`
     #[arg(long, value_name = "STORAGE")]
     storage: String,
-    /// LUN there [default: the lowest that is free]
+    /// LUN in the storage system [default: the lowest free one]
     #[arg(long, value_name = "N")]
     lun: Option<u16>,
 }
@@ -106,7 +106,7 @@ struct MapArgs {
 struct ShowArgs {
     #[command(flatten)]
     file: LabFile,
-    /// Show where the blocks of this one are
+    /// Volume whose block locations are shown
     #[arg(long, value_name = "VOLUME")]
     name: Option<String>,
     #[command(flatten)]

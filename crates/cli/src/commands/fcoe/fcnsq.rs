@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("query").required(true)))]
 pub struct Args {
-    /// Host to ask through: its interface, or its name
+    /// Host that sends the query: its interface, or its name
     #[arg(value_name = "HOST")]
     host: String,
     /// Port name of an FC-ID
@@ -29,7 +29,7 @@ pub struct Args {
     /// Every port that the host may see
     #[arg(long, group = "query")]
     all: bool,
-    /// Print nothing but what was asked for
+    /// Print only the requested value
     #[arg(short, long)]
     quiet: bool,
     /// Print the answers as JSON

@@ -41,16 +41,16 @@ pub struct Args {
     /// End the instance on an interface
     #[arg(short, long, value_name = "ethX", group = "operation")]
     destroy: Option<String>,
-    /// Reset the instance on an interface: it logs in anew
+    /// Reset the instance on an interface, so that it logs in again
     #[arg(short, long, value_name = "ethX", group = "operation")]
     reset: Option<String>,
-    /// Look for new targets and units
+    /// Discover new targets and units
     #[arg(short = 'S', long = "Scan", value_name = "ethX", group = "operation")]
     scan: Option<String>,
     /// Show the instance on an interface, or all
     #[arg(short, long, value_name = "ethX", num_args = 0..=1, default_missing_value = "", group = "operation")]
     interface: Option<String>,
-    /// Show the targets that an instance has found, or all have
+    /// Show the targets of an instance, or of all instances
     #[arg(short, long, value_name = "ethX", num_args = 0..=1, default_missing_value = "", group = "operation")]
     target: Option<String>,
     /// Show the units of the targets in detail
@@ -65,10 +65,10 @@ pub struct Args {
     /// Mode of the instance: `fabric` or `vn2vn`
     #[arg(short, long, value_name = "MODE", value_parser = ["fabric", "vn2vn"], default_value = "fabric")]
     mode: String,
-    /// End after so many lines of statistics
+    /// Number of lines of statistics [default: until Ctrl-C]
     #[arg(long, value_name = "LINES", requires = "stats")]
     count: Option<u64>,
-    /// Print what the instances say of themselves as JSON, whichever list was asked for
+    /// Print the complete state of the instances as JSON, regardless of the requested list
     #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan"])]
     json: bool,
     #[command(flatten)]

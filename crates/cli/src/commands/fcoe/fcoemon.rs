@@ -45,7 +45,8 @@ pub struct Args {
     /// Folder with the files cfg-IF
     #[arg(long, value_name = "FOLDER", default_value = "/etc/fcoe")]
     config_folder: PathBuf,
-    /// Write `ready` and a newline to this descriptor when fcoeadm is answered, and close it
+    /// Write `ready` and a newline to this descriptor when requests of fcoeadm are accepted, and
+    /// close it
     #[arg(long, value_name = "N", requires = "foreground")]
     ready_fd: Option<i32>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 #[command(disable_help_flag = true, group(ArgGroup::new("destination").required(true)))]
 pub struct Args {
-    /// Host to send from: its interface, or its name
+    /// Host that sends the requests: its interface, or its name
     #[arg(short = 'h', long = "host", value_name = "SOURCE")]
     host: String,
     /// Send to this FC-ID
@@ -25,16 +25,16 @@ pub struct Args {
     /// Send to the first port of the node with this name
     #[arg(short = 'N', value_name = "WWNN", value_parser = hex, group = "destination")]
     node_name: Option<u64>,
-    /// Stop after so many; without it, at Ctrl-C
+    /// Number of requests [default: until Ctrl-C]
     #[arg(short, value_name = "COUNT")]
     count: Option<u64>,
-    /// Seconds from one to the next, up to a day
+    /// Interval between requests in seconds, at most a day
     #[arg(short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
-    /// Bytes of each, a multiple of four up to 2108
+    /// Payload of a request in bytes, a multiple of four up to 2108
     #[arg(short, value_name = "BYTES", default_value_t = 32, value_parser = echo_bytes)]
     size: u16,
-    /// Do not wait between them
+    /// Send requests without an interval
     #[arg(short)]
     flood: bool,
     /// Print the summary only

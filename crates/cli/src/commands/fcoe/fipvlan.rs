@@ -43,7 +43,7 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     run: RunFolder,
-    /// Ethernet address to ask with [default: the interface's own]
+    /// Source address of the requests [default: the interface's own]
     #[arg(long, value_name = "MAC")]
     mac: Option<MacAddr>,
     /// Display version information

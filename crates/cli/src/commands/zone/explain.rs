@@ -28,7 +28,7 @@ pub struct Args {
     /// name it: port name, `wwnn:` and node name, domain and port (`3,7`), address (`030700`)
     #[arg(value_name = "A")]
     first: String,
-    /// The other one
+    /// Other host, storage system or port, in the same forms
     #[arg(value_name = "B")]
     second: String,
     #[command(flatten)]

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 /// Which running switch is asked, of commands that can do without.
 #[derive(clap::Args, Debug)]
 pub struct Live {
-    /// Ask the running instance of the lab (`sanloom up`) about its zones
+    /// Use the zones of the running instance of the lab (`sanloom up`)
     #[arg(long)]
     pub live: bool,
-    /// The switch that is asked [default: the first that runs]
+    /// Switch whose zones are used [default: the first that runs]
     #[arg(long, value_name = "NAME", requires = "live")]
     switch: Option<String>,
 }
