@@ -48,7 +48,7 @@ impl PortName {
             }
             Some(("stream", path)) => PortName::Stream(path.into()),
             Some(("fd", number)) => {
-                PortName::Descriptor(number.parse().map_err(|_| format!("`{number}` is no number of a descriptor"))?)
+                PortName::Descriptor(number.parse().map_err(|_| format!("`{number}` is not a descriptor number"))?)
             }
             Some((kind, _)) => {
                 return Err(format!(

@@ -152,11 +152,11 @@ fn missing(initiator: &Initiator, config: &FcoeLoadConfig) -> String {
     let host = &initiator.adapter.hosts[0];
     let seconds = SEARCH.as_secs();
     if !initiator.adapter.port.has_peer() {
-        return format!("nobody came to the other end of {} in {seconds} s", initiator.adapter.port.name);
+        return format!("no peer connected to {} within {seconds} s", initiator.adapter.port.name);
     }
     if host.port_id() == FcId::ZERO {
         return format!(
-            "no login in {seconds} s: no forwarder at {} answers, or it refuses us",
+            "no login within {seconds} s: no forwarder answers at {}, or it rejects the login",
             initiator.adapter.port.name
         );
     }
@@ -167,5 +167,5 @@ fn missing(initiator: &Initiator, config: &FcoeLoadConfig) -> String {
     if targets.is_empty() {
         targets.push("none".to_owned());
     }
-    format!("there is no target port {} for us; we see {}", config.target, targets.join(", "))
+    format!("target port {} is not visible; visible are {}", config.target, targets.join(", "))
 }

@@ -149,7 +149,7 @@ impl Load {
         let answer = self.one(cdb, DataDirection::Read, CAPACITY_BYTES)?;
         let (_, data) = self.store.kept.take().unwrap_or_default();
         if answer != status::GOOD {
-            return Err(LoadError::Command(format!("the size of the unit: status {answer:02x}")));
+            return Err(LoadError::Command(format!("the unit rejected READ CAPACITY with status {answer:02x}")));
         }
         let capacity = ReadCapacity16::parse(&data).map_err(|error| LoadError::Command(error.to_string()))?;
         (self.blocks, self.block_bytes) = (capacity.last_lba.saturating_add(1), capacity.block_bytes);

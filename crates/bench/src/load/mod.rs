@@ -58,7 +58,7 @@ pub enum LoadError {
         bytes: u32,
     },
     /// The target has stopped completing requests.
-    #[error("the target has done nothing for {} s", PATIENCE.as_secs())]
+    #[error("the target has made no progress for {} s", PATIENCE.as_secs())]
     Idle,
 }
 

@@ -124,7 +124,7 @@ fn end<'l>(
     let fabrics: BTreeSet<u16> = lab.fabrics_without(&apart).into_iter().collect();
     match fabrics.len() {
         1 => Ok(JoinEnd { lab, switch: 0 }),
-        0 => Err(Failure::usage(format_args!("{} has no switch that a link could end at", lab.name))),
+        0 => Err(Failure::usage(format_args!("{} has no switch for the end of a link", lab.name))),
         count => Err(Failure::usage(format_args!(
             "{} holds {count} fabrics: say with {option} at which switch the link ends, {some}",
             lab.name

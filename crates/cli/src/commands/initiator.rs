@@ -131,7 +131,7 @@ impl OffloadArgs {
 
 fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
     let (port, node) = text.split_once('@').map_or((text, None), |(port, node)| (port, Some(node)));
-    let wrong = |name: &str| format!("`{name}` is no name; write eight bytes as 25:00:00:00:00:00:01:01");
+    let wrong = |name: &str| format!("`{name}` is not a world wide name; write eight bytes as 25:00:00:00:00:00:01:01");
     let node = node.map(|node| node.parse().map_err(|_| wrong(node))).transpose()?;
     Ok((port.parse().map_err(|_| wrong(port))?, node))
 }
@@ -146,14 +146,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return iscsi_initiator::run(&args.over_tcp, target.clone(), &args.nbd, args.ready_fd);
     }
     if args.over_tcp.chap.is_given() {
-        return Err(Failure::usage("CHAP is for hosts over TCP: say --iscsi too, or leave --chap-name out"));
+        return Err(Failure::usage("CHAP requires an iSCSI host: add --iscsi, or remove --chap-name"));
     }
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
     let (from_lab, port_of_lab) = from_lab.unzip();
     let port = match (&args.port, port_of_lab) {
         (Some(port), _) => port.clone(),
         (None, Some(port)) => port?,
-        (None, None) => return Err(Failure::usage("say --port, a lab and --host, or --iscsi")),
+        (None, None) => return Err(Failure::usage("use --port, a lab with --host, or --iscsi")),
     };
     let mac = args.mac.or(from_lab.as_ref().map(|host| host.mac)).or_else(|| port.mac());
     let mac =
@@ -173,7 +173,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     adapter.vlan_responder = args.vlan_responder;
     adapter.vn2vn = args.vn2vn;
     if adapter.vn2vn && adapter.vlan == Vlan::Discover {
-        return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
+        return Err(Failure::usage("a VN2VN segment has no VLAN discovery; give the number of the VLAN with --vlan"));
     }
     adapter.offloads = args.offloads.offloads();
     let node = adapter.wwnn;
@@ -218,7 +218,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
     use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
-    let gone = || Failure::environment(format_args!("process {parent}, which has started us, is gone"));
+    let gone = || Failure::environment(format_args!("the parent process {parent} has ended"));
     let pid = Pid::from_raw(parent.cast_signed()).ok_or_else(gone)?;
     let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
     // The parent may have ended earlier, and its number may belong to another process now.
@@ -247,7 +247,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let lab = input::load_running(&LabFile { path }, &args.sets.set)?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
-        return Err(Failure::usage(format_args!("say which host with --host: {}", names())));
+        return Err(Failure::usage(format_args!("select a host with --host: {}", names())));
     };
     let Some(index) = lab.hosts.iter().position(|host| host.name == *name) else {
         return Err(Failure::usage(format_args!("the lab has no host `{name}`; it has {}", names())));

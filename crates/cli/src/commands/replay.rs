@@ -66,8 +66,8 @@ fn text(replayed: &Replayed) -> String {
     }
     if let Some(Divergence { line, seconds, machine, told, recorded, now }) = divergence {
         let said = |what: &Option<String>| what.clone().unwrap_or_else(|| "nothing".to_owned());
-        text += &format!("line {line}, {seconds:.6} s: {machine} says something else\n");
-        text += &format!("  told       {told}\n  recorded   {}\n  now        {}\n", said(recorded), said(now));
+        text += &format!("line {line}, {seconds:.6} s: {machine} has a different output\n");
+        text += &format!("  input      {input}\n  recorded   {}\n  replayed   {}\n", said(recorded), said(now));
     }
     text
 }

@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         _ if is_live => live(&lab, args)?,
         ShowTable::Fabric(which) => tables::of(&run::world_at(&lab, args.at)?, which, on),
         ShowTable::Live(_) => {
-            return Err(Failure::usage("a simulation has no such table; ask a running instance with --live"));
+            return Err(Failure::usage("a simulation has no such table; use --live with a running instance"));
         }
     };
     args.json.write_or_print(&view, || match is_live {
@@ -159,7 +159,7 @@ fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     match instance::ask(lab, args.switch.as_deref(), &request)? {
         Answer::View(view) => Ok(view),
         Answer::Failed { reason } => Err(Failure::usage(reason)),
-        _ => Err(Failure::protocol("the instance answered something else than a table")),
+        _ => Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")),
     }
 }
 

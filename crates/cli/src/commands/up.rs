@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return args.json.write_or_print(&ports, || ports.iter().map(FreePort::to_string).collect());
     }
     if args.json.json.is_some() {
-        return Err(Failure::usage("--json is the form of what --print-qemu prints; add that, or leave out --json"));
+        return Err(Failure::usage("--json requires --print-qemu; add it, or remove --json"));
     }
     if args.detach {
         return background::start(args, &loaded.lab);

@@ -156,7 +156,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Show(args) => {
             let Answer::View(table) = ask(&args.file, &args.sets, VolumeAction::Show { name: args.name.clone() })?
             else {
-                return Err(Failure::protocol("the instance answered something else than a table"));
+                return Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"));
             };
             args.json.write_or_print(&table, || view::render_live(&table, output::width()))
         }
@@ -169,7 +169,7 @@ fn changed(at: &NameArgs, action: VolumeAction, say: impl Fn(&VolumeRow) -> Stri
         Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
         _ => None,
     };
-    let row = row.ok_or_else(|| Failure::protocol("the instance did not say what has become of the volume"))?;
+    let row = row.ok_or_else(|| Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"))?;
     at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), say(&row)))
 }
 

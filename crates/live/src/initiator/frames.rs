@@ -128,7 +128,7 @@ impl Adapter {
                     self.hosts[host].message_in(now, frame);
                 }
                 Wanted::FcfUp(fcf) => {
-                    tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF chosen");
+                    tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF selected");
                     self.hosts[0].tell_login(now, nport::Input::LinkUp);
                 }
                 Wanted::FcfDown => {

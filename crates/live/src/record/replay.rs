@@ -72,7 +72,7 @@ pub enum ReplayError {
     #[error("the lab of the recording has no switch `{0}`")]
     Switch(String),
     /// An input could not be encoded when the recording was made.
-    #[error("line {line}: the recording could not hold this input, so the replay cannot continue: {input}")]
+    #[error("line {line}: a recording cannot hold this input, so the replay cannot continue: {input}")]
     Lost {
         /// Line number, from 1.
         line: u64,

@@ -99,6 +99,6 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
 pub(super) fn query_name(path: &Path, query: NameQuery) -> Result<Named, Failure> {
     match ask(path, FcoeRequest::NameServer { query })? {
         Some(FcoeAnswer::Named { found }) => Ok(found),
-        _ => Err(Failure::protocol("the name server's answer makes no sense")),
+        _ => Err(Failure::protocol("the name server sent an invalid answer")),
     }
 }

@@ -149,7 +149,7 @@ fn into_background() -> Result<(), Failure> {
     }
     if said != b"ready\n" {
         let _ = child.wait();
-        return Err(Failure::environment("fcoemon did not start; what it said stands above"));
+        return Err(Failure::environment("fcoemon did not start; its messages are above"));
     }
     output::note(&format!("fcoemon runs as process {}", child.id()));
     Ok(())
@@ -172,7 +172,7 @@ impl Monitor {
             }
         }
         for interface in self.files.keys().filter(|interface| !files.contains_key(*interface)) {
-            tracing::info!(interface, "file gone");
+            tracing::info!(interface, "file removed");
         }
         self.files = files;
     }
@@ -257,11 +257,11 @@ impl Monitor {
         let started = std::env::current_exe().and_then(|program| self.command(program, &name, &place).spawn());
         match started {
             Ok(child) => {
-                tracing::info!(interface = name, process = child.id(), "instance begun");
+                tracing::info!(interface = name, process = child.id(), "instance started");
                 self.running.insert(name, Running { child, place, told: None });
             }
             Err(error) => {
-                tracing::error!(interface = name, %error, "instance cannot begin");
+                tracing::error!(interface = name, %error, "instance cannot start");
                 self.not_before.insert(name, Instant::now() + AGAIN);
             }
         }
@@ -310,7 +310,7 @@ impl Monitor {
             Request::Fcoe(FcoeRequest::Create { interface, .. })
                 if interface.is_empty() || interface == MONITOR || interface.contains('/') =>
             {
-                failed(format!("`{interface}` is no name of an interface"))
+                failed(format!("`{interface}` is not a valid interface name"))
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
                 let wanted = self.wanted();
@@ -327,7 +327,7 @@ impl Monitor {
                 let above =
                     wanted.iter().find(|(above, wanted)| wanted.has_many_vlans() && is_vlan_of(&interface, above));
                 if let Some((above, _)) = above {
-                    return failed(format!("{interface} begins by itself when a forwarder at {above} names its VLAN"));
+                    return failed(format!("{interface} starts automatically when a forwarder at {above} reports its VLAN"));
                 }
                 let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
                 let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);
@@ -351,7 +351,7 @@ impl Monitor {
                 self.ended.insert(interface);
                 Answer::Done
             }
-            _ => failed("this is fcoemon: it creates and destroys".to_owned()),
+            _ => failed("fcoemon accepts only requests to create and destroy connections".to_owned()),
         }
     }
 }

@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let port_id = match query.map(|query| query_name(&path, query)).transpose()? {
         Some(Named::PortId { port_id }) => port_id,
-        Some(_) => return Err(Failure::protocol("the name server's answer makes no sense")),
+        Some(_) => return Err(Failure::protocol("the name server sent an invalid answer")),
         None => args.port_id.unwrap_or(0),
     };
     if !args.json {
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 micros_sum += micros;
                 format!("echo {sent:4} accepted {:28.3} ms\n", micros as f64 / 1e3)
             }
-            Ok(_) => format!("echo {sent:4} came back with other bytes\n"),
+            Ok(_) => format!("echo {sent:4} returned different data\n"),
             Err(failure) => format!("echo {sent:4} {}\n", failure.message),
         };
         if !args.quiet && !args.json {

@@ -87,7 +87,7 @@ impl Wanted {
             }
         }
         if wanted.vn2vn && wanted.auto_vlan && wanted.vlan.is_none() {
-            return Err("nobody names the VLAN of a VN2VN segment: add VLAN=\"…\", or set AUTO_VLAN=\"no\"".to_owned());
+            return Err("a VN2VN segment has no VLAN discovery: add VLAN=\"…\", or set AUTO_VLAN=\"no\"".to_owned());
         }
         Ok(wanted)
     }

@@ -35,7 +35,7 @@ impl Watch {
         let (what, with) = (of.clone(), shared.clone());
         let spawned = thread::Builder::new().spawn(move || watch(&what, &with));
         if let Err(error) = &spawned {
-            tracing::error!(interface = %wanted.port, %error, "cannot ask for VLANs");
+            tracing::error!(interface = %wanted.port, %error, "VLAN discovery cannot start");
         }
         Watch { of, shared, thread: spawned.ok() }
     }
@@ -66,7 +66,7 @@ fn watch((port, mac, dcb): &(PortName, Option<MacAddr>, bool), shared: &Shared) 
         if let Err(why) = watch_once(port, *mac, *dcb, shared)
             && std::mem::replace(&mut said, why.clone()) != why
         {
-            tracing::error!(interface = %port, why, "cannot ask for VLANs");
+            tracing::error!(interface = %port, why, "VLAN discovery cannot start");
         }
         shared.seen.lock().unwrap_or_else(PoisonError::into_inner).may_begin = false;
         for _ in 0..AGAIN.as_millis() / LOOK.as_millis() {

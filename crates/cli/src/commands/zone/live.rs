@@ -76,7 +76,7 @@ fn status(answer: Answer) -> Result<ZoneStatus, Failure> {
 }
 
 pub(super) fn odd_answer() -> Failure {
-    Failure::protocol("the instance answered something else than was asked")
+    Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")
 }
 
 /// Decodes a database from an answer of the instance.
@@ -120,14 +120,14 @@ fn text(status: &ZoneStatus) -> Result<String, Failure> {
     }
     if status.change != "free" {
         let by = status.locked_by.map(|domain| format!(", of domain {domain}")).unwrap_or_default();
-        text += &format!("a change is under way: {}{by}\n", status.change);
+        text += &format!("a change is in progress: {}{by}\n", status.change);
     }
     let shown = match &status.working {
         None => &status.committed,
         Some(working) => {
             let state = ZoneState::from(&database(working)?);
-            text += &format!("transaction open; a commit makes of it: {}\n", ports::state_line(&state));
-            text.extend(status.problems.iter().map(|problem| format!("  not as it is: {problem}\n")));
+            text += &format!("transaction open; a commit results in: {}\n", ports::state_line(&state));
+            text.extend(status.problems.iter().map(|problem| format!("  cannot be committed: {problem}\n")));
             working
         }
     };

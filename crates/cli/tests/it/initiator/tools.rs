@@ -102,7 +102,7 @@ fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
 
         // Its port is invalid, so it fails repeatedly until it is stopped.
         for name in ["", "fcoemon", "dgram:/a,/b"] {
-            assert!(monitor.complaint(&["fcoeadm", "-c", name]).contains("is no name of an interface"), "{name}");
+            assert!(monitor.complaint(&["fcoeadm", "-c", name]).contains("is not a valid interface name"), "{name}");
         }
         monitor.tool(&["fcoeadm", "-c", "nowhere"]);
         bed.folder.wait_for_log("instance ended interface=\"nowhere\"", 1);
@@ -210,7 +210,7 @@ fn an_instance_ends_with_a_monitor_that_is_killed() {
 /// Processes started by fcoemon, from its log.
 fn instances_of(bed: &Bed) -> Vec<u32> {
     let log = bed.log();
-    let begun = log.lines().filter(|line| line.contains("instance begun"));
+    let begun = log.lines().filter(|line| line.contains("instance started"));
     begun.filter_map(|line| line.split("process=").nth(1)?.split_whitespace().next()?.parse().ok()).collect()
 }
 

@@ -86,7 +86,7 @@ $1 fcoeadm --run-folder $2/run -c v1.152-fcoe
 online $1 $2 "over v1.152-fcoe over v1.153-fcoe "
 $1 fcoeadm --run-folder $2/run -c v1 2>&1 || true
 begun() {
-    grep -c 'instance begun interface="v1.152-fcoe"' $2/monitor.log
+    grep -c 'instance started interface="v1.152-fcoe"' $2/monitor.log
 }
 kept=$(begun $1 $2)
 # The switches come back, one of them in another VLAN.

@@ -125,7 +125,7 @@ fn what_cannot_be_measured_is_said_with_its_reason() {
         (&[&place("ram", 0), "--op=write"], "--overwrite"),
         (&[&place("ram", 0), &place("ram", 0)], "give them names"),
         (&[&place("ram", 0), "--pid=other=1"], "no path has this name"),
-        (&[&place("ram", 9)], "the size of the unit: status 02"),
+        (&[&place("ram", 9)], "the unit rejected READ CAPACITY with status 02"),
         (&[&place("nothing", 0)], "target not found"),
         (&[&place("private", 0)], "authorization failure"),
         (&["127.0.0.1:1/iqn.2026-11.net.example:disk"], "no connection"),
@@ -178,7 +178,7 @@ fn a_target_that_only_talks_is_given_up() {
     let sent = Arc::new(AtomicU32::new(0));
     let path = format!("{}/{}/0", talkative(&bed.portals[0], sent.clone()), Bed::target("ram"));
     let (good, said) = bench(&[&path, "--size=64K", "--depth=4", "--seconds=0.05"]);
-    assert!(!good && said.contains("has done nothing for 10 s"), "{said}");
+    assert!(!good && said.contains("has made no progress for 10 s"), "{said}");
     // It has sent PDUs until it was given up.
     assert!(sent.load(Ordering::Relaxed) > 2, "{sent:?} NOP-Ins");
     bed.stop();
