@@ -172,7 +172,7 @@ impl Spreader {
         let start = |number: usize| {
             let (send, frames) = channel::<Vec<FrameBuf>>();
             let done = send_done.clone();
-            let look = move || {
+            let check_frames = move || {
                 for frames in frames {
                     let checked = frames.into_iter().map(|frame| {
                         let right = is_right(checksum, &frame);
@@ -183,7 +183,7 @@ impl Spreader {
                     }
                 }
             };
-            thread::Builder::new().name(format!("receive-{number}")).spawn(look)?;
+            thread::Builder::new().name(format!("receive-{number}")).spawn(check_frames)?;
             Ok(send)
         };
         let threads = (0..usize::from(offloads.threads)).map(start).collect::<io::Result<_>>()?;

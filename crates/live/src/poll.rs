@@ -209,7 +209,7 @@ mod tests {
         assert!(poller.poll(&mut polling, true, Duration::from_millis(1)).unwrap().is_empty());
         assert!(polling.next < MOST_POLLING);
         rustix::io::write(&into, b"x").unwrap();
-        let heard = poller.poll(&mut polling, true, Duration::from_secs(60)).unwrap();
-        assert_eq!(heard.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
+        let events = poller.poll(&mut polling, true, Duration::from_secs(60)).unwrap();
+        assert_eq!(events.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
     }
 }

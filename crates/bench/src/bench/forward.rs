@@ -51,9 +51,9 @@ pub struct Forwarded {
     /// Bytes of each frame, Ethernet header included.
     pub frame_bytes: usize,
     /// The switch: tables, zones, source addresses, counters.
-    pub switch: Way,
+    pub switch: Rates,
     /// The forwarder that does not inspect frames.
-    pub bare: Way,
+    pub bare: Rates,
     /// Frames per second of processor time, switch to bare forwarder: median of the paired slices.
     pub ratio: f64,
     /// The same with its confidence interval.
@@ -62,7 +62,7 @@ pub struct Forwarded {
 
 /// Results of one forwarder.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Way {
+pub struct Rates {
     /// Frames per second of processor time: median of the slices.
     pub frames_per_cpu_s: f64,
     /// Frames per second: median of the slices.
@@ -152,7 +152,7 @@ fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let per_cpu_s = |samples: &[Sample]| samples.iter().map(|sample| sample.per_cpu_s).collect::<Vec<f64>>();
     let estimate = Estimate::of_ratios(&per_cpu_s(&of_switch), &per_cpu_s(&of_bare))
         .ok_or_else(|| Failure::environment("the slices are too short to measure processor time"))?;
-    Ok(Forwarded { frame_bytes, ratio: estimate.median, estimate, switch: way(&of_switch), bare: way(&of_bare) })
+    Ok(Forwarded { frame_bytes, ratio: estimate.median, estimate, switch: rates(&of_switch), bare: rates(&of_bare) })
 }
 
 /// Result of one slice.
@@ -163,8 +163,8 @@ struct Sample {
     per_s: f64,
 }
 
-fn way(samples: &[Sample]) -> Way {
-    Way {
+fn rates(samples: &[Sample]) -> Rates {
+    Rates {
         frames_per_cpu_s: median(samples.iter().map(|sample| sample.per_cpu_s)),
         frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
         frames: samples.iter().map(|sample| sample.frames).sum(),
@@ -322,9 +322,9 @@ fn text(forwarded: &Forwarded) -> String {
         format::grouped(forwarded.frame_bytes as u64),
         "",
     );
-    for (name, way) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
-        let per_cpu = format::grouped(way.frames_per_cpu_s as u64);
-        let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(way.frames_per_s as u64));
+    for (name, rates) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
+        let per_cpu = format::grouped(rates.frames_per_cpu_s as u64);
+        let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(rates.frames_per_s as u64));
     }
     let _ = writeln!(text, "{:<14} {}", "ratio", forwarded.estimate);
     text

@@ -74,7 +74,7 @@ impl FcoeLoad {
                 initiator.shut_down();
                 return Err(LoadError::Session(why));
             }
-            busy = initiator.turn(busy)?;
+            busy = initiator.step(busy)?;
         }
     }
 
@@ -88,8 +88,8 @@ impl FcoeLoad {
     ///
     /// # Errors
     /// When the poller fails.
-    pub fn tend(&mut self) -> Result<(), LoadError> {
-        self.busy = self.initiator.turn(self.busy)?;
+    pub fn step(&mut self) -> Result<(), LoadError> {
+        self.busy = self.initiator.step(self.busy)?;
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl FcoeLoad {
                 course.began(self.initiator.submit(self.disk, op, place * u64::from(blocks), blocks, buffer));
                 self.busy = true;
             }
-            self.tend()?;
+            self.step()?;
             while let Some((tag, result, buffer)) = self.initiator.next_finished() {
                 result.map_err(|error| LoadError::Command(error.to_string()))?;
                 self.buffers.push(buffer);

@@ -124,7 +124,7 @@ impl Load {
         };
         load.link.drain(load.clock.now(), &mut load.store);
         while load.parameters.is_none() {
-            load.turn(|_, _| {})?;
+            load.step(|_, _| {})?;
         }
         load.probe()?;
         Ok(load)
@@ -162,7 +162,7 @@ impl Load {
         self.worked = Instant::now();
         let mut answer = None;
         while answer.is_none() {
-            self.turn(|done, outcome| {
+            self.step(|done, outcome| {
                 if done == id {
                     answer = Some(outcome);
                 }
@@ -203,7 +203,7 @@ impl Load {
                 };
                 course.began(self.submit(cdb, direction, work.bytes));
             }
-            self.turn(|id, outcome| {
+            self.step(|id, outcome| {
                 course.ended(id);
                 match outcome {
                     Outcome::Completed { status: status::GOOD, transferred, .. } if transferred == work.bytes => {}
@@ -218,7 +218,7 @@ impl Load {
     }
 
     /// Sends pending data, waits for an event, and receives.
-    fn turn(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
+    fn step(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
         let left = PATIENCE.saturating_sub(self.worked.elapsed());
         if left.is_zero() {
             return Err(LoadError::Idle);

@@ -1,4 +1,4 @@
-//! `sanloom apply`: a changed lab file for the instance that runs it.
+//! `sanloom apply`: applies a changed lab file to its running instance.
 
 use crate::instance;
 use sanloom_api::apply::ApplyReport;
@@ -29,7 +29,8 @@ pub struct Args {
 /// Applies a lab.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or something of it cannot change while it runs.
+/// When the lab is invalid, no instance of it is running, or the running instance cannot make a
+/// change.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
     let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;

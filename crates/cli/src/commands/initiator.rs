@@ -10,11 +10,11 @@ use sanloom_console::interrupt;
 use sanloom_console::outputs::Sets;
 use sanloom_fc::config::{Carrier, Ethernet, Node};
 use sanloom_fc::san::Lab;
-use sanloom_live::capture::Place;
+use sanloom_live::capture::CapturePoint;
 use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::offload::{Checksum, Offloads, Placement};
-use sanloom_live::runtime::plan::{Places, mac_of};
+use sanloom_live::runtime::plan::{LabPaths, mac_of};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::path::PathBuf;
@@ -187,7 +187,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(file) = &args.capture {
         let now = initiator.clock.now();
         let name = initiator.adapter.port.name.clone();
-        initiator.adapter.captures.start(now, Place::Ethernet(0), &name, file).map_err(|error| {
+        initiator.adapter.captures.start(now, CapturePoint::Ethernet(0), &name, file).map_err(|error| {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
@@ -273,7 +273,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
 
 /// Returns the host's end of a link; `sanloom up` opens the other end.
 fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failure> {
-    let (switch, host) = Places::of(lab).sockets(link, ethernet, false);
+    let (switch, host) = LabPaths::of(lab).sockets(link, ethernet, false);
     match (ethernet.carrier, &ethernet.address, &ethernet.peer) {
         (Carrier::Datagram, ..) => Ok(PortName::Datagram(host, switch)),
         (Carrier::Stream, ..) => Ok(PortName::Stream(switch)),

@@ -108,7 +108,7 @@ fn check_state(text: &str) -> Result<String, String> {
 /// Changes a port.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or it has no such port.
+/// When the lab is invalid, no instance of it is running, or it has no such port.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Disable(at) => enable(at, false),

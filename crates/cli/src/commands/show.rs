@@ -1,4 +1,4 @@
-//! `sanloom show`: what the fabric of a lab looks like at a time.
+//! `sanloom show`: tables of the fabric of a lab, simulated or running.
 
 use crate::instance;
 use sanloom_api::control::{Answer, Request, ShowTable};
@@ -91,7 +91,7 @@ enum What {
 /// Shows a table.
 ///
 /// # Errors
-/// When the lab is wrong, has no switch of that name, or something cannot be written.
+/// When the lab is invalid, has no switch of that name, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let is_live = args.live || args.watch.is_some();
     let load = if is_live { input::load_running } else { input::load };
@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// Clears a terminal and moves its cursor to the first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Prints the table of the running instance again and again. Ctrl-C is its normal end.
+/// Prints the table of the running instance repeatedly. Ctrl-C is the normal end.
 fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
     let is_terminal = stdout().is_terminal();
     let mut is_first = true;
@@ -140,7 +140,7 @@ fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
             None => file::stdout(|out| write!(out, "{separator}{text}")),
         };
         match written {
-            // The reader of a pipe has ended, so nobody watches any more.
+            // The reader of the pipe has ended.
             Err(error) if error.is_closed_pipe() => return Ok(()),
             written => written?,
         }
@@ -152,8 +152,8 @@ fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The table of the running instance. Of a lab whose switches run alone, `--switch` says which is
-/// asked.
+/// Returns the table of the running instance. If each switch of the lab runs in its own process,
+/// `--switch` selects the process.
 fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
     match instance::ask(lab, args.switch.as_deref(), &request)? {

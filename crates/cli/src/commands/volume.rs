@@ -115,10 +115,10 @@ struct ShowArgs {
     json: Json,
 }
 
-/// Asks the running instance.
+/// Sends the request to the running instance.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or it refuses.
+/// When the lab is invalid, no instance of it is running, or the instance rejects the request.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Create(args) => {
@@ -163,14 +163,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Does something to a volume, and says in one line what has become of it.
-fn changed(at: &NameArgs, action: VolumeAction, say: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
+/// Changes a volume and prints the result in one line.
+fn changed(at: &NameArgs, action: VolumeAction, describe: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
     let row = match ask(&at.file, &at.sets, action)? {
         Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
         _ => None,
     };
     let row = row.ok_or_else(|| Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"))?;
-    at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), say(&row)))
+    at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), describe(&row)))
 }
 
 fn serving(row: &VolumeRow) -> String {

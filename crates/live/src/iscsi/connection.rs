@@ -154,14 +154,14 @@ impl Connection {
             self.broken |= self.transport.check().is_err();
         }
         let mut more = false;
-        for turn in 0..READS_IN_TURN {
+        for round in 0..READS_IN_TURN {
             if !self.readable || !self.wants_input() {
                 break;
             }
             let read = self.read(cx);
             self.flush(cx);
             match read {
-                Ok(true) => more = turn + 1 == READS_IN_TURN,
+                Ok(true) => more = round + 1 == READS_IN_TURN,
                 Ok(false) => self.readable = false,
                 Err(error) => {
                     tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
@@ -390,7 +390,7 @@ impl Connection {
         self.flush(cx);
     }
 
-    /// Reports to the session that the tasks of others that it ended are over.
+    /// Reports to the session that the tasks of other sessions that it aborted have ended.
     pub(super) fn others_ended(&mut self, cx: &mut Context<'_, '_>) {
         self.input(cx, Input::OthersEnded);
         self.flush(cx);

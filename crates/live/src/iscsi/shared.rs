@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) node: Arc<Node>,
-    /// Configured wishes of each target, without regard to back ends.
+    /// Configured parameters to request for each target, without regard to back ends.
     wishes: Vec<Wishes>,
-    /// Parameters of the back ends that the wishes of `node` match now.
+    /// Parameters of the back ends to which `node` is currently adapted.
     matched: Vec<Parameters>,
     /// Storage of each target.
     pub(super) behind: Vec<TargetPlan>,
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Adapts the wishes for logins to the parameters of the back ends, so that PDUs can be
+    /// Adapts the parameters that logins request to those of the back ends, so that PDUs can be
     /// forwarded unchanged.
     pub(super) fn match_back_ends(&mut self, stores: &Stores<'_>) {
         let backs: Vec<Parameters> = stores.volumes.iter().flat_map(|engine| engine.parameters()).collect();

@@ -132,7 +132,7 @@ impl Link {
     }
 
     /// Time of the last PDU from the target, after the login.
-    pub fn heard(&self) -> Option<Instant> {
+    pub fn last_received(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Login(_) => None,
             Machine::Full(session) => Some(session.heard()),

@@ -104,7 +104,7 @@ impl Client {
         self.closing.is_some() && (self.broken || self.output.is_empty())
     }
 
-    pub(super) fn tell(&mut self, now: Instant, input: Input, work: &mut VecDeque<Work>) {
+    pub(super) fn handle_input(&mut self, now: Instant, input: Input, work: &mut VecDeque<Work>) {
         self.machine.handle(now, input);
         self.drain(work);
         self.flush(now, work);
@@ -119,7 +119,7 @@ impl Client {
         work: &mut VecDeque<Work>,
     ) {
         *self.buffer(tag) = data;
-        self.tell(now, Input::IoDone { tag, result }, work);
+        self.handle_input(now, Input::IoDone { tag, result }, work);
         // A finished request may make room for requests that were received already.
         self.serve(now, work);
     }

@@ -97,7 +97,7 @@ pub fn serve(
 ) -> io::Result<()> {
     const LOOK: Duration = Duration::from_millis(100);
     while go_on(server) {
-        server.turn(clock.now(), LOOK)?;
+        server.process_events(clock.now(), LOOK)?;
         while let Some(Work { client, disk, io, mut data }) = server.next_work() {
             let result = match media.get(disk as usize) {
                 Some((medium, block_bytes)) => perform(medium, *block_bytes, &io, &mut data),

@@ -241,12 +241,12 @@ impl FrameValue {
         let value = match &frame.payload {
             Payload::Bytes(_) => None,
             Payload::Typed(message) => {
-                let alone = std::iter::once(Reading::Alone);
+                let without_request = std::iter::once(Reading::Alone);
                 let els = (0..=u8::MAX).map(Reading::ReplyToEls);
                 let ils = (0..=u8::MAX).map(Reading::ReplyToSwIls);
                 let good = |reading: &Reading| reading.read(&frame.header, &payload).as_ref() == Some(message);
                 let ct = ct_commands().iter().copied().map(Reading::ReplyToCt);
-                Some(alone.chain(els).chain(ils).chain(ct).find(good)?)
+                Some(without_request.chain(els).chain(ils).chain(ct).find(good)?)
             }
             Payload::Pattern { .. } => return None,
         };

@@ -90,7 +90,7 @@ impl Store {
                 Ok(())
             }
             Store::File(file) => punch_hole(file, offset, len),
-            Store::Direct(direct) => direct.alone(|file| punch_hole(file, offset, len)),
+            Store::Direct(direct) => direct.exclusively(|file| punch_hole(file, offset, len)),
         }
     }
 

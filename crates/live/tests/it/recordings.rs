@@ -1,5 +1,5 @@
-//! Recordings that somebody has cut, mutated or made up: refused with place and reason, or
-//! replayed; never a panic, and no more memory than a recording of that size takes.
+//! Truncated, mutated and invented recordings. Each is rejected with line and reason, or replayed,
+//! without a panic and without more memory than a valid recording of that size.
 
 use proptest::prelude::*;
 use sanloom_api::zone_database::Database;
@@ -173,7 +173,7 @@ fn text(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Replays any bytes: the replay reaches their end, or refuses one of their lines with a reason.
+/// Replays any bytes: the replay reaches the end, or rejects a line with a reason.
 fn replay_any(bytes: &[u8]) -> Result<(), TestCaseError> {
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     match replay_bytes(bytes) {
@@ -218,7 +218,7 @@ fn a_recording_may_end_anywhere_behind_its_first_line() {
             Ok(replayed) => {
                 assert!(end >= head_bytes, "{end}");
                 assert_eq!(replayed.divergence, None, "{end}");
-                // A last line that is whole needs no end.
+                // A complete last line needs no line feed.
                 let at_an_end = whole.as_bytes()[end] == b'\n' || whole.as_bytes()[end - 1] == b'\n';
                 assert_eq!(replayed.cut, !at_an_end, "{end}");
             }
@@ -269,11 +269,11 @@ enum Mutation {
     Byte(prop::sample::Index, u8),
     Remove(prop::sample::Index, usize),
     Insert(prop::sample::Index, Vec<u8>),
-    /// A line becomes that of another place.
+    /// Replaces a line by another line.
     Line(prop::sample::Index, prop::sample::Index),
-    /// A run of digits becomes this number.
+    /// Replaces a run of digits by this number.
     Number(prop::sample::Index, String),
-    /// An input's time becomes another.
+    /// Replaces the time of an input.
     Time(prop::sample::Index, u64),
 }
 
@@ -341,7 +341,7 @@ proptest! {
         replay_any(&bytes)?;
     }
 
-    /// A replay of a recording without outputs goes on to the end.
+    /// A recording without outputs is replayed to the end.
     #[test]
     fn mutated_inputs_disturb_no_machine(mutations in prop::collection::vec(mutation(), 1..4)) {
         let inputs: Vec<String> = good().iter().filter(|line| line.starts_with("{\"in\"")).cloned().collect();

@@ -173,7 +173,7 @@ fn a_store_that_another_process_holds_is_an_error_soon() {
     store.hurry().unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // A store that does not hurry still waits when the other one has returned the error.
+    // The store with the long time limit still waits after the other one has returned its error.
     let waits = thread::spawn({
         let path = path.clone();
         move || StateStore::open(&path).unwrap().keep_address("sw1", Wwpn(2), FcId::new(0x01_0001))

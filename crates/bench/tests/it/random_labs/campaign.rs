@@ -91,12 +91,12 @@ impl Plan {
         std::thread::scope(|scope| {
             let work = |thread| self.work(&progress, thread, began);
             let workers: [_; THREADS] = std::array::from_fn(|thread| scope.spawn(move || work(thread)));
-            let mut told = Instant::now();
+            let mut printed = Instant::now();
             while workers.iter().any(|worker| !worker.is_finished()) {
                 std::thread::sleep(WATCH_INTERVAL);
                 progress.end_if_one_hangs();
-                if self.time.is_some() && told.elapsed() > Duration::from_secs(10) {
-                    told = Instant::now();
+                if self.time.is_some() && printed.elapsed() > Duration::from_secs(10) {
+                    printed = Instant::now();
                     progress.tell(began);
                 }
             }

@@ -80,15 +80,15 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
     let mut last = None;
     loop {
         // After the last port the name server returns the first one again.
-        let asked = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
-        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &asked else { break };
+        let answer = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
+        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &answer else { break };
         let (port_id, port_name, node_name) = (*port_id, *port_name, *node_name);
         if last.is_some_and(|last| port_id <= last) {
             break;
         }
         last = Some(port_id);
         text += &format!("0x{port_id:06X}  {}  {}  {symbolic_port_name}\n", wwn(port_name), wwn(node_name));
-        ports.push(asked);
+        ports.push(answer);
     }
     if args.json {
         return print_json(&ports);

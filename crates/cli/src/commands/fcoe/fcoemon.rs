@@ -21,7 +21,7 @@ use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::FcoeRequest;
 use sanloom_console::exit::Failure;
 use sanloom_console::{interrupt, output};
-use sanloom_live::control::{Asked, Control};
+use sanloom_live::control::{Control, ControlRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -66,14 +66,14 @@ const PROMPT: Duration = Duration::from_millis(200);
 /// A running instance.
 struct Running {
     child: Child,
-    place: Place,
+    plan: InstancePlan,
     /// Last DCBX permission sent to the instance.
-    told: Option<bool>,
+    sent_permission: Option<bool>,
 }
 
 /// Parameters of an instance.
 #[derive(Clone, PartialEq, Eq)]
-struct Place {
+struct InstancePlan {
     interface: String,
     /// Whether the instance belongs to one VLAN of an interface with a [`Watch`].
     watched: bool,
@@ -120,10 +120,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     while !interrupt::requested() {
         monitor.look_at_files(files::read(&args.config_folder));
-        monitor.settle();
-        for Asked { request, answer } in control.take() {
+        monitor.reconcile();
+        for ControlRequest { request, answer } in control.take() {
             let reply = monitor.answer(request);
-            monitor.settle();
+            monitor.reconcile();
             let _ = answer.send(reply);
         }
         std::thread::sleep(LOOK);
@@ -143,11 +143,11 @@ fn into_background() -> Result<(), Failure> {
     command.arg("fcoemon").args(["--foreground", "--ready-fd", "1"]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(cannot)?;
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     if let Some(mut ready) = child.stdout.take() {
-        ready.read_to_end(&mut said).map_err(cannot)?;
+        ready.read_to_end(&mut reply).map_err(cannot)?;
     }
-    if said != b"ready\n" {
+    if reply != b"ready\n" {
         let _ = child.wait();
         return Err(Failure::environment("fcoemon did not start; its messages are above"));
     }
@@ -189,26 +189,26 @@ impl Monitor {
     }
 
     /// Returns the instances of these interfaces by name, including those stopped by `fcoeadm -d`.
-    fn places(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, Place> {
-        let mut places = BTreeMap::new();
+    fn plans(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, InstancePlan> {
+        let mut plans = BTreeMap::new();
         for (interface, wanted) in wanted {
             if !wanted.has_many_vlans() {
-                places.insert(interface.clone(), Place { interface, watched: false, wanted });
+                plans.insert(interface.clone(), InstancePlan { interface, watched: false, wanted });
                 continue;
             }
             let watch = self.watches.get(&interface).filter(|watch| watch.is_of(&wanted));
             let seen = watch.map(Watch::seen).unwrap_or_default();
             for vlan in seen.vlans {
                 let wanted = Wanted { vlan: Some(vlan), ..wanted.clone() };
-                let place = Place { interface: interface.clone(), watched: true, wanted };
-                places.insert(super::fipvlan::instance_name(&interface, vlan), place);
+                let plan = InstancePlan { interface: interface.clone(), watched: true, wanted };
+                plans.insert(super::fipvlan::instance_name(&interface, vlan), plan);
             }
         }
-        places
+        plans
     }
 
     /// Stops instances that are no longer configured and starts missing ones.
-    fn settle(&mut self) {
+    fn reconcile(&mut self) {
         for (name, running) in &mut self.running {
             if let Ok(Some(status)) = running.child.try_wait() {
                 tracing::warn!(interface = name, %status, "instance ended");
@@ -220,18 +220,18 @@ impl Monitor {
         for (interface, wanted) in wanted.iter().filter(|(_, wanted)| wanted.has_many_vlans()) {
             self.watches.entry(interface.clone()).or_insert_with(|| Watch::begin(wanted));
         }
-        let mut places = self.places(wanted.clone());
-        places.retain(|name, _| !self.ended.contains(name));
+        let mut plans = self.plans(wanted.clone());
+        plans.retain(|name, _| !self.ended.contains(name));
         let other =
-            |(name, running): (&String, &Running)| (places.get(name) != Some(&running.place)).then(|| name.clone());
+            |(name, running): (&String, &Running)| (plans.get(name) != Some(&running.plan)).then(|| name.clone());
         let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
         self.end(to_end);
         // The end of a watch ends DCBX on its interface, so its hosts have been logged out before.
         self.watches.retain(|interface, watch| wanted.get(interface).is_some_and(|wanted| watch.is_of(wanted)));
-        for (name, place) in places {
+        for (name, plan) in plans {
             let waits = self.not_before.get(&name).is_some_and(|at| *at > Instant::now());
             if !waits && !self.running.contains_key(&name) {
-                self.begin(name, place);
+                self.begin(name, plan);
             }
         }
         self.permit();
@@ -240,25 +240,25 @@ impl Monitor {
     /// Sends the DCBX result to the instances of watched interfaces.
     fn permit(&mut self) {
         for (name, running) in &mut self.running {
-            let Some(watch) = self.watches.get(&running.place.interface) else { continue };
+            let Some(watch) = self.watches.get(&running.plan.interface) else { continue };
             let agreed = watch.seen().may_begin;
-            if !running.place.watched || !running.place.wanted.dcb || running.told == Some(agreed) {
+            if !running.plan.watched || !running.plan.wanted.dcb || running.sent_permission == Some(agreed) {
                 continue;
             }
             let request = Request::Fcoe(FcoeRequest::Permit { agreed });
             // A newly started instance may have no socket yet; the next check repeats the request.
             if let Ok(Answer::Done) = sanloom_live::control::ask_within(PROMPT, &self.run.control(name), &request) {
-                running.told = Some(agreed);
+                running.sent_permission = Some(agreed);
             }
         }
     }
 
-    fn begin(&mut self, name: String, place: Place) {
-        let started = std::env::current_exe().and_then(|program| self.command(program, &name, &place).spawn());
+    fn begin(&mut self, name: String, plan: InstancePlan) {
+        let started = std::env::current_exe().and_then(|program| self.command(program, &name, &plan).spawn());
         match started {
             Ok(child) => {
                 tracing::info!(interface = name, process = child.id(), "instance started");
-                self.running.insert(name, Running { child, place, told: None });
+                self.running.insert(name, Running { child, plan, sent_permission: None });
             }
             Err(error) => {
                 tracing::error!(interface = name, %error, "instance cannot start");
@@ -267,8 +267,8 @@ impl Monitor {
         }
     }
 
-    fn command(&self, program: PathBuf, name: &str, place: &Place) -> Command {
-        let Place { interface, watched, wanted } = place;
+    fn command(&self, program: PathBuf, name: &str, plan: &InstancePlan) -> Command {
+        let InstancePlan { interface, watched, wanted } = plan;
         let mut command = Command::new(program);
         command.args(["initiator", "--name", interface, "--port", &wanted.port.to_string()]);
         command.arg("--nbd").arg(self.run.nbd(name)).arg("--control").arg(self.run.control(name));
@@ -314,7 +314,7 @@ impl Monitor {
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
                 let wanted = self.wanted();
-                let is_vlan = self.places(wanted.clone()).contains_key(&interface);
+                let is_vlan = self.plans(wanted.clone()).contains_key(&interface);
                 let before = self.ended.len();
                 self.ended.retain(|name| *name != interface && !is_vlan_of(name, &interface));
                 let again = self.ended.len() < before;
@@ -343,7 +343,7 @@ impl Monitor {
             Request::Fcoe(FcoeRequest::Destroy { interface }) => {
                 // An instance that fails repeatedly may not be running at this moment.
                 let wanted = self.wanted();
-                let known = wanted.contains_key(&interface) || self.places(wanted).contains_key(&interface);
+                let known = wanted.contains_key(&interface) || self.plans(wanted).contains_key(&interface);
                 if self.ended.contains(&interface) || !known && !self.running.contains_key(&interface) {
                     return failed(format!("no connection created on interface {interface}"));
                 }
@@ -359,8 +359,8 @@ impl Monitor {
 /// Waits for the logout of an instance, and kills it after the time limit.
 fn end(control: &Path, mut running: Running) {
     let begun = Instant::now();
-    let asked = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
-    while asked.is_ok() && begun.elapsed() < PATIENCE {
+    let stopping = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
+    while stopping.is_ok() && begun.elapsed() < PATIENCE {
         if matches!(running.child.try_wait(), Ok(Some(_))) {
             return;
         }

@@ -35,7 +35,7 @@ const CONTROL: &str = "ctl";
 /// Name of the monitor's control socket.
 const MONITOR: &str = "fcoemon";
 
-/// Where the sockets of instances are.
+/// Folder of the sockets of instances.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunFolder {
     /// Folder of the sockets of FCoE instances

@@ -61,10 +61,10 @@ impl Drop for Watch {
 
 fn watch((port, mac, dcb): &(PortName, Option<MacAddr>, bool), shared: &Shared) {
     let go_on = || !shared.ends.load(Relaxed);
-    let mut said = String::new();
+    let mut last_error = String::new();
     while go_on() {
         if let Err(why) = watch_once(port, *mac, *dcb, shared)
-            && std::mem::replace(&mut said, why.clone()) != why
+            && std::mem::replace(&mut last_error, why.clone()) != why
         {
             tracing::error!(interface = %port, why, "VLAN discovery cannot start");
         }

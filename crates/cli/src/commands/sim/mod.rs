@@ -78,14 +78,14 @@ pub struct Args {
 /// Simulates a lab.
 ///
 /// # Errors
-/// When the lab is wrong, an expectation fails, or something cannot be written.
+/// When the lab is invalid, an expectation fails, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.check(&args.recordings())?;
     let loaded = input::load(&args.file, &args.overrides())?;
     let lab = Arc::new(loaded.lab.clone());
     let report_folder = args.report_folder(&lab);
     if let Some(folder) = &report_folder {
-        // Better now than after a long run.
+        // Fail before the simulation, which may take long.
         file::make_folder(folder)?;
     }
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
@@ -172,7 +172,7 @@ impl Args {
         results.lab.command = Some(command);
     }
 
-    /// Writes whatever was asked for; the verdict comes last, so that a failed expectation loses no
+    /// Writes the requested outputs. The verdict comes last, so that a failed expectation loses no
     /// file.
     fn write(&self, loaded: &LoadedLab, results: &Results, report_folder: Option<&Path>) -> Result<(), Failure> {
         let drawing = || coloured_topology(&loaded.lab, &loaded.isolated, results);

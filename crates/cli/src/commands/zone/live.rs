@@ -15,7 +15,7 @@ use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which running switch is asked, of commands that can do without.
+/// Optional running switch of a command.
 #[derive(clap::Args, Debug)]
 pub struct Live {
     /// Use the zones of the running instance of the lab (`sanloom up`)

@@ -1,4 +1,4 @@
-//! Files: whole or not at all.
+//! Atomic writing of files.
 
 use crate::report::fixture;
 use sanloom_api::results::Results;

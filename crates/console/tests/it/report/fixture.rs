@@ -1,5 +1,4 @@
-//! Hand-made results to look at layouts. Every number is invented by a formula; nothing was
-//! simulated.
+//! Synthetic results for tests of layouts. All numbers come from formulas; nothing was simulated.
 
 use sanloom_api::results::*;
 use std::collections::BTreeMap;

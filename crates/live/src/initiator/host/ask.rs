@@ -66,7 +66,7 @@ impl Host {
         let late: Vec<u16> = self.questions.open.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for number in late {
             self.questions.open.remove(&number);
-            self.asked.remove(&number);
+            self.requests_by_ox_id.remove(&number);
             self.events.push_back(Event::Answer { number, message: None });
         }
     }
@@ -77,6 +77,6 @@ impl Host {
             target.scan.handle(now, sanloom_scsi::disk::ScanInput::Rescan);
             self.touched.push_back((*wwpn, None));
         }
-        self.settle(now);
+        self.drain_machines(now);
     }
 }

@@ -331,8 +331,9 @@ impl Connection {
                 continue;
             }
             let Some(port) = forwarding.port(engine) else { return };
-            let way = engine.way_to(back, port);
-            let Some(Up { established, units }) = forwarding.links[back].advance(cx.now, &forwarding.front, way) else {
+            let route = engine.route_to(back, port);
+            let Some(Up { established, units }) = forwarding.links[back].advance(cx.now, &forwarding.front, route)
+            else {
                 forwarding.give_up(cx.now, engine);
                 continue;
             };

@@ -1,7 +1,7 @@
 //! Setup and end of sessions, as [`Paths`](sanloom_scsi::disk::Paths) requests.
 
 use super::commands::Both;
-use super::stale::Place;
+use super::stale::TargetPort;
 use super::troubles::Trouble;
 use super::{Context, Memory, Remote};
 use crate::iscsi_initiator::disks::Owner;
@@ -30,7 +30,7 @@ const LOOK: Span = Span::from_ms(10);
 /// lost.
 const DRAIN_TIME: Span = Span::from_secs(5);
 
-/// A connection that is being opened, or is open and not yet in use.
+/// A connection that is being opened, or is open but not yet in use.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) stream: TcpStream,
@@ -43,7 +43,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// `beside`: the poller watches the session instead.
+    /// `beside`: the poller watches the current session instead.
     pub(super) fn poll_timeout(&self, beside: bool) -> Option<Instant> {
         match (self.open, beside) {
             (true, _) => None,
@@ -219,12 +219,12 @@ impl Remote {
             if link.poll_timeout().is_some_and(|at| at <= cx.now) {
                 link.timeout(cx.now, buffers);
             }
-            for turn in 0..READS_IN_TURN {
+            for round in 0..READS_IN_TURN {
                 if !readable {
                     break;
                 }
                 match link.read(cx.now, buffers) {
-                    Ok(true) => more = turn + 1 == READS_IN_TURN,
+                    Ok(true) => more = round + 1 == READS_IN_TURN,
                     Ok(false) => break,
                     Err(error) => {
                         lost = Some(error.to_string());
@@ -336,7 +336,7 @@ impl Remote {
             reset_when_closed(link.stream());
             for active in self.commands.values().filter(|active| active.changes_medium()) {
                 if let Owner::Disk(lun) = active.owner {
-                    self.stale.lost(lun, Place::Group(link.portal_group()));
+                    self.stale.lost(lun, TargetPort::Group(link.portal_group()));
                 }
             }
         }

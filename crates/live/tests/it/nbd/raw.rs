@@ -1,4 +1,4 @@
-//! Clients that do what no library does: bytes one by one, lies, silence, greed.
+//! Clients that violate the protocol: single bytes, wrong lengths, no reads, too many requests.
 
 use crate::nbd::local::{Bed, DISK_BYTES};
 use sanloom_live::nbd::NbdServer;
@@ -82,7 +82,7 @@ fn large_writes_and_reads_go_through() {
     stream.write_all(&request(Command::WRITE, 1, 0, MAX_PAYLOAD_BYTES)).unwrap();
     stream.write_all(&data).unwrap();
     assert_eq!(reply(&mut stream).error, ErrorNumber::NONE);
-    // One more byte than is allowed is read, thrown away, and refused.
+    // A write of one byte too many is read, discarded and rejected.
     stream.write_all(&request(Command::WRITE, 2, 0, MAX_PAYLOAD_BYTES + 4096)).unwrap();
     stream.write_all(&data).unwrap();
     stream.write_all(&[1; 4096]).unwrap();
@@ -99,7 +99,7 @@ fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
     let bed = Bed::start("greedy");
     let mut greedy = opened(&bed, "look");
     greedy.set_nonblocking(true).unwrap();
-    // It asks for 128 GiB, as far as anybody listens.
+    // The client requests 128 GiB, until the server stops reading.
     let mut sent = 0;
     for number in 0..4_096 {
         if greedy.write_all(&request(Command::READ, number, 0, MAX_PAYLOAD_BYTES)).is_err() {
@@ -125,7 +125,7 @@ fn answers_that_were_not_fetched_come_when_they_are() {
     const EACH: u32 = 8 << 20;
     let bed = Bed::start_with("late", Limits { max_in_flight_bytes: 256 << 20, ..Limits::default() });
     let mut stream = opened(&bed, "look");
-    // All heads come with one read, and their data are three times what the server holds.
+    // All heads arrive with one read, and their data are three times the server's limit.
     let heads: Vec<u8> = (0..24).flat_map(|number| request(Command::READ, number, 0, EACH)).collect();
     stream.write_all(&heads).unwrap();
     // The first reply shows that the server has received the requests.
