@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_was_meant() {
+    fn finds_the_intended_metric() {
         for (path, meant) in [
             ("totals.iopss", "`totals.iops`"),
             ("iops", "`totals.iops`"),
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn several_numbers_need_a_word() {
+    fn a_path_to_several_numbers_requires_a_function() {
         assert!(hint("hosts.*.iops").contains("sum(hosts.*.iops)"), "{}", hint("hosts.*.iops"));
     }
 
     #[test]
-    fn nonsense_is_like_nothing() {
+    fn an_unrelated_name_has_no_suggestion() {
         assert!(hint("zzz").contains("--json"), "{}", hint("zzz"));
         assert!(hint(&"x".repeat(10_000)).contains("--json"));
     }

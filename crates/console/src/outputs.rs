@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_come_back_as_a_shell_needs_them() {
+    fn set_options_are_quoted_for_a_shell() {
         let verb = parse(&["--set", "run.seed=3", "--set", "switch.*.buffers=4"]);
         assert_eq!(verb.sets.arguments(), " --set run.seed=3 --set 'switch.*.buffers=4'");
     }

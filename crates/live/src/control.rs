@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_clients_lock_nobody_out() {
+    fn idle_clients_do_not_exclude_others() {
         let (path, answers, end) = serve("idle");
         let idle: Vec<UnixStream> = (0..3 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let answer = ask_within(TIMEOUT, &path, &Request::Metrics).unwrap();

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_given_and_everything_else_is_refused() {
+    fn metrics_are_served_and_all_other_requests_are_rejected() {
         let good = response("GET /metrics HTTP/1.1\r\n");
         assert!(
             good.starts_with("HTTP/1.1 200 OK\r\n")

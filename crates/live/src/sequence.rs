@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_put_together_again() {
+    fn cut_messages_are_reassembled() {
         for bytes in [0, 1, 2_048, 2_049, 4_096, 10_001] {
             let frames = cut(message(bytes), 2_048);
             assert_eq!(frames.len(), bytes.div_ceil(2_048).max(1));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_hole_or_too_slow_is_discarded() {
+    fn a_message_with_a_gap_or_after_its_time_out_is_discarded() {
         let frames: Vec<(Header, Vec<u8>)> = cut(message(9_000), 2_048).iter().map(on_the_wire).collect();
         let mut reassembly = Reassembly::default();
         for (number, (header, field)) in frames.iter().enumerate() {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_are_under_way_and_all_end() {
+    fn a_limited_number_of_requests_is_in_flight_and_all_end() {
         let mut course = Course::begin(WORK, Duration::from_secs(99), 7, (24, 512)).unwrap();
         assert!(course.goes_on());
         let first = course.place().unwrap();

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vlan_goes_with_the_answer_that_lacks_it_or_with_a_forwarder_that_others_outlive() {
+    fn a_vlan_is_removed_when_a_reply_lacks_it_or_its_forwarder_falls_silent() {
         let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
         let (one, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let mut replies = Replies::default();

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_end_reads_as_zeros() {
+    fn bytes_beyond_the_end_read_as_zeros() {
         let file = file("end", Alignment { memory: 512, offset: 4_096 });
         file.file().set_len(5_000).unwrap();
         let mut there = [1; 8_192];

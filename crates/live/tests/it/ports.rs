@@ -146,7 +146,7 @@ fn a_peer_that_comes_back_at_its_path_is_found() {
 /// The file system reuses the inode of a removed socket for the next one, which cannot send while
 /// we are connected to the old one.
 #[test]
-fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
+fn a_peer_replaced_between_two_checks_is_detected() {
     let folder = Folder::new("another");
     let (ours, theirs) = (folder.path("switch"), folder.path("host"));
     let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
@@ -164,7 +164,7 @@ fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
 }
 
 #[test]
-fn a_socket_of_another_process_is_left_alone_and_a_forgotten_one_is_replaced() {
+fn a_socket_in_use_is_kept_and_an_unused_one_is_replaced() {
     let folder = Folder::new("stale");
     let (ours, theirs) = (folder.path("switch"), folder.path("host"));
     let living = UnixDatagram::bind(&ours).unwrap();

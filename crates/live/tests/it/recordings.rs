@@ -195,7 +195,7 @@ fn replay_any(bytes: &[u8]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn a_recording_says_the_same_again_and_every_kind_of_line_is_in_it() {
+fn a_recording_with_every_kind_of_line_replays_with_equal_outputs() {
     let replayed = replay_bytes(text(good()).as_bytes()).unwrap();
     assert_eq!((replayed.divergence, replayed.cut), (None, false));
     assert!(replayed.inputs >= 18 && replayed.outputs > 20, "{} {}", replayed.inputs, replayed.outputs);
@@ -229,7 +229,7 @@ fn a_recording_may_end_anywhere_behind_its_first_line() {
 }
 
 #[test]
-fn a_line_that_is_none_is_named() {
+fn an_invalid_line_is_named() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let wrong = [
         "",
@@ -335,7 +335,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_mutated_recording_is_replayed_or_refused(mutations in prop::collection::vec(mutation(), 1..4)) {
+    fn a_mutated_recording_is_replayed_or_rejected(mutations in prop::collection::vec(mutation(), 1..4)) {
         let mut bytes = text(good()).into_bytes();
         mutations.iter().for_each(|mutation| mutated(&mut bytes, mutation));
         replay_any(&bytes)?;
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000), behind in any::<bool>()) {
+    fn random_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..2_000), behind in any::<bool>()) {
         let head = if behind { text(&good()[..1]).into_bytes() } else { Vec::new() };
         replay_any(&[&head[..], &bytes].concat())?;
     }

@@ -110,7 +110,7 @@ fn is_refused(system: &mut StorageSystem, record: &Path) {
 }
 
 #[test]
-fn a_registration_that_a_full_file_system_cannot_keep_is_refused() {
+fn a_registration_that_a_full_file_system_cannot_store_is_rejected() {
     let folder = folder("full");
     let record = folder.join("lun.reservations");
     let mut system = system(&record);
@@ -127,7 +127,7 @@ fn a_registration_that_a_full_file_system_cannot_keep_is_refused() {
 }
 
 #[test]
-fn a_registration_in_a_folder_that_cannot_be_written_is_refused() {
+fn a_registration_in_a_folder_that_cannot_be_written_is_rejected() {
     let folder = folder("gone");
     let record = folder.join("lun.reservations");
     let mut system = system(&record);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_is_reported_at_once_with_its_own_words() {
+    fn the_end_of_a_child_is_reported_at_once_with_its_output() {
         let begun = Instant::now();
         let (folder, mut child) = shell("echo 'Unknown protocol' >&2; echo >&2; exit 3");
         let error = child.wait_until("the file appeared", || false).unwrap_err();

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_that_cannot_be_are_refused() {
+    fn invalid_times_and_sizes_are_rejected() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(echo_bytes("2108"), Ok(2_108));
         for wrong in ["nan", "inf", "-1", "86401", "x"] {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_may_answer_for_its_vlan() {
+    fn a_station_may_answer_vlan_requests() {
         let text = "FCOE_ENABLE=yes\nMODE=\"vn2vn\"\nFIP_RESP=\"yes\"\nVLAN=\"7\"\nPORT=\"stream:/s\"\nMAC=\"02:00:00:00:00:01\"";
         let wanted = Wanted::parse("lab", text).unwrap();
         assert!(wanted.vn2vn && wanted.responder && wanted.vlan == Some(7) && wanted.mac.is_some());

@@ -52,7 +52,7 @@ fn names_and_fabric_give_their_numbers() {
 }
 
 #[test]
-fn bounds_are_printed_and_judged_when_asked() {
+fn bounds_are_printed_and_judged_on_request() {
     let bench = Bench::new("bench-judge");
     let small = bench.run("bench login --logins 100 --judge");
     assert_eq!(small.code, 2, "{}", small.stderr);

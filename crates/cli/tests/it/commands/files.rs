@@ -18,7 +18,7 @@ fn init_writes_a_lab_that_check_accepts() {
 }
 
 #[test]
-fn init_replaces_a_file_only_when_told_to() {
+fn init_replaces_a_file_only_with_force() {
     let bench = Bench::new("init-twice");
     let before = bench.read("tiny.toml");
     let ran = bench.run("init tiny.toml");
@@ -96,7 +96,7 @@ fn compare_shows_both_runs_and_their_differences() {
 }
 
 #[test]
-fn compare_refuses_what_is_not_a_run() {
+fn compare_rejects_files_that_are_not_results_of_a_run() {
     let bench = Bench::new("compare-bad");
     bench.write("list.json", "[]");
     assert_eq!(bench.run("sim tiny.toml --duration 8ms --no-report --quiet --json=one.json").code, 0);

@@ -24,7 +24,7 @@ fn simulated(bench: &Bench, a: &str, b: &str) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn a_preview_says_what_switches_do() {
+fn a_preview_agrees_with_the_behaviour_of_switches() {
     let bench = Bench::new("joins");
     let cases = [
         ("domain = 1", "domain = 2", None),
@@ -123,7 +123,7 @@ fn every_obstacle_is_named_with_the_values_of_both_sides() {
 }
 
 #[test]
-fn a_lab_of_two_fabrics_is_asked_where_the_link_ends() {
+fn a_lab_of_two_fabrics_requires_the_switch_of_the_link() {
     let bench = Bench::new("join-two");
     // A lab that is isolated from the beginning also counts as two.
     bench.write("apart.toml", include_str!("../../../../../examples/vendor-flow-control.toml"));

@@ -64,7 +64,7 @@ fn luns(instance: &Instance) -> Vec<LunRow> {
 
 #[needs("nbdinfo")]
 #[test]
-fn what_can_change_live_changes_and_is_there_after_a_restart() {
+fn live_changes_are_applied_and_survive_a_restart() {
     let mut instance = Instance::start("apply", LAB);
     instance.start_initiator("server1");
     instance.write_lab(&changed());
@@ -101,7 +101,7 @@ fn what_can_change_live_changes_and_is_there_after_a_restart() {
 }
 
 #[test]
-fn what_cannot_change_live_refuses_the_whole_with_reasons() {
+fn one_unsupported_live_change_rejects_all_with_reasons() {
     let mut instance = Instance::start("apply-refused", LAB);
     let before = (instance.zones("sw1").state, luns(&instance));
     let fixed = changed()
@@ -208,7 +208,7 @@ fn logins(instance: &Instance) -> Vec<String> {
 }
 
 #[test]
-fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
+fn links_of_hosts_are_added_and_removed_without_effect_on_other_hosts() {
     let mut instance = Instance::start("apply-links", LINKS);
     let going = RawPort::log_in(&instance, "server2-sw1", 2);
     let moving = RawPort::log_in(&instance, "server1-sw1", 1);
@@ -274,7 +274,7 @@ fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
 }
 
 #[test]
-fn links_that_cannot_change_are_named_and_nothing_is_changed() {
+fn links_that_cannot_change_are_named_and_no_change_is_made() {
     let mut instance = Instance::start("apply-links-refused", LINKS);
     let refused = |lab: &str, why: &str| {
         instance.write_lab(lab);

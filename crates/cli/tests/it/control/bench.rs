@@ -131,7 +131,7 @@ fn requests_over_fcoe_and_nbd_are_counted_and_a_path_that_waits_stays_logged_in(
 }
 
 #[test]
-fn paths_over_fcoe_and_nbd_that_lead_nowhere_are_named_with_their_reason() {
+fn unusable_paths_over_fcoe_and_nbd_are_named_with_their_reason() {
     let mut instance = Instance::start("bench-io-refused", TWO_HOSTS);
     instance.start_initiator("h2");
     let ends = format!("dgram:{},{}", instance.path("h1-sw1.peer.sock"), instance.path("h1-sw1.sock"));

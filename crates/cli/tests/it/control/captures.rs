@@ -34,7 +34,7 @@ to = "sw2"
 /// direction.
 #[needs("tshark")]
 #[test]
-fn every_port_is_captured_whatever_is_behind_it() {
+fn every_kind_of_port_is_captured() {
     let mut instance = Instance::start("captures", LAB);
     let ports = ["sw1:0", "sw1:1", "sw2:1", "ram-sw2"];
     let folder = instance.path("");

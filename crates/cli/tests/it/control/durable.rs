@@ -159,7 +159,7 @@ ethernet = { carrier = "dgram" }
 
 #[needs("strace")]
 #[test]
-fn frames_that_wait_take_one_call_in_and_one_out() {
+fn waiting_frames_take_one_call_in_and_one_out() {
     let mut instance = Instance::start_under("batches", TWO_HOSTS, |lab, folder| {
         let mut command = Command::new("strace");
         command.args(["-D", "-f", "-q", "-e", "trace=recvmmsg,sendmmsg", "-e", "abbrev=all", "-o"]);

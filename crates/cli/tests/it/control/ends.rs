@@ -73,7 +73,7 @@ fn a_port_inside_the_process_is_disabled_and_enabled() {
 
 /// Any use of the socket counts, also a peer connected only to the switch, and a stream.
 #[test]
-fn a_port_that_somebody_is_at_is_not_named_to_qemu() {
+fn a_port_with_a_peer_is_not_offered_to_qemu() {
     let mut instance = Instance::start("free", LAB);
     let free = |instance: &Instance| -> Vec<String> {
         let ports: Value = serde_json::from_str(&instance.run("up LAB --print-qemu --json").good()).unwrap();

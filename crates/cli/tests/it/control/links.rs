@@ -93,7 +93,7 @@ fn links_share_a_new_wire_and_leave_it_one_by_one() {
 }
 
 #[test]
-fn a_port_that_cannot_be_had_leaves_hosts_where_they_are() {
+fn hosts_keep_their_links_if_a_new_port_is_unavailable() {
     let mut instance = Instance::start("links-busy", &lab(&[(1, ""), (2, "")]));
     let ports = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     let nowhere = lab(&[(1, ""), (2, "")]).replacen("\"dgram\"", "\"packet\", address = \"nowhere0\"", 1);
@@ -165,7 +165,7 @@ fn links_come_and_go_fifty_times() {
 /// A reopened port keeps the operator's settings; its captures end with complete files.
 #[needs("tshark")]
 #[test]
-fn what_an_operator_has_done_to_a_port_stays() {
+fn settings_of_an_operator_at_a_port_are_kept() {
     let mut instance = Instance::start("links-operator", &lab(&[(1, ""), (2, "")]));
     drop(RawPort::log_in(&instance, "server1-sw1", 1));
     instance.run("port inject sw1:1 LAB --match els==FLOGI --do reject:09/00").good();
@@ -201,7 +201,7 @@ fn what_an_operator_has_done_to_a_port_stays() {
 /// causes a pause and no error.
 #[needs("qemu-io")]
 #[test]
-fn a_link_that_is_opened_anew_under_io_is_only_a_pause() {
+fn a_link_that_is_reopened_under_io_only_pauses_it() {
     let mut instance = Instance::start("links-io", &lab(&[(1, ""), (2, "")]));
     let other = RawPort::log_in(&instance, "server2-sw1", 2);
     instance.start_initiator("server1");

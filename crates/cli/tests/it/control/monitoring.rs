@@ -96,7 +96,7 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
 }
 
 #[test]
-fn luns_are_shown_with_who_sees_them() {
+fn luns_are_shown_with_their_masks() {
     let mut instance = Instance::start("luns", LAB);
     let shown = instance.run("show luns LAB --live --json").good();
     let view: View = serde_json::from_str(&shown).unwrap();
@@ -162,7 +162,7 @@ fn too_many_clients_and_too_few_descriptors_do_no_harm() {
 
 /// Every table, as JSON with its kind and as text with a line per row.
 #[test]
-fn every_table_of_a_running_instance_is_shown_and_told_as_json() {
+fn every_table_of_a_running_instance_is_printed_as_text_and_json() {
     let mut instance = Instance::start("tables", LAB);
     instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
     for (table, part) in [

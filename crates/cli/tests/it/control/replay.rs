@@ -71,7 +71,7 @@ fn replayed(instance: &Instance, file: &str) -> Value {
 }
 
 #[test]
-fn a_recording_of_a_live_run_gives_the_same_again() {
+fn a_recording_of_a_live_run_replays_with_equal_outputs() {
     let mut instance = recorded("record");
     instance.stop();
     let said = instance.run("replay @run.jsonl").good();
@@ -119,7 +119,7 @@ fn a_recording_of_a_live_run_gives_the_same_again() {
 }
 
 #[test]
-fn a_recording_that_is_cut_or_is_none_is_told_apart() {
+fn truncated_and_invalid_recordings_have_different_errors() {
     let mut instance = recorded("record-cut");
     instance.kill();
     let whole = replayed(&instance, "run.jsonl");

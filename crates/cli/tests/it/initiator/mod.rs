@@ -203,7 +203,7 @@ fn check_capture(file: &str) {
 }
 
 #[test]
-fn wrong_command_lines_say_what_to_do() {
+fn wrong_command_lines_report_the_remedy() {
     let run = |arguments: &[&str]| {
         let output = Command::new(SANLOOM).arg("initiator").args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

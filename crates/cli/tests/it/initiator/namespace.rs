@@ -232,7 +232,7 @@ wait $host $up
 /// A recreated interface has a new index in the kernel, which a listening process must detect.
 #[needs("namespace")]
 #[test]
-fn an_interface_that_is_removed_and_made_again_is_heard_again() {
+fn a_recreated_interface_is_used_again() {
     let bed = Bed::folder("made-again", AGAIN_LAB);
     let said = in_namespace(&bed, AGAIN_SCRIPT);
     let states: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();

@@ -33,7 +33,7 @@ fn bench(arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
+fn requests_are_counted_on_every_path_and_negotiated_parameters_are_printed() {
     let mut bed = Bed::start("bench");
     let copy = free_port();
     let copier = copier(&copy, &bed.portals[0], &[]);
@@ -67,7 +67,7 @@ fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
 
 #[needs("qemu-io")]
 #[test]
-fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
+fn every_mover_and_habit_of_a_forwarder_passes_data_unchanged() {
     let mut bed = Bed::start("movers");
     let all: [&[&str]; 6] = [
         &["--mover", "splice"],
@@ -118,7 +118,7 @@ fn digests_are_those_of_the_paths_that_are_named() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said_with_its_reason() {
+fn measurements_that_are_impossible_are_reported_with_the_reason() {
     let mut bed = Bed::start("bench-refused");
     let place = |storage: &str, lun: u16| format!("{}/{}/{lun}", bed.portals[0], Bed::target(storage));
     let cases: [(&[&str], &str); 7] = [
@@ -173,7 +173,7 @@ fn talkative(portal: &str, sent: Arc<AtomicU32>) -> String {
 }
 
 #[test]
-fn a_target_that_only_talks_is_given_up() {
+fn a_target_that_sends_only_nop_in_times_out() {
     let mut bed = Bed::start("bench-talkative");
     let sent = Arc::new(AtomicU32::new(0));
     let path = format!("{}/{}/0", talkative(&bed.portals[0], sent.clone()), Bed::target("ram"));

@@ -48,7 +48,7 @@ const ATTEMPT: &str = "WARN accept ";
 
 #[needs("prlimit")]
 #[test]
-fn a_target_without_descriptors_waits_for_some() {
+fn a_target_without_free_descriptors_accepts_again_when_some_are_free() {
     let mut bed = Bed::start("descriptors");
     let limit = process::hold_descriptors(bed.id());
     // A descriptor that was in use for a moment may still serve the first of them.
@@ -65,7 +65,7 @@ fn a_target_without_descriptors_waits_for_some() {
 }
 
 #[test]
-fn an_initiator_that_fetches_nothing_is_closed() {
+fn the_connection_of_an_initiator_that_reads_nothing_is_closed() {
     let mut bed = Bed::start("fetches-nothing");
     let mut connection = log_in(&bed);
     // TEST UNIT READY consumes the unit attention.

@@ -49,7 +49,7 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
 
 #[needs("nbdinfo", "qemu-io")]
 #[test]
-fn logins_that_are_sent_elsewhere_arrive_there() {
+fn redirected_logins_arrive_at_their_new_portal() {
     let bed = Bed::start("redirected");
     let (here, there) = (free_port(), free_port());
     // Two targets that redirect logins, temporarily and permanently, and the same two at their new
@@ -113,7 +113,7 @@ fn requests_outlive_a_target_that_crashes() {
 }
 
 #[test]
-fn a_portal_that_is_not_reached_is_told_of_once_and_once_when_it_is_back() {
+fn an_unreachable_portal_is_logged_once_and_once_when_it_returns() {
     let mut bed = Bed::start("unreachable");
     let target = Bed::target("files");
     let mut initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &["--log", "debug"]);

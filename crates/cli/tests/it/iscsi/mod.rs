@@ -24,7 +24,7 @@ fn said(program: &str, arguments: &[&str]) -> String {
 
 #[needs("iscsi-test-cu")]
 #[test]
-fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_except_the_listed_ones() {
     let mut bed = Bed::start("conformance");
     // A disk in memory at both portals, and one in a file without page cache, with a write-back
     // cache, short segments and a short queue.
@@ -39,7 +39,7 @@ fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
 
 #[needs("iscsi-inq", "iscsi-ls")]
 #[test]
-fn discovery_shows_everybody_what_he_may_see() {
+fn discovery_shows_each_initiator_its_permitted_targets() {
     let mut bed = Bed::start("discovery");
     let portal = format!("iscsi://{}", bed.portals[0]);
     let listed = run("iscsi-ls", &[&portal]);
@@ -101,7 +101,7 @@ fn qemu_writes_and_verifies_with_every_way_of_moving_data() {
 
 #[needs("iscsi-inq")]
 #[test]
-fn chap_lets_in_who_knows_the_secret_in_both_directions() {
+fn chap_authenticates_both_directions() {
     let mut bed = Bed::start("chap");
     let plain = bed.url("secret", 0);
     let with = |user: &str, more: &str| plain.replace("iscsi://", &format!("iscsi://{user}@")) + more;
@@ -158,7 +158,7 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
 
 #[needs("qemu-iscsi", "tshark")]
 #[test]
-fn tshark_finds_nothing_malformed_in_what_passes() {
+fn tshark_finds_nothing_malformed_in_passing_data() {
     let mut bed = Bed::start("capture");
     for (name, digest) in [("ram", "none"), ("asked", "crc32c"), ("files", "crc32c-none")] {
         let (portal, capture) = relay::start(&bed.portals[0]);

@@ -477,7 +477,7 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
 
 /// Runs `SANLOOM_SEEDS` campaigns from `SANLOOM_FIRST_SEED` on.
 #[test]
-fn hosts_that_send_nonsense_disturb_no_other_and_cost_little() {
+fn hosts_that_send_invalid_pdus_disturb_no_other_and_cost_little() {
     let number = |name: &str, or| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok()).unwrap_or(or);
     let first = number("SANLOOM_FIRST_SEED", 1);
     let bed = Bed::new("nonsense");

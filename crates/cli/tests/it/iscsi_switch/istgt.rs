@@ -91,12 +91,12 @@ fn verify(name: &str, forward: bool) {
 
 #[needs("iscsi-inq", "istgt", "qemu-iscsi")]
 #[test]
-fn what_passes_to_istgt_is_right() {
+fn data_forwarded_to_istgt_are_intact() {
     verify("istgt", true);
 }
 
 #[needs("iscsi-inq", "istgt", "qemu-iscsi")]
 #[test]
-fn what_goes_the_conventional_way_to_istgt_is_right() {
+fn data_on_the_conventional_path_to_istgt_are_intact() {
     verify("istgt-conventional", false);
 }

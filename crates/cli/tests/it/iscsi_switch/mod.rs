@@ -38,13 +38,13 @@ use std::thread;
 
 #[needs("iscsi-test-cu", "tgtadm")]
 #[test]
-fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_on_volumes_over_tgt_except_the_listed_ones() {
     conformance::on_each(&[0, 1], |lun| conformance_on(&format!("conformance-{lun}"), true, lun));
 }
 
 #[needs("iscsi-test-cu", "tgtadm")]
 #[test]
-fn libiscsi_passes_all_its_tests_on_the_conventional_path_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_on_the_conventional_path_except_the_listed_ones() {
     conformance::on_each(&[0, 1], |lun| conformance_on(&format!("conformance-conventional-{lun}"), false, lun));
 }
 
@@ -101,7 +101,7 @@ fn the_other_tools_of_libiscsi_list_the_switch_and_load_both_paths() {
 
 #[needs("qemu-iscsi", "tgtadm")]
 #[test]
-fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
+fn qemu_writes_across_two_back_ends_and_reads_the_same_data() {
     across("across", true);
 }
 
@@ -332,7 +332,7 @@ fn tshark_knows_every_kind_of_answer_of_a_switch() {
 
 #[needs("qemu-iscsi", "tgtadm")]
 #[test]
-fn both_paths_are_measured_beside_what_is_possible() {
+fn both_paths_are_measured_beside_the_ceiling() {
     // The benchmark fails if a switch did not use the measured path.
     let bed = Bed::new("measured");
     let page = bed.path("figures.html");

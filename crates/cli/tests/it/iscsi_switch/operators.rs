@@ -24,7 +24,7 @@ fn start<'b>(bed: &'b Bed, portals: &[String; 2], more: &str) -> Switch<'b> {
 
 #[needs("curl", "qemu-iscsi")]
 #[test]
-fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
+fn volumes_are_created_extended_mapped_and_deleted_under_io() {
     let bed = Bed::new("operators");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -145,7 +145,7 @@ enum Killed {
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_new_volume_shows_nothing_of_a_deleted_one_whenever_the_switch_is_killed() {
+fn a_new_volume_contains_no_data_of_a_deleted_one_whenever_the_switch_is_killed() {
     let bed = Bed::new("wiped");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);

@@ -112,7 +112,7 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
 
 #[needs("iscsi-ls")]
 #[test]
-fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one_may_ask() {
+fn discovery_requires_authentication_if_all_targets_do_and_is_open_to_every_permitted_initiator() {
     let portals = [free_port(), free_port()];
     let bed = bed("chap-discovery", &portals, "back.secret", "array.secret");
     let mut up = bed.up("switch.toml");

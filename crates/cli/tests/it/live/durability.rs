@@ -24,7 +24,7 @@ to = "sw1"
 /// is not.
 #[needs("guest", "tshark")]
 #[test]
-fn what_was_flushed_or_registered_for_good_outlives_a_killed_switch() {
+fn flushed_data_and_persistent_registrations_survive_a_killed_switch() {
     let mut bed = Bed::start("durability", LAB, &["server1-sw1"]);
     let first = r#"
 fcoe-initiator 2 || exit 1

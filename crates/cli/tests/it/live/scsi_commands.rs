@@ -18,7 +18,7 @@ to = "sw1"
 /// Each command succeeds and has the expected effect on the data.
 #[needs("guest", "tshark")]
 #[test]
-fn the_disks_do_what_sg3_utils_ask() {
+fn the_disks_execute_the_commands_of_sg3_utils() {
     let mut bed = Bed::start("sg3", LAB, &["server1-sw1"]);
     let script = r#"
 disk=/dev/sda

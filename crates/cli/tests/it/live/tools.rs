@@ -49,7 +49,7 @@ fn plain(texts: &[&str]) -> Vec<String> {
 /// Both find the same VLAN and forwarder, and show the same target and units in the same layout.
 #[needs("guest", "tshark")]
 #[test]
-fn debians_tools_and_ours_say_the_same() {
+fn debians_tools_and_ours_print_the_same() {
     let changes = [(
         "ethernet = { carrier = \"dgram\" }\n\n[switch",
         "ethernet = { carrier = \"dgram\", vlan = 152 }\n\n[switch",

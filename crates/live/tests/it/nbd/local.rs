@@ -95,7 +95,7 @@ fn noise(path: &str, bytes: usize) {
 
 #[needs("nbdinfo")]
 #[test]
-fn nbdinfo_sees_what_the_exports_are() {
+fn nbdinfo_reads_the_properties_of_the_exports() {
     let mut bed = Bed::start("info");
     let info = run("nbdinfo", &["--json", &bed.uri("file")]);
     for part in [
@@ -148,7 +148,7 @@ fn nbdcopy_copies_both_ways_on_several_connections() {
 
 #[needs("nbdinfo", "qemu-io")]
 #[test]
-fn holes_are_told_and_made() {
+fn holes_are_reported_and_created() {
     let bed = Bed::start("holes");
     for export in ["ram", "file"] {
         let uri = bed.uri(export);

@@ -95,7 +95,7 @@ fn large_writes_and_reads_go_through() {
 }
 
 #[test]
-fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
+fn a_client_that_reads_nothing_neither_delays_others_nor_fills_memory() {
     let bed = Bed::start("greedy");
     let mut greedy = opened(&bed, "look");
     greedy.set_nonblocking(true).unwrap();
@@ -121,7 +121,7 @@ fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
 }
 
 #[test]
-fn answers_that_were_not_fetched_come_when_they_are() {
+fn unread_answers_are_delivered_when_the_client_reads() {
     const EACH: u32 = 8 << 20;
     let bed = Bed::start_with("late", Limits { max_in_flight_bytes: 256 << 20, ..Limits::default() });
     let mut stream = opened(&bed, "look");
@@ -138,7 +138,7 @@ fn answers_that_were_not_fetched_come_when_they_are() {
 }
 
 #[test]
-fn noise_and_broken_ends_leave_the_server_whole() {
+fn noise_and_broken_connections_do_not_harm_the_server() {
     let mut bed = Bed::start("noise");
     for number in 0..50_u8 {
         let mut stream = UnixStream::connect(&bed.socket).unwrap();
@@ -158,7 +158,7 @@ fn noise_and_broken_ends_leave_the_server_whole() {
 }
 
 #[test]
-fn a_path_in_use_is_refused_and_a_dead_socket_makes_way() {
+fn a_path_in_use_is_rejected_and_an_unused_socket_is_replaced() {
     let mut bed = Bed::start("paths");
     let refused = NbdServer::listen(&bed.socket, Vec::new(), Limits::default()).expect_err("it is in use");
     assert!(refused.to_string().contains("in use"), "{refused}");
