@@ -81,7 +81,7 @@ impl Ring {
         request: impl FnOnce(&mut [u8]) -> squeue::Entry,
     ) -> io::Result<()> {
         let btree_map::Entry::Vacant(place) = self.held.entry(token) else {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("request {token} is under way")));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("request {token} is in flight")));
         };
         // The pointer is taken after the buffer has reached its final place.
         let request = place.insert(buffer).get_mut(part).map(request);

@@ -31,6 +31,11 @@ fn unanswered(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format_args!("no instance answers at {path}: {error}; start it with `sanloom up`"))
 }
 
+/// Returns the failure for an answer that does not fit the request.
+pub fn unexpected_answer() -> Failure {
+    Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")
+}
+
 /// Sends a request that must succeed.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     match both.split_last() {
         None | Some((_, [])) => Ok(()),
         Some((last, others)) => Err(Failure::usage(format_args!(
-            "{} and {last} would write to the same standard output, where nobody could tell them apart; name a file for all \
+            "{} and {last} would be mixed on standard output; name a file for all \
              but one of them, for example {last} FILE",
             others.join(", ")
         ))),

@@ -65,7 +65,8 @@ impl NbdLoad {
     }
 
     fn negotiate(&mut self, export: &str) -> Result<(), LoadError> {
-        let wrong = |error: sanloom_wire::ParseError| LoadError::Session(format!("the peer is not an NBD server: {error}"));
+        let wrong =
+            |error: sanloom_wire::ParseError| LoadError::Session(format!("the peer is not an NBD server: {error}"));
         let mut greeting = [0; Greeting::BYTES];
         self.stream.read_exact(&mut greeting).map_err(silent)?;
         let Greeting { flags } = Greeting::parse(&greeting).map_err(wrong)?;

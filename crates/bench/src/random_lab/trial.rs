@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
         let (books, fate) = (world.hosts.totals, world.net.fate);
         let open = world.hosts.requests_in_flight();
         if books.issued != books.completed + books.failed + open {
-            return Err(self.violation(phase, format!("requests: {books:?}, {open} under way")));
+            return Err(self.violation(phase, format!("requests: {books:?}, {open} in flight")));
         }
         let lanes: Vec<LaneCount> = world.net.lanes().iter().map(|lane| lane.count()).collect();
         for (number, lane) in world.net.lanes().iter().enumerate() {

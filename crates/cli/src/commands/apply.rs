@@ -38,12 +38,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let set = args.sets.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
     let request = Request::Apply { lab: text, preview: args.preview, set };
     let Answer::Applied(report) = instance::command(&loaded.lab, args.switch.as_deref(), &request)? else {
-        return Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"));
+        return Err(instance::unexpected_answer());
     };
     args.json.write_or_print(&report, || shown(&report))?;
     match report.refused.is_empty() || args.preview {
         true => Ok(()),
-        false => Err(Failure::usage("nothing was changed, because the running instance cannot make all of these changes")),
+        false => {
+            Err(Failure::usage("nothing was changed, because the running instance cannot make all of these changes"))
+        }
     }
 }
 

@@ -49,7 +49,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load_running(&args.file, &args.sets.set)?.lab;
     // The path must be absolute, because the instance has its own working directory.
     let absolute = args.to.as_ref().map(std::path::absolute).transpose();
-    let file = absolute.map_err(|error| Failure::environment(format_args!("cannot resolve the path of the capture: {error}")))?;
+    let file = absolute
+        .map_err(|error| Failure::environment(format_args!("cannot resolve the path of the capture: {error}")))?;
     let file = file.map(|path| path.display().to_string());
     let request = Request::Capture { link: args.link.clone(), file: file.clone() };
     let frames = match instance::command(&lab, args.switch.as_deref(), &request)? {

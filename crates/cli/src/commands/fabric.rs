@@ -126,7 +126,7 @@ fn end<'l>(
         1 => Ok(JoinEnd { lab, switch: 0 }),
         0 => Err(Failure::usage(format_args!("{} has no switch for the end of a link", lab.name))),
         count => Err(Failure::usage(format_args!(
-            "{} holds {count} fabrics: say with {option} at which switch the link ends, {some}",
+            "{} holds {count} fabrics: name the switch at the end of the link with {option}: {some}",
             lab.name
         ))),
     }

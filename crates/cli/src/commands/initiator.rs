@@ -264,7 +264,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let port = match ethernet {
         Some((link, ethernet)) => port_of(&lab, &lab.links[link].name, ethernet),
         None => Err(Failure::usage(format_args!(
-            "no Ethernet link of the lab leads to this port of `{name}`; give the link `ethernet`, or say --port"
+            "no Ethernet link of the lab leads to this port of `{name}`; add `ethernet` to the link, or use --port"
         ))),
     };
     let (wwpn, wwnn) = (hba.wwpn, host.wwnn);
@@ -280,7 +280,7 @@ fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failu
         // A process that does not own the tap uses it as an interface.
         (Carrier::Tap, Some(name), _) | (Carrier::Packet, _, Some(name)) => Ok(PortName::Interface(name.clone())),
         (Carrier::Packet | Carrier::Tap | Carrier::Descriptor, ..) => Err(Failure::usage(format_args!(
-            "the lab does not say which interface is the host's end of the link `{link}`; say --port"
+            "the lab does not name the interface at the host's end of the link `{link}`; use --port"
         ))),
     }
 }

@@ -146,7 +146,7 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
         _ => Request::ClearInjections { port: Some(port) },
     };
     let Answer::View(rules) = ask(&args.at, &request)? else {
-        return Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"));
+        return Err(instance::unexpected_answer());
     };
     let what = match (args.clear, args.count) {
         (true, _) => "no frames are changed any more; rules until now:".to_owned(),

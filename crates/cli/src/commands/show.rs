@@ -159,7 +159,7 @@ fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     match instance::ask(lab, args.switch.as_deref(), &request)? {
         Answer::View(view) => Ok(view),
         Answer::Failed { reason } => Err(Failure::usage(reason)),
-        _ => Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")),
+        _ => Err(instance::unexpected_answer()),
     }
 }
 

@@ -156,7 +156,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Show(args) => {
             let Answer::View(table) = ask(&args.file, &args.sets, VolumeAction::Show { name: args.name.clone() })?
             else {
-                return Err(Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"));
+                return Err(instance::unexpected_answer());
             };
             args.json.write_or_print(&table, || view::render_live(&table, output::width()))
         }
@@ -169,7 +169,7 @@ fn changed(at: &NameArgs, action: VolumeAction, describe: impl Fn(&VolumeRow) ->
         Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
         _ => None,
     };
-    let row = row.ok_or_else(|| Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom"))?;
+    let row = row.ok_or_else(instance::unexpected_answer)?;
     at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), describe(&row)))
 }
 

@@ -327,7 +327,9 @@ impl Monitor {
                 let above =
                     wanted.iter().find(|(above, wanted)| wanted.has_many_vlans() && is_vlan_of(&interface, above));
                 if let Some((above, _)) = above {
-                    return failed(format!("{interface} starts automatically when a forwarder at {above} reports its VLAN"));
+                    return failed(format!(
+                        "{interface} starts automatically when a forwarder at {above} reports its VLAN"
+                    ));
                 }
                 let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
                 let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);

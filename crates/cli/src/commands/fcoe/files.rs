@@ -135,7 +135,7 @@ mod tests {
             ("VLAN=\"4095\"", "VLAN is"),
             ("MAC=\"x\"", "MAC is"),
             ("PORT=\"serial:1\"", "line 1: no port"),
-            ("MODE=\"vn2vn\"\nAUTO_VLAN=\"yes\"", "nobody names"),
+            ("MODE=\"vn2vn\"\nAUTO_VLAN=\"yes\"", "no VLAN discovery"),
         ] {
             let said = Wanted::parse("eth2", text).unwrap_err();
             assert!(said.contains(why), "{said}");

@@ -110,7 +110,10 @@ fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure>
         Answer::Done => Ok(None),
         Answer::Fcoe(answer) => Ok(Some(answer)),
         Answer::Failed { reason } => Err(Failure::protocol(reason)),
-        _ => Err(Failure::environment(format_args!("the process that answers at {} is not an FCoE instance", path.display()))),
+        _ => Err(Failure::environment(format_args!(
+            "the process that answers at {} is not an FCoE instance",
+            path.display()
+        ))),
     }
 }
 

@@ -232,7 +232,7 @@ fn quoted(names: &[String]) -> String {
 fn text(answer: &ZoneExplanation, state: &str) -> String {
     let mut text = format!("{}: {state}\n", answer.lab);
     for pair in &answer.pairs {
-        let verdict = if pair.allowed { "can talk" } else { "cannot talk" };
+        let verdict = if pair.allowed { "can communicate" } else { "cannot communicate" };
         text.push_str(&format!("\n{} and {} {verdict}: {}\n", pair.first.name, pair.second.name, pair.text));
         if !pair.allowed && !pair.unenforced_at.is_empty() && pair.reason != "different-fabrics" {
             let switches = quoted(&pair.unenforced_at);

@@ -71,12 +71,8 @@ fn ask(lab: &Lab, switch: Option<&str>, action: ZoneAction) -> Result<Answer, Fa
 fn status(answer: Answer) -> Result<ZoneStatus, Failure> {
     match answer {
         Answer::Zones(status) => Ok(*status),
-        _ => Err(odd_answer()),
+        _ => Err(instance::unexpected_answer()),
     }
-}
-
-pub(super) fn odd_answer() -> Failure {
-    Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")
 }
 
 /// Decodes a database from an answer of the instance.

@@ -129,7 +129,7 @@ fn a_lab_of_two_fabrics_requires_the_switch_of_the_link() {
     bench.write("apart.toml", include_str!("../../../../../examples/vendor-flow-control.toml"));
     let ran = bench.run("fabric merge-preview apart.toml apart.toml --from sanbox2");
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("holds 2 fabrics: say with --to"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("holds 2 fabrics: name the switch at the end of the link with --to"), "{}", ran.stderr);
     let text = bench.run("fabric merge-preview tiny.toml tiny.toml").stdout;
     assert!(text.contains("`hub` of the first lab and `hub` of the second would have one world-wide name"), "{text}");
     assert!(text.lines().all(|line| !line.trim_end().ends_with(':')), "nothing is announced that is not there: {text}");
