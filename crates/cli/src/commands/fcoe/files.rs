@@ -137,8 +137,8 @@ mod tests {
             ("PORT=\"serial:1\"", "line 1: no port"),
             ("MODE=\"vn2vn\"\nAUTO_VLAN=\"yes\"", "no VLAN discovery"),
         ] {
-            let said = Wanted::parse("eth2", text).unwrap_err();
-            assert!(said.contains(why), "{said}");
+            let reason = Wanted::parse("eth2", text).unwrap_err();
+            assert!(reason.contains(why), "{reason}");
         }
     }
 }

@@ -97,14 +97,14 @@ fn explains_the_default_zone_and_rejects_unknown_ports() {
     let bench = bench("zone-default");
     assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());
     assert_snapshot!("unknown_port", bench.run("zone explain peer.toml server9 tape").snapshot());
-    for (question, said) in [
+    for (question, output) in [
         ("server1 arrray1", "did you mean `array1`?"),
         ("nosuch tape", "write one of `server1`"),
         ("server1 010101", "its ports are those of `server1`"),
         ("server1 10:00:00:00:00:00:00:01", "its ports are those of `server1`"),
     ] {
         let ran = bench.run(&format!("zone explain peer.toml {question}"));
-        assert!(ran.code == 2 && ran.stderr.contains(said), "{question}: {}", ran.stderr);
+        assert!(ran.code == 2 && ran.stderr.contains(output), "{question}: {}", ran.stderr);
     }
     let json = bench.run("zone explain peer.toml server8 tape --json");
     let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");

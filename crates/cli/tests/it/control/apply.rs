@@ -79,9 +79,9 @@ fn live_changes_are_applied_and_survive_a_restart() {
     assert_eq!((preview.changes.as_slice(), preview.applied), (expected.map(str::to_owned).as_slice(), false));
     assert_eq!(before, (instance.zones("sw1").state, luns(&instance)), "a preview changes nothing");
 
-    let said = instance.run("apply LAB").good();
+    let output = instance.run("apply LAB").good();
     for part in ["changed", "ram:lun1 is new", "gain sight", "server1:0 and file:0"] {
-        assert!(said.contains(part), "no {part} in {said}");
+        assert!(output.contains(part), "no {part} in {output}");
     }
     assert_eq!(instance.zones("sw1").state.zones, ["z1", "z2"]);
     let rows: Vec<(String, u64, String)> =
@@ -148,9 +148,9 @@ fn zones_of_every_fabric_change_even_where_they_are_equal() {
     let mut instance = Instance::start("apply-fabrics", TWO_FABRICS);
     let zones = "[zoning]\ndefault = \"closed\"\n[[zone]]\nname = \"z1\"\nmembers = [\"disk1\", \"disk2\"]\n";
     instance.write_lab(&format!("{TWO_FABRICS}{zones}"));
-    let said = instance.run("apply LAB").good();
+    let output = instance.run("apply LAB").good();
     for switch in ["sw1", "sw2"] {
-        assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {said}");
+        assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {output}");
     }
     instance.stop();
 }
@@ -233,7 +233,7 @@ fn links_of_hosts_are_added_and_removed_without_effect_on_other_hosts() {
 
     // Hosts that lost their link receive Clear Virtual Links.
     for port in [&going, &moving] {
-        assert!(port.hears_clear(Duration::from_secs(5)), "nobody told the host {}", port.port_id);
+        assert!(port.receives_clear(Duration::from_secs(5)), "the host {} was not notified", port.port_id);
     }
     assert!(!instance.folder.join("server2-sw1.sock").exists() && !instance.folder.join("server1-sw1.sock").exists());
     assert_eq!(logins(&instance), Vec::<String>::new());

@@ -56,9 +56,9 @@ fn every_kind_of_port_is_captured() {
     instance.folder.sanloom(["initiator", &lab, "--host", "server1", "--nbd", &nbd]).stop();
     let mut frames = Vec::new();
     for port in ports {
-        let said = instance.run(&format!("capture {port} LAB")).good();
+        let output = instance.run(&format!("capture {port} LAB")).good();
         // `sw1:1: capture ended, 12 frames`
-        let count = said.trim_end().trim_end_matches(" frames").rsplit(' ').next().unwrap();
+        let count = output.trim_end().trim_end_matches(" frames").rsplit(' ').next().unwrap();
         frames.push(count.parse::<usize>().unwrap());
     }
     let again = instance.run("capture sw1:1 LAB");

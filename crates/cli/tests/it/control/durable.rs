@@ -130,8 +130,8 @@ fn over_iscsi_files_go_past_the_page_cache_and_fua_and_flush_reach_the_disk() {
         let mut arguments = vec!["-f", "raw", "-t", "writeback"];
         arguments.extend(commands.iter().flat_map(|command| ["-c", command]));
         arguments.push(&url);
-        let said = run("qemu-io", &arguments);
-        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        let output = run("qemu-io", &arguments);
+        assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
     };
     ["through", "back", "cached"].into_iter().for_each(run_on);
     let trace = stop(&mut instance);

@@ -87,7 +87,7 @@ fn links_share_a_new_wire_and_leave_it_one_by_one() {
     // The path is removed with its last link.
     apply(&instance, &lab(&[(1, "")]));
     assert!(!instance.folder.join("wire.sock").exists());
-    assert!(!stays.hears_clear(Duration::from_millis(300)), "the host that has nothing to do with it was told");
+    assert!(!stays.receives_clear(Duration::from_millis(300)), "an unrelated host was notified");
     assert!(is_logged_in(&instance, "server1"));
     instance.stop();
 }
@@ -110,7 +110,7 @@ fn hosts_keep_their_links_if_a_new_port_is_unavailable() {
         assert!(instance.folder.join(name).exists());
     }
     for port in &ports {
-        assert!(!port.hears_clear(Duration::from_millis(200)), "{} was told", port.port_id);
+        assert!(!port.receives_clear(Duration::from_millis(200)), "{} was notified", port.port_id);
     }
 
     // The path is occupied at the last moment: the other changes are applied, and the next apply
@@ -124,8 +124,8 @@ fn hosts_keep_their_links_if_a_new_port_is_unavailable() {
     assert!(ran.code != 0 && ran.stderr.contains("applied in part only"), "{ran:?}");
     RawPort::log_in(&instance, "server3-sw1", 3);
     std::fs::remove_dir(&path).unwrap();
-    let said = apply(&instance, &changed);
-    assert!(said.contains("link server1-sw1 is opened at sw1:1") && !said.contains("server2"), "{said}");
+    let output = apply(&instance, &changed);
+    assert!(output.contains("link server1-sw1 is opened at sw1:1") && !output.contains("server2"), "{output}");
     let first = RawPort::log_in(&instance, "server1-sw1", 1);
     first.log_in_another(4);
     assert!(apply(&instance, &changed).contains("nothing to change"));
@@ -158,7 +158,7 @@ fn links_come_and_go_fifty_times() {
     instance.run("port enable sw1:9 LAB").refused("there is no port `sw1:9` here");
     let first = RawPort::log_in(&instance, "server1-sw1", 1);
     [4, 5].into_iter().for_each(|number| first.log_in_another(number));
-    assert!(!stays.hears_clear(Duration::from_millis(200)));
+    assert!(!stays.receives_clear(Duration::from_millis(200)));
     instance.stop();
 }
 
@@ -173,8 +173,8 @@ fn settings_of_an_operator_at_a_port_are_kept() {
     instance.run("port disable sw1:1 LAB").good();
     apply(&instance, &lab(&[(1, "enodes = 2"), (2, "")]));
     instance.run("capture server1-sw1 LAB").refused("no capture of `server1-sw1` is running");
-    let said = run("tshark", &["-r", &instance.path("first.pcapng"), "-T", "fields", "-e", "fip.opcode"]);
-    assert!(!said.is_empty(), "nothing was captured");
+    let output = run("tshark", &["-r", &instance.path("first.pcapng"), "-T", "fields", "-e", "fip.opcode"]);
+    assert!(!output.is_empty(), "nothing was captured");
     let ports = instance.run("show ports LAB --live --json").good();
     let ports: Value = serde_json::from_str(&ports).unwrap();
     let row = ports["ports"].as_array().unwrap().iter().find(|row| row["port"] == "sw1:1").unwrap();
@@ -222,7 +222,7 @@ fn a_link_that_is_reopened_under_io_only_pauses_it() {
     apply(&instance, &lab(&[(1, ""), (2, "")]));
     writer.wait_for(10);
     writer.stop();
-    assert!(!other.hears_clear(Duration::from_millis(200)));
+    assert!(!other.receives_clear(Duration::from_millis(200)));
     instance.stop();
 }
 
@@ -239,7 +239,7 @@ fn a_recorded_instance_keeps_its_links() {
     assert!(!instance.folder.join("server2-sw1.sock").exists());
     let larger = lab(&[(1, "")]).replace("64MiB", "65MiB");
     assert!(apply(&instance, &larger).contains("grows to"));
-    assert!(!host.hears_clear(Duration::from_millis(200)));
+    assert!(!host.receives_clear(Duration::from_millis(200)));
     instance.stop();
     assert!(instance.run("replay @run.jsonl").good().contains("outputs the same"));
 }

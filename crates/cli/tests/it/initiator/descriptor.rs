@@ -41,13 +41,13 @@ fn a_descriptor_that_is_not_open_is_rejected() {
         let script = "exec \"$@\" 9<&-";
         command.args(["-c", script, "bash", SANLOOM]).args(arguments);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{said}");
-        assert!(said.contains("cannot use the descriptor 9"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("cannot use the descriptor 9"), "{stderr}");
     }
     // A descriptor that is not a socket is rejected, too.
-    let said = run("bash", &["-c", "\"$@\" 2>&1 9</dev/null || true", "bash", SANLOOM, "up", &lab]);
-    assert!(said.contains("descriptor 9"), "{said}");
+    let stderr = run("bash", &["-c", "\"$@\" 2>&1 9</dev/null || true", "bash", SANLOOM, "up", &lab]);
+    assert!(stderr.contains("descriptor 9"), "{stderr}");
 }
 
 /// A stream has no frame boundaries: two frames arrive as one.
@@ -62,8 +62,8 @@ fn a_stream_descriptor_is_rejected_as_a_port() {
         let mut command = Command::new("bash");
         command.args(AS_SEVEN).arg(SANLOOM).args(arguments).stdin(OwnedFd::from(ours));
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{said}");
-        assert!(said.contains("cannot use the descriptor 7: it is not a datagram socket"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("cannot use the descriptor 7: it is not a datagram socket"), "{stderr}");
     }
 }

@@ -1,7 +1,7 @@
 //! Hosts with behaviour that QEMU does not have: repeated login with writes in flight, no reading,
 //! excessive data, large numbers, and competition for a block.
 
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi_switch::bed::{self, Bed, Switch};
 use crate::iscsi_switch::forwarding::through_gates;
 use crate::iscsi_switch::gate::Gate;
@@ -88,8 +88,8 @@ fn a_segment_that_is_too_long_ends_its_own_session_and_no_other() {
     let mut header = vec![0; 48];
     fields.iter().for_each(|(at, bytes)| header[*at..at + bytes.len()].copy_from_slice(bytes));
     host.connection.write_all(&header).unwrap();
-    while let Ok(heard) = hear(&mut host.connection) {
-        assert_ne!(heard[0], 0x21, "it was answered: {heard:02x?}");
+    while let Ok(received) = read_pdu(&mut host.connection) {
+        assert_ne!(received[0], 0x21, "it was answered: {received:02x?}");
     }
     assert!(ended(&bed) > before);
     let there = other.until_good(|host| host.read(0, 128));

@@ -257,7 +257,7 @@ fn the_switch_follows_the_better_group_of_the_kernels_target() {
     switch.assert_path("v", true, 1 << 18, 1 << 18);
     switch.stop();
     guest.send("stop");
-    let said = guest.end();
-    assert!(said.contains("errors 0"), "{said}");
+    let output = guest.end();
+    assert!(output.contains("errors 0"), "{output}");
     bed.folder.assert_no_errors();
 }

@@ -66,9 +66,9 @@ echo "== s"
 timeout 3 fcoeadm -s $(sed 's/.* over //' /sys/class/fc_host/host*/symbolic_name) 1
 echo "== end"
 "#;
-    let said = bed.guest("server1", 1, script).end();
+    let output = bed.guest("server1", 1, script).end();
     let theirs = |name: &str| {
-        let section = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
+        let section = output.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
         section.split("\n== ").next().unwrap_or_default().to_owned()
     };
 

@@ -66,8 +66,8 @@ echo "disk back"
     let ports = bed.command(&["show", "ports", "--live", "--json"]);
     assert!(ports.contains("\"zone_denied\""), "{ports}");
     bed.command(&["zone", "rollback"]);
-    let said = running.end();
-    assert!(said.contains("disk back"), "{said}");
+    let output = running.end();
+    assert!(output.contains("disk back"), "{output}");
     bed.stop();
     let capture = bed.capture("server1-sw1");
     check_capture(&capture, 3 * 512);
