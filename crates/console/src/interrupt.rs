@@ -22,14 +22,14 @@ pub fn request() {
 
 /// Waits for this time or for Ctrl-C. Returns true if the full time has passed.
 pub fn pause(time: Duration) -> bool {
-    const LOOK: Duration = Duration::from_millis(50);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(50);
     let begun = Instant::now();
     while !requested() {
         let left = time.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(LOOK));
+        std::thread::sleep(left.min(CHECK_INTERVAL));
     }
     false
 }

@@ -30,9 +30,9 @@ const MAX_CLIENTS: usize = 64;
 /// Pause before the next client is accepted after the system ran out of descriptors or threads.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// Time in which a client that reads metrics over a network has to send its request.
-const SCRAPER_PATIENCE: Duration = Duration::from_secs(10);
+const SCRAPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client has to read a part of its answer.
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request and the channel for its answer.
 #[derive(Debug)]
@@ -220,7 +220,7 @@ impl RequestSender {
     }
 
     fn serve(&self, connection: &UnixStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
-        connection.set_write_timeout(Some(WRITE_PATIENCE))?;
+        connection.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let mut input = BufReader::new(connection);
         loop {
             let mut line = String::new();
@@ -229,7 +229,7 @@ impl RequestSender {
             }
             set_idle(false);
             if http::is_request(&line) {
-                connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
+                connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
                 let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
                 return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
             }
@@ -245,8 +245,8 @@ impl RequestSender {
 
     /// A client of the address for metrics.
     fn scraper(&self, connection: &TcpStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
-        connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
-        connection.set_write_timeout(Some(SCRAPER_PATIENCE))?;
+        connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
+        connection.set_write_timeout(Some(SCRAPER_TIMEOUT))?;
         let mut input = BufReader::new(connection).take(MAX_REQUEST_BYTES);
         let mut line = String::new();
         input.read_line(&mut line)?;

@@ -115,7 +115,7 @@ const BLOCK_BYTES: u32 = 512;
 /// Time before each slice in which requests run, but are not counted.
 const WARM_UP: Duration = Duration::from_millis(60);
 /// Time limit for the discovery of the disk, and for each request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Measures both chains, and prints the results.
 ///
@@ -231,7 +231,7 @@ impl Whole {
         let begun = Instant::now();
         let mut busy = false;
         while !initiator.is_ready() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(Failure::environment("the initiator has not found its disk in 30 s"));
             }
             busy = initiator.step(busy).map_err(Failure::environment)?;
@@ -327,7 +327,7 @@ impl Bare {
         let mut sample = None;
         loop {
             let now = Instant::now();
-            if now - begun > WARM_UP + time + PATIENCE {
+            if now - begun > WARM_UP + time + TIME_LIMIT {
                 return Err(Failure::environment("the bare chain has made no progress for 30 s"));
             }
             let mut state = |near: &End| -> Result<_, Failure> {
@@ -364,7 +364,7 @@ impl Bare {
 /// Batches that an end receives before it sends; the initiator uses the same number.
 const BATCHES_IN_TURN: usize = 4;
 /// Interval of the checks whether an end has to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An end of the bare chain.
 struct End {
@@ -405,7 +405,7 @@ impl End {
         }
         let write = self.port.egress.blocked && !self.port.egress.queue.is_empty();
         self.poller.set(0, self.port.socket(), Interest { read: true, write })?;
-        for event in self.poller.wait(if self.more { Duration::ZERO } else { LOOK })? {
+        for event in self.poller.wait(if self.more { Duration::ZERO } else { CHECK_INTERVAL })? {
             self.port.egress.blocked &= !event.writable;
             self.more |= event.readable;
         }

@@ -62,7 +62,7 @@ ethernet = { carrier = "dgram" }
 const LINK: &str = "load-sw1";
 const MAC: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
 /// Time limit for a response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 const STEP: usize = 1_000;
 
 /// Measures logins, and prints the results.
@@ -102,7 +102,7 @@ fn measure(args: &Args) -> Result<Fdiscs, Failure> {
                 latencies.push((received_at - at).as_secs_f64() * 1e6);
             }
         }
-        if received_at.elapsed() > PATIENCE {
+        if received_at.elapsed() > TIME_LIMIT {
             let reason = format!("the switch has answered only {} of {} logins in 10 s", latencies.len(), args.logins);
             return Err(Failure::environment(reason));
         }

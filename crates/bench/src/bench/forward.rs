@@ -224,7 +224,7 @@ impl Drop for Rig {
 }
 
 /// Interval of the checks whether a thread has to end.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Shared {
     fn send(&self, mut port: EthernetPort, frame: &[u8]) -> io::Result<()> {
@@ -232,7 +232,7 @@ impl Shared {
         while !self.over.load(Ordering::Relaxed) {
             if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
                 port.look_for_peer();
-                thread::sleep(LOOK);
+                thread::sleep(CHECK_INTERVAL);
                 continue;
             }
             let Some(socket) = port.socket() else { continue };
@@ -240,7 +240,7 @@ impl Shared {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poller.set(0, Some(socket), Interest { read: false, write: true })?;
-                    poller.wait(LOOK)?;
+                    poller.wait(CHECK_INTERVAL)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -253,7 +253,7 @@ impl Shared {
         let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
         poller.set(0, port.socket(), Interest { read: true, write: false })?;
         while !self.over.load(Ordering::Relaxed) {
-            poller.wait(LOOK)?;
+            poller.wait(CHECK_INTERVAL)?;
             loop {
                 match port.receive(&mut spare) {
                     Ok((got, _)) => _ = self.arrived.fetch_add(got as u64, Ordering::Relaxed),
@@ -306,7 +306,7 @@ fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
             poller.set(to as u64, port.socket(), interest)?;
         }
         let busy = (0..2).any(|port| ready[port] && !held[port]);
-        for event in poller.wait(if busy { Duration::ZERO } else { LOOK })? {
+        for event in poller.wait(if busy { Duration::ZERO } else { CHECK_INTERVAL })? {
             let port = event.token as usize;
             ready[port] |= event.readable;
             ports[port].egress.blocked &= !event.writable;

@@ -99,7 +99,7 @@ impl Logins {
 }
 
 /// Time limit of the algorithms that compare.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Largest number of logins of the contrast.
 const CONTRAST: u32 = 4_000;
 const STEP: usize = 1_000;
@@ -136,7 +136,7 @@ fn measure(login_count: u32, zoning: ZoningAlgorithm, zone_members: Option<u32>)
     let mut slowest = Duration::ZERO;
     let began = thread_cpu();
     let mut done = 0;
-    while done < login_count && (zoning == ZoningAlgorithm::ZoneMates || thread_cpu() - began < PATIENCE) {
+    while done < login_count && (zoning == ZoningAlgorithm::ZoneMates || thread_cpu() - began < TIME_LIMIT) {
         if done % 64 == 0 && interrupt::requested() {
             return Err(Failure::interrupted("the logins were not complete"));
         }
@@ -196,7 +196,7 @@ fn text(logins: &Logins) -> String {
         let _ = writeln!(
             text,
             "stopped after {:.0} s: {} logins were requested",
-            PATIENCE.as_secs_f64(),
+            TIME_LIMIT.as_secs_f64(),
             format::grouped(logins.logins_asked.into())
         );
     }

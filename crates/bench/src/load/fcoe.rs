@@ -1,7 +1,7 @@
 //! Load generator over FCoE: [`FcoeLoad`], an [`Initiator`] that sends requests to one disk. Read
 //! data are discarded; writes send a fixed pattern.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_live::initiator::{Initiator, InitiatorConfig};
 use sanloom_live::ports::{EthernetPort, PortError};
 use sanloom_scsi::disk::Op;
@@ -123,7 +123,7 @@ impl FcoeLoad {
                 worked = Instant::now();
                 course.ended(tag);
             }
-            if worked.elapsed() > PATIENCE {
+            if worked.elapsed() > TIME_LIMIT {
                 return Err(LoadError::Idle);
             }
         }

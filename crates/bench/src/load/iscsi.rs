@@ -2,7 +2,7 @@
 //! writes send a fixed pattern, so that the generator leaves the processor to the system under
 //! test.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_live::clock::Clock;
 use sanloom_live::iscsi_initiator::TARGET;
 use sanloom_live::iscsi_initiator::link::{Buffers, Event, Link};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of socket reads per turn.
-const READS_IN_TURN: usize = 8;
+const MAX_READS: usize = 8;
 /// Maximum number of TEST UNIT READY attempts.
 const PROBES: u32 = 16;
 
@@ -95,7 +95,7 @@ impl Load {
     /// # Errors
     /// When the target is not reachable or rejects the login, or the unit is unusable.
     pub fn open(config: &LoadConfig) -> Result<Load, LoadError> {
-        let stream = TcpStream::connect_timeout(&config.portal, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&config.portal, TIME_LIMIT)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let login = LoginConfig {
@@ -106,7 +106,7 @@ impl Load {
             own: config.own.clone(),
             target_proof: config.target_proof.clone(),
             challenge: random::<16>()?,
-            timeout: Span::from_secs(PATIENCE.as_secs()),
+            timeout: Span::from_secs(TIME_LIMIT.as_secs()),
         };
         let clock = Clock::start();
         let session = SessionConfig::default();
@@ -219,7 +219,7 @@ impl Load {
 
     /// Sends pending data, waits for an event, and receives.
     fn step(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
-        let left = PATIENCE.saturating_sub(self.worked.elapsed());
+        let left = TIME_LIMIT.saturating_sub(self.worked.elapsed());
         if left.is_zero() {
             return Err(LoadError::Idle);
         }
@@ -238,7 +238,7 @@ impl Load {
             self.link.timeout(now, &mut self.store);
         }
         let moves = self.store.moves;
-        for _ in 0..READS_IN_TURN {
+        for _ in 0..MAX_READS {
             if !readable || !self.link.read(now, &mut self.store)? {
                 break;
             }

@@ -11,7 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Time without a completed request after which a run is aborted.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pattern of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum LoadError {
         bytes: u32,
     },
     /// The target has stopped completing requests.
-    #[error("the target has made no progress for {} s", PATIENCE.as_secs())]
+    #[error("the target has made no progress for {} s", TIME_LIMIT.as_secs())]
     Idle,
 }
 

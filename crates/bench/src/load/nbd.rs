@@ -1,7 +1,7 @@
 //! Load generator for an NBD server: [`NbdLoad`], one connection to one export. Uses fixed newstyle
 //! negotiation with GO, and simple replies.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_wire::nbd::{
     BlockSizes, ClientOption, Command, Greeting, Info, InfoRequest, InfoType, OptionReply, OptionReplyBody, Request,
     SimpleReply, handshake,
@@ -45,8 +45,8 @@ impl NbdLoad {
     /// When no server listens, or it rejects the export.
     pub fn open(config: &NbdLoadConfig) -> Result<NbdLoad, LoadError> {
         let stream = UnixStream::connect(&config.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIME_LIMIT))?;
+        stream.set_write_timeout(Some(TIME_LIMIT))?;
         let mut load = NbdLoad {
             stream: BufReader::with_capacity(64 << 10, stream),
             size_bytes: 0,

@@ -27,7 +27,7 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::io;
 
 /// Interval between checks of the port's peer.
-pub(super) const LOOK: Span = Span::from_ms(100);
+pub(super) const CHECK_INTERVAL: Span = Span::from_ms(100);
 /// Hold time: frames queued longer for a blocked peer are dropped.
 const HOLD_TIME: Span = Span::from_ms(500);
 /// Priority of tagged FCoE frames (IEEE 802.1Q, as usual in DCB networks).
@@ -277,7 +277,7 @@ impl Adapter {
     /// Updates the peer state. Returns true if frames are received through another socket from now
     /// on.
     fn check_peer(&mut self, now: Instant) -> bool {
-        self.next_check = now + LOOK;
+        self.next_check = now + CHECK_INTERVAL;
         self.captures.flush();
         let moved = self.port.look_for_peer();
         let up = self.port.has_peer();

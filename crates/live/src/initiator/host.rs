@@ -135,7 +135,7 @@ pub struct Host {
     requests_by_ox_id: BTreeMap<u16, ReplyTo>,
     targets: BTreeMap<Wwpn, Target>,
     /// Target port and LUN of each disk, by number.
-    places: Vec<(Wwpn, LunBytes)>,
+    disk_addresses: Vec<(Wwpn, LunBytes)>,
     commands: Commands,
     requests: BTreeMap<u64, Pending>,
     next_request: u64,
@@ -170,7 +170,7 @@ impl Host {
             reassembly: Reassembly::default(),
             requests_by_ox_id: BTreeMap::new(),
             targets: BTreeMap::new(),
-            places: Vec::new(),
+            disk_addresses: Vec::new(),
             commands: Commands::default(),
             requests: BTreeMap::new(),
             next_request: 0,
@@ -246,7 +246,7 @@ impl Host {
         let id = self.next_request;
         self.next_request += 1;
         self.requests.insert(id, Pending { tag: request.tag, data });
-        if let Some((wwpn, lun)) = self.places.get(disk as usize).copied() {
+        if let Some((wwpn, lun)) = self.disk_addresses.get(disk as usize).copied() {
             self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
         }
         self.drain_machines(now);
@@ -448,9 +448,9 @@ impl Host {
             }
             let mut disk = Disk::new(now, self.disk_config);
             disk.handle(now, DiskInput::PathUp);
-            let number = self.places.len() as u64;
+            let number = self.disk_addresses.len() as u64;
             target.units.insert(lun, Unit { disk, number, listed: true, useless: false });
-            self.places.push((wwpn, lun));
+            self.disk_addresses.push((wwpn, lun));
             self.touched.push_back((wwpn, Some(lun)));
         }
         self.events.push_back(Event::Disks);

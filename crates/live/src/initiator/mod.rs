@@ -44,7 +44,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time for targets and the fabric to answer the logout.
-const FAREWELL: Span = Span::from_secs(1);
+const LOGOUT_TIME: Span = Span::from_secs(1);
 
 const PORT: u64 = 0;
 const LISTENER: u64 = 1;
@@ -171,7 +171,7 @@ impl Initiator {
         let now = self.clock.now();
         self.nbd.shut_down(now);
         self.adapter.log_out(now);
-        let deadline = now + FAREWELL;
+        let deadline = now + LOGOUT_TIME;
         let mut more = true;
         while self.adapter.is_logged_in() && self.clock.now() < deadline {
             match self.step(more) {

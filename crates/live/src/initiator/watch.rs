@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Interval between checks of the link, and between calls of `go_on`.
-const LOOK: Span = Span::from_ms(100);
+const CHECK_INTERVAL: Span = Span::from_ms(100);
 /// Interval between VLAN requests.
 const REQUESTS: Span = Span::from_secs(5);
 /// Time after which a silent forwarder is considered gone while others answer. By then requests of
@@ -170,7 +170,7 @@ impl VlanWatch {
     }
 
     fn check_link(&mut self, now: Instant) {
-        self.next_check = now + LOOK;
+        self.next_check = now + CHECK_INTERVAL;
         if self.port.look_for_peer() {
             self.poller.forget(PORT);
         }

@@ -36,7 +36,7 @@ pub const TARGET: u64 = 0;
 /// Token of the NBD server in the poller.
 const NBD: u64 = 1;
 /// Interval of the calls of `go_on`.
-const LOOK: Span = Span::from_ms(100);
+const CHECK_INTERVAL: Span = Span::from_ms(100);
 
 /// Configuration of an initiator.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl IscsiInitiator {
         self.poller.set(NBD, Some(self.nbd.descriptor()), Interest { read, write: false })?;
         let now = self.clock.now();
         let timers = [self.remote.poll_timeout(), self.nbd.poll_timeout()];
-        let next = timers.into_iter().flatten().fold(now + LOOK, Instant::min);
+        let next = timers.into_iter().flatten().fold(now + CHECK_INTERVAL, Instant::min);
         let wait = if busy { Duration::ZERO } else { until(now, next) };
         let mut clients = false;
         for event in self.poller.wait(wait)? {

@@ -14,7 +14,7 @@ const INPUT_BYTES: usize = 64 << 10;
 /// Unsent output of a client above which its requests are not read.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Reads from one client before the next client is served.
-const READS_IN_TURN: usize = 16;
+const MAX_READS: usize = 16;
 /// Maximum number of pieces in one write.
 const PIECES: usize = 64;
 /// Buffers kept for later requests, and the largest of them in bytes.
@@ -150,7 +150,7 @@ impl Client {
                 self.drain(work);
                 continue;
             }
-            if reads == READS_IN_TURN {
+            if reads == MAX_READS {
                 break;
             }
             reads += 1;

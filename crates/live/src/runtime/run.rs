@@ -208,11 +208,11 @@ impl Runtime {
 
     /// Runs until `is_done` returns true. Returns false after a time-out.
     fn step_until(&mut self, is_done: impl Fn(&Runtime) -> bool) -> bool {
-        const PATIENCE: Duration = Duration::from_millis(500);
+        const TIME_LIMIT: Duration = Duration::from_millis(500);
         let began = self.clock.now();
         while !is_done(self) {
             let more = self.step();
-            if self.wait(more).is_err() || until(began, self.clock.now()) >= PATIENCE {
+            if self.wait(more).is_err() || until(began, self.clock.now()) >= TIME_LIMIT {
                 return false;
             }
         }

@@ -27,10 +27,10 @@ pub(super) enum Session {
 
 impl Session {
     /// Opens the sessions of a path; returns them with the negotiated parameters.
-    pub(super) fn open(args: &Args, path_spec: &PathSpec, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
+    pub(super) fn open(args: &Args, spec: &PathSpec, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
         let (mut all, mut terms) = (Vec::new(), None);
-        let PathSpec { name, at, .. } = path_spec;
-        let sessions = path_spec.sessions.unwrap_or(args.sessions);
+        let PathSpec { name, at, .. } = spec;
+        let sessions = spec.sessions.unwrap_or(args.sessions);
         match at {
             At::Iscsi { portal, target, lun } => {
                 let digests = if args.has_digests(name) { Digests::Always } else { Digests::Never };
@@ -60,8 +60,8 @@ impl Session {
                     all.push(Session::Nbd(Box::new(load)));
                 }
             }
-            At::Fcoe(path_spec) => {
-                let (fcoe, login) = Fcoe::open(path_spec, sessions, number)?;
+            At::Fcoe(spec) => {
+                let (fcoe, login) = Fcoe::open(spec, sessions, number)?;
                 terms = Some(Terms::Fcoe(FcoeTerms {
                     port_id: login.port_id.to_string(),
                     target_id: login.target_id.to_string(),
@@ -120,13 +120,13 @@ pub(super) struct Fcoe {
 }
 
 impl Fcoe {
-    fn open(path_spec: &FcoeSpec, sessions: u32, number: usize) -> Result<(Fcoe, Login), Opening> {
+    fn open(spec: &FcoeSpec, sessions: u32, number: usize) -> Result<(Fcoe, Login), Opening> {
         let folder = Folder::new(&format!("io-{number}"))?;
-        let mut initiator = InitiatorConfig::new(path_spec.mac, folder.path().join("nbd.sock"));
-        initiator.adapter.vlan = path_spec.vlan;
-        initiator.adapter.wwpn = path_spec.wwpn.unwrap_or(initiator.adapter.wwpn);
-        let config = FcoeLoadConfig { initiator, target: path_spec.target, lun: path_spec.lun };
-        let port = path_spec.port.open().map_err(Failure::environment)?;
+        let mut initiator = InitiatorConfig::new(spec.mac, folder.path().join("nbd.sock"));
+        initiator.adapter.vlan = spec.vlan;
+        initiator.adapter.wwpn = spec.wwpn.unwrap_or(initiator.adapter.wwpn);
+        let config = FcoeLoadConfig { initiator, target: spec.target, lun: spec.lun };
+        let port = spec.port.open().map_err(Failure::environment)?;
         let (jobs, job) = channel();
         let (outcome, outcomes) = channel();
         let (opened, opening) = channel();

@@ -3,7 +3,7 @@
 
 use super::Behind;
 use super::chain::{self, Chain};
-use super::process::{PATIENCE, Process, failed, program};
+use super::process::{Process, TIME_LIMIT, failed, program};
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::VolumeRow;
 use sanloom_console::exit::Failure;
@@ -253,10 +253,10 @@ impl Bed {
     fn wait_for(&mut self, switch: &str, volume: &str) -> Result<(), Failure> {
         let begun = Instant::now();
         while self.volume(switch, volume)?.is_none_or(|volume| volume.served.is_none()) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(Failure::environment(format_args!(
                     "the volume `{volume}` of the switch `{switch}` is not served after {} s",
-                    PATIENCE.as_secs()
+                    TIME_LIMIT.as_secs()
                 )));
             }
             thread::sleep(Duration::from_millis(20));

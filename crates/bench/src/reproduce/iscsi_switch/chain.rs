@@ -9,7 +9,7 @@
 //! reason quotes the output of that part.
 
 use super::bed::DiskAddress;
-use super::process::{PATIENCE, Process, quote};
+use super::process::{Process, TIME_LIMIT, quote};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ impl Drop for Chain {
                 rustix::process::Signal::TERM,
             );
             let begun = Instant::now();
-            while terminated.is_ok() && begun.elapsed() < PATIENCE && matches!(middle.child.try_wait(), Ok(None)) {
+            while terminated.is_ok() && begun.elapsed() < TIME_LIMIT && matches!(middle.child.try_wait(), Ok(None)) {
                 thread::sleep(Duration::from_millis(20));
             }
             drop(middle);

@@ -97,7 +97,7 @@ impl Plan {
                 progress.end_if_one_hangs();
                 if self.time.is_some() && printed.elapsed() > Duration::from_secs(10) {
                     printed = Instant::now();
-                    progress.tell(began);
+                    progress.print(began);
                 }
             }
         });
@@ -128,7 +128,7 @@ impl Plan {
 }
 
 impl Progress {
-    fn tell(&self, began: Instant) {
+    fn print(&self, began: Instant) {
         let results = self.results.lock().expect("no panic holds it");
         let (good, bad) = (results.0.len(), results.1.len());
         eprintln!("random labs: {good} good, {bad} bad after {} s", began.elapsed().as_secs());

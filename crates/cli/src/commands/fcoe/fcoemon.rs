@@ -54,11 +54,11 @@ pub struct Args {
 }
 
 /// Interval between checks of files and processes.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Delay before an instance that ended by itself is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum time for the logout of an instance.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum time for an instance to answer a request while the monitor waits.
 const PROMPT: Duration = Duration::from_millis(200);
@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             monitor.reconcile();
             let _ = answer.send(reply);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     let names = monitor.running.keys().cloned().collect();
     monitor.end(names);
@@ -361,12 +361,12 @@ impl Monitor {
 /// Waits for the logout of an instance, and kills it after the time limit.
 fn end(control: &Path, mut running: Running) {
     let begun = Instant::now();
-    let stopping = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
-    while stopping.is_ok() && begun.elapsed() < PATIENCE {
+    let stopping = sanloom_live::control::ask_within(TIME_LIMIT, control, &Request::Stop);
+    while stopping.is_ok() && begun.elapsed() < TIME_LIMIT {
         if matches!(running.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        std::thread::sleep(LOOK / 5);
+        std::thread::sleep(CHECK_INTERVAL / 5);
     }
     let _ = running.child.kill();
     let _ = running.child.wait();

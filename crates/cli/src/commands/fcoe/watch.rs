@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Interval between attempts to open an interface that does not exist yet.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Interval between checks of the end flag while waiting.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// State shared by both threads.
 #[derive(Default)]
@@ -69,9 +69,9 @@ fn watch((port, mac, dcb): &(PortName, Option<MacAddr>, bool), shared: &Shared) 
             tracing::error!(interface = %port, why, "VLAN discovery cannot start");
         }
         shared.seen.lock().unwrap_or_else(PoisonError::into_inner).may_begin = false;
-        for _ in 0..AGAIN.as_millis() / LOOK.as_millis() {
+        for _ in 0..AGAIN.as_millis() / CHECK_INTERVAL.as_millis() {
             if go_on() {
-                thread::sleep(LOOK);
+                thread::sleep(CHECK_INTERVAL);
             }
         }
     }

@@ -138,20 +138,20 @@ fn links_come_and_go_fifty_times() {
     let with = |vlan: u16| lab(&[(1, "enodes = 3"), (2, &format!("vlan = {vlan}, enodes = 4")), (3, "")]);
     let mut instance = Instance::start("links-fifty", &with(200));
     let stays = RawPort::log_in(&instance, "server3-sw1", 3);
-    let look = |instance: &Instance| {
+    let resources = |instance: &Instance| {
         let rows = |table: &str, list: &str| {
             let view = instance.run(&format!("show {table} LAB --live --json")).good();
             serde_json::from_str::<Value>(&view).unwrap()[list].as_array().unwrap().len()
         };
         (rows("counters", "counters"), rows("ports", "ports"), process::entries(instance.id(), "fd").len())
     };
-    let before = look(&instance);
+    let before = resources(&instance);
     for round in 0..25 {
         apply(&instance, &lab(&[(3, "")]));
         apply(&instance, &with(201 + round));
     }
     // The descriptor of the last request may still be open.
-    wait::until(|| format!("{before:?} instead of {:?}", look(&instance)), || look(&instance) <= before);
+    wait::until(|| format!("{before:?} instead of {:?}", resources(&instance)), || resources(&instance) <= before);
     // Four ports of the lab, and five for additional hosts.
     let ran = instance.run("port enable sw1:8 LAB");
     assert_eq!(ran.code, 0, "{ran:?}");

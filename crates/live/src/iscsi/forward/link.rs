@@ -29,14 +29,14 @@ const RETRY: Span = Span::from_ms(100);
 /// Delay from a rejected login to the next one.
 const REFUSED_RETRY: Span = Span::from_secs(2);
 /// A target that accepts no data for this time no longer stops the reads from its host.
-const STUCK: Span = Span::from_ms(200);
+const BLOCKED_TIME: Span = Span::from_ms(200);
 /// Send buffer of the socket, in bytes: enough to keep the target busy while other connections are
 /// served.
 const SEND_BYTES: usize = 512 << 10;
 /// Bytes of one read after which the socket is assumed to have more.
 const BULK_BYTES: usize = 16 << 10;
 /// Time in which a target must close the connection after a logout.
-const FAREWELL: Span = Span::from_secs(2);
+const LOGOUT_TIME: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 enum State {
@@ -78,7 +78,7 @@ pub(in crate::iscsi) struct BackLink {
     left: Option<(Option<u16>, Instant)>,
     /// Time since which the target has accepted no data although much is queued.
     full: Option<Instant>,
-    /// The target has accepted no data for [`STUCK`].
+    /// The target has accepted no data for [`BLOCKED_TIME`].
     pub(super) stuck: bool,
     refused: Option<LoginError>,
 }
@@ -189,7 +189,7 @@ impl BackLink {
             true => _ = self.full.get_or_insert(now),
             false => self.full = None,
         }
-        let stuck = self.full.is_some_and(|since| since + STUCK <= now);
+        let stuck = self.full.is_some_and(|since| since + BLOCKED_TIME <= now);
         std::mem::replace(&mut self.stuck, stuck) != stuck
     }
 
@@ -198,7 +198,7 @@ impl BackLink {
         self.output.agree(Layout { header_digest, data_digest: false });
         self.output.push(request, Box::default());
         if let State::Up(stream) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) {
-            self.state = State::Leaving(stream, now + FAREWELL);
+            self.state = State::Leaving(stream, now + LOGOUT_TIME);
             self.leave(now, spare);
         }
     }
@@ -209,7 +209,7 @@ impl BackLink {
     }
 
     /// Continues a logout: once the request is sent, waits until the target closes the connection
-    /// or [`FAREWELL`] is over.
+    /// or [`LOGOUT_TIME`] is over.
     pub(super) fn leave(&mut self, now: Instant, spare: &mut Spare) {
         let State::Leaving(stream, until) = &mut self.state else { return };
         let waiting = !self.output.is_empty();

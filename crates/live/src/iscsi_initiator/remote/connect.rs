@@ -23,9 +23,9 @@ const MOST_REDIRECTIONS: u8 = 8;
 /// Maximum number of redirections that are logged between two sessions.
 const LOGGED_REDIRECTIONS: usize = 64;
 /// Maximum reads per step.
-const READS_IN_TURN: usize = 8;
+const MAX_READS: usize = 8;
 /// Interval of checks of a connection that is opened beside a session.
-const LOOK: Span = Span::from_ms(10);
+const CHECK_INTERVAL: Span = Span::from_ms(10);
 /// Time in which a session that is left for another portal must end its commands; then it counts as
 /// lost.
 const DRAIN_TIME: Span = Span::from_secs(5);
@@ -108,7 +108,7 @@ impl Remote {
         self.close_opening(cx.poller);
         match open(address) {
             Ok(stream) => {
-                let (until, look_at) = (cx.now + CONNECT_TIME, cx.now + LOOK);
+                let (until, look_at) = (cx.now + CONNECT_TIME, cx.now + CHECK_INTERVAL);
                 self.opening = Some(Opening { stream, path, address, until, look_at, open: false });
             }
             Err(error) => self.failed(cx.now, path, address, Trouble::Unreachable, &error.to_string()),
@@ -142,7 +142,7 @@ impl Remote {
                 }
             }
             Err(error) if !late && error.kind() == io::ErrorKind::TimedOut => {
-                opening.look_at = cx.now + LOOK;
+                opening.look_at = cx.now + CHECK_INTERVAL;
             }
             Err(error) => {
                 let (path, address) = (opening.path, opening.address);
@@ -219,12 +219,12 @@ impl Remote {
             if link.poll_timeout().is_some_and(|at| at <= cx.now) {
                 link.timeout(cx.now, buffers);
             }
-            for round in 0..READS_IN_TURN {
+            for round in 0..MAX_READS {
                 if !readable {
                     break;
                 }
                 match link.read(cx.now, buffers) {
-                    Ok(true) => more = round + 1 == READS_IN_TURN,
+                    Ok(true) => more = round + 1 == MAX_READS,
                     Ok(false) => break,
                     Err(error) => {
                         lost = Some(error.to_string());
