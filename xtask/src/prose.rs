@@ -81,7 +81,7 @@ fn comment(line: &str) -> Option<&str> {
     Some(text.trim_start_matches(['/', '!']))
 }
 
-/// Removes the marker of a list item or a heading, and tells whether there was one.
+/// Removes the marker of a list item or a heading. Returns whether there was one.
 fn without_marker(text: &str) -> (&str, bool) {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let marker = match text.as_bytes() {

@@ -51,7 +51,7 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     run("sanloom-bench", &["random_labs::"], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
     run("sanloom", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
-    let one = "hosts_that_send_nonsense_disturb_no_other_and_cost_little";
+    let one = "hosts_that_send_invalid_pdus_disturb_no_other_and_cost_little";
     run("sanloom", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
     let scripts = format!("{first}..{}", first + scripts);
     run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;

@@ -232,7 +232,7 @@ fn the_vocabulary_of_labs_imports_no_machine() {
 }
 
 #[test]
-fn unsafe_code_has_two_rooms() {
+fn unsafe_code_is_in_two_modules() {
     let allowed: BTreeSet<PathBuf> =
         ["crates/live/src/sys", "crates/bench/src/ring.rs"].map(|path| root().join(path)).into();
     let mut found = Vec::new();
@@ -249,7 +249,7 @@ fn unsafe_code_has_two_rooms() {
 
 /// The page of walks names files and functions; each row is `| step | file | function | job |`.
 #[test]
-fn every_function_of_the_walks_is_in_its_file() {
+fn every_function_named_in_walks_is_in_its_file() {
     let page = root().join("docs/src/concepts/walks.md");
     let text = fs::read_to_string(&page).unwrap_or_default();
     let (mut rows, mut missing) = (0, Vec::new());

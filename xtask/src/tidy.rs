@@ -149,7 +149,7 @@ fn every_example_says_what_it_shows_and_expects_something() {
 }
 
 #[test]
-fn the_house_has_its_papers() {
+fn the_repository_has_its_standard_documents() {
     let missing =
         ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE-MIT", "LICENSE-APACHE", ".ci/run"]
             .iter()

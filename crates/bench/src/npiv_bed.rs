@@ -26,7 +26,7 @@ pub const PER_SWITCH: u32 = 1_000;
 /// Longest pause before a sequence in repetitions, in ps: the trigger of the cards is not exact.
 const MAX_PAUSE_PS: u64 = 1_000_000_000;
 /// Time after which an unfinished sequence is abandoned, in ps.
-const PATIENCE_PS: u64 = 60_000_000_000_000;
+const TIME_LIMIT_PS: u64 = 60_000_000_000_000;
 /// Interval of the checks whether a sequence has ended, in ps.
 const STEP_PS: u64 = 1_000_000_000;
 /// Switch port of the storage; the cards use the ports after it.
@@ -175,7 +175,7 @@ impl Bed {
 
     /// Runs until the ports of all these hosts are ready, or the time limit is reached.
     fn wait(&self, world: &mut World, hosts: &[u16]) {
-        let limit = world.net.now() + PATIENCE_PS;
+        let limit = world.net.now() + TIME_LIMIT_PS;
         let ready = |world: &World| hosts.iter().all(|&host| login_of(world, host).state() == FabricState::Ready);
         while !ready(world) && world.net.now() < limit {
             let until = world.net.now() + STEP_PS;

@@ -81,7 +81,7 @@ impl Ring {
         request: impl FnOnce(&mut [u8]) -> squeue::Entry,
     ) -> io::Result<()> {
         let btree_map::Entry::Vacant(place) = self.held.entry(token) else {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("request {token} is under way")));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("request {token} is in flight")));
         };
         // The pointer is taken after the buffer has reached its final place.
         let request = place.insert(buffer).get_mut(part).map(request);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_one_request_and_its_buffer_stays_while_it_is_under_way() {
+    fn a_token_has_one_request_whose_buffer_is_kept_while_in_flight() {
         let Some(mut ring) = ring() else { return };
         let (mut near, far) = UnixStream::pair().unwrap();
         ring.receive(7, &far, vec![1; 8].into(), 2..6).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_never_gets_is_not_held() {
+    fn a_request_that_is_rejected_is_not_held() {
         let Some(mut ring) = ring() else { return };
         let (_near, far) = UnixStream::pair().unwrap();
         let outside = ring.receive(7, &far, vec![0; 8].into(), 4..9);

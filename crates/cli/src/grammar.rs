@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_behind_a_name_comes_first() {
+    fn a_lab_after_a_name_is_moved_to_the_front() {
         for (old, new) in [
             ("sanloom show ports a.toml --json", "sanloom show a.toml ports --json"),
             ("sanloom show --switch ns ports a.toml", "sanloom show --switch ns a.toml ports"),

@@ -1,28 +1,28 @@
-//! Speaking to a running instance (`sanloom up`) through its control socket.
+//! Requests to a running instance (`sanloom up`) through its control socket.
 
 use sanloom_api::control::{Answer, Request};
 use sanloom_console::exit::Failure;
 use sanloom_fc::san::Lab;
 use sanloom_live::control;
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::LabPaths;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Asks the instance of a lab: the one that runs all of it, else the one that runs this switch
-/// alone.
+/// Sends a request to the instance of a lab: to the process of this switch, or to the process of
+/// the whole lab.
 ///
 /// # Errors
-/// When none is running, or it says no word that we know.
+/// When no instance is running, or its answer is invalid.
 pub fn ask(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer, Failure> {
-    let places = Places::of(lab);
-    if let Some(alone) = switch.map(|name| places.control(Some(name))) {
-        match control::ask(&alone, request) {
-            // None was started, or it is gone and has left its socket.
+    let lab_paths = LabPaths::of(lab);
+    if let Some(of_switch) = switch.map(|name| lab_paths.control(Some(name))) {
+        match control::ask(&of_switch, request) {
+            // No such process was started, or it has ended and left its socket.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
-            outcome => return outcome.map_err(|error| unanswered(&alone, &error)),
+            outcome => return outcome.map_err(|error| unanswered(&of_switch, &error)),
         }
     }
-    let whole = places.control(None);
+    let whole = lab_paths.control(None);
     control::ask(&whole, request).map_err(|error| unanswered(&whole, &error))
 }
 
@@ -31,10 +31,15 @@ fn unanswered(path: &Path, error: &io::Error) -> Failure {
     Failure::environment(format_args!("no instance answers at {path}: {error}; start it with `sanloom up`"))
 }
 
-/// Asks, and takes nothing but success for an answer.
+/// Returns the failure for an answer that does not fit the request.
+pub fn unexpected_answer() -> Failure {
+    Failure::protocol("the instance sent an unexpected answer; restart it if it runs another version of sanloom")
+}
+
+/// Sends a request that must succeed.
 ///
 /// # Errors
-/// As [`ask`], and when the instance refuses.
+/// As [`ask`], and when the instance rejects the request.
 pub fn command(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer, Failure> {
     match ask(lab, switch, request)? {
         Answer::Failed { reason } => Err(Failure::usage(reason)),

@@ -1,4 +1,5 @@
-//! The `sanloom` command: [`args`] parse, [`commands`] call the libraries, `sanloom-console` shows.
+//! The `sanloom` command: [`args`] parse, [`commands`] call the libraries, `sanloom-console`
+//! prints.
 
 pub mod args;
 pub mod commands;
@@ -41,7 +42,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// program.
 const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fipvlan"];
 
-/// `fipvlan -a` is `sanloom fipvlan -a`, and its help says the former.
+/// `fipvlan -a` is `sanloom fipvlan -a`, and its help shows the short form.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     let is_tool = name.is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
@@ -51,7 +52,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Help and version are answers, too, and the only ones that are no mistake.
+/// The parser reports help and version as errors, too; they end with exit code 0.
 fn answered(answer: &clap::Error) -> Result<(), Failure> {
     let text = answer.render();
     if answer.use_stderr() {

@@ -5,7 +5,7 @@
 
 use rustix::process::{Pid, test_kill_process};
 use sanloom_live::control::Control;
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::LabPaths;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -96,5 +96,5 @@ fn read(path: &Path) -> Option<Running> {
 }
 
 fn folder() -> PathBuf {
-    Places::base().join("instances")
+    LabPaths::base().join("instances")
 }

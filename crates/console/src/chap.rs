@@ -28,10 +28,10 @@ impl Chap {
         self.chap_name.is_some()
     }
 
-    /// Returns our credentials, and the ones that the target has to prove.
+    /// Returns our credentials, and those that the target has to prove.
     ///
     /// # Errors
-    /// When a secret cannot be read, or protects nothing.
+    /// When a secret cannot be read, or is too weak.
     pub fn credentials(&self) -> Result<[Option<Credentials>; 2], Failure> {
         let own = (self.chap_name.as_deref(), self.chap_secret_file.clone());
         let theirs = (self.target_chap_name.as_deref(), self.target_chap_secret_file.clone());

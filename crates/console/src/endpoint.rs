@@ -48,7 +48,7 @@ impl PortName {
             }
             Some(("stream", path)) => PortName::Stream(path.into()),
             Some(("fd", number)) => {
-                PortName::Descriptor(number.parse().map_err(|_| format!("`{number}` is no number of a descriptor"))?)
+                PortName::Descriptor(number.parse().map_err(|_| format!("`{number}` is not a descriptor number"))?)
             }
             Some((kind, _)) => {
                 return Err(format!(
@@ -73,7 +73,7 @@ impl PortName {
         Ok(EthernetPort::new(&name, driver))
     }
 
-    /// The address that the port has without us.
+    /// MAC address of the port itself, if it has one.
     pub fn mac(&self) -> Option<MacAddr> {
         let (PortName::Interface(name) | PortName::Tap(name)) = self else { return None };
         std::fs::read_to_string(format!("/sys/class/net/{name}/address")).ok()?.trim().parse().ok()

@@ -5,8 +5,7 @@ use crate::report::file::WriteError;
 use sanloom_lab::Diagnostics;
 use std::fmt;
 
-/// Everything that was asked for was done. A reader of our output that has gone away changes
-/// nothing.
+/// Success. A closed pipe on standard output does not change the code.
 pub const OK: u8 = 0;
 /// The work was done, and a checked expectation failed: a bound of the lab, or a number of a
 /// reproduction.
@@ -15,15 +14,15 @@ pub const EXPECTATION_FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A peer misbehaved or a protocol failed. No command that only simulates ends with it.
 pub const PROTOCOL: u8 = 3;
-/// The environment does not let us: a missing permission, a full disk, a folder that is not there,
-/// no memory for threads.
+/// The environment prevents the work: a missing permission, a full disk, a missing folder, no
+/// memory for threads.
 pub const ENVIRONMENT: u8 = 4;
 /// A mistake of sanloom itself.
 pub const BUG: u8 = 70;
 /// Interrupted by Ctrl-C before the work was complete; what was measured is kept and written.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why a command did not end with [`OK`].
+/// Reason why a command did not end with [`OK`].
 #[derive(Debug)]
 pub struct Failure {
     /// One of the codes of this module.
@@ -44,7 +43,7 @@ impl Failure {
         Failure::new(USAGE, message)
     }
 
-    /// The environment does not let us.
+    /// The environment prevents the work.
     pub fn environment(message: impl fmt::Display) -> Failure {
         Failure::new(ENVIRONMENT, message)
     }
@@ -64,7 +63,7 @@ impl Failure {
         Failure { code: INTERRUPTED, message: format!("interrupted: {message}"), coloured: None }
     }
 
-    /// An expectation failed, and the user has seen which.
+    /// An expectation failed; it has been printed already.
     pub fn expectation() -> Failure {
         Failure { code: EXPECTATION_FAILED, message: String::new(), coloured: None }
     }

@@ -42,17 +42,17 @@ impl LabFile {
 /// Reads a lab with its overrides. Warnings go to standard error.
 ///
 /// # Errors
-/// All its mistakes.
+/// All errors of the lab.
 pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
     let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
     warn(&loaded);
     Ok(loaded)
 }
 
-/// The same of a lab that runs.
+/// As [`load`], for a lab on real ports.
 ///
 /// # Errors
-/// All its mistakes.
+/// All errors of the lab.
 pub fn load_running(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
     let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
     warnings_running(&loaded).for_each(show);
@@ -64,7 +64,7 @@ pub fn warn(loaded: &LoadedLab) {
     loaded.warnings.iter().for_each(show);
 }
 
-/// The warnings of a lab that runs: its hosts bring their work with them.
+/// Warnings of a lab on real ports, whose hosts need no workload.
 pub fn warnings_running(loaded: &LoadedLab) -> impl Iterator<Item = &Diagnostic> {
     loaded.warnings.iter().filter(|warning| warning.code != "no-workload")
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one asks the work to come to an end, the second one ends the program.
+//! Ctrl-C: the first one requests the end of the work, the second one ends the program.
 
 use crate::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Listens from now on. Where the system does not let us, Ctrl-C just ends the program.
+/// Installs the handler. If the system rejects it, the first Ctrl-C ends the program.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::Relaxed) {
@@ -15,26 +15,26 @@ pub fn listen() {
     });
 }
 
-/// As Ctrl-C does, as often as it may be.
+/// Requests the end of the work, as the first Ctrl-C does. May be called repeatedly.
 pub fn request() {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Waits, unless Ctrl-C is pressed; whether all the time has passed.
+/// Waits for this time or for Ctrl-C. Returns true if the full time has passed.
 pub fn pause(time: Duration) -> bool {
-    const LOOK: Duration = Duration::from_millis(50);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(50);
     let begun = Instant::now();
     while !requested() {
         let left = time.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(LOOK));
+        std::thread::sleep(left.min(CHECK_INTERVAL));
     }
     false
 }
 
-/// Whether Ctrl-C was pressed.
+/// Returns whether the end of the work was requested.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }

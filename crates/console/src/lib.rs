@@ -1,8 +1,8 @@
-//! Everything that two verbs of the command line share: exit codes, arguments, progress bars,
-//! tables, HTML, CSV and JSON.
+//! Code that several commands share: exit codes, arguments, progress bars, tables, HTML, CSV and
+//! JSON.
 //!
-//! Verbs live in `sanloom` (the product) and `sanloom-bench` (measurement). This crate knows
-//! neither.
+//! The commands are in `sanloom` (the product) and `sanloom-bench` (measurement). This crate
+//! depends on neither.
 
 pub mod chap;
 pub mod endpoint;

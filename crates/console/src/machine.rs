@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 /// Processor time that this thread has used.
 pub fn thread_cpu() -> Duration {
-    // Several runs may go on side by side, so the time of the whole process would be that of all of
-    // them.
+    // Several runs may be in progress, so the time of the process would include all of them.
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Resident memory of this process in bytes; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 pub fn rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
@@ -36,12 +35,13 @@ impl Stopwatch {
         Stopwatch { cpu: thread_cpu(), wall: Instant::now(), taken: (Duration::ZERO, Duration::ZERO) }
     }
 
-    /// The time up to now is what counts, unless there is another lap.
+    /// Records the time until now. A later lap replaces it.
     pub fn lap(&mut self) {
         self.taken = (thread_cpu().saturating_sub(self.cpu), self.wall.elapsed());
     }
 
-    /// Fills in what depends on real time and on the machine; `frame_hops` must be there already.
+    /// Sets the fields that depend on real time and on the machine; `frame_hops` must be set
+    /// before.
     pub fn fill(&self, engine: &mut Engine) {
         engine.cpu_s = self.taken.0.as_secs_f64();
         engine.wall_s = self.taken.1.as_secs_f64();

@@ -4,11 +4,12 @@ use crate::report::format::clean;
 use sanloom_api::results::Metrics;
 use std::collections::BTreeMap;
 
-/// Names that are offered at most.
+/// Maximum number of suggestions.
 const OFFERED: usize = 3;
-/// A longer path is no typing mistake, and the comparison is quadratic.
+/// Maximum length of a path that is compared. A longer one is not a typing error, and the
+/// comparison is quadratic.
 const MAX_LENGTH: usize = 200;
-/// Similarity (0 to 1) below which a name is no help.
+/// Minimum similarity of a suggestion, 0 to 1.
 const ALIKE: f64 = 0.8;
 
 /// A remedy for a path that gives no single number.
@@ -61,13 +62,13 @@ fn nearest(metrics: &Metrics, path: &str) -> Vec<String> {
     }
     let mut near: Vec<(String, f64)> =
         scores.into_iter().filter(|(name, score)| *score > ALIKE && name != path).collect();
-    // Names that are equally like it stay in their order.
+    // Equally similar names keep their order.
     near.sort_by(|a, b| b.1.total_cmp(&a.1));
     near.truncate(OFFERED);
     near.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The name with the parts of `path` that are wildcards in place of its own.
+/// Replaces the parts of a name at which `path` has wildcards by these wildcards.
 fn with_wildcards(name: &str, path: &str) -> String {
     if !path.contains('*') {
         return name.to_owned();
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_was_meant() {
+    fn finds_the_intended_metric() {
         for (path, meant) in [
             ("totals.iopss", "`totals.iops`"),
             ("iops", "`totals.iops`"),
@@ -104,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn several_numbers_need_a_word() {
+    fn a_path_to_several_numbers_requires_a_function() {
         assert!(hint("hosts.*.iops").contains("sum(hosts.*.iops)"), "{}", hint("hosts.*.iops"));
     }
 
     #[test]
-    fn nonsense_is_like_nothing() {
+    fn an_unrelated_name_has_no_suggestion() {
         assert!(hint("zzz").contains("--json"), "{}", hint("zzz"));
         assert!(hint(&"x".repeat(10_000)).contains("--json"));
     }

@@ -9,12 +9,12 @@ use terminal_size::{Width, terminal_size_of};
 /// Prints a text to standard output.
 ///
 /// # Errors
-/// When it cannot be written; that nobody reads it any more is none.
+/// When it cannot be written. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     written(file::stdout(|out| out.write_all(text.as_bytes())))
 }
 
-/// The outcome of a write, in which a pipe that its reader has closed is not an error: `sanloom … |
+/// Converts the result of a write: a pipe closed by its reader is not an error, as in `sanloom … |
 /// head`.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     match both.split_last() {
         None | Some((_, [])) => Ok(()),
         Some((last, others)) => Err(Failure::usage(format_args!(
-            "{} and {last} would write to the same standard output, where nobody could tell them apart; name a file for all \
+            "{} and {last} would be mixed on standard output; name a file for all \
              but one of them, for example {last} FILE",
             others.join(", ")
         ))),
@@ -49,8 +49,8 @@ pub fn note(line: &str) {
     let _ = writeln!(stderr().lock(), "{line}");
 }
 
-/// Columns that a table on standard output may take: those of the terminal, or what COLUMNS says; a
-/// file or another program gets tables whole.
+/// Maximum width of a table on standard output: the width of the terminal, or COLUMNS. Tables for a
+/// file or another program are not limited.
 pub fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns > 0);
     columns.unwrap_or_else(|| match terminal_size_of(stdout()) {
@@ -59,13 +59,13 @@ pub fn width() -> usize {
     })
 }
 
-/// Whether messages on standard error may have colours: on a terminal, unless NO_COLOR says no
+/// Whether messages on standard error may have colours: on a terminal, unless NO_COLOR is set
 /// (<https://no-color.org>).
 pub fn colours() -> bool {
     stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A word of a command line as a shell would have to be given it.
+/// Quotes a word of a command line for a shell.
 pub fn shell_word(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(harmless) {

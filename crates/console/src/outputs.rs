@@ -51,7 +51,7 @@ pub struct Csv {
 /// `--out DIR`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Out {
-    /// Folder for all files of the results; it is made if it does not exist
+    /// Folder for all files of the results; it is created if it does not exist
     #[arg(long, value_name = "DIR", alias = "report")]
     pub out: Option<PathBuf>,
 }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_come_back_as_a_shell_needs_them() {
+    fn set_options_are_quoted_for_a_shell() {
         let verb = parse(&["--set", "run.seed=3", "--set", "switch.*.buffers=4"]);
         assert_eq!(verb.sets.arguments(), " --set run.seed=3 --set 'switch.*.buffers=4'");
     }

@@ -1,4 +1,4 @@
-//! Several runs side by side.
+//! Parallel execution of several runs.
 
 use crate::exit::Failure;
 use crate::input::Threads;
@@ -10,12 +10,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Runs `jobs` on several threads. Jobs begin in order; `done` gets each result as soon as it is
-/// there, on one thread at a time. A job that returns `None`, and all jobs after Ctrl-C, count as
-/// interrupted.
+/// Runs `jobs` on several threads. Jobs begin in order; `done` receives each result as soon as it
+/// is available, on one thread at a time. A job that returns `None`, and all jobs after Ctrl-C,
+/// count as interrupted.
 ///
 /// # Errors
-/// The first one of `done`, which also ends the work; or that threads cannot be made.
+/// The first error of `done`, which also ends the work, or a thread that cannot be started.
 pub fn each<J: Sync, R: Send>(
     threads: Threads,
     what: &str,
@@ -26,7 +26,7 @@ pub fn each<J: Sync, R: Send>(
     each_until(threads, what, jobs, work, done, interrupt::requested)
 }
 
-/// Does `jobs` on several threads even after the first Ctrl-C, and returns the results in the order
+/// Runs `jobs` on several threads even after the first Ctrl-C, and returns the results in the order
 /// of the jobs.
 ///
 /// # Errors
@@ -62,8 +62,8 @@ fn each_until<J: Sync, R: Send>(
     let failed = AtomicBool::new(false);
     let sink = Mutex::new((done, Ok(())));
     pool.install(|| {
-        // A bridge hands jobs out one by one; slices would be cut in halves, and the last points
-        // come first.
+        // A parallel bridge distributes jobs one by one. A parallel slice would be split into
+        // halves, so late points would come first.
         jobs.iter().enumerate().par_bridge().for_each(|(index, job)| {
             if failed.load(Ordering::Relaxed) || interrupted() {
                 return;
@@ -84,11 +84,11 @@ fn each_until<J: Sync, R: Send>(
     sink.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).1
 }
 
-/// Does `jobs` on several threads and returns the results in the order of the jobs; `None` stands
-/// for the interrupted.
+/// Runs `jobs` on several threads and returns the results in the order of the jobs; `None` for
+/// interrupted jobs.
 ///
 /// # Errors
-/// When threads cannot be made.
+/// When threads cannot be started.
 pub fn all<J: Sync, R: Send>(
     threads: Threads,
     what: &str,

@@ -15,9 +15,9 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes what passes on the watched links.
+/// Receiver of the records of watched links.
 pub trait Tap {
-    /// Something passed. `Stop` ends the run, because the tap can take no more.
+    /// Receives a record. `Stop` ends the run, because the tap accepts no more.
     fn take(&mut self, world: &World, observed: &[Observed]) -> Control;
 }
 
@@ -67,7 +67,7 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
 /// logged in.
 ///
 /// # Errors
-/// When somebody interrupts.
+/// When the user interrupts the run.
 pub fn world_at(lab: &Arc<Lab>, at: Option<Picos>) -> Result<World, Failure> {
     let bar = std::io::stderr().is_terminal().then(Bar::new);
     let mut watcher = Watcher { bar, stopwatch: None, tap: None, full: false, inspect: None, ignores_interrupt: false };
@@ -166,7 +166,7 @@ fn message(progress: &Progress, real_s: f64, rate: f64) -> String {
     )
 }
 
-/// How long the rest takes if it goes on like this; nothing before anybody can know.
+/// Estimated remaining time at the current rate; empty before an estimate is possible.
 fn to_go(progress: &Progress, real_s: f64) -> String {
     if progress.run_ps == 0 {
         return String::new();

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Port whose frames can be captured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
+pub enum CapturePoint {
     /// An Ethernet port, by index. Captured as Ethernet.
     Ethernet(usize),
     /// A switch port behind which this process has storage or another switch. Captured as Fibre
@@ -33,7 +33,7 @@ pub enum Place {
 /// Running captures, by port.
 #[derive(Debug, Default)]
 pub struct Captures {
-    running: BTreeMap<Place, Capture>,
+    running: BTreeMap<CapturePoint, Capture>,
 }
 
 #[derive(Debug)]
@@ -57,58 +57,58 @@ impl Captures {
     ///
     /// # Errors
     /// When the port is captured already, or the file cannot be written.
-    pub fn start(&mut self, now: Instant, place: Place, name: &str, path: &Path) -> io::Result<()> {
-        if self.running.contains_key(&place) {
+    pub fn start(&mut self, now: Instant, point: CapturePoint, name: &str, path: &Path) -> io::Result<()> {
+        if self.running.contains_key(&point) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this port is captured already"));
         }
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let mut head = Vec::new();
         Section { application: concat!("sanloom ", env!("CARGO_PKG_VERSION")), comment: None }.emit(&mut head);
-        let link_type = match place {
-            Place::Ethernet(_) => LINKTYPE_ETHERNET,
-            Place::Inner { .. } => LINKTYPE_FC_2_WITH_FRAME_DELIMS,
+        let link_type = match point {
+            CapturePoint::Ethernet(_) => LINKTYPE_ETHERNET,
+            CapturePoint::Inner { .. } => LINKTYPE_FC_2_WITH_FRAME_DELIMS,
         };
         Interface { name, description: None, link_type, resolution: Resolution::Nanoseconds }.emit(&mut head);
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&head)?;
         file.flush()?;
         let capture = Capture { file, epoch_ns: wall.saturating_sub(now.as_ns()), scratch: Vec::new(), frames: 0 };
-        self.running.insert(place, capture);
+        self.running.insert(point, capture);
         Ok(())
     }
 
     /// Ends the capture of a port and returns its number of frames, or `None` if the port was not
     /// captured.
-    pub fn stop(&mut self, place: Place) -> Option<u64> {
-        let mut capture = self.running.remove(&place)?;
+    pub fn stop(&mut self, point: CapturePoint) -> Option<u64> {
+        let mut capture = self.running.remove(&point)?;
         let _ = capture.file.flush();
         Some(capture.frames)
     }
 
     /// Records a frame that passes a port. A capture whose file cannot be written any more ends.
     #[inline]
-    pub fn record(&mut self, now: Instant, place: Place, outbound: bool, frame: &FrameBuf) {
+    pub fn record(&mut self, now: Instant, point: CapturePoint, outbound: bool, frame: &FrameBuf) {
         if self.running.is_empty() {
             return;
         }
-        let Some(capture) = self.running.get_mut(&place) else { return };
-        let data = match place {
-            Place::Ethernet(_) => with_tag(frame),
-            Place::Inner { .. } => match with_delimiters(frame) {
+        let Some(capture) = self.running.get_mut(&point) else { return };
+        let data = match point {
+            CapturePoint::Ethernet(_) => with_tag(frame),
+            CapturePoint::Inner { .. } => match with_delimiters(frame) {
                 Some(data) => data.into(),
                 None => return,
             },
         };
         if let Err(error) = capture.write(now, outbound, &data) {
             tracing::error!(%error, "capture ended");
-            self.running.remove(&place);
+            self.running.remove(&point);
         }
     }
 
     /// Returns whether the port is captured.
     #[inline]
-    pub fn has(&self, place: Place) -> bool {
-        self.running.contains_key(&place)
+    pub fn has(&self, point: CapturePoint) -> bool {
+        self.running.contains_key(&point)
     }
 
     /// Flushes all captures to their files, so that they can be read while they grow.

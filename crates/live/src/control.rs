@@ -2,8 +2,8 @@
 //! the runtime's loop.
 //!
 //! It also serves metrics over HTTP ([`crate::http`]). Each connection has its own thread, which
-//! waits for the loop. A slow client therefore delays nobody else. If there are too many clients,
-//! the one with the longest idle time is disconnected.
+//! waits for the loop. A slow client does not delay the others. If there are too many clients, the
+//! one with the longest idle time is disconnected.
 
 use crate::http;
 use crate::ports::PortError;
@@ -28,15 +28,15 @@ const MAX_REQUEST_BYTES: u64 = 4 << 20;
 /// address.
 const MAX_CLIENTS: usize = 64;
 /// Pause before the next client is accepted after the system ran out of descriptors or threads.
-const OUT_OF_BREATH: Duration = Duration::from_millis(500);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// Time in which a client that reads metrics over a network has to send its request.
-const SCRAPER_PATIENCE: Duration = Duration::from_secs(10);
+const SCRAPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client has to read a part of its answer.
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request and the channel for its answer.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ControlRequest {
     pub request: Request,
     /// Receives exactly one answer.
     pub answer: Sender<Answer>,
@@ -47,7 +47,7 @@ pub struct Asked {
 pub struct Control {
     path: PathBuf,
     bell: Arc<OwnedFd>,
-    asked: Receiver<Asked>,
+    pending: Receiver<ControlRequest>,
 }
 
 impl Control {
@@ -63,19 +63,19 @@ impl Control {
         let listener = UnixListener::bind(path).map_err(failed)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
         let bell = Arc::new(bell.map_err(failed)?);
-        let (sender, asked) = channel();
-        let clients = Clients { asked: sender, bell: bell.clone() };
+        let (sender, pending) = channel();
+        let requests = RequestSender { pending: sender, bell: bell.clone() };
         if let Some(address) = metrics {
             let failed = |error| PortError::Address { address, error };
             let listener = TcpListener::bind(address).map_err(failed)?;
             tracing::info!(address = %listener.local_addr().map_err(failed)?, "metrics");
-            let clients = clients.clone();
-            let accept = move || clients.accept(|| listener.accept(), Clients::scraper);
+            let requests = requests.clone();
+            let accept = move || requests.accept(|| listener.accept(), RequestSender::scraper);
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(failed)?;
         }
-        let accept = move || clients.accept(|| listener.accept(), Clients::serve);
+        let accept = move || requests.accept(|| listener.accept(), RequestSender::serve);
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
-        Ok(Control { path: path.to_owned(), bell, asked })
+        Ok(Control { path: path.to_owned(), bell, pending })
     }
 
     /// Returns whether a process accepts connections at the path.
@@ -89,9 +89,9 @@ impl Control {
     }
 
     /// Resets the bell and takes the pending requests.
-    pub fn take(&self) -> Vec<Asked> {
+    pub fn take(&self) -> Vec<ControlRequest> {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        self.asked.try_iter().collect()
+        self.pending.try_iter().collect()
     }
 }
 
@@ -101,105 +101,105 @@ impl Drop for Control {
     }
 }
 
-/// Handles of a client thread to the runtime's loop.
+/// Passes requests of client threads to the loop of the runtime.
 #[derive(Clone)]
-struct Clients {
-    asked: Sender<Asked>,
+struct RequestSender {
+    pending: Sender<ControlRequest>,
     bell: Arc<OwnedFd>,
 }
 
 /// A connected client.
-struct Seat<S> {
+struct Client<S> {
     connection: Arc<S>,
     /// Start of the idle time; `None` while a request is in progress.
     idle_since: Option<Instant>,
 }
 
 /// Connected clients of a listener, at most [`MAX_CLIENTS`].
-struct Room<S> {
-    seats: Mutex<Seats<S>>,
+struct ClientList<S> {
+    table: Mutex<ClientTable<S>>,
     /// Notified when a client has ended or become idle.
     changed: Condvar,
 }
 
-struct Seats<S> {
-    /// Seats by client number.
-    taken: BTreeMap<u64, Seat<S>>,
+struct ClientTable<S> {
+    /// Clients by number.
+    connected: BTreeMap<u64, Client<S>>,
     next: u64,
 }
 
-impl<S: AsFd> Room<S> {
-    fn new() -> Room<S> {
-        Room { seats: Mutex::new(Seats { taken: BTreeMap::new(), next: 0 }), changed: Condvar::new() }
+impl<S: AsFd> ClientList<S> {
+    fn new() -> ClientList<S> {
+        ClientList { table: Mutex::new(ClientTable { connected: BTreeMap::new(), next: 0 }), changed: Condvar::new() }
     }
 
-    fn seats(&self) -> MutexGuard<'_, Seats<S>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ClientTable<S>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assigns a seat to a client and returns its number. In a full room, disconnects the client
-    /// with the longest idle time, or waits until a client is idle.
+    /// Adds a client and returns its number. If the list is full, disconnects the client with the
+    /// longest idle time, or waits until a client is idle.
     fn enter(&self, connection: Arc<S>) -> u64 {
-        let mut seats = self.seats();
-        while seats.taken.len() >= MAX_CLIENTS {
-            let idle = seats.taken.values_mut().filter(|seat| seat.idle_since.is_some());
-            if let Some(seat) = idle.min_by_key(|seat| seat.idle_since) {
+        let mut table = self.lock();
+        while table.connected.len() >= MAX_CLIENTS {
+            let idle = table.connected.values_mut().filter(|client| client.idle_since.is_some());
+            if let Some(client) = idle.min_by_key(|client| client.idle_since) {
                 // Its thread ends when it reads the end of the connection.
-                seat.idle_since = None;
-                let _ = rustix::net::shutdown(&*seat.connection, rustix::net::Shutdown::Both);
+                client.idle_since = None;
+                let _ = rustix::net::shutdown(&*client.connection, rustix::net::Shutdown::Both);
                 tracing::info!("a control client was disconnected because it was idle and other clients were waiting");
             }
-            seats = self.changed.wait(seats).unwrap_or_else(PoisonError::into_inner);
+            table = self.changed.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
-        let number = seats.next;
-        seats.next += 1;
-        seats.taken.insert(number, Seat { connection, idle_since: Some(Instant::now()) });
+        let number = table.next;
+        table.next += 1;
+        table.connected.insert(number, Client { connection, idle_since: Some(Instant::now()) });
         number
     }
 
     /// Records the start or the end of a client's idle time.
     fn set_idle(&self, number: u64, idle: bool) {
-        if let Some(seat) = self.seats().taken.get_mut(&number) {
-            seat.idle_since = idle.then(Instant::now);
+        if let Some(client) = self.lock().connected.get_mut(&number) {
+            client.idle_since = idle.then(Instant::now);
         }
         self.changed.notify_one();
     }
 
     fn leave(&self, number: u64) {
-        self.seats().taken.remove(&number);
+        self.lock().connected.remove(&number);
         self.changed.notify_one();
     }
 }
 
 /// Serves one client. The last argument is called with false when a request begins, and with true
 /// when it has been answered.
-type Serve<S> = fn(&Clients, &S, &dyn Fn(bool)) -> io::Result<()>;
+type Serve<S> = fn(&RequestSender, &S, &dyn Fn(bool)) -> io::Result<()>;
 
-impl Clients {
+impl RequestSender {
     /// Serves each client in its own thread. `serve` receives the connection and a function. It
     /// calls the function with false when a request begins, and with true when the request has been
     /// answered.
     fn accept<S: AsFd + Send + Sync + 'static, A>(&self, next: impl Fn() -> io::Result<(S, A)>, serve: Serve<S>) {
-        let room = Arc::new(Room::new());
+        let clients = Arc::new(ClientList::new());
         loop {
             let spawned = next().and_then(|(connection, _)| {
                 let connection = Arc::new(connection);
-                let number = room.enter(connection.clone());
-                let (clients, seats) = (self.clone(), room.clone());
+                let number = clients.enter(connection.clone());
+                let (sender, list) = (self.clone(), clients.clone());
                 let body = move || {
                     // An error here means that the client disconnected; only that client is
                     // affected.
-                    let _ = serve(&clients, &connection, &|idle| seats.set_idle(number, idle));
-                    seats.leave(number);
+                    let _ = serve(&sender, &connection, &|idle| list.set_idle(number, idle));
+                    list.leave(number);
                 };
                 let spawned = thread::Builder::new().name("control-client".to_owned()).spawn(body);
-                spawned.inspect_err(|_| room.leave(number))
+                spawned.inspect_err(|_| clients.leave(number))
             });
             if let Err(error) = spawned {
                 // Retrying at once would fail again, because descriptors and threads are still
                 // exhausted.
                 tracing::error!(%error, "a client of the control socket could not be served");
-                thread::sleep(OUT_OF_BREATH);
+                thread::sleep(ACCEPT_PAUSE);
             }
         }
     }
@@ -207,7 +207,7 @@ impl Clients {
     /// Passes a request to the loop and returns its answer, or `None` if the loop has ended.
     fn ask(&self, request: Request) -> Option<Answer> {
         let (answer, receiver) = channel();
-        self.asked.send(Asked { request, answer }).ok()?;
+        self.pending.send(ControlRequest { request, answer }).ok()?;
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         receiver.recv().ok()
     }
@@ -220,7 +220,7 @@ impl Clients {
     }
 
     fn serve(&self, connection: &UnixStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
-        connection.set_write_timeout(Some(WRITE_PATIENCE))?;
+        connection.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let mut input = BufReader::new(connection);
         loop {
             let mut line = String::new();
@@ -229,7 +229,7 @@ impl Clients {
             }
             set_idle(false);
             if http::is_request(&line) {
-                connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
+                connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
                 let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
                 return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
             }
@@ -245,8 +245,8 @@ impl Clients {
 
     /// A client of the address for metrics.
     fn scraper(&self, connection: &TcpStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
-        connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
-        connection.set_write_timeout(Some(SCRAPER_PATIENCE))?;
+        connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
+        connection.set_write_timeout(Some(SCRAPER_TIMEOUT))?;
         let mut input = BufReader::new(connection).take(MAX_REQUEST_BYTES);
         let mut line = String::new();
         input.read_line(&mut line)?;
@@ -266,11 +266,11 @@ pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
 /// Sends a request to an instance that may hang.
 ///
 /// # Errors
-/// As [`ask`], and when no answer arrives within `patience`.
-pub fn ask_within(patience: Duration, path: &Path, request: &Request) -> io::Result<Answer> {
+/// As [`ask`], and when no answer arrives within `timeout`.
+pub fn ask_within(timeout: Duration, path: &Path, request: &Request) -> io::Result<Answer> {
     let connection = UnixStream::connect(path)?;
-    connection.set_read_timeout(Some(patience))?;
-    connection.set_write_timeout(Some(patience))?;
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))?;
     exchange(connection, request)
 }
 
@@ -295,19 +295,19 @@ mod tests {
         let (end, ended) = channel();
         let answers = thread::spawn(move || {
             while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                let answer = |asked: Asked| asked.answer.send(Answer::Metrics { text: "x".to_owned() });
+                let answer = |pending: ControlRequest| pending.answer.send(Answer::Metrics { text: "x".to_owned() });
                 // The time limit lets the thread notice the end.
                 let limit = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
                 let bell = control.bell();
                 let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&limit));
-                control.take().into_iter().for_each(|asked| _ = answer(asked));
+                control.take().into_iter().for_each(|pending| _ = answer(pending));
             }
         });
         (path, answers, end)
     }
 
     #[test]
-    fn idle_clients_lock_nobody_out() {
+    fn idle_clients_do_not_exclude_others() {
         let (path, answers, end) = serve("idle");
         let idle: Vec<UnixStream> = (0..3 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let answer = ask_within(TIMEOUT, &path, &Request::Metrics).unwrap();
@@ -331,11 +331,11 @@ mod tests {
         let control = Control::listen(&path, None).unwrap();
         let busy = UnixStream::connect(&path).unwrap();
         (&busy).write_all(&Request::Metrics.to_line().unwrap()).unwrap();
-        let asked = std::iter::repeat_with(|| control.take()).find(|asked| !asked.is_empty()).unwrap();
+        let pending = std::iter::repeat_with(|| control.take()).find(|pending| !pending.is_empty()).unwrap();
         let idle: Vec<UnixStream> = (0..2 * MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         idle[0].set_read_timeout(Some(TIMEOUT)).unwrap();
         assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0, "the first idle one is disconnected");
-        asked.into_iter().for_each(|asked| asked.answer.send(Answer::Done).unwrap());
+        pending.into_iter().for_each(|pending| pending.answer.send(Answer::Done).unwrap());
         busy.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut answer = String::new();
         BufReader::new(busy).read_line(&mut answer).unwrap();

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A protocol machine without I/O and without a clock.
 pub trait SansIo {
-    /// Everything that can happen to it.
+    /// Input from the driver.
     type Input: Debug;
-    /// Everything that it asks its driver to do.
+    /// Output for the driver.
     type Output: Debug;
     /// Processes one input.
     fn handle(&mut self, now: Instant, input: Self::Input);

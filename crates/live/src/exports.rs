@@ -12,7 +12,7 @@ use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent
 pub(crate) struct DiskWork {
     /// From [`Export::disk`].
     pub(crate) disk: u64,
-    pub(crate) asked: Asked,
+    pub(crate) origin: NbdRequest,
     pub(crate) request: Request,
     /// Data to write, or a buffer of the size of the read.
     pub(crate) data: Vec<u8>,
@@ -20,13 +20,13 @@ pub(crate) struct DiskWork {
 
 /// NBD request that waits for the result.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct NbdRequest {
     client: u64,
     tag: u16,
     block_bytes: u32,
 }
 
-impl Asked {
+impl NbdRequest {
     /// Sends the result of a completed request to its NBD client.
     pub(crate) fn answer(
         self,
@@ -69,7 +69,7 @@ pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work)
     // NBD defines no effect of FUA on reads (NBD protocol, command flags).
     let fua = io.fua && op != Op::Read;
     let request = Request { tag, op, lba, blocks: io.len_bytes / block_bytes, fua };
-    Some(DiskWork { disk, asked: Asked { client, tag: io.tag, block_bytes }, request, data })
+    Some(DiskWork { disk, origin: NbdRequest { client, tag: io.tag, block_bytes }, request, data })
 }
 
 /// Returns the NBD export of a disk.

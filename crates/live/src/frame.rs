@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_is_cut_off_stays_where_it_is() {
+    fn a_truncated_tag_is_not_removed() {
         let mut buffer = Pool::default().take();
         buffer.room()[..16].copy_from_slice(&TAGGED[..16]);
         buffer.received(16, None);

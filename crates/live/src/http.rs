@@ -57,7 +57,7 @@ pub fn answer(
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> String {
+    fn response(line: &str) -> String {
         let mut out = Vec::new();
         let mut fields: &[u8] = b"Host: localhost\r\nAccept: */*\r\n\r\nmore";
         answer(line, &mut fields, &mut out, || Some("numbers\n".to_owned())).unwrap();
@@ -66,16 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_given_and_everything_else_is_refused() {
-        let good = said("GET /metrics HTTP/1.1\r\n");
+    fn metrics_are_served_and_all_other_requests_are_rejected() {
+        let good = response("GET /metrics HTTP/1.1\r\n");
         assert!(
             good.starts_with("HTTP/1.1 200 OK\r\n")
                 && good.ends_with("Content-Length: 8\r\nConnection: close\r\n\r\nnumbers\n")
         );
-        assert!(said("GET /metrics?name=x HTTP/1.1").ends_with("numbers\n"));
-        assert!(said("HEAD /metrics HTTP/1.1").ends_with("\r\n\r\n"));
-        assert!(said("GET / HTTP/1.1").starts_with("HTTP/1.1 404 "));
-        assert!(said("GET").starts_with("HTTP/1.1 405 "));
-        assert!(said("POST /metrics HTTP/1.1").starts_with("HTTP/1.1 405 "));
+        assert!(response("GET /metrics?name=x HTTP/1.1").ends_with("numbers\n"));
+        assert!(response("HEAD /metrics HTTP/1.1").ends_with("\r\n\r\n"));
+        assert!(response("GET / HTTP/1.1").starts_with("HTTP/1.1 404 "));
+        assert!(response("GET").starts_with("HTTP/1.1 405 "));
+        assert!(response("POST /metrics HTTP/1.1").starts_with("HTTP/1.1 405 "));
     }
 }

@@ -172,7 +172,7 @@ impl Spreader {
         let start = |number: usize| {
             let (send, frames) = channel::<Vec<FrameBuf>>();
             let done = send_done.clone();
-            let look = move || {
+            let check_frames = move || {
                 for frames in frames {
                     let checked = frames.into_iter().map(|frame| {
                         let right = is_right(checksum, &frame);
@@ -183,7 +183,7 @@ impl Spreader {
                     }
                 }
             };
-            thread::Builder::new().name(format!("receive-{number}")).spawn(look)?;
+            thread::Builder::new().name(format!("receive-{number}")).spawn(check_frames)?;
             Ok(send)
         };
         let threads = (0..usize::from(offloads.threads)).map(start).collect::<io::Result<_>>()?;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_makes_the_same_frames() {
+    fn every_composition_makes_the_same_frames() {
         let mut pool = Pool::default();
         let data: Vec<u8> = (0..2_048_u32).map(|n| (n * 7) as u8).collect();
         let plain = Offloads { checksum: Checksum::Table, segmentation: false, ..Offloads::default() };
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_for_long_reads_and_so_many() {
+    fn contexts_are_for_long_reads_and_limited_in_number() {
         let document = Placement::DOCUMENT;
         assert!(document.allows(4_096, 511) && !document.allows(4_096, 512) && !document.allows(4_095, 0));
         assert!(Placement::Unlimited.allows(1, 100_000) && !Placement::Off.allows(1 << 20, 0));

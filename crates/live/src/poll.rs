@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interest_that_the_kernel_refused_is_tried_again() {
+    fn an_interest_that_the_kernel_rejected_is_retried() {
         let mut poller = Poller::new().unwrap();
         let interest = Interest { read: true, write: false };
         // Regular files cannot be polled.
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn who_polls_hears_what_comes_and_gives_up_in_time() {
+    fn polling_returns_events_and_ends_at_its_time_limit() {
         let (mut poller, mut polling) = (Poller::new().unwrap(), Polling { next: MOST_POLLING });
         let (out, into) = rustix::pipe::pipe().unwrap();
         poller.set(5, Some(out.as_fd()), Interest { read: true, write: false }).unwrap();
         assert!(poller.poll(&mut polling, true, Duration::from_millis(1)).unwrap().is_empty());
         assert!(polling.next < MOST_POLLING);
         rustix::io::write(&into, b"x").unwrap();
-        let heard = poller.poll(&mut polling, true, Duration::from_secs(60)).unwrap();
-        assert_eq!(heard.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
+        let events = poller.poll(&mut polling, true, Duration::from_secs(60)).unwrap();
+        assert_eq!(events.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
     }
 }

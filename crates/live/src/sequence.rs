@@ -12,7 +12,7 @@ const MAX_MESSAGE_BYTES: usize = 2 << 20;
 /// Maximum number of messages being reassembled at once.
 const MAX_OPEN: usize = 256;
 /// Time after which an incomplete message is discarded (E_D_TOV).
-const PATIENCE: Span = Span::from_secs(2);
+const TIME_LIMIT: Span = Span::from_secs(2);
 
 /// Sequence key: sender, receiver, exchange, direction, and SEQ_ID.
 type Key = (FcId, FcId, u16, u16, bool, u8);
@@ -51,7 +51,7 @@ impl Reassembly {
         let key = (header.s_id, header.d_id, header.ox_id, header.rx_id, responder, header.seq_id);
         if header.seq_cnt == 0 {
             self.tidy(now);
-            let part = Part { first: header, next_seq_cnt: 1, bytes: field.to_vec(), until: now + PATIENCE };
+            let part = Part { first: header, next_seq_cnt: 1, bytes: field.to_vec(), until: now + TIME_LIMIT };
             if self.open.len() < MAX_OPEN {
                 self.open.insert(key, part);
             } else {
@@ -70,7 +70,7 @@ impl Reassembly {
         };
         part.bytes.extend_from_slice(field);
         part.next_seq_cnt += 1;
-        part.until = now + PATIENCE;
+        part.until = now + TIME_LIMIT;
         if !last {
             return None;
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_put_together_again() {
+    fn cut_messages_are_reassembled() {
         for bytes in [0, 1, 2_048, 2_049, 4_096, 10_001] {
             let frames = cut(message(bytes), 2_048);
             assert_eq!(frames.len(), bytes.div_ceil(2_048).max(1));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_hole_or_too_slow_is_discarded() {
+    fn a_message_with_a_gap_or_after_its_time_out_is_discarded() {
         let frames: Vec<(Header, Vec<u8>)> = cut(message(9_000), 2_048).iter().map(on_the_wire).collect();
         let mut reassembly = Reassembly::default();
         for (number, (header, field)) in frames.iter().enumerate() {

@@ -33,8 +33,8 @@ pub fn write_and_verify(uri: &str) {
     let mut arguments = vec!["-f", "raw"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
     arguments.push(uri);
-    let said = run("qemu-io", &arguments);
-    assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+    let output = run("qemu-io", &arguments);
+    assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
 }
 
 /// Prompt after which qemu-io reads a command.

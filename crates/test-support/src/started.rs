@@ -97,13 +97,13 @@ impl Folder {
         command.args(["--ready-fd", "1"]).stdout(Stdio::piped()).stderr(log);
         let mut process = Process(command.spawn().unwrap());
         let mut output = BufReader::new(process.stdout.take().unwrap());
-        let (said, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
             let _ = output.read_line(&mut line);
-            let _ = said.send(line);
+            let _ = sender.send(line);
         });
-        let line = heard.recv_timeout(TIMEOUT);
+        let line = receiver.recv_timeout(TIMEOUT);
         assert!(line.as_deref() == Ok("ready\n"), "not ready, but {line:?}: {command:?}\n{}", self.log());
         process
     }

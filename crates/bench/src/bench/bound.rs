@@ -70,7 +70,7 @@ pub fn text(bounds: &[Bound]) -> String {
 /// [`EXPECTATION_FAILED`] with the missed bounds; a usage error if the size has no bounds.
 pub fn judge(bounds: &[Bound]) -> Result<(), Failure> {
     if bounds.is_empty() {
-        return Err(Failure::usage("there are no bounds for this size; --judge goes with the default sizes"));
+        return Err(Failure::usage("--judge requires the default sizes, because other sizes have no bounds"));
     }
     let missed: Vec<String> =
         bounds.iter().filter(|bound| bound.decision() == Decision::Missed).map(Bound::to_string).collect();

@@ -115,7 +115,7 @@ const BLOCK_BYTES: u32 = 512;
 /// Time before each slice in which requests run, but are not counted.
 const WARM_UP: Duration = Duration::from_millis(60);
 /// Time limit for the discovery of the disk, and for each request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Measures both chains, and prints the results.
 ///
@@ -163,7 +163,8 @@ fn measure(args: &Args) -> Result<Chains, Failure> {
             rows.push(Row {
                 op: name,
                 size_bytes: size,
-                frames: [0, 1].map(|way| median(of_whole.iter().map(|sample| sample.frames_of_request(way)))),
+                frames: [0, 1]
+                    .map(|direction| median(of_whole.iter().map(|sample| sample.frames_of_request(direction)))),
                 mb_per_cpu_s: of(&of_whole, Sample::per_cpu_s),
                 bare_mb_per_cpu_s: of(&of_bare, Sample::per_cpu_s),
                 mb_per_s: of(&of_whole, Sample::per_s),
@@ -202,15 +203,15 @@ impl Sample {
         self.requests as f64 / self.wall.as_secs_f64()
     }
 
-    fn frames_of_request(&self, way: usize) -> f64 {
-        self.moved[way].frames as f64 / self.requests as f64
+    fn frames_of_request(&self, direction: usize) -> f64 {
+        self.moved[direction].frames as f64 / self.requests as f64
     }
 
     /// Returns the frames of a request in each direction.
     fn traffic(&self) -> [Burst; 2] {
-        [0, 1].map(|way| Burst {
-            frames: self.frames_of_request(way).round().max(1.0) as u32,
-            bytes: (self.moved[way].bytes / self.moved[way].frames.max(1)) as usize,
+        [0, 1].map(|direction| Burst {
+            frames: self.frames_of_request(direction).round().max(1.0) as u32,
+            bytes: (self.moved[direction].bytes / self.moved[direction].frames.max(1)) as usize,
         })
     }
 }
@@ -230,10 +231,10 @@ impl Whole {
         let begun = Instant::now();
         let mut busy = false;
         while !initiator.is_ready() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(Failure::environment("the initiator has not found its disk in 30 s"));
             }
-            busy = initiator.turn(busy).map_err(Failure::environment)?;
+            busy = initiator.step(busy).map_err(Failure::environment)?;
         }
         Ok(Whole { switch, initiator })
     }
@@ -262,7 +263,7 @@ impl Whole {
                     moved: difference(moved_before, moved(self)),
                 };
                 while done < submitted {
-                    done += self.turn(&mut busy, &mut buffers)?;
+                    done += self.step(&mut busy, &mut buffers)?;
                 }
                 return Ok(sample);
             }
@@ -271,13 +272,13 @@ impl Whole {
                 submitted += 1;
                 busy = true;
             }
-            done += self.turn(&mut busy, &mut buffers)?;
+            done += self.step(&mut busy, &mut buffers)?;
         }
     }
 
     /// Runs the initiator once; returns the number of finished requests.
-    fn turn(&mut self, busy: &mut bool, buffers: &mut Vec<Vec<u8>>) -> Result<u64, Failure> {
-        *busy = self.initiator.turn(*busy).map_err(Failure::environment)?;
+    fn step(&mut self, busy: &mut bool, buffers: &mut Vec<Vec<u8>>) -> Result<u64, Failure> {
+        *busy = self.initiator.step(*busy).map_err(Failure::environment)?;
         let mut ended = 0;
         while let Some((_, result, buffer)) = self.initiator.next_finished() {
             result.map_err(|error| Failure::protocol(format_args!("a request failed: {error}")))?;
@@ -289,9 +290,9 @@ impl Whole {
 }
 
 fn difference(before: [Traffic; 2], after: [Traffic; 2]) -> [Traffic; 2] {
-    [0, 1].map(|way| Traffic {
-        frames: after[way].frames - before[way].frames,
-        bytes: after[way].bytes - before[way].bytes,
+    [0, 1].map(|direction| Traffic {
+        frames: after[direction].frames - before[direction].frames,
+        bytes: after[direction].bytes - before[direction].bytes,
     })
 }
 
@@ -326,7 +327,7 @@ impl Bare {
         let mut sample = None;
         loop {
             let now = Instant::now();
-            if now - begun > WARM_UP + time + PATIENCE {
+            if now - begun > WARM_UP + time + TIME_LIMIT {
                 return Err(Failure::environment("the bare chain has made no progress for 30 s"));
             }
             let mut state = |near: &End| -> Result<_, Failure> {
@@ -353,7 +354,7 @@ impl Bare {
                     }
                 }
             }
-            got += self.near.turn().map_err(Failure::environment)?;
+            got += self.near.step().map_err(Failure::environment)?;
             done += u64::from(got / answer.frames);
             got %= answer.frames;
         }
@@ -363,7 +364,7 @@ impl Bare {
 /// Batches that an end receives before it sends; the initiator uses the same number.
 const BATCHES_IN_TURN: usize = 4;
 /// Interval of the checks whether an end has to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An end of the bare chain.
 struct End {
@@ -395,7 +396,7 @@ impl End {
 
     /// Sends queued frames, waits for an event, and receives; returns the number of received
     /// frames.
-    fn turn(&mut self) -> io::Result<u32> {
+    fn step(&mut self) -> io::Result<u32> {
         if !self.port.has_peer() {
             self.port.look_for_peer();
         }
@@ -404,7 +405,7 @@ impl End {
         }
         let write = self.port.egress.blocked && !self.port.egress.queue.is_empty();
         self.poller.set(0, self.port.socket(), Interest { read: true, write })?;
-        for event in self.poller.wait(if self.more { Duration::ZERO } else { LOOK })? {
+        for event in self.poller.wait(if self.more { Duration::ZERO } else { CHECK_INTERVAL })? {
             self.port.egress.blocked &= !event.writable;
             self.more |= event.readable;
         }
@@ -433,7 +434,7 @@ impl End {
         while gauge.go_on() {
             // The requester sends nothing while it changes the plan.
             plan = plans.try_iter().last().or(plan);
-            let frames = self.turn()?;
+            let frames = self.step()?;
             if frames > 0 {
                 plan = plans.try_iter().last().or(plan);
             }

@@ -87,7 +87,7 @@ impl Fabric {
 /// Virtual time between two checks for convergence.
 const STEP: Span = Span::from_ms(500);
 /// Virtual time limit for convergence.
-const PATIENCE: Span = Span::from_secs(300);
+const TIME_LIMIT: Span = Span::from_secs(300);
 /// Pairs of N_Ports whose permissions are checked.
 const PAIRS: usize = 20_000;
 
@@ -142,7 +142,7 @@ fn measure(args: &Args) -> Result<Fabric, Failure> {
 /// Runs until the fabric has converged; returns the processor time.
 fn converge(bed: &mut FabricBed) -> Result<Duration, Failure> {
     let mut cpu = Duration::ZERO;
-    let end = bed.now() + PATIENCE;
+    let end = bed.now() + TIME_LIMIT;
     loop {
         let start = thread_cpu();
         bed.run(STEP);

@@ -62,7 +62,7 @@ ethernet = { carrier = "dgram" }
 const LINK: &str = "load-sw1";
 const MAC: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
 /// Time limit for a response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 const STEP: usize = 1_000;
 
 /// Measures logins, and prints the results.
@@ -82,27 +82,27 @@ fn measure(args: &Args) -> Result<Fdiscs, Failure> {
     station.log_in()?;
     let mut sent = vec![None; usize::from(u16::MAX) + 1];
     let mut latencies = Vec::with_capacity(args.logins as usize);
-    let (mut asked, mut heard_at) = (0, Instant::now());
+    let (mut requested, mut received_at) = (0, Instant::now());
     let cpu = switch.cpu()?;
     let begun = Instant::now();
     while latencies.len() < args.logins as usize {
-        while asked < args.logins && (asked as usize - latencies.len()) < usize::from(args.window) {
-            let ox_id = asked as u16;
-            station.ask(LinkService::Fdisc, Wwpn(0x2500_0000_0000_0000 + u64::from(asked)), ox_id);
+        while requested < args.logins && (requested as usize - latencies.len()) < usize::from(args.window) {
+            let ox_id = requested as u16;
+            station.ask(LinkService::Fdisc, Wwpn(0x2500_0000_0000_0000 + u64::from(requested)), ox_id);
             sent[usize::from(ox_id)] = Some(Instant::now());
-            asked += 1;
+            requested += 1;
         }
         for answer in station.answers(Duration::from_millis(100))? {
-            heard_at = Instant::now();
+            received_at = Instant::now();
             if answer.granted.is_none() {
                 let reason = format!("the switch rejects login {} of {}", latencies.len() + 1, args.logins);
                 return Err(Failure::environment(reason));
             }
             if let Some(at) = sent[usize::from(answer.ox_id)].take() {
-                latencies.push((heard_at - at).as_secs_f64() * 1e6);
+                latencies.push((received_at - at).as_secs_f64() * 1e6);
             }
         }
-        if heard_at.elapsed() > PATIENCE {
+        if received_at.elapsed() > TIME_LIMIT {
             let reason = format!("the switch has answered only {} of {} logins in 10 s", latencies.len(), args.logins);
             return Err(Failure::environment(reason));
         }

@@ -51,9 +51,9 @@ pub struct Forwarded {
     /// Bytes of each frame, Ethernet header included.
     pub frame_bytes: usize,
     /// The switch: tables, zones, source addresses, counters.
-    pub switch: Way,
+    pub switch: Rates,
     /// The forwarder that does not inspect frames.
-    pub bare: Way,
+    pub bare: Rates,
     /// Frames per second of processor time, switch to bare forwarder: median of the paired slices.
     pub ratio: f64,
     /// The same with its confidence interval.
@@ -62,7 +62,7 @@ pub struct Forwarded {
 
 /// Results of one forwarder.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Way {
+pub struct Rates {
     /// Frames per second of processor time: median of the slices.
     pub frames_per_cpu_s: f64,
     /// Frames per second: median of the slices.
@@ -152,7 +152,7 @@ fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let per_cpu_s = |samples: &[Sample]| samples.iter().map(|sample| sample.per_cpu_s).collect::<Vec<f64>>();
     let estimate = Estimate::of_ratios(&per_cpu_s(&of_switch), &per_cpu_s(&of_bare))
         .ok_or_else(|| Failure::environment("the slices are too short to measure processor time"))?;
-    Ok(Forwarded { frame_bytes, ratio: estimate.median, estimate, switch: way(&of_switch), bare: way(&of_bare) })
+    Ok(Forwarded { frame_bytes, ratio: estimate.median, estimate, switch: rates(&of_switch), bare: rates(&of_bare) })
 }
 
 /// Result of one slice.
@@ -163,8 +163,8 @@ struct Sample {
     per_s: f64,
 }
 
-fn way(samples: &[Sample]) -> Way {
-    Way {
+fn rates(samples: &[Sample]) -> Rates {
+    Rates {
         frames_per_cpu_s: median(samples.iter().map(|sample| sample.per_cpu_s)),
         frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
         frames: samples.iter().map(|sample| sample.frames).sum(),
@@ -224,7 +224,7 @@ impl Drop for Rig {
 }
 
 /// Interval of the checks whether a thread has to end.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Shared {
     fn send(&self, mut port: EthernetPort, frame: &[u8]) -> io::Result<()> {
@@ -232,7 +232,7 @@ impl Shared {
         while !self.over.load(Ordering::Relaxed) {
             if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
                 port.look_for_peer();
-                thread::sleep(LOOK);
+                thread::sleep(CHECK_INTERVAL);
                 continue;
             }
             let Some(socket) = port.socket() else { continue };
@@ -240,7 +240,7 @@ impl Shared {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poller.set(0, Some(socket), Interest { read: false, write: true })?;
-                    poller.wait(LOOK)?;
+                    poller.wait(CHECK_INTERVAL)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -253,7 +253,7 @@ impl Shared {
         let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
         poller.set(0, port.socket(), Interest { read: true, write: false })?;
         while !self.over.load(Ordering::Relaxed) {
-            poller.wait(LOOK)?;
+            poller.wait(CHECK_INTERVAL)?;
             loop {
                 match port.receive(&mut spare) {
                     Ok((got, _)) => _ = self.arrived.fetch_add(got as u64, Ordering::Relaxed),
@@ -306,7 +306,7 @@ fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
             poller.set(to as u64, port.socket(), interest)?;
         }
         let busy = (0..2).any(|port| ready[port] && !held[port]);
-        for event in poller.wait(if busy { Duration::ZERO } else { LOOK })? {
+        for event in poller.wait(if busy { Duration::ZERO } else { CHECK_INTERVAL })? {
             let port = event.token as usize;
             ready[port] |= event.readable;
             ports[port].egress.blocked &= !event.writable;
@@ -322,9 +322,9 @@ fn text(forwarded: &Forwarded) -> String {
         format::grouped(forwarded.frame_bytes as u64),
         "",
     );
-    for (name, way) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
-        let per_cpu = format::grouped(way.frames_per_cpu_s as u64);
-        let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(way.frames_per_s as u64));
+    for (name, rates) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
+        let per_cpu = format::grouped(rates.frames_per_cpu_s as u64);
+        let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(rates.frames_per_s as u64));
     }
     let _ = writeln!(text, "{:<14} {}", "ratio", forwarded.estimate);
     text

@@ -21,7 +21,7 @@ pub struct Args {
     logins: u32,
     /// Algorithm that finds the permissions of hard zoning
     #[arg(long, value_enum, default_value = "zone-mates")]
-    zoning: Way,
+    zoning: ZoningAlgorithm,
     /// Members of each zone [default: 2 to 16 in turn]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
     zone_members: Option<u32>,
@@ -35,7 +35,7 @@ pub struct Args {
 /// Algorithm that finds the permissions of hard zoning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum ZoningAlgorithm {
     /// Compare every N_Port_ID of the port with every one of all other ports (document 000)
     Standard,
     /// Compare the new N_Port_ID only (document 000, modified)
@@ -48,7 +48,7 @@ pub enum Way {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Logins {
     /// Algorithm.
-    pub zoning: Way,
+    pub zoning: ZoningAlgorithm,
     /// Number of logins on the command line.
     pub logins_asked: u32,
     /// Number of logins done; smaller if the comparisons took too long.
@@ -87,7 +87,7 @@ const JUDGED: u32 = 65_000;
 impl Logins {
     fn bounds(&self) -> Vec<Bound> {
         let (Some(second), Some(last)) = (self.mean_us.get(1), self.mean_us.last()) else { return Vec::new() };
-        if self.zoning != Way::ZoneMates || self.logins < JUDGED {
+        if self.zoning != ZoningAlgorithm::ZoneMates || self.logins < JUDGED {
             return Vec::new();
         }
         let largest = self.mean_us.iter().copied().fold(0.0, f64::max);
@@ -99,7 +99,7 @@ impl Logins {
 }
 
 /// Time limit of the algorithms that compare.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Largest number of logins of the contrast.
 const CONTRAST: u32 = 4_000;
 const STEP: usize = 1_000;
@@ -110,8 +110,8 @@ const STEP: usize = 1_000;
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut logins = measure(args.logins, args.zoning, args.zone_members)?;
-    if args.zoning == Way::ZoneMates {
-        let contrast = measure(args.logins.min(CONTRAST), Way::Standard, args.zone_members)?;
+    if args.zoning == ZoningAlgorithm::ZoneMates {
+        let contrast = measure(args.logins.min(CONTRAST), ZoningAlgorithm::Standard, args.zone_members)?;
         logins.contrast = Some(Box::new(contrast));
     }
     let mut text = text(&logins);
@@ -123,20 +123,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
-fn measure(asked: u32, zoning: Way, zone_members: Option<u32>) -> Result<Logins, Failure> {
-    let way = match zoning {
-        Way::Standard => HardZoning::Standard,
-        Way::Modified => HardZoning::Modified,
-        Way::ZoneMates => HardZoning::ZoneMates,
+fn measure(login_count: u32, zoning: ZoningAlgorithm, zone_members: Option<u32>) -> Result<Logins, Failure> {
+    let algorithm = match zoning {
+        ZoningAlgorithm::Standard => HardZoning::Standard,
+        ZoningAlgorithm::Modified => HardZoning::Modified,
+        ZoningAlgorithm::ZoneMates => HardZoning::ZoneMates,
     };
-    let zones = zones(asked, zone_members, false);
+    let zones = zones(login_count, zone_members, false);
     let before = rss_bytes();
-    let mut bench = Bench::new(zones, way);
+    let mut bench = Bench::new(zones, algorithm);
     let (mut logins, mut registrations) = (Vec::new(), Vec::new());
     let mut slowest = Duration::ZERO;
     let began = thread_cpu();
     let mut done = 0;
-    while done < asked && (zoning == Way::ZoneMates || thread_cpu() - began < PATIENCE) {
+    while done < login_count && (zoning == ZoningAlgorithm::ZoneMates || thread_cpu() - began < TIME_LIMIT) {
         if done % 64 == 0 && interrupt::requested() {
             return Err(Failure::interrupted("the logins were not complete"));
         }
@@ -158,7 +158,7 @@ fn measure(asked: u32, zoning: Way, zone_members: Option<u32>) -> Result<Logins,
     let work = bench.switch().work();
     Ok(Logins {
         zoning,
-        logins_asked: asked,
+        logins_asked: login_count,
         logins: done,
         zone_members,
         ports: PORTS,
@@ -181,14 +181,14 @@ fn means(times: &[Duration]) -> Vec<f64> {
 }
 
 fn text(logins: &Logins) -> String {
-    let way = match logins.zoning {
-        Way::Standard => "standard algorithm of document 000",
-        Way::Modified => "modified algorithm of document 000",
-        Way::ZoneMates => "zone-mates",
+    let algorithm = match logins.zoning {
+        ZoningAlgorithm::Standard => "standard algorithm of document 000",
+        ZoningAlgorithm::Modified => "modified algorithm of document 000",
+        ZoningAlgorithm::ZoneMates => "zone-mates",
     };
     let members = logins.zone_members.map_or("2 to 16".into(), |members| members.to_string());
     let mut text = format!(
-        "{} logins at {} ports, zones of {members} members, hard zoning by {way}\n",
+        "{} logins at {} ports, zones of {members} members, hard zoning by {algorithm}\n",
         format::grouped(logins.logins.into()),
         logins.ports,
     );
@@ -196,7 +196,7 @@ fn text(logins: &Logins) -> String {
         let _ = writeln!(
             text,
             "stopped after {:.0} s: {} logins were requested",
-            PATIENCE.as_secs_f64(),
+            TIME_LIMIT.as_secs_f64(),
             format::grouped(logins.logins_asked.into())
         );
     }

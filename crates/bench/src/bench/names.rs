@@ -99,7 +99,7 @@ fn measure(args: &Args) -> Result<Names, Failure> {
         ids.push(id);
     }
     let all_seeing = ids.pop().unwrap_or_default();
-    let asked: Vec<(u16, Vec<u8>)> = ids.iter().map(|id| (bench.port_of(*id), Bench::gpn_ft(*id))).collect();
+    let queries: Vec<(u16, Vec<u8>)> = ids.iter().map(|id| (bench.port_of(*id), Bench::gpn_ft(*id))).collect();
     let mut bytes = 0;
     let mut time = Duration::ZERO;
     let mut done = 0;
@@ -108,10 +108,10 @@ fn measure(args: &Args) -> Result<Names, Failure> {
     while done < args.questions {
         let start = thread_cpu();
         for _ in 0..1_000.min(args.questions - done) {
-            let (port, question) = &asked[next];
+            let (port, question) = &queries[next];
             bench.offer(*port, question);
             bytes += bench.answer_bytes();
-            next = (next + 25_013) % asked.len();
+            next = (next + 25_013) % queries.len();
             done += 1;
         }
         time += thread_cpu() - start;

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_slow_for_a_while_leaves_the_paired_ratio_alone() {
+    fn a_temporarily_slow_machine_does_not_change_the_paired_ratio() {
         // A is 1.3 times as fast as B; the machine has a tenth of its speed in the middle third.
         let machine = |slice: usize| if (10..20).contains(&slice) { 0.1 } else { 1.0 };
         let a: Vec<f64> = (0..30).map(|slice| 1.3 * machine(slice)).collect();

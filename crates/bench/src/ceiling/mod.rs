@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Bytes per read.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Interval between calls of `go_on`.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const LISTENER: u64 = 0;
 
 /// Method of moving bytes from one socket to the other.
@@ -163,7 +163,7 @@ pub fn run(listen: &TcpListener, to: SocketAddr, manner: &Manner, mut go_on: imp
     let (mut next, mut pdus) = (1, 0);
     let mut again: Vec<u64> = Vec::new();
     while go_on() {
-        let wait = if again.is_empty() { LOOK } else { Duration::ZERO };
+        let wait = if again.is_empty() { CHECK_INTERVAL } else { Duration::ZERO };
         let mut ready: Vec<u64> = poller.wait(wait)?.iter().map(|event| event.token).collect();
         if ready.contains(&LISTENER) {
             while let Ok((host, _)) = listen.accept() {

@@ -1,7 +1,7 @@
 //! Forwarding through a buffer with io_uring(7): one system call for all pending reads and writes.
 
 use super::copy::Walk;
-use super::{BUFFER_BYTES, LISTENER, LOOK, Manner, connect};
+use super::{BUFFER_BYTES, CHECK_INTERVAL, LISTENER, Manner, connect};
 use crate::ring::{Ended, Ring};
 use std::collections::BTreeMap;
 use std::io;
@@ -44,7 +44,7 @@ impl Pair {
     }
 
     /// Processes a completed request.
-    fn hear(&mut self, Ended { token, outcome, buffer }: Ended) {
+    fn complete(&mut self, Ended { token, outcome, buffer }: Ended) {
         let Way { walk, under_way, pdus } = &mut self.ways[(token % 2) as usize];
         (*under_way, walk.buffer) = (false, buffer);
         match outcome {
@@ -87,10 +87,10 @@ pub(super) fn run(
     ring.poll(LISTENER, listen)?;
     while go_on() {
         let mut ready = Vec::new();
-        for ended in ring.wait(LOOK)? {
+        for ended in ring.wait(CHECK_INTERVAL)? {
             ready.push(ended.token);
             if let Some(pair) = pairs.get_mut(&(ended.token / 2)) {
-                pair.hear(ended);
+                pair.complete(ended);
             }
         }
         for token in ready {

@@ -108,8 +108,8 @@ impl FabricBed {
                 let Some(Leg::Port(port)) = self.nodes[at].fib.legs(domain).first() else { return None };
                 Some(self.other_end(at, *port)?.0)
             };
-            let mut way = std::iter::successors(Some(from), |at| next(*at)).take(HOPS);
-            if !way.any(|at| self.nodes[at].machine.domain() == Some(domain)) {
+            let mut path = std::iter::successors(Some(from), |at| next(*at)).take(HOPS);
+            if !path.any(|at| self.nodes[at].machine.domain() == Some(domain)) {
                 return Err(Disagreement::Routes(from, domain));
             }
         }

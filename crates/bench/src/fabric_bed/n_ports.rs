@@ -120,8 +120,8 @@ impl FabricBed {
     }
 
     fn n_port_answers(&mut self, number: usize, request: &Frame, message: impl Into<Message>) {
-        let (message, asked) = (message.into(), &request.header);
-        let header = message.header(asked.d_id, asked.s_id, asked.ox_id, 0);
+        let (message, request_header) = (message.into(), &request.header);
+        let header = message.header(request_header.d_id, request_header.s_id, request_header.ox_id, 0);
         self.n_port_sends(number, Frame { header, payload: Payload::Typed(message) });
     }
 

@@ -1,7 +1,7 @@
 //! Load generator over FCoE: [`FcoeLoad`], an [`Initiator`] that sends requests to one disk. Read
 //! data are discarded; writes send a fixed pattern.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_live::initiator::{Initiator, InitiatorConfig};
 use sanloom_live::ports::{EthernetPort, PortError};
 use sanloom_scsi::disk::Op;
@@ -74,7 +74,7 @@ impl FcoeLoad {
                 initiator.shut_down();
                 return Err(LoadError::Session(why));
             }
-            busy = initiator.turn(busy)?;
+            busy = initiator.step(busy)?;
         }
     }
 
@@ -88,8 +88,8 @@ impl FcoeLoad {
     ///
     /// # Errors
     /// When the poller fails.
-    pub fn tend(&mut self) -> Result<(), LoadError> {
-        self.busy = self.initiator.turn(self.busy)?;
+    pub fn step(&mut self) -> Result<(), LoadError> {
+        self.busy = self.initiator.step(self.busy)?;
         Ok(())
     }
 
@@ -116,14 +116,14 @@ impl FcoeLoad {
                 course.began(self.initiator.submit(self.disk, op, place * u64::from(blocks), blocks, buffer));
                 self.busy = true;
             }
-            self.tend()?;
+            self.step()?;
             while let Some((tag, result, buffer)) = self.initiator.next_finished() {
                 result.map_err(|error| LoadError::Command(error.to_string()))?;
                 self.buffers.push(buffer);
                 worked = Instant::now();
                 course.ended(tag);
             }
-            if worked.elapsed() > PATIENCE {
+            if worked.elapsed() > TIME_LIMIT {
                 return Err(LoadError::Idle);
             }
         }
@@ -152,11 +152,11 @@ fn missing(initiator: &Initiator, config: &FcoeLoadConfig) -> String {
     let host = &initiator.adapter.hosts[0];
     let seconds = SEARCH.as_secs();
     if !initiator.adapter.port.has_peer() {
-        return format!("nobody came to the other end of {} in {seconds} s", initiator.adapter.port.name);
+        return format!("no peer connected to {} within {seconds} s", initiator.adapter.port.name);
     }
     if host.port_id() == FcId::ZERO {
         return format!(
-            "no login in {seconds} s: no forwarder at {} answers, or it refuses us",
+            "no login within {seconds} s: no forwarder answers at {}, or it rejects the login",
             initiator.adapter.port.name
         );
     }
@@ -167,5 +167,5 @@ fn missing(initiator: &Initiator, config: &FcoeLoadConfig) -> String {
     if targets.is_empty() {
         targets.push("none".to_owned());
     }
-    format!("there is no target port {} for us; we see {}", config.target, targets.join(", "))
+    format!("target port {} is not visible; visible are {}", config.target, targets.join(", "))
 }

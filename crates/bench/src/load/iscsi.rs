@@ -2,7 +2,7 @@
 //! writes send a fixed pattern, so that the generator leaves the processor to the system under
 //! test.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_live::clock::Clock;
 use sanloom_live::iscsi_initiator::TARGET;
 use sanloom_live::iscsi_initiator::link::{Buffers, Event, Link};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of socket reads per turn.
-const READS_IN_TURN: usize = 8;
+const MAX_READS: usize = 8;
 /// Maximum number of TEST UNIT READY attempts.
 const PROBES: u32 = 16;
 
@@ -95,7 +95,7 @@ impl Load {
     /// # Errors
     /// When the target is not reachable or rejects the login, or the unit is unusable.
     pub fn open(config: &LoadConfig) -> Result<Load, LoadError> {
-        let stream = TcpStream::connect_timeout(&config.portal, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&config.portal, TIME_LIMIT)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let login = LoginConfig {
@@ -106,7 +106,7 @@ impl Load {
             own: config.own.clone(),
             target_proof: config.target_proof.clone(),
             challenge: random::<16>()?,
-            timeout: Span::from_secs(PATIENCE.as_secs()),
+            timeout: Span::from_secs(TIME_LIMIT.as_secs()),
         };
         let clock = Clock::start();
         let session = SessionConfig::default();
@@ -124,7 +124,7 @@ impl Load {
         };
         load.link.drain(load.clock.now(), &mut load.store);
         while load.parameters.is_none() {
-            load.turn(|_, _| {})?;
+            load.step(|_, _| {})?;
         }
         load.probe()?;
         Ok(load)
@@ -149,7 +149,7 @@ impl Load {
         let answer = self.one(cdb, DataDirection::Read, CAPACITY_BYTES)?;
         let (_, data) = self.store.kept.take().unwrap_or_default();
         if answer != status::GOOD {
-            return Err(LoadError::Command(format!("the size of the unit: status {answer:02x}")));
+            return Err(LoadError::Command(format!("the unit rejected READ CAPACITY with status {answer:02x}")));
         }
         let capacity = ReadCapacity16::parse(&data).map_err(|error| LoadError::Command(error.to_string()))?;
         (self.blocks, self.block_bytes) = (capacity.last_lba.saturating_add(1), capacity.block_bytes);
@@ -162,7 +162,7 @@ impl Load {
         self.worked = Instant::now();
         let mut answer = None;
         while answer.is_none() {
-            self.turn(|done, outcome| {
+            self.step(|done, outcome| {
                 if done == id {
                     answer = Some(outcome);
                 }
@@ -203,7 +203,7 @@ impl Load {
                 };
                 course.began(self.submit(cdb, direction, work.bytes));
             }
-            self.turn(|id, outcome| {
+            self.step(|id, outcome| {
                 course.ended(id);
                 match outcome {
                     Outcome::Completed { status: status::GOOD, transferred, .. } if transferred == work.bytes => {}
@@ -218,8 +218,8 @@ impl Load {
     }
 
     /// Sends pending data, waits for an event, and receives.
-    fn turn(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
-        let left = PATIENCE.saturating_sub(self.worked.elapsed());
+    fn step(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
+        let left = TIME_LIMIT.saturating_sub(self.worked.elapsed());
         if left.is_zero() {
             return Err(LoadError::Idle);
         }
@@ -238,7 +238,7 @@ impl Load {
             self.link.timeout(now, &mut self.store);
         }
         let moves = self.store.moves;
-        for _ in 0..READS_IN_TURN {
+        for _ in 0..MAX_READS {
             if !readable || !self.link.read(now, &mut self.store)? {
                 break;
             }

@@ -11,7 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Time without a completed request after which a run is aborted.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pattern of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum LoadError {
         bytes: u32,
     },
     /// The target has stopped completing requests.
-    #[error("the target has done nothing for {} s", PATIENCE.as_secs())]
+    #[error("the target has made no progress for {} s", TIME_LIMIT.as_secs())]
     Idle,
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_are_under_way_and_all_end() {
+    fn a_limited_number_of_requests_is_in_flight_and_all_end() {
         let mut course = Course::begin(WORK, Duration::from_secs(99), 7, (24, 512)).unwrap();
         assert!(course.goes_on());
         let first = course.place().unwrap();

@@ -1,7 +1,7 @@
 //! Load generator for an NBD server: [`NbdLoad`], one connection to one export. Uses fixed newstyle
 //! negotiation with GO, and simple replies.
 
-use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
+use crate::load::{Course, LoadError, Served, TIME_LIMIT, Work, pattern};
 use sanloom_wire::nbd::{
     BlockSizes, ClientOption, Command, Greeting, Info, InfoRequest, InfoType, OptionReply, OptionReplyBody, Request,
     SimpleReply, handshake,
@@ -45,8 +45,8 @@ impl NbdLoad {
     /// When no server listens, or it rejects the export.
     pub fn open(config: &NbdLoadConfig) -> Result<NbdLoad, LoadError> {
         let stream = UnixStream::connect(&config.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIME_LIMIT))?;
+        stream.set_write_timeout(Some(TIME_LIMIT))?;
         let mut load = NbdLoad {
             stream: BufReader::with_capacity(64 << 10, stream),
             size_bytes: 0,
@@ -65,7 +65,8 @@ impl NbdLoad {
     }
 
     fn negotiate(&mut self, export: &str) -> Result<(), LoadError> {
-        let wrong = |error: sanloom_wire::ParseError| LoadError::Session(format!("this is no NBD server: {error}"));
+        let wrong =
+            |error: sanloom_wire::ParseError| LoadError::Session(format!("the peer is not an NBD server: {error}"));
         let mut greeting = [0; Greeting::BYTES];
         self.stream.read_exact(&mut greeting).map_err(silent)?;
         let Greeting { flags } = Greeting::parse(&greeting).map_err(wrong)?;
@@ -79,7 +80,7 @@ impl NbdLoad {
             self.stream.read_exact(&mut reply).map_err(silent)?;
             let more = u32::from_be_bytes([reply[16], reply[17], reply[18], reply[19]]) as usize;
             if more > MAX_REPLY_BYTES {
-                return Err(LoadError::Session("an answer of the server has no end".to_owned()));
+                return Err(LoadError::Session("an answer of the server is too long".to_owned()));
             }
             reply.resize(OptionReply::HEAD_BYTES + more, 0);
             self.stream.read_exact(&mut reply[OptionReply::HEAD_BYTES..]).map_err(silent)?;
@@ -89,7 +90,7 @@ impl NbdLoad {
                 OptionReplyBody::Info(Info::BlockSize(sizes)) => self.sizes = sizes,
                 OptionReplyBody::Error { code, message } => {
                     return Err(LoadError::Session(format!(
-                        "the server refuses the export `{export}`: {code} {message}"
+                        "the server rejects the export `{export}`: {code} {message}"
                     )));
                 }
                 _ => {}
@@ -106,7 +107,7 @@ impl NbdLoad {
         let mut course = Course::begin(work, time, seed, (self.size_bytes / u64::from(block_bytes), block_bytes))?;
         let maximum = self.sizes.maximum;
         if work.bytes > maximum {
-            return Err(LoadError::Command(format!("the server takes requests of at most {maximum} bytes")));
+            return Err(LoadError::Command(format!("the server accepts requests of at most {maximum} bytes")));
         }
         self.request = pattern(if work.write { work.bytes } else { 0 }).collect();
         self.request.splice(0..0, [0; Request::BYTES]);

@@ -86,7 +86,7 @@ impl Trial {
     /// Returns the longest time from the end of all faults until everything must be at rest. It
     /// covers every attempt of a command, every login retried from its longest back-off (32 times
     /// E_D_TOV), the audit after a lost notification, and the queues ahead of them.
-    fn patience_ps(&self) -> u64 {
+    fn time_limit_ps(&self) -> u64 {
         let timers = &self.lab.timers;
         let one_try = |host: &sanloom_fc::config::Host| {
             let tries = u64::from(host.retries) + 1;
@@ -148,14 +148,14 @@ impl<'a> Run<'a> {
     /// Runs until everything is at rest. Control frames are sent from time to time, so a moment of
     /// rest is sufficient. The time limit restarts whenever a request ends.
     fn rest(&mut self, phase: &'static str) -> Result<(), Violation> {
-        let patience_ps = self.trial.patience_ps();
+        let time_limit_ps = self.trial.time_limit_ps();
         let mut step_ps = Picos::from_us(500).0;
         let (mut ended, mut end) = (0, 0);
         loop {
             let Some(what) = first_unrest(&self.world) else { return Ok(()) };
             let books = self.world.hosts.totals;
             if books.completed + books.failed > ended || end == 0 {
-                (ended, end) = (books.completed + books.failed, self.world.net.now() + patience_ps);
+                (ended, end) = (books.completed + books.failed, self.world.net.now() + time_limit_ps);
             } else if self.world.net.now() >= end {
                 return Err(self.violation(phase, format!("no rest: {what}")));
             }
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         for _ in 0..TRIES {
             let before = self.tried(path);
             self.world.try_path(path.0, path.1, path.2, write, LAST_BLOCKS);
-            let end = self.world.net.now() + self.trial.patience_ps();
+            let end = self.world.net.now() + self.trial.time_limit_ps();
             while self.tried(path) == before && self.world.net.now() < end {
                 self.world.run_until(self.world.net.now() + Picos::from_us(200).0);
             }
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
         let (books, fate) = (world.hosts.totals, world.net.fate);
         let open = world.hosts.requests_in_flight();
         if books.issued != books.completed + books.failed + open {
-            return Err(self.violation(phase, format!("requests: {books:?}, {open} under way")));
+            return Err(self.violation(phase, format!("requests: {books:?}, {open} in flight")));
         }
         let lanes: Vec<LaneCount> = world.net.lanes().iter().map(|lane| lane.count()).collect();
         for (number, lane) in world.net.lanes().iter().enumerate() {

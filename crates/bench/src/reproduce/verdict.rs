@@ -232,7 +232,7 @@ pub fn summary(verdicts: &[Verdict]) -> String {
 /// Decides about the exit code.
 ///
 /// # Errors
-/// If a prediction misses that is not known to miss, or the other way round.
+/// If a prediction misses that is not known to miss, or the reverse.
 pub fn outcome(verdicts: &[Verdict]) -> Result<(), Failure> {
     if verdicts.iter().any(Verdict::is_unexpected) { Err(Failure::expectation()) } else { Ok(()) }
 }

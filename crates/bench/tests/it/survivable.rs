@@ -28,7 +28,7 @@ const FAILURES: usize = 3;
 const TRIES: u32 = 3;
 
 #[test]
-fn whatif_survives_what_check_calls_survivable() {
+fn whatif_survives_every_failure_that_check_calls_survivable() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
     let seeds = number("SANLOOM_SEEDS").unwrap_or(LABS);

@@ -1,4 +1,4 @@
-//! `sanloom apply`: a changed lab file for the instance that runs it.
+//! `sanloom apply`: applies a changed lab file to its running instance.
 
 use crate::instance;
 use sanloom_api::apply::ApplyReport;
@@ -17,7 +17,7 @@ pub struct Args {
     /// Only show what would change, and what cannot
     #[arg(long)]
     preview: bool,
-    /// Ask the instance that runs this switch alone
+    /// Send the request to the instance that runs only this switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]
@@ -29,7 +29,8 @@ pub struct Args {
 /// Applies a lab.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or something of it cannot change while it runs.
+/// When the lab is invalid, no instance of it is running, or the running instance cannot make a
+/// change.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
     let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;
@@ -37,12 +38,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let set = args.sets.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
     let request = Request::Apply { lab: text, preview: args.preview, set };
     let Answer::Applied(report) = instance::command(&loaded.lab, args.switch.as_deref(), &request)? else {
-        return Err(Failure::protocol("the instance answered something else than what it has applied"));
+        return Err(instance::unexpected_answer());
     };
     args.json.write_or_print(&report, || shown(&report))?;
     match report.refused.is_empty() || args.preview {
         true => Ok(()),
-        false => Err(Failure::usage("nothing was changed: the instance cannot do all of it while it runs")),
+        false => {
+            Err(Failure::usage("nothing was changed, because the running instance cannot make all of these changes"))
+        }
     }
 }
 

@@ -16,11 +16,11 @@ pub struct Args {
     /// Link of the lab, for example server1-sw1, or port of a switch, for example sw1:0
     #[arg(value_name = "PORT")]
     link: String,
-    /// Begin a capture, written to this file (pcapng) by the instance; without: end the one that
-    /// runs
+    /// Start a capture that the instance writes to this file (pcapng); without a file, end the
+    /// running capture
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Ask the instance that runs this switch alone
+    /// Send the request to the instance that runs only this switch
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]
@@ -49,7 +49,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load_running(&args.file, &args.sets.set)?.lab;
     // The path must be absolute, because the instance has its own working directory.
     let absolute = args.to.as_ref().map(std::path::absolute).transpose();
-    let file = absolute.map_err(|error| Failure::environment(format_args!("cannot name the file: {error}")))?;
+    let file = absolute
+        .map_err(|error| Failure::environment(format_args!("cannot resolve the path of the capture: {error}")))?;
     let file = file.map(|path| path.display().to_string());
     let request = Request::Capture { link: args.link.clone(), file: file.clone() };
     let frames = match instance::command(&lab, args.switch.as_deref(), &request)? {

@@ -1,4 +1,4 @@
-//! `sanloom check`: all mistakes of a lab file, or its topology.
+//! `sanloom check`: all errors of a lab file, or its topology.
 
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -30,7 +30,7 @@ pub struct Args {
 /// Checks a lab.
 ///
 /// # Errors
-/// All its mistakes; or when something cannot be read or written.
+/// All errors of the lab, or a file that cannot be read or written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--svg", args.svg.as_deref())])?;
     let text = args.file.text()?;

@@ -8,7 +8,7 @@ use sanloom_console::outputs::Sets;
 use sanloom_console::{interrupt, output};
 use sanloom_fc::config::Picos;
 use sanloom_live::control::{self, Control};
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::LabPaths;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,17 +21,17 @@ pub struct Args {
     /// End all instances of this user
     #[arg(long)]
     all: bool,
-    /// End only the instance that runs this switch alone
+    /// End only the instance that runs just this switch
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     switch: Option<String>,
-    /// Time that an instance gets to end
+    /// Maximum time for an instance to end
     #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time, default_value = "30s")]
     wait: Picos,
     #[command(flatten)]
     sets: Sets,
 }
 
-/// Time between two looks at an instance that ends.
+/// Interval between checks of an instance that is ending.
 const STEP: Duration = Duration::from_millis(20);
 
 /// An instance to end: its name, its control socket, and its process if that is known.
@@ -48,10 +48,10 @@ struct Target {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let targets = targets(args)?;
     for target in &targets {
-        match control::ask_within(args.patience(), &target.control, &Request::Stop) {
+        match control::ask_within(args.timeout(), &target.control, &Request::Stop) {
             Ok(Answer::Failed { reason }) => return Err(Failure::usage(reason)),
             // The instance may close the connection before it has answered.
-            _ => wait(target, args.patience())?,
+            _ => wait(target, args.timeout())?,
         }
         output::print(&format!("{} is down.\n", target.name))?;
     }
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_nanos(self.wait.0 / 1_000)
     }
 }
@@ -91,13 +91,13 @@ fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
     }
     let file = LabFile { path: lab.clone() };
     let loaded = sanloom_lab::load(&file.label(), &file.text()?, &args.sets.set)?.lab;
-    let places = Places::of(&loaded);
+    let lab_paths = LabPaths::of(&loaded);
     let switches = loaded.switches.iter().map(|switch| Some(switch.name.as_str()));
     let wanted: Vec<Option<&str>> = match &args.switch {
         Some(switch) => vec![Some(switch)],
         None => [None].into_iter().chain(switches).collect(),
     };
-    let paths: Vec<PathBuf> = wanted.into_iter().map(|switch| places.control(switch)).collect();
+    let paths: Vec<PathBuf> = wanted.into_iter().map(|switch| lab_paths.control(switch)).collect();
     let known = running::all();
     let target = |control: &PathBuf| match known.iter().find(|running| running.control == *control) {
         Some(running) => of(running.clone()),
@@ -111,13 +111,13 @@ fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
 }
 
 /// Waits until an instance is gone: its socket does not answer, and its process has ended.
-fn wait(target: &Target, patience: Duration) -> Result<(), Failure> {
+fn wait(target: &Target, timeout: Duration) -> Result<(), Failure> {
     let begun = Instant::now();
     let is_gone = || !Control::answers(&target.control) && target.process.as_ref().is_none_or(|one| !one.is_alive());
     while !is_gone() {
-        if begun.elapsed() > patience {
+        if begun.elapsed() > timeout {
             return Err(Failure::environment(format_args!(
-                "{} has not ended within {patience:?}; `sanloom ps` shows its process",
+                "{} has not ended within {timeout:?}; `sanloom ps` shows its process",
                 target.name
             )));
         }

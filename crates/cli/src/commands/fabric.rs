@@ -24,7 +24,7 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Question {
-    /// Say what would become of two fabrics if an ISL joined them, and name what would isolate it
+    /// Predict the result of joining two fabrics with an ISL, and list the reasons for isolation
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     MergePreview(MergeArgs),
 }
@@ -124,9 +124,9 @@ fn end<'l>(
     let fabrics: BTreeSet<u16> = lab.fabrics_without(&apart).into_iter().collect();
     match fabrics.len() {
         1 => Ok(JoinEnd { lab, switch: 0 }),
-        0 => Err(Failure::usage(format_args!("{} has no switch that a link could end at", lab.name))),
+        0 => Err(Failure::usage(format_args!("{} has no switch for the end of a link", lab.name))),
         count => Err(Failure::usage(format_args!(
-            "{} holds {count} fabrics: say with {option} at which switch the link ends, {some}",
+            "{} holds {count} fabrics: name the switch at the end of the link with {option}: {some}",
             lab.name
         ))),
     }

@@ -10,11 +10,11 @@ use sanloom_console::interrupt;
 use sanloom_console::outputs::Sets;
 use sanloom_fc::config::{Carrier, Ethernet, Node};
 use sanloom_fc::san::Lab;
-use sanloom_live::capture::Place;
+use sanloom_live::capture::CapturePoint;
 use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::offload::{Checksum, Offloads, Placement};
-use sanloom_live::runtime::plan::{Places, mac_of};
+use sanloom_live::runtime::plan::{LabPaths, mac_of};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  sanloom initiator lab.toml --host server1 --nbd /run/server1.sock")]
 pub struct Args {
-    /// Lab file with the host to be; without it, say --port
+    /// Lab file that defines the host; without it, --port is required
     #[arg(value_name = "LAB")]
     lab: Option<PathBuf>,
-    /// Host of the lab to be
+    /// Name of the host in the lab
     #[arg(long, value_name = "NAME", requires = "lab")]
     host: Option<String>,
-    /// Which port of the host, from 0
+    /// Index of the host's port, from 0
     #[arg(long, value_name = "N", default_value_t = 0, requires = "host")]
     hba: u16,
     /// Ethernet port: `eth1` (any interface), `tap:NAME`, `dgram:OWN,PEER` or `stream:PATH` (unix
@@ -48,26 +48,23 @@ pub struct Args {
     /// Node name [default: 10:00 and the Ethernet address]
     #[arg(long, value_name = "WWNN")]
     wwnn: Option<Wwnn>,
-    /// Be a station of a segment without a switch (VN2VN)
+    /// Run as a station of a segment without a switch (VN2VN)
     #[arg(long)]
     vn2vn: bool,
-    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the
-    /// lab says]
+    /// Wait until DCBX has agreed on lossless FCoE with the peer [default: from the lab]
     #[arg(long)]
     dcbx: bool,
-    /// Wait until fcoemon, which speaks DCBX for all VLANs of an interface, says through the
-    /// control socket that it has agreed
+    /// Wait until fcoemon, which runs DCBX for all VLANs of an interface, permits FCoE through the
+    /// control socket
     #[arg(long, requires = "control", conflicts_with = "dcbx")]
     dcbx_of_fcoemon: bool,
-    /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
+    /// Answer VLAN requests on the VN2VN segment with the VLAN of --vlan
     #[arg(long, requires = "vn2vn")]
     vlan_responder: bool,
-    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be
-    /// repeated
+    /// Virtual port (NPIV): port name, and node name if it differs from the host's; may be repeated
     #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
     virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
-    /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab
-    /// says]
+    /// VLAN of FCoE: a number, `none`, or `auto` for discovery [default: none, or from the lab]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
     #[command(flatten)]
@@ -75,10 +72,10 @@ pub struct Args {
     /// Name in fcoeadm and the other commands [default: the host of the lab, or the port]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Socket for fcoeadm and others [default: none]
+    /// Control socket for fcoeadm and the other commands [default: none]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// End, as with SIGTERM, when this process ends, which has started us
+    /// End, as with SIGTERM, when this parent process ends
     #[arg(long, value_name = "PID", hide = true)]
     parent: Option<u32>,
     #[command(flatten)]
@@ -89,7 +86,7 @@ pub struct Args {
     /// Write the frames of the port to a file (pcapng)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
+    /// Filter of the log on standard error, for example info, debug or sanloom_live=debug
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
     /// Log one JSON object in each line
@@ -102,14 +99,14 @@ pub struct Args {
 /// Offloads of document 002, in software.
 #[derive(clap::Args, Debug)]
 struct OffloadArgs {
-    /// How CRCs are computed
+    /// Implementation of the CRC
     #[arg(long, value_name = "HOW", value_parser = ["simd", "table"], default_value = "simd")]
     crc: String,
-    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from
-    /// 4 KiB on (`document`), or through a buffer (`off`)
+    /// Placement of read data: directly in the buffer of the request (`unlimited`), the same for at
+    /// most 512 concurrent reads of at least 4 KiB (`document`), or through another buffer (`off`)
     #[arg(long, value_name = "HOW", value_parser = ["unlimited", "document", "off"], default_value = "unlimited")]
     placement: String,
-    /// Make each frame of data with a header of its own, not from one prototype
+    /// Compose the header of each data frame anew instead of copying a prototype
     #[arg(long)]
     no_segmentation: bool,
     /// Threads that check received frames, chosen by exchange [default: none]
@@ -134,7 +131,7 @@ impl OffloadArgs {
 
 fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
     let (port, node) = text.split_once('@').map_or((text, None), |(port, node)| (port, Some(node)));
-    let wrong = |name: &str| format!("`{name}` is no name; write eight bytes as 25:00:00:00:00:00:01:01");
+    let wrong = |name: &str| format!("`{name}` is not a world wide name; write eight bytes as 25:00:00:00:00:00:01:01");
     let node = node.map(|node| node.parse().map_err(|_| wrong(node))).transpose()?;
     Ok((port.parse().map_err(|_| wrong(port))?, node))
 }
@@ -149,14 +146,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return iscsi_initiator::run(&args.over_tcp, target.clone(), &args.nbd, args.ready_fd);
     }
     if args.over_tcp.chap.is_given() {
-        return Err(Failure::usage("CHAP is for hosts over TCP: say --iscsi too, or leave --chap-name out"));
+        return Err(Failure::usage("CHAP requires an iSCSI host: add --iscsi, or remove --chap-name"));
     }
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
     let (from_lab, port_of_lab) = from_lab.unzip();
     let port = match (&args.port, port_of_lab) {
         (Some(port), _) => port.clone(),
         (None, Some(port)) => port?,
-        (None, None) => return Err(Failure::usage("say --port, a lab and --host, or --iscsi")),
+        (None, None) => return Err(Failure::usage("use --port, a lab with --host, or --iscsi")),
     };
     let mac = args.mac.or(from_lab.as_ref().map(|host| host.mac)).or_else(|| port.mac());
     let mac =
@@ -176,7 +173,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     adapter.vlan_responder = args.vlan_responder;
     adapter.vn2vn = args.vn2vn;
     if adapter.vn2vn && adapter.vlan == Vlan::Discover {
-        return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
+        return Err(Failure::usage("a VN2VN segment has no VLAN discovery; give the number of the VLAN with --vlan"));
     }
     adapter.offloads = args.offloads.offloads();
     let node = adapter.wwnn;
@@ -190,7 +187,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(file) = &args.capture {
         let now = initiator.clock.now();
         let name = initiator.adapter.port.name.clone();
-        initiator.adapter.captures.start(now, Place::Ethernet(0), &name, file).map_err(|error| {
+        initiator.adapter.captures.start(now, CapturePoint::Ethernet(0), &name, file).map_err(|error| {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
@@ -221,7 +218,7 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
     use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
-    let gone = || Failure::environment(format_args!("process {parent}, which has started us, is gone"));
+    let gone = || Failure::environment(format_args!("the parent process {parent} has ended"));
     let pid = Pid::from_raw(parent.cast_signed()).ok_or_else(gone)?;
     let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
     // The parent may have ended earlier, and its number may belong to another process now.
@@ -250,7 +247,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let lab = input::load_running(&LabFile { path }, &args.sets.set)?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
-        return Err(Failure::usage(format_args!("say which host with --host: {}", names())));
+        return Err(Failure::usage(format_args!("select a host with --host: {}", names())));
     };
     let Some(index) = lab.hosts.iter().position(|host| host.name == *name) else {
         return Err(Failure::usage(format_args!("the lab has no host `{name}`; it has {}", names())));
@@ -267,7 +264,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let port = match ethernet {
         Some((link, ethernet)) => port_of(&lab, &lab.links[link].name, ethernet),
         None => Err(Failure::usage(format_args!(
-            "no Ethernet link of the lab leads to this port of `{name}`; give the link `ethernet`, or say --port"
+            "no Ethernet link of the lab leads to this port of `{name}`; add `ethernet` to the link, or use --port"
         ))),
     };
     let (wwpn, wwnn) = (hba.wwpn, host.wwnn);
@@ -276,14 +273,14 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
 
 /// Returns the host's end of a link; `sanloom up` opens the other end.
 fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failure> {
-    let (switch, host) = Places::of(lab).sockets(link, ethernet, false);
+    let (switch, host) = LabPaths::of(lab).sockets(link, ethernet, false);
     match (ethernet.carrier, &ethernet.address, &ethernet.peer) {
         (Carrier::Datagram, ..) => Ok(PortName::Datagram(host, switch)),
         (Carrier::Stream, ..) => Ok(PortName::Stream(switch)),
         // A process that does not own the tap uses it as an interface.
         (Carrier::Tap, Some(name), _) | (Carrier::Packet, _, Some(name)) => Ok(PortName::Interface(name.clone())),
         (Carrier::Packet | Carrier::Tap | Carrier::Descriptor, ..) => Err(Failure::usage(format_args!(
-            "the lab does not say which interface is the host's end of the link `{link}`; say --port"
+            "the lab does not name the interface at the host's end of the link `{link}`; use --port"
         ))),
     }
 }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// Options of `sanloom man`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Folder for the man pages (man1) and completions; it is made if it does not exist [default:
-    /// print sanloom(1)]
+    /// Folder for the man pages (man1) and completions; it is created if it does not exist
+    /// [default: print sanloom(1)]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }

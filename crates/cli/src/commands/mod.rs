@@ -31,10 +31,10 @@ use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use sanloom_bench::{bench, reproduce};
 use sanloom_console::exit::Failure;
 
-/// Does what the command line says.
+/// Runs the command.
 ///
 /// # Errors
-/// Why the exit code is not 0.
+/// The reason for an exit code other than 0.
 pub fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Init(args) => init::run(args),

@@ -23,16 +23,16 @@ pub struct Args {
 /// Commands for a port.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Take it out of service; hosts behind it are told by Clear Virtual Links
+    /// Disable a port; its hosts are logged out with Clear Virtual Links
     #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Disable(PortArgs),
-    /// Put it back into service
+    /// Enable a port
     #[command(after_help = "Example:\n  sanloom port enable lab.toml sw1:3")]
     Enable(PortArgs),
-    /// Change how a target port group of storage serves; hosts are told by a unit attention
+    /// Change the access state of a target port group; hosts receive a unit attention
     #[command(after_help = "Example:\n  sanloom port group lab.toml group1 --state standby")]
     Group(GroupArgs),
-    /// Reject, drop, delay or damage frames that pass it
+    /// Reject, drop, delay or corrupt frames that pass a port
     #[command(after_help = "Example:\n  sanloom port inject lab.toml sw1:3 --match 'els==PLOGI' --do drop --count 2")]
     Inject(InjectArgs),
 }
@@ -65,7 +65,7 @@ struct GroupArgs {
     /// transitioning
     #[arg(long, value_name = "STATE", value_parser = check_state, required_unless_present = "preferred")]
     state: Option<String>,
-    /// Hosts prefer it to others of the same state: true or false
+    /// Whether hosts prefer the group to others in the same state
     #[arg(long, value_name = "BOOL")]
     preferred: Option<bool>,
 }
@@ -74,17 +74,17 @@ struct GroupArgs {
 struct InjectArgs {
     #[command(flatten)]
     at: PortArgs,
-    /// Which frames, for example `els==PLOGI && s_id==010200`; docs/src/guides/inject.md lists the
-    /// fields
+    /// Expression that selects frames, for example `els==PLOGI && s_id==010200`;
+    /// docs/src/guides/inject.md lists the fields
     #[arg(long = "match", value_name = "EXPRESSION", value_parser = check_match, required_unless_present = "clear")]
     matches: Option<String>,
-    /// Action on them: reject:REASON/EXPLANATION (hexadecimal), drop, delay:TIME or corrupt
+    /// Action: reject:REASON/EXPLANATION (hexadecimal), drop, delay:TIME or corrupt
     #[arg(long = "do", value_name = "ACT", value_parser = check_act, required_unless_present = "clear")]
     act: Option<String>,
-    /// To how many of them [default: all, until the rule is cleared]
+    /// Number of frames to which the rule applies [default: all, until the rule is cleared]
     #[arg(long, value_name = "N")]
     count: Option<NonZeroU64>,
-    /// Forget the rules of the port, and show what they have done
+    /// Remove the rules of the port, and show their counters
     #[arg(long, conflicts_with_all = ["matches", "act", "count"])]
     clear: bool,
 }
@@ -108,7 +108,7 @@ fn check_state(text: &str) -> Result<String, String> {
 /// Changes a port.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or it has no such port.
+/// When the lab is invalid, no instance of it is running, or it has no such port.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Disable(at) => enable(at, false),
@@ -146,7 +146,7 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
         _ => Request::ClearInjections { port: Some(port) },
     };
     let Answer::View(rules) = ask(&args.at, &request)? else {
-        return Err(Failure::protocol("the instance answered something else than its rules"));
+        return Err(instance::unexpected_answer());
     };
     let what = match (args.clear, args.count) {
         (true, _) => "no frames are changed any more; rules until now:".to_owned(),

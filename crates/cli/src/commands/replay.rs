@@ -48,8 +48,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn value(replayed: &Replayed) -> serde_json::Value {
     let divergence = replayed.divergence.as_ref().map(|at: &Divergence| {
         json!({
-            "line": at.line, "seconds": at.seconds, "machine": at.machine, "told": at.told,
-            "recorded": at.recorded, "now": at.now,
+            "line": at.line, "seconds": at.seconds, "machine": at.machine, "told": at.input,
+            "recorded": at.recorded, "now": at.replayed,
         })
     });
     json!({
@@ -64,10 +64,10 @@ fn text(replayed: &Replayed) -> String {
     if *cut {
         text += "the recording ends in the middle of a line, as after a crash\n";
     }
-    if let Some(Divergence { line, seconds, machine, told, recorded, now }) = divergence {
-        let said = |what: &Option<String>| what.clone().unwrap_or_else(|| "nothing".to_owned());
-        text += &format!("line {line}, {seconds:.6} s: {machine} says something else\n");
-        text += &format!("  told       {told}\n  recorded   {}\n  now        {}\n", said(recorded), said(now));
+    if let Some(Divergence { line, seconds, machine, input, recorded, replayed }) = divergence {
+        let shown = |what: &Option<String>| what.clone().unwrap_or_else(|| "nothing".to_owned());
+        text += &format!("line {line}, {seconds:.6} s: {machine} has a different output\n");
+        text += &format!("  input      {input}\n  recorded   {}\n  replayed   {}\n", shown(recorded), shown(replayed));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `sanloom show`: what the fabric of a lab looks like at a time.
+//! `sanloom show`: tables of the fabric of a lab, simulated or running.
 
 use crate::instance;
 use sanloom_api::control::{Answer, Request, ShowTable};
@@ -26,19 +26,19 @@ pub struct Args {
     /// The table to show
     #[arg(value_enum, value_name = "TABLE")]
     what: What,
-    /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as
-    /// the lab says [default: when every port has logged in and no workload has begun]
+    /// Simulated time since the workloads began, with its unit, for example 500ms; faults of the
+    /// lab are included [default: when every port has logged in and no workload has begun]
     #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time)]
     at: Option<Picos>,
-    /// Show only this switch; the name server and the zones as it knows them
+    /// Show only this switch, with its own view of the name server and the zones
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     #[command(flatten)]
     sets: Sets,
-    /// Ask the running instance of the lab (`sanloom up`) instead of simulating it
+    /// Show the running instance of the lab (`sanloom up`) instead of a simulation
     #[arg(long, conflicts_with = "at")]
     live: bool,
-    /// Ask the running instance again and again, until Ctrl-C [default time between two tables: 1s]
+    /// Show the running instance repeatedly until Ctrl-C [default interval: 1s]
     #[arg(
         long,
         value_name = "TIME",
@@ -62,25 +62,25 @@ enum What {
     Flogi,
     /// The name server: addresses, names, types, features
     Ns,
-    /// The effective zones, and who of their members is there
+    /// The effective zones, and which of their members are logged in
     Zone,
-    /// Domains, principal switch and ISLs, with the reason where one is isolated
+    /// Domains, principal switch and ISLs, with the reason if an ISL is isolated
     Fabric,
     /// Paths between domains
     Routes,
     /// The ports of the switches: use, speed, credits, frames, discards
     Ports,
-    /// The LUNs of a running instance: medium, who sees them, reservations (with --live)
+    /// The LUNs of a running instance: medium, masks, reservations (with --live)
     Luns,
-    /// The target port groups of a running instance, and how they serve (with --live)
+    /// Target port groups of a running instance, and their states (with --live)
     Groups,
-    /// Everything that a running instance counts (with --live)
+    /// All counters of a running instance (with --live)
     Counters,
     /// Frame faults that `sanloom port inject` has set in a running instance (with --live)
     Injections,
     /// The virtual disks of a running instance, and its pools (with --live)
     Volumes,
-    /// The back ends of virtual disks, and the ways to them (with --live)
+    /// The back ends of virtual disks, and the paths to them (with --live)
     Paths,
     /// The iSCSI sessions of hosts (with --live)
     Sessions,
@@ -91,7 +91,7 @@ enum What {
 /// Shows a table.
 ///
 /// # Errors
-/// When the lab is wrong, has no switch of that name, or something cannot be written.
+/// When the lab is invalid, has no switch of that name, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let is_live = args.live || args.watch.is_some();
     let load = if is_live { input::load_running } else { input::load };
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         _ if is_live => live(&lab, args)?,
         ShowTable::Fabric(which) => tables::of(&run::world_at(&lab, args.at)?, which, on),
         ShowTable::Live(_) => {
-            return Err(Failure::usage("a simulation has no such table; ask a running instance with --live"));
+            return Err(Failure::usage("a simulation has no such table; use --live with a running instance"));
         }
     };
     args.json.write_or_print(&view, || match is_live {
@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// Clears a terminal and moves its cursor to the first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Prints the table of the running instance again and again. Ctrl-C is its normal end.
+/// Prints the table of the running instance repeatedly. Ctrl-C is the normal end.
 fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
     let is_terminal = stdout().is_terminal();
     let mut is_first = true;
@@ -140,7 +140,7 @@ fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
             None => file::stdout(|out| write!(out, "{separator}{text}")),
         };
         match written {
-            // The reader of a pipe has ended, so nobody watches any more.
+            // The reader of the pipe has ended.
             Err(error) if error.is_closed_pipe() => return Ok(()),
             written => written?,
         }
@@ -152,14 +152,14 @@ fn watch(lab: &Lab, args: &Args, interval: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The table of the running instance. Of a lab whose switches run alone, `--switch` says which is
-/// asked.
+/// Returns the table of the running instance. If each switch of the lab runs in its own process,
+/// `--switch` selects the process.
 fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
     match instance::ask(lab, args.switch.as_deref(), &request)? {
         Answer::View(view) => Ok(view),
         Answer::Failed { reason } => Err(Failure::usage(reason)),
-        _ => Err(Failure::protocol("the instance answered something else than a table")),
+        _ => Err(instance::unexpected_answer()),
     }
 }
 

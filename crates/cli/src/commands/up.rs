@@ -1,4 +1,4 @@
-//! `sanloom up`: a lab on real Ethernet ports, until somebody ends it.
+//! `sanloom up`: runs a lab on real Ethernet ports until it is terminated.
 
 mod background;
 
@@ -16,7 +16,7 @@ use sanloom_fc::san::Lab;
 use sanloom_live::control::Control;
 use sanloom_live::ports::PortError;
 use sanloom_live::record::Source;
-use sanloom_live::runtime::plan::{Options, Places, mac_of};
+use sanloom_live::runtime::plan::{LabPaths, Options, mac_of};
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::state::Agreement;
 use sanloom_wire::Wwpn;
@@ -39,15 +39,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
-    /// Run only this switch of the lab, with the storage at it; the others run elsewhere
+    /// Run only this switch of the lab, with its storage; the others run in other processes
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// Where the lab file was changed since the last start, do the same in the zones and addresses
-    /// that the instance keeps
+    /// Apply the changes of the lab file since the last start to the stored zones and addresses
     #[arg(long, conflicts_with = "reset")]
     apply: bool,
-    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is
-    /// gone; volumes stay
+    /// Replace the stored zones and addresses with those of the lab file; volumes are kept
     #[arg(long)]
     reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
@@ -58,14 +56,13 @@ pub struct Args {
     print_qemu: bool,
     #[command(flatten)]
     json: Json,
-    /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be
-    /// repeated
+    /// Capture the port of a link, or a port such as sw1:0, to a file (pcapng); may be repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
-    /// Write what the machines of the switches are told and say to a file, for `sanloom replay`
+    /// Record the inputs and outputs of the protocol machines in a file, for `sanloom replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
+    /// Filter of the log on standard error, for example info, debug or sanloom_live=debug
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
     /// Log one JSON object in each line
@@ -89,7 +86,7 @@ fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
 /// Runs a lab.
 ///
 /// # Errors
-/// When the lab is wrong, or the system does not let us open its ports.
+/// When the lab is invalid, or its ports cannot be opened.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
     let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;
@@ -102,7 +99,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return args.json.write_or_print(&ports, || ports.iter().map(FreePort::to_string).collect());
     }
     if args.json.json.is_some() {
-        return Err(Failure::usage("--json is the form of what --print-qemu prints; add that, or leave out --json"));
+        return Err(Failure::usage("--json requires --print-qemu; add it, or remove --json"));
     }
     if args.detach {
         return background::start(args, &loaded.lab);
@@ -124,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let set = args.sets.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
     let source = Source { label: args.file.label(), text, set };
     let record = args.record.clone().map(|path| (path, source));
-    // Before anything is opened or written: whoever runs this lab already answers here.
+    // Before anything is opened or written, because this fails if the lab is running already.
     let control = listen(&lab, args.switch.as_deref()).map_err(failure)?;
     let record_of_instance = record_of(&lab, args);
     let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
@@ -136,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (port, link) in runtime.unusable_ports() {
         tracing::warn!(port, link, "no host can use this port; add `ethernet = {{ carrier = \"dgram\" }}` to the link");
     }
-    // A lab that is applied later is read as this one was.
+    // Later versions of the lab file are read in the same manner.
     let label = args.file.label();
     let read = |text: &str, set: &[String]| {
         let later = set.iter().map(|set| input::parse_set(set)).collect::<Result<Vec<_>, _>>()?;
@@ -151,19 +148,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     outcome.map_err(failure)
 }
 
-/// The control socket, unless this lab, or a part of it that is to run here, runs already.
+/// Opens the control socket, unless this lab or the requested part of it is running already.
 fn listen(lab: &Lab, switch: Option<&str>) -> Result<Control, UpError> {
-    let places = Places::of(lab);
-    places.make()?;
-    let alone = lab.switches.iter().map(|switch| Some(&*switch.name)).filter(|_| switch.is_none());
+    let lab_paths = LabPaths::of(lab);
+    lab_paths.make()?;
+    let single = lab.switches.iter().map(|switch| Some(&*switch.name)).filter(|_| switch.is_none());
     let whole = [None].into_iter().filter(|_| switch.is_some());
-    for other in alone.chain(whole) {
-        let path = places.control(other);
+    for other in single.chain(whole) {
+        let path = lab_paths.control(other);
         if Control::answers(&path) {
             return Err(PortError::InUse { path }.into());
         }
     }
-    Ok(Control::listen(&places.control(switch), lab.live.metrics)?)
+    Ok(Control::listen(&lab_paths.control(switch), lab.live.metrics)?)
 }
 
 /// Writes the record for `sanloom ps`. The instance runs without it, too.
@@ -178,7 +175,7 @@ fn record_of(lab: &Lab, args: &Args) -> Option<Record> {
         pid: std::process::id(),
         since_unix_s: running::now_unix_s(),
         file,
-        control: Places::of(lab).control(args.switch.as_deref()),
+        control: LabPaths::of(lab).control(args.switch.as_deref()),
         log: args.background.clone(),
     };
     match running.record() {
@@ -197,14 +194,14 @@ fn failure(error: UpError) -> Failure {
     }
 }
 
-/// Writes `ready` to a descriptor of the parent's.
+/// Writes `ready` to a descriptor of the parent process.
 pub(super) fn say_ready(number: i32) -> Result<(), Failure> {
     let descriptor: Result<OwnedFd, _> = sanloom_live::sys::interface::inherited(number);
-    let said = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
-    said.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))
+    let written = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
+    written.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))
 }
 
-/// Events that pass `filter` go to standard error from now on.
+/// Starts to log the events that pass `filter` on standard error.
 pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
     let filter: Targets = filter.parse().map_err(|error| Failure::usage(format_args!("--log {filter}: {error}")))?;
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
@@ -217,7 +214,7 @@ pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A port where nobody is, and the arguments of a virtual machine that would be there.
+/// A free port, and the QEMU arguments of a virtual machine at this port.
 #[derive(Serialize)]
 struct FreePort {
     link: String,
@@ -236,7 +233,7 @@ impl fmt::Display for FreePort {
 /// The free Ethernet ports whose other end is a host or storage system, and the stations of
 /// segments without a switch. Without a name of a switch, those of all.
 fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
-    let places = Places::of(lab);
+    let lab_paths = LabPaths::of(lab);
     let here = |node: &Node| match node {
         Node::Switch(number) => switch.is_none_or(|name| lab.switches[usize::from(*number)].name == name),
         Node::Host(_) | Node::Storage(_) => false,
@@ -256,7 +253,7 @@ fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
     let mut ports = Vec::new();
     for (number, (name, ethernet, port_name)) in links.chain(stations).enumerate() {
         let mac = own_mac(port_name, number, &mut taken);
-        let (own, peer) = places.sockets(name, ethernet, false);
+        let (own, peer) = lab_paths.sockets(name, ethernet, false);
         if lit.contains(name) || ethernet.carrier == Carrier::Datagram && is_bound(&peer) {
             continue;
         }
@@ -274,7 +271,7 @@ fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
     ports
 }
 
-/// Links of a running instance that somebody is at; none where none runs.
+/// Links of a running instance that have a peer; empty if none is running.
 fn lit_links(lab: &Lab, switch: Option<&str>) -> BTreeSet<String> {
     let request = Request::Show { table: ShowTable::Fabric(Which::Ports), switch: None };
     match instance::ask(lab, switch, &request) {
@@ -285,7 +282,7 @@ fn lit_links(lab: &Lab, switch: Option<&str>) -> BTreeSet<String> {
     }
 }
 
-/// Somebody has the socket, whoever it is connected to.
+/// The socket is in use, regardless of its peer.
 fn is_bound(path: &Path) -> bool {
     let tried = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     !tried.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))

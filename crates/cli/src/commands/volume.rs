@@ -22,24 +22,24 @@ pub struct Args {
 /// Commands for virtual disks.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Make one out of the extents of a pool
+    /// Create a volume from the extents of a pool
     #[command(
         after_help = "Example:\n  sanloom volume create lab.toml mail --pool disks --size 100GiB --storage switch"
     )]
     Create(CreateArgs),
-    /// Make one larger, while hosts use it
+    /// Extend a volume while hosts use it
     #[command(after_help = "Example:\n  sanloom volume extend lab.toml mail --size 200GiB")]
     Extend(ExtendArgs),
-    /// Delete one, and its data
+    /// Delete a volume and its data
     #[command(after_help = "Example:\n  sanloom volume delete lab.toml mail")]
     Delete(NameArgs),
-    /// Let a storage system serve it to hosts
+    /// Map a volume to a LUN of a storage system
     #[command(after_help = "Example:\n  sanloom volume map lab.toml mail --storage switch --lun 4")]
     Map(MapArgs),
-    /// Take it away from hosts; its data stay
+    /// Unmap a volume from its storage system; its data are kept
     #[command(after_help = "Example:\n  sanloom volume unmap lab.toml mail")]
     Unmap(NameArgs),
-    /// Show virtual disks and pools; with a name, where its blocks are
+    /// Show volumes and pools; with a name, the location of the volume's blocks
     #[command(after_help = "Example:\n  sanloom volume show lab.toml --name mail")]
     Show(ShowArgs),
 }
@@ -61,22 +61,22 @@ struct NameArgs {
 struct CreateArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// The pool whose extents it gets
+    /// Pool that provides the extents
     #[arg(long, value_name = "POOL")]
     pool: String,
-    /// Its size with its unit, for example 100GiB
+    /// Size with its unit, for example 100GiB
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
     size: u64,
-    /// Over how many back ends its stripes go round; 1: linear
+    /// Number of back ends over which the volume is striped; 1: linear
     #[arg(long, value_name = "N", default_value_t = 1)]
     width: u16,
     /// Size of a stripe
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size, default_value = "64KiB")]
     stripe: u64,
-    /// The storage system that serves it [default: none, until `sanloom volume map`]
+    /// Storage system that serves the volume [default: none, until `sanloom volume map`]
     #[arg(long, value_name = "STORAGE")]
     storage: Option<String>,
-    /// LUN there [default: the lowest that is free]
+    /// LUN in the storage system [default: the lowest free one]
     #[arg(long, value_name = "N", requires = "storage")]
     lun: Option<u16>,
 }
@@ -85,7 +85,7 @@ struct CreateArgs {
 struct ExtendArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// Its size from now on, with its unit
+    /// New size with its unit
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
     size: u64,
 }
@@ -94,10 +94,10 @@ struct ExtendArgs {
 struct MapArgs {
     #[command(flatten)]
     at: NameArgs,
-    /// The storage system, one with `medium = "volumes"`
+    /// Storage system with `medium = "volumes"`
     #[arg(long, value_name = "STORAGE")]
     storage: String,
-    /// LUN there [default: the lowest that is free]
+    /// LUN in the storage system [default: the lowest free one]
     #[arg(long, value_name = "N")]
     lun: Option<u16>,
 }
@@ -106,7 +106,7 @@ struct MapArgs {
 struct ShowArgs {
     #[command(flatten)]
     file: LabFile,
-    /// Show where the blocks of this one are
+    /// Volume whose block locations are shown
     #[arg(long, value_name = "VOLUME")]
     name: Option<String>,
     #[command(flatten)]
@@ -115,10 +115,10 @@ struct ShowArgs {
     json: Json,
 }
 
-/// Asks the running instance.
+/// Sends the request to the running instance.
 ///
 /// # Errors
-/// When the lab is wrong, no instance of it runs, or it refuses.
+/// When the lab is invalid, no instance of it is running, or the instance rejects the request.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Create(args) => {
@@ -156,21 +156,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Show(args) => {
             let Answer::View(table) = ask(&args.file, &args.sets, VolumeAction::Show { name: args.name.clone() })?
             else {
-                return Err(Failure::protocol("the instance answered something else than a table"));
+                return Err(instance::unexpected_answer());
             };
             args.json.write_or_print(&table, || view::render_live(&table, output::width()))
         }
     }
 }
 
-/// Does something to a volume, and says in one line what has become of it.
-fn changed(at: &NameArgs, action: VolumeAction, say: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
+/// Changes a volume and prints the result in one line.
+fn changed(at: &NameArgs, action: VolumeAction, describe: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
     let row = match ask(&at.file, &at.sets, action)? {
         Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
         _ => None,
     };
-    let row = row.ok_or_else(|| Failure::protocol("the instance did not say what has become of the volume"))?;
-    at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), say(&row)))
+    let row = row.ok_or_else(instance::unexpected_answer)?;
+    at.json.write_or_print(&row, || format!("{} {}\n", clean(&row.name), describe(&row)))
 }
 
 fn serving(row: &VolumeRow) -> String {

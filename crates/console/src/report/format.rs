@@ -163,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_steer_a_terminal() {
+    fn a_name_cannot_control_a_terminal() {
         assert_eq!(clean("a\u{1b}[2Jb\n"), "a?[2Jb?");
     }
 
     #[test]
-    fn a_metric_tells_its_unit_at_its_end() {
+    fn the_suffix_of_a_metric_gives_its_unit() {
         assert_eq!(unit_of("min(hosts.*.throughput_bytes_per_s)").0, "MB/s");
         assert_eq!(unit_of("totals.latency.p99_9_us").0, "µs");
         assert_eq!(unit_of("links.isl1.forward.utilisation").0, "%");

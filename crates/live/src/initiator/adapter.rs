@@ -4,11 +4,11 @@
 //!   Ethernet port <-> Agent (DCBX), Controller (FIP) <-> Hosts: the physical N_Port, then the virtual ones
 //! ```
 //!
-//! The owner waits for the port ([`Adapter::watch`]) and calls [`turn`](Adapter::turn) and
-//! [`timers`](Adapter::timers). After each call that may produce output, it calls
-//! [`send`](Adapter::send).
+//! The owner waits for the port ([`Adapter::watch`]). It calls
+//! [`process_events`](Adapter::process_events) and [`timers`](Adapter::timers), and then
+//! [`send`](Adapter::send) for the output.
 
-use super::controller::{Controller, Told};
+use super::controller::{Controller, ControllerInput};
 use super::host::Host;
 use crate::capture::Captures;
 use crate::frame::{FrameBuf, Pool};
@@ -27,7 +27,7 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::io;
 
 /// Interval between checks of the port's peer.
-pub(super) const LOOK: Span = Span::from_ms(100);
+pub(super) const CHECK_INTERVAL: Span = Span::from_ms(100);
 /// Hold time: frames queued longer for a blocked peer are dropped.
 const HOLD_TIME: Span = Span::from_ms(500);
 /// Priority of tagged FCoE frames (IEEE 802.1Q, as usual in DCB networks).
@@ -121,7 +121,7 @@ pub struct Adapter {
     pub(super) base_up: bool,
     /// Index of the host that sends next.
     pub(super) turn_of: usize,
-    next_look: Instant,
+    next_check: Instant,
     /// Time of the next VLAN request.
     next_vlan_request: Instant,
     /// Number of link failures.
@@ -173,7 +173,7 @@ impl Adapter {
             begun: false,
             base_up: false,
             turn_of: 0,
-            next_look: Instant::ZERO,
+            next_check: Instant::ZERO,
             next_vlan_request: Instant::ZERO,
             link_failures: 0,
             readable: false,
@@ -194,7 +194,7 @@ impl Adapter {
     /// Records a readiness event of the poller.
     pub fn happened(&mut self, is_listener: bool, readable: bool, writable: bool) {
         if is_listener {
-            self.next_look = Instant::ZERO;
+            self.next_check = Instant::ZERO;
             return;
         }
         self.readable |= readable;
@@ -202,8 +202,8 @@ impl Adapter {
     }
 
     /// Checks the link and processes received frames.
-    pub fn turn(&mut self, now: Instant, poller: &mut Poller, token: u64) {
-        if self.next_look <= now && self.look(now) {
+    pub fn process_events(&mut self, now: Instant, poller: &mut Poller, token: u64) {
+        if self.next_check <= now && self.check_peer(now) {
             poller.forget(token);
         }
         if std::mem::take(&mut self.readable) {
@@ -211,23 +211,23 @@ impl Adapter {
         }
     }
 
-    /// Latest time for the next call of [`turn`](Adapter::turn).
+    /// Latest time for the next call of [`process_events`](Adapter::process_events).
     pub fn poll_timeout(&self) -> Instant {
         let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
         let own = [self.controller.poll_timeout(), agent, self.port.egress.expires(HOLD_TIME)];
         let hosts = self.hosts.iter().map(Host::poll_timeout);
-        own.into_iter().chain(hosts).flatten().fold(self.next_look, Instant::min)
+        own.into_iter().chain(hosts).flatten().fold(self.next_check, Instant::min)
     }
 
     /// Runs expired timers of the machines.
     pub fn timers(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.controller.poll_timeout()) {
-            self.tell(now, Told::Timeout);
+            self.controller_input(now, ControllerInput::Timeout);
         }
         if due(self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout())) {
             self.tell_agent(now, dcbx::Input::Timeout);
-            self.settle_link(now);
+            self.update_fcoe(now);
         }
         for host in self.hosts.iter_mut().filter(|host| due(host.poll_timeout())) {
             host.timeout(now);
@@ -276,8 +276,8 @@ impl Adapter {
 
     /// Updates the peer state. Returns true if frames are received through another socket from now
     /// on.
-    fn look(&mut self, now: Instant) -> bool {
-        self.next_look = now + LOOK;
+    fn check_peer(&mut self, now: Instant) -> bool {
+        self.next_check = now + CHECK_INTERVAL;
         self.captures.flush();
         let moved = self.port.look_for_peer();
         let up = self.port.has_peer();
@@ -290,13 +290,13 @@ impl Adapter {
         tracing::info!(port = self.port.name, up, "link");
         self.link_failures += u64::from(!up);
         self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
-        self.settle_link(now);
+        self.update_fcoe(now);
         moved
     }
 
     /// Begins FCoE when the link is up and DCBX agrees, and ends it when one of the conditions
     /// fails.
-    pub(super) fn settle_link(&mut self, now: Instant) {
+    pub(super) fn update_fcoe(&mut self, now: Instant) {
         let up = self.link && self.permitted && self.agent.as_ref().is_none_or(Agent::may_begin);
         if std::mem::replace(&mut self.begun, up) == up {
             return;
@@ -305,7 +305,7 @@ impl Adapter {
             self.begin(now);
             return;
         }
-        self.tell(now, Told::LinkDown);
+        self.controller_input(now, ControllerInput::LinkDown);
         self.forget_vlan(now);
     }
 
@@ -314,17 +314,17 @@ impl Adapter {
     pub(super) fn forget_vlan(&mut self, now: Instant) {
         if self.config.vlan == Vlan::Discover && self.tag.take().is_some() {
             self.next_vlan_request = now;
-            self.tell(now, Told::LinkDown);
+            self.controller_input(now, ControllerInput::LinkDown);
         }
     }
 
     /// Starts the discovery of a forwarder or of neighbours, or of their VLAN.
     fn begin(&mut self, now: Instant) {
         if self.tag.is_some() {
-            self.tell(now, Told::LinkUp);
+            self.controller_input(now, ControllerInput::LinkUp);
         } else {
             self.next_vlan_request = now + VLAN_REQUESTS;
-            self.tell(now, Told::DiscoverVlans);
+            self.controller_input(now, ControllerInput::DiscoverVlans);
         }
     }
 

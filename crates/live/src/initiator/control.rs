@@ -2,10 +2,10 @@
 
 use super::Initiator;
 use super::adapter::FCOE_PRIORITY;
-use super::controller::{Controller, Told};
+use super::controller::{Controller, ControllerInput};
 use super::exports::device_name;
 use super::host::{Host, lun_name};
-use crate::control::{Asked, Control};
+use crate::control::{Control, ControlRequest};
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{
     FcoeAnswer, FcoeRequest, Forwarder, Instance, NameQuery, Named, Port, Statistics, Target, Unit,
@@ -32,7 +32,7 @@ impl Initiator {
     /// instance.
     pub fn answer(&mut self, control: &Control) -> bool {
         let mut go_on = true;
-        for Asked { request, answer } in control.take() {
+        for ControlRequest { request, answer } in control.take() {
             let reply = match request {
                 Request::Stop => {
                     go_on = false;
@@ -57,16 +57,16 @@ impl Initiator {
             FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
             FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
-                self.adapter.tell(now, Told::LinkDown);
+                self.adapter.controller_input(now, ControllerInput::LinkDown);
                 self.adapter.forget_vlan(now);
                 if self.adapter.begun && self.adapter.tag.is_some() {
-                    self.adapter.tell(now, Told::LinkUp);
+                    self.adapter.controller_input(now, ControllerInput::LinkUp);
                 }
                 Answer::Done
             }
             FcoeRequest::Permit { agreed } => {
                 self.adapter.permitted = agreed || !self.config.adapter.waits_for_permission;
-                self.adapter.settle_link(now);
+                self.adapter.update_fcoe(now);
                 Answer::Done
             }
             FcoeRequest::Scan => {

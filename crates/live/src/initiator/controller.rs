@@ -20,7 +20,7 @@ pub enum Controller {
 
 /// Input of a controller.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum ControllerInput {
     LinkUp,
     LinkDown,
     Fip {
@@ -36,7 +36,7 @@ pub(super) enum Told {
 
 /// Output of a controller.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum ControllerOutput {
     Fip(FipFrame),
     /// Send a message in an FCoE frame.
     Fcoe {
@@ -60,55 +60,57 @@ pub(super) enum Wanted {
 }
 
 impl Controller {
-    pub(super) fn handle(&mut self, now: Instant, told: Told) {
+    pub(super) fn handle(&mut self, now: Instant, input: ControllerInput) {
         match self {
             Controller::Fabric(enode) => enode.handle(
                 now,
-                match told {
-                    Told::LinkUp => enode::Input::LinkUp,
-                    Told::LinkDown => enode::Input::LinkDown,
-                    Told::Fip { to, from, pdu } => enode::Input::Fip { to, from, pdu },
-                    Told::Send(frame) => enode::Input::Send(frame),
-                    Told::DiscoverVlans => enode::Input::DiscoverVlans,
-                    Told::Timeout => enode::Input::Timeout,
+                match input {
+                    ControllerInput::LinkUp => enode::Input::LinkUp,
+                    ControllerInput::LinkDown => enode::Input::LinkDown,
+                    ControllerInput::Fip { to, from, pdu } => enode::Input::Fip { to, from, pdu },
+                    ControllerInput::Send(frame) => enode::Input::Send(frame),
+                    ControllerInput::DiscoverVlans => enode::Input::DiscoverVlans,
+                    ControllerInput::Timeout => enode::Input::Timeout,
                 },
             ),
             Controller::Vn2vn(station) => station.handle(
                 now,
-                match told {
-                    Told::LinkUp => vn2vn::Input::LinkUp,
-                    Told::LinkDown => vn2vn::Input::LinkDown,
-                    Told::Fip { to, from, pdu } => vn2vn::Input::Fip { to, from, pdu },
-                    Told::Send(frame) => vn2vn::Input::Send(frame),
+                match input {
+                    ControllerInput::LinkUp => vn2vn::Input::LinkUp,
+                    ControllerInput::LinkDown => vn2vn::Input::LinkDown,
+                    ControllerInput::Fip { to, from, pdu } => vn2vn::Input::Fip { to, from, pdu },
+                    ControllerInput::Send(frame) => vn2vn::Input::Send(frame),
                     // A segment without a fabric has no VLAN discovery; `AdapterConfig::vlan` sets
                     // its VLAN.
-                    Told::DiscoverVlans => return,
-                    Told::Timeout => vn2vn::Input::Timeout,
+                    ControllerInput::DiscoverVlans => return,
+                    ControllerInput::Timeout => vn2vn::Input::Timeout,
                 },
             ),
         }
     }
 
-    pub(super) fn poll_output(&mut self) -> Option<Wanted> {
+    pub(super) fn poll_output(&mut self) -> Option<ControllerOutput> {
         Some(match self {
             Controller::Fabric(enode) => match enode.poll_output()? {
-                enode::Output::Fip(packet) => Wanted::Fip(packet),
-                enode::Output::Fcoe { to, from, frame } => Wanted::Fcoe { to, from, frame },
-                enode::Output::Deliver(frame) => Wanted::Deliver(frame),
-                enode::Output::FcfUp(fcf) => Wanted::FcfUp(fcf),
-                enode::Output::FcfDown => Wanted::FcfDown,
-                enode::Output::Cleared { port_id } => Wanted::Cleared(port_id),
-                enode::Output::Vlans { fcf, vlans } => Wanted::Vlans { fcf, vlans },
+                enode::Output::Fip(packet) => ControllerOutput::Fip(packet),
+                enode::Output::Fcoe { to, from, frame } => ControllerOutput::Fcoe { to, from, frame },
+                enode::Output::Deliver(frame) => ControllerOutput::Deliver(frame),
+                enode::Output::FcfUp(fcf) => ControllerOutput::FcfUp(fcf),
+                enode::Output::FcfDown => ControllerOutput::FcfDown,
+                enode::Output::Cleared { port_id } => ControllerOutput::Cleared(port_id),
+                enode::Output::Vlans { fcf, vlans } => ControllerOutput::Vlans { fcf, vlans },
             },
             Controller::Vn2vn(station) => match station.poll_output()? {
-                vn2vn::Output::Fip(packet) => Wanted::Fip(packet),
-                vn2vn::Output::Fcoe { to, from, frame } => Wanted::Fcoe { to, from, frame },
-                vn2vn::Output::Up { port_id } => Wanted::Login(nport::Input::Joined { port_id }),
-                vn2vn::Output::Down => Wanted::Login(nport::Input::LinkDown),
+                vn2vn::Output::Fip(packet) => ControllerOutput::Fip(packet),
+                vn2vn::Output::Fcoe { to, from, frame } => ControllerOutput::Fcoe { to, from, frame },
+                vn2vn::Output::Up { port_id } => ControllerOutput::Login(nport::Input::Joined { port_id }),
+                vn2vn::Output::Down => ControllerOutput::Login(nport::Input::LinkDown),
                 vn2vn::Output::NeighbourUp { port_id, port_name: wwpn } => {
-                    Wanted::Login(nport::Input::Neighbour { port_id, wwpn })
+                    ControllerOutput::Login(nport::Input::Neighbour { port_id, wwpn })
                 }
-                vn2vn::Output::NeighbourDown { port_id } => Wanted::Login(nport::Input::NeighbourGone { port_id }),
+                vn2vn::Output::NeighbourDown { port_id } => {
+                    ControllerOutput::Login(nport::Input::NeighbourGone { port_id })
+                }
             },
         })
     }

@@ -33,8 +33,8 @@ impl Initiator {
                         self.nbd.set_exports(exports);
                     }
                 }
-                Some(Event::Done { tag, result, data }) => match self.asked.remove(&tag) {
-                    Some(asked) => asked.answer(now, &mut self.nbd, result, data),
+                Some(Event::Done { tag, result, data }) => match self.nbd_requests.remove(&tag) {
+                    Some(origin) => origin.answer(now, &mut self.nbd, result, data),
                     None => self.finished.push_back((tag, result, data)),
                 },
                 Some(Event::Answer { number, message }) => self.answered(now, number, message),
@@ -62,8 +62,8 @@ impl Initiator {
     fn work(&mut self, now: Instant, work: Work) {
         let tag = self.next_asked;
         self.next_asked += 1;
-        let Some(DiskWork { disk, asked, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
-        self.asked.insert(tag, asked);
+        let Some(DiskWork { disk, origin, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
+        self.nbd_requests.insert(tag, origin);
         let host = &mut self.adapter.hosts[(disk >> HOST_SHIFT) as usize];
         host.submit(now, disk & ((1 << HOST_SHIFT) - 1), request, data);
     }

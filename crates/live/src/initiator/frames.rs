@@ -1,9 +1,9 @@
 //! Frame transfer between the port and the machines of an [`Adapter`].
 
 use super::adapter::{Adapter, Vlan, tag};
-use super::controller::{Controller, Told, Wanted};
+use super::controller::{Controller, ControllerInput, ControllerOutput};
 use super::host::Leaving;
-use crate::capture::Place;
+use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
 use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
 use crate::sys::batch::BATCH;
@@ -68,7 +68,7 @@ impl Adapter {
     }
 
     fn frame_in(&mut self, now: Instant, frame: &FrameBuf, crc_is_right: bool) {
-        self.captures.record(now, Place::Ethernet(0), false, frame);
+        self.captures.record(now, CapturePoint::Ethernet(0), false, frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         let ours = match self.tag {
             Some(tag) => tag.map(|tag| tag.vlan) == vlan,
@@ -85,10 +85,10 @@ impl Adapter {
                     agent.frame_in(now, frame);
                 }
                 self.drain_agent(now);
-                self.settle_link(now);
+                self.update_fcoe(now);
             }
             Some(EtherType::FCOE | EtherType::FIP) if !ours => self.port.count(reason::OTHER_VLAN, 1),
-            Some(EtherType::FIP) => self.tell(now, Told::Fip { to, from, pdu: pdu.into() }),
+            Some(EtherType::FIP) => self.controller_input(now, ControllerInput::Fip { to, from, pdu: pdu.into() }),
             Some(EtherType::FCOE) => self.fcoe_in(now, (to, from), pdu, crc_is_right),
             _ => self.port.count(reason::OTHER_PROTOCOL, 1),
         }
@@ -112,31 +112,31 @@ impl Adapter {
         self.hosts.iter().position(|host| host.port_id() == port_id).unwrap_or(0)
     }
 
-    pub(super) fn tell(&mut self, now: Instant, told: Told) {
-        self.controller.handle(now, told);
+    pub(super) fn controller_input(&mut self, now: Instant, input: ControllerInput) {
+        self.controller.handle(now, input);
         while let Some(wanted) = self.controller.poll_output() {
             match wanted {
-                Wanted::Fip(packet) => {
+                ControllerOutput::Fip(packet) => {
                     let mut buffer = self.pool.take();
                     buffer.compose(&mut self.scratch, |out| packet.emit(None, out));
                     self.frame_out(now, buffer);
                 }
-                Wanted::Fcoe { to, from, frame } => self.message_out(now, to, from, frame),
-                Wanted::Deliver(frame) => {
+                ControllerOutput::Fcoe { to, from, frame } => self.message_out(now, to, from, frame),
+                ControllerOutput::Deliver(frame) => {
                     let waits = self.hosts.iter().position(|host| host.login.expects(&frame.header));
                     let host = waits.unwrap_or_else(|| self.host_of(frame.header.d_id));
                     self.hosts[host].message_in(now, frame);
                 }
-                Wanted::FcfUp(fcf) => {
-                    tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF chosen");
+                ControllerOutput::FcfUp(fcf) => {
+                    tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF selected");
                     self.hosts[0].tell_login(now, nport::Input::LinkUp);
                 }
-                Wanted::FcfDown => {
+                ControllerOutput::FcfDown => {
                     tracing::info!("the FCF is lost");
                     self.hosts[0].tell_login(now, nport::Input::LinkDown);
                     self.forget_vlan(now);
                 }
-                Wanted::Login(input) => {
+                ControllerOutput::Login(input) => {
                     match &input {
                         nport::Input::Joined { port_id } => tracing::info!(%port_id, "station of a VN2VN segment"),
                         nport::Input::Neighbour { port_id, wwpn } => tracing::info!(%port_id, %wwpn, "neighbour"),
@@ -145,12 +145,12 @@ impl Adapter {
                     }
                     self.hosts[0].tell_login(now, input);
                 }
-                Wanted::Cleared(port_id) => {
+                ControllerOutput::Cleared(port_id) => {
                     let host = self.host_of(port_id);
                     self.hosts[host].link(now, false);
                     self.hosts[host].link(now, true);
                 }
-                Wanted::Vlans { fcf, vlans } => self.vlans(now, fcf, &vlans),
+                ControllerOutput::Vlans { fcf, vlans } => self.vlans(now, fcf, &vlans),
             }
             self.virtual_links(now);
         }
@@ -171,7 +171,7 @@ impl Adapter {
             tracing::info!(%fcf, vlan, "VLAN of FCoE");
             self.tag = Some((vlan != 0).then(|| tag(vlan)));
             if self.begun {
-                self.tell(now, Told::LinkUp);
+                self.controller_input(now, ControllerInput::LinkUp);
             }
         }
     }
@@ -191,7 +191,7 @@ impl Adapter {
 
     /// Queues a frame with its current tag.
     pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
-        self.captures.record(now, Place::Ethernet(0), true, &frame);
+        self.captures.record(now, CapturePoint::Ethernet(0), true, &frame);
         self.port.push(now, frame);
     }
 
@@ -227,7 +227,7 @@ impl Adapter {
         match self.hosts[host].next_leaving() {
             None => return false,
             // The controller selects FIP or FCoE.
-            Some(Leaving::Message(frame)) => self.tell(now, Told::Send(frame)),
+            Some(Leaving::Message(frame)) => self.controller_input(now, ControllerInput::Send(frame)),
             Some(Leaving::Data(header, data)) => {
                 // Without a login the frame is dropped, because the target no longer expects it.
                 let Some(path) = self.controller.path(&header) else { return true };

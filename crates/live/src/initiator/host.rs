@@ -132,10 +132,10 @@ pub struct Host {
     port_id: FcId,
     reassembly: Reassembly,
     /// Requests by OX_ID, needed to decode the replies.
-    asked: BTreeMap<u16, ReplyTo>,
+    requests_by_ox_id: BTreeMap<u16, ReplyTo>,
     targets: BTreeMap<Wwpn, Target>,
     /// Target port and LUN of each disk, by number.
-    places: Vec<(Wwpn, LunBytes)>,
+    disk_addresses: Vec<(Wwpn, LunBytes)>,
     commands: Commands,
     requests: BTreeMap<u64, Pending>,
     next_request: u64,
@@ -168,9 +168,9 @@ impl Host {
             disk_config,
             port_id: FcId::ZERO,
             reassembly: Reassembly::default(),
-            asked: BTreeMap::new(),
+            requests_by_ox_id: BTreeMap::new(),
             targets: BTreeMap::new(),
-            places: Vec::new(),
+            disk_addresses: Vec::new(),
             commands: Commands::default(),
             requests: BTreeMap::new(),
             next_request: 0,
@@ -206,13 +206,13 @@ impl Host {
     /// Passes an input to the login machine.
     pub fn tell_login(&mut self, now: Instant, input: nport::Input) {
         self.login.handle(now, input);
-        self.settle(now);
+        self.drain_machines(now);
     }
 
     /// Logs out from all ports.
     pub fn log_out(&mut self, now: Instant) {
         self.login.handle(now, nport::Input::LogOut);
-        self.settle(now);
+        self.drain_machines(now);
     }
 
     /// Returns the discovered target ports, each with its current login.
@@ -246,10 +246,10 @@ impl Host {
         let id = self.next_request;
         self.next_request += 1;
         self.requests.insert(id, Pending { tag: request.tag, data });
-        if let Some((wwpn, lun)) = self.places.get(disk as usize).copied() {
+        if let Some((wwpn, lun)) = self.disk_addresses.get(disk as usize).copied() {
             self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
         }
-        self.settle(now);
+        self.drain_machines(now);
     }
 
     /// Processes a received frame: header and data field, with a valid CRC.
@@ -257,7 +257,7 @@ impl Host {
         if header.fc_type == FcType::FCP && header.r_ctl == RCtl::SOLICITED_DATA {
             if let Some(accepted) = self.data_in(&header, field) {
                 self.fcp.handle(now, fcp::Input::Data { ox_id: header.ox_id, accepted });
-                self.settle(now);
+                self.drain_machines(now);
             }
         } else if let Some(frame) = self.reassembly.accept(now, header, field) {
             self.message_in(now, frame);
@@ -281,7 +281,7 @@ impl Host {
             // A host is never a target.
             Some(Route::Target) | None => self.unexpected += 1,
         }
-        self.settle(now);
+        self.drain_machines(now);
     }
 
     /// Time of the next call of [`timeout`](Self::timeout).
@@ -317,7 +317,7 @@ impl Host {
                 }
             }
         }
-        self.settle(now);
+        self.drain_machines(now);
     }
 
     /// Returns whether output is pending.
@@ -329,8 +329,8 @@ impl Host {
     fn read(&mut self, frame: Frame) -> Frame {
         let Payload::Bytes(bytes) = &frame.payload else { return frame };
         let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
-        let asked = if from_responder { self.asked.remove(&frame.header.ox_id) } else { None };
-        match Message::parse(&frame.header, bytes, asked) {
+        let request = if from_responder { self.requests_by_ox_id.remove(&frame.header.ox_id) } else { None };
+        match Message::parse(&frame.header, bytes, request) {
             Ok(message) => Frame { header: frame.header, payload: Payload::Typed(message) },
             Err(_) => frame,
         }
@@ -340,13 +340,13 @@ impl Host {
         if let Payload::Typed(message) = &frame.payload
             && let Some(key) = message.reply_key()
         {
-            self.asked.insert(frame.header.ox_id, key);
+            self.requests_by_ox_id.insert(frame.header.ox_id, key);
         }
         self.out.push_back(Outgoing::Message(frame));
     }
 
     /// Passes outputs between the machines until none has further output.
-    fn settle(&mut self, now: Instant) {
+    fn drain_machines(&mut self, now: Instant) {
         loop {
             if let Some(output) = self.login.poll_output() {
                 self.login_output(now, output);
@@ -448,9 +448,9 @@ impl Host {
             }
             let mut disk = Disk::new(now, self.disk_config);
             disk.handle(now, DiskInput::PathUp);
-            let number = self.places.len() as u64;
+            let number = self.disk_addresses.len() as u64;
             target.units.insert(lun, Unit { disk, number, listed: true, useless: false });
-            self.places.push((wwpn, lun));
+            self.disk_addresses.push((wwpn, lun));
             self.touched.push_back((wwpn, Some(lun)));
         }
         self.events.push_back(Event::Disks);

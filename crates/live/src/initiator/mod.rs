@@ -24,7 +24,7 @@ pub use vlans::{FoundVlan, discover_vlans};
 pub use watch::{Seen, VlanWatch};
 
 use crate::clock::{Clock, until};
-use crate::exports::Asked;
+use crate::exports::NbdRequest;
 use crate::nbd::NbdServer;
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
@@ -44,7 +44,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time for targets and the fabric to answer the logout.
-const FAREWELL: Span = Span::from_secs(1);
+const LOGOUT_TIME: Span = Span::from_secs(1);
 
 const PORT: u64 = 0;
 const LISTENER: u64 = 1;
@@ -106,7 +106,7 @@ pub struct Initiator {
     pub clock: Clock,
     poller: Poller,
     /// Requests of NBD clients, by our tag.
-    asked: BTreeMap<u64, Asked>,
+    nbd_requests: BTreeMap<u64, NbdRequest>,
     /// Results of requests that did not come from an NBD client.
     finished: VecDeque<(u64, Result<Done, Error>, Vec<u8>)>,
     next_asked: u64,
@@ -133,7 +133,7 @@ impl Initiator {
             nbd,
             clock: Clock::start(),
             poller,
-            asked: BTreeMap::new(),
+            nbd_requests: BTreeMap::new(),
             finished: VecDeque::new(),
             next_asked: 0,
             questions: BTreeMap::new(),
@@ -160,7 +160,7 @@ impl Initiator {
         self.poller.set(BELL, bell, Interest { read: true, write: false })?;
         let mut busy = false;
         while go_on(self) {
-            busy = self.turn(busy)?;
+            busy = self.step(busy)?;
         }
         Ok(())
     }
@@ -171,10 +171,10 @@ impl Initiator {
         let now = self.clock.now();
         self.nbd.shut_down(now);
         self.adapter.log_out(now);
-        let patience = now + FAREWELL;
+        let deadline = now + LOGOUT_TIME;
         let mut more = true;
-        while self.adapter.is_logged_in() && self.clock.now() < patience {
-            match self.turn(more) {
+        while self.adapter.is_logged_in() && self.clock.now() < deadline {
+            match self.step(more) {
                 Ok(left) => more = left,
                 Err(_) => break,
             }
@@ -187,7 +187,7 @@ impl Initiator {
     ///
     /// # Errors
     /// When the poller fails.
-    pub fn turn(&mut self, busy: bool) -> io::Result<bool> {
+    pub fn step(&mut self, busy: bool) -> io::Result<bool> {
         self.adapter.watch(&mut self.poller, PORT)?;
         // Clients are not read while the port is full.
         let clients = Interest { read: !self.adapter.is_full(), write: false };
@@ -204,10 +204,10 @@ impl Initiator {
             }
         }
         let now = self.clock.now();
-        self.adapter.turn(now, &mut self.poller, PORT);
+        self.adapter.process_events(now, &mut self.poller, PORT);
         let nbd_due = self.nbd.poll_timeout().is_some_and(|at| at <= now);
         if clients || nbd_due {
-            self.nbd.turn(now, Duration::ZERO)?;
+            self.nbd.process_events(now, Duration::ZERO)?;
         }
         self.adapter.timers(now);
         self.serve(now);

@@ -17,7 +17,7 @@ use std::time::Duration;
 const PEER: Span = Span::from_secs(2);
 /// Wait for replies of further forwarders after the first.
 const OTHERS: Span = Span::from_ms(500);
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A VLAN and the forwarder that reported it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,7 +40,7 @@ pub fn discover_vlans(port: &mut EthernetPort, mac: MacAddr) -> io::Result<Vec<F
     let mut buffers: Vec<_> = (0..BATCH).map(|_| pool.take()).collect();
     let mut scratch = Vec::new();
     while !port.has_peer() && clock.now() < sanloom_scsi::time::Instant::ZERO + PEER {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
         port.look_for_peer();
     }
     let mut enode = Enode::new(EnodeConfig::new(mac, Wwnn(0x1000 << 48 | mac.to_u64())));

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Interval between checks of the link, and between calls of `go_on`.
-const LOOK: Span = Span::from_ms(100);
+const CHECK_INTERVAL: Span = Span::from_ms(100);
 /// Interval between VLAN requests.
 const REQUESTS: Span = Span::from_secs(5);
 /// Time after which a silent forwarder is considered gone while others answer. By then requests of
@@ -50,14 +50,14 @@ pub struct Seen {
 /// wait for their forwarder themselves. After the first reply that follows, the other forwarders
 /// have the full [`SILENCE`] time to answer before their hosts are stopped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Heard {
+struct Replies {
     answers: BTreeMap<MacAddr, (Instant, Vec<u16>)>,
     /// Start of the period in which replies were never more than [`SILENCE`] apart.
     since: Instant,
     last: Instant,
 }
 
-impl Heard {
+impl Replies {
     fn answer(&mut self, now: Instant, fcf: MacAddr, mut vlans: Vec<u16>) {
         vlans.retain(|vlan| *vlan <= MAX_VLAN);
         // Any station on the segment can send replies with any number of addresses.
@@ -90,9 +90,9 @@ pub struct VlanWatch {
     buffers: Vec<FrameBuf>,
     scratch: Vec<u8>,
     link: bool,
-    next_look: Instant,
+    next_check: Instant,
     next_request: Instant,
-    heard: Heard,
+    replies: Replies,
     seen: Seen,
 }
 
@@ -117,9 +117,9 @@ impl VlanWatch {
             pool,
             scratch: Vec::new(),
             link: false,
-            next_look: Instant::ZERO,
+            next_check: Instant::ZERO,
             next_request: Instant::ZERO,
-            heard: Heard::default(),
+            replies: Replies::default(),
             seen: Seen::default(),
         })
     }
@@ -131,8 +131,8 @@ impl VlanWatch {
     pub fn run(&mut self, mut go_on: impl FnMut(&Seen) -> bool) -> io::Result<()> {
         loop {
             let now = self.clock.now();
-            if self.next_look <= now {
-                self.look(now);
+            if self.next_check <= now {
+                self.check_link(now);
                 if !go_on(&self.seen) {
                     break;
                 }
@@ -154,7 +154,7 @@ impl VlanWatch {
     fn next_timer(&self) -> Instant {
         let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
         let machines = [self.enode.poll_timeout(), agent];
-        machines.into_iter().flatten().fold(self.next_look, Instant::min)
+        machines.into_iter().flatten().fold(self.next_check, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -169,8 +169,8 @@ impl VlanWatch {
         self.drain(now);
     }
 
-    fn look(&mut self, now: Instant) {
-        self.next_look = now + LOOK;
+    fn check_link(&mut self, now: Instant) {
+        self.next_check = now + CHECK_INTERVAL;
         if self.port.look_for_peer() {
             self.poller.forget(PORT);
         }
@@ -225,8 +225,8 @@ impl VlanWatch {
                     self.port.push(now, buffer);
                 }
                 enode::Output::Vlans { fcf, vlans } => {
-                    self.heard.answer(now, fcf, vlans);
-                    self.seen.vlans = self.heard.vlans();
+                    self.replies.answer(now, fcf, vlans);
+                    self.seen.vlans = self.replies.vlans();
                 }
                 _ => {}
             }
@@ -239,25 +239,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vlan_goes_with_the_answer_that_lacks_it_or_with_a_forwarder_that_others_outlive() {
+    fn a_vlan_is_removed_when_a_reply_lacks_it_or_its_forwarder_falls_silent() {
         let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
         let (one, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
-        let mut heard = Heard::default();
-        heard.answer(at(0), one, vec![152, 153]);
-        heard.answer(at(1), other, vec![154]);
-        assert_eq!(heard.vlans(), BTreeSet::from([152, 153, 154]));
-        heard.answer(at(5), one, vec![153]);
-        assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
-        heard.answer(at(60), one, vec![153]);
-        assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
-        heard.answer(at(61), one, vec![153]);
-        assert_eq!(heard.vlans(), BTreeSet::from([153]));
+        let mut replies = Replies::default();
+        replies.answer(at(0), one, vec![152, 153]);
+        replies.answer(at(1), other, vec![154]);
+        assert_eq!(replies.vlans(), BTreeSet::from([152, 153, 154]));
+        replies.answer(at(5), one, vec![153]);
+        assert_eq!(replies.vlans(), BTreeSet::from([153, 154]));
+        replies.answer(at(60), one, vec![153]);
+        assert_eq!(replies.vlans(), BTreeSet::from([153, 154]));
+        replies.answer(at(61), one, vec![153]);
+        assert_eq!(replies.vlans(), BTreeSet::from([153]));
         // After an hour without replies, the other forwarders have one minute from the first reply.
-        heard.answer(at(3_661), other, vec![155]);
-        assert_eq!(heard.vlans(), BTreeSet::from([153, 155]));
-        heard.answer(at(3_720), other, vec![155]);
-        assert_eq!(heard.vlans(), BTreeSet::from([153, 155]));
-        heard.answer(at(3_721), other, vec![155]);
-        assert_eq!(heard.vlans(), BTreeSet::from([155]));
+        replies.answer(at(3_661), other, vec![155]);
+        assert_eq!(replies.vlans(), BTreeSet::from([153, 155]));
+        replies.answer(at(3_720), other, vec![155]);
+        assert_eq!(replies.vlans(), BTreeSet::from([153, 155]));
+        replies.answer(at(3_721), other, vec![155]);
+        assert_eq!(replies.vlans(), BTreeSet::from([155]));
     }
 }

@@ -4,7 +4,7 @@ use super::forward::Forwarding;
 use super::slots::Slots;
 use super::{Behind, Context, Stores};
 use crate::poll::Interest;
-use crate::session::{READS_IN_TURN, Step, Transport};
+use crate::session::{MAX_READS, Step, Transport};
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use crate::sys::stream::bound_buffers;
@@ -26,7 +26,7 @@ const MAX_OUTPUT_BYTES: usize = 16 << 20;
 /// 256 KiB, and 0.56 of the end-to-end throughput with the kernel's own choice.
 const HOST_SEND_BYTES: usize = 192 << 10;
 /// Time that an initiator has to receive the last PDUs before its connection is closed.
-const FAREWELL: Span = Span::from_secs(5);
+const LOGOUT_TIME: Span = Span::from_secs(5);
 
 /// Machine of the current phase.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Connection {
     /// Drops a closing connection whose initiator does not receive the last PDUs in time. Returns
     /// whether the connection is broken.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
-        if self.closing && now >= *self.leaving.get_or_insert(now) + FAREWELL {
+        if self.closing && now >= *self.leaving.get_or_insert(now) + LOGOUT_TIME {
             tracing::warn!(connection = self.id, peer = %self.peer, bytes = self.unsent_bytes(), "the initiator does not read the last PDUs; the connection is closed");
             self.broken = true;
         }
@@ -154,14 +154,14 @@ impl Connection {
             self.broken |= self.transport.check().is_err();
         }
         let mut more = false;
-        for turn in 0..READS_IN_TURN {
+        for round in 0..MAX_READS {
             if !self.readable || !self.wants_input() {
                 break;
             }
             let read = self.read(cx);
             self.flush(cx);
             match read {
-                Ok(true) => more = turn + 1 == READS_IN_TURN,
+                Ok(true) => more = round + 1 == MAX_READS,
                 Ok(false) => self.readable = false,
                 Err(error) => {
                     tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
@@ -390,7 +390,7 @@ impl Connection {
         self.flush(cx);
     }
 
-    /// Reports to the session that the tasks of others that it ended are over.
+    /// Reports to the session that the tasks of other sessions that it aborted have ended.
     pub(super) fn others_ended(&mut self, cx: &mut Context<'_, '_>) {
         self.input(cx, Input::OthersEnded);
         self.flush(cx);

@@ -93,7 +93,7 @@ pub struct Stores<'a> {
 
 /// Environment of one call of the server.
 #[derive(Debug)]
-pub struct Turn<'t, 's> {
+pub struct ServerContext<'t, 's> {
     /// Current time.
     pub now: Instant,
     /// Poller of the thread.
@@ -110,7 +110,7 @@ struct Context<'c, 's> {
     stores: &'c mut Stores<'s>,
 }
 
-impl<'s> Turn<'_, 's> {
+impl<'s> ServerContext<'_, 's> {
     fn context<'c>(&'c mut self, shared: &'c mut Shared) -> Context<'c, 's> {
         Context { now: self.now, shared, stores: self.stores }
     }

@@ -1,22 +1,22 @@
 //! Notices between the sessions of a target, and answers that wait for tasks of other sessions.
 
 use super::connection::Connection;
-use super::{Behind, IscsiServer, Turn};
+use super::{Behind, IscsiServer, ServerContext};
 use sanloom_scsi::iscsi::target::{ConnectionId, Session};
 use sanloom_scsi::scsi::Notice;
 
 impl IscsiServer {
     /// Dispatches notices of devices and sessions to sessions until there are none.
-    pub fn exchange_notices(&mut self, turn: &mut Turn<'_, '_>) {
+    pub fn exchange_notices(&mut self, cx: &mut ServerContext<'_, '_>) {
         loop {
             let mut silent = true;
             for id in std::mem::take(&mut self.shared.replaced) {
                 silent = false;
-                self.drop_connection(turn, id.0);
+                self.drop_connection(cx, id.0);
             }
             for (behind, from, ends) in std::mem::take(&mut self.shared.ends) {
                 silent = false;
-                self.notify_all(turn, behind, Some(from), &Notice::End(ends));
+                self.notify_all(cx, behind, Some(from), &Notice::End(ends));
                 if ends.nexus.is_none() {
                     self.shared.ending.push((behind, from.0));
                 }
@@ -26,22 +26,22 @@ impl IscsiServer {
                 for id in self.sessions_of(behind) {
                     if let Some(connection) = self.connections.get_mut(&id) {
                         connection.close_when_sent();
-                        self.finish_service(turn, id);
+                        self.finish_service(cx, id);
                     }
                 }
             }
-            for system in 0..turn.stores.systems.len() {
-                for (port, notice) in std::mem::take(&mut turn.stores.systems[system].notices) {
+            for system in 0..cx.stores.systems.len() {
+                for (port, notice) in std::mem::take(&mut cx.stores.systems[system].notices) {
                     silent = false;
                     let plan = self.shared.behind.iter().find(|one| one.system == system && one.has_port(port));
                     if let Some(behind) = plan.map(|plan| Behind { port, ..plan.behind(0) }) {
-                        self.dispatch_notice(turn, behind, notice);
+                        self.dispatch_notice(cx, behind, notice);
                     }
                 }
             }
             // By now, all notices about tasks to end have been delivered.
-            silent &= !self.report_ended_tasks(turn);
-            self.answer_waiting_logins(turn);
+            silent &= !self.report_ended_tasks(cx);
+            self.answer_waiting_logins(cx);
             if silent {
                 return;
             }
@@ -49,7 +49,7 @@ impl IscsiServer {
     }
 
     /// Answers task management whose tasks have all ended. Returns whether there was any.
-    fn report_ended_tasks(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+    fn report_ended_tasks(&mut self, cx: &mut ServerContext<'_, '_>) -> bool {
         let mut any = false;
         for (behind, from) in std::mem::take(&mut self.shared.ending) {
             let ending = |(id, connection): (&u64, &Connection)| {
@@ -64,15 +64,15 @@ impl IscsiServer {
             }
             any = true;
             if let Some(connection) = self.connections.get_mut(&from) {
-                connection.others_ended(&mut turn.context(&mut self.shared));
-                self.finish_service(turn, from);
+                connection.others_ended(&mut cx.context(&mut self.shared));
+                self.finish_service(cx, from);
             }
         }
         any
     }
 
     /// Answers logins that waited for writes of the session before.
-    fn answer_waiting_logins(&mut self, turn: &mut Turn<'_, '_>) {
+    fn answer_waiting_logins(&mut self, cx: &mut ServerContext<'_, '_>) {
         for id in std::mem::take(&mut self.shared.waiting) {
             let Some(connection) = self.connections.get_mut(&id) else { continue };
             if connection.session().is_some_and(|session| self.shared.is_writing_for(session.key())) {
@@ -80,14 +80,14 @@ impl IscsiServer {
                 continue;
             }
             connection.waits = false;
-            connection.flush(&mut turn.context(&mut self.shared));
-            self.finish_service(turn, id);
+            connection.flush(&mut cx.context(&mut self.shared));
+            self.finish_service(cx, id);
         }
     }
 
-    fn dispatch_notice(&mut self, turn: &mut Turn<'_, '_>, behind: Behind, notice: Notice) {
+    fn dispatch_notice(&mut self, cx: &mut ServerContext<'_, '_>, behind: Behind, notice: Notice) {
         let Notice::Step { task, .. } = &notice else {
-            return self.notify_all(turn, behind, None, &notice);
+            return self.notify_all(cx, behind, None, &notice);
         };
         let of = |connection: &Connection| {
             connection.behind == Some(behind) && connection.session().and_then(Session::nexus) == Some(task.nexus)
@@ -96,18 +96,24 @@ impl IscsiServer {
             return;
         };
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.notice(&mut turn.context(&mut self.shared), notice);
-            self.finish_service(turn, id);
+            connection.notice(&mut cx.context(&mut self.shared), notice);
+            self.finish_service(cx, id);
         }
     }
 
-    fn notify_all(&mut self, turn: &mut Turn<'_, '_>, behind: Behind, except: Option<ConnectionId>, notice: &Notice) {
+    fn notify_all(
+        &mut self,
+        cx: &mut ServerContext<'_, '_>,
+        behind: Behind,
+        except: Option<ConnectionId>,
+        notice: &Notice,
+    ) {
         for id in self.sessions_of(behind) {
             if except != Some(ConnectionId(id))
                 && let Some(connection) = self.connections.get_mut(&id)
             {
-                connection.notice(&mut turn.context(&mut self.shared), notice.clone());
-                self.finish_service(turn, id);
+                connection.notice(&mut cx.context(&mut self.shared), notice.clone());
+                self.finish_service(cx, id);
             }
         }
     }

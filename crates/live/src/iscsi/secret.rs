@@ -33,7 +33,7 @@ pub enum SecretError {
 }
 
 /// A CHAP name, and the file with its secret.
-pub type Place<'a> = (Option<&'a str>, Option<PathBuf>);
+pub type SecretSource<'a> = (Option<&'a str>, Option<PathBuf>);
 
 /// Returns the names and secrets of the two directions, if they are configured. White space at the
 /// end of a file is not part of the secret.
@@ -41,7 +41,7 @@ pub type Place<'a> = (Option<&'a str>, Option<PathBuf>);
 /// # Errors
 /// A file cannot be read, a secret has less than 96 bits, or both are the same. RFC 7143, section
 /// 12.1.3, forbids both if IPsec does not protect the connection, which cannot be checked here.
-pub fn read_pair(one: Place<'_>, other: Place<'_>) -> Result<[Option<Credentials>; 2], SecretError> {
+pub fn read_pair(one: SecretSource<'_>, other: SecretSource<'_>) -> Result<[Option<Credentials>; 2], SecretError> {
     let path = other.1.clone();
     let pair = [read(one)?, read(other)?];
     match (&pair, path) {
@@ -53,7 +53,7 @@ pub fn read_pair(one: Place<'_>, other: Place<'_>) -> Result<[Option<Credentials
     }
 }
 
-fn read((name, path): Place<'_>) -> Result<Option<Credentials>, SecretError> {
+fn read((name, path): SecretSource<'_>) -> Result<Option<Credentials>, SecretError> {
     let (Some(name), Some(path)) = (name, path) else { return Ok(None) };
     let secret = fs::read(&path).map_err(|error| SecretError::File { path: path.clone(), error })?;
     // Editors add white space after the last line.

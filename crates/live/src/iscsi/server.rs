@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::forward::{self, Forwarding};
 use super::shared::Shared;
-use super::{CONNECTIONS, LINKS, LISTENERS, PortalPlan, TargetPlan, Turn};
+use super::{CONNECTIONS, LINKS, LISTENERS, PortalPlan, ServerContext, TargetPlan};
 use crate::poll::{Interest, Poller};
 use crate::session::socket::random;
 use crate::storage::workers::{Done, Owner};
@@ -119,43 +119,43 @@ impl IscsiServer {
     }
 
     /// Serves all connections with work. Returns whether any has more.
-    pub fn serve_ready(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+    pub fn serve_ready(&mut self, cx: &mut ServerContext<'_, '_>) -> bool {
         // A connection that was reported twice is served once.
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
         self.light = false;
-        let alone = ready.len() == 1;
+        let only_one = ready.len() == 1;
         for token in ready {
             if token < CONNECTIONS {
                 let portal = (token - LISTENERS) as usize;
-                if let Err(error) = self.accept(turn, portal).and_then(|()| self.watch(turn.poller)) {
+                if let Err(error) = self.accept(cx, portal).and_then(|()| self.watch(cx.poller)) {
                     tracing::warn!(%error, "events of a portal cannot be polled");
                 }
                 continue;
             }
             let id = token - CONNECTIONS;
             if let Some(connection) = self.connections.get_mut(&id) {
-                if connection.serve(&mut turn.context(&mut self.shared)) {
+                if connection.serve(&mut cx.context(&mut self.shared)) {
                     self.ready.push(token);
                 }
-                self.light = alone && connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_light());
-                self.finish_service(turn, id);
+                self.light = only_one && connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_light());
+                self.finish_service(cx, id);
             }
-            self.serve_left_behind(turn, id);
+            self.serve_left_behind(cx, id);
         }
-        self.exchange_notices(turn);
+        self.exchange_notices(cx);
         !self.ready.is_empty()
     }
 
     /// Passes finished I/O to sessions.
-    pub fn complete_io(&mut self, turn: &mut Turn<'_, '_>, all: Vec<Done>) {
+    pub fn complete_io(&mut self, cx: &mut ServerContext<'_, '_>, all: Vec<Done>) {
         let mut touched = BTreeSet::new();
         for Done { owner, tag, data, status } in all {
             let Owner::Session { connection: id } = owner else { continue };
             match self.connections.get_mut(&id) {
                 Some(connection) => {
-                    connection.complete_io(&mut turn.context(&mut self.shared), tag, status, data);
+                    connection.complete_io(&mut cx.context(&mut self.shared), tag, status, data);
                     touched.insert(id);
                 }
                 None => {
@@ -167,78 +167,78 @@ impl IscsiServer {
         // Send all answers of a connection with one system call.
         for id in touched {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.flush(&mut turn.context(&mut self.shared));
-                self.finish_service(turn, id);
+                connection.flush(&mut cx.context(&mut self.shared));
+                self.finish_service(cx, id);
             }
         }
-        self.exchange_notices(turn);
+        self.exchange_notices(cx);
     }
 
     /// Updates the events that a connection waits for, or drops it.
-    pub(super) fn finish_service(&mut self, turn: &mut Turn<'_, '_>, id: u64) {
+    pub(super) fn finish_service(&mut self, cx: &mut ServerContext<'_, '_>, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.is_over() {
-            return self.drop_connection(turn, id);
+            return self.drop_connection(cx, id);
         }
         if connection.is_leaving()
             && let Some(forwarding) = &mut connection.forwarding
         {
-            forwarding.close(turn.now, turn.stores, &mut self.shared.buffers);
+            forwarding.close(cx.now, cx.stores, &mut self.shared.buffers);
         }
         let interest = connection.interest();
         let token = CONNECTIONS + id;
-        if let Err(error) = turn.poller.set(token, Some(connection.transport.stream.as_fd()), interest) {
+        if let Err(error) = cx.poller.set(token, Some(connection.transport.stream.as_fd()), interest) {
             tracing::warn!(connection = id, %error, "events of an initiator's socket cannot be polled");
         }
         if let Some(forwarding) = &connection.forwarding {
-            forwarding.watch(turn.poller, connection.unsent_bytes());
+            forwarding.watch(cx.poller, connection.unsent_bytes());
         }
     }
 
     /// Continues with the back-end connections of a lost host.
-    fn serve_left_behind(&mut self, turn: &mut Turn<'_, '_>, id: u64) {
-        let (Some(left), Some(engine)) = (self.left_behind.get_mut(&id), turn.stores.volumes.as_deref_mut()) else {
+    fn serve_left_behind(&mut self, cx: &mut ServerContext<'_, '_>, id: u64) {
+        let (Some(left), Some(engine)) = (self.left_behind.get_mut(&id), cx.stores.volumes.as_deref_mut()) else {
             return;
         };
         let spare = &mut self.shared.buffers;
         let writes = left.leaves_behind();
-        let still = writes && left.end_left_behind(turn.now, engine, spare);
+        let still = writes && left.end_left_behind(cx.now, engine, spare);
         if writes && !still {
             tracing::info!(connection = id, "all writes of a disconnected host have ended");
         }
-        if left.leave(turn.now, spare) || still {
-            return left.watch(turn.poller, 0);
+        if left.leave(cx.now, spare) || still {
+            return left.watch(cx.poller, 0);
         }
         left.give_back_port(engine);
-        left.forget(turn.poller);
+        left.forget(cx.poller);
         self.left_behind.remove(&id);
     }
 
-    pub(super) fn drop_connection(&mut self, turn: &mut Turn<'_, '_>, id: u64) {
+    pub(super) fn drop_connection(&mut self, cx: &mut ServerContext<'_, '_>, id: u64) {
         let Some(connection) = self.connections.remove(&id) else { return };
-        turn.poller.remove(CONNECTIONS + id, connection.transport.stream.as_fd());
+        cx.poller.remove(CONNECTIONS + id, connection.transport.stream.as_fd());
         if let Some(session) = connection.session()
             && let Some(sum) = session.key().target.and_then(|target| self.ended.get_mut(usize::from(target)))
         {
             sum.add(session.counters());
         }
-        let Some(forwarding) = connection.end(&mut turn.context(&mut self.shared)) else { return };
+        let Some(forwarding) = connection.end(&mut cx.context(&mut self.shared)) else { return };
         self.forwarded.add(&forwarding.counters());
         if forwarding.leaves_behind() {
             tracing::info!(connection = id, "the host disconnected while back ends may still be writing for it");
         }
         self.left_behind.insert(id, forwarding);
-        self.serve_left_behind(turn, id);
+        self.serve_left_behind(cx, id);
     }
 
     /// Accepts connections of a portal.
     ///
     /// # Errors
     /// The process has no more descriptors. [`watch`](Self::watch) then ignores listeners.
-    fn accept(&mut self, turn: &mut Turn<'_, '_>, portal: usize) -> io::Result<()> {
+    fn accept(&mut self, cx: &mut ServerContext<'_, '_>, portal: usize) -> io::Result<()> {
         /// Maximum number of connections accepted per step.
         const IN_TURN: usize = 64;
-        self.shared.match_back_ends(turn.stores);
+        self.shared.match_back_ends(cx.stores);
         let Some(portal) = self.portals.get(portal) else { return Ok(()) };
         for _ in 0..IN_TURN {
             if self.connections.len() >= MAX_CONNECTIONS || self.shutting_down {
@@ -276,37 +276,37 @@ impl IscsiServer {
                 challenge,
                 timeout: LOGIN_TIME,
             };
-            self.connections.insert(id, Connection::new(turn.now, id, stream, peer, config));
+            self.connections.insert(id, Connection::new(cx.now, id, stream, peer, config));
             self.ready.push(CONNECTIONS + id);
         }
         Ok(())
     }
 
     /// Calls machines whose deadline is over. Call it regularly.
-    pub fn run_timers(&mut self, turn: &mut Turn<'_, '_>) {
+    pub fn run_timers(&mut self, cx: &mut ServerContext<'_, '_>) {
         self.paused = false;
-        let now = turn.now;
+        let now = cx.now;
         let due = |connection: &mut Connection| {
             let has_due_link = connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_due(now));
             connection.expire(now) || has_due_link || connection.poll_timeout().is_some_and(|at| at <= now)
         };
         // Only the engine's own sessions detect that another disk has replaced one. That disk must
         // not be written.
-        let engine = turn.stores.volumes.as_deref();
+        let engine = cx.stores.volumes.as_deref();
         let refused: Vec<usize> = engine
             .iter()
             .flat_map(|engine| (0..engine.targets()).filter(|target| engine.is_refused(*target)))
             .collect();
         for (id, connection) in self.connections.iter_mut().filter(|_| !refused.is_empty()) {
-            if connection.leave_back_ends(&mut turn.context(&mut self.shared), &refused) {
+            if connection.leave_back_ends(&mut cx.context(&mut self.shared), &refused) {
                 self.ready.push(CONNECTIONS + id);
             }
         }
-        if let Some(engine) = turn.stores.volumes.as_deref_mut() {
+        if let Some(engine) = cx.stores.volumes.as_deref_mut() {
             for (id, connection) in &mut self.connections {
                 if let (Some(forwarding), Some(statuses)) =
                     (connection.forwarding.as_deref_mut(), connection.transport.egress.statuses())
-                    && forwarding.refresh(turn.now, engine, statuses)
+                    && forwarding.refresh(cx.now, engine, statuses)
                 {
                     self.ready.push(CONNECTIONS + id);
                 }
@@ -316,14 +316,14 @@ impl IscsiServer {
             self.connections.iter_mut().filter_map(|(id, connection)| due(connection).then_some(*id)).collect();
         for id in all {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.timeout(&mut turn.context(&mut self.shared));
-                self.finish_service(turn, id);
+                connection.timeout(&mut cx.context(&mut self.shared));
+                self.finish_service(cx, id);
             }
         }
         for id in self.left_behind.keys().copied().collect::<Vec<_>>() {
-            self.serve_left_behind(turn, id);
+            self.serve_left_behind(cx, id);
         }
-        self.exchange_notices(turn);
+        self.exchange_notices(cx);
     }
 
     /// Returns whether the last step did nothing but forward one small request.
@@ -332,17 +332,17 @@ impl IscsiServer {
     }
 
     /// Asks all initiators to log out, and stops listening.
-    pub fn shut_down(&mut self, turn: &mut Turn<'_, '_>) {
+    pub fn shut_down(&mut self, cx: &mut ServerContext<'_, '_>) {
         self.shutting_down = true;
         for connection in self.connections.values_mut() {
-            connection.shut_down(&mut turn.context(&mut self.shared));
+            connection.shut_down(&mut cx.context(&mut self.shared));
         }
     }
 
     /// Ends all sessions and logins.
-    pub fn drop_all(&mut self, turn: &mut Turn<'_, '_>) {
+    pub fn drop_all(&mut self, cx: &mut ServerContext<'_, '_>) {
         for id in self.connections.keys().copied().collect::<Vec<_>>() {
-            self.drop_connection(turn, id);
+            self.drop_connection(cx, id);
         }
     }
 

@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) node: Arc<Node>,
-    /// Configured offers of each target, not limited by back ends.
+    /// Configured offers of each target, without regard to back ends.
     offers: Vec<Offers>,
-    /// Parameters of the back ends to which the offers of `node` are adapted now.
+    /// Parameters of the back ends to which `node` is currently adapted.
     matched: Vec<Parameters>,
     /// Storage of each target.
     pub(super) behind: Vec<TargetPlan>,

@@ -59,7 +59,7 @@ pub(super) struct Disks {
     scan: Scan,
     units: BTreeMap<LunBytes, Unit>,
     /// LUN of each disk, by its number.
-    places: Vec<LunBytes>,
+    luns: Vec<LunBytes>,
     up: bool,
     /// There are several paths to choose from.
     choice: bool,
@@ -80,8 +80,8 @@ impl Disks {
     /// Without a `choice` of paths, access states are queried only after a unit has reported that
     /// it has some.
     pub(super) fn new(config: DiskConfig, choice: bool) -> Disks {
-        let (units, places, outputs) = (BTreeMap::new(), Vec::new(), VecDeque::new());
-        Disks { config, scan: Scan::new(), units, places, up: false, choice, outputs }
+        let (units, luns, outputs) = (BTreeMap::new(), Vec::new(), VecDeque::new());
+        Disks { config, scan: Scan::new(), units, luns, up: false, choice, outputs }
     }
 
     pub(super) fn poll_output(&mut self) -> Option<DisksOutput> {
@@ -138,26 +138,26 @@ impl Disks {
     }
 
     fn add(&mut self, lun: LunBytes, disk: Disk, listed: bool) -> u64 {
-        let number = self.places.len() as u64;
+        let number = self.luns.len() as u64;
         let access = AccessProbe::new();
         self.units.insert(lun, Unit { disk, access, number, listed, useless: false });
-        self.places.push(lun);
+        self.luns.push(lun);
         number
     }
 
     /// Returns why the requests of a disk fail at once.
     pub(super) fn unusable(&self, disk: u64) -> Option<Error> {
-        self.units.get(self.places.get(disk as usize)?)?.disk.unusable()
+        self.units.get(self.luns.get(disk as usize)?)?.disk.unusable()
     }
 
     /// Counters of a disk.
     pub(super) fn counters(&self, disk: u64) -> Counters {
-        let unit = self.places.get(disk as usize).and_then(|lun| self.units.get(lun));
+        let unit = self.luns.get(disk as usize).and_then(|lun| self.units.get(lun));
         unit.map(|unit| *unit.disk.counters()).unwrap_or_default()
     }
 
     pub(super) fn submit(&mut self, now: Instant, disk: u64, request: Request) {
-        if let Some(lun) = self.places.get(disk as usize).copied() {
+        if let Some(lun) = self.luns.get(disk as usize).copied() {
             self.disk_input(now, lun, Input::Submit(request));
         }
         self.drain(now);

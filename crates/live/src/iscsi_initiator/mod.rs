@@ -17,7 +17,7 @@ pub use config::{RemoteConfig, RemoteCounters};
 pub(crate) use remote::{Context, Event, Memory, PortalSeen, Remote};
 
 use crate::clock::{Clock, until};
-use crate::exports::{Asked, DiskWork, disk_work, export_of};
+use crate::exports::{DiskWork, NbdRequest, disk_work, export_of};
 use crate::nbd::{NbdServer, Work};
 use crate::poll::{Interest, Poller};
 use crate::ports::PortError;
@@ -36,7 +36,7 @@ pub const TARGET: u64 = 0;
 /// Token of the NBD server in the poller.
 const NBD: u64 = 1;
 /// Interval of the calls of `go_on`.
-const LOOK: Span = Span::from_ms(100);
+const CHECK_INTERVAL: Span = Span::from_ms(100);
 
 /// Configuration of an initiator.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ enum Buffer {
 /// A request of an NBD client.
 #[derive(Debug)]
 struct Pending {
-    asked: Asked,
+    origin: NbdRequest,
     buffer: Buffer,
 }
 
@@ -121,7 +121,7 @@ impl IscsiInitiator {
     pub fn run(&mut self, mut go_on: impl FnMut(&mut IscsiInitiator) -> bool) -> io::Result<()> {
         let mut busy = false;
         while go_on(self) {
-            busy = self.turn(busy)?;
+            busy = self.step(busy)?;
         }
         Ok(())
     }
@@ -137,13 +137,13 @@ impl IscsiInitiator {
     ///
     /// # Errors
     /// Errors of waiting for sockets.
-    pub fn turn(&mut self, busy: bool) -> io::Result<bool> {
+    pub fn step(&mut self, busy: bool) -> io::Result<bool> {
         self.remote.watch(&mut self.poller)?;
         let read = !self.remote.is_full();
         self.poller.set(NBD, Some(self.nbd.descriptor()), Interest { read, write: false })?;
         let now = self.clock.now();
         let timers = [self.remote.poll_timeout(), self.nbd.poll_timeout()];
-        let next = timers.into_iter().flatten().fold(now + LOOK, Instant::min);
+        let next = timers.into_iter().flatten().fold(now + CHECK_INTERVAL, Instant::min);
         let wait = if busy { Duration::ZERO } else { until(now, next) };
         let mut clients = false;
         for event in self.poller.wait(wait)? {
@@ -154,7 +154,7 @@ impl IscsiInitiator {
         }
         let now = self.clock.now();
         if clients || self.nbd.poll_timeout().is_some_and(|at| at <= now) {
-            self.nbd.turn(now, Duration::ZERO)?;
+            self.nbd.process_events(now, Duration::ZERO)?;
         }
         let IscsiInitiator { remote, poller, requests, .. } = self;
         let more = remote.run(&mut Context { now, poller, memory: requests });
@@ -191,12 +191,12 @@ impl IscsiInitiator {
                 }
             }
             Event::Done { tag, result } => {
-                if let Some(Pending { asked, buffer }) = self.requests.0.remove(&tag) {
+                if let Some(Pending { origin, buffer }) = self.requests.0.remove(&tag) {
                     let data = match buffer {
                         Buffer::In(data) => data,
                         Buffer::Out(data) => Arc::try_unwrap(data).unwrap_or_default(),
                     };
-                    asked.answer(now, &mut self.nbd, result, data);
+                    origin.answer(now, &mut self.nbd, result, data);
                 }
             }
         }
@@ -205,12 +205,12 @@ impl IscsiInitiator {
     fn work(&mut self, now: Instant, work: Work) {
         let tag = self.next_request;
         self.next_request += 1;
-        let Some(DiskWork { disk, asked, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
+        let Some(DiskWork { disk, origin, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
         let buffer = match request.op {
             Op::Write => Buffer::Out(Arc::new(data)),
             _ => Buffer::In(data),
         };
-        self.requests.0.insert(tag, Pending { asked, buffer });
+        self.requests.0.insert(tag, Pending { origin, buffer });
         self.remote.submit(now, disk, request);
     }
 }

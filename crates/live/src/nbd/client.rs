@@ -14,7 +14,7 @@ const INPUT_BYTES: usize = 64 << 10;
 /// Unsent output of a client above which its requests are not read.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Reads from one client before the next client is served.
-const READS_IN_TURN: usize = 16;
+const MAX_READS: usize = 16;
 /// Maximum number of pieces in one write.
 const PIECES: usize = 64;
 /// Buffers kept for later requests, and the largest of them in bytes.
@@ -104,7 +104,7 @@ impl Client {
         self.closing.is_some() && (self.broken || self.output.is_empty())
     }
 
-    pub(super) fn tell(&mut self, now: Instant, input: Input, work: &mut VecDeque<Work>) {
+    pub(super) fn handle_input(&mut self, now: Instant, input: Input, work: &mut VecDeque<Work>) {
         self.machine.handle(now, input);
         self.drain(work);
         self.flush(now, work);
@@ -119,7 +119,7 @@ impl Client {
         work: &mut VecDeque<Work>,
     ) {
         *self.buffer(tag) = data;
-        self.tell(now, Input::IoDone { tag, result }, work);
+        self.handle_input(now, Input::IoDone { tag, result }, work);
         // A finished request may make room for requests that were received already.
         self.serve(now, work);
     }
@@ -150,7 +150,7 @@ impl Client {
                 self.drain(work);
                 continue;
             }
-            if reads == READS_IN_TURN {
+            if reads == MAX_READS {
                 break;
             }
             reads += 1;

@@ -95,9 +95,9 @@ pub fn serve(
     media: &[(Arc<Medium>, u32)],
     mut go_on: impl FnMut(&NbdServer) -> bool,
 ) -> io::Result<()> {
-    const LOOK: Duration = Duration::from_millis(100);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(100);
     while go_on(server) {
-        server.turn(clock.now(), LOOK)?;
+        server.process_events(clock.now(), CHECK_INTERVAL)?;
         while let Some(Work { client, disk, io, mut data }) = server.next_work() {
             let result = match media.get(disk as usize) {
                 Some((medium, block_bytes)) => perform(medium, *block_bytes, &io, &mut data),

@@ -101,7 +101,7 @@ impl NbdServer {
         &self.exports
     }
 
-    /// A descriptor that is readable when [`turn`](Self::turn) has events to process.
+    /// Descriptor that is readable when [`process_events`](Self::process_events) has work.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
@@ -116,7 +116,7 @@ impl NbdServer {
         self.clients.values().map(|client| *client.machine.counters()).fold(self.past, add)
     }
 
-    /// Time of the next call of [`turn`](Self::turn) if no event occurs before.
+    /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.clients.values().filter_map(|client| client.machine.poll_timeout()).min()
     }
@@ -125,7 +125,7 @@ impl NbdServer {
     ///
     /// # Errors
     /// Errors of waiting for sockets.
-    pub fn turn(&mut self, now: Instant, wait: Duration) -> io::Result<()> {
+    pub fn process_events(&mut self, now: Instant, wait: Duration) -> io::Result<()> {
         let happened: Vec<_> = self.poller.wait(wait)?.to_vec();
         for event in happened {
             if event.token == LISTENER {
@@ -135,13 +135,13 @@ impl NbdServer {
                     client.blocked = false;
                 }
                 client.serve(now, &mut self.work);
-                self.settle(event.token);
+                self.update_client(event.token);
             }
         }
         let late = |client: &Client| client.machine.poll_timeout().is_some_and(|at| at <= now);
         let due: Vec<u64> = self.clients.iter().filter(|(_, client)| late(client)).map(|(id, _)| *id).collect();
         for id in due {
-            self.tell(now, id, Input::Timeout);
+            self.handle_input(now, id, Input::Timeout);
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl NbdServer {
             return;
         };
         served.done(now, tag, result, data, &mut self.work);
-        self.settle(client);
+        self.update_client(client);
     }
 
     /// Accepts no more clients, and closes each connection when its requests are done.
@@ -165,14 +165,14 @@ impl NbdServer {
         self.accepting = false;
         self.listen_again();
         for id in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.tell(now, id, Input::Shutdown);
+            self.handle_input(now, id, Input::Shutdown);
         }
     }
 
-    fn tell(&mut self, now: Instant, id: u64, input: Input) {
+    fn handle_input(&mut self, now: Instant, id: u64, input: Input) {
         if let Some(client) = self.clients.get_mut(&id) {
-            client.tell(now, input, &mut self.work);
-            self.settle(id);
+            client.handle_input(now, input, &mut self.work);
+            self.update_client(id);
         }
     }
 
@@ -196,13 +196,13 @@ impl NbdServer {
             let mut client = Client::new(now, id, stream, self.exports.clone(), self.limits);
             client.serve(now, &mut self.work);
             self.clients.insert(id, client);
-            self.settle(id);
+            self.update_client(id);
         }
         self.listen_again();
     }
 
     /// Updates the events that a client waits for, or removes it.
-    fn settle(&mut self, id: u64) {
+    fn update_client(&mut self, id: u64) {
         let Some(client) = self.clients.get(&id) else {
             return;
         };

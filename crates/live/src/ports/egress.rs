@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_has_room_only_when_half_of_it_is_gone() {
+    fn a_full_queue_accepts_frames_after_half_of_it_is_sent() {
         let (mut egress, mut pool) = (Egress::default(), Pool::default());
         (0..FULL).for_each(|_| egress.push(Instant::ZERO, pool.take()));
         assert!(egress.is_full());

@@ -241,12 +241,12 @@ impl FrameValue {
         let value = match &frame.payload {
             Payload::Bytes(_) => None,
             Payload::Typed(message) => {
-                let alone = std::iter::once(Reading::Alone);
+                let without_request = std::iter::once(Reading::Alone);
                 let els = (0..=u8::MAX).map(Reading::ReplyToEls);
                 let ils = (0..=u8::MAX).map(Reading::ReplyToSwIls);
                 let good = |reading: &Reading| reading.read(&frame.header, &payload).as_ref() == Some(message);
                 let ct = ct_commands().iter().copied().map(Reading::ReplyToCt);
-                Some(alone.chain(els).chain(ils).chain(ct).find(good)?)
+                Some(without_request.chain(els).chain(ils).chain(ct).find(good)?)
             }
             Payload::Pattern { .. } => return None,
         };
@@ -394,7 +394,7 @@ mod tests {
     use sanloom_wire::sw_ils::{SwAcc, SwIls, ZoneReply};
 
     #[test]
-    fn bytes_come_back() {
+    fn bytes_decode_to_their_original() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(unhex(&hex(&bytes)), Some(bytes));
         for wrong in ["1", "0g", "é1"] {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_back_as_what_they_were() {
+    fn frames_decode_to_their_original() {
         let messages: Vec<Message> = vec![
             Els::Rtv.into(),
             Els::LsRjt(LsRjt::new(LsRjtReason(9), LsRjtExplanation(0x29))).into(),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_comes_back_with_its_outcome() {
+    fn a_recorded_transaction_decodes_with_its_outcome() {
         let zone = |port| sanloom_fc::zoning::ZoneDefinition {
             members: vec![sanloom_fc::zoning::MemberRef::Member(sanloom_fc::config::ZoneMember::DomainPort {
                 domain: 1,

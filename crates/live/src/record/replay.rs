@@ -44,11 +44,11 @@ pub struct Divergence {
     /// Name of the machine.
     pub machine: String,
     /// Last input before the difference.
-    pub told: String,
+    pub input: String,
     /// Recorded output; `None` if the machine had none.
     pub recorded: Option<String>,
     /// Replayed output; `None` if the machine has none.
-    pub now: Option<String>,
+    pub replayed: Option<String>,
 }
 
 /// Reason why a recording cannot be replayed.
@@ -72,7 +72,7 @@ pub enum ReplayError {
     #[error("the lab of the recording has no switch `{0}`")]
     Switch(String),
     /// An input could not be encoded when the recording was made.
-    #[error("line {line}: the recording could not hold this input, so the replay cannot continue: {input}")]
+    #[error("line {line}: a recording cannot hold this input, so the replay cannot continue: {input}")]
     Lost {
         /// Line number, from 1.
         line: u64,
@@ -105,7 +105,7 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
     let mut bench = Bench::new(lab, head)?;
     let mut replayed = Replayed::default();
     let mut text = Vec::new();
-    let mut told = String::new();
+    let mut last_input = String::new();
     for line in 2.. {
         text.clear();
         if io::Read::take(&mut *input, MAX_LINE_BYTES as u64).read_until(b'\n', &mut text)? == 0 {
@@ -129,21 +129,22 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
                 }
                 replayed.inputs += 1;
                 replayed.seconds = seconds(t);
-                told = format!("{i:?}");
-                let done = bench.tell(m, Instant::from_ns(t), &i);
+                last_input = format!("{i:?}");
+                let done = bench.handle(m, Instant::from_ns(t), &i);
                 done.ok_or_else(|| wrong("it is not an input of this machine".to_owned()))?;
                 continue;
             }
             Line::Out { m, o } => (m, Some(o)),
             Line::End { m } => (m, None),
         };
-        let now = bench.ask(machine).ok_or_else(|| wrong("there is no such machine".to_owned()))?;
-        if now != recorded {
+        let output = bench.poll_output(machine).ok_or_else(|| wrong("there is no such machine".to_owned()))?;
+        if output != recorded {
             let (machine, seconds) = (bench.name(machine), replayed.seconds);
-            replayed.divergence = Some(Divergence { line, seconds, machine, told, recorded, now });
+            replayed.divergence =
+                Some(Divergence { line, seconds, machine, input: last_input, recorded, replayed: output });
             break;
         }
-        replayed.outputs += u64::from(now.is_some());
+        replayed.outputs += u64::from(output.is_some());
     }
     Ok(replayed)
 }
@@ -196,7 +197,7 @@ impl<'l> Bench<'l> {
         Ok(bench)
     }
 
-    fn tell(&mut self, machine: Machine, now: Instant, input: &super::InputValue) -> Option<()> {
+    fn handle(&mut self, machine: Machine, now: Instant, input: &super::InputValue) -> Option<()> {
         match machine {
             Machine::Switch(number) => {
                 let input = input.to_switch(self.lab.zone_policy.limits)?;
@@ -219,7 +220,7 @@ impl<'l> Bench<'l> {
     }
 
     /// Polls the next output of a machine; `None` if there is no such machine.
-    fn ask(&mut self, machine: Machine) -> Option<Option<String>> {
+    fn poll_output(&mut self, machine: Machine) -> Option<Option<String>> {
         Some(match machine {
             Machine::Switch(number) => {
                 self.switches.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}"))

@@ -8,7 +8,7 @@ use super::fabric::Step;
 use super::fabric::switch::Attachment;
 use super::instance::Instance;
 use super::work::{Entering, Origin, Source};
-use crate::capture::Place;
+use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
 use crate::initiator::host;
 use crate::lldp::Agent;
@@ -56,7 +56,7 @@ pub mod reason {
 impl Instance {
     /// Processes a frame received on an Ethernet port.
     pub fn ethernet_frame(&mut self, now: Instant, port: usize, frame: FrameBuf) {
-        self.ports.captures.record(now, Place::Ethernet(port), false, &frame);
+        self.ports.captures.record(now, CapturePoint::Ethernet(port), false, &frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         match frame.ether_type() {
             Some(EtherType::FCOE) => match self.ports[port].station {
@@ -486,18 +486,18 @@ impl Instance {
     /// transmission and reception.
     #[inline]
     fn capture_inner(&mut self, now: Instant, (switch, port): (usize, u16), outbound: bool, frame: &FrameBuf) {
-        self.ports.captures.record(now, Place::Inner { switch, port }, outbound, frame);
+        self.ports.captures.record(now, CapturePoint::Inner { switch, port }, outbound, frame);
     }
 
     /// Captures a message that a switch sends through a port.
     fn capture_message(&mut self, now: Instant, (switch, port): (usize, u16), frame: &Frame) {
-        let place = Place::Inner { switch, port };
-        if !self.ports.captures.has(place) {
+        let point = CapturePoint::Inner { switch, port };
+        if !self.ports.captures.has(point) {
             return;
         }
         for piece in sequence::cut(frame.clone(), MESSAGE_FRAME_BYTES) {
             let buffer = self.ports.compose(|out| fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &piece, out));
-            self.ports.captures.record(now, place, true, &buffer);
+            self.ports.captures.record(now, point, true, &buffer);
             self.ports.pool.give(buffer);
         }
     }

@@ -4,7 +4,7 @@
 //! that a blocked peer does not accept within the hold time are dropped and counted.
 
 use super::work::{Deadlines, Source, Timer};
-use crate::capture::{Captures, Place};
+use crate::capture::{Captures, CapturePoint};
 use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
 use crate::poll::{Happened, Interest, Poller};
@@ -165,7 +165,7 @@ impl Ports {
         (port.light, port.up, port.ready) = (false, false, false);
         poller.forget(2 * number as u64);
         poller.forget(2 * number as u64 + 1);
-        self.captures.stop(Place::Ethernet(number));
+        self.captures.stop(CapturePoint::Ethernet(number));
         // The next flush empties the queue and releases the sources that it holds back.
         self.mark(number);
     }
@@ -188,7 +188,7 @@ impl Ports {
     #[inline]
     #[must_use]
     pub fn push(&mut self, now: Instant, number: usize, source: Source, frame: FrameBuf) -> bool {
-        self.captures.record(now, Place::Ethernet(number), true, &frame);
+        self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
         self.mark(number);
         let port = &mut self.list[number];
         port.ethernet.push(now, frame);

@@ -5,7 +5,7 @@ use super::operations::volumes::VolumeAdmin;
 use super::services::WORKERS;
 use super::{Runtime, UpError};
 use crate::clock::until;
-use crate::iscsi::{self, IscsiServer, Turn};
+use crate::iscsi::{self, IscsiServer, ServerContext};
 use crate::poll::Interest;
 use crate::volumes::BACK_ENDS;
 use sanloom_fc::dcbx;
@@ -109,7 +109,7 @@ impl Runtime {
         }
         more |= instance
             .services
-            .with_iscsi(|server, stores| server.serve_ready(&mut Turn { now, poller, stores }))
+            .with_iscsi(|server, stores| server.serve_ready(&mut ServerContext { now, poller, stores }))
             .unwrap_or(false);
         instance.serve_timers(now);
         if self.next_check <= now {
@@ -124,7 +124,7 @@ impl Runtime {
         more |= instance.services.hosts_are_busy();
         instance.dispatch(now);
         self.operations.step(&mut Site { instance, poller, now });
-        // A released source has more frames, which no event would report.
+        // A released source may have further frames that no event reports.
         more |= instance.flush_ports(now);
         more | !instance.work.is_empty()
     }
@@ -138,7 +138,7 @@ impl Runtime {
         self.flush_records();
         let Runtime { instance, poller, .. } = self;
         instance.services.with_iscsi(|server, stores| {
-            server.run_timers(&mut Turn { now, poller, stores });
+            server.run_timers(&mut ServerContext { now, poller, stores });
             if let Err(error) = server.watch(poller) {
                 tracing::warn!(%error, "events of iSCSI portals cannot be polled");
             }
@@ -189,7 +189,8 @@ impl Runtime {
         let now = self.clock.now();
         let Runtime { instance, poller, .. } = self;
         let services = &mut instance.services;
-        if services.with_iscsi(|server, stores| server.shut_down(&mut Turn { now, poller, stores })).is_none() {
+        if services.with_iscsi(|server, stores| server.shut_down(&mut ServerContext { now, poller, stores })).is_none()
+        {
             return;
         }
         let iscsi = |runtime: &Runtime, is_over: fn(&IscsiServer) -> bool| {
@@ -198,20 +199,20 @@ impl Runtime {
         self.step_until(|runtime| iscsi(runtime, |server| server.connections() == 0));
         let now = self.clock.now();
         let Runtime { instance, poller, .. } = self;
-        instance.services.with_iscsi(|server, stores| server.drop_all(&mut Turn { now, poller, stores }));
+        instance.services.with_iscsi(|server, stores| server.drop_all(&mut ServerContext { now, poller, stores }));
         let is_over = self.step_until(|runtime| iscsi(runtime, |server| !server.has_left_behind()));
         if is_over && self.instance.services.volumes.is_some() {
             VolumeAdmin::of(&mut self.instance, now).forget_initiator_ports();
         }
     }
 
-    /// Runs until `so` returns true. Returns false after a time-out.
-    fn step_until(&mut self, so: impl Fn(&Runtime) -> bool) -> bool {
-        const PATIENCE: Duration = Duration::from_millis(500);
+    /// Runs until `is_done` returns true. Returns false after a time-out.
+    fn step_until(&mut self, is_done: impl Fn(&Runtime) -> bool) -> bool {
+        const TIME_LIMIT: Duration = Duration::from_millis(500);
         let began = self.clock.now();
-        while !so(self) {
+        while !is_done(self) {
             let more = self.step();
-            if self.wait(more).is_err() || until(began, self.clock.now()) >= PATIENCE {
+            if self.wait(more).is_err() || until(began, self.clock.now()) >= TIME_LIMIT {
                 return false;
             }
         }

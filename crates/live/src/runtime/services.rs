@@ -1,7 +1,7 @@
 //! Services of an instance: [`Services`] with its storage systems, iSCSI targets, virtual disks and
 //! the threads of slow media.
 
-use crate::iscsi::{IscsiServer, Stores, Turn};
+use crate::iscsi::{IscsiServer, ServerContext, Stores};
 use crate::poll::{Interest, Poller};
 use crate::runtime::UpError;
 use crate::runtime::work::{Deadlines, Source, Timer};
@@ -89,7 +89,9 @@ impl Services {
             }
         }
         if !of_sessions.is_empty() {
-            self.with_iscsi(|server, stores| server.complete_io(&mut Turn { now, poller, stores }, of_sessions));
+            self.with_iscsi(|server, stores| {
+                server.complete_io(&mut ServerContext { now, poller, stores }, of_sessions)
+            });
         }
     }
 

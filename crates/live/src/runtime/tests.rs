@@ -116,7 +116,7 @@ fn ends(body: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn a_step_ends_although_frames_circle_between_the_switches_of_the_process() {
+fn a_step_ends_although_frames_circulate_between_the_switches_of_the_process() {
     ends(|| {
         let mut runtime = ring("circle-step");
         (0..10).for_each(|ox_id| circulate(&mut runtime, ox_id));
@@ -126,7 +126,7 @@ fn a_step_ends_although_frames_circle_between_the_switches_of_the_process() {
 }
 
 #[test]
-fn frames_that_circle_for_the_hold_time_are_dropped_and_counted() {
+fn frames_that_circulate_for_the_hold_time_are_dropped_and_counted() {
     ends(|| {
         let mut runtime = ring("circle-hold");
         let begun = runtime.clock.now();
@@ -142,7 +142,7 @@ fn frames_that_circle_for_the_hold_time_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_switch_joins_the_fabric_while_frames_circle() {
+fn a_switch_joins_the_fabric_while_frames_circulate() {
     ends(|| {
         let mut runtime = ring("circle-timers");
         let reaches_spur = |runtime: &Runtime| !runtime.instance.fabric.switches[1].fib.legs(SPUR_DOMAIN).is_empty();
@@ -165,7 +165,7 @@ fn a_switch_joins_the_fabric_while_frames_circle() {
 }
 
 #[test]
-fn a_full_queue_of_work_keeps_storage_and_sockets_waiting() {
+fn a_full_work_queue_pauses_storage_and_sockets() {
     let mut work = WorkQueue::default();
     let mut pool = Pool::default();
     let mut pushed = 0;
@@ -226,7 +226,7 @@ fn dark(runtime: &Runtime) -> Vec<Option<Dark>> {
 }
 
 #[test]
-fn disabled_unplugged_and_dark_ports_are_told_apart() {
+fn disabled_unplugged_and_dark_ports_are_distinguished() {
     let mut runtime = Runtime::up(lab("dark", HOSTS), &Options::default()).unwrap();
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
     let now = runtime.clock.now();

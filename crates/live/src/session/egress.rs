@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_a_socket_refuses_leave_later_in_order() {
+    fn bytes_that_a_socket_does_not_accept_are_sent_later_in_order() {
         let input: Vec<u8> = (0..=255).collect();
         let own = mover::Piece::Own([7; HEAD_BYTES], 48);
         let pieces = [mover::Piece::Input(3..100), own.clone(), mover::Piece::Input(100..256)];

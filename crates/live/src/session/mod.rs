@@ -22,4 +22,4 @@ pub use transport::{Transport, check};
 /// Size of an input buffer in bytes: the most that one read returns.
 pub const INPUT_BYTES: usize = 256 << 10;
 /// Reads of one connection before other connections are served.
-pub const READS_IN_TURN: usize = 8;
+pub const MAX_READS: usize = 8;

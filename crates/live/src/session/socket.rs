@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn a_portal_has_an_ipv4_or_ipv6_address_and_an_optional_port() {
-        for (told, meant) in [
+        for (text, address) in [
             ("192.0.2.1:3261", "192.0.2.1:3261"),
             ("192.0.2.1", "192.0.2.1:3260"),
             ("[2001:db8::1]:3261", "[2001:db8::1]:3261"),
             ("[2001:db8::1]", "[2001:db8::1]:3260"),
         ] {
-            assert_eq!(portal_of(told), Some(meant.parse().unwrap()), "{told}");
+            assert_eq!(portal_of(text), Some(address.parse().unwrap()), "{text}");
         }
         for nowhere in ["", "[", "[]", "[2001:db8::1", "disk.example", "192.0.2.1:", "[192.0.2.1]:70000"] {
             assert_eq!(portal_of(nowhere), None, "{nowhere}");

@@ -229,7 +229,7 @@ impl StateStore {
         })
     }
 
-    /// Checks that the store has room for a database before the fabric is asked to commit it.
+    /// Checks that the store has room for a database before the fabric commits it.
     ///
     /// # Errors
     /// When the database could not be stored.

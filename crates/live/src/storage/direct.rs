@@ -90,7 +90,7 @@ impl DirectFile {
     /// Errors of the file.
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let whole = self.is_whole(offset, data.len() as u64);
-        let (shared, alone) = match whole {
+        let (shared, exclusive) = match whole {
             true => (Some(self.whole_blocks.read().unwrap_or_else(PoisonError::into_inner)), None),
             false => (None, Some(self.whole_blocks.write().unwrap_or_else(PoisonError::into_inner))),
         };
@@ -110,13 +110,13 @@ impl DirectFile {
                 self.file.write_all_at(piece, at)
             }),
         };
-        drop((shared, alone));
+        drop((shared, exclusive));
         done
     }
 
     /// Calls `act` while no write of a part of a block is in progress.
-    pub fn alone<R>(&self, act: impl FnOnce(&File) -> R) -> R {
-        let _alone = self.whole_blocks.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn exclusively<R>(&self, act: impl FnOnce(&File) -> R) -> R {
+        let _exclusive = self.whole_blocks.write().unwrap_or_else(PoisonError::into_inner);
         act(&self.file)
     }
 
@@ -194,11 +194,11 @@ struct Part {
 /// Returns the alignment that the kernel reports for a file.
 fn alignment(file: &File) -> io::Result<Alignment> {
     let usual = Alignment { memory: USUAL_BYTES as usize, offset: u64::from(USUAL_BYTES) };
-    let Ok(told) = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(usual) };
-    if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+    let Ok(reported) = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(usual) };
+    if reported.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
         return Ok(usual);
     }
-    let (memory, offset) = (told.stx_dio_mem_align, told.stx_dio_offset_align);
+    let (memory, offset) = (reported.stx_dio_mem_align, reported.stx_dio_offset_align);
     if !memory.is_power_of_two() || !offset.is_power_of_two() {
         return Err(io::Error::other("its file system does not support direct I/O"));
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_end_reads_as_zeros() {
+    fn bytes_beyond_the_end_read_as_zeros() {
         let file = file("end", Alignment { memory: 512, offset: 4_096 });
         file.file().set_len(5_000).unwrap();
         let mut there = [1; 8_192];

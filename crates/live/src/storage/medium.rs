@@ -84,8 +84,8 @@ impl Medium {
     /// Carries out `work`. `data` holds the data of a write or receives those of a read, for which
     /// it grows.
     pub fn perform(&self, work: BlockWork, data: &mut Vec<u8>) -> IoStatus {
-        let alone = work.op == IoOp::CompareAndWrite;
-        let (shared, exclusive) = match alone {
+        let is_exclusive = work.op == IoOp::CompareAndWrite;
+        let (shared, exclusive) = match is_exclusive {
             false => (Some(self.order.read().unwrap_or_else(PoisonError::into_inner)), None),
             true => (None, Some(self.order.write().unwrap_or_else(PoisonError::into_inner))),
         };

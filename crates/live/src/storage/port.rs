@@ -76,7 +76,7 @@ pub struct StoragePort {
     /// Buffer of the frame that is sent, if its exchange no longer has it.
     leaving: Option<Arc<Vec<u8>>>,
     /// Requests in flight by OX_ID, because answers do not name their request.
-    asked: BTreeMap<u16, ReplyTo>,
+    requests_by_ox_id: BTreeMap<u16, ReplyTo>,
 }
 
 impl StoragePort {
@@ -95,7 +95,7 @@ impl StoragePort {
             buffers: Vec::new(),
             sending: BTreeSet::new(),
             leaving: None,
-            asked: BTreeMap::new(),
+            requests_by_ox_id: BTreeMap::new(),
         }
     }
 
@@ -107,7 +107,7 @@ impl StoragePort {
         if let Payload::Typed(message) = &frame.payload
             && let Some(key) = message.reply_key()
         {
-            self.asked.insert(frame.header.ox_id, key);
+            self.requests_by_ox_id.insert(frame.header.ox_id, key);
         }
         self.out.extend(cut(frame, 2_048).into_iter().map(Outgoing::Message));
     }
@@ -235,8 +235,8 @@ impl StoragePort {
     pub fn read(&mut self, frame: Frame) -> Frame {
         let Payload::Bytes(bytes) = &frame.payload else { return frame };
         let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
-        let asked = if from_responder { self.asked.remove(&frame.header.ox_id) } else { None };
-        match Message::parse(&frame.header, bytes, asked) {
+        let request = if from_responder { self.requests_by_ox_id.remove(&frame.header.ox_id) } else { None };
+        match Message::parse(&frame.header, bytes, request) {
             Ok(message) => Frame { header: frame.header, payload: Payload::Typed(message) },
             Err(_) => frame,
         }

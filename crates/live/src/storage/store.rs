@@ -90,7 +90,7 @@ impl Store {
                 Ok(())
             }
             Store::File(file) => punch_hole(file, offset, len),
-            Store::Direct(direct) => direct.alone(|file| punch_hole(file, offset, len)),
+            Store::Direct(direct) => direct.exclusively(|file| punch_hole(file, offset, len)),
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_across_pages_and_what_is_not_is_zero() {
+    fn writes_across_pages_are_read_back_and_unwritten_bytes_are_zero() {
         for store in stores("pages") {
             let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
             store.write(60_000, &data).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_discarded_reads_as_zeros_and_takes_no_space() {
+    fn discarded_ranges_read_as_zeros_and_use_no_space() {
         for store in stores("holes") {
             store.write(0, &[7; 512 << 10]).unwrap();
             assert_eq!(store.mapping(0, 1 << 20).unwrap(), (true, 512 << 10));

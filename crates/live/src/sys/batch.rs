@@ -108,7 +108,7 @@ pub fn send<'f>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'f [u8]>) 
 mod tests {
     use super::*;
 
-    /// A control message of this `cmsg_len` whose data say that VLAN 77 was taken out, and its tag.
+    /// A control message with this `cmsg_len` and the tag of VLAN 77.
     fn tag_of(len: usize) -> Option<VlanTag> {
         let mut words = [0u64; CONTROL_WORDS];
         // SAFETY: all-zero is a valid value of these plain structs.

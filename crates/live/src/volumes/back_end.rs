@@ -136,18 +136,18 @@ impl BackEnd {
     /// Returns the path if the LUN is used, otherwise the reason.
     fn judge(
         &self,
-        way: Result<String, String>,
+        path: Result<String, String>,
         unusable: Option<disk::Error>,
         is_listed: bool,
     ) -> Result<String, String> {
         if let Some(why) = &self.refused {
             return Err(why.clone());
         }
-        let way = way?;
+        let path = path?;
         match unusable {
             Some(error) => Err(error.to_string()),
             None if !is_listed => Err(NOT_LISTED.to_owned()),
-            None => Ok(way),
+            None => Ok(path),
         }
     }
 }

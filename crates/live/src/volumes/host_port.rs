@@ -109,7 +109,7 @@ impl HostPort {
     }
 
     /// Reads received frames and calls machines whose deadline is over.
-    pub(super) fn turn(&mut self, now: Instant, poller: &mut Poller, token: u64) {
+    pub(super) fn process_events(&mut self, now: Instant, poller: &mut Poller, token: u64) {
         match &mut self.wire {
             Wire::Inside { host, .. } => {
                 if host.poll_timeout().is_some_and(|at| at <= now) {
@@ -117,7 +117,7 @@ impl HostPort {
                 }
             }
             Wire::Ethernet(adapter) => {
-                adapter.turn(now, poller, token);
+                adapter.process_events(now, poller, token);
                 adapter.timers(now);
             }
         }

@@ -53,7 +53,7 @@ const HOST_PORTS: u64 = BACK_ENDS + (1 << 32);
 
 /// Address and configuration for a further session with a target.
 #[derive(Debug)]
-pub struct Way<'e> {
+pub struct TargetRoute<'e> {
     /// Configuration of the target.
     pub config: &'e RemoteConfig,
     /// Address of the portal.
@@ -66,7 +66,7 @@ pub struct Way<'e> {
 
 /// A job of a host in progress.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct JobOrigin {
     owner: Owner,
     tag: IoTag,
 }
@@ -85,7 +85,7 @@ pub struct VolumeEngine {
     back_ends: Vec<BackEnd>,
     buffers: Buffers,
     wiper: Wiper,
-    asked: BTreeMap<u64, Asked>,
+    in_flight: BTreeMap<u64, JobOrigin>,
     next_job: u64,
     done: Vec<Done>,
     /// Back ends whose state has changed.
@@ -114,7 +114,7 @@ impl VolumeEngine {
             back_ends: Vec::new(),
             buffers: Buffers::default(),
             wiper: Wiper::new(),
-            asked: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next_job: 0,
             done: Vec::new(),
             found: Vec::new(),
@@ -195,7 +195,7 @@ impl VolumeEngine {
     /// Returns address and LUNs of a target for a session that forwards through initiator port
     /// `port`. `None` without a session of the engine, or if a LUN with extents of volumes is
     /// refused: only the engine's session can identify the disk.
-    pub fn way_to(&self, target: usize, port: u16) -> Option<Way<'_>> {
+    pub fn route_to(&self, target: usize, port: u16) -> Option<TargetRoute<'_>> {
         let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
@@ -208,7 +208,7 @@ impl VolumeEngine {
                 return None;
             }
         }
-        Some(Way { config: remote.config(), portal, units, isid: self.ports.isid(self.twins[target], port) })
+        Some(TargetRoute { config: remote.config(), portal, units, isid: self.ports.isid(self.twins[target], port) })
     }
 
     /// Rechecks a target after a forwarding session was lost or, with `changed`, was notified that
@@ -290,7 +290,7 @@ impl VolumeEngine {
         let BlockWork { op, lba, blocks, bytes, fua } = work;
         let id = self.next_job;
         self.next_job += 1;
-        self.asked.insert(id, Asked { owner, tag });
+        self.in_flight.insert(id, JobOrigin { owner, tag });
         // A read returns data; a write covers only the bytes received.
         let has_come = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let brought = if op == IoOp::Read { bytes } else { bytes.min(has_come) };
@@ -327,7 +327,7 @@ impl VolumeEngine {
         }
     }
 
-    /// Time of the next call of [`turn`](Self::turn) if no event occurs before.
+    /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
         let hosts = self.hosts.iter().filter_map(HostPort::poll_timeout);
@@ -350,13 +350,13 @@ impl VolumeEngine {
     }
 
     /// Processes events and timers. Returns whether more work may be pending.
-    pub fn turn(&mut self, now: Instant, poller: &mut Poller) -> bool {
+    pub fn process_events(&mut self, now: Instant, poller: &mut Poller) -> bool {
         let mut more = false;
         for remote in &mut self.remotes {
             more |= remote.run(&mut Context { now, poller, memory: &mut self.buffers });
         }
         for (token, port) in (HOST_PORTS..).step_by(2).zip(&mut self.hosts) {
-            port.turn(now, poller, token);
+            port.process_events(now, poller, token);
         }
         self.serve(now, poller);
         more
@@ -381,7 +381,7 @@ impl VolumeEngine {
                 while let Some(event) = self.remotes[number].next_event() {
                     silent = false;
                     match event {
-                        Event::Changed => self.look(|through| through == Through::Session(number)),
+                        Event::Changed => self.update_back_ends(|through| through == Through::Session(number)),
                         Event::Done { tag, result } => self.ended(now, tag, result),
                     }
                 }
@@ -391,7 +391,9 @@ impl VolumeEngine {
                     silent = false;
                     match event {
                         host::Event::Disks => {
-                            self.look(|through| matches!(through, Through::Port(port, _) if port == number));
+                            self.update_back_ends(|through| {
+                                matches!(through, Through::Port(port, _) if port == number)
+                            });
                         }
                         host::Event::Done { tag, result, data } => {
                             if result.is_ok() {
@@ -461,7 +463,7 @@ impl VolumeEngine {
             }
             volume::Output::Done { job, status } => {
                 let data = self.buffers.end(job);
-                let Some(Asked { owner, tag }) = self.asked.remove(&job) else { return };
+                let Some(JobOrigin { owner, tag }) = self.in_flight.remove(&job) else { return };
                 if let IoStatus::Failed { key, code } = status {
                     tracing::warn!(%key, %code, "a host's request to a volume failed");
                 }
@@ -471,7 +473,7 @@ impl VolumeEngine {
     }
 
     /// Updates the back ends with carriers that match `of`.
-    fn look(&mut self, of: impl Fn(Through) -> bool) {
+    fn update_back_ends(&mut self, of: impl Fn(Through) -> bool) {
         self.changes += 1;
         let known =
             |back_end: &BackEnd| back_end.found.as_deref().filter(|_| back_end.refused.is_none()).and_then(identity);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_has_the_same_ports_again_and_no_two_are_alike() {
+    fn an_instance_keeps_its_distinct_initiator_ports() {
         let [now, later] = [0, 16].map(|kept| InitiatorPorts::new(0x0123_4567, kept));
         assert_eq!(now.isid(0, 258), [0x80, 0x23, 0x45, 0x67, 1, 2]);
         assert_eq!(now.isid(0, 258), later.isid(0, 258));

@@ -22,7 +22,7 @@ struct Run {
     /// Number of blocks of it that are zeros.
     done: u64,
     /// Tag and number of blocks of the request in flight.
-    asked: Option<(u64, u64)>,
+    in_flight: Option<(u64, u64)>,
 }
 
 /// Wipes one run at a time, with one request in flight.
@@ -57,14 +57,14 @@ impl Wiper {
             let lun = map.next_wipe(&is_there, 1)?.lun;
             let pool = map.luns().find(|(id, _)| *id == lun).and_then(|(_, lun)| map.pool(lun.config.pool))?;
             let freed = map.next_wipe(is_there, RUN_BYTES / u64::from(pool.block_bytes.max(1)))?;
-            self.run = Some(Run { freed, block_bytes: pool.block_bytes.max(1), done: 0, asked: None });
+            self.run = Some(Run { freed, block_bytes: pool.block_bytes.max(1), done: 0, in_flight: None });
         }
-        let run = self.run.as_mut().filter(|run| run.asked.is_none())?;
+        let run = self.run.as_mut().filter(|run| run.in_flight.is_none())?;
         let Freed { lun, lba, blocks } = run.freed;
         let tag = self.next_tag;
         self.next_tag += 1;
         let count = (blocks - run.done).min((REQUEST_BYTES / u64::from(run.block_bytes)).max(1));
-        run.asked = Some((tag, count));
+        run.in_flight = Some((tag, count));
         let request = match count {
             0 => Request { tag, op: Op::Flush, lba: 0, blocks: 0, fua: false },
             _ => {
@@ -80,8 +80,8 @@ impl Wiper {
         if tag < TAGS {
             return false;
         }
-        let Some(mut run) = self.run.take_if(|run| run.asked.is_some_and(|(of, _)| of == tag)) else { return true };
-        match run.asked.take() {
+        let Some(mut run) = self.run.take_if(|run| run.in_flight.is_some_and(|(of, _)| of == tag)) else { return true };
+        match run.in_flight.take() {
             Some((_, 0)) if good => self.finished = Some(run.freed),
             Some((_, count)) if good => {
                 run.done += count;

@@ -68,8 +68,8 @@ impl Bench {
 }
 
 impl Bench {
-    /// Receives until there are so many of our own frames: an interface hears what the kernel says
-    /// to it, too.
+    /// Receives until this number of our own frames has arrived. Frames of the kernel at the same
+    /// interface are skipped.
     fn receive_ours(&mut self, count: usize) -> Vec<Option<VlanTag>> {
         let mut tags = Vec::new();
         let is_received = || {
@@ -82,7 +82,8 @@ impl Bench {
     }
 }
 
-/// The kernel drops what is sent through an interface in the moment after it came up.
+/// Repeats the frame, because the kernel drops frames in the first moment after an interface came
+/// up.
 fn warm_up(from: &mut Bench, to: &mut Bench) {
     let is_carried = || {
         from.send(FRAME, None);
@@ -107,7 +108,7 @@ fn datagrams_carry_a_frame_each_and_a_full_peer_loses_none() {
     assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
     assert!(bench.port.has_peer());
 
-    // More than the kernel holds for the peer.
+    // More frames than the kernel buffers for the peer.
     let count = 20_000;
     (0..count).for_each(|_| bench.send(FRAME, None));
     assert!(bench.port.egress.blocked && bench.port.egress.is_full());
@@ -142,10 +143,10 @@ fn a_peer_that_comes_back_at_its_path_is_found() {
     }
 }
 
-/// The file system gives the inode of a socket that was removed to the next one, and that one may
-/// not send while we are connected to the other.
+/// The file system reuses the inode of a removed socket for the next one, which cannot send while
+/// we are connected to the old one.
 #[test]
-fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
+fn a_peer_replaced_between_two_checks_is_detected() {
     let folder = Folder::new("another");
     let (ours, theirs) = (folder.path("switch"), folder.path("host"));
     let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
@@ -157,13 +158,13 @@ fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
         host.send(FRAME).unwrap();
         assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
     }
-    // The last one has left its path behind.
+    // The previous process has left its socket file.
     bench.port.look_for_peer();
     assert!(!bench.port.has_peer());
 }
 
 #[test]
-fn a_socket_of_another_process_is_left_alone_and_a_forgotten_one_is_replaced() {
+fn a_socket_in_use_is_kept_and_an_unused_one_is_replaced() {
     let folder = Folder::new("stale");
     let (ours, theirs) = (folder.path("switch"), folder.path("host"));
     let living = UnixDatagram::bind(&ours).unwrap();
@@ -182,7 +183,7 @@ fn streams_put_a_length_in_front_and_cut_frames_wherever_they_arrive() {
     let mut host = UnixStream::connect(&path).unwrap();
     bench.port.look_for_peer();
     let framed = [&(FRAME.len() as u32).to_be_bytes()[..], FRAME].concat();
-    // Two frames, one of them in pieces, one too long between them.
+    // Two frames, one of them in pieces, with an overlong frame between them.
     let too_long = [&3_000u32.to_be_bytes()[..], &[7; 3_000]].concat();
     let all = [framed.clone(), too_long, framed.clone()].concat();
     let mut got = Vec::new();
@@ -219,7 +220,7 @@ fn a_stream_that_connects_waits_for_its_listener() {
     assert_eq!(frame[4..], *FRAME);
 }
 
-/// In a network namespace of its own, which takes root: one veth pair with a packet socket at each
+/// In a separate network namespace, which requires root: a veth pair with a packet socket at each
 /// end, and a tap interface.
 #[needs("namespace")]
 #[test]

@@ -1,5 +1,5 @@
-//! Recordings that somebody has cut, mutated or made up: refused with place and reason, or
-//! replayed; never a panic, and no more memory than a recording of that size takes.
+//! Truncated, mutated and invented recordings. Each is rejected with line and reason, or replayed,
+//! without a panic and without more memory than a valid recording of that size.
 
 use proptest::prelude::*;
 use sanloom_api::zone_database::Database;
@@ -173,7 +173,7 @@ fn text(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Replays any bytes: the replay reaches their end, or refuses one of their lines with a reason.
+/// Replays any bytes: the replay reaches the end, or rejects a line with a reason.
 fn replay_any(bytes: &[u8]) -> Result<(), TestCaseError> {
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     match replay_bytes(bytes) {
@@ -195,7 +195,7 @@ fn replay_any(bytes: &[u8]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn a_recording_says_the_same_again_and_every_kind_of_line_is_in_it() {
+fn a_recording_with_every_kind_of_line_replays_with_equal_outputs() {
     let replayed = replay_bytes(text(good()).as_bytes()).unwrap();
     assert_eq!((replayed.divergence, replayed.cut), (None, false));
     assert!(replayed.inputs >= 18 && replayed.outputs > 20, "{} {}", replayed.inputs, replayed.outputs);
@@ -218,7 +218,7 @@ fn a_recording_may_end_anywhere_behind_its_first_line() {
             Ok(replayed) => {
                 assert!(end >= head_bytes, "{end}");
                 assert_eq!(replayed.divergence, None, "{end}");
-                // A last line that is whole needs no end.
+                // A complete last line needs no line feed.
                 let at_an_end = whole.as_bytes()[end] == b'\n' || whole.as_bytes()[end - 1] == b'\n';
                 assert_eq!(replayed.cut, !at_an_end, "{end}");
             }
@@ -229,7 +229,7 @@ fn a_recording_may_end_anywhere_behind_its_first_line() {
 }
 
 #[test]
-fn a_line_that_is_none_is_named() {
+fn an_invalid_line_is_named() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let wrong = [
         "",
@@ -269,11 +269,11 @@ enum Mutation {
     Byte(prop::sample::Index, u8),
     Remove(prop::sample::Index, usize),
     Insert(prop::sample::Index, Vec<u8>),
-    /// A line becomes that of another place.
+    /// Replaces a line by another line.
     Line(prop::sample::Index, prop::sample::Index),
-    /// A run of digits becomes this number.
+    /// Replaces a run of digits by this number.
     Number(prop::sample::Index, String),
-    /// An input's time becomes another.
+    /// Replaces the time of an input.
     Time(prop::sample::Index, u64),
 }
 
@@ -335,13 +335,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_mutated_recording_is_replayed_or_refused(mutations in prop::collection::vec(mutation(), 1..4)) {
+    fn a_mutated_recording_is_replayed_or_rejected(mutations in prop::collection::vec(mutation(), 1..4)) {
         let mut bytes = text(good()).into_bytes();
         mutations.iter().for_each(|mutation| mutated(&mut bytes, mutation));
         replay_any(&bytes)?;
     }
 
-    /// A replay of a recording without outputs goes on to the end.
+    /// A recording without outputs is replayed to the end.
     #[test]
     fn mutated_inputs_disturb_no_machine(mutations in prop::collection::vec(mutation(), 1..4)) {
         let inputs: Vec<String> = good().iter().filter(|line| line.starts_with("{\"in\"")).cloned().collect();
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000), behind in any::<bool>()) {
+    fn random_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..2_000), behind in any::<bool>()) {
         let head = if behind { text(&good()[..1]).into_bytes() } else { Vec::new() };
         replay_any(&[&head[..], &bytes].concat())?;
     }

@@ -44,7 +44,7 @@ fn day() -> ZoneDatabase {
 }
 
 #[test]
-fn an_instance_has_a_number_that_stays_and_that_no_other_has() {
+fn an_instance_has_a_permanent_and_unique_number() {
     let folder = folder("number");
     let number = |name: &str| StateStore::open(&folder.join(name)).unwrap().instance();
     let first = number("first");
@@ -53,7 +53,7 @@ fn an_instance_has_a_number_that_stays_and_that_no_other_has() {
 }
 
 #[test]
-fn what_is_kept_is_there_when_the_store_is_opened_again() {
+fn stored_records_are_present_when_the_store_is_reopened() {
     let folder = folder("again");
     let path = folder.join("state.sqlite");
     let store = StateStore::open(&path).unwrap();
@@ -81,7 +81,7 @@ fn what_is_kept_is_there_when_the_store_is_opened_again() {
 }
 
 #[test]
-fn what_a_deleted_volume_had_is_kept_until_it_was_wiped() {
+fn blocks_of_a_deleted_volume_are_stored_until_they_are_wiped() {
     let path = folder("wipes").join("state.sqlite");
     let store = StateStore::open(&path).unwrap();
     let segment = |column_blocks, columns: &[(&str, u64)]| KeptSegment {
@@ -121,7 +121,7 @@ fn what_a_deleted_volume_had_is_kept_until_it_was_wiped() {
 }
 
 #[test]
-fn the_initiator_ports_of_an_instance_are_kept_until_it_has_none_any_more() {
+fn the_initiator_ports_of_an_instance_are_stored_until_it_has_none() {
     let path = folder("initiator-ports").join("state.sqlite");
     let store = StateStore::open(&path).unwrap();
     assert_eq!(store.initiator_ports().unwrap(), 0);
@@ -135,7 +135,7 @@ fn the_initiator_ports_of_an_instance_are_kept_until_it_has_none_any_more() {
 }
 
 #[test]
-fn an_address_is_that_of_one_name() {
+fn an_address_belongs_to_one_name() {
     let folder = folder("address");
     let store = StateStore::open(&folder.join("state.sqlite")).unwrap();
     let id = FcId::new(0x010203);
@@ -146,7 +146,7 @@ fn an_address_is_that_of_one_name() {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_says_why() {
+fn an_unusable_store_reports_the_reason() {
     let folder = folder("bad");
     let nowhere = StateStore::open(&folder.join("no/state.sqlite"));
     assert!(matches!(nowhere, Err(StateError::Sqlite { .. })), "{nowhere:?}");
@@ -166,14 +166,14 @@ fn a_store_that_cannot_be_used_says_why() {
 }
 
 #[test]
-fn a_store_that_another_process_holds_is_an_error_soon() {
+fn a_store_locked_by_another_process_soon_returns_an_error() {
     let folder = folder("busy");
     let path = folder.join("state.sqlite");
     let store = StateStore::open(&path).unwrap();
     store.hurry().unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // A store that does not hurry still waits when the other one has returned the error.
+    // The store with the long time limit still waits after the other one has returned its error.
     let waits = thread::spawn({
         let path = path.clone();
         move || StateStore::open(&path).unwrap().keep_address("sw1", Wwpn(2), FcId::new(0x01_0001))
@@ -188,7 +188,7 @@ fn a_store_that_another_process_holds_is_an_error_soon() {
 }
 
 #[test]
-fn a_record_that_is_gone_keeps_nothing() {
+fn a_deleted_record_rejects_writes() {
     let folder = folder("gone");
     let path = folder.join("state.sqlite");
     let store = StateStore::open(&path).unwrap();
@@ -203,7 +203,7 @@ fn a_record_that_is_gone_keeps_nothing() {
 }
 
 #[test]
-fn changes_of_the_file_are_done_in_the_store_and_those_of_the_store_stay() {
+fn changes_of_the_file_are_applied_to_the_store_and_those_of_the_store_are_kept() {
     let before = day();
     let add = |name: &str, ports: &[u16]| ZoneEdit::AddToZone { name: name.to_owned(), zone: zone(ports) };
     let create = |name: &str| ZoneEdit::CreateZone { name: name.to_owned(), zone: zone(&[7, 8]) };

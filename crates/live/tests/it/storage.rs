@@ -1,4 +1,5 @@
-//! A storage system with files, frame by frame: what it promises only when it can be kept.
+//! A storage system with files, frame by frame: reservations are confirmed only after they are
+//! stored.
 
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig, Input};
 use sanloom_fc::nport::{NPort, NPortConfig};
@@ -20,7 +21,7 @@ const HOST: FcId = FcId::new(0x010200);
 const NAME: Wwpn = Wwpn(0x5000_0000_0000_0001);
 const NOW: Instant = Instant::ZERO;
 
-/// A system with one LUN, whose reservations are kept at `record`, and a host that is logged in.
+/// A system with one LUN, whose reservations are stored at `record`, and a host that is logged in.
 fn system(record: &Path) -> StorageSystem {
     let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
     let wwnn = Wwnn(0x5000_0000_0000_0000);
@@ -79,9 +80,10 @@ fn register(system: &mut StorageSystem, key: u64) -> FcpRsp {
     let command = Message::FcpCmnd(command);
     let header = command.header(HOST, TARGET, 0x77, 0xffff);
     system.message_in(NOW, 0, Frame { header, payload: Payload::Typed(command) });
-    let (asked, Message::FcpXferRdy(_)) = next(system) else { panic!("the list is asked for") };
+    let (transfer_ready, Message::FcpXferRdy(_)) = next(system) else { panic!("the list is asked for") };
     let f_ctl = FCtl::new(FCtl::END_SEQUENCE | FCtl::RELATIVE_OFFSET);
-    let data = Header { r_ctl: RCtl::SOLICITED_DATA, f_ctl, rx_id: asked.rx_id, parameter: 0, seq_cnt: 0, ..header };
+    let rx_id = transfer_ready.rx_id;
+    let data = Header { r_ctl: RCtl::SOLICITED_DATA, f_ctl, rx_id, parameter: 0, seq_cnt: 0, ..header };
     system.frame_in(NOW, 0, data, &list);
     match next(system) {
         (_, Message::FcpRsp(response)) => response,
@@ -96,7 +98,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Registrations that cannot be kept are refused and not in force; the record before them stays.
+/// Registrations that cannot be stored are rejected and have no effect; the previous record
+/// remains.
 fn is_refused(system: &mut StorageSystem, record: &Path) {
     let before = (system.device.reservations(0), fs::read(record).ok());
     let response = register(system, 0x22);
@@ -107,15 +110,15 @@ fn is_refused(system: &mut StorageSystem, record: &Path) {
 }
 
 #[test]
-fn a_registration_that_a_full_file_system_cannot_keep_is_refused() {
+fn a_registration_that_a_full_file_system_cannot_store_is_rejected() {
     let folder = folder("full");
     let record = folder.join("lun.reservations");
     let mut system = system(&record);
-    // The device whose writes all end with "no space left".
+    // A device on which all writes fail with "no space left".
     std::os::unix::fs::symlink("/dev/full", folder.join("lun.reservations.new")).unwrap();
     is_refused(&mut system, &record);
     assert!(!folder.join("lun.reservations.new").exists());
-    // There is room again.
+    // Space is available again.
     assert_eq!(register(&mut system, 0x11).status, status::GOOD);
     assert_eq!(self::system(&record).device.reservations(0), system.device.reservations(0));
     std::os::unix::fs::symlink("/dev/full", folder.join("lun.reservations.new")).unwrap();
@@ -124,7 +127,7 @@ fn a_registration_that_a_full_file_system_cannot_keep_is_refused() {
 }
 
 #[test]
-fn a_registration_in_a_folder_that_cannot_be_written_is_refused() {
+fn a_registration_in_a_folder_that_cannot_be_written_is_rejected() {
     let folder = folder("gone");
     let record = folder.join("lun.reservations");
     let mut system = system(&record);

@@ -39,9 +39,9 @@ pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
     all.extend(management::messages());
     all.extend(ils::messages().into_iter().map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))));
     all.extend(zoning::requests().into_iter().map(|request| (Ct::fzs_request(request).into(), None)));
-    let asked = Ct::fzs_request(sanloom_wire::fzs::FzsRequest::Gzc);
+    let zone_request = Ct::fzs_request(sanloom_wire::fzs::FzsRequest::Gzc);
     all.extend(zoning::accepts().into_iter().map(|(request, accept)| {
-        let reply = asked.reply(CtBody::FzsAccept(accept)).into();
+        let reply = zone_request.reply(CtBody::FzsAccept(accept)).into();
         (reply, Some(ReplyTo::Ct(Service::FABRIC_ZONE_SERVER, request)))
     }));
     all.extend(others().into_iter().map(|message| (message, None)));

@@ -56,7 +56,7 @@ impl Drop for Folder {
 /// Processor time of a thread, which must call [`Gauge::go_on`] often.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    asked: AtomicBool,
+    requested: AtomicBool,
     nanoseconds: AtomicU64,
     over: AtomicBool,
 }
@@ -65,17 +65,17 @@ impl Gauge {
     /// Updates the processor time; the thread calls it often, and ends if it returns false.
     #[inline]
     pub fn go_on(&self) -> bool {
-        if self.asked.load(Ordering::Acquire) {
+        if self.requested.load(Ordering::Acquire) {
             self.nanoseconds.store(thread_cpu().as_nanos() as u64, Ordering::Relaxed);
-            self.asked.store(false, Ordering::Release);
+            self.requested.store(false, Ordering::Release);
         }
         !self.over.load(Ordering::Relaxed)
     }
 
     /// Returns the current processor time of the thread; `None` if it has ended.
     pub fn read(&self) -> Option<Duration> {
-        self.asked.store(true, Ordering::Release);
-        while self.asked.load(Ordering::Acquire) {
+        self.requested.store(true, Ordering::Release);
+        while self.requested.load(Ordering::Acquire) {
             if self.over.load(Ordering::Relaxed) {
                 return None;
             }

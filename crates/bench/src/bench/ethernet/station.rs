@@ -15,7 +15,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Time limit for every response.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 const PORT: u64 = 0;
 
 /// Response to a login.
@@ -78,7 +78,7 @@ impl Station {
         // The switch checks for its peers every 100 ms, and obtains a domain shortly after its
         // start.
         while station.fcf == MacAddr::ZERO {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(Failure::environment("the switch has sent no FIP advertisement"));
             }
             station.fip(MacAddr::ALL_FCFS, solicitation.clone());
@@ -103,7 +103,7 @@ impl Station {
     pub fn log_in(&mut self) -> Result<(FcId, MacAddr), Failure> {
         self.ask(LinkService::Flogi, name_of(self.mac), 0xffff - 1);
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIME_LIMIT {
             if let Some(answer) = self.answers(Duration::from_millis(100))?.pop() {
                 return answer.granted.ok_or_else(|| Failure::environment("the switch rejected the login"));
             }

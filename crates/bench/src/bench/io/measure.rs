@@ -1,7 +1,7 @@
 //! Measurement of all paths in alternating slices.
 
 use super::super::statistics::{Estimate, geometric_mean, median, order, percentile};
-use super::place::Place;
+use super::path_spec::PathSpec;
 use super::session::{Opening, Session};
 use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
 use crate::load::{LoadError, Work};
@@ -31,13 +31,13 @@ struct Round {
 
 impl Path {
     /// `number`: index of the path on the command line.
-    pub(super) fn open(args: &Args, place: &Place, number: usize) -> Result<Path, Failure> {
-        let (sessions, terms) = Session::open(args, place, number).map_err(|why| match why {
-            Opening::Load(error) => failure(&place.name, &error),
+    pub(super) fn open(args: &Args, path_spec: &PathSpec, number: usize) -> Result<Path, Failure> {
+        let (sessions, terms) = Session::open(args, path_spec, number).map_err(|why| match why {
+            Opening::Load(error) => failure(&path_spec.name, &error),
             Opening::Other(failure) => failure,
         })?;
-        let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
-        let agreed = Agreed { name: place.name.clone(), target: place.at.to_string(), terms };
+        let pids = args.pids.iter().filter(|(name, _)| *name == path_spec.name).map(|(_, pid)| *pid).collect();
+        let agreed = Agreed { name: path_spec.name.clone(), target: path_spec.at.to_string(), terms };
         Ok(Path { agreed, sessions, pids })
     }
 

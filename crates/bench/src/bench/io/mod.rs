@@ -5,13 +5,13 @@
 
 mod drawing;
 pub(crate) mod measure;
-mod place;
+mod path_spec;
 mod session;
 mod text;
 
 use clap::ValueEnum;
 use measure::Path;
-use place::{At, FORMS, Place, parse_name, parse_path};
+use path_spec::{At, FORMS, PathSpec, parse_name, parse_path};
 use sanloom_console::chap::Chap;
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
@@ -35,7 +35,7 @@ use std::time::Duration;
 pub struct Args {
     /// Disks to measure, one for each path; ratios are relative to the first one
     #[arg(value_name = FORMS, required = true, value_parser = parse_path)]
-    paths: Vec<Place>,
+    paths: Vec<PathSpec>,
     /// Bytes of a request, such as 4K,64K,1M
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,64K,512K", value_parser = parse_size)]
     size: Vec<u32>,
@@ -271,7 +271,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "writes destroy the data on the disk; permit that with --overwrite, or omit --op write",
         ));
     }
-    let names: Vec<&str> = args.paths.iter().map(|place| place.name.as_str()).collect();
+    let names: Vec<&str> = args.paths.iter().map(|path_spec| path_spec.name.as_str()).collect();
     if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(*name)) {
         return Err(Failure::usage(format_args!("two paths have the name {}; give them names, as in near=…", twice.1)));
     }
@@ -296,8 +296,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn measured(args: &Args) -> Result<Report, Failure> {
     let mut paths = Vec::new();
-    for (number, place) in args.paths.iter().enumerate() {
-        paths.push(Path::open(args, place, number)?);
+    for (number, path_spec) in args.paths.iter().enumerate() {
+        paths.push(Path::open(args, path_spec, number)?);
     }
     measure::measure(args, &mut paths)
 }
@@ -348,12 +348,12 @@ impl Comparison {
         let pids = paths.iter().flat_map(|path| path.pids.iter().map(|&pid| (path.name.to_owned(), pid))).collect();
         let with = paths.iter().filter(|path| path.digests).map(|path| path.name.to_owned());
         let digests = with.collect();
-        let place = |path: Compared| {
+        let path_spec = |path: Compared| {
             let Compared { name, portal, target, lun, sessions, .. } = path;
-            Place { name: name.to_owned(), at: At::Iscsi { portal, target, lun }, sessions }
+            PathSpec { name: name.to_owned(), at: At::Iscsi { portal, target, lun }, sessions }
         };
         let args = Args {
-            paths: paths.into_iter().map(place).collect(),
+            paths: paths.into_iter().map(path_spec).collect(),
             size,
             depth,
             op,

@@ -1,7 +1,7 @@
 //! Load generators of a path: [`Session`].
 
 use super::super::ethernet::Folder;
-use super::place::{At, FcoePlace, Place};
+use super::path_spec::{At, FcoeSpec, PathSpec};
 use super::{Args, FcoeTerms, IscsiTerms, NbdTerms, Terms};
 use crate::load::fcoe::{FcoeLoad, FcoeLoadConfig, Login};
 use crate::load::iscsi::{Load, LoadConfig};
@@ -27,10 +27,10 @@ pub(super) enum Session {
 
 impl Session {
     /// Opens the sessions of a path; returns them with the negotiated parameters.
-    pub(super) fn open(args: &Args, place: &Place, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
+    pub(super) fn open(args: &Args, spec: &PathSpec, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
         let (mut all, mut terms) = (Vec::new(), None);
-        let Place { name, at, .. } = place;
-        let sessions = place.sessions.unwrap_or(args.sessions);
+        let PathSpec { name, at, .. } = spec;
+        let sessions = spec.sessions.unwrap_or(args.sessions);
         match at {
             At::Iscsi { portal, target, lun } => {
                 let digests = if args.has_digests(name) { Digests::Always } else { Digests::Never };
@@ -60,8 +60,8 @@ impl Session {
                     all.push(Session::Nbd(Box::new(load)));
                 }
             }
-            At::Fcoe(place) => {
-                let (fcoe, login) = Fcoe::open(place, sessions, number)?;
+            At::Fcoe(spec) => {
+                let (fcoe, login) = Fcoe::open(spec, sessions, number)?;
                 terms = Some(Terms::Fcoe(FcoeTerms {
                     port_id: login.port_id.to_string(),
                     target_id: login.target_id.to_string(),
@@ -120,13 +120,13 @@ pub(super) struct Fcoe {
 }
 
 impl Fcoe {
-    fn open(place: &FcoePlace, sessions: u32, number: usize) -> Result<(Fcoe, Login), Opening> {
+    fn open(spec: &FcoeSpec, sessions: u32, number: usize) -> Result<(Fcoe, Login), Opening> {
         let folder = Folder::new(&format!("io-{number}"))?;
-        let mut initiator = InitiatorConfig::new(place.mac, folder.path().join("nbd.sock"));
-        initiator.adapter.vlan = place.vlan;
-        initiator.adapter.wwpn = place.wwpn.unwrap_or(initiator.adapter.wwpn);
-        let config = FcoeLoadConfig { initiator, target: place.target, lun: place.lun };
-        let port = place.port.open().map_err(Failure::environment)?;
+        let mut initiator = InitiatorConfig::new(spec.mac, folder.path().join("nbd.sock"));
+        initiator.adapter.vlan = spec.vlan;
+        initiator.adapter.wwpn = spec.wwpn.unwrap_or(initiator.adapter.wwpn);
+        let config = FcoeLoadConfig { initiator, target: spec.target, lun: spec.lun };
+        let port = spec.port.open().map_err(Failure::environment)?;
         let (jobs, job) = channel();
         let (outcome, outcomes) = channel();
         let (opened, opening) = channel();
@@ -176,7 +176,7 @@ fn serve(mut load: FcoeLoad, jobs: &Receiver<Job>, outcomes: &Sender<Outcome>) {
                 }
             }
             Err(TryRecvError::Empty) => {
-                if let Err(error) = load.tend() {
+                if let Err(error) = load.step() {
                     let _ = outcomes.send(Err(error));
                     break;
                 }

@@ -3,7 +3,7 @@
 
 use super::Behind;
 use super::chain::{self, Chain};
-use super::process::{PATIENCE, Process, failed, program};
+use super::process::{Process, TIME_LIMIT, failed, program};
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::VolumeRow;
 use sanloom_console::exit::Failure;
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A disk that hosts log in to.
-pub(super) struct Place {
+pub(super) struct DiskAddress {
     pub(super) portal: SocketAddr,
     pub(super) target: String,
     pub(super) lun: u16,
@@ -32,22 +32,22 @@ pub(super) struct Bed {
     /// The stock chain, or the reason why there is none.
     pub(super) chain: Result<Chain, String>,
     /// The storage itself.
-    pub(super) direct: Place,
+    pub(super) direct: DiskAddress,
     /// The same storage behind the reference forwarder.
-    pub(super) ceiling: Place,
+    pub(super) ceiling: DiskAddress,
     /// The switch without the forwarding path.
-    pub(super) conventional: Place,
+    pub(super) conventional: DiskAddress,
     /// The switch with the forwarding path.
-    pub(super) forwarding: Place,
+    pub(super) forwarding: DiskAddress,
     /// Volumes that are striped over two back ends, without the forwarding path and with it.
-    pub(super) striped: [Place; 2],
+    pub(super) striped: [DiskAddress; 2],
     /// Our own target, also if other targets are behind the switches.
-    pub(super) own: Place,
+    pub(super) own: DiskAddress,
     /// Reference forwarders with other movers and with known inefficiencies.
-    pub(super) movers: Vec<(&'static str, Place)>,
+    pub(super) movers: Vec<(&'static str, DiskAddress)>,
     /// Paths over links of 1 Gb/s: storage behind one link; then the reference forwarder, the
     /// switch without the forwarding path, and the switch with it, each between two links.
-    pub(super) links: [Place; 4],
+    pub(super) links: [DiskAddress; 4],
 }
 
 /// 1 Gb/s, as the links of document 003.
@@ -70,8 +70,8 @@ fn lun_of(disk: &str) -> u16 {
     u16::from(disk.starts_with("tgt"))
 }
 
-fn place(portal: SocketAddr, target: &str) -> Place {
-    Place { portal, target: iscsi_name(target), lun: lun_of(target), pids: Vec::new() }
+fn disk_address(portal: SocketAddr, target: &str) -> DiskAddress {
+    DiskAddress { portal, target: iscsi_name(target), lun: lun_of(target), pids: Vec::new() }
 }
 
 /// Reference forwarders that `--ablation` compares, and their options.
@@ -171,18 +171,18 @@ impl Bed {
             folder: folder.clone(),
             processes: Vec::new(),
             chain: Chain::start(&folder, ports.next()?, ports.next()?),
-            direct: place(disks[0].1, disks[0].0),
-            ceiling: place(ports.next()?, disks[0].0),
-            conventional: place(ports.next()?, "conventional"),
-            forwarding: place(ports.next()?, "forwarding"),
-            striped: [place(own[0], "conventional"), place(own[0], "forwarding")],
-            own: place(own[0], "disk1"),
+            direct: disk_address(disks[0].1, disks[0].0),
+            ceiling: disk_address(ports.next()?, disks[0].0),
+            conventional: disk_address(ports.next()?, "conventional"),
+            forwarding: disk_address(ports.next()?, "forwarding"),
+            striped: [disk_address(own[0], "conventional"), disk_address(own[0], "forwarding")],
+            own: disk_address(own[0], "disk1"),
             movers: Vec::new(),
             links: [
-                place(ports.next()?, disk(4).0),
-                place(ports.next()?, disk(4).0),
-                place(ports.next()?, "slow-links"),
-                place(ports.next()?, "links"),
+                disk_address(ports.next()?, disk(4).0),
+                disk_address(ports.next()?, disk(4).0),
+                disk_address(ports.next()?, "slow-links"),
+                disk_address(ports.next()?, "links"),
             ],
         };
         bed.up("storage", &storage_lab(&folder, &own))?;
@@ -199,16 +199,17 @@ impl Bed {
             let portal = if forward { bed.forwarding.portal } else { bed.conventional.portal };
             let lab = SwitchLab { name, portal, disk: behind, striped: Some(striped), forward };
             let pids = vec![bed.up(name, &switch_lab(&folder, &lab))?];
-            bed.striped[usize::from(forward)] = Place { portal, lun: 1, pids: pids.clone(), ..place(portal, name) };
-            let place = if forward { &mut bed.forwarding } else { &mut bed.conventional };
-            place.pids = pids;
+            bed.striped[usize::from(forward)] =
+                DiskAddress { portal, lun: 1, pids: pids.clone(), ..disk_address(portal, name) };
+            let disk_address = if forward { &mut bed.forwarding } else { &mut bed.conventional };
+            disk_address.pids = pids;
         }
         bed.ceiling.pids = vec![bed.copy(bed.ceiling.portal, disks[0].1, &[])?];
         bed.start_links(&mut ports, disk(4), disk(5))?;
         for (name, options) in MOVERS.into_iter().filter(|_| movers) {
             let portal = ports.next()?;
             let pids = vec![bed.copy(portal, disks[0].1, options)?];
-            bed.movers.push((name, Place { pids, ..place(portal, disks[0].0) }));
+            bed.movers.push((name, DiskAddress { pids, ..disk_address(portal, disks[0].0) }));
         }
         for (switch, volume) in [
             ("conventional", "volume"),
@@ -252,10 +253,10 @@ impl Bed {
     fn wait_for(&mut self, switch: &str, volume: &str) -> Result<(), Failure> {
         let begun = Instant::now();
         while self.volume(switch, volume)?.is_none_or(|volume| volume.served.is_none()) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(Failure::environment(format_args!(
                     "the volume `{volume}` of the switch `{switch}` is not served after {} s",
-                    PATIENCE.as_secs()
+                    TIME_LIMIT.as_secs()
                 )));
             }
             thread::sleep(Duration::from_millis(20));

@@ -8,8 +8,8 @@
 //! Every part is optional. If one is missing or does not start, the chain is left out, and the
 //! reason quotes the output of that part.
 
-use super::bed::Place;
-use super::process::{PATIENCE, Process, quote};
+use super::bed::DiskAddress;
+use super::process::{Process, TIME_LIMIT, quote};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const PROGRAMS: [(&str, &str); 3] = [("tgtd", "tgt"), ("tgtadm", "tgt"), ("qemu-
 pub(super) struct Chain {
     /// Portal of the front target. The counted processes are the front `tgtd` and the daemon behind
     /// it.
-    pub(super) place: Place,
+    pub(super) disk_address: DiskAddress,
     folder: PathBuf,
     front: Option<Process>,
     middle: Option<Process>,
@@ -95,7 +95,7 @@ impl Chain {
             .and_then(|()| File::create(&file));
         made.map_err(|error| format!("cannot create a disk in {}: {error}", folder.display()))?;
         let mut chain = Chain {
-            place: Place { portal: front, target: FRONT.to_owned(), lun: 1, pids: Vec::new() },
+            disk_address: DiskAddress { portal: front, target: FRONT.to_owned(), lun: 1, pids: Vec::new() },
             _back: target(&folder.join("back"), back, BACK, &data, &[])?,
             front: None,
             middle: None,
@@ -109,12 +109,12 @@ impl Chain {
         middle.arg("--export");
         middle.arg(format!("type=fuse,id=disk,node-name=disk,mountpoint={},writable=on", file.display()));
         let middle = chain.middle.insert(Process::start(middle, "qemu-storage-daemon", &chain.folder)?);
-        chain.place.pids.push(middle.id());
+        chain.disk_address.pids.push(middle.id());
         middle.wait_until("it exported the disk through FUSE", || {
             fs::metadata(&file).is_ok_and(|file| file.len() == DISK_BYTES)
         })?;
         let front = target(&chain.folder.join("front"), front, FRONT, &file, &["--bsoflags", "direct"])?;
-        chain.place.pids.push(chain.front.insert(front).id());
+        chain.disk_address.pids.push(chain.front.insert(front).id());
         Ok(chain)
     }
 }
@@ -125,12 +125,12 @@ impl Drop for Chain {
         self.front = None;
         if let Some(mut middle) = self.middle.take() {
             // The daemon unmounts its file only if it is asked to end.
-            let asked = rustix::process::kill_process(
+            let terminated = rustix::process::kill_process(
                 rustix::process::Pid::from_child(&middle.child),
                 rustix::process::Signal::TERM,
             );
             let begun = Instant::now();
-            while asked.is_ok() && begun.elapsed() < PATIENCE && matches!(middle.child.try_wait(), Ok(None)) {
+            while terminated.is_ok() && begun.elapsed() < TIME_LIMIT && matches!(middle.child.try_wait(), Ok(None)) {
                 thread::sleep(Duration::from_millis(20));
             }
             drop(middle);

@@ -14,7 +14,7 @@ mod process;
 
 use super::super::bench::io::{Compared, Comparison, Op, Report, parse_seconds, parse_size};
 use super::super::bench::statistics::Decision;
-use bed::{Bed, Place};
+use bed::{Bed, DiskAddress};
 use numbers::{Number, STOCK, Source};
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
@@ -165,9 +165,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
-    let stock = bed.chain.as_ref().ok().map(|chain| &chain.place);
-    let places = [&bed.direct, &bed.ceiling, &bed.conventional, &bed.forwarding].into_iter().chain(stock);
-    let named = |places: Vec<&Place>| PATHS.into_iter().zip(places).map(compared).collect::<Vec<Compared>>();
+    let stock = bed.chain.as_ref().ok().map(|chain| &chain.disk_address);
+    let disk_addresses = [&bed.direct, &bed.ceiling, &bed.conventional, &bed.forwarding].into_iter().chain(stock);
+    let named = |disks: Vec<&DiskAddress>| PATHS.into_iter().zip(disks).map(compared).collect::<Vec<Compared>>();
     let large: Vec<u32> = args.size.iter().copied().filter(|size| *size >= LARGE_BYTES).collect();
     let compare = |paths: Vec<Compared>| Comparison {
         paths,
@@ -189,7 +189,7 @@ fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
         ..compare(named(bed.links.iter().collect()))
     };
     let links = links.run()?;
-    let all = compare(named(places.clone().collect()));
+    let all = compare(named(disk_addresses.clone().collect()));
     let paths = Comparison { size: args.size.clone(), depth: args.depth.clone(), ..all }.run()?;
     let [conventional, forwarding] = &bed.striped;
     let striped = [
@@ -200,7 +200,7 @@ fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
     ];
     let striped = compare(striped.into_iter().map(compared).collect());
     let striped = Comparison { size: vec![TYPICAL_BYTES], ..striped }.run()?;
-    let own = || named(places.clone().take(STOCK).collect());
+    let own = || named(disk_addresses.clone().take(STOCK).collect());
     let crowd =
         Comparison { size: CROWD_BYTES.to_vec(), op: vec![Op::Read], sessions: CROWD, ..compare(own()) }.run()?;
     // The measurement of many sessions follows, because their first commands precede the logins at
@@ -217,7 +217,7 @@ fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
     let both = both.map(|(name, digests)| Compared { digests, ..compared((name, &bed.own)) });
     let digests = compare(both.into()).run()?;
     let movers = || {
-        let movers = bed.movers.iter().map(|(name, place)| compared((*name, place)));
+        let movers = bed.movers.iter().map(|(name, disk_address)| compared((*name, disk_address)));
         compare(own().into_iter().chain(movers).collect()).run()
     };
     let movers = args.ablation.then(movers).transpose()?;
@@ -225,8 +225,8 @@ fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
 }
 
 /// Creates the path of a comparison.
-fn compared((name, place): (&'static str, &Place)) -> Compared {
-    let Place { portal, target, lun, pids } = place;
+fn compared((name, disk_address): (&'static str, &DiskAddress)) -> Compared {
+    let DiskAddress { portal, target, lun, pids } = disk_address;
     let (portal, target, lun, pids) = (*portal, target.clone(), *lun, pids.clone());
     Compared { name, portal, target, lun, pids, digests: false, sessions: None }
 }

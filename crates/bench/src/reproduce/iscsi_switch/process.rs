@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time limit for the start of every part of the bed.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Lines of standard error that a failure quotes at most.
 const QUOTED_LINES: usize = 8;
 
@@ -65,11 +65,11 @@ impl Process {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.ended(what, status));
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIME_LIMIT {
                 return Err(format!(
                     "{} runs, but {what} failed for {} s{}",
                     self.name,
-                    PATIENCE.as_secs(),
+                    TIME_LIMIT.as_secs(),
                     self.quoted()
                 ));
             }
@@ -111,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_is_reported_at_once_with_its_own_words() {
+    fn the_end_of_a_child_is_reported_at_once_with_its_output() {
         let begun = Instant::now();
         let (folder, mut child) = shell("echo 'Unknown protocol' >&2; echo >&2; exit 3");
         let error = child.wait_until("the file appeared", || false).unwrap_err();
-        assert!(begun.elapsed() < PATIENCE / 2);
+        assert!(begun.elapsed() < TIME_LIMIT / 2);
         let expected = "the child ended before the file appeared (exit status: 3); it printed: Unknown protocol";
         assert_eq!(error, expected);
         fs::remove_dir_all(folder).unwrap();

@@ -39,7 +39,7 @@ fn faults_do_no_harm_and_once_healed_everything_ends() {
 const FOUND: [u64; 8] = [5384, 5471, 4103, 15582, 20286, 33075, 35451, 51213];
 
 #[test]
-fn what_was_found_once_stays_mended() {
+fn labs_that_once_failed_pass() {
     let failures: Vec<String> = FOUND.into_iter().filter_map(|seed| judge_seed(seed).err()).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -91,13 +91,13 @@ impl Plan {
         std::thread::scope(|scope| {
             let work = |thread| self.work(&progress, thread, began);
             let workers: [_; THREADS] = std::array::from_fn(|thread| scope.spawn(move || work(thread)));
-            let mut told = Instant::now();
+            let mut printed = Instant::now();
             while workers.iter().any(|worker| !worker.is_finished()) {
                 std::thread::sleep(WATCH_INTERVAL);
                 progress.end_if_one_hangs();
-                if self.time.is_some() && told.elapsed() > Duration::from_secs(10) {
-                    told = Instant::now();
-                    progress.tell(began);
+                if self.time.is_some() && printed.elapsed() > Duration::from_secs(10) {
+                    printed = Instant::now();
+                    progress.print(began);
                 }
             }
         });
@@ -128,7 +128,7 @@ impl Plan {
 }
 
 impl Progress {
-    fn tell(&self, began: Instant) {
+    fn print(&self, began: Instant) {
         let results = self.results.lock().expect("no panic holds it");
         let (good, bad) = (results.0.len(), results.1.len());
         eprintln!("random labs: {good} good, {bad} bad after {} s", began.elapsed().as_secs());

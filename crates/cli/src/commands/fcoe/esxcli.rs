@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub struct Args {
     #[command(subcommand)]
     namespace: Namespace,
-    /// Print what the instances say of themselves as JSON, whichever list was asked for
+    /// Print the complete state of the instances as JSON, regardless of the requested list
     #[arg(long, global = true)]
     json: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ enum Object {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// List them
+    /// Print the list
     List,
 }
 

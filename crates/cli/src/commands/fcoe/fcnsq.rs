@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("query").required(true)))]
 pub struct Args {
-    /// Host to ask through: its interface, or its name
+    /// Host that sends the query: its interface, or its name
     #[arg(value_name = "HOST")]
     host: String,
     /// Port name of an FC-ID
@@ -29,7 +29,7 @@ pub struct Args {
     /// Every port that the host may see
     #[arg(long, group = "query")]
     all: bool,
-    /// Print nothing but what was asked for
+    /// Print only the requested value
     #[arg(short, long)]
     quiet: bool,
     /// Print the answers as JSON
@@ -80,15 +80,15 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
     let mut last = None;
     loop {
         // After the last port the name server returns the first one again.
-        let asked = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
-        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &asked else { break };
+        let answer = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
+        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &answer else { break };
         let (port_id, port_name, node_name) = (*port_id, *port_name, *node_name);
         if last.is_some_and(|last| port_id <= last) {
             break;
         }
         last = Some(port_id);
         text += &format!("0x{port_id:06X}  {}  {}  {symbolic_port_name}\n", wwn(port_name), wwn(node_name));
-        ports.push(asked);
+        ports.push(answer);
     }
     if args.json {
         return print_json(&ports);
@@ -99,6 +99,6 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
 pub(super) fn query_name(path: &Path, query: NameQuery) -> Result<Named, Failure> {
     match ask(path, FcoeRequest::NameServer { query })? {
         Some(FcoeAnswer::Named { found }) => Ok(found),
-        _ => Err(Failure::protocol("the name server's answer makes no sense")),
+        _ => Err(Failure::protocol("the name server sent an invalid answer")),
     }
 }

@@ -41,16 +41,16 @@ pub struct Args {
     /// End the instance on an interface
     #[arg(short, long, value_name = "ethX", group = "operation")]
     destroy: Option<String>,
-    /// Reset the instance on an interface: it logs in anew
+    /// Reset the instance on an interface, so that it logs in again
     #[arg(short, long, value_name = "ethX", group = "operation")]
     reset: Option<String>,
-    /// Look for new targets and units
+    /// Discover new targets and units
     #[arg(short = 'S', long = "Scan", value_name = "ethX", group = "operation")]
     scan: Option<String>,
     /// Show the instance on an interface, or all
     #[arg(short, long, value_name = "ethX", num_args = 0..=1, default_missing_value = "", group = "operation")]
     interface: Option<String>,
-    /// Show the targets that an instance has found, or all have
+    /// Show the targets of an instance, or of all instances
     #[arg(short, long, value_name = "ethX", num_args = 0..=1, default_missing_value = "", group = "operation")]
     target: Option<String>,
     /// Show the units of the targets in detail
@@ -65,10 +65,10 @@ pub struct Args {
     /// Mode of the instance: `fabric` or `vn2vn`
     #[arg(short, long, value_name = "MODE", value_parser = ["fabric", "vn2vn"], default_value = "fabric")]
     mode: String,
-    /// End after so many lines of statistics
+    /// Number of lines of statistics [default: until Ctrl-C]
     #[arg(long, value_name = "LINES", requires = "stats")]
     count: Option<u64>,
-    /// Print what the instances say of themselves as JSON, whichever list was asked for
+    /// Print the complete state of the instances as JSON, regardless of the requested list
     #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan"])]
     json: bool,
     #[command(flatten)]
@@ -146,10 +146,10 @@ fn interface(instance: &Instance, number: usize) -> String {
     let _ = writeln!(text, "    Serial Number:    {serial}");
     let _ = writeln!(text, "    Driver:           {driver} {}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "    Number of Ports:  {}\n", instance.ports.len());
-    for (place, port) in instance.ports.iter().enumerate() {
+    for (index, port) in instance.ports.iter().enumerate() {
         let fabric = instance.fcf.as_ref().map_or(0, |fcf| fcf.fabric_name);
         let _ = writeln!(text, "        Symbolic Name:     {} over {}", port.symbolic_name, instance.name);
-        let _ = writeln!(text, "        OS Device Name:    {}", host_name(number, place));
+        let _ = writeln!(text, "        OS Device Name:    {}", host_name(number, index));
         let _ = writeln!(text, "        Node Name:         {}", wwn(port.node_name));
         let _ = writeln!(text, "        Port Name:         {}", wwn(port.port_name));
         let _ = writeln!(text, "        FabricName:        {}", wwn(fabric));
@@ -175,10 +175,10 @@ fn id(port_id: Option<u32>) -> String {
 }
 
 /// Hosts are numbered in the order of the instances.
-fn host_name(number: usize, place: usize) -> String {
-    match place {
+fn host_name(number: usize, index: usize) -> String {
+    match index {
         0 => format!("host{number}"),
-        _ => format!("host{number}.{place}"),
+        _ => format!("host{number}.{index}"),
     }
 }
 
@@ -218,7 +218,7 @@ fn targets(instance: &Instance, number: usize) -> String {
 }
 
 fn luns(instance: &Instance, number: usize) -> String {
-    each_target(instance, number, |text, target, place| {
+    each_target(instance, number, |text, target, index| {
         for unit in &target.units {
             let _ = writeln!(text, "    LUN #{} Information:", unit.lun);
             let _ = writeln!(text, "        OS Device Name:     {}", unit.device);
@@ -226,7 +226,7 @@ fn luns(instance: &Instance, number: usize) -> String {
             let own = instance.ports.iter().find(|port| port.targets.contains(target)).and_then(|port| port.port_id);
             let _ = writeln!(text, "        Ethernet Port FCID: {}", id(own));
             let _ = writeln!(text, "        Target FCID:        {}", id(target.port_id));
-            let _ = writeln!(text, "        Target ID:          {place}");
+            let _ = writeln!(text, "        Target ID:          {index}");
             let _ = writeln!(text, "        LUN ID:             {}\n", unit.lun);
             let _ = writeln!(text, "        Capacity:           {}", capacity(unit));
             let _ = writeln!(text, "        Capacity in Blocks: {}", unit.blocks);
@@ -240,17 +240,17 @@ fn luns(instance: &Instance, number: usize) -> String {
 fn each_target(instance: &Instance, number: usize, units: impl Fn(&mut String, &Target, usize)) -> String {
     let mut text = String::new();
     for port in &instance.ports {
-        for (place, target) in port.targets.iter().enumerate() {
+        for (index, target) in port.targets.iter().enumerate() {
             let _ = writeln!(text, "    Interface:        {}", instance.name);
             let _ = writeln!(text, "    Roles:            FCP Target");
             let _ = writeln!(text, "    Node Name:        {}", wwn(target.node_name));
             let _ = writeln!(text, "    Port Name:        {}", wwn(target.port_name));
-            let _ = writeln!(text, "    Target ID:        {place}");
+            let _ = writeln!(text, "    Target ID:        {index}");
             let _ = writeln!(text, "    MaxFrameSize:     {}", target.max_frame_bytes);
-            let _ = writeln!(text, "    OS Device Name:   rport-{number}:0-{place}");
+            let _ = writeln!(text, "    OS Device Name:   rport-{number}:0-{index}");
             let _ = writeln!(text, "    FC-ID (Port ID):  {}", id(target.port_id));
             let _ = writeln!(text, "    State:            {}\n", target.port_id.map_or("Not Present", |_| "Online"));
-            units(&mut text, target, place);
+            units(&mut text, target, index);
         }
     }
     text
@@ -319,13 +319,13 @@ const COLUMNS: [(usize, &str, &str); 14] = [
 
 fn heading(name: &str, seconds: u64) -> String {
     let line = |cell: &dyn Fn(usize) -> String| {
-        let cells = COLUMNS.iter().enumerate().map(|(place, (width, ..))| format!("{:<width$}", cell(place)));
+        let cells = COLUMNS.iter().enumerate().map(|(index, (width, ..))| format!("{:<width$}", cell(index)));
         cells.collect::<Vec<_>>().join(" ").trim_end().to_owned() + "\n"
     };
-    let upper = line(&|place| COLUMNS[place].1.to_owned());
+    let upper = line(&|index| COLUMNS[index].1.to_owned());
     let title = format!("{name:<15} interval: {seconds}");
     let upper = format!("{title}{}", upper.get(title.len()..).unwrap_or_default());
-    upper + &line(&|place| COLUMNS[place].2.to_owned()) + &line(&|place| "-".repeat(COLUMNS[place].0))
+    upper + &line(&|index| COLUMNS[index].2.to_owned()) + &line(&|index| "-".repeat(COLUMNS[index].0))
 }
 
 fn row(counted: &Statistics) -> String {

@@ -21,7 +21,7 @@ use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::FcoeRequest;
 use sanloom_console::exit::Failure;
 use sanloom_console::{interrupt, output};
-use sanloom_live::control::{Asked, Control};
+use sanloom_live::control::{Control, ControlRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -45,7 +45,8 @@ pub struct Args {
     /// Folder with the files cfg-IF
     #[arg(long, value_name = "FOLDER", default_value = "/etc/fcoe")]
     config_folder: PathBuf,
-    /// Write `ready` and a newline to this descriptor when fcoeadm is answered, and close it
+    /// Write `ready` and a newline to this descriptor when requests of fcoeadm are accepted, and
+    /// close it
     #[arg(long, value_name = "N", requires = "foreground")]
     ready_fd: Option<i32>,
     #[command(flatten)]
@@ -53,11 +54,11 @@ pub struct Args {
 }
 
 /// Interval between checks of files and processes.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Delay before an instance that ended by itself is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum time for the logout of an instance.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum time for an instance to answer a request while the monitor waits.
 const PROMPT: Duration = Duration::from_millis(200);
@@ -65,14 +66,14 @@ const PROMPT: Duration = Duration::from_millis(200);
 /// A running instance.
 struct Running {
     child: Child,
-    place: Place,
+    plan: InstancePlan,
     /// Last DCBX permission sent to the instance.
-    told: Option<bool>,
+    sent_permission: Option<bool>,
 }
 
 /// Parameters of an instance.
 #[derive(Clone, PartialEq, Eq)]
-struct Place {
+struct InstancePlan {
     interface: String,
     /// Whether the instance belongs to one VLAN of an interface with a [`Watch`].
     watched: bool,
@@ -119,13 +120,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     while !interrupt::requested() {
         monitor.look_at_files(files::read(&args.config_folder));
-        monitor.settle();
-        for Asked { request, answer } in control.take() {
+        monitor.reconcile();
+        for ControlRequest { request, answer } in control.take() {
             let reply = monitor.answer(request);
-            monitor.settle();
+            monitor.reconcile();
             let _ = answer.send(reply);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     let names = monitor.running.keys().cloned().collect();
     monitor.end(names);
@@ -142,13 +143,13 @@ fn into_background() -> Result<(), Failure> {
     command.arg("fcoemon").args(["--foreground", "--ready-fd", "1"]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(cannot)?;
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     if let Some(mut ready) = child.stdout.take() {
-        ready.read_to_end(&mut said).map_err(cannot)?;
+        ready.read_to_end(&mut reply).map_err(cannot)?;
     }
-    if said != b"ready\n" {
+    if reply != b"ready\n" {
         let _ = child.wait();
-        return Err(Failure::environment("fcoemon did not start; what it said stands above"));
+        return Err(Failure::environment("fcoemon did not start; its messages are above"));
     }
     output::note(&format!("fcoemon runs as process {}", child.id()));
     Ok(())
@@ -171,7 +172,7 @@ impl Monitor {
             }
         }
         for interface in self.files.keys().filter(|interface| !files.contains_key(*interface)) {
-            tracing::info!(interface, "file gone");
+            tracing::info!(interface, "file removed");
         }
         self.files = files;
     }
@@ -188,26 +189,26 @@ impl Monitor {
     }
 
     /// Returns the instances of these interfaces by name, including those stopped by `fcoeadm -d`.
-    fn places(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, Place> {
-        let mut places = BTreeMap::new();
+    fn plans(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, InstancePlan> {
+        let mut plans = BTreeMap::new();
         for (interface, wanted) in wanted {
             if !wanted.has_many_vlans() {
-                places.insert(interface.clone(), Place { interface, watched: false, wanted });
+                plans.insert(interface.clone(), InstancePlan { interface, watched: false, wanted });
                 continue;
             }
             let watch = self.watches.get(&interface).filter(|watch| watch.is_of(&wanted));
             let seen = watch.map(Watch::seen).unwrap_or_default();
             for vlan in seen.vlans {
                 let wanted = Wanted { vlan: Some(vlan), ..wanted.clone() };
-                let place = Place { interface: interface.clone(), watched: true, wanted };
-                places.insert(super::fipvlan::instance_name(&interface, vlan), place);
+                let plan = InstancePlan { interface: interface.clone(), watched: true, wanted };
+                plans.insert(super::fipvlan::instance_name(&interface, vlan), plan);
             }
         }
-        places
+        plans
     }
 
     /// Stops instances that are no longer configured and starts missing ones.
-    fn settle(&mut self) {
+    fn reconcile(&mut self) {
         for (name, running) in &mut self.running {
             if let Ok(Some(status)) = running.child.try_wait() {
                 tracing::warn!(interface = name, %status, "instance ended");
@@ -219,18 +220,18 @@ impl Monitor {
         for (interface, wanted) in wanted.iter().filter(|(_, wanted)| wanted.has_many_vlans()) {
             self.watches.entry(interface.clone()).or_insert_with(|| Watch::begin(wanted));
         }
-        let mut places = self.places(wanted.clone());
-        places.retain(|name, _| !self.ended.contains(name));
+        let mut plans = self.plans(wanted.clone());
+        plans.retain(|name, _| !self.ended.contains(name));
         let other =
-            |(name, running): (&String, &Running)| (places.get(name) != Some(&running.place)).then(|| name.clone());
+            |(name, running): (&String, &Running)| (plans.get(name) != Some(&running.plan)).then(|| name.clone());
         let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
         self.end(to_end);
         // The end of a watch ends DCBX on its interface, so its hosts have been logged out before.
         self.watches.retain(|interface, watch| wanted.get(interface).is_some_and(|wanted| watch.is_of(wanted)));
-        for (name, place) in places {
+        for (name, plan) in plans {
             let waits = self.not_before.get(&name).is_some_and(|at| *at > Instant::now());
             if !waits && !self.running.contains_key(&name) {
-                self.begin(name, place);
+                self.begin(name, plan);
             }
         }
         self.permit();
@@ -239,35 +240,35 @@ impl Monitor {
     /// Sends the DCBX result to the instances of watched interfaces.
     fn permit(&mut self) {
         for (name, running) in &mut self.running {
-            let Some(watch) = self.watches.get(&running.place.interface) else { continue };
+            let Some(watch) = self.watches.get(&running.plan.interface) else { continue };
             let agreed = watch.seen().may_begin;
-            if !running.place.watched || !running.place.wanted.dcb || running.told == Some(agreed) {
+            if !running.plan.watched || !running.plan.wanted.dcb || running.sent_permission == Some(agreed) {
                 continue;
             }
             let request = Request::Fcoe(FcoeRequest::Permit { agreed });
             // A newly started instance may have no socket yet; the next check repeats the request.
             if let Ok(Answer::Done) = sanloom_live::control::ask_within(PROMPT, &self.run.control(name), &request) {
-                running.told = Some(agreed);
+                running.sent_permission = Some(agreed);
             }
         }
     }
 
-    fn begin(&mut self, name: String, place: Place) {
-        let started = std::env::current_exe().and_then(|program| self.command(program, &name, &place).spawn());
+    fn begin(&mut self, name: String, plan: InstancePlan) {
+        let started = std::env::current_exe().and_then(|program| self.command(program, &name, &plan).spawn());
         match started {
             Ok(child) => {
-                tracing::info!(interface = name, process = child.id(), "instance begun");
-                self.running.insert(name, Running { child, place, told: None });
+                tracing::info!(interface = name, process = child.id(), "instance started");
+                self.running.insert(name, Running { child, plan, sent_permission: None });
             }
             Err(error) => {
-                tracing::error!(interface = name, %error, "instance cannot begin");
+                tracing::error!(interface = name, %error, "instance cannot start");
                 self.not_before.insert(name, Instant::now() + AGAIN);
             }
         }
     }
 
-    fn command(&self, program: PathBuf, name: &str, place: &Place) -> Command {
-        let Place { interface, watched, wanted } = place;
+    fn command(&self, program: PathBuf, name: &str, plan: &InstancePlan) -> Command {
+        let InstancePlan { interface, watched, wanted } = plan;
         let mut command = Command::new(program);
         command.args(["initiator", "--name", interface, "--port", &wanted.port.to_string()]);
         command.arg("--nbd").arg(self.run.nbd(name)).arg("--control").arg(self.run.control(name));
@@ -309,11 +310,11 @@ impl Monitor {
             Request::Fcoe(FcoeRequest::Create { interface, .. })
                 if interface.is_empty() || interface == MONITOR || interface.contains('/') =>
             {
-                failed(format!("`{interface}` is no name of an interface"))
+                failed(format!("`{interface}` is not a valid interface name"))
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
                 let wanted = self.wanted();
-                let is_vlan = self.places(wanted.clone()).contains_key(&interface);
+                let is_vlan = self.plans(wanted.clone()).contains_key(&interface);
                 let before = self.ended.len();
                 self.ended.retain(|name| *name != interface && !is_vlan_of(name, &interface));
                 let again = self.ended.len() < before;
@@ -326,7 +327,9 @@ impl Monitor {
                 let above =
                     wanted.iter().find(|(above, wanted)| wanted.has_many_vlans() && is_vlan_of(&interface, above));
                 if let Some((above, _)) = above {
-                    return failed(format!("{interface} begins by itself when a forwarder at {above} names its VLAN"));
+                    return failed(format!(
+                        "{interface} starts automatically when a forwarder at {above} reports its VLAN"
+                    ));
                 }
                 let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
                 let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);
@@ -342,7 +345,7 @@ impl Monitor {
             Request::Fcoe(FcoeRequest::Destroy { interface }) => {
                 // An instance that fails repeatedly may not be running at this moment.
                 let wanted = self.wanted();
-                let known = wanted.contains_key(&interface) || self.places(wanted).contains_key(&interface);
+                let known = wanted.contains_key(&interface) || self.plans(wanted).contains_key(&interface);
                 if self.ended.contains(&interface) || !known && !self.running.contains_key(&interface) {
                     return failed(format!("no connection created on interface {interface}"));
                 }
@@ -350,7 +353,7 @@ impl Monitor {
                 self.ended.insert(interface);
                 Answer::Done
             }
-            _ => failed("this is fcoemon: it creates and destroys".to_owned()),
+            _ => failed("fcoemon accepts only requests to create and destroy connections".to_owned()),
         }
     }
 }
@@ -358,12 +361,12 @@ impl Monitor {
 /// Waits for the logout of an instance, and kills it after the time limit.
 fn end(control: &Path, mut running: Running) {
     let begun = Instant::now();
-    let asked = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
-    while asked.is_ok() && begun.elapsed() < PATIENCE {
+    let stopping = sanloom_live::control::ask_within(TIME_LIMIT, control, &Request::Stop);
+    while stopping.is_ok() && begun.elapsed() < TIME_LIMIT {
         if matches!(running.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        std::thread::sleep(LOOK / 5);
+        std::thread::sleep(CHECK_INTERVAL / 5);
     }
     let _ = running.child.kill();
     let _ = running.child.wait();

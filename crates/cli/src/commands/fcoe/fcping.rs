@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 #[command(disable_help_flag = true, group(ArgGroup::new("destination").required(true)))]
 pub struct Args {
-    /// Host to send from: its interface, or its name
+    /// Host that sends the requests: its interface, or its name
     #[arg(short = 'h', long = "host", value_name = "SOURCE")]
     host: String,
     /// Send to this FC-ID
@@ -25,16 +25,16 @@ pub struct Args {
     /// Send to the first port of the node with this name
     #[arg(short = 'N', value_name = "WWNN", value_parser = hex, group = "destination")]
     node_name: Option<u64>,
-    /// Stop after so many; without it, at Ctrl-C
+    /// Number of requests [default: until Ctrl-C]
     #[arg(short, value_name = "COUNT")]
     count: Option<u64>,
-    /// Seconds from one to the next, up to a day
+    /// Interval between requests in seconds, at most a day
     #[arg(short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
-    /// Bytes of each, a multiple of four up to 2108
+    /// Payload of a request in bytes, a multiple of four up to 2108
     #[arg(short, value_name = "BYTES", default_value_t = 32, value_parser = echo_bytes)]
     size: u16,
-    /// Do not wait between them
+    /// Send requests without an interval
     #[arg(short)]
     flood: bool,
     /// Print the summary only
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let port_id = match query.map(|query| query_name(&path, query)).transpose()? {
         Some(Named::PortId { port_id }) => port_id,
-        Some(_) => return Err(Failure::protocol("the name server's answer makes no sense")),
+        Some(_) => return Err(Failure::protocol("the name server sent an invalid answer")),
         None => args.port_id.unwrap_or(0),
     };
     if !args.json {
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 micros_sum += micros;
                 format!("echo {sent:4} accepted {:28.3} ms\n", micros as f64 / 1e3)
             }
-            Ok(_) => format!("echo {sent:4} came back with other bytes\n"),
+            Ok(_) => format!("echo {sent:4} returned different data\n"),
             Err(failure) => format!("echo {sent:4} {}\n", failure.message),
         };
         if !args.quiet && !args.json {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_that_cannot_be_are_refused() {
+    fn invalid_times_and_sizes_are_rejected() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(echo_bytes("2108"), Ok(2_108));
         for wrong in ["nan", "inf", "-1", "86401", "x"] {

@@ -87,7 +87,7 @@ impl Wanted {
             }
         }
         if wanted.vn2vn && wanted.auto_vlan && wanted.vlan.is_none() {
-            return Err("nobody names the VLAN of a VN2VN segment: add VLAN=\"…\", or set AUTO_VLAN=\"no\"".to_owned());
+            return Err("a VN2VN segment has no VLAN discovery: add VLAN=\"…\", or set AUTO_VLAN=\"no\"".to_owned());
         }
         Ok(wanted)
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_may_answer_for_its_vlan() {
+    fn a_station_may_answer_vlan_requests() {
         let text = "FCOE_ENABLE=yes\nMODE=\"vn2vn\"\nFIP_RESP=\"yes\"\nVLAN=\"7\"\nPORT=\"stream:/s\"\nMAC=\"02:00:00:00:00:01\"";
         let wanted = Wanted::parse("lab", text).unwrap();
         assert!(wanted.vn2vn && wanted.responder && wanted.vlan == Some(7) && wanted.mac.is_some());
@@ -135,10 +135,10 @@ mod tests {
             ("VLAN=\"4095\"", "VLAN is"),
             ("MAC=\"x\"", "MAC is"),
             ("PORT=\"serial:1\"", "line 1: no port"),
-            ("MODE=\"vn2vn\"\nAUTO_VLAN=\"yes\"", "nobody names"),
+            ("MODE=\"vn2vn\"\nAUTO_VLAN=\"yes\"", "no VLAN discovery"),
         ] {
-            let said = Wanted::parse("eth2", text).unwrap_err();
-            assert!(said.contains(why), "{said}");
+            let reason = Wanted::parse("eth2", text).unwrap_err();
+            assert!(reason.contains(why), "{reason}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     run: RunFolder,
-    /// Ethernet address to ask with [default: the interface's own]
+    /// Source address of the requests [default: the interface's own]
     #[arg(long, value_name = "MAC")]
     mac: Option<MacAddr>,
     /// Display version information
@@ -106,7 +106,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let device = match name {
             PortName::Interface(parent) if args.create && found.vlan != 0 => Some(create(parent, found.vlan)?),
             _ if args.create && found.vlan != 0 => {
-                return Err(Failure::usage(format_args!("{name} is no network interface, so it has no VLAN devices")));
+                return Err(Failure::usage(format_args!(
+                    "{name} is not a network interface, so it has no VLAN devices"
+                )));
             }
             _ => None,
         };

@@ -35,7 +35,7 @@ const CONTROL: &str = "ctl";
 /// Name of the monitor's control socket.
 const MONITOR: &str = "fcoemon";
 
-/// Where the sockets of instances are.
+/// Folder of the sockets of instances.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunFolder {
     /// Folder of the sockets of FCoE instances
@@ -54,7 +54,7 @@ impl RunFolder {
 
     fn make(&self) -> Result<(), Failure> {
         std::fs::create_dir_all(&self.folder).map_err(|error| {
-            Failure::environment(format_args!("cannot make the folder {}: {error}", self.folder.display()))
+            Failure::environment(format_args!("cannot create the folder {}: {error}", self.folder.display()))
         })
     }
 
@@ -105,12 +105,15 @@ fn describe(path: &Path) -> Option<Instance> {
 /// Sends a request to an instance or the monitor. Returns `None` if it is done without an answer.
 fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure> {
     let answer = control::ask(path, &Request::Fcoe(request))
-        .map_err(|error| Failure::environment(format_args!("nobody answers at {}: {error}", path.display())))?;
+        .map_err(|error| Failure::environment(format_args!("no process answers at {}: {error}", path.display())))?;
     match answer {
         Answer::Done => Ok(None),
         Answer::Fcoe(answer) => Ok(Some(answer)),
         Answer::Failed { reason } => Err(Failure::protocol(reason)),
-        _ => Err(Failure::environment(format_args!("what answers at {} is no FCoE instance", path.display()))),
+        _ => Err(Failure::environment(format_args!(
+            "the process that answers at {} is not an FCoE instance",
+            path.display()
+        ))),
     }
 }
 
@@ -127,14 +130,14 @@ fn wwn(name: u64) -> String {
 /// Parses a hexadecimal number, optionally with `0x` or colons.
 fn hex(text: &str) -> Result<u64, String> {
     let digits = text.trim_start_matches("0x").trim_start_matches("0X").replace(':', "");
-    u64::from_str_radix(&digits, 16).map_err(|_| format!("`{text}` is no hexadecimal number"))
+    u64::from_str_radix(&digits, 16).map_err(|_| format!("`{text}` is not a hexadecimal number"))
 }
 
 /// Parses an FC-ID.
 fn fc_id(text: &str) -> Result<u32, String> {
     match hex(text)? {
         id @ 0..=0xff_ffff => Ok(id as u32),
-        _ => Err(format!("`{text}` is more than the three bytes of an FC-ID")),
+        _ => Err(format!("`{text}` exceeds the three bytes of an FC-ID")),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Interval between attempts to open an interface that does not exist yet.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Interval between checks of the end flag while waiting.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// State shared by both threads.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Watch {
         let (what, with) = (of.clone(), shared.clone());
         let spawned = thread::Builder::new().spawn(move || watch(&what, &with));
         if let Err(error) = &spawned {
-            tracing::error!(interface = %wanted.port, %error, "cannot ask for VLANs");
+            tracing::error!(interface = %wanted.port, %error, "VLAN discovery cannot start");
         }
         Watch { of, shared, thread: spawned.ok() }
     }
@@ -61,17 +61,17 @@ impl Drop for Watch {
 
 fn watch((port, mac, dcb): &(PortName, Option<MacAddr>, bool), shared: &Shared) {
     let go_on = || !shared.ends.load(Relaxed);
-    let mut said = String::new();
+    let mut last_error = String::new();
     while go_on() {
         if let Err(why) = watch_once(port, *mac, *dcb, shared)
-            && std::mem::replace(&mut said, why.clone()) != why
+            && std::mem::replace(&mut last_error, why.clone()) != why
         {
-            tracing::error!(interface = %port, why, "cannot ask for VLANs");
+            tracing::error!(interface = %port, why, "VLAN discovery cannot start");
         }
         shared.seen.lock().unwrap_or_else(PoisonError::into_inner).may_begin = false;
-        for _ in 0..AGAIN.as_millis() / LOOK.as_millis() {
+        for _ in 0..AGAIN.as_millis() / CHECK_INTERVAL.as_millis() {
             if go_on() {
-                thread::sleep(LOOK);
+                thread::sleep(CHECK_INTERVAL);
             }
         }
     }

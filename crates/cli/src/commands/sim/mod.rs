@@ -43,16 +43,15 @@ pub struct Args {
     /// `-` for standard output
     #[arg(long, value_name = "FILE", requires = "capture")]
     pcap: Option<PathBuf>,
-    /// Links to capture by name, or `all`; of a busy link the file grows by all the bytes that it
-    /// carries
+    /// Links to capture by name, or `all`; the file contains every byte that the links carry
     #[arg(long, value_name = "LINK,…", value_delimiter = ',', requires = "pcap")]
     capture: Vec<String>,
-    /// Capture only frames that begin so long after the workloads began, or later, for example
-    /// 500ms [default: from the first login on]
+    /// Start of the capture, as the time since the workloads began, for example 500ms [default: at
+    /// the first login]
     #[arg(long, value_name = "TIME", requires = "pcap", value_parser = sanloom_lab::parse_time)]
     capture_from: Option<Picos>,
-    /// Capture for so long after `--capture-from`; without that, from the first login until so long
-    /// after the workloads began
+    /// Length of the capture from `--capture-from` on. Without that option, the capture starts at
+    /// the first login and ends this long after the workloads began
     #[arg(long, value_name = "TIME", requires = "pcap", value_parser = sanloom_lab::parse_time)]
     capture_for: Option<Picos>,
     /// Write every frame and primitive signal of this link, with credits, as a text timeline
@@ -62,8 +61,8 @@ pub struct Args {
     /// standard output if there is none]
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_file: Option<PathBuf>,
-    /// Run the lab with this many seeds, all of which follow from the first, and give means with 95
-    /// % confidence intervals
+    /// Run the lab with this many seeds, all derived from the first, and give means with 95 %
+    /// confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: u32,
     #[command(flatten)]
@@ -71,7 +70,7 @@ pub struct Args {
     /// Do not try remedies for findings
     #[arg(long)]
     no_remedies: bool,
-    /// Show neither progress nor tables; failed expectations are still said
+    /// Show neither progress nor tables; failed expectations are still reported
     #[arg(long, short)]
     quiet: bool,
 }
@@ -79,14 +78,14 @@ pub struct Args {
 /// Simulates a lab.
 ///
 /// # Errors
-/// When the lab is wrong, an expectation fails, or something cannot be written.
+/// When the lab is invalid, an expectation fails, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.check(&args.recordings())?;
     let loaded = input::load(&args.file, &args.overrides())?;
     let lab = Arc::new(loaded.lab.clone());
     let report_folder = args.report_folder(&lab);
     if let Some(folder) = &report_folder {
-        // Better now than after a long run.
+        // Fail before the simulation, which may take long.
         file::make_folder(folder)?;
     }
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
@@ -173,7 +172,7 @@ impl Args {
         results.lab.command = Some(command);
     }
 
-    /// Writes whatever was asked for; the verdict comes last, so that a failed expectation loses no
+    /// Writes the requested outputs. The verdict comes last, so that a failed expectation loses no
     /// file.
     fn write(&self, loaded: &LoadedLab, results: &Results, report_folder: Option<&Path>) -> Result<(), Failure> {
         let drawing = || coloured_topology(&loaded.lab, &loaded.isolated, results);

@@ -21,7 +21,7 @@ pub struct Recorder {
     links: Vec<u16>,
 }
 
-/// Where bytes go, and the first error there.
+/// Destination of the bytes, and its first error.
 struct Sink {
     path: PathBuf,
     out: Box<dyn Write>,
@@ -32,7 +32,7 @@ impl Recorder {
     /// Captures these links into a file, in a part of the run.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn capture(&mut self, lab: &Lab, links: &[u16], window: Window, path: &Path) -> Result<(), Failure> {
         let mut sink = Sink::open(path)?;
         let mut begin = Vec::new();
@@ -46,7 +46,7 @@ impl Recorder {
     /// Writes the timeline of this link into a file.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn trace(&mut self, lab: &Lab, link: u16, path: &Path) -> Result<(), Failure> {
         let mut sink = Sink::open(path)?;
         let mut begin = String::new();
@@ -65,8 +65,7 @@ impl Recorder {
         links
     }
 
-    /// Writes what was kept back. Returns whether everything has been written; `false`: the reader
-    /// of a pipe has gone away.
+    /// Flushes buffered bytes. Returns false if a pipe was closed by its reader.
     ///
     /// # Errors
     /// When a file could not be written, now or before.
@@ -117,7 +116,7 @@ impl Sink {
         Ok(Sink { path: path.to_owned(), out, error: None })
     }
 
-    /// True if it has failed.
+    /// Returns whether a write has failed.
     fn write(&mut self, bytes: &[u8]) -> bool {
         if self.error.is_none() {
             self.error = self.out.write_all(bytes).err();

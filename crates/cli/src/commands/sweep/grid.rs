@@ -43,7 +43,7 @@ pub fn parse_axis(argument: &str) -> Result<Axis, String> {
         return Err("a value is empty; write it as key=a,b,c".into());
     }
     if let Some(twice) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
-        return Err(format!("the value {} stands there twice", twice.1));
+        return Err(format!("the value {} occurs twice", twice.1));
     }
     Ok(Axis { key: whole.key, values })
 }

@@ -212,7 +212,7 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool,
         Some((point, diagnostics)) => {
             let mut failure = Failure::from(diagnostics);
             let others =
-                if count > 1 { format!("; and {} more points have mistakes", count - 1) } else { String::new() };
+                if count > 1 { format!("; and {} more points have errors", count - 1) } else { String::new() };
             let note = format!("\nat point {point}: {}{others}", grid.describe(point));
             failure.message.push_str(&note);
             if let Some(coloured) = &mut failure.coloured {

@@ -5,7 +5,7 @@ use sanloom_console::exit::{self, Failure};
 use sanloom_console::interrupt;
 use sanloom_console::output::{self, shell_word};
 use sanloom_fc::san::Lab;
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::LabPaths;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Time between two looks at Ctrl-C.
+/// Interval between checks for Ctrl-C.
 const STEP: Duration = Duration::from_millis(50);
 /// Lines of the log that are shown if the instance does not start.
 const LOG_LINES: usize = 20;
@@ -24,9 +24,9 @@ const LOG_LINES: usize = 20;
 /// If the process cannot be started, or ends before it is ready. The exit code is that of the
 /// process.
 pub(super) fn start(args: &Args, lab: &Lab) -> Result<(), Failure> {
-    let places = Places::of(lab);
-    places.make().map_err(Failure::environment)?;
-    let log = places.control(args.switch.as_deref()).with_extension("log");
+    let lab_paths = LabPaths::of(lab);
+    lab_paths.make().map_err(Failure::environment)?;
+    let log = lab_paths.control(args.switch.as_deref()).with_extension("log");
     let mut child = spawn(args, &log)?;
     let pid = child.id();
     if wait(&mut child)? {
@@ -48,7 +48,7 @@ pub(super) fn start(args: &Args, lab: &Lab) -> Result<(), Failure> {
     Err(Failure { code: if code == exit::OK { exit::ENVIRONMENT } else { code }, message, coloured: None })
 }
 
-/// Gives the process a session of its own, so that the end of the terminal does not end it.
+/// Starts a new session, so that the end of the terminal does not end the process.
 pub(super) fn leave_terminal() {
     // The only error is that the process leads a session already.
     let _ = rustix::process::setsid();

@@ -28,7 +28,7 @@ pub struct Args {
     /// name it: port name, `wwnn:` and node name, domain and port (`3,7`), address (`030700`)
     #[arg(value_name = "A")]
     first: String,
-    /// The other one
+    /// Other host, storage system or port, in the same forms
     #[arg(value_name = "B")]
     second: String,
     #[command(flatten)]
@@ -100,7 +100,7 @@ fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
         Some(Port { view: view.clone(), identity, fabric: RUNNING })
     };
     let ports: Option<Vec<Port>> = status.ports.iter().map(port).collect();
-    ports.ok_or_else(|| Failure::protocol("the instance names a port that is none"))
+    ports.ok_or_else(|| Failure::protocol("the instance sent an invalid port"))
 }
 
 /// Returns the ports that match an argument.
@@ -119,7 +119,7 @@ fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
     }
     let help = match member {
         Ok(ZoneMember::PortId(_)) if all.iter().any(|port| port.view.port_id == NO_ADDRESS) => {
-            "some ports are given their address at login, so no lab knows it; write the port name".to_owned()
+            "some addresses are assigned at login and are not in the lab; write the port name".to_owned()
         }
         Ok(_) => format!("its ports are those of {}", nodes(all)),
         Err(_) => {
@@ -166,7 +166,7 @@ fn pair(lab: &Lab, zonings: &BTreeMap<u16, Zoning>, a: &Port, b: &Port) -> PairE
     let (first_name, second_name) = (&a.view.name, &b.view.name);
     let (reason, text, zones) = match &verdict {
         _ if a.fabric != b.fabric => {
-            ("different-fabrics", "they are linked to two fabrics that nothing joins".to_owned(), vec![])
+            ("different-fabrics", "they are linked to two separate fabrics".to_owned(), vec![])
         }
         Verdict::SamePort => ("same-port", "it is one port".to_owned(), vec![]),
         Verdict::Zones(zones) => {
@@ -232,7 +232,7 @@ fn quoted(names: &[String]) -> String {
 fn text(answer: &ZoneExplanation, state: &str) -> String {
     let mut text = format!("{}: {state}\n", answer.lab);
     for pair in &answer.pairs {
-        let verdict = if pair.allowed { "can talk" } else { "cannot talk" };
+        let verdict = if pair.allowed { "can communicate" } else { "cannot communicate" };
         text.push_str(&format!("\n{} and {} {verdict}: {}\n", pair.first.name, pair.second.name, pair.text));
         if !pair.allowed && !pair.unenforced_at.is_empty() && pair.reason != "different-fabrics" {
             let switches = quoted(&pair.unenforced_at);

@@ -15,13 +15,13 @@ use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which running switch is asked, of commands that can do without.
+/// Optional running switch of a command.
 #[derive(clap::Args, Debug)]
 pub struct Live {
-    /// Ask the running instance of the lab (`sanloom up`) about its zones
+    /// Use the zones of the running instance of the lab (`sanloom up`)
     #[arg(long)]
     pub live: bool,
-    /// The switch that is asked [default: the first that runs]
+    /// Switch whose zones are used [default: the first that runs]
     #[arg(long, value_name = "NAME", requires = "live")]
     switch: Option<String>,
 }
@@ -71,12 +71,8 @@ fn ask(lab: &Lab, switch: Option<&str>, action: ZoneAction) -> Result<Answer, Fa
 fn status(answer: Answer) -> Result<ZoneStatus, Failure> {
     match answer {
         Answer::Zones(status) => Ok(*status),
-        _ => Err(odd_answer()),
+        _ => Err(instance::unexpected_answer()),
     }
-}
-
-pub(super) fn odd_answer() -> Failure {
-    Failure::protocol("the instance answered something else than was asked")
 }
 
 /// Decodes a database from an answer of the instance.
@@ -120,14 +116,14 @@ fn text(status: &ZoneStatus) -> Result<String, Failure> {
     }
     if status.change != "free" {
         let by = status.locked_by.map(|domain| format!(", of domain {domain}")).unwrap_or_default();
-        text += &format!("a change is under way: {}{by}\n", status.change);
+        text += &format!("a change is in progress: {}{by}\n", status.change);
     }
     let shown = match &status.working {
         None => &status.committed,
         Some(working) => {
             let state = ZoneState::from(&database(working)?);
-            text += &format!("transaction open; a commit makes of it: {}\n", ports::state_line(&state));
-            text.extend(status.problems.iter().map(|problem| format!("  not as it is: {problem}\n")));
+            text += &format!("transaction open; a commit results in: {}\n", ports::state_line(&state));
+            text.extend(status.problems.iter().map(|problem| format!("  cannot be committed: {problem}\n")));
             working
         }
     };

@@ -19,26 +19,25 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Question {
-    /// Say why two ports can or cannot talk: which zone, which member, which policy
+    /// Explain why two ports can or cannot communicate: zone, member, policy
     #[command(after_help = "Example:\n  sanloom zone explain lab.toml esx01:0 array1:0")]
     Explain(explain::Args),
-    /// Say who gains and who loses sight of whom by zone edits
+    /// Show the pairs of ports that gain or lose access by zone edits
     #[command(after_help = "Example:\n  sanloom zone preview lab.toml --edit edits.toml")]
     Preview(preview::Args),
-    /// Show what is defined and in force at a running switch, and the transaction that is open
-    /// there
+    /// Show the defined and the effective zones of a running switch, and its open transaction
     #[command(after_help = "Example:\n  sanloom zone show lab.toml --switch sw1")]
     Show(live::Args),
     /// Edit zones at a running switch, in a transaction that begins with the first edit
     #[command(after_help = "Example:\n  sanloom zone edit lab.toml --edit edits.toml")]
     Edit(live::EditArgs),
-    /// Put the transaction of a running switch into force, in the whole fabric
+    /// Commit the transaction of a running switch in the whole fabric
     #[command(after_help = "Example:\n  sanloom zone commit lab.toml")]
     Commit(live::Args),
-    /// Drop the transaction of a running switch
+    /// Discard the transaction of a running switch
     #[command(after_help = "Example:\n  sanloom zone abort lab.toml")]
     Abort(live::Args),
-    /// Go back to the zones before the last change, in the whole fabric
+    /// Restore the zones before the last change, in the whole fabric
     #[command(after_help = "Example:\n  sanloom zone rollback lab.toml")]
     Rollback(live::Args),
 }

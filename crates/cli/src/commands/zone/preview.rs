@@ -50,7 +50,7 @@ fn running(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
     };
     match args.live.ask(lab, ZoneAction::Preview { edits })? {
         Answer::ZonePreview(preview) => Ok(*preview),
-        _ => Err(live::odd_answer()),
+        _ => Err(crate::instance::unexpected_answer()),
     }
 }
 

@@ -38,13 +38,13 @@ const EXIT_CODES: &str = "\
 
 | code | meaning |
 |---|---|
-| 0 | everything that was asked for was done; a reader of our output that has gone away changes nothing |
+| 0 | success, also if the reader of the output has closed the pipe |
 | 1 | a checked expectation failed: a bound of the lab, or a number of a reproduction |
 | 2 | the command line or the lab file is wrong; nothing was simulated |
 | 3 | a peer misbehaved or a protocol failed |
-| 4 | the environment does not let us: a missing permission, a full disk |
+| 4 | the environment prevents the work: a missing permission, a full disk |
 | 70 | a bug in sanloom |
-| 130 | Ctrl-C before the work was complete; what was measured is kept: `sim` writes its results, a study the runs that had finished |
+| 130 | Ctrl-C before the work was complete; measured data are kept: `sim` writes its results, a study its finished runs |
 
 ";
 

@@ -18,7 +18,7 @@ fn init_writes_a_lab_that_check_accepts() {
 }
 
 #[test]
-fn init_replaces_a_file_only_when_told_to() {
+fn init_replaces_a_file_only_with_force() {
     let bench = Bench::new("init-twice");
     let before = bench.read("tiny.toml");
     let ran = bench.run("init tiny.toml");
@@ -27,14 +27,14 @@ fn init_replaces_a_file_only_when_told_to() {
     assert_eq!(bench.read("tiny.toml"), before);
     assert_eq!(bench.run("init tiny.toml --force").code, 0);
     assert_ne!(bench.read("tiny.toml"), before);
-    for (words, code, said) in [
+    for (words, code, output) in [
         ("init", 2, "<LAB>"),
         ("init x.toml --template nothing", 2, "dual-fabric"),
         ("init missing/x.toml", 4, "missing/x.toml"),
     ] {
         let ran = bench.run(words);
         assert_eq!(ran.code, code, "{words}");
-        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains(output), "{words}: {}", ran.stderr);
     }
 }
 
@@ -96,11 +96,11 @@ fn compare_shows_both_runs_and_their_differences() {
 }
 
 #[test]
-fn compare_refuses_what_is_not_a_run() {
+fn compare_rejects_files_that_are_not_results_of_a_run() {
     let bench = Bench::new("compare-bad");
     bench.write("list.json", "[]");
     assert_eq!(bench.run("sim tiny.toml --duration 8ms --no-report --quiet --json=one.json").code, 0);
-    for (words, said) in [
+    for (words, output) in [
         ("compare one.json missing.json", "cannot read the results missing.json"),
         ("compare tiny.toml one.json", "is not JSON"),
         ("compare one.json list.json", "not the results of a run"),
@@ -110,6 +110,6 @@ fn compare_refuses_what_is_not_a_run() {
     ] {
         let ran = bench.run(words);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains(output), "{words}: {}", ran.stderr);
     }
 }

@@ -24,7 +24,7 @@ fn simulated(bench: &Bench, a: &str, b: &str) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn a_preview_says_what_switches_do() {
+fn a_preview_agrees_with_the_behaviour_of_switches() {
     let bench = Bench::new("joins");
     let cases = [
         ("domain = 1", "domain = 2", None),
@@ -123,13 +123,13 @@ fn every_obstacle_is_named_with_the_values_of_both_sides() {
 }
 
 #[test]
-fn a_lab_of_two_fabrics_is_asked_where_the_link_ends() {
+fn a_lab_of_two_fabrics_requires_the_switch_of_the_link() {
     let bench = Bench::new("join-two");
     // A lab that is isolated from the beginning also counts as two.
     bench.write("apart.toml", include_str!("../../../../../examples/vendor-flow-control.toml"));
     let ran = bench.run("fabric merge-preview apart.toml apart.toml --from sanbox2");
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("holds 2 fabrics: say with --to"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("holds 2 fabrics: name the switch at the end of the link with --to"), "{}", ran.stderr);
     let text = bench.run("fabric merge-preview tiny.toml tiny.toml").stdout;
     assert!(text.contains("`hub` of the first lab and `hub` of the second would have one world-wide name"), "{text}");
     assert!(text.lines().all(|line| !line.trim_end().ends_with(':')), "nothing is announced that is not there: {text}");

@@ -9,7 +9,7 @@ use std::process::Stdio;
 const LARGE: &str = "sim tiny.toml --no-report --set run.sample_interval=20us";
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     for words in [
         format!("{LARGE} --json -"),
         format!("{LARGE} --series -"),

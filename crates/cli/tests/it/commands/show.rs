@@ -49,13 +49,13 @@ fn a_lab_without_a_switch_shows_that_it_has_none() {
 }
 
 #[test]
-fn says_what_a_time_below_zero_is() {
+fn explains_times_below_zero() {
     let text = bench("show-since").run("show flogi tiny.toml").stdout;
     assert!(text.contains(" logged in\nTimes below zero are before the workloads began.\n"), "{text}");
 }
 
 #[test]
-fn shows_why_the_switches_of_two_vendors_do_not_join() {
+fn shows_the_reason_why_switches_of_two_vendors_do_not_join() {
     let bench = bench("show-vendors");
     assert_snapshot!("fabric_flow_control", bench.run("show fabric flow-control.toml").snapshot());
     assert_snapshot!("fabric_no_zoning", bench.run("show fabric no-zoning.toml").snapshot());
@@ -77,7 +77,7 @@ fn shows_each_table_for_people_and_for_programs() {
 }
 
 #[test]
-fn shows_the_moment_and_the_switch_that_one_asks_for() {
+fn shows_the_requested_time_and_switch() {
     let bench = bench("show-moments");
     for (at, principals) in [("800ms", 2), ("2s", 1)] {
         let view = view(&bench, &format!("switch merge.toml --at {at}"));

@@ -23,7 +23,7 @@ fn a_failing_expectation_ends_with_code_1_and_loses_no_file() {
 }
 
 #[test]
-fn quiet_says_nothing_but_what_failed() {
+fn quiet_prints_only_failures() {
     let bench = Bench::new("sim-quiet");
     let good = bench.run("sim tiny.toml --quiet --no-report");
     assert_eq!((good.code, good.stdout.as_str(), good.stderr.as_str()), (0, "", ""));
@@ -160,7 +160,7 @@ fn a_capture_has_the_links_that_were_named_and_no_others() {
 }
 
 #[test]
-fn a_capture_may_be_of_a_part_of_the_run() {
+fn a_capture_can_cover_a_part_of_the_run() {
     let bench = Bench::new("sim-capture-part");
     let packets = |options: &str| {
         let ran = bench.run(&format!("sim tiny.toml --no-report --quiet --pcap part.pcapng --capture all {options}"));

@@ -80,7 +80,7 @@ fn the_rows_of_all_shards_are_those_of_the_whole() {
 }
 
 #[test]
-fn joined_shards_are_a_finished_sweep() {
+fn the_joined_rows_of_all_shards_are_a_finished_sweep() {
     let bench = Bench::new("sweep-join");
     let whole = whole(&bench);
     let mut joined = String::new();
@@ -118,7 +118,7 @@ fn a_number_that_no_results_have_ends_the_sweep_at_its_first_point() {
 }
 
 #[test]
-fn a_folder_gets_all_files_and_is_resumed() {
+fn a_folder_receives_all_files_and_is_resumed() {
     let bench = Bench::new("sweep-folder");
     assert_eq!(bench.run(&format!("{SWEEP} --out whole --replications 2")).code, 0);
     let rows = bench.read("whole/rows.jsonl");
@@ -142,7 +142,7 @@ fn a_folder_gets_all_files_and_is_resumed() {
 }
 
 #[test]
-fn a_bound_of_the_command_line_judges_every_point() {
+fn a_bound_of_the_command_line_applies_to_every_point() {
     let bench = Bench::new("sweep-expect");
     let run = |bound: &str| {
         let output = bench.command(SWEEP).args(["--expect", bound]).output();

@@ -13,7 +13,7 @@ fn snapshots(name: &str, commands: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_usage_ends_with_code_2_and_says_what_is_right() {
+fn wrong_usage_ends_with_code_2_and_the_remedy() {
     assert_snapshot!(snapshots(
         "usage",
         &[

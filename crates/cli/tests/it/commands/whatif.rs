@@ -97,7 +97,7 @@ fn a_host_without_a_path_fails_its_requests_and_leaves_none_unfinished() {
 }
 
 #[test]
-fn a_bound_of_the_command_line_judges_every_failure() {
+fn a_bound_of_the_command_line_applies_to_every_failure() {
     let bench = Bench::new("whatif-expect");
     let good =
         bench.command("whatif dual.toml --only switch --quiet").args(["--expect", "pairs_cut_off <= 1"]).output();

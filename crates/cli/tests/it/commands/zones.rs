@@ -50,7 +50,7 @@ fn explains_why_ports_can_and_cannot_talk() {
 }
 
 #[test]
-fn what_a_log_calls_a_port_is_as_good_as_its_name() {
+fn a_port_can_be_named_as_in_logs() {
     let bench = bench("zone-explain-names");
     let answer = |question: &str| {
         let ran = bench.run(&format!("zone explain peer.toml {question} --json"));
@@ -93,18 +93,18 @@ fn a_zone_of_another_virtual_fabric_does_not_count() {
 }
 
 #[test]
-fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
+fn explains_the_default_zone_and_rejects_unknown_ports() {
     let bench = bench("zone-default");
     assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());
     assert_snapshot!("unknown_port", bench.run("zone explain peer.toml server9 tape").snapshot());
-    for (question, said) in [
+    for (question, output) in [
         ("server1 arrray1", "did you mean `array1`?"),
         ("nosuch tape", "write one of `server1`"),
         ("server1 010101", "its ports are those of `server1`"),
         ("server1 10:00:00:00:00:00:00:01", "its ports are those of `server1`"),
     ] {
         let ran = bench.run(&format!("zone explain peer.toml {question}"));
-        assert!(ran.code == 2 && ran.stderr.contains(said), "{question}: {}", ran.stderr);
+        assert!(ran.code == 2 && ran.stderr.contains(output), "{question}: {}", ran.stderr);
     }
     let json = bench.run("zone explain peer.toml server8 tape --json");
     let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");
@@ -113,7 +113,7 @@ fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
 }
 
 #[test]
-fn previews_what_edits_change() {
+fn previews_the_effect_of_edits() {
     let bench = bench("zone-preview");
     assert_snapshot!(bench.run("zone preview peer.toml --edit edits.toml").snapshot());
     let json = bench.run("zone preview peer.toml --edit edits.toml --json");
@@ -135,7 +135,7 @@ fn previews_a_merge_that_succeeds() {
 }
 
 #[test]
-fn names_the_zone_that_is_in_the_way_of_a_merge() {
+fn names_the_zone_that_prevents_a_merge() {
     let bench = bench("merge-bad");
     assert_snapshot!(bench.run("fabric merge-preview a.toml conflict.toml").snapshot());
     let json = bench.run("fabric merge-preview a.toml conflict.toml --json");

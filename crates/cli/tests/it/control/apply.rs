@@ -64,7 +64,7 @@ fn luns(instance: &Instance) -> Vec<LunRow> {
 
 #[needs("nbdinfo")]
 #[test]
-fn what_can_change_live_changes_and_is_there_after_a_restart() {
+fn live_changes_are_applied_and_survive_a_restart() {
     let mut instance = Instance::start("apply", LAB);
     instance.start_initiator("server1");
     instance.write_lab(&changed());
@@ -79,9 +79,9 @@ fn what_can_change_live_changes_and_is_there_after_a_restart() {
     assert_eq!((preview.changes.as_slice(), preview.applied), (expected.map(str::to_owned).as_slice(), false));
     assert_eq!(before, (instance.zones("sw1").state, luns(&instance)), "a preview changes nothing");
 
-    let said = instance.run("apply LAB").good();
+    let output = instance.run("apply LAB").good();
     for part in ["changed", "ram:lun1 is new", "gain sight", "server1:0 and file:0"] {
-        assert!(said.contains(part), "no {part} in {said}");
+        assert!(output.contains(part), "no {part} in {output}");
     }
     assert_eq!(instance.zones("sw1").state.zones, ["z1", "z2"]);
     let rows: Vec<(String, u64, String)> =
@@ -101,7 +101,7 @@ fn what_can_change_live_changes_and_is_there_after_a_restart() {
 }
 
 #[test]
-fn what_cannot_change_live_refuses_the_whole_with_reasons() {
+fn one_unsupported_live_change_rejects_all_with_reasons() {
     let mut instance = Instance::start("apply-refused", LAB);
     let before = (instance.zones("sw1").state, luns(&instance));
     let fixed = changed()
@@ -148,9 +148,9 @@ fn zones_of_every_fabric_change_even_where_they_are_equal() {
     let mut instance = Instance::start("apply-fabrics", TWO_FABRICS);
     let zones = "[zoning]\ndefault = \"closed\"\n[[zone]]\nname = \"z1\"\nmembers = [\"disk1\", \"disk2\"]\n";
     instance.write_lab(&format!("{TWO_FABRICS}{zones}"));
-    let said = instance.run("apply LAB").good();
+    let output = instance.run("apply LAB").good();
     for switch in ["sw1", "sw2"] {
-        assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {said}");
+        assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {output}");
     }
     instance.stop();
 }
@@ -208,7 +208,7 @@ fn logins(instance: &Instance) -> Vec<String> {
 }
 
 #[test]
-fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
+fn links_of_hosts_are_added_and_removed_without_effect_on_other_hosts() {
     let mut instance = Instance::start("apply-links", LINKS);
     let going = RawPort::log_in(&instance, "server2-sw1", 2);
     let moving = RawPort::log_in(&instance, "server1-sw1", 1);
@@ -233,7 +233,7 @@ fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
 
     // Hosts that lost their link receive Clear Virtual Links.
     for port in [&going, &moving] {
-        assert!(port.hears_clear(Duration::from_secs(5)), "nobody told the host {}", port.port_id);
+        assert!(port.receives_clear(Duration::from_secs(5)), "the host {} was not notified", port.port_id);
     }
     assert!(!instance.folder.join("server2-sw1.sock").exists() && !instance.folder.join("server1-sw1.sock").exists());
     assert_eq!(logins(&instance), Vec::<String>::new());
@@ -274,7 +274,7 @@ fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
 }
 
 #[test]
-fn links_that_cannot_change_are_named_and_nothing_is_changed() {
+fn links_that_cannot_change_are_named_and_no_change_is_made() {
     let mut instance = Instance::start("apply-links-refused", LINKS);
     let refused = |lab: &str, why: &str| {
         instance.write_lab(lab);

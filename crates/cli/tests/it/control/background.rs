@@ -102,7 +102,7 @@ fn a_lab_with_errors_does_not_start_in_the_background() {
 }
 
 #[test]
-fn set_reaches_the_verbs_of_a_running_instance() {
+fn set_applies_to_commands_of_a_running_instance() {
     let desk = Desk::new("background-set");
     let (code, _, err) = desk.run("up lab.toml --detach --set live.control=other.sock");
     assert_eq!(code, 0, "{err}");
@@ -119,7 +119,7 @@ fn set_reaches_the_verbs_of_a_running_instance() {
 }
 
 #[test]
-fn a_watched_table_comes_again_until_ctrl_c() {
+fn a_watched_table_is_repeated_until_ctrl_c() {
     let desk = Desk::new("background-watch");
     let (code, _, err) = desk.run("up lab.toml --detach");
     assert_eq!(code, 0, "{err}");

@@ -131,7 +131,7 @@ fn requests_over_fcoe_and_nbd_are_counted_and_a_path_that_waits_stays_logged_in(
 }
 
 #[test]
-fn paths_over_fcoe_and_nbd_that_lead_nowhere_are_named_with_their_reason() {
+fn unusable_paths_over_fcoe_and_nbd_are_named_with_their_reason() {
     let mut instance = Instance::start("bench-io-refused", TWO_HOSTS);
     instance.start_initiator("h2");
     let ends = format!("dgram:{},{}", instance.path("h1-sw1.peer.sock"), instance.path("h1-sw1.sock"));
@@ -140,7 +140,7 @@ fn paths_over_fcoe_and_nbd_that_lead_nowhere_are_named_with_their_reason() {
     for (path, code, reason) in [
         (format!("fcoe:50:00:00:00:00:00:00:01/9,{me}@{ends}"), 3, "has no disk 9 for us"),
         (format!("fcoe:50:00:00:00:00:00:00:02/0,{me}@{ends}"), 3, "we see 50:00:00:00:00:00:00:01"),
-        (format!("nbd+unix:///other?socket={socket}"), 3, "refuses the export `other`"),
+        (format!("nbd+unix:///other?socket={socket}"), 3, "rejects the export `other`"),
         (format!("nbd+unix:///?socket={socket}.not"), 3, "no connection"),
         (format!("fcoe:50:00:00:00:00:00:00:01/0,{me}@fd:99"), 4, "descriptor 99"),
         ("fcoe:x@eth0".to_owned(), 2, "write it as fcoe:"),

@@ -34,7 +34,7 @@ to = "sw2"
 /// direction.
 #[needs("tshark")]
 #[test]
-fn every_port_is_captured_whatever_is_behind_it() {
+fn every_kind_of_port_is_captured() {
     let mut instance = Instance::start("captures", LAB);
     let ports = ["sw1:0", "sw1:1", "sw2:1", "ram-sw2"];
     let folder = instance.path("");
@@ -56,9 +56,9 @@ fn every_port_is_captured_whatever_is_behind_it() {
     instance.folder.sanloom(["initiator", &lab, "--host", "server1", "--nbd", &nbd]).stop();
     let mut frames = Vec::new();
     for port in ports {
-        let said = instance.run(&format!("capture {port} LAB")).good();
+        let output = instance.run(&format!("capture {port} LAB")).good();
         // `sw1:1: capture ended, 12 frames`
-        let count = said.trim_end().trim_end_matches(" frames").rsplit(' ').next().unwrap();
+        let count = output.trim_end().trim_end_matches(" frames").rsplit(' ').next().unwrap();
         frames.push(count.parse::<usize>().unwrap());
     }
     let again = instance.run("capture sw1:1 LAB");

@@ -130,8 +130,8 @@ fn over_iscsi_files_go_past_the_page_cache_and_fua_and_flush_reach_the_disk() {
         let mut arguments = vec!["-f", "raw", "-t", "writeback"];
         arguments.extend(commands.iter().flat_map(|command| ["-c", command]));
         arguments.push(&url);
-        let said = run("qemu-io", &arguments);
-        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        let output = run("qemu-io", &arguments);
+        assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
     };
     ["through", "back", "cached"].into_iter().for_each(run_on);
     let trace = stop(&mut instance);
@@ -159,7 +159,7 @@ ethernet = { carrier = "dgram" }
 
 #[needs("strace")]
 #[test]
-fn frames_that_wait_take_one_call_in_and_one_out() {
+fn waiting_frames_take_one_call_in_and_one_out() {
     let mut instance = Instance::start_under("batches", TWO_HOSTS, |lab, folder| {
         let mut command = Command::new("strace");
         command.args(["-D", "-f", "-q", "-e", "trace=recvmmsg,sendmmsg", "-e", "abbrev=all", "-o"]);

@@ -42,20 +42,20 @@ fn events_are_objects_in_the_log_and_hosts_hear_of_the_end() {
     });
     let port = RawPort::log_in(&instance, "server1-sw1", 1);
     instance.stop();
-    assert!(port.hears_clear(Duration::from_secs(5)), "nobody told the host");
+    assert!(port.receives_clear(Duration::from_secs(5)), "the host was not notified");
     let log = instance.log();
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     for event in &events {
         assert!(event["timestamp"].is_string() && event["level"].is_string(), "{event}");
     }
-    let told = |message: &str, field: &str| {
+    let field_of = |message: &str, field: &str| {
         let event = events.iter().find(|event| event["fields"]["message"] == message);
         event.unwrap_or_else(|| panic!("no log line with {message}"))["fields"][field].clone()
     };
-    assert_eq!(told("link", "port"), "server1-sw1");
-    assert_eq!(told("host logged in", "mac"), "52:54:00:00:00:01");
-    assert_eq!(told("port logged in", "port_name"), "20:00:52:54:00:00:00:01");
-    assert!(told("up", "lab").is_string());
+    assert_eq!(field_of("link", "port"), "server1-sw1");
+    assert_eq!(field_of("host logged in", "mac"), "52:54:00:00:00:01");
+    assert_eq!(field_of("port logged in", "port_name"), "20:00:52:54:00:00:00:01");
+    assert!(field_of("up", "lab").is_string());
     assert!(log.lines().last().unwrap().contains("down"));
 }
 
@@ -73,7 +73,7 @@ fn a_port_inside_the_process_is_disabled_and_enabled() {
 
 /// Any use of the socket counts, also a peer connected only to the switch, and a stream.
 #[test]
-fn a_port_that_somebody_is_at_is_not_named_to_qemu() {
+fn a_port_with_a_peer_is_not_offered_to_qemu() {
     let mut instance = Instance::start("free", LAB);
     let free = |instance: &Instance| -> Vec<String> {
         let ports: Value = serde_json::from_str(&instance.run("up LAB --print-qemu --json").good()).unwrap();

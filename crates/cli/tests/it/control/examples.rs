@@ -102,8 +102,8 @@ fn as_hosts(lines: &[&str], expected: &[&str], portal: &Reserved) {
         let program = words[0];
         // The load does not end by itself.
         let time: &[&str] = if program == "iscsi-perf" { &["-t", "1"] } else { &[] };
-        let (good, told, error) = try_run(program, &[time, &words[1..]].concat());
-        assert!(good && told.contains(expected), "{line}: {told}{error}");
+        let (good, stdout, error) = try_run(program, &[time, &words[1..]].concat());
+        assert!(good && stdout.contains(expected), "{line}: {stdout}{error}");
     }
 }
 

@@ -59,7 +59,7 @@ fn counters(instance: &Instance, port: &str) -> BTreeMap<String, u64> {
 /// A forwarded frame keeps its CRC and data, right or wrong, because the receiver counts a wrong
 /// CRC.
 #[test]
-fn a_wrong_crc_passes_and_a_wrong_source_does_not() {
+fn a_wrong_crc_is_forwarded_and_a_wrong_source_is_not() {
     let mut instance = start("forwarding", "500ms");
     let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     let sent = one.frame(other.port_id, 1, 256);
@@ -142,7 +142,7 @@ fn fill(from: &RawPort, to: &RawPort, first: u32) -> u32 {
 }
 
 #[test]
-fn a_full_peer_holds_the_sender_back_and_nothing_is_lost() {
+fn a_full_peer_pauses_the_sender_without_loss() {
     let mut instance = start("lossless", "30s");
     let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     let mut sent = 0;
@@ -163,7 +163,7 @@ fn a_full_peer_holds_the_sender_back_and_nothing_is_lost() {
 }
 
 #[test]
-fn behind_a_peer_that_takes_nothing_frames_go_only_when_the_hold_time_is_over() {
+fn frames_for_a_blocked_peer_are_dropped_only_after_the_hold_time() {
     let mut instance = start("silent", "500ms");
     let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     one.socket.set_nonblocking(true).unwrap();
@@ -206,7 +206,7 @@ fn behind_a_peer_that_takes_nothing_frames_go_only_when_the_hold_time_is_over() 
 /// Every discarded frame is counted with its reason: at a station without a switch, at an LLDP
 /// agent, and at a forwarder.
 #[test]
-fn what_stations_and_agents_do_not_take_is_counted_by_reason() {
+fn frames_that_stations_and_agents_discard_are_counted_by_reason() {
     let lab = LAB.replace("{hold_time}", "500ms").replacen("\"dgram\" }", "\"dgram\", dcbx = true }", 1);
     let station = "\n[storage.station]\nlun_size = \"1MiB\"\nvn2vn = { carrier = \"dgram\" }\n";
     let mut instance = Instance::start("counted", &(lab + station));

@@ -46,7 +46,7 @@ fn counter(instance: &Instance, of: &str, name: &str) -> u64 {
 
 /// Two data frames with a bad CRC: the initiator counts them by reason and its tool reports them.
 #[test]
-fn what_an_initiator_drops_is_told_by_reason() {
+fn frames_that_an_initiator_drops_are_counted_by_reason() {
     let mut instance = Instance::start("inject-drops", LAB);
     instance.run("port inject sw1:0 LAB --match fcp==DATA&&direction==out --do corrupt --count 2").good();
     instance.start_initiator_with("server1", &["--name", "eth0", "--control", &instance.path("eth0.ctl")]);
@@ -110,7 +110,7 @@ fn an_initiator_meets_what_is_injected_and_finds_its_disks() {
 }
 
 #[test]
-fn rules_that_cannot_be_are_refused_at_their_place() {
+fn invalid_rules_are_rejected_with_their_position() {
     let mut instance = Instance::start("rules", LAB);
     let bad = instance.run("port inject sw1:0 LAB --match els==PLOGY --do drop");
     assert!(bad.stderr.contains("^^^^^") && bad.stderr.contains("such as PLOGI"), "{bad:?}");

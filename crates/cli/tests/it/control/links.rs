@@ -87,13 +87,13 @@ fn links_share_a_new_wire_and_leave_it_one_by_one() {
     // The path is removed with its last link.
     apply(&instance, &lab(&[(1, "")]));
     assert!(!instance.folder.join("wire.sock").exists());
-    assert!(!stays.hears_clear(Duration::from_millis(300)), "the host that has nothing to do with it was told");
+    assert!(!stays.receives_clear(Duration::from_millis(300)), "an unrelated host was notified");
     assert!(is_logged_in(&instance, "server1"));
     instance.stop();
 }
 
 #[test]
-fn a_port_that_cannot_be_had_leaves_hosts_where_they_are() {
+fn hosts_keep_their_links_if_a_new_port_is_unavailable() {
     let mut instance = Instance::start("links-busy", &lab(&[(1, ""), (2, "")]));
     let ports = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     let nowhere = lab(&[(1, ""), (2, "")]).replacen("\"dgram\"", "\"packet\", address = \"nowhere0\"", 1);
@@ -110,7 +110,7 @@ fn a_port_that_cannot_be_had_leaves_hosts_where_they_are() {
         assert!(instance.folder.join(name).exists());
     }
     for port in &ports {
-        assert!(!port.hears_clear(Duration::from_millis(200)), "{} was told", port.port_id);
+        assert!(!port.receives_clear(Duration::from_millis(200)), "{} was notified", port.port_id);
     }
 
     // The path is occupied at the last moment: the other changes are applied, and the next apply
@@ -124,8 +124,8 @@ fn a_port_that_cannot_be_had_leaves_hosts_where_they_are() {
     assert!(ran.code != 0 && ran.stderr.contains("applied in part only"), "{ran:?}");
     RawPort::log_in(&instance, "server3-sw1", 3);
     std::fs::remove_dir(&path).unwrap();
-    let said = apply(&instance, &changed);
-    assert!(said.contains("link server1-sw1 is opened at sw1:1") && !said.contains("server2"), "{said}");
+    let output = apply(&instance, &changed);
+    assert!(output.contains("link server1-sw1 is opened at sw1:1") && !output.contains("server2"), "{output}");
     let first = RawPort::log_in(&instance, "server1-sw1", 1);
     first.log_in_another(4);
     assert!(apply(&instance, &changed).contains("nothing to change"));
@@ -138,34 +138,34 @@ fn links_come_and_go_fifty_times() {
     let with = |vlan: u16| lab(&[(1, "enodes = 3"), (2, &format!("vlan = {vlan}, enodes = 4")), (3, "")]);
     let mut instance = Instance::start("links-fifty", &with(200));
     let stays = RawPort::log_in(&instance, "server3-sw1", 3);
-    let look = |instance: &Instance| {
+    let resources = |instance: &Instance| {
         let rows = |table: &str, list: &str| {
             let view = instance.run(&format!("show {table} LAB --live --json")).good();
             serde_json::from_str::<Value>(&view).unwrap()[list].as_array().unwrap().len()
         };
         (rows("counters", "counters"), rows("ports", "ports"), process::entries(instance.id(), "fd").len())
     };
-    let before = look(&instance);
+    let before = resources(&instance);
     for round in 0..25 {
         apply(&instance, &lab(&[(3, "")]));
         apply(&instance, &with(201 + round));
     }
     // The descriptor of the last request may still be open.
-    wait::until(|| format!("{before:?} instead of {:?}", look(&instance)), || look(&instance) <= before);
+    wait::until(|| format!("{before:?} instead of {:?}", resources(&instance)), || resources(&instance) <= before);
     // Four ports of the lab, and five for additional hosts.
     let ran = instance.run("port enable sw1:8 LAB");
     assert_eq!(ran.code, 0, "{ran:?}");
     instance.run("port enable sw1:9 LAB").refused("there is no port `sw1:9` here");
     let first = RawPort::log_in(&instance, "server1-sw1", 1);
     [4, 5].into_iter().for_each(|number| first.log_in_another(number));
-    assert!(!stays.hears_clear(Duration::from_millis(200)));
+    assert!(!stays.receives_clear(Duration::from_millis(200)));
     instance.stop();
 }
 
 /// A reopened port keeps the operator's settings; its captures end with complete files.
 #[needs("tshark")]
 #[test]
-fn what_an_operator_has_done_to_a_port_stays() {
+fn settings_of_an_operator_at_a_port_are_kept() {
     let mut instance = Instance::start("links-operator", &lab(&[(1, ""), (2, "")]));
     drop(RawPort::log_in(&instance, "server1-sw1", 1));
     instance.run("port inject sw1:1 LAB --match els==FLOGI --do reject:09/00").good();
@@ -173,8 +173,8 @@ fn what_an_operator_has_done_to_a_port_stays() {
     instance.run("port disable sw1:1 LAB").good();
     apply(&instance, &lab(&[(1, "enodes = 2"), (2, "")]));
     instance.run("capture server1-sw1 LAB").refused("no capture of `server1-sw1` is running");
-    let said = run("tshark", &["-r", &instance.path("first.pcapng"), "-T", "fields", "-e", "fip.opcode"]);
-    assert!(!said.is_empty(), "nothing was captured");
+    let output = run("tshark", &["-r", &instance.path("first.pcapng"), "-T", "fields", "-e", "fip.opcode"]);
+    assert!(!output.is_empty(), "nothing was captured");
     let ports = instance.run("show ports LAB --live --json").good();
     let ports: Value = serde_json::from_str(&ports).unwrap();
     let row = ports["ports"].as_array().unwrap().iter().find(|row| row["port"] == "sw1:1").unwrap();
@@ -201,7 +201,7 @@ fn what_an_operator_has_done_to_a_port_stays() {
 /// causes a pause and no error.
 #[needs("qemu-io")]
 #[test]
-fn a_link_that_is_opened_anew_under_io_is_only_a_pause() {
+fn a_link_that_is_reopened_under_io_only_pauses_it() {
     let mut instance = Instance::start("links-io", &lab(&[(1, ""), (2, "")]));
     let other = RawPort::log_in(&instance, "server2-sw1", 2);
     instance.start_initiator("server1");
@@ -222,7 +222,7 @@ fn a_link_that_is_opened_anew_under_io_is_only_a_pause() {
     apply(&instance, &lab(&[(1, ""), (2, "")]));
     writer.wait_for(10);
     writer.stop();
-    assert!(!other.hears_clear(Duration::from_millis(200)));
+    assert!(!other.receives_clear(Duration::from_millis(200)));
     instance.stop();
 }
 
@@ -239,7 +239,7 @@ fn a_recorded_instance_keeps_its_links() {
     assert!(!instance.folder.join("server2-sw1.sock").exists());
     let larger = lab(&[(1, "")]).replace("64MiB", "65MiB");
     assert!(apply(&instance, &larger).contains("grows to"));
-    assert!(!host.hears_clear(Duration::from_millis(200)));
+    assert!(!host.receives_clear(Duration::from_millis(200)));
     instance.stop();
     assert!(instance.run("replay @run.jsonl").good().contains("outputs the same"));
 }

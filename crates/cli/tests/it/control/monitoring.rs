@@ -50,9 +50,9 @@ fn metrics_address(instance: &Instance) -> String {
 fn get(address: &str, path: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
     write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let mut said = String::new();
-    connection.read_to_string(&mut said).unwrap();
-    said
+    let mut output = String::new();
+    connection.read_to_string(&mut output).unwrap();
+    output
 }
 
 #[needs("curl")]
@@ -61,9 +61,12 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
     let mut instance = Instance::start("metrics", LAB);
     instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
     let address = &metrics_address(&instance);
-    let said = get(address, "/metrics");
-    assert!(said.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{said}");
-    let (_, body) = said.split_once("\r\n\r\n").unwrap();
+    let output = get(address, "/metrics");
+    assert!(
+        output.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"),
+        "{output}"
+    );
+    let (_, body) = output.split_once("\r\n\r\n").unwrap();
     assert!(body.ends_with("# EOF\n"), "{body}");
     for line in [
         "# TYPE sanloom_port_frames counter",
@@ -88,15 +91,15 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
     connection.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
     let socket = instance.path("control.sock");
-    let said = run("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/metrics"]);
-    assert!(said.contains("sanloom_switch_logins{switch=\"sw1\"} 2\n"), "{said}");
+    let output = run("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/metrics"]);
+    assert!(output.contains("sanloom_switch_logins{switch=\"sw1\"} 2\n"), "{output}");
     fail("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/"]);
     assert_eq!(instance.zones("sw1").ports.len(), 2, "it runs on");
     instance.stop();
 }
 
 #[test]
-fn luns_are_shown_with_who_sees_them() {
+fn luns_are_shown_with_their_masks() {
     let mut instance = Instance::start("luns", LAB);
     let shown = instance.run("show luns LAB --live --json").good();
     let view: View = serde_json::from_str(&shown).unwrap();
@@ -162,7 +165,7 @@ fn too_many_clients_and_too_few_descriptors_do_no_harm() {
 
 /// Every table, as JSON with its kind and as text with a line per row.
 #[test]
-fn every_table_of_a_running_instance_is_shown_and_told_as_json() {
+fn every_table_of_a_running_instance_is_printed_as_text_and_json() {
     let mut instance = Instance::start("tables", LAB);
     instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
     for (table, part) in [
@@ -180,10 +183,10 @@ fn every_table_of_a_running_instance_is_shown_and_told_as_json() {
         ("paths", ""),
         ("sessions", ""),
     ] {
-        let told = instance.run(&format!("show {table} LAB --live --json")).good();
-        let view: View = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{table}: {error} in {told}"));
+        let json = instance.run(&format!("show {table} LAB --live --json")).good();
+        let view: View = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{table}: {error} in {json}"));
         let again = serde_json::to_value(&view).unwrap();
-        assert_eq!(again, serde_json::from_str::<serde_json::Value>(&told).unwrap(), "{table}");
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(&json).unwrap(), "{table}");
         let text = instance.run(&format!("show {table} LAB --live")).good();
         assert!(text.contains(part), "{table}: no {part} in {text}");
     }

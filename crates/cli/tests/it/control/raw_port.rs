@@ -95,7 +95,7 @@ impl RawPort {
     }
 
     /// Maximum time until the switch clears our virtual link.
-    pub fn hears_clear(&self, wait: Duration) -> bool {
+    pub fn receives_clear(&self, wait: Duration) -> bool {
         let begun = Instant::now();
         let mut buffer = [0; 4_096];
         self.socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();

@@ -71,11 +71,11 @@ fn replayed(instance: &Instance, file: &str) -> Value {
 }
 
 #[test]
-fn a_recording_of_a_live_run_gives_the_same_again() {
+fn a_recording_of_a_live_run_replays_with_equal_outputs() {
     let mut instance = recorded("record");
     instance.stop();
-    let said = instance.run("replay @run.jsonl").good();
-    assert!(said.contains("outputs the same"), "{said}");
+    let output = instance.run("replay @run.jsonl").good();
+    assert!(output.contains("outputs the same"), "{output}");
     let all = replayed(&instance, "run.jsonl");
     assert_eq!((&all["divergence"], &all["cut"]), (&Value::Null, &Value::Bool(false)), "{all}");
     let text = std::fs::read_to_string(instance.folder.join("run.jsonl")).unwrap();
@@ -119,7 +119,7 @@ fn a_recording_of_a_live_run_gives_the_same_again() {
 }
 
 #[test]
-fn a_recording_that_is_cut_or_is_none_is_told_apart() {
+fn truncated_and_invalid_recordings_have_different_errors() {
     let mut instance = recorded("record-cut");
     instance.kill();
     let whole = replayed(&instance, "run.jsonl");
@@ -127,8 +127,8 @@ fn a_recording_that_is_cut_or_is_none_is_told_apart() {
     let text = std::fs::read_to_string(instance.folder.join("run.jsonl")).unwrap();
     let cut = text.lines().take(60).collect::<Vec<_>>().join("\n");
     instance.write("cut.jsonl", &cut[..cut.len() - 7]);
-    let said = instance.run("replay @cut.jsonl").good();
-    assert!(said.contains("ends in the middle of a line"), "{said}");
+    let output = instance.run("replay @cut.jsonl").good();
+    assert!(output.contains("ends in the middle of a line"), "{output}");
     instance.write("odd.jsonl", "{\"lab\":1}\n");
     instance.run("replay @odd.jsonl").refused("line 1 is not part of a recording");
     let newer = text.replacen("\"sanloom_recording\":2", "\"sanloom_recording\":9", 1);

@@ -30,7 +30,7 @@ const KEEP_ALIVES: u32 = 15;
 /// A login ends after two and a half keep-alive periods; the process is suspended for six. A host
 /// that sends keep-alives afterwards stays logged in; a silent one is logged out.
 #[test]
-fn hosts_are_not_logged_out_for_what_a_stopped_switch_did_not_hear() {
+fn hosts_are_not_logged_out_for_keep_alives_that_a_stopped_switch_missed() {
     let mut instance = Instance::start("stalls", LAB);
     let [alive, _dead] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
     let signal = |name: &str| {

@@ -86,7 +86,7 @@ fn no_crash_loses_a_committed_change() {
 }
 
 #[test]
-fn a_lab_file_that_was_changed_is_merged_or_counts_or_is_refused() {
+fn a_changed_lab_file_is_merged_or_replaces_the_store_or_is_rejected() {
     let mut instance = Instance::start("differs", LAB);
     instance.write("edits.toml", "[[edit]]\naction = \"create\"\nalias = \"of-store\"\nmembers = \"disk1\"\n");
     instance.run("zone edit LAB --edit @edits.toml").good();
@@ -126,7 +126,7 @@ fn a_lab_file_that_was_changed_is_merged_or_counts_or_is_refused() {
 }
 
 #[test]
-fn learned_addresses_come_again_after_a_crash() {
+fn learned_addresses_survive_a_crash() {
     let mut instance = Instance::start("addresses", LAB);
     let addresses = |instance: &Instance| -> Vec<(String, String)> {
         let ports = instance.zones("sw1").ports;
@@ -184,7 +184,7 @@ ethernet = { carrier = "dgram" }
 /// Two switches in separate processes share the store. Both store a change acknowledged by one of
 /// them. After a simultaneous crash they restart with it and form one fabric again.
 #[test]
-fn a_change_that_was_answered_is_kept_by_every_switch_of_the_fabric() {
+fn every_switch_of_the_fabric_keeps_an_acknowledged_change() {
     let switches = ["sw1", "sw2"];
     let mut instance = Instance::start_apart("apart", FABRIC, &switches);
     let joined = |instance: &Instance| {
@@ -244,7 +244,7 @@ fn a_fabric_is_one_again_when_the_switch_that_changes_its_zones_has_crashed() {
 /// A change that does not fit into the store is rejected without effect; with more space it
 /// succeeds.
 #[test]
-fn a_change_that_cannot_be_kept_is_refused() {
+fn a_change_that_cannot_be_stored_is_rejected() {
     let mut instance = Instance::start("full", LAB);
     instance.stop();
     // Size limit of files, in kilobytes.
@@ -296,7 +296,7 @@ fn a_lab_that_runs_keeps_its_store_when_it_is_started_again() {
 /// While another process locks the store, the switch continues, and an address assigned meanwhile
 /// is stored afterwards.
 #[test]
-fn an_address_is_kept_when_the_store_is_free_again() {
+fn an_address_is_stored_when_the_store_is_unlocked() {
     let host = "[host.server1]\nwwpn = \"20:00:52:54:00:00:00:01\"\n";
     let link = "[[link]]\nfrom = \"server1\"\nto = \"sw1\"\nethernet = { carrier = \"dgram\" }\n";
     let lab = format!("{LAB}{host}{link}").replace("\"disk2\"]", "\"disk2\", \"server1\"]");

@@ -97,7 +97,7 @@ fn a_transaction_is_edited_previewed_committed_and_rolled_back_in_the_whole_fabr
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_a_reason_and_changes_nothing() {
+fn impossible_zone_requests_are_rejected_with_a_reason_and_without_effect() {
     let mut instance = fabric("refused");
     let before = instance.zones("sw1").state;
     instance.run("zone commit LAB").refused("no transaction is open at sw1");

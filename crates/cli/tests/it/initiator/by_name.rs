@@ -17,8 +17,8 @@ fn every_tool_is_one_by_its_name() {
         let (own, other) = (run(&link, &["--help"]), run(SANLOOM, &[tool, "--help"]));
         assert_eq!(own, other.replace(&format!("sanloom {tool}"), tool), "{tool}");
         // An option that the tool does not have.
-        let (good, _, said) = try_run(&link, &["--nothing"]);
-        assert!(!good && said.contains("--nothing"), "{tool}: {said}");
+        let (good, _, output) = try_run(&link, &["--nothing"]);
+        assert!(!good && output.contains("--nothing"), "{tool}: {output}");
     }
 }
 
@@ -30,11 +30,11 @@ fn fcoemon_goes_into_the_background() {
     symlink(SANLOOM, &link).unwrap();
     fs::create_dir_all(&etc).unwrap();
     // The monitor logs to the command's log and keeps it open.
-    let said = bed.path("said");
+    let output = bed.path("said");
     let mut command = Command::new(&link);
     command.args(["--config-folder", &etc, "--run-folder", &folder]).stdin(Stdio::null()).stdout(Stdio::null());
-    assert!(command.stderr(File::create(&said).unwrap()).status().unwrap().success());
-    let text = fs::read_to_string(&said).unwrap();
+    assert!(command.stderr(File::create(&output).unwrap()).status().unwrap().success());
+    let text = fs::read_to_string(&output).unwrap();
     let number = text.split("fcoemon runs as process ").nth(1).and_then(|rest| rest.split_whitespace().next());
     let number = number.unwrap_or_else(|| panic!("{text}"));
     assert!(fail(SANLOOM, &["fcoeadm", "--run-folder", &folder, "-i"]).contains("no FCoE interfaces created"));

@@ -12,7 +12,7 @@ use std::process::Command;
 
 #[needs("nbdinfo", "qemu-io", "tshark")]
 #[test]
-fn a_host_works_over_inherited_descriptors_and_hears_that_the_switch_is_gone() {
+fn a_host_works_over_inherited_descriptors_and_detects_the_end_of_the_switch() {
     let change = [("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")];
     let bed = Bed::not_started("descriptor", "dgram", &change);
     let (ours, theirs) = UnixDatagram::pair().unwrap();
@@ -32,7 +32,7 @@ fn a_host_works_over_inherited_descriptors_and_hears_that_the_switch_is_gone() {
 
 /// Descriptor 9 is open in no process.
 #[test]
-fn a_descriptor_that_is_not_open_is_refused() {
+fn a_descriptor_that_is_not_open_is_rejected() {
     let bed = Bed::not_started("closed", "dgram", &[("carrier = \"dgram\"", "carrier = \"fd\", address = \"9\"")]);
     let (lab, nbd) = (bed.path("lab.toml"), bed.path("nbd.sock"));
     let host = ["initiator", "--port", "fd:9", "--mac", "52:54:00:00:00:01", "--nbd", &nbd];
@@ -41,18 +41,18 @@ fn a_descriptor_that_is_not_open_is_refused() {
         let script = "exec \"$@\" 9<&-";
         command.args(["-c", script, "bash", SANLOOM]).args(arguments);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{said}");
-        assert!(said.contains("cannot use the descriptor 9"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("cannot use the descriptor 9"), "{stderr}");
     }
     // A descriptor that is not a socket is rejected, too.
-    let said = run("bash", &["-c", "\"$@\" 2>&1 9</dev/null || true", "bash", SANLOOM, "up", &lab]);
-    assert!(said.contains("descriptor 9"), "{said}");
+    let stderr = run("bash", &["-c", "\"$@\" 2>&1 9</dev/null || true", "bash", SANLOOM, "up", &lab]);
+    assert!(stderr.contains("descriptor 9"), "{stderr}");
 }
 
 /// A stream has no frame boundaries: two frames arrive as one.
 #[test]
-fn a_stream_is_no_port() {
+fn a_stream_descriptor_is_rejected_as_a_port() {
     let bed =
         Bed::not_started("no-datagrams", "dgram", &[("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")]);
     let (lab, nbd) = (bed.path("lab.toml"), bed.path("nbd.sock"));
@@ -62,8 +62,8 @@ fn a_stream_is_no_port() {
         let mut command = Command::new("bash");
         command.args(AS_SEVEN).arg(SANLOOM).args(arguments).stdin(OwnedFd::from(ours));
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{said}");
-        assert!(said.contains("cannot use the descriptor 7: it is not a datagram socket"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("cannot use the descriptor 7: it is not a datagram socket"), "{stderr}");
     }
 }

@@ -32,9 +32,9 @@ fn qemu_writes_and_verifies_over_datagrams() {
     let names = exports(&bed);
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(names.iter().all(|name| name.starts_with("fc-0x") && name.contains("-lun-")), "{names:?}");
-    let told = run("nbdinfo", &["--json", &bed.uri(&names[0])]);
+    let info = run("nbdinfo", &["--json", &bed.uri(&names[0])]);
     for part in ["\"export-size\": 67108864", "\"block_size_minimum\": 512", "naa.", "\"can_multi_conn\": true"] {
-        assert!(told.contains(part), "no {part} in {told}");
+        assert!(info.contains(part), "no {part} in {info}");
     }
     for name in &names {
         write_and_verify(&bed.uri(name));
@@ -83,8 +83,8 @@ fn fio_verifies_over_streams() {
         "--randseed=1",
         "--output-format=terse",
     ];
-    let said = run("fio", &arguments);
-    assert!(said.lines().any(|line| line.starts_with("3;fio-")), "{said}");
+    let output = run("fio", &arguments);
+    assert!(output.lines().any(|line| line.starts_with("3;fio-")), "{output}");
     bed.stop();
 }
 
@@ -203,7 +203,7 @@ fn check_capture(file: &str) {
 }
 
 #[test]
-fn wrong_command_lines_say_what_to_do() {
+fn wrong_command_lines_report_the_remedy() {
     let run = |arguments: &[&str]| {
         let output = Command::new(SANLOOM).arg("initiator").args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -218,8 +218,8 @@ fn wrong_command_lines_say_what_to_do() {
         (&["--port", "dgram:/nowhere/a,/nowhere/b", "--mac", "02:00:00:00:00:01", "--nbd", "/tmp/x"], 4, "/nowhere/a"),
     ];
     for (arguments, code, text) in cases {
-        let (got, said) = run(arguments);
-        assert_eq!(got, Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(text), "{arguments:?}: {said}");
+        let (got, output) = run(arguments);
+        assert_eq!(got, Some(code), "{arguments:?}: {output}");
+        assert!(output.contains(text), "{arguments:?}: {output}");
     }
 }

@@ -119,8 +119,8 @@ pub fn in_namespace(bed: &Bed, script: &str) -> String {
 }
 
 /// Returns the text after the line `== name`, up to the next such line.
-pub fn section<'a>(said: &'a str, name: &str) -> &'a str {
-    let begin = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
+pub fn section<'a>(output: &'a str, name: &str) -> &'a str {
+    let begin = output.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
     begin.split("\n== ").next().unwrap_or_default()
 }
 
@@ -128,31 +128,34 @@ pub fn section<'a>(said: &'a str, name: &str) -> &'a str {
 #[test]
 fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
     let bed = Bed::folder("namespace", LAB);
-    let said = in_namespace(&bed, SCRIPT);
-    let section = |name: &str| section(&said, name);
+    let output = in_namespace(&bed, SCRIPT);
+    let section = |name: &str| section(&output, name);
 
     let found = section("fipvlan");
-    assert!(found.contains("w1              | 153  | 02:53:4c:01:00:01"), "{said}");
+    assert!(found.contains("w1              | 153  | 02:53:4c:01:00:01"), "{output}");
     // Each interface sends requests with its own address; on the others no VLAN is reported.
     let auto = section("auto");
-    assert!(["v1              | 152", "w1              | 153"].iter().all(|row| auto.contains(row)), "{said}");
-    assert_eq!(auto.matches("02:53:4c:01:00").count(), 2, "{said}");
+    assert!(["v1              | 152", "w1              | 153"].iter().all(|row| auto.contains(row)), "{output}");
+    assert_eq!(auto.matches("02:53:4c:01:00").count(), 2, "{output}");
     let created = section("create");
     let refused = "cannot create the VLAN device w1.153-fcoe: Operation not supported";
     match created.contains("code") {
         false => {
-            assert!(created.contains("Created VLAN device w1.153-fcoe") && created.contains("802.1Q id 153"), "{said}");
+            assert!(
+                created.contains("Created VLAN device w1.153-fcoe") && created.contains("802.1Q id 153"),
+                "{output}"
+            );
         }
-        true => assert!(created.contains(refused) && created.contains("code 4"), "{said}"),
+        true => assert!(created.contains(refused) && created.contains("code 4"), "{output}"),
     }
     let shown = section("fcoeadm");
-    assert!(shown.contains("State:             Online") && shown.contains("VIRTUAL DISK"), "{said}");
+    assert!(shown.contains("State:             Online") && shown.contains("VIRTUAL DISK"), "{output}");
     let tagged = run("tshark", &["-r", &bed.path("fcoe.pcapng"), "-Y", "vlan.id == 153 && fcoe.crc.status == 1"]);
     assert!(tagged.lines().count() > 20, "{tagged}");
 
-    assert!(section("ended").contains("no FCoE interfaces created"), "{said}");
+    assert!(section("ended").contains("no FCoE interfaces created"), "{output}");
     let moved = section("moved");
-    assert!(moved.contains("\"vlan\":153") && moved.contains("\"vlan\":154"), "{said}");
+    assert!(moved.contains("\"vlan\":153") && moved.contains("\"vlan\":154"), "{output}");
 
     let lldp = section("lldptool");
     for text in [
@@ -232,9 +235,9 @@ wait $host $up
 /// A recreated interface has a new index in the kernel, which a listening process must detect.
 #[needs("namespace")]
 #[test]
-fn an_interface_that_is_removed_and_made_again_is_heard_again() {
+fn a_recreated_interface_is_used_again() {
     let bed = Bed::folder("made-again", AGAIN_LAB);
-    let said = in_namespace(&bed, AGAIN_SCRIPT);
-    let states: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    assert_eq!(states[..3], ["Online", "Linkdown", "Online"], "{said}");
+    let output = in_namespace(&bed, AGAIN_SCRIPT);
+    let states: Vec<&str> = output.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(states[..3], ["Online", "Linkdown", "Online"], "{output}");
 }

@@ -57,7 +57,7 @@ fn named(socket: &UnixDatagram) -> Vec<u16> {
 
 #[needs("qemu-io")]
 #[test]
-fn an_instance_is_a_station_that_names_its_vlan() {
+fn an_instance_runs_as_a_station_that_reports_its_vlan() {
     let mut bed = Bed::folder("stations", LAB);
     let monitor = Monitor::start(&bed);
     let (file, own, peer) = (bed.path("etc/cfg-eth0"), bed.path("disk.peer.sock"), bed.path("disk.sock"));

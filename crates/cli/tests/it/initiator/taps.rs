@@ -71,12 +71,12 @@ wait $one $two $up
 #[test]
 fn hosts_and_switches_meet_at_taps() {
     let bed = Bed::folder("taps", LAB);
-    let said = in_namespace(&bed, SCRIPT);
+    let output = in_namespace(&bed, SCRIPT);
     let log = bed.log();
-    assert!(section(&said, "written").contains("wrote 2097152/2097152"), "{said}\n{log}");
-    let read = section(&said, "read");
-    assert!(read.contains("read 2097152/2097152") && !read.contains("failed"), "{said}\n{log}");
-    let logins = section(&said, "logins");
-    assert!(logins.contains("server1") && logins.contains("server2"), "{said}\n{log}");
-    assert!(section(&said, "down").contains("\"mode\":\"down\",\"light\":false"), "{said}\n{log}");
+    assert!(section(&output, "written").contains("wrote 2097152/2097152"), "{output}\n{log}");
+    let read = section(&output, "read");
+    assert!(read.contains("read 2097152/2097152") && !read.contains("failed"), "{output}\n{log}");
+    let logins = section(&output, "logins");
+    assert!(logins.contains("server1") && logins.contains("server2"), "{output}\n{log}");
+    assert!(section(&output, "down").contains("\"mode\":\"down\",\"light\":false"), "{output}\n{log}");
 }

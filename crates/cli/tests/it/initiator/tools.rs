@@ -102,7 +102,7 @@ fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
 
         // Its port is invalid, so it fails repeatedly until it is stopped.
         for name in ["", "fcoemon", "dgram:/a,/b"] {
-            assert!(monitor.complaint(&["fcoeadm", "-c", name]).contains("is no name of an interface"), "{name}");
+            assert!(monitor.complaint(&["fcoeadm", "-c", name]).contains("is not a valid interface name"), "{name}");
         }
         monitor.tool(&["fcoeadm", "-c", "nowhere"]);
         bed.folder.wait_for_log("instance ended interface=\"nowhere\"", 1);
@@ -210,7 +210,7 @@ fn an_instance_ends_with_a_monitor_that_is_killed() {
 /// Processes started by fcoemon, from its log.
 fn instances_of(bed: &Bed) -> Vec<u32> {
     let log = bed.log();
-    let begun = log.lines().filter(|line| line.contains("instance begun"));
+    let begun = log.lines().filter(|line| line.contains("instance started"));
     begun.filter_map(|line| line.split("process=").nth(1)?.split_whitespace().next()?.parse().ok()).collect()
 }
 
@@ -258,11 +258,11 @@ fn look_at(monitor: &Monitor) {
     assert!(monitor.complaint(&["fcnsq", "eth0", "--gpn", "0x020304"]).contains("rejected"));
 
     for to in [["-F", id], ["-P", port_name], ["-N", node_name]] {
-        let said = monitor.tool(&["fcping", "-h", "eth0", "-c", "2", "-i", "0", "-s", "2048", to[0], to[1]]);
-        let lines: Vec<&str> = said.lines().collect();
+        let output = monitor.tool(&["fcping", "-h", "eth0", "-c", "2", "-i", "0", "-s", "2048", to[0], to[1]]);
+        let lines: Vec<&str> = output.lines().collect();
         assert_eq!(lines[0], format!("sending echo to {id}"));
-        assert!(lines[1].starts_with("echo    1 accepted ") && lines[1].ends_with(" ms"), "{said}");
-        assert!(lines[3].starts_with("2 frames sent, 2 received 0 errors, 0.000% loss, avg. rt time "), "{said}");
+        assert!(lines[1].starts_with("echo    1 accepted ") && lines[1].ends_with(" ms"), "{output}");
+        assert!(lines[3].starts_with("2 frames sent, 2 received 0 errors, 0.000% loss, avg. rt time "), "{output}");
     }
     let summary: serde_json::Value =
         serde_json::from_str(&monitor.tool(&["fcping", "-h", "eth0", "-c", "3", "-i", "0", "-F", id, "--json"]))
@@ -274,7 +274,7 @@ fn look_at(monitor: &Monitor) {
     let adapters = monitor.tool(&["esxcli", "fcoe", "adapter", "list"]);
     let mac = format!("0e:fc:00:{}:{}:{}", &host[2..4], &host[4..6], &host[6..8]);
     for line in ["vmhba32", "   Source MAC: 52:54:00:00:00:01", &format!("   VNPort MAC: {mac}"), "   VLAN ID: 152"] {
-        assert!(adapters.lines().any(|said| said == line), "{line} is missing in:\n{adapters}");
+        assert!(adapters.lines().any(|output| output == line), "{line} is missing in:\n{adapters}");
     }
     let nics = monitor.tool(&["esxcli", "fcoe", "nic", "list"]);
     assert!(nics.contains("   Source MAC: 52:54:00:00:00:01\n   Active: true\n   Priority Settable: false"), "{nics}");
@@ -308,19 +308,19 @@ fn fcoe_begins_when_dcbx_has_agreed() {
     bed.stop();
 
     let lines = |file: &str, filter: &str, field: &str| {
-        let said = run("tshark", &["-r", &bed.path(file), "-Y", filter, "-T", "fields", "-e", field]);
-        said.lines().map(str::to_owned).collect::<Vec<_>>()
+        let output = run("tshark", &["-r", &bed.path(file), "-Y", filter, "-T", "fields", "-e", field]);
+        output.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(!lines("deaf.pcapng", "fip.disc_subcode", "eth.src").contains(&"02:53:4c:01:00:00".to_owned()));
     let first = |filter: &str| lines("port.pcapng", filter, "frame.number")[0].parse::<u32>().unwrap();
     let (ours, theirs) = ("eth.src == 52:54:00:00:00:01", "eth.src == 02:53:4c:01:00:00");
     for (one, other) in [(ours, theirs), (theirs, ours)] {
-        let (heard, begun) = (first(&format!("lldp && {other}")), first(&format!("fip && {one}")));
-        assert!(heard < begun, "{one}: FIP in frame {begun}, and the other's LLDP in {heard}");
+        let (received, begun) = (first(&format!("lldp && {other}")), first(&format!("fip && {one}")));
+        assert!(received < begun, "{one}: FIP in frame {begun}, and the other's LLDP in {received}");
     }
     assert!(lines("port.pcapng", "_ws.malformed", "frame.number").is_empty());
-    let said = run("tshark", &["-r", &bed.path("port.pcapng"), "-Y", "lldp", "-V"]);
+    let output = run("tshark", &["-r", &bed.path("port.pcapng"), "-Y", "lldp", "-V"]);
     for text in ["PFC for Priority 3: Enabled", "FCoE Application", "FiP Application"] {
-        assert!(said.contains(text), "{text} is missing in:\n{said}");
+        assert!(output.contains(text), "{text} is missing in:\n{output}");
     }
 }

@@ -86,7 +86,7 @@ $1 fcoeadm --run-folder $2/run -c v1.152-fcoe
 online $1 $2 "over v1.152-fcoe over v1.153-fcoe "
 $1 fcoeadm --run-folder $2/run -c v1 2>&1 || true
 begun() {
-    grep -c 'instance begun interface="v1.152-fcoe"' $2/monitor.log
+    grep -c 'instance started interface="v1.152-fcoe"' $2/monitor.log
 }
 kept=$(begun $1 $2)
 # The switches come back, one of them in another VLAN.
@@ -124,10 +124,10 @@ wait $monitor $up
 #[test]
 fn fcoemon_has_a_host_in_every_vlan_of_a_wire() {
     let bed = Bed::folder("vlans", LAB);
-    let said = in_namespace(&bed, SCRIPT);
+    let output = in_namespace(&bed, SCRIPT);
     let log = std::fs::read_to_string(bed.path("monitor.log")).unwrap_or_default();
     let is = |name: &str, text: &str| {
-        assert!(format!("{}\n", section(&said, name)).contains(text), "no {text} in {name}:\n{said}\n{log}");
+        assert!(format!("{}\n", section(&output, name)).contains(text), "no {text} in {name}:\n{output}\n{log}");
     };
     is("both", "online: over v1.152-fcoe over v1.153-fcoe");
     is("both", "v1.152-fcoe.sock");
@@ -142,6 +142,6 @@ fn fcoemon_has_a_host_in_every_vlan_of_a_wire() {
     is("waits", "online: \n");
     is("moved", "online: over v1.152-fcoe over v1.154-fcoe");
     is("moved", "the same process");
-    assert_eq!(section(&said, "without DCBX").matches("State:             Offline").count(), 2, "{said}\n{log}");
+    assert_eq!(section(&output, "without DCBX").matches("State:             Offline").count(), 2, "{output}\n{log}");
     is("gone", "no FCoE interfaces created");
 }

@@ -1,7 +1,7 @@
 //! `sanloom bench io`, directly at a target and through the PDU-copy ceiling.
 
 use crate::iscsi::bed::Bed;
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::sanloom::SANLOOM;
 use sanloom_test_support::needs;
 use sanloom_test_support::ports::free_port;
@@ -18,9 +18,9 @@ use std::thread;
 use std::time::Duration;
 
 /// The ceiling.
-fn copier(listen: &str, to: &str, told: &[&str]) -> Process {
+fn copier(listen: &str, to: &str, options: &[&str]) -> Process {
     let mut command = Command::new(SANLOOM);
-    command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]).args(told);
+    command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]).args(options);
     let process = Process(command.stdout(Stdio::piped()).spawn().unwrap());
     wait::until(|| "it does not listen".to_owned(), || TcpStream::connect(listen).is_ok());
     process
@@ -28,12 +28,12 @@ fn copier(listen: &str, to: &str, told: &[&str]) -> Process {
 
 /// Success and output of the command.
 fn bench(arguments: &[&str]) -> (bool, String) {
-    let (good, said, errors) = try_run(SANLOOM, &[&["bench", "io"], arguments].concat());
-    (good, if good { said } else { errors })
+    let (good, output, errors) = try_run(SANLOOM, &[&["bench", "io"], arguments].concat());
+    (good, if good { output } else { errors })
 }
 
 #[test]
-fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
+fn requests_are_counted_on_every_path_and_negotiated_parameters_are_printed() {
     let mut bed = Bed::start("bench");
     let copy = free_port();
     let copier = copier(&copy, &bed.portals[0], &[]);
@@ -43,9 +43,9 @@ fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
     let pid = format!("copy={}", copier.id());
     let common = [&direct, &copied, "--size=4K,256K", "--depth=1,8", "--seconds=0.05", "--rounds=2"];
     let more = ["--op=read,write", "--overwrite", "--sessions=2", "--random", "--pid", &own, "--pid", &pid, "--json"];
-    let (good, said) = bench(&[&common[..], &more[..]].concat());
-    assert!(good, "{said}");
-    let report: serde_json::Value = serde_json::from_str(&said).expect("JSON alone");
+    let (good, output) = bench(&[&common[..], &more[..]].concat());
+    assert!(good, "{output}");
+    let report: serde_json::Value = serde_json::from_str(&output).expect("JSON alone");
     let cells = report["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 8);
     for row in cells.iter().flat_map(|cell| cell["paths"].as_array().unwrap()) {
@@ -67,7 +67,7 @@ fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
 
 #[needs("qemu-io")]
 #[test]
-fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
+fn every_mover_and_habit_of_a_forwarder_passes_data_unchanged() {
     let mut bed = Bed::start("movers");
     let all: [&[&str]; 6] = [
         &["--mover", "splice"],
@@ -77,13 +77,13 @@ fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
         &["--single-reads"],
         &["--whole-pdus", "--single-pdus", "--single-reads"],
     ];
-    for told in all {
+    for options in all {
         let copy = free_port();
-        let copier = copier(&copy, &bed.portals[0], told);
+        let copier = copier(&copy, &bed.portals[0], options);
         write_and_verify(&format!("iscsi://{copy}/{}/1", Bed::target("ram")));
         // More than the buffers hold, in both directions at once.
         let place = format!("{copy}/{}/1", Bed::target("ram"));
-        let (good, said) = bench(&[
+        let (good, output) = bench(&[
             &place,
             "--size=4K,1M",
             "--depth=1,16",
@@ -93,7 +93,7 @@ fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
             "--seconds=0.05",
             "--rounds=2",
         ]);
-        assert!(good, "{told:?}: {said}");
+        assert!(good, "{options:?}: {output}");
         drop(copier);
     }
     bed.stop();
@@ -108,31 +108,31 @@ fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
 fn digests_are_those_of_the_paths_that_are_named() {
     let mut bed = Bed::start("digests-named");
     let place = |name: &str| format!("{name}={}/{}/1", bed.portals[0], Bed::target("ram"));
-    let (good, said) =
+    let (good, output) =
         bench(&[&place("plain"), &place("safe"), "--digests=safe", "--size=4K", "--depth=1", "--seconds=0.05"]);
-    let digests = |name: &str| said.lines().find(|line| line.trim_start().starts_with(&format!("{name}: "))).unwrap();
-    assert!(good && digests("plain").ends_with("no/no") && digests("safe").ends_with("yes/yes"), "{said}");
-    let (good, said) = bench(&[&place("plain"), "--digests=safe"]);
-    assert!(!good && said.contains("no path has this name; the paths are plain"), "{said}");
+    let digests = |name: &str| output.lines().find(|line| line.trim_start().starts_with(&format!("{name}: "))).unwrap();
+    assert!(good && digests("plain").ends_with("no/no") && digests("safe").ends_with("yes/yes"), "{output}");
+    let (good, output) = bench(&[&place("plain"), "--digests=safe"]);
+    assert!(!good && output.contains("no path has this name; the paths are plain"), "{output}");
     bed.stop();
 }
 
 #[test]
-fn what_cannot_be_measured_is_said_with_its_reason() {
+fn measurements_that_are_impossible_are_reported_with_the_reason() {
     let mut bed = Bed::start("bench-refused");
     let place = |storage: &str, lun: u16| format!("{}/{}/{lun}", bed.portals[0], Bed::target(storage));
     let cases: [(&[&str], &str); 7] = [
         (&[&place("ram", 0), "--op=write"], "--overwrite"),
         (&[&place("ram", 0), &place("ram", 0)], "give them names"),
         (&[&place("ram", 0), "--pid=other=1"], "no path has this name"),
-        (&[&place("ram", 9)], "the size of the unit: status 02"),
+        (&[&place("ram", 9)], "the unit rejected READ CAPACITY with status 02"),
         (&[&place("nothing", 0)], "target not found"),
         (&[&place("private", 0)], "authorization failure"),
         (&["127.0.0.1:1/iqn.2026-11.net.example:disk"], "no connection"),
     ];
     for (arguments, reason) in cases {
-        let (good, said) = bench(arguments);
-        assert!(!good && said.contains(reason), "{arguments:?}: {said}");
+        let (good, output) = bench(arguments);
+        assert!(!good && output.contains(reason), "{arguments:?}: {output}");
     }
     bed.stop();
 }
@@ -143,7 +143,7 @@ const NOP_PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts a target that stops reading. Data from `portal` pass until they contain a block, and are
 /// replaced by NOP-Ins afterwards, which `sent` counts. Returns its address.
-fn talkative(portal: &str, sent: Arc<AtomicU32>) -> String {
+fn nop_only_target(portal: &str, sent: Arc<AtomicU32>) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (address, portal) = (listener.local_addr().unwrap().to_string(), portal.to_owned());
     thread::spawn(move || -> io::Result<()> {
@@ -153,12 +153,12 @@ fn talkative(portal: &str, sent: Arc<AtomicU32>) -> String {
         thread::spawn(move || io::copy(&mut from, &mut to));
         let mut numbers = Vec::new();
         loop {
-            let heard = hear(&mut target)?;
-            if heard[0] == 0x25 && heard.len() > 512 {
+            let received = read_pdu(&mut target)?;
+            if received[0] == 0x25 && received.len() > 512 {
                 break;
             }
-            numbers = heard[24..36].to_vec();
-            initiator.write_all(&heard)?;
+            numbers = received[24..36].to_vec();
+            initiator.write_all(&received)?;
         }
         // StatSN of the next response, ExpCmdSN, MaxCmdSN.
         numbers[3] = numbers[3].wrapping_add(1);
@@ -173,12 +173,12 @@ fn talkative(portal: &str, sent: Arc<AtomicU32>) -> String {
 }
 
 #[test]
-fn a_target_that_only_talks_is_given_up() {
+fn a_target_that_sends_only_nop_in_times_out() {
     let mut bed = Bed::start("bench-talkative");
     let sent = Arc::new(AtomicU32::new(0));
-    let path = format!("{}/{}/0", talkative(&bed.portals[0], sent.clone()), Bed::target("ram"));
-    let (good, said) = bench(&[&path, "--size=64K", "--depth=4", "--seconds=0.05"]);
-    assert!(!good && said.contains("has done nothing for 10 s"), "{said}");
+    let path = format!("{}/{}/0", nop_only_target(&bed.portals[0], sent.clone()), Bed::target("ram"));
+    let (good, output) = bench(&[&path, "--size=64K", "--depth=4", "--seconds=0.05"]);
+    assert!(!good && output.contains("has made no progress for 10 s"), "{output}");
     // It has sent PDUs until it was given up.
     assert!(sent.load(Ordering::Relaxed) > 2, "{sent:?} NOP-Ins");
     bed.stop();

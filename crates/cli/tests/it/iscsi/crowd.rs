@@ -2,7 +2,7 @@
 //! sessions that do not read.
 
 use crate::iscsi::bed::Bed;
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use sanloom_test_support::needs;
 use sanloom_test_support::process;
 use sanloom_test_support::wait;
@@ -18,7 +18,7 @@ fn log_in(bed: &Bed) -> TcpStream {
     let isid = [0x80, 0, 0, 0, 0, 1];
     let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
     connection.write_all(&login).unwrap();
-    let answer = hear(&mut connection).unwrap();
+    let answer = read_pdu(&mut connection).unwrap();
     assert_eq!((answer[0], answer[36]), (0x23, 0), "a login response without a complaint: {answer:02x?}");
     connection
 }
@@ -48,7 +48,7 @@ const ATTEMPT: &str = "WARN accept ";
 
 #[needs("prlimit")]
 #[test]
-fn a_target_without_descriptors_waits_for_some() {
+fn a_target_without_free_descriptors_accepts_again_when_some_are_free() {
     let mut bed = Bed::start("descriptors");
     let limit = process::hold_descriptors(bed.id());
     // A descriptor that was in use for a moment may still serve the first of them.
@@ -65,12 +65,12 @@ fn a_target_without_descriptors_waits_for_some() {
 }
 
 #[test]
-fn an_initiator_that_fetches_nothing_is_closed() {
+fn the_connection_of_an_initiator_that_reads_nothing_is_closed() {
     let mut bed = Bed::start("fetches-nothing");
     let mut connection = log_in(&bed);
     // TEST UNIT READY consumes the unit attention.
     connection.write_all(&command(1, 0x81, 0, &[])).unwrap();
-    hear(&mut connection).unwrap();
+    read_pdu(&mut connection).unwrap();
     let read = [0x28, 0, 0, 0, 0, 0, 0, 0x08, 0];
     for number in 2..10 {
         connection.write_all(&command(number, 0xc1, 1 << 20, &read)).unwrap();

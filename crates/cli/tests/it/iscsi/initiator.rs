@@ -37,8 +37,8 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
         let mut initiator = start(&bed, &format!("{}/{}", bed.portals[0], Bed::target(name)), &more);
         for lun in 0..luns {
             let uri = export(&bed, &Bed::target(name), lun);
-            let told = run("nbdinfo", &["--json", &uri]);
-            assert!(told.contains("SANLOOM VIRTUAL DISK") && told.contains("naa."), "{told}");
+            let info = run("nbdinfo", &["--json", &uri]);
+            assert!(info.contains("SANLOOM VIRTUAL DISK") && info.contains("naa."), "{info}");
             write_and_verify(&uri);
         }
         initiator.stop();
@@ -49,7 +49,7 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
 
 #[needs("nbdinfo", "qemu-io")]
 #[test]
-fn logins_that_are_sent_elsewhere_arrive_there() {
+fn redirected_logins_arrive_at_their_new_portal() {
     let bed = Bed::start("redirected");
     let (here, there) = (free_port(), free_port());
     // Two targets that redirect logins, temporarily and permanently, and the same two at their new
@@ -113,7 +113,7 @@ fn requests_outlive_a_target_that_crashes() {
 }
 
 #[test]
-fn a_portal_that_is_not_reached_is_told_of_once_and_once_when_it_is_back() {
+fn an_unreachable_portal_is_logged_once_and_once_when_it_returns() {
     let mut bed = Bed::start("unreachable");
     let target = Bed::target("files");
     let mut initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &["--log", "debug"]);
@@ -127,9 +127,9 @@ fn a_portal_that_is_not_reached_is_told_of_once_and_once_when_it_is_back() {
     wait_for(&bed, "a portal is available again", 1);
     wait_for(&bed, "logged in target=", 2);
     let log = bed.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session through a portal")).collect();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session through a portal")).collect();
     let portal = format!("portal={}", bed.portals[0]);
-    assert!(told.len() == 1 && [&target, &portal, "why=", "next="].iter().all(|part| told[0].contains(*part)));
+    assert!(warnings.len() == 1 && [&target, &portal, "why=", "next="].iter().all(|part| warnings[0].contains(*part)));
     assert_eq!(["a portal is available again", "the session ended"].map(|what| count(&bed, what)), [1, 1]);
     initiator.stop();
     bed.stop();

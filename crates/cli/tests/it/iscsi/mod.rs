@@ -17,14 +17,14 @@ use sanloom_test_support::qemu_io::write_and_verify;
 use std::os::unix::fs::PermissionsExt;
 
 /// Output of a program, whether it succeeds or not.
-fn said(program: &str, arguments: &[&str]) -> String {
+fn output(program: &str, arguments: &[&str]) -> String {
     let (_, out, err) = try_run(program, arguments);
     out + &err
 }
 
 #[needs("iscsi-test-cu")]
 #[test]
-fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_except_the_listed_ones() {
     let mut bed = Bed::start("conformance");
     // A disk in memory at both portals, and one in a file without page cache, with a write-back
     // cache, short segments and a short queue.
@@ -39,7 +39,7 @@ fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
 
 #[needs("iscsi-inq", "iscsi-ls")]
 #[test]
-fn discovery_shows_everybody_what_he_may_see() {
+fn discovery_shows_each_initiator_its_permitted_targets() {
     let mut bed = Bed::start("discovery");
     let portal = format!("iscsi://{}", bed.portals[0]);
     let listed = run("iscsi-ls", &[&portal]);
@@ -49,11 +49,11 @@ fn discovery_shows_everybody_what_he_may_see() {
     assert!(!listed.contains("private"), "{listed}");
     let listed = run("iscsi-ls", &["-i", "iqn.2026-11.net.example:only", &portal]);
     assert!(listed.contains(&Bed::target("private")), "{listed}");
-    let told = run("iscsi-inq", &[&bed.url("ram", 1)]);
-    assert!(told.contains("SANLOOM") && told.contains("VIRTUAL DISK"), "{told}");
-    let refused = said("iscsi-inq", &[&bed.url("private", 0)]);
+    let info = run("iscsi-inq", &[&bed.url("ram", 1)]);
+    assert!(info.contains("SANLOOM") && info.contains("VIRTUAL DISK"), "{info}");
+    let refused = output("iscsi-inq", &[&bed.url("private", 0)]);
     assert!(refused.contains("Authorization failure") || refused.contains("514"), "{refused}");
-    let unknown = said("iscsi-inq", &[&bed.url("nothing", 0)]);
+    let unknown = output("iscsi-inq", &[&bed.url("nothing", 0)]);
     assert!(unknown.contains("Target not found") || unknown.contains("515"), "{unknown}");
     bed.stop();
 }
@@ -62,8 +62,8 @@ fn discovery_shows_everybody_what_he_may_see() {
 #[test]
 fn the_load_of_libiscsi_is_served() {
     let mut bed = Bed::start("load");
-    let told = run("iscsi-perf", &["-m", "32", "-b", "128", "-t", "1", &bed.url("ram", 0)]);
-    assert!(told.contains("finished") || told.contains("iops"), "{told}");
+    let info = run("iscsi-perf", &["-m", "32", "-b", "128", "-t", "1", &bed.url("ram", 0)]);
+    assert!(info.contains("finished") || info.contains("iops"), "{info}");
     bed.stop();
     bed.folder.assert_no_errors();
 }
@@ -101,7 +101,7 @@ fn qemu_writes_and_verifies_with_every_way_of_moving_data() {
 
 #[needs("iscsi-inq")]
 #[test]
-fn chap_lets_in_who_knows_the_secret_in_both_directions() {
+fn chap_authenticates_both_directions() {
     let mut bed = Bed::start("chap");
     let plain = bed.url("secret", 0);
     let with = |user: &str, more: &str| plain.replace("iscsi://", &format!("iscsi://{user}@")) + more;
@@ -114,7 +114,7 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
         with("nobody%sixteen letters!", ""),
         with("server%sixteen letters!", "?target_user=array&target_password=not the secret.."),
     ] {
-        let refused = said("iscsi-inq", &[&wrong]);
+        let refused = output("iscsi-inq", &[&wrong]);
         assert!(!refused.contains("SANLOOM"), "{wrong}: {refused}");
     }
     bed.stop();
@@ -145,11 +145,11 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
     std::fs::write(bed.path("server.secret"), "sixteen letters!").unwrap();
     std::fs::set_permissions(bed.path("server.secret"), PermissionsExt::from_mode(0o644)).unwrap();
     bed.start_target();
-    let (good, told, error) = try_run(
+    let (good, info, error) = try_run(
         SANLOOM,
         &[&["bench", "io", &disk, "--size=4K", "--depth=1", "--rounds=1", "--seconds=0.05"], &proofs[..]].concat(),
     );
-    assert!(good && told.contains("4 KiB"), "{told}{error}");
+    assert!(good && info.contains("4 KiB"), "{info}{error}");
     bed.stop();
     let log = bed.log();
     let line = log.lines().find(|line| line.contains("can read this secret")).expect("a warning of the secret");
@@ -158,7 +158,7 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
 
 #[needs("qemu-iscsi", "tshark")]
 #[test]
-fn tshark_finds_nothing_malformed_in_what_passes() {
+fn tshark_finds_nothing_malformed_in_passing_data() {
     let mut bed = Bed::start("capture");
     for (name, digest) in [("ram", "none"), ("asked", "crc32c"), ("files", "crc32c-none")] {
         let (portal, capture) = relay::start(&bed.portals[0]);

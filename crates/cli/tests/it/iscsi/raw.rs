@@ -18,7 +18,7 @@ pub fn pdu(fields: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the next PDU of the target, or `None` if the connection has ended.
-pub fn hear(connection: &mut TcpStream) -> io::Result<Vec<u8>> {
+pub fn read_pdu(connection: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut pdu = vec![0; HEAD_BYTES];
     connection.read_exact(&mut pdu)?;
     let len = u32::from_be_bytes([0, pdu[5], pdu[6], pdu[7]]) as usize;

@@ -262,7 +262,7 @@ fn units_are_reset_before_what_was_lost_at_another_portal_group_is_repeated() {
 }
 
 #[test]
-fn where_all_ports_stand_by_one_is_made_active() {
+fn one_port_is_activated_if_all_are_in_standby() {
     let bed = Bed::new("alua-standby");
     let portals = [free_port(), free_port()];
     let _array = array(&bed, &portals);

@@ -35,13 +35,13 @@ const VOLUME: &str =
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
+fn a_host_writes_and_verifies_while_back_ends_die_and_their_paths_are_cut() {
     back_ends_die(true);
 }
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut_conventionally() {
+fn a_host_writes_and_verifies_while_back_ends_die_and_their_paths_are_cut_conventionally() {
     back_ends_die(false);
 }
 

@@ -4,7 +4,7 @@
 //!
 //! `SANLOOM_MINUTES` sets a longer duration than a short round of each path.
 
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi_switch::bed::{self, Bed, HOSTS_TARGET, Switch};
 use crate::iscsi_switch::gate::{Gate, Inside};
 use crate::iscsi_switch::gateway::wait_for_path;
@@ -155,7 +155,7 @@ impl Verifier {
     }
 
     fn go_on(&mut self) {
-        if !self.open.is_empty() && self.hear().is_err() {
+        if !self.open.is_empty() && self.read_pdu().is_err() {
             self.log_in_again();
         }
         assert!(self.last_good.elapsed() < TIMEOUT, "nothing has worked for {TIMEOUT:?}: {:?}", self.counts);
@@ -172,12 +172,12 @@ impl Verifier {
     }
 
     /// The next PDU of the switch.
-    fn hear(&mut self) -> io::Result<()> {
-        let heard = hear(&mut self.connection)?;
-        let word = |at: usize| u32::from_be_bytes(heard[at..at + 4].try_into().unwrap());
-        let tag: [u8; 4] = heard[16..20].try_into().unwrap();
+    fn read_pdu(&mut self) -> io::Result<()> {
+        let received = read_pdu(&mut self.connection)?;
+        let word = |at: usize| u32::from_be_bytes(received[at..at + 4].try_into().unwrap());
+        let tag: [u8; 4] = received[16..20].try_into().unwrap();
         let Some(open) = self.open.get_mut(&tag) else { return Ok(()) };
-        match heard[0] {
+        match received[0] {
             // R2T.
             0x31 => {
                 let (from, wanted) = (word(40) as usize, word(44) as usize);
@@ -187,7 +187,7 @@ impl Verifier {
                     let fields: [(usize, &[u8]); 5] = [
                         (0, &[0x05, last]),
                         (16, &tag),
-                        (20, &heard[20..24]),
+                        (20, &received[20..24]),
                         (36, &number.to_be_bytes()),
                         (40, &(at as u32).to_be_bytes()),
                     ];
@@ -199,27 +199,27 @@ impl Verifier {
             0x25 => {
                 let len = word(4) as usize & 0xff_ffff;
                 assert_eq!(word(40) as usize, open.data.len(), "data of a read are in order");
-                open.data.extend_from_slice(&heard[48..48 + len]);
-                if heard[1] & 1 == 0 {
+                open.data.extend_from_slice(&received[48..48 + len]);
+                if received[1] & 1 == 0 {
                     return Ok(());
                 }
             }
             0x21 => {}
             other => panic!("{other:#x}"),
         }
-        let (status, open) = (heard[3], self.open.remove(&tag).unwrap());
+        let (status, open) = (received[3], self.open.remove(&tag).unwrap());
         let region = &mut self.regions[open.region];
         region.busy = false;
         if status != 0 {
             // A lost path is reported to forwarded hosts; commands on the conventional path wait
             // for it.
-            let [key, ..] = sense(&heard);
+            let [key, ..] = sense(&received);
             let is_known = match status {
                 BUSY => self.forward,
                 CHECK_CONDITION => key == UNIT_ATTENTION || (self.forward && key == ABORTED_COMMAND),
                 _ => false,
             };
-            assert!(is_known, "status {status:#x}, sense {:02x?}", sense(&heard));
+            assert!(is_known, "status {status:#x}, sense {:02x?}", sense(&received));
             self.counts[2] += 1;
             if status == BUSY {
                 thread::sleep(BUSY_PAUSE);
@@ -253,20 +253,20 @@ fn log_in(portal: &str, session: u16) -> Host {
 
 /// Reads large amounts of data slowly. Returns the number of received PDUs.
 fn slow_host(portal: &str, stop: &AtomicBool) -> u64 {
-    let mut heard = 0_u64;
+    let mut received = 0_u64;
     while !stop.load(Ordering::Relaxed) {
         let mut host = log_in(portal, 2);
         (0..16).for_each(|number| _ = read(&mut host, number));
-        while !stop.load(Ordering::Relaxed) && hear(&mut host.connection).is_ok() {
-            heard += 1;
-            if heard.is_multiple_of(16) {
+        while !stop.load(Ordering::Relaxed) && read_pdu(&mut host.connection).is_ok() {
+            received += 1;
+            if received.is_multiple_of(16) {
                 // Other commands may have failed; some data always arrive.
-                _ = read(&mut host, (heard % 16) as u32);
+                _ = read(&mut host, (received % 16) as u32);
             }
             thread::sleep(SLOW_PAUSE);
         }
     }
-    heard
+    received
 }
 
 /// Requests 1 MiB. If the connection has been closed, the next read reports it.
@@ -364,17 +364,17 @@ fn endure(forward: bool) {
                 kills += 1;
             }
             _ => {
-                let way = round / 6 % 2;
-                gates[way].close(true);
-                wait_for_path(&bed, "first", |row| row.portals[1 - way].used);
-                gates[way].close(false);
+                let direction = round / 6 % 2;
+                gates[direction].close(true);
+                wait_for_path(&bed, "first", |row| row.portals[1 - direction].used);
+                gates[direction].close(false);
             }
         }
         assert!(!slow.is_finished(), "the slow host has ended");
         if third.is_none() && over > 0.3 {
             third = Some(bed::storage(&bed, "third", &portals[2]));
-            let said = switch.apply(&bed::back_end("third", "disks", &[&portals[2]]));
-            assert!(said.contains("back end third"), "{said}");
+            let output = switch.apply(&bed::back_end("third", "disks", &[&portals[2]]));
+            assert!(output.contains("back end third"), "{output}");
         }
         let larger = size.load(Ordering::Relaxed) + (1 << 20);
         if larger <= if third.is_some() { ALL_BYTES } else { EARLY_BYTES } {

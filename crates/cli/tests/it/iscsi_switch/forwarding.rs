@@ -56,7 +56,7 @@ fn assert_volumes(switch: &Switch<'_>) {
 
 #[needs("qemu-iscsi")]
 #[test]
-fn qemu_verifies_what_passed_to_our_own_targets() {
+fn qemu_verifies_data_forwarded_to_our_own_targets() {
     let bed = Bed::new("forwarded");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -77,7 +77,7 @@ fn qemu_verifies_what_passed_to_our_own_targets() {
 
 #[needs("qemu-iscsi", "tgtadm")]
 #[test]
-fn qemu_verifies_what_passed_to_tgt() {
+fn qemu_verifies_data_forwarded_to_tgt() {
     let bed = Bed::new("forwarded-tgt");
     let targets = tgt::start(&bed, &[40 << 20, 80 << 20]);
     let lab = format!("[pool.disks]\nextent = \"1MiB\"\n{}{VOLUMES}", targets.back_ends("disks"));
@@ -142,7 +142,7 @@ fn a_back_end_that_dies_in_the_middle_of_data_costs_the_host_its_connection_and_
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_host_that_dies_in_the_middle_of_data_leaves_nothing_that_writes_later() {
+fn writes_of_a_killed_host_do_not_land_later() {
     let bed = Bed::new("mid-write");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -232,7 +232,7 @@ fn capture(name: &str, digests: bool) {
 
 #[needs("qemu-iscsi", "tgtadm", "tshark")]
 #[test]
-fn tshark_finds_nothing_malformed_in_what_is_forwarded() {
+fn tshark_finds_nothing_malformed_in_forwarded_data() {
     capture("forwarded-capture", false);
 }
 

@@ -53,7 +53,7 @@ fn kept_for_transport(bed: &Bed) -> bool {
 
 #[needs("iscsi-test-cu", "tgtadm")]
 #[test]
-fn libiscsi_passes_all_its_tests_on_volumes_in_a_fabric_and_in_a_mixed_pool_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_on_volumes_in_a_fabric_and_in_a_mixed_pool_except_the_listed_ones() {
     // A volume over both back ends has only the features that both support; the array's LUNs are
     // thin.
     let skips = [include_str!("expected_skips.txt"), include_str!("../iscsi/expected_skips.txt")];
@@ -91,7 +91,7 @@ fn conformance_of(lun: u16, expected_skips: &str) {
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_host_writes_and_verifies_in_a_mixed_pool_while_ports_of_the_fabric_go_and_come() {
+fn a_host_writes_and_verifies_in_a_mixed_pool_while_ports_of_the_fabric_fail_and_return() {
     let bed = Bed::new("gateway-links");
     let portal = free_port();
     let _first = bed::storage(&bed, "first", &portal);

@@ -1,6 +1,6 @@
 //! A minimal host that composes its PDUs as bytes: [`Host`]; and resource usage of a process.
 
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi_switch::bed::{HOSTS_TARGET, Switch};
 use sanloom_test_support::wait::{self, TIMEOUT};
 use std::cell::Cell;
@@ -43,7 +43,7 @@ impl Host {
         let isid = [0x80, 0, 0, 1, high, low];
         let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
         connection.write_all(&login)?;
-        let answer = hear(&mut connection)?;
+        let answer = read_pdu(&mut connection)?;
         assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
         Ok(Host { connection, number: 1, data: BTreeMap::new() })
     }
@@ -109,9 +109,9 @@ impl Host {
     /// Returns the result, if the connection exists for that long.
     pub fn function_response(&mut self) -> Option<u8> {
         loop {
-            let heard = hear(&mut self.connection).ok()?;
-            if heard[0] == 0x22 {
-                return Some(heard[2]);
+            let received = read_pdu(&mut self.connection).ok()?;
+            if received[0] == 0x22 {
+                return Some(received[2]);
             }
         }
     }
@@ -119,7 +119,7 @@ impl Host {
     /// Requires that the switch closes the connection, after any further PDUs.
     pub fn is_closed(&mut self) -> bool {
         loop {
-            match hear(&mut self.connection) {
+            match read_pdu(&mut self.connection) {
                 Ok(_) => {}
                 Err(error) => return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
             }
@@ -129,15 +129,15 @@ impl Host {
     /// Returns status and data of the next completed command.
     pub fn answer(&mut self) -> (u8, Vec<u8>) {
         loop {
-            let heard = hear(&mut self.connection).unwrap();
-            let (tag, flags, status) = (heard[16..20].try_into().unwrap(), heard[1], heard[3]);
-            if heard[0] == 0x25 {
+            let received = read_pdu(&mut self.connection).unwrap();
+            let (tag, flags, status) = (received[16..20].try_into().unwrap(), received[1], received[3]);
+            if received[0] == 0x25 {
                 let data = self.data.entry(tag).or_default();
-                let [len, at] = [[0, heard[5], heard[6], heard[7]], heard[40..44].try_into().unwrap()];
-                assert_eq!(u32::from_be_bytes(at) as usize, data.len(), "{:02x?}", &heard[..48]);
-                data.extend_from_slice(&heard[48..48 + u32::from_be_bytes(len) as usize]);
+                let [len, at] = [[0, received[5], received[6], received[7]], received[40..44].try_into().unwrap()];
+                assert_eq!(u32::from_be_bytes(at) as usize, data.len(), "{:02x?}", &received[..48]);
+                data.extend_from_slice(&received[48..48 + u32::from_be_bytes(len) as usize]);
             }
-            if heard[0] == 0x21 || (heard[0] == 0x25 && flags & 1 != 0) {
+            if received[0] == 0x21 || (received[0] == 0x25 && flags & 1 != 0) {
                 return (status, self.data.remove(&tag).unwrap_or_default());
             }
         }
@@ -147,10 +147,10 @@ impl Host {
     /// has sense data.
     pub fn verdict(&mut self) -> (u8, [u8; 3]) {
         loop {
-            let heard = hear(&mut self.connection).unwrap();
-            match (heard[0], heard[1] & 1) {
-                (0x21, _) => return (heard[3], sense(&heard)),
-                (0x25, 1) => return (heard[3], [0; 3]),
+            let received = read_pdu(&mut self.connection).unwrap();
+            match (received[0], received[1] & 1) {
+                (0x21, _) => return (received[3], sense(&received)),
+                (0x25, 1) => return (received[3], [0; 3]),
                 _ => {}
             }
         }

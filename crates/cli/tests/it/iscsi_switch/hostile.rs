@@ -2,7 +2,7 @@
 //! floods of logins, wrong lengths, wrong digests, and randomly changed PDUs in every phase. The
 //! well-behaved host is not affected.
 
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi_switch::bed::{self, Bed, Switch};
 use crate::iscsi_switch::host::{BLOCK, Host, forget_most, memory, most_memory};
 use crate::iscsi_switch::mutations::{Mutator, script};
@@ -130,23 +130,23 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
     for (name, fields, text, status) in cases {
         let mut connection = connect(&portal);
         connection.write_all(&login(fields, text.as_bytes())).unwrap();
-        let answer = hear(&mut connection).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let answer = read_pdu(&mut connection).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((answer[0], &answer[36..38]), (0x23, &status[..]), "{name}");
-        assert!(hear(&mut connection).is_err(), "{name}: the connection is still there");
+        assert!(read_pdu(&mut connection).is_err(), "{name}: the connection is still there");
     }
     // A second connection of an existing session.
     let mut first = connect(&portal);
     first.write_all(&login(&[], good.as_bytes())).unwrap();
-    let answer = hear(&mut first).unwrap();
+    let answer = read_pdu(&mut first).unwrap();
     assert_eq!(answer[36], 0);
     let mut second = connect(&portal);
     second.write_all(&login(&[(14, &answer[14..16]), (20, &[0, 2])], good.as_bytes())).unwrap();
-    assert_eq!(hear(&mut second).unwrap()[36..38], [2, 6]);
+    assert_eq!(read_pdu(&mut second).unwrap()[36..38], [2, 6]);
     // Text without a terminator.
     let mut endless = connect(&portal);
     let status = loop {
         endless.write_all(&login(&[(1, &[0x44])], &[b'x'; 8192])).unwrap();
-        let answer = hear(&mut endless).unwrap();
+        let answer = read_pdu(&mut endless).unwrap();
         if answer[36] != 0 {
             break [answer[36], answer[37]];
         }
@@ -165,14 +165,18 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
     for (name, bytes, status) in within {
         let mut connection = connect(&portal);
         connection.write_all(&login(begun, good.as_bytes())).unwrap();
-        assert_eq!(hear(&mut connection).unwrap()[36], 0, "{name}");
+        assert_eq!(read_pdu(&mut connection).unwrap()[36], 0, "{name}");
         connection.write_all(&bytes).unwrap();
-        assert_eq!(hear(&mut connection).unwrap_or_else(|error| panic!("{name}: {error}"))[36..38], status, "{name}");
-        assert!(hear(&mut connection).is_err(), "{name}: the connection is still there");
+        assert_eq!(
+            read_pdu(&mut connection).unwrap_or_else(|error| panic!("{name}: {error}"))[36..38],
+            status,
+            "{name}"
+        );
+        assert!(read_pdu(&mut connection).is_err(), "{name}: the connection is still there");
     }
     let mut connection = connect(&portal);
     connection.write_all(&long).unwrap();
-    assert_eq!(hear(&mut connection).unwrap()[36..38], [2, 0]);
+    assert_eq!(read_pdu(&mut connection).unwrap()[36..38], [2, 0]);
     // The log contains every rejected host, with its address and the reason.
     let line = bed.log().lines().find(|line| line.contains("authorization failure")).map(str::to_owned);
     let line = line.expect("a log line of the refusal");
@@ -183,7 +187,7 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
     for opcode in [0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x10, 0x3e] {
         let mut connection = connect(&portal);
         connection.write_all(&pdu(&[(0, &[0x40 | opcode, 0x80])], &[])).unwrap();
-        assert!(hear(&mut connection).is_err(), "{opcode:#x} was answered before a login");
+        assert!(read_pdu(&mut connection).is_err(), "{opcode:#x} was answered before a login");
     }
     switch.stop();
     bed.folder.assert_no_errors();
@@ -280,11 +284,11 @@ enum Fate {
 /// Skips responses to earlier commands.
 fn fate(host: &mut Host) -> Fate {
     loop {
-        let Ok(heard) = hear(&mut host.connection) else { return Fate::Closed };
-        match heard[0] {
-            0x3f => return Fate::Rejected(heard[2]),
-            0x21 => return Fate::Status(heard[3]),
-            0x25 if heard[1] & 1 != 0 => return Fate::Status(heard[3]),
+        let Ok(received) = read_pdu(&mut host.connection) else { return Fate::Closed };
+        match received[0] {
+            0x3f => return Fate::Rejected(received[2]),
+            0x21 => return Fate::Status(received[3]),
+            0x25 if received[1] & 1 != 0 => return Fate::Status(received[3]),
             _ => {}
         }
     }
@@ -387,7 +391,7 @@ fn digests(switch: &Switch<'_>, portal: &str) {
                     false => with_digests(&command, &data, wrong),
                 };
                 host.connection.write_all(&sent).unwrap();
-                let mut said = Vec::new();
+                let mut output = Vec::new();
                 let last = loop {
                     let Some((head, data)) = hear_with_digests(&mut host.connection) else { break Fate::Closed };
                     if head[0] == 0x3f {
@@ -396,7 +400,7 @@ fn digests(switch: &Switch<'_>, portal: &str) {
                             (if apart { 5 } else { 1 }, &TAG[..]),
                             "its header"
                         );
-                        said.push(head[2]);
+                        output.push(head[2]);
                     }
                     if head[0] == 0x21 {
                         // Sense data follow their length.
@@ -412,7 +416,7 @@ fn digests(switch: &Switch<'_>, portal: &str) {
                     _ if round == 0 => (Fate::Status(2), vec![]),
                     _ => (Fate::Status(0), vec![]),
                 };
-                assert_eq!((last, said), expected, "{what} is wrong, apart: {apart}, round {round}, {storage}");
+                assert_eq!((last, output), expected, "{what} is wrong, apart: {apart}, round {round}, {storage}");
                 // Further commands are forwarded.
                 if storage == "attacked" && round == 1 {
                     switch.wait_for_forwarding_of(&target(storage), &Host::isid(4));
@@ -429,7 +433,7 @@ const IN_SESSION: usize = 24;
 
 /// Sends randomly changed PDUs. Returns the number of responses by opcode.
 fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeMap<u8, usize> {
-    let mut said = BTreeMap::new();
+    let mut output = BTreeMap::new();
     let mut mutator = Mutator::new(seed);
     let mut sent = 0;
     for session in 0_u16.. {
@@ -452,8 +456,8 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
                 break;
             }
             loop {
-                match hear(&mut host.connection) {
-                    Ok(heard) => *said.entry(heard[0]).or_default() += 1,
+                match read_pdu(&mut host.connection) {
+                    Ok(received) => *output.entry(received[0]).or_default() += 1,
                     Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock) => break,
                     Err(_) => break 'session,
                 }
@@ -467,17 +471,17 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
         let mut connection = connect(portal);
         connection.set_read_timeout(Some(RESPONSE_TIME)).unwrap();
         if connection.write_all(&pdu).is_ok()
-            && let Ok(heard) = hear(&mut connection)
+            && let Ok(received) = read_pdu(&mut connection)
         {
-            *said.entry(heard[0]).or_default() += 1;
+            *output.entry(received[0]).or_default() += 1;
         }
     }
-    said
+    output
 }
 
 /// Runs `SANLOOM_SEEDS` campaigns from `SANLOOM_FIRST_SEED` on.
 #[test]
-fn hosts_that_send_nonsense_disturb_no_other_and_cost_little() {
+fn hosts_that_send_invalid_pdus_disturb_no_other_and_cost_little() {
     let number = |name: &str, or| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok()).unwrap_or(or);
     let first = number("SANLOOM_FIRST_SEED", 1);
     let bed = Bed::new("nonsense");
@@ -497,7 +501,7 @@ fn hosts_that_send_nonsense_disturb_no_other_and_cost_little() {
         digests(&switch, &portal);
         for seed in first..first + number("SANLOOM_SEEDS", 1) {
             println!("seed {seed}");
-            let said: Vec<BTreeMap<u8, usize>> = thread::scope(|attackers| {
+            let output: Vec<BTreeMap<u8, usize>> = thread::scope(|attackers| {
                 let (switch, portal) = (&switch, &portal);
                 let all = [("attacked", 0), ("attacked", 1), ("plain", 2)].map(|(storage, number)| {
                     let seed = seed.wrapping_mul(4).wrapping_add(number);
@@ -506,10 +510,10 @@ fn hosts_that_send_nonsense_disturb_no_other_and_cost_little() {
                 good.wait(&worker);
                 all.into_iter().map(|attacker| attacker.join().unwrap()).collect()
             });
-            println!("answered, by opcode: {said:x?}");
-            for said in &said {
+            println!("answered, by opcode: {output:x?}");
+            for output in &output {
                 // Responses, rejects, data, and requests for data.
-                assert!([0x21, 0x25, 0x31, 0x3f].iter().all(|opcode| said.contains_key(opcode)), "{said:x?}");
+                assert!([0x21, 0x25, 0x31, 0x3f].iter().all(|opcode| output.contains_key(opcode)), "{output:x?}");
             }
             good.wait(&worker);
         }

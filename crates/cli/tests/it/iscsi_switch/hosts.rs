@@ -1,7 +1,7 @@
 //! Hosts with behaviour that QEMU does not have: repeated login with writes in flight, no reading,
 //! excessive data, large numbers, and competition for a block.
 
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi_switch::bed::{self, Bed, Switch};
 use crate::iscsi_switch::forwarding::through_gates;
 use crate::iscsi_switch::gate::Gate;
@@ -12,7 +12,7 @@ use sanloom_test_support::wait;
 use std::io::Write;
 
 #[test]
-fn a_host_that_logs_in_again_finds_nothing_later_of_what_it_wrote_before() {
+fn earlier_writes_of_a_host_do_not_land_after_it_logs_in_again() {
     let bed = Bed::new("reinstated");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -41,7 +41,7 @@ fn a_host_that_logs_in_again_finds_nothing_later_of_what_it_wrote_before() {
 }
 
 #[test]
-fn a_host_that_fetches_nothing_costs_little_memory_and_nobody_else_anything() {
+fn a_host_that_reads_nothing_uses_little_memory_and_delays_no_other() {
     let bed = Bed::new("slow-host");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -88,8 +88,8 @@ fn a_segment_that_is_too_long_ends_its_own_session_and_no_other() {
     let mut header = vec![0; 48];
     fields.iter().for_each(|(at, bytes)| header[*at..at + bytes.len()].copy_from_slice(bytes));
     host.connection.write_all(&header).unwrap();
-    while let Ok(heard) = hear(&mut host.connection) {
-        assert_ne!(heard[0], 0x21, "it was answered: {heard:02x?}");
+    while let Ok(received) = read_pdu(&mut host.connection) {
+        assert_ne!(received[0], 0x21, "it was answered: {received:02x?}");
     }
     assert!(ended(&bed) > before);
     let there = other.until_good(|host| host.read(0, 128));
@@ -99,7 +99,7 @@ fn a_segment_that_is_too_long_ends_its_own_session_and_no_other() {
 }
 
 #[test]
-fn compare_and_write_of_one_host_is_whole_against_forwarded_writes_of_another() {
+fn compare_and_write_of_one_host_is_atomic_against_forwarded_writes_of_another() {
     let bed = Bed::new("compare-and-write");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -141,7 +141,7 @@ fn compare_and_write_of_one_host_is_whole_against_forwarded_writes_of_another() 
 }
 
 #[test]
-fn additional_headers_are_read_over_and_their_commands_take_the_conventional_path() {
+fn additional_headers_are_skipped_and_their_commands_take_the_conventional_path() {
     let bed = Bed::new("additional");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -175,7 +175,7 @@ const CROWD: u16 = 1000;
 const TIMERS: u64 = 20;
 
 #[test]
-fn a_thousand_sessions_are_forwarded_for_and_cost_little() {
+fn a_thousand_sessions_are_forwarded_at_low_cost() {
     let bed = Bed::new("thousand");
     let portal = free_port();
     let _first = bed::storage(&bed, "first", &portal);

@@ -83,20 +83,20 @@ fn verify(name: &str, forward: bool) {
     let stats = run(SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);
     assert_eq!(stats.contains("kept: cache"), forward, "{stats}");
     // Another host reads the same data.
-    let said = run("qemu-io", &["-f", "raw", "-r", "-c", "read -P 0x43 250k 700k", &url]);
-    assert!(!said.contains("failed"), "{said}");
+    let output = run("qemu-io", &["-f", "raw", "-r", "-c", "read -P 0x43 250k 700k", &url]);
+    assert!(!output.contains("failed"), "{output}");
     switch.stop();
     bed.folder.assert_no_errors();
 }
 
 #[needs("iscsi-inq", "istgt", "qemu-iscsi")]
 #[test]
-fn what_passes_to_istgt_is_right() {
+fn data_forwarded_to_istgt_are_intact() {
     verify("istgt", true);
 }
 
 #[needs("iscsi-inq", "istgt", "qemu-iscsi")]
 #[test]
-fn what_goes_the_conventional_way_to_istgt_is_right() {
+fn data_on_the_conventional_path_to_istgt_are_intact() {
     verify("istgt-conventional", false);
 }

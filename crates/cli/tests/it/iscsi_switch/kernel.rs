@@ -92,7 +92,7 @@ fn host(emulator: &Emulator, bed: &Bed, work: &str, target: &str, portals: &[Str
 
 #[needs("guest")]
 #[test]
-fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed_and_over_that_alone_when_it_is_open_again() {
+fn the_kernel_uses_the_other_portal_when_one_is_closed_and_the_reopened_one_alone() {
     let bed = Bed::new("kernel");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -257,7 +257,7 @@ fn the_switch_follows_the_better_group_of_the_kernels_target() {
     switch.assert_path("v", true, 1 << 18, 1 << 18);
     switch.stop();
     guest.send("stop");
-    let said = guest.end();
-    assert!(said.contains("errors 0"), "{said}");
+    let output = guest.end();
+    assert!(output.contains("errors 0"), "{output}");
     bed.folder.assert_no_errors();
 }

@@ -55,11 +55,11 @@ extent = "1MiB"
 
 /// LUNs of a target that `iscsi-ls` lists for an initiator, at any portal.
 fn listed(portal: &str, target: &str, initiator: &str) -> Vec<u16> {
-    let said =
+    let output =
         run("iscsi-ls", &["-s", "-i", &format!("iqn.2026-11.net.example:{initiator}"), &format!("iscsi://{portal}")]);
     let mut luns = Vec::new();
     let mut here = false;
-    for line in said.lines() {
+    for line in output.lines() {
         if let Some(rest) = line.strip_prefix("Target:") {
             here = rest.split_whitespace().next() == Some(target);
         } else if let Some(lun) = line.trim().strip_prefix("Lun:").filter(|_| here) {

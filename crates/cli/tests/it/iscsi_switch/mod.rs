@@ -23,7 +23,7 @@ mod secrets;
 mod tgt;
 
 use crate::iscsi::conformance;
-use crate::iscsi::raw::{hear, pdu};
+use crate::iscsi::raw::{pdu, read_pdu};
 use crate::iscsi::relay;
 use crate::sanloom::SANLOOM;
 use bed::{Bed, Switch};
@@ -38,13 +38,13 @@ use std::thread;
 
 #[needs("iscsi-test-cu", "tgtadm")]
 #[test]
-fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_on_volumes_over_tgt_except_the_listed_ones() {
     conformance::on_each(&[0, 1], |lun| conformance_on(&format!("conformance-{lun}"), true, lun));
 }
 
 #[needs("iscsi-test-cu", "tgtadm")]
 #[test]
-fn libiscsi_passes_all_its_tests_on_the_conventional_path_but_those_that_are_listed() {
+fn libiscsi_passes_all_tests_on_the_conventional_path_except_the_listed_ones() {
     conformance::on_each(&[0, 1], |lun| conformance_on(&format!("conformance-conventional-{lun}"), false, lun));
 }
 
@@ -90,8 +90,8 @@ fn the_other_tools_of_libiscsi_list_the_switch_and_load_both_paths() {
         let listed = run("iscsi-ls", &["-s", &format!("iscsi://{}", switch.portals[0])]);
         assert!(listed.contains(bed::HOSTS_TARGET) && listed.contains("Lun:3") && listed.contains("Lun:0"), "{listed}");
         for arguments in [&["-m", "32", "-b", "128", "-t", "2"][..], &["-r", "-m", "8", "-b", "8", "-t", "2"]] {
-            let told = run("iscsi-perf", &[arguments, &[&switch.url(3)]].concat());
-            assert!(told.contains("finished") || told.contains("iops"), "{told}");
+            let info = run("iscsi-perf", &[arguments, &[&switch.url(3)]].concat());
+            assert!(info.contains("finished") || info.contains("iops"), "{info}");
         }
         switch.assert_path("v", forward, 4 << 20, 0);
         switch.stop();
@@ -101,7 +101,7 @@ fn the_other_tools_of_libiscsi_list_the_switch_and_load_both_paths() {
 
 #[needs("qemu-iscsi", "tgtadm")]
 #[test]
-fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
+fn qemu_writes_across_two_back_ends_and_reads_the_same_data() {
     across("across", true);
 }
 
@@ -146,8 +146,8 @@ fn across(name: &str, forward: bool) {
     let mut arguments = vec!["-f", "raw"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", command.as_str()]));
     arguments.push(&url);
-    let said = run("qemu-io", &arguments);
-    assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+    let output = run("qemu-io", &arguments);
+    assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
     // The same with our own initiator.
     let initiator = bed.initiator(&switch.portals[1]);
     let export = uri(&bed.folder.join("nbd.sock"), "iqn.2026-11.example.sanloom:switch-lun-0");
@@ -295,14 +295,14 @@ fn tshark_knows_every_kind_of_answer_of_a_switch() {
     let mut host = Host::ready(&switch, &portal, 1);
     let exchange = |host: &mut Host, fields: &[(usize, &[u8])], data: &[u8], answer: u8| {
         host.connection.write_all(&pdu(fields, data)).unwrap();
-        let heard = hear(&mut host.connection).unwrap();
-        assert_eq!(heard[0], answer, "{heard:02x?}");
-        heard
+        let received = read_pdu(&mut host.connection).unwrap();
+        assert_eq!(received[0], answer, "{received:02x?}");
+        received
     };
     host.until_good(|host| host.read(0, 8));
     // A write whose data are requested with R2T.
     host.send(0xa0, 512, &[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[]);
-    let r2t = hear(&mut host.connection).unwrap();
+    let r2t = read_pdu(&mut host.connection).unwrap();
     assert_eq!(r2t[0], 0x31, "{r2t:02x?}");
     exchange(&mut host, &[(0, &[0x05, 0x80]), (16, &r2t[16..24])], &[7; 512], 0x21);
     let number = host.number.to_be_bytes();
@@ -317,7 +317,7 @@ fn tshark_knows_every_kind_of_answer_of_a_switch() {
     // The switch requests a logout when it ends.
     thread::scope(|scope| {
         scope.spawn(|| switch.stop());
-        while hear(&mut host.connection).unwrap()[0] != 0x32 {}
+        while read_pdu(&mut host.connection).unwrap()[0] != 0x32 {}
         exchange(&mut host, &[&[(0, &[0x46, 0x80][..])], &common[..]].concat(), &[], 0x26);
     });
     let file = bed.path("answers.pcapng");
@@ -332,28 +332,28 @@ fn tshark_knows_every_kind_of_answer_of_a_switch() {
 
 #[needs("qemu-iscsi", "tgtadm")]
 #[test]
-fn both_paths_are_measured_beside_what_is_possible() {
+fn both_paths_are_measured_beside_the_ceiling() {
     // The benchmark fails if a switch did not use the measured path.
     let bed = Bed::new("measured");
     let page = bed.path("figures.html");
     let asked =
         ["reproduce", "iscsi-switch", "--size", "64K,128K", "--depth", "1,8", "--seconds", "0.1", "--rounds", "1"];
-    let said = run(SANLOOM, &[&asked[..], &["--plot", &page]].concat());
+    let output = run(SANLOOM, &[&asked[..], &["--plot", &page]].concat());
     // No package provides the device that the stock chain requires.
-    let without = said.lines().find(|line| line.starts_with("The stock chain was not measured"));
+    let without = output.lines().find(|line| line.starts_with("The stock chain was not measured"));
     assert!(without.is_none_or(|why| why.contains("/dev/fuse")), "{without:?}");
     // The document's experiment is first. Links of 1 Gb/s let no more pass, and are used.
-    let sections: Vec<&str> = said.split("\n\n").collect();
-    assert!(sections[1].starts_with("Links of 1 Gb/s: the document's experiment\n"), "{said}");
-    let speeds = said.split("\nLoopback\n").next().unwrap().lines().filter_map(|line| {
+    let sections: Vec<&str> = output.split("\n\n").collect();
+    assert!(sections[1].starts_with("Links of 1 Gb/s: the document's experiment\n"), "{output}");
+    let speeds = output.split("\nLoopback\n").next().unwrap().lines().filter_map(|line| {
         let behind = ["end to end ", "conventional ", "forwarding "].iter().find_map(|path| line.split_once(path))?.1;
         behind.split_whitespace().next()?.parse::<f64>().ok()
     });
     let speeds: Vec<f64> = speeds.collect();
     // Three sizes, of which 512 KiB always is one, two depths, both directions.
-    assert!(speeds.len() == 36 && speeds.iter().all(|speed| (5.0..140.0).contains(speed)), "{speeds:?}\n{said}");
+    assert!(speeds.len() == 36 && speeds.iter().all(|speed| (5.0..140.0).contains(speed)), "{speeds:?}\n{output}");
     for head in ["Volumes over two back ends", "Many sessions", "Numbers of sessions", "Digests"] {
-        assert!(said.contains(&format!("\n{head}\n")), "{head}\n{said}");
+        assert!(output.contains(&format!("\n{head}\n")), "{head}\n{output}");
     }
     let drawn = std::fs::read_to_string(&page).unwrap();
     for figure in
@@ -366,17 +366,17 @@ fn both_paths_are_measured_beside_what_is_possible() {
     for op in ["read", "write"] {
         let stock = without.is_none().then_some("stock chain");
         for path in ["end to end", "ceiling", "conventional", "forwarding"].into_iter().chain(stock) {
-            let rows = said.lines().filter(|line| line.starts_with(op) || line.starts_with(' '));
-            assert!(rows.filter(|line| line.contains(path)).count() >= 2, "{op} {path}\n{said}");
+            let rows = output.lines().filter(|line| line.starts_with(op) || line.starts_with(' '));
+            assert!(rows.filter(|line| line.contains(path)).count() >= 2, "{op} {path}\n{output}");
         }
         // One slice decides nothing; a path that was not measured has no verdict.
         let judged = |what: &str, verdict: &str| {
-            let rows = said.lines().filter(|line| line.starts_with(op) && line.contains(what));
+            let rows = output.lines().filter(|line| line.starts_with(op) && line.contains(what));
             rows.filter(|line| line.ends_with(&format!(" {verdict}"))).count()
         };
-        assert_eq!(judged("links, 512 KiB", "undecided"), 3, "{said}");
+        assert_eq!(judged("links, 512 KiB", "undecided"), 3, "{output}");
         let verdict = if without.is_none() { "undecided" } else { "not measured" };
-        assert_eq!(judged("to stock chain", verdict), 3, "{said}");
+        assert_eq!(judged("to stock chain", verdict), 3, "{output}");
     }
-    assert!(said.contains("6 predictions: 0 ok, 0 missed, 6 undecided, 0 not measured"), "{said}");
+    assert!(output.contains("6 predictions: 0 ok, 0 missed, 6 undecided, 0 not measured"), "{output}");
 }

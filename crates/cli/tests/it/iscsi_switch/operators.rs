@@ -24,7 +24,7 @@ fn start<'b>(bed: &'b Bed, portals: &[String; 2], more: &str) -> Switch<'b> {
 
 #[needs("curl", "qemu-iscsi")]
 #[test]
-fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
+fn volumes_are_created_extended_mapped_and_deleted_under_io() {
     let bed = Bed::new("operators");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -38,8 +38,8 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         for round in 1..30 {
             let write = format!("write -P {round} {}k 20M", round * 4);
             let read = format!("read -P {round} {}k 20M", round * 4);
-            let said = run(io, &["-f", "raw", "-c", &write, "-c", &read, &asked]);
-            assert!(!said.contains("failed"), "{said}");
+            let output = run(io, &["-f", "raw", "-c", &write, "-c", &read, &asked]);
+            assert!(!output.contains("failed"), "{output}");
         }
     });
     for size in ["40MiB", "41MiB", "63MiB"] {
@@ -98,15 +98,15 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         (vec!["map", "v", "--storage", "switch"], "unmap it first with `sanloom volume unmap`"),
     ] {
         let arguments = switch.volume_arguments(&arguments);
-        let said = fail(SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(said.contains(expected), "{said}");
+        let output = fail(SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.contains(expected), "{output}");
     }
     // The remedy works: another back end provides space, also for striped volumes, and also after a
     // restart.
     let third = free_port();
     let _third = bed::storage(&bed, "third", &third);
-    let said = switch.apply(&bed::back_end("third", "disks", &[&third]));
-    assert!(said.contains("back end third: its pool grows"), "{said}");
+    let output = switch.apply(&bed::back_end("third", "disks", &[&third]));
+    assert!(output.contains("back end third: its pool grows"), "{output}");
     let larger = switch.volume_arguments(&["extend", "v", "--size", "150MiB"]);
     let larger: Vec<&str> = larger.iter().map(String::as_str).collect();
     wait::until(|| format!("{:?}", try_run(SANLOOM, &larger)), || try_run(SANLOOM, &larger).0);
@@ -117,17 +117,17 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     run("qemu-io", &[&["-f", "raw"], &over_three[2..], &[&url]].concat());
     let others = fs::read_to_string(bed.path("switch.toml")).unwrap().replace("[back_end.first]", "[back_end.other]");
     fs::write(bed.path("other.toml"), others).unwrap();
-    let said = fail(SANLOOM, &["apply", &bed.path("other.toml")]);
-    assert!(said.contains("existing back ends: volumes use their extents"), "{said}");
+    let output = fail(SANLOOM, &["apply", &bed.path("other.toml")]);
+    assert!(output.contains("existing back ends: volumes use their extents"), "{output}");
     for what in [["show", "volumes"], ["show", "paths"], ["show", "stats"]] {
         let shown = run(SANLOOM, &[&what[..], &[&bed.path("switch.toml"), "--live"]].concat());
         assert!(shown.lines().count() > 2, "{shown}");
     }
     let socket = bed.path("switch/control.sock");
-    let told = run("curl", &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
+    let metrics = run("curl", &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
     for name in ["sanloom_volume_jobs_total", "sanloom_back_end_up{back_end=\"first\"} 1", "sanloom_pool_used_extents"]
     {
-        assert!(told.contains(name), "{told}");
+        assert!(metrics.contains(name), "{metrics}");
     }
     switch.stop();
     bed.folder.assert_no_errors();
@@ -145,7 +145,7 @@ enum Killed {
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_new_volume_shows_nothing_of_a_deleted_one_whenever_the_switch_is_killed() {
+fn a_new_volume_contains_no_data_of_a_deleted_one_whenever_the_switch_is_killed() {
     let bed = Bed::new("wiped");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -184,8 +184,8 @@ fn a_new_volume_shows_nothing_of_a_deleted_one_whenever_the_switch_is_killed() {
             good
         };
         wait::until(|| "the extents are free again".to_owned(), is_created);
-        let said = run("qemu-io", &["-f", "raw", "-c", "read -P 0 0 80M", &url]);
-        assert!(!said.contains("failed"), "{killed:?}: {said}");
+        let output = run("qemu-io", &["-f", "raw", "-c", "read -P 0 0 80M", &url]);
+        assert!(!output.contains("failed"), "{killed:?}: {output}");
     }
     println!("{refused} times too early");
     switch.stop();

@@ -46,13 +46,13 @@ fn what_a_killed_switch_has_sent_is_not_written_later(name: &str, forward: bool)
 
 #[needs("qemu-iscsi")]
 #[test]
-fn what_a_killed_switch_has_forwarded_is_not_written_later() {
+fn writes_forwarded_by_a_killed_switch_do_not_land_later() {
     what_a_killed_switch_has_sent_is_not_written_later("killed-forwarded", true);
 }
 
 #[needs("qemu-iscsi")]
 #[test]
-fn what_a_killed_switch_has_sent_conventionally_is_not_written_later() {
+fn writes_of_a_killed_switch_on_the_conventional_path_do_not_land_later() {
     what_a_killed_switch_has_sent_is_not_written_later("killed-conventional", false);
 }
 
@@ -96,7 +96,7 @@ fn sessions_with_back_ends_log_out_when_their_host_goes_and_when_the_switch_ends
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_back_end_that_takes_nothing_keeps_its_host_from_no_other() {
+fn a_blocked_back_end_does_not_stop_io_of_its_host_to_others() {
     let bed = Bed::new("stuck");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -128,7 +128,7 @@ fn a_back_end_that_takes_nothing_keeps_its_host_from_no_other() {
 
 #[needs("qemu-iscsi")]
 #[test]
-fn a_back_end_that_has_moved_is_used_where_it_is_on_either_path() {
+fn a_redirected_back_end_is_used_at_its_new_portal_on_either_path() {
     for (forward, permanent) in [(true, false), (true, true), (false, false)] {
         let bed = Bed::new(&format!("moved-{forward}-{permanent}"));
         let [here, there] = [free_port(), free_port()];

@@ -92,15 +92,15 @@ fn no_reservation_and_no_reset_of_a_host_reaches_a_back_end() {
         });
         assert!(conflicts, "the other host is not kept out");
         switch.stop();
-        let mut heard = gates[0].requests();
-        gates[1].requests().into_iter().for_each(|(what, count)| *heard.entry(what).or_default() += count);
-        let has = |opcode: u8, details: &[u8]| details.iter().any(|detail| heard.contains_key(&(opcode, *detail)));
-        assert!(has(0x01, &[0x2a, 0x8a]) && has(0x01, &[0x28, 0x88]), "no reads and writes: {heard:02x?}");
-        assert!(!has(0x01, &[0x16, 0x17, 0x56, 0x57, 0x5e, 0x5f]), "reservations: {heard:02x?}");
+        let mut received = gates[0].requests();
+        gates[1].requests().into_iter().for_each(|(what, count)| *received.entry(what).or_default() += count);
+        let has = |opcode: u8, details: &[u8]| details.iter().any(|detail| received.contains_key(&(opcode, *detail)));
+        assert!(has(0x01, &[0x2a, 0x8a]) && has(0x01, &[0x28, 0x88]), "no reads and writes: {received:02x?}");
+        assert!(!has(0x01, &[0x16, 0x17, 0x56, 0x57, 0x5e, 0x5f]), "reservations: {received:02x?}");
         // The switch itself ends tasks only with ABORT TASK.
         let functions: Vec<u8> =
-            heard.keys().filter(|(opcode, _)| *opcode == 0x02).map(|(_, detail)| *detail).collect();
-        assert!(functions.iter().all(|function| *function == ABORT_TASK), "{heard:02x?}");
+            received.keys().filter(|(opcode, _)| *opcode == 0x02).map(|(_, detail)| *detail).collect();
+        assert!(functions.iter().all(|function| *function == ABORT_TASK), "{received:02x?}");
         bed.folder.assert_no_errors();
     }
 }

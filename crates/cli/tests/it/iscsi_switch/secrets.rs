@@ -100,9 +100,12 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
                 assert!(!is_there(), "there is a volume without a back end");
                 // The login is retried, but logged once.
                 let log = bed.log();
-                let said: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session")).collect();
-                assert!(said.len() == 1 && said[0].contains(why), "{said:?}");
-                assert!(said[0].contains(&format!("portal={}", portals[0])) && said[0].contains("next="), "{said:?}");
+                let output: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session")).collect();
+                assert!(output.len() == 1 && output[0].contains(why), "{output:?}");
+                assert!(
+                    output[0].contains(&format!("portal={}", portals[0])) && output[0].contains("next="),
+                    "{output:?}"
+                );
                 assert_eq!(bed.folder.logged("the session ended"), 0, "sessions that were lost");
             }
         }
@@ -112,7 +115,7 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
 
 #[needs("iscsi-ls")]
 #[test]
-fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one_may_ask() {
+fn discovery_requires_authentication_if_all_targets_do_and_is_open_to_every_permitted_initiator() {
     let portals = [free_port(), free_port()];
     let bed = bed("chap-discovery", &portals, "back.secret", "array.secret");
     let mut up = bed.up("switch.toml");
@@ -120,7 +123,7 @@ fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one
         let (_, out, err) = try_run("iscsi-ls", &[&format!("iscsi://{user}{}", portals[1])]);
         (out.contains(HOSTS_TARGET), out + &err)
     };
-    for (user, is_told) in [
+    for (user, is_listed) in [
         ("", false),
         ("host%Vn52-nobody-knows@", false),
         ("nobody%w7xU-from-hosts-@", false),
@@ -128,8 +131,8 @@ fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one
         // Credentials of the switch at its back end.
         ("switch%kdA8-from-switch@", true),
     ] {
-        let (told, said) = ask(user);
-        assert_eq!(told, is_told, "{user}: {said}");
+        let (listed, output) = ask(user);
+        assert_eq!(listed, is_listed, "{user}: {output}");
     }
     up.stop();
     // A target without authentication; discovery does not require it either.
@@ -138,8 +141,8 @@ fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one
     let more = format!("[storage.open]\nlun_size = \"1MiB\"\niscsi = {{ portals = \"{open}\" }}\n");
     fs::write(bed.path("switch.toml"), lab + &more).unwrap();
     let mut up = bed.up("switch.toml");
-    let (told, said) = ask("");
-    assert!(told, "{said}");
+    let (listed, output) = ask("");
+    assert!(listed, "{output}");
     up.stop();
 }
 
@@ -187,7 +190,7 @@ fn tells_nothing(bed: &Bed, portal: &str, json: bool) {
         || "the volume is there".to_owned(),
         || run(SANLOOM, &["show", "volumes", &lab, "--live"]).lines().any(|line| line.starts_with('v')),
     );
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     // Our initiator with correct and wrong secrets.
     let target = format!("{portal}/{HOSTS_TARGET}");
     for (own, proof) in [("host", "gate"), ("wrong", "gate"), ("host", "wrong")] {
@@ -212,7 +215,7 @@ fn tells_nothing(bed: &Bed, portal: &str, json: bool) {
             wait::until(log, || log().contains("no session through a portal"));
         }
         initiator.kill();
-        said.push((
+        output.push((
             format!("log of the initiator with {own} and {proof}"),
             fs::read(bed.path("initiator.log")).unwrap(),
         ));
@@ -225,12 +228,12 @@ fn tells_nothing(bed: &Bed, portal: &str, json: bool) {
     for table in ["sessions", "volumes", "paths", "stats", "luns", "counters"] {
         for form in [&[][..], &["--json"]] {
             let shown = run(SANLOOM, &[&["show", table, &lab, "--live"], form].concat());
-            said.push((format!("show {table} {form:?}"), shown.into_bytes()));
+            output.push((format!("show {table} {form:?}"), shown.into_bytes()));
         }
     }
     let socket = bed.path("control.sock");
-    let told = run("curl", &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
-    said.push(("the metrics".to_owned(), told.into_bytes()));
+    let metrics = run("curl", &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
+    output.push(("the metrics".to_owned(), metrics.into_bytes()));
     up.stop();
     // The rejected lab, with the invalid secret in a file.
     for (file, secret) in [("host.secret", &SECRETS[2].1[..11]), ("gate.secret", SECRETS[2].1)] {
@@ -238,7 +241,7 @@ fn tells_nothing(bed: &Bed, portal: &str, json: bool) {
         fs::write(bed.path(file), secret).unwrap();
         let (good, out, err) = try_run(SANLOOM, &["up", &lab]);
         assert!(!good && err.contains(".secret"), "{out}{err}");
-        said.push((format!("the refusal of {file}"), err.into_bytes()));
+        output.push((format!("the refusal of {file}"), err.into_bytes()));
         fs::write(bed.path(file), before).unwrap();
     }
     // All contents of the folder except the secret files: logs, the recording, and the store with
@@ -248,11 +251,11 @@ fn tells_nothing(bed: &Bed, portal: &str, json: bool) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type().unwrap().is_file() && !name.ends_with(".secret") && entry.metadata().unwrap().len() > 0 {
             kept += 1;
-            said.push((name, fs::read(entry.path()).unwrap()));
+            output.push((name, fs::read(entry.path()).unwrap()));
         }
     }
-    let there = |name: &str| said.iter().any(|(what, _)| what == name);
+    let there = |name: &str| output.iter().any(|(what, _)| what == name);
     assert!(kept >= 3 && there("log") && there("run.jsonl") && there("state.sqlite"), "{kept} files");
     assert!(bed.log().contains("DEBUG") || bed.log().contains("TRACE"), "nothing is logged in detail");
-    said.iter().for_each(|(what, bytes)| assert_tells_nothing(what, bytes));
+    output.iter().for_each(|(what, bytes)| assert_tells_nothing(what, bytes));
 }

@@ -34,8 +34,8 @@ fn a_guest_works_over_a_socket_pair_that_was_inherited() {
     let change = [("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")];
     let mut bed = Bed::start_on("descriptor", LAB, &change, &["server1-sw1"], ours.into());
     let netdev = "dgram,local.type=fd,local.str=7";
-    let said = bed.guest_on(netdev, Stdio::from(std::os::fd::OwnedFd::from(theirs)), "server1-sw1", 1, SCRIPT).end();
-    assert!(said.contains("host Online"));
+    let output = bed.guest_on(netdev, Stdio::from(std::os::fd::OwnedFd::from(theirs)), "server1-sw1", 1, SCRIPT).end();
+    assert!(output.contains("host Online"));
     bed.stop();
     check_capture(&bed.capture("server1-sw1"), 2 * 512);
 }
@@ -49,8 +49,8 @@ fn a_guest_works_over_a_stream() {
     let printed: serde_json::Value = serde_json::from_str(&bed.command(&["up", "--print-qemu", "--json"])).unwrap();
     assert_eq!(printed[0]["link"], "server1-sw1");
     let netdev = printed[0]["netdev"].as_str().unwrap().replace("id=n0,", "");
-    let said = bed.guest_on(&netdev, Stdio::null(), "server1-sw1", 1, SCRIPT).end();
-    assert!(said.contains("host Online"));
+    let output = bed.guest_on(&netdev, Stdio::null(), "server1-sw1", 1, SCRIPT).end();
+    assert!(output.contains("host Online"));
     bed.stop();
     check_capture(&bed.capture("server1-sw1"), 2 * 512);
 }

@@ -24,7 +24,7 @@ to = "sw1"
 /// is not.
 #[needs("guest", "tshark")]
 #[test]
-fn what_was_flushed_or_registered_for_good_outlives_a_killed_switch() {
+fn flushed_data_and_persistent_registrations_survive_a_killed_switch() {
     let mut bed = Bed::start("durability", LAB, &["server1-sw1"]);
     let first = r#"
 fcoe-initiator 2 || exit 1
@@ -37,8 +37,8 @@ sg_persist --out --reserve --param-rk=0x5ab1e --prout-type=1 /dev/sda || exit 5
 sg_persist --out --register --param-sark=0x6ab1e /dev/sdb || exit 6
 echo done
 "#;
-    let said = bed.guest("server1", 1, first).end();
-    assert!(said.contains("cache write back"), "{said}");
+    let output = bed.guest("server1", 1, first).end();
+    assert!(output.contains("cache write back"), "{output}");
     bed.kill();
     let before = bed.capture("server1-sw1");
     for filter in ["scsi_sbc.opcode == 0x35", "scsi_sbc.fua == 1"] {
@@ -56,7 +56,7 @@ done
 echo "kept $(sg_persist --in --read-keys /dev/sda | grep -c 0x5ab1e) $(sg_persist --in --read-reservation /dev/sda | grep -c 0x5ab1e)"
 echo "gone $(sg_persist --in --read-keys /dev/sdb | grep -c 0x6ab1e)"
 "#;
-    let said = bed.guest("server1", 1, second).end();
-    assert!(said.contains("kept 1 1") && said.contains("gone 0"), "{said}");
+    let output = bed.guest("server1", 1, second).end();
+    assert!(output.contains("kept 1 1") && output.contains("gone 0"), "{output}");
     bed.stop();
 }

@@ -63,8 +63,8 @@ fn a_volume_lies_on_the_kernels_target() {
         let mut arguments = vec!["-f", "raw"];
         arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
         arguments.push(&url);
-        let said = run("qemu-io", &arguments);
-        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        let output = run("qemu-io", &arguments);
+        assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
     };
     of(&["write -P 0xab 3k 4M", "write -f -P 0xcd 16M 1M", "write -z 1M 64k", "flush", "read -P 0xab 4k 8k"]);
     of(&["read -P 0 1M 64k", "read -P 0xcd 16M 1M", "read -P 0xab 2M 1M"]);

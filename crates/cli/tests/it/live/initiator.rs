@@ -46,9 +46,9 @@ done
 sg_luns /dev/sda
 echo "errors $(dmesg | grep -c 'I/O error')"
 "#;
-    let said = bed.guest("server1", 1, script).end();
+    let output = bed.guest("server1", 1, script).end();
     for expected in ["disk sda", "disk sdb", "524288", "131072", "errors 0"] {
-        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+        assert!(output.contains(expected), "{expected} is missing in:\n{output}");
     }
     bed.stop();
     // At least the data: twice 8 MiB and 2 MiB in each direction, in frames of 2048 bytes.

@@ -39,8 +39,8 @@ wait_for stop
     let nbd = bed.start_initiator("server2", &["{folder}/lab.toml", "--host", "server2"]);
     let name = "fc-0x2000525400000003-lun-0";
     let uri = uri(&nbd, name);
-    let told = run("nbdinfo", &["--json", &uri]);
-    assert!(told.contains("\"export-size\": 67108864") && told.contains("LIO-ORG"), "{told}");
+    let info = run("nbdinfo", &["--json", &uri]);
+    assert!(info.contains("\"export-size\": 67108864") && info.contains("LIO-ORG"), "{info}");
     write_and_verify(&uri);
     assert!(fail("qemu-io", &["-f", "raw", "-c", "write 64M 4k", &uri]).contains("rror"));
 
@@ -59,8 +59,8 @@ dd if=/dev/sda of=/tmp/back bs=1M skip=40 count=8 iflag=direct 2>/dev/null || ex
 cmp /tmp/data /tmp/back || exit 9
 echo "errors $(dmesg | grep -c 'I/O error')"
 "#;
-    let said = bed.guest("server1", 1, script).end();
-    assert!(said.contains("LIO-ORG") && said.contains("errors 0"), "{said}");
+    let output = bed.guest("server1", 1, script).end();
+    assert!(output.contains("LIO-ORG") && output.contains("errors 0"), "{output}");
     bed.stop_others();
     bed.stop();
     target.kill();

@@ -31,8 +31,8 @@ ports=$(cat /tmp/names | wc -l)
 names=$(sort -u /tmp/names | wc -l)
 echo "targets $ports, names $names, disks $(ls /sys/block | grep -c ^sd)"
 "#;
-    let said = bed.guest("server1", 1, script).end();
-    assert!(said.contains("targets 140, names 140") && said.contains("disks 140"), "{said}");
+    let output = bed.guest("server1", 1, script).end();
+    assert!(output.contains("targets 140, names 140") && output.contains("disks 140"), "{output}");
     bed.stop();
     let capture = bed.capture("server1-sw1");
     // The frames of the GPN_FT response are one sequence with SEQ_CNT from 0. tshark does not

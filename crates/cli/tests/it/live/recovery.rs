@@ -49,7 +49,7 @@ fn script(pause: u32) -> String {
 /// killed and restarted, and its port is disabled and enabled. Every pass of the guest is verified.
 #[needs("guest", "tshark")]
 #[test]
-fn data_is_whole_after_a_pulled_cable_a_killed_switch_and_a_disabled_port() {
+fn data_are_intact_after_a_pulled_cable_a_killed_switch_and_a_disabled_port() {
     let mut bed = Bed::start("recovery", LAB, &["server1-sw1"]);
     let mut running = bed.guest("server1", 1, &script(200_000));
     running.wait_for_line("pass 5");
@@ -89,7 +89,7 @@ fn data_is_whole_after_a_pulled_cable_a_killed_switch_and_a_disabled_port() {
 /// again each time, and every pass is verified.
 #[needs("guest", "tshark")]
 #[test]
-fn data_is_whole_after_lost_keep_alives_and_cleared_virtual_links() {
+fn data_are_intact_after_lost_keep_alives_and_cleared_virtual_links() {
     let mut bed = Bed::start("keep-alives", LAB, &["server1-sw1"]);
     let relay = Relay::start(&bed, "server1-sw1");
     let mut running = bed.guest_with_sockets("server1-sw1", GUEST_SOCKETS, 1, &script(1_000_000));

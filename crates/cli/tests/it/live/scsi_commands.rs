@@ -18,7 +18,7 @@ to = "sw1"
 /// Each command succeeds and has the expected effect on the data.
 #[needs("guest", "tshark")]
 #[test]
-fn the_disks_do_what_sg3_utils_ask() {
+fn the_disks_execute_the_commands_of_sg3_utils() {
     let mut bed = Bed::start("sg3", LAB, &["server1-sw1"]);
     let script = r#"
 disk=/dev/sda
@@ -83,7 +83,7 @@ cmp /tmp/new /tmp/back || exit 5
 sg_compare_and_write --lba=100 --num=1 --in=/tmp/both --xferlen=1024 $disk >/dev/null 2>&1
 echo "second compare and write ends with $?"
 "#;
-    let said = bed.guest("server1", 1, script).end();
+    let output = bed.guest("server1", 1, script).end();
     let expected = [
         "SANLOOM",
         "Maximum unmap LBA count",
@@ -103,7 +103,7 @@ echo "second compare and write ends with $?"
         "second compare and write ends with 14",
     ];
     for text in expected {
-        assert!(said.contains(text), "{text} is missing in:\n{said}");
+        assert!(output.contains(text), "{text} is missing in:\n{output}");
     }
     bed.stop();
     let capture = bed.capture("server1-sw1");

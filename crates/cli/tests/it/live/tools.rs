@@ -49,7 +49,7 @@ fn plain(texts: &[&str]) -> Vec<String> {
 /// Both find the same VLAN and forwarder, and show the same target and units in the same layout.
 #[needs("guest", "tshark")]
 #[test]
-fn debians_tools_and_ours_say_the_same() {
+fn debians_tools_and_ours_print_the_same() {
     let changes = [(
         "ethernet = { carrier = \"dgram\" }\n\n[switch",
         "ethernet = { carrier = \"dgram\", vlan = 152 }\n\n[switch",
@@ -66,9 +66,9 @@ echo "== s"
 timeout 3 fcoeadm -s $(sed 's/.* over //' /sys/class/fc_host/host*/symbolic_name) 1
 echo "== end"
 "#;
-    let said = bed.guest("server1", 1, script).end();
+    let output = bed.guest("server1", 1, script).end();
     let theirs = |name: &str| {
-        let section = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
+        let section = output.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
         section.split("\n== ").next().unwrap_or_default().to_owned()
     };
 

@@ -67,9 +67,9 @@ done
 echo "host $(cat /sys/class/fc_host/host*/port_state)"
 "#;
     let mut running = bed.guest("server1", 1, script);
-    let heard = running.wait_for_line("pass 2");
-    let found = heard.split("== fipvlan").nth(1).and_then(|rest| rest.split("== end").next()).unwrap_or_default();
-    assert!(found.contains("101") && found.contains("102"), "{heard}");
+    let received = running.wait_for_line("pass 2");
+    let found = received.split("== fipvlan").nth(1).and_then(|rest| rest.split("== end").next()).unwrap_or_default();
+    assert!(found.contains("101") && found.contains("102"), "{received}");
     let login = |switch: &str| format!("port logged in switch=\"{switch}\" ethernet=\"server1-sw1\"");
     let log = bed.log();
     assert_eq!([1, 2, 3].map(|number| log.matches(&login(&format!("sw{number}"))).count()), [0, 1, 0]);
@@ -79,8 +79,8 @@ echo "host $(cat /sys/class/fc_host/host*/port_state)"
     // The first of them may have begun earlier.
     running.wait_for_new_lines("pass ", 3);
     running.send("stop");
-    let said = running.end();
-    assert!(said.contains("host Online"), "{said}");
+    let output = running.end();
+    assert!(output.contains("host Online"), "{output}");
     bed.stop();
     check_capture(&bed.capture("server1-sw1"), 100);
 }

@@ -32,10 +32,10 @@ dd if=/dev/sda of=/tmp/back bs=1M count=8 iflag=direct 2>/dev/null || exit 6
 cmp /tmp/data /tmp/back || exit 7
 echo "errors $(dmesg | grep -c 'I/O error')"
 "#;
-    let said = bed.guest_at("disk1", 1, script).end();
+    let output = bed.guest_at("disk1", 1, script).end();
     // The address is derived from the end of the port name.
     for expected in ["SANLOOM", "0x000001", "errors 0"] {
-        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+        assert!(output.contains(expected), "{expected} is missing in:\n{output}");
     }
     bed.stop();
     check_vn2vn(&bed.capture("disk1"), 2 * 8 * 512);

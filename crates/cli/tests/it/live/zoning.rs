@@ -33,7 +33,7 @@ const EDITS: &str = "[[edit]]\naction = \"delete\"\nzone = \"pair\"\n";
 /// a rollback, the disk returns with its data.
 #[needs("guest", "tshark")]
 #[test]
-fn a_zone_change_takes_a_disk_away_under_io_and_gives_it_back() {
+fn a_zone_change_removes_a_disk_under_io_and_returns_it() {
     let mut bed = Bed::start("zoning", LAB, &["server1-sw1"]);
     let script = r#"
 fcoe-initiator 1 || exit 1
@@ -66,8 +66,8 @@ echo "disk back"
     let ports = bed.command(&["show", "ports", "--live", "--json"]);
     assert!(ports.contains("\"zone_denied\""), "{ports}");
     bed.command(&["zone", "rollback"]);
-    let said = running.end();
-    assert!(said.contains("disk back"), "{said}");
+    let output = running.end();
+    assert!(output.contains("disk back"), "{output}");
     bed.stop();
     let capture = bed.capture("server1-sw1");
     check_capture(&capture, 3 * 512);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_say_the_same_share_a_line() {
+    fn consecutive_events_with_the_same_text_share_a_line() {
         let shown = lines(&[
             event(1.0, "link a went down", "a"),
             event(1.0, "link b went down", "b"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_no_integer_holds_stays_alone() {
+    fn a_number_beyond_the_integer_range_is_not_grouped() {
         let elements = [("a99999999999999999999999", 1.0), ("a18446744073709551615", 1.0)];
         assert_eq!(names(&elements, 0, 9).len(), 2);
     }

@@ -19,7 +19,7 @@ fn report(text: &str) -> Report {
 /// The lines of each report, and the rows of the table of paths: hosts, storage, pairs, port pairs,
 /// paths without a common link, shortest routes, and links of a route.
 #[test]
-fn topology_reports_read_well() {
+fn topology_reports_have_the_expected_layout() {
     for (name, text) in EXAMPLES {
         let shown = design::render(&report(text), 400);
         let has = |line: &str| shown.lines().any(|shown| shown == line);

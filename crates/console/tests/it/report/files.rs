@@ -1,4 +1,4 @@
-//! Files: whole or not at all.
+//! Atomic writing of files.
 
 use crate::report::fixture;
 use sanloom_api::results::Results;
@@ -136,7 +136,7 @@ fn json_lines_have_an_object_for_each_step() {
 }
 
 #[test]
-fn a_series_that_is_too_short_leaves_cells_empty() {
+fn a_short_series_leaves_cells_empty() {
     let mut results = fixture::fabric(1, 1);
     results.series.total.iops.truncate(1);
     let mut out = Vec::new();

@@ -1,5 +1,4 @@
-//! Hand-made results to look at layouts. Every number is invented by a formula; nothing was
-//! simulated.
+//! Synthetic results for tests of layouts. All numbers come from formulas; nothing was simulated.
 
 use sanloom_api::results::*;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ pub fn core_edge() -> Results {
             .into(),
     );
     results.lab.command = Some("sanloom sim examples/slow-drain.toml --seed 7".into());
-    tell(&mut results);
+    add_events(&mut results);
     results.drops = BTreeMap::from([("link_down".into(), 37), ("hold_time".into(), 4)]);
     results.totals.frames_dropped = 41;
     results.totals.commands_aborted = 9;
@@ -48,7 +47,7 @@ pub fn core_edge() -> Results {
 }
 
 /// Fills the events of [`core_edge`] and their explanation.
-fn tell(results: &mut Results) {
+fn add_events(results: &mut Results) {
     results.faults = vec![
         FaultEvent {
             at_s: 0.8,

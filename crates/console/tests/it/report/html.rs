@@ -5,7 +5,7 @@ use sanloom_api::results::{Results, Setting, SweepRow, WhatIfRow};
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
 use sanloom_console::report::html::{report, sweep, whatif};
 
-/// Writes the pages to the folder named by `SANLOOM_PAGES`, for a look at them.
+/// Writes the pages to the folder named by `SANLOOM_PAGES`, for inspection.
 #[test]
 fn pages_for_a_look() {
     let Some(folder) = std::env::var_os("SANLOOM_PAGES") else {
@@ -284,7 +284,7 @@ fn figure_9_has_four_panels_with_curves_and_the_papers_numbers() {
     balanced(&svg).unwrap();
 }
 
-/// The page without what stands in script elements.
+/// The page without the contents of script elements.
 fn without_scripts(page: &str) -> String {
     let mut out = String::new();
     let mut rest = page;

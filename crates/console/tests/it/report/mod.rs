@@ -1,4 +1,4 @@
-//! Reports: what a reader sees, and what must never reach him.
+//! Reports: required content, and content that must not appear.
 
 mod design;
 mod files;

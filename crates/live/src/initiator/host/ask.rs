@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 const OX_IDS: RangeInclusive<u16> = 0x7f00..=0x7fff;
 /// Maximum wait for a reply. The standard's value would be 2 x R_A_TOV, which is too long for an
 /// interactive user.
-const PATIENCE: Span = Span::from_secs(4);
+const TIME_LIMIT: Span = Span::from_secs(4);
 
 /// Open requests by OX_ID, with their deadlines.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Host {
         let ids = (1..=count).map(|step| *OX_IDS.start() + (self.questions.last + step) % count);
         let ox_id = ids.into_iter().find(|id| !self.questions.open.contains_key(id))?;
         self.questions.last = ox_id - *OX_IDS.start();
-        self.questions.open.insert(ox_id, now + PATIENCE);
+        self.questions.open.insert(ox_id, now + TIME_LIMIT);
         let header = message.header(self.port_id, d_id, ox_id, RX_ID_UNASSIGNED);
         self.push_message(Frame { header, payload: Payload::Typed(message) });
         Some(ox_id)
@@ -66,7 +66,7 @@ impl Host {
         let late: Vec<u16> = self.questions.open.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         for number in late {
             self.questions.open.remove(&number);
-            self.asked.remove(&number);
+            self.requests_by_ox_id.remove(&number);
             self.events.push_back(Event::Answer { number, message: None });
         }
     }
@@ -77,6 +77,6 @@ impl Host {
             target.scan.handle(now, sanloom_scsi::disk::ScanInput::Rescan);
             self.touched.push_back((*wwpn, None));
         }
-        self.settle(now);
+        self.drain_machines(now);
     }
 }

@@ -28,8 +28,8 @@ impl Host {
             Some(name) => disk.named(name),
             None => disk,
         };
-        let number = self.places.len() as u64;
-        self.places.push((target, lun));
+        let number = self.disk_addresses.len() as u64;
+        self.disk_addresses.push((target, lun));
         let entry = self.targets.entry(target).or_insert_with(Target::new);
         entry.units.insert(lun, Unit { disk, number, listed: false, useless: false });
         number
@@ -68,7 +68,7 @@ impl Host {
     }
 
     fn unit(&self, disk: u64) -> Option<&Unit> {
-        let (target, lun) = self.places.get(usize::try_from(disk).ok()?)?;
+        let (target, lun) = self.disk_addresses.get(usize::try_from(disk).ok()?)?;
         self.targets.get(target)?.units.get(lun)
     }
 }

@@ -16,7 +16,7 @@ use std::mem;
 use std::sync::Arc;
 
 /// Maximum reads from one back end per step.
-const READS_IN_TURN: usize = 16;
+const MAX_READS: usize = 16;
 /// Bytes for the host up to this number are copied into the output queue of the session, so that
 /// both leave with one system call.
 const COPIED_BYTES: usize = 4 << 10;
@@ -230,7 +230,7 @@ impl Connection {
     /// Processes the events of back ends. Returns whether there may be more.
     pub(in crate::iscsi) fn serve_links(&mut self, cx: &mut Context<'_, '_>) -> bool {
         self.advance_links(cx);
-        for _ in 0..READS_IN_TURN {
+        for _ in 0..MAX_READS {
             let mut silent = true;
             let links = self.forwarding.as_ref().map_or(0, |forwarding| forwarding.links.len());
             for back in 0..links {
@@ -331,8 +331,9 @@ impl Connection {
                 continue;
             }
             let Some(port) = forwarding.port(engine) else { return };
-            let way = engine.way_to(back, port);
-            let Some(Up { established, units }) = forwarding.links[back].advance(cx.now, &forwarding.front, way) else {
+            let route = engine.route_to(back, port);
+            let Some(Up { established, units }) = forwarding.links[back].advance(cx.now, &forwarding.front, route)
+            else {
                 forwarding.give_up(cx.now, engine);
                 continue;
             };

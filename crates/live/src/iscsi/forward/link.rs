@@ -11,7 +11,7 @@ use crate::session::buffers::Spare;
 use crate::session::socket::{CONNECT_TIME, open, opened, portal_of, random, reset_when_closed};
 use crate::session::{Arrived, Egress, Unread, check};
 use crate::sys::stream::bound_buffers;
-use crate::volumes::Way;
+use crate::volumes::TargetRoute;
 use sanloom_scsi::iscsi::forward::mover::Piece;
 use sanloom_scsi::iscsi::forward::{BackUnit, back_offers};
 use sanloom_scsi::iscsi::initiator::{Established, LoginError};
@@ -29,14 +29,14 @@ const RETRY: Span = Span::from_ms(100);
 /// Delay from a rejected login to the next one.
 const REFUSED_RETRY: Span = Span::from_secs(2);
 /// A target that accepts no data for this time no longer stops the reads from its host.
-const STUCK: Span = Span::from_ms(200);
+const BLOCKED_TIME: Span = Span::from_ms(200);
 /// Send buffer of the socket, in bytes: enough to keep the target busy while other connections are
 /// served.
 const SEND_BYTES: usize = 512 << 10;
 /// Bytes of one read after which the socket is assumed to have more.
 const BULK_BYTES: usize = 16 << 10;
 /// Time in which a target must close the connection after a logout.
-const FAREWELL: Span = Span::from_secs(2);
+const LOGOUT_TIME: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 enum State {
@@ -78,7 +78,7 @@ pub(in crate::iscsi) struct BackLink {
     left: Option<(Option<u16>, Instant)>,
     /// Time since which the target has accepted no data although much is queued.
     full: Option<Instant>,
-    /// The target has accepted no data for [`STUCK`].
+    /// The target has accepted no data for [`BLOCKED_TIME`].
     pub(super) stuck: bool,
     refused: Option<LoginError>,
 }
@@ -189,7 +189,7 @@ impl BackLink {
             true => _ = self.full.get_or_insert(now),
             false => self.full = None,
         }
-        let stuck = self.full.is_some_and(|since| since + STUCK <= now);
+        let stuck = self.full.is_some_and(|since| since + BLOCKED_TIME <= now);
         std::mem::replace(&mut self.stuck, stuck) != stuck
     }
 
@@ -198,7 +198,7 @@ impl BackLink {
         self.output.agree(Layout { header_digest, data_digest: false });
         self.output.push(request, Box::default());
         if let State::Up(stream) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) {
-            self.state = State::Leaving(stream, now + FAREWELL);
+            self.state = State::Leaving(stream, now + LOGOUT_TIME);
             self.leave(now, spare);
         }
     }
@@ -209,7 +209,7 @@ impl BackLink {
     }
 
     /// Continues a logout: once the request is sent, waits until the target closes the connection
-    /// or [`FAREWELL`] is over.
+    /// or [`LOGOUT_TIME`] is over.
     pub(super) fn leave(&mut self, now: Instant, spare: &mut Spare) {
         let State::Leaving(stream, until) = &mut self.state else { return };
         let waiting = !self.output.is_empty();
@@ -231,31 +231,33 @@ impl BackLink {
         self.off(now + RETRY);
     }
 
-    /// Continues with a connection that is not up. `way`: address of the target, if it can be used.
-    pub(super) fn advance(&mut self, now: Instant, front: &Parameters, way: Option<Way<'_>>) -> Option<Up> {
-        let Some((way, offers)) = way.and_then(|way| offers(way.config, front).map(|offers| (way, offers))) else {
+    /// Continues to open a connection and to log in. `route`: address of the target, if it can be
+    /// used.
+    pub(super) fn advance(&mut self, now: Instant, front: &Parameters, route: Option<TargetRoute<'_>>) -> Option<Up> {
+        let Some((route, offers)) = route.and_then(|route| offers(route.config, front).map(|offers| (route, offers)))
+        else {
             self.off(now + RETRY);
             return None;
         };
         match &mut self.state {
             State::Off(at) if *at <= now => {
-                self.portal = Some(way.portal);
-                match open(self.moved.take().unwrap_or(way.portal)) {
+                self.portal = Some(route.portal);
+                match open(self.moved.take().unwrap_or(route.portal)) {
                     Ok(stream) => self.state = State::Connecting(stream, now + CONNECT_TIME),
                     Err(_) => self.off(now + RETRY),
                 }
             }
-            State::Connecting(_, until) if *until <= now => self.log_in(now, &way, offers),
+            State::Connecting(_, until) if *until <= now => self.log_in(now, &route, offers),
             _ => {}
         }
-        self.advance_login(now, way)
+        self.advance_login(now, route)
     }
 
     /// Starts the login if the connection is open.
-    fn log_in(&mut self, now: Instant, way: &Way<'_>, offers: Offers) {
+    fn log_in(&mut self, now: Instant, route: &TargetRoute<'_>, offers: Offers) {
         let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
         let Ok(challenge) = opened(&stream).and_then(|()| random::<16>()) else { return };
-        let login = way.config.login(way.isid, offers, challenge);
+        let login = route.config.login(route.isid, offers, challenge);
         let mut link = Link::for_login(now, stream, login);
         link.drain(now, &mut NoBuffers);
         self.state = State::Login(Box::new(link));
@@ -263,7 +265,7 @@ impl BackLink {
     }
 
     /// Continues a login.
-    fn advance_login(&mut self, now: Instant, way: Way<'_>) -> Option<Up> {
+    fn advance_login(&mut self, now: Instant, route: TargetRoute<'_>) -> Option<Up> {
         let State::Login(link) = &mut self.state else { return None };
         if link.poll_timeout().is_some_and(|at| at <= now) {
             link.timeout(now, &mut NoBuffers);
@@ -285,7 +287,7 @@ impl BackLink {
                 }
                 Event::Refused(error) => {
                     if self.refused.as_ref() != Some(&error) {
-                        tracing::warn!(target = way.config.target, %error, "reads and writes are not forwarded: the login to the target failed");
+                        tracing::warn!(target = route.config.target, %error, "reads and writes are not forwarded: the login to the target failed");
                     }
                     self.off(now + REFUSED_RETRY);
                     self.refused = Some(error);
@@ -295,7 +297,7 @@ impl BackLink {
             }
         }
         if let Err(error) = outcome {
-            tracing::debug!(target = way.config.target, %error, "login for forwarding failed; it is repeated");
+            tracing::debug!(target = route.config.target, %error, "login for forwarding failed; it is repeated");
             self.off(now + RETRY);
             return None;
         }
@@ -308,13 +310,13 @@ impl BackLink {
         let rest = std::mem::take(transport.reader.unread());
         let stream = transport.stream;
         if let Err(error) = bound_buffers(&stream, SEND_BYTES) {
-            tracing::debug!(target = way.config.target, %error, "the socket buffer size cannot be set");
+            tracing::debug!(target = route.config.target, %error, "the socket buffer size cannot be set");
         }
         (self.output, self.state) = (Egress::default(), State::Up(stream));
         (self.stalled, self.readable) = (!rest.is_empty(), true);
         (self.rest, self.refused) = (rest, None);
         self.group = established.portal_group;
-        Some(Up { established, units: way.units })
+        Some(Up { established, units: route.units })
     }
 
     /// Returns when a session was lost in another portal group than the current one. Its tasks may

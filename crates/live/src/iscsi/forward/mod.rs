@@ -256,8 +256,8 @@ impl Forwarding {
             if !self.links[number].is_up() || !(fresh || self.forward.awaits_unit(number as u8)) {
                 continue;
             }
-            match engine.way_to(number, port) {
-                Some(way) => self.forward.update_units(number as u8, &way.units, &mut self.actions),
+            match engine.route_to(number, port) {
+                Some(route) => self.forward.update_units(number as u8, &route.units, &mut self.actions),
                 // The engine is rechecking the target; try again later.
                 None => self.seen_changes = 0,
             }
@@ -280,8 +280,8 @@ impl Forwarding {
             if !self.forward.has_lost_writes(number as u8) {
                 continue;
             }
-            let way = port.and_then(|port| engine.way_to(number, port));
-            let up = self.links[number].advance(now, &self.front, way);
+            let route = port.and_then(|port| engine.route_to(number, port));
+            let up = self.links[number].advance(now, &self.front, route);
             if let Some(Up { established, .. }) = up
                 && self.confirm_end_of_previous(now, number, engine)
             {

@@ -79,8 +79,7 @@ impl Remote {
         let Some(active) = self.commands.remove(&id) else { return };
         let end = match outcome {
             Outcome::Completed { status, sense, transferred } => {
-                // A target that accepts logins but no commands is as bad as one that does not
-                // answer.
+                // A target that accepts logins but no commands counts as one that does not answer.
                 self.paths.served();
                 let mut data = if let Own::In(data) = active.own { data } else { Vec::new() };
                 data.truncate(transferred as usize);

@@ -1,7 +1,7 @@
 //! Setup and end of sessions, as [`Paths`](sanloom_scsi::disk::Paths) requests.
 
 use super::commands::Both;
-use super::stale::Place;
+use super::stale::TargetPort;
 use super::troubles::Trouble;
 use super::{Context, Memory, Remote};
 use crate::iscsi_initiator::disks::Owner;
@@ -23,14 +23,14 @@ const MOST_REDIRECTIONS: u8 = 8;
 /// Maximum number of redirections that are logged between two sessions.
 const LOGGED_REDIRECTIONS: usize = 64;
 /// Maximum reads per step.
-const READS_IN_TURN: usize = 8;
+const MAX_READS: usize = 8;
 /// Interval of checks of a connection that is opened beside a session.
-const LOOK: Span = Span::from_ms(10);
+const CHECK_INTERVAL: Span = Span::from_ms(10);
 /// Time in which a session that is left for another portal must end its commands; then it counts as
 /// lost.
 const DRAIN_TIME: Span = Span::from_secs(5);
 
-/// A connection that is being opened, or is open and not yet in use.
+/// A connection that is being opened, or is open but not yet in use.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) stream: TcpStream,
@@ -43,7 +43,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// `beside`: the poller watches the session instead.
+    /// `beside`: the poller watches the current session instead.
     pub(super) fn poll_timeout(&self, beside: bool) -> Option<Instant> {
         match (self.open, beside) {
             (true, _) => None,
@@ -108,7 +108,7 @@ impl Remote {
         self.close_opening(cx.poller);
         match open(address) {
             Ok(stream) => {
-                let (until, look_at) = (cx.now + CONNECT_TIME, cx.now + LOOK);
+                let (until, look_at) = (cx.now + CONNECT_TIME, cx.now + CHECK_INTERVAL);
                 self.opening = Some(Opening { stream, path, address, until, look_at, open: false });
             }
             Err(error) => self.failed(cx.now, path, address, Trouble::Unreachable, &error.to_string()),
@@ -142,7 +142,7 @@ impl Remote {
                 }
             }
             Err(error) if !late && error.kind() == io::ErrorKind::TimedOut => {
-                opening.look_at = cx.now + LOOK;
+                opening.look_at = cx.now + CHECK_INTERVAL;
             }
             Err(error) => {
                 let (path, address) = (opening.path, opening.address);
@@ -219,12 +219,12 @@ impl Remote {
             if link.poll_timeout().is_some_and(|at| at <= cx.now) {
                 link.timeout(cx.now, buffers);
             }
-            for turn in 0..READS_IN_TURN {
+            for round in 0..MAX_READS {
                 if !readable {
                     break;
                 }
                 match link.read(cx.now, buffers) {
-                    Ok(true) => more = turn + 1 == READS_IN_TURN,
+                    Ok(true) => more = round + 1 == MAX_READS,
                     Ok(false) => break,
                     Err(error) => {
                         lost = Some(error.to_string());
@@ -336,7 +336,7 @@ impl Remote {
             reset_when_closed(link.stream());
             for active in self.commands.values().filter(|active| active.changes_medium()) {
                 if let Owner::Disk(lun) = active.owner {
-                    self.stale.lost(lun, Place::Group(link.portal_group()));
+                    self.stale.lost(lun, TargetPort::Group(link.portal_group()));
                 }
             }
         }

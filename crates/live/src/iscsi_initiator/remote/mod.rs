@@ -119,9 +119,9 @@ pub(crate) struct Remote {
     /// Initiator session identifiers of the instance before the restart; a login with each ends its
     /// session.
     before: VecDeque<[u8; 6]>,
-    /// Time since which the target or its disks may be other ones.
+    /// Time since which the target or its disks may have been replaced.
     doubted: Option<Instant>,
-    /// The target must be pinged, or logged in to again.
+    /// The session must ping the target or log in again.
     ask: bool,
     renew: bool,
     readable: bool,
@@ -233,8 +233,8 @@ impl Remote {
         self.link.as_ref()?.parameters()
     }
 
-    /// Rechecks the target, because it, or with `changed` its disks, may be other ones. Forwarding
-    /// is suspended meanwhile.
+    /// Rechecks the target, because it (with `changed`: its disks) may have been replaced.
+    /// Forwarding is suspended meanwhile.
     pub(crate) fn doubt(&mut self, now: Instant, changed: bool) {
         self.doubted = Some(now);
         self.ask = true;
@@ -246,8 +246,8 @@ impl Remote {
         self.paths.handle(now, paths::Input::Changed);
     }
 
-    /// Returns whether the target has answered since the last doubt, and no unfinished write of an
-    /// ended session is left.
+    /// Returns whether the target has sent a PDU since the last recheck was requested, and no ended
+    /// session has unfinished writes.
     pub(crate) fn is_certain(&self) -> bool {
         let last_pdu_at = self.link.as_ref().and_then(|link| link.last_pdu_at());
         let settled = !self.renew && self.stale.is_empty();

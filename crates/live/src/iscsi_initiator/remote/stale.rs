@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Location of a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Place {
+pub(super) enum TargetPort {
     /// A port of this portal group; `None`: the target has not reported it.
     Group(Option<u16>),
     /// Any port.
@@ -25,7 +25,7 @@ pub(super) enum Place {
 /// Units with unfinished writes.
 #[derive(Debug)]
 pub(super) struct StaleWrites {
-    units: BTreeMap<LunBytes, BTreeSet<Place>>,
+    units: BTreeMap<LunBytes, BTreeSet<TargetPort>>,
     /// Units with a reset in flight, and the start of the resets.
     resetting: BTreeSet<LunBytes>,
     began: Option<Instant>,
@@ -46,12 +46,12 @@ impl StaleWrites {
     pub(super) fn expect(&mut self, lun: LunBytes) {
         self.expected.push(lun);
         if self.elsewhere {
-            self.lost(lun, Place::Anywhere);
+            self.lost(lun, TargetPort::Anywhere);
         }
     }
 
-    pub(super) fn lost(&mut self, lun: LunBytes, place: Place) {
-        self.units.entry(lun).or_default().insert(place);
+    pub(super) fn lost(&mut self, lun: LunBytes, port: TargetPort) {
+        self.units.entry(lun).or_default().insert(port);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -76,10 +76,10 @@ impl Remote {
         if self.stale.fenced.is_some_and(|at| at >= since) {
             return true;
         }
-        let asked = !self.stale.is_empty() && self.stale.began.is_none_or(|began| began >= since);
-        if !asked {
+        let is_requested = !self.stale.is_empty() && self.stale.began.is_none_or(|began| began >= since);
+        if !is_requested {
             for lun in self.stale.expected.clone() {
-                self.stale.lost(lun, Place::Anywhere);
+                self.stale.lost(lun, TargetPort::Anywhere);
             }
             self.renew |= self.link.as_ref().is_some_and(|link| link.is_up());
         }
@@ -89,18 +89,18 @@ impl Remote {
     /// Handles the start of a session. Returns whether units are reset before it is used.
     pub(super) fn reset_stale_units(&mut self, cx: &mut Context<'_, impl Memory>) -> bool {
         let Some(link) = &mut self.link else { return false };
-        let here = Place::Group(link.portal_group());
+        let here = TargetPort::Group(link.portal_group());
         let stale = &mut self.stale;
-        stale.units.retain(|_, places| {
-            places.remove(&here);
-            !places.is_empty()
+        stale.units.retain(|_, ports| {
+            ports.remove(&here);
+            !ports.is_empty()
         });
         stale.resets_end();
         if stale.is_empty() {
             return false;
         }
         // Include the units of forwarding sessions, so that these need no reset of their own.
-        let anywhere: BTreeSet<Place> = [Place::Anywhere].into();
+        let anywhere: BTreeSet<TargetPort> = [TargetPort::Anywhere].into();
         for lun in &stale.expected {
             stale.units.entry(*lun).or_insert(anywhere.clone());
         }

@@ -43,7 +43,7 @@ mod tests {
     use sanloom_wire::iscsi::LoginStatus;
 
     #[test]
-    fn a_trouble_is_new_once_until_it_is_another_one_or_over() {
+    fn a_problem_is_reported_once_until_it_changes_or_ends() {
         let at = |s| Instant::ZERO + Span::from_secs(s);
         let refused = |status| Trouble::Refused(LoginError::Refused(status));
         let mut troubles = Troubles::new(2);

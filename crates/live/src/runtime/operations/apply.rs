@@ -10,7 +10,7 @@ use super::volumes::VolumeAdmin;
 use super::zones::{self, ZoneChanges};
 use crate::runtime::UpError;
 use crate::runtime::instance::{Instance, ZoneResult};
-use crate::runtime::plan::{Places, new_back_ends, new_unit};
+use crate::runtime::plan::{LabPaths, new_back_ends, new_unit};
 use crate::state::{KeptZones, merge};
 use crate::storage::Backing;
 use crate::volumes::NewBackEnd;
@@ -216,7 +216,7 @@ fn apply_rest(site: &mut Site<'_>, lab: Arc<Lab>, links: &LinkChanges, opened: O
 
 /// Applies new and larger LUNs, and masks.
 fn apply_storage(site: &mut Site<'_>, lab: &Lab) -> Result<(), UpError> {
-    let (places, now) = (Places::of(lab), site.now);
+    let (lab_paths, now) = (LabPaths::of(lab), site.now);
     let Instance { services, keeper, .. } = &mut *site.instance;
     for number in 0..services.systems.len() {
         let system = &mut services.systems[number];
@@ -226,12 +226,12 @@ fn apply_storage(site: &mut Site<'_>, lab: &Lab) -> Result<(), UpError> {
             let unit = lun as u16;
             match system.device.unit_config(unit).map(|unit| unit.blocks) {
                 None => {
-                    let (unit_config, medium) = new_unit(lab, &places, keeper.state.instance(), index, lun)?;
-                    system.add_unit(unit_config, medium, places.reservations(lab, index, lun));
+                    let (unit_config, medium) = new_unit(lab, &lab_paths, keeper.state.instance(), index, lun)?;
+                    system.add_unit(unit_config, medium, lab_paths.reservations(lab, index, lun));
                 }
                 Some(blocks) if blocks < wanted.blocks => {
                     let bytes = wanted.blocks * u64::from(wanted.block_bytes);
-                    let path = places.lun_file(lab, index, lun);
+                    let path = lab_paths.lun_file(lab, index, lun);
                     let Some(Backing::Local(medium)) = system.media.get(lun) else { continue };
                     let grown = medium.grow(bytes);
                     let lun = format!("{}:lun{lun}", config.name);

@@ -16,7 +16,7 @@ use crate::runtime::UpError;
 use crate::runtime::fabric::segment::Segment;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::instance::Instance;
-use crate::runtime::plan::{End, Places, Resource, fcf, open, open_port, update_vlans};
+use crate::runtime::plan::{End, LabPaths, Resource, fcf, open, open_port, update_vlans};
 use crate::runtime::ports::LivePort;
 use sanloom_fc::config::{Carrier, Ethernet, Link, LinkEnd, Node};
 use sanloom_fc::dcbx;
@@ -207,10 +207,10 @@ pub type Opened = BTreeMap<String, Driver>;
 pub fn prepare(instance: &Instance, lab: &Lab, changes: &LinkChanges, open: bool) -> Result<Opened, Vec<String>> {
     let mut opened = Opened::new();
     let mut refused = Vec::new();
-    let places = Places::of(lab);
+    let lab_paths = LabPaths::of(lab);
     let of_port = |port: &LivePort| {
         let link = port.link?;
-        places.resource(&instance.lab.links[link].name, instance.lab.live.ethernet.get(&link)?)
+        lab_paths.resource(&instance.lab.links[link].name, instance.lab.live.ethernet.get(&link)?)
     };
     let mut taken: BTreeSet<Resource> = instance.ports.iter().filter_map(of_port).collect();
     if instance.recording.is_on() && !changes.is_empty() {
@@ -234,11 +234,11 @@ pub fn prepare(instance: &Instance, lab: &Lab, changes: &LinkChanges, open: bool
             ));
         }
         // Another link shares it, or it becomes free when a link is closed.
-        let waits = places.resource(name, end.ethernet).is_some_and(|resource| !taken.insert(resource));
+        let waits = lab_paths.resource(name, end.ethernet).is_some_and(|resource| !taken.insert(resource));
         if !open || waits || !refused.is_empty() {
             continue;
         }
-        match self::open(&places, name, end.ethernet, false) {
+        match self::open(&lab_paths, name, end.ethernet, false) {
             Ok(driver) => _ = opened.insert(name.clone(), driver),
             Err(error) => refused.push(format!("link {name}: {error}")),
         }
@@ -294,7 +294,7 @@ fn open_link(
 ) -> Result<(), PortError> {
     let instance = &mut *site.instance;
     let Some(switch) = instance.switch_here(end.switch) else { return Ok(()) };
-    let port = open_port(instance, &Places::of(lab), end.link_end(), end.ethernet, driver)?;
+    let port = open_port(instance, &LabPaths::of(lab), end.link_end(), end.ethernet, driver)?;
     let segments = &mut instance.fabric.segments;
     let segment = segments.iter().position(|segment| segment.gone).unwrap_or(segments.len());
     let live = &mut instance.fabric.switches[switch];

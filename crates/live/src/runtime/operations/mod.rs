@@ -7,7 +7,7 @@ pub mod ports;
 pub mod volumes;
 pub mod zones;
 
-use crate::control::{Asked, Control};
+use crate::control::{Control, ControlRequest};
 use crate::poll::Poller;
 use crate::runtime::UpError;
 use crate::runtime::instance::Instance;
@@ -48,7 +48,7 @@ impl Operations {
         read: impl Fn(&str, &[String]) -> Result<Lab, String>,
     ) -> bool {
         let mut go_on = true;
-        for Asked { request, answer } in control.take() {
+        for ControlRequest { request, answer } in control.take() {
             let reply = match request {
                 Request::Apply { lab, preview, set } => match read(&lab, &set) {
                     Ok(lab) => {

@@ -1,7 +1,7 @@
 //! Control requests for single ports: disabling, enabling, capturing.
 
 use super::UpError;
-use crate::capture::Place;
+use crate::capture::CapturePoint;
 use crate::initiator::Adapter;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::instance::Instance;
@@ -82,20 +82,20 @@ fn enable_segment(instance: &mut Instance, now: Instant, number: usize, enabled:
 pub fn start_capture(instance: &mut Instance, now: Instant, name: &str, file: &Path) -> Result<(), UpError> {
     let failed = |error| UpError::Capture { path: file.to_owned(), error };
     if let Some(adapter) = uplink_named(instance, name) {
-        return adapter.captures.start(now, Place::Ethernet(0), name, file).map_err(failed);
+        return adapter.captures.start(now, CapturePoint::Ethernet(0), name, file).map_err(failed);
     }
     let unknown = || UpError::Unknown { what: "port or link", name: name.to_owned() };
-    let place = place_named(instance, name).ok_or_else(unknown)?;
-    instance.ports.captures.start(now, place, name, file).map_err(failed)
+    let point = capture_point(instance, name).ok_or_else(unknown)?;
+    instance.ports.captures.start(now, point, name, file).map_err(failed)
 }
 
 /// Ends the capture of a port and returns its number of frames; `None` if there was none.
 pub fn stop_capture(instance: &mut Instance, name: &str) -> Option<u64> {
     if let Some(adapter) = uplink_named(instance, name) {
-        return adapter.captures.stop(Place::Ethernet(0));
+        return adapter.captures.stop(CapturePoint::Ethernet(0));
     }
-    let place = place_named(instance, name)?;
-    instance.ports.captures.stop(place)
+    let point = capture_point(instance, name)?;
+    instance.ports.captures.stop(point)
 }
 
 /// Returns a host port of the instance with its own Ethernet port.
@@ -104,10 +104,10 @@ fn uplink_named<'i>(instance: &'i mut Instance, name: &str) -> Option<&'i mut Ad
     ports.filter(|port| port.name == name).find_map(HostPort::adapter_mut)
 }
 
-fn place_named(instance: &Instance, name: &str) -> Option<Place> {
+fn capture_point(instance: &Instance, name: &str) -> Option<CapturePoint> {
     let Instance { ports, fabric, lab, .. } = instance;
     if let Some(port) = ports.iter().position(|port| port.is_open() && port.ethernet.name == name) {
-        return Some(Place::Ethernet(port));
+        return Some(CapturePoint::Ethernet(port));
     }
     let of_link = || {
         let link = lab.links.iter().find(|link| link.name == name)?;
@@ -119,9 +119,9 @@ fn place_named(instance: &Instance, name: &str) -> Option<Place> {
     let (switch, port) = fabric.port_named(name).ok().or_else(of_link)?;
     match fabric.switches[switch].attachment(port) {
         // Segments of several VLANs share one Ethernet port.
-        Attachment::Segment(segment) => Some(Place::Ethernet(fabric.segments[segment].port)),
+        Attachment::Segment(segment) => Some(CapturePoint::Ethernet(fabric.segments[segment].port)),
         Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
-            Some(Place::Inner { switch, port })
+            Some(CapturePoint::Inner { switch, port })
         }
         Attachment::Nothing => None,
     }

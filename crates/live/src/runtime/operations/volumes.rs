@@ -3,7 +3,7 @@
 
 use crate::poll::Poller;
 use crate::runtime::instance::Instance;
-use crate::runtime::plan::{Places, unit_identity};
+use crate::runtime::plan::{LabPaths, unit_identity};
 use crate::runtime::services::Services;
 use crate::runtime::view::Tables;
 use crate::state::{KeptSegment, KeptVolume, StateStore};
@@ -95,7 +95,7 @@ impl<'a> VolumeAdmin<'a> {
     /// Exchanges requests between hosts, volumes and back ends. Returns whether there may be more.
     pub fn step(&mut self, poller: &mut Poller) -> bool {
         let Some(engine) = &mut self.services.volumes else { return false };
-        let more = engine.turn(self.now, poller);
+        let more = engine.process_events(self.now, poller);
         while let Some(engine) = &mut self.services.volumes {
             let done = engine.take_done();
             if done.is_empty() {
@@ -316,7 +316,7 @@ impl<'a> VolumeAdmin<'a> {
 
     fn serve_volume(&mut self, system: usize, kept: &KeptVolume, block_bytes: u32) {
         let Some((_, lun)) = &kept.served else { return };
-        let reservations = Places::of(self.lab).volume_reservations(kept.id);
+        let reservations = LabPaths::of(self.lab).volume_reservations(kept.id);
         self.services.systems[system].put_volume(
             *lun,
             unit_of(kept, self.state.instance(), block_bytes),
@@ -366,7 +366,7 @@ impl<'a> VolumeAdmin<'a> {
             engine.map_mut().apply(change);
         }
         // The file exists only if a reservation was made.
-        let _ = std::fs::remove_file(Places::of(self.lab).volume_reservations(id));
+        let _ = std::fs::remove_file(LabPaths::of(self.lab).volume_reservations(id));
         tracing::info!(volume = name, "deleted");
         Ok(())
     }

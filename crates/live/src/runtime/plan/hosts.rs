@@ -1,7 +1,7 @@
 //! Host ports of a runtime: initiators of the instance itself, for back ends in a fabric.
 
 use super::switches::open;
-use super::{Places, mac_of};
+use super::{LabPaths, mac_of};
 use crate::initiator::host::Host;
 use crate::initiator::{Adapter, AdapterConfig, Vlan};
 use crate::ports::EthernetPort;
@@ -34,16 +34,16 @@ pub(super) fn host_port(lab: &Lab, here: &[u16], node: Node, port: u16) -> Optio
 }
 
 /// Creates the host ports of the lab that back ends refer to.
-pub(super) fn make_hosts(fabric: &Fabric, lab: &Lab, places: &Places) -> Result<Vec<HostPort>, UpError> {
+pub(super) fn make_hosts(fabric: &Fabric, lab: &Lab, lab_paths: &LabPaths) -> Result<Vec<HostPort>, UpError> {
     let ports = lab.live.host_ports();
-    (0..).zip(ports).filter_map(|(number, wwpn)| make_host(fabric, lab, places, number, wwpn)).collect()
+    (0..).zip(ports).filter_map(|(number, wwpn)| make_host(fabric, lab, lab_paths, number, wwpn)).collect()
 }
 
 /// Creates a host port. `None` if the lab has no such port, which validation excludes.
 fn make_host(
     fabric: &Fabric,
     lab: &Lab,
-    places: &Places,
+    lab_paths: &LabPaths,
     number: usize,
     wwpn: Wwpn,
 ) -> Option<Result<HostPort, UpError>> {
@@ -54,7 +54,7 @@ fn make_host(
     let name = if config.hbas.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
     let made = host(lab, config, hba);
     if let Some(uplink) = lab.live.uplinks.get(&wwpn) {
-        let adapter = adapter(places, config, hba, uplink, made);
+        let adapter = adapter(lab_paths, config, hba, uplink, made);
         return Some(adapter.map(|adapter| HostPort::new(name, Wire::Ethernet(Box::new(adapter)))));
     }
     let (switch, port) = fabric.attached_to(Attachment::Host(number))?;
@@ -62,13 +62,13 @@ fn make_host(
 }
 
 fn adapter(
-    places: &Places,
+    lab_paths: &LabPaths,
     config: &HostConfig,
     hba: &Hba,
     Uplink { ethernet, discovers_vlan }: &Uplink,
     host: Host,
 ) -> Result<Adapter, UpError> {
-    let port = EthernetPort::new(&config.name, open(places, &config.name, ethernet, false)?);
+    let port = EthernetPort::new(&config.name, open(lab_paths, &config.name, ethernet, false)?);
     let vlan = match ethernet.vlan {
         _ if *discovers_vlan => Vlan::Discover,
         Some(vlan) => Vlan::Tagged(vlan),

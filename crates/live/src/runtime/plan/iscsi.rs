@@ -1,6 +1,6 @@
 //! The iSCSI targets of a runtime, and the logins that they accept.
 
-use super::{Builder, Places, served};
+use super::{Builder, LabPaths, served};
 use crate::iscsi::secret::read_pair;
 use crate::iscsi::{IscsiServer, PortalPlan, TargetPlan};
 use crate::runtime::UpError;
@@ -31,7 +31,7 @@ impl Builder<'_> {
         for (system, storage) in served(&lab, &self.instance.lab_switches).into_iter().enumerate() {
             let Some(iscsi) = lab.live.iscsi.get(&storage) else { continue };
             let config = &lab.storage[usize::from(storage)];
-            let target = target(&lab, storage, iscsi, self.places)?;
+            let target = target(&lab, storage, iscsi, self.lab_paths)?;
             for (address, portal) in iscsi.portals.iter().zip(&target.portals) {
                 if portals.iter().all(|plan| plan.listen != *address) {
                     portals.push(PortalPlan { listen: *address, address: portal.address.clone(), group: portal.group });
@@ -69,15 +69,15 @@ impl Builder<'_> {
 }
 
 /// Returns names and secrets of the two directions: `chap_name`, and that of the target.
-pub(super) fn credentials(places: &Places, chap: &Chap) -> Result<[Option<Credentials>; 2], UpError> {
-    let place = |file: &Option<String>| file.as_ref().map(|file| places.folder().join(file));
-    let one = (chap.name.as_deref(), place(&chap.secret_file));
-    Ok(read_pair(one, (chap.own_name.as_deref(), place(&chap.own_secret_file)))?)
+pub(super) fn credentials(lab_paths: &LabPaths, chap: &Chap) -> Result<[Option<Credentials>; 2], UpError> {
+    let secret_path = |file: &Option<String>| file.as_ref().map(|file| lab_paths.folder().join(file));
+    let one = (chap.name.as_deref(), secret_path(&chap.secret_file));
+    Ok(read_pair(one, (chap.own_name.as_deref(), secret_path(&chap.own_secret_file)))?)
 }
 
-fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
-    let [theirs, own] = credentials(places, &iscsi.chap)?;
-    let authentication = Authentication { initiators: theirs.into_iter().collect(), own };
+fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, lab_paths: &LabPaths) -> Result<Target, UpError> {
+    let [initiators, own] = credentials(lab_paths, &iscsi.chap)?;
+    let authentication = Authentication { initiators: initiators.into_iter().collect(), own };
     let groups = || lab.live.port_groups.iter().filter(|group| group.storage == storage);
     let portal = |address: &std::net::SocketAddr| {
         let group = groups().find(|group| group.portals.contains(address));

@@ -47,18 +47,18 @@ pub struct Options {
 
 /// Paths of the sockets and images of a lab.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Places {
+pub struct LabPaths {
     folder: PathBuf,
     control: PathBuf,
 }
 
-impl Places {
+impl LabPaths {
     /// Returns the paths of a lab. Without `[live] folder`, they are in the user's runtime folder,
     /// or in /tmp.
-    pub fn of(lab: &Lab) -> Places {
-        let folder = lab.live.folder.as_ref().map(PathBuf::from).unwrap_or_else(|| Places::base().join(&lab.name));
+    pub fn of(lab: &Lab) -> LabPaths {
+        let folder = lab.live.folder.as_ref().map(PathBuf::from).unwrap_or_else(|| LabPaths::base().join(&lab.name));
         let control = folder.join(lab.live.control.as_deref().unwrap_or("control.sock"));
-        Places { folder, control }
+        LabPaths { folder, control }
     }
 
     /// Folder of all instances of this user: the user's runtime folder, or one in /tmp.
@@ -133,7 +133,7 @@ pub(super) enum Resource {
     Interface(String),
 }
 
-impl Places {
+impl LabPaths {
     /// Returns the resource that the switch's end of a link uses exclusively. `None` if it connects
     /// to a socket of the peer, or inherits a descriptor.
     pub(super) fn resource(&self, link: &str, ethernet: &Ethernet) -> Option<Resource> {
@@ -149,7 +149,7 @@ impl Places {
 /// Parts of an instance under construction.
 struct Builder<'p> {
     instance: Instance,
-    places: &'p Places,
+    lab_paths: &'p LabPaths,
     poller: Poller,
     clock: Clock,
 }
@@ -160,15 +160,15 @@ impl Runtime {
     /// # Errors
     /// A port or file that cannot be opened, or a missing system resource.
     pub fn up(lab: Arc<Lab>, options: &Options) -> Result<Runtime, UpError> {
-        let places = Places::of(&lab);
-        places.make()?;
+        let lab_paths = LabPaths::of(&lab);
+        lab_paths.make()?;
         let lab_switches = chosen(&lab, options)?;
-        let state = StateStore::open(&places.state())?;
+        let state = StateStore::open(&lab_paths.state())?;
         let kept = state::agree(&state, &lab, &lab_switches, options.agreement)?;
         state.hurry()?;
         let poller = Poller::new().map_err(|error| UpError::System { what: "epoll", error })?;
         let instance = Instance::new(lab, lab_switches, state);
-        let mut builder = Builder { instance, places: &places, poller, clock: Clock::start() };
+        let mut builder = Builder { instance, lab_paths: &lab_paths, poller, clock: Clock::start() };
         let switches = builder.make_switches(kept)?;
         if let Some((path, source)) = &options.record {
             let head = recording_head(&builder.instance, source, switches);

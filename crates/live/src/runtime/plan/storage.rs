@@ -2,7 +2,7 @@
 
 use super::iscsi::{PORTAL_GROUP, portal_groups};
 use super::switches::open;
-use super::{Builder, Places, mac_of, served};
+use super::{Builder, LabPaths, mac_of, served};
 use crate::ports::EthernetPort;
 use crate::runtime::UpError;
 use crate::runtime::fabric::Fabric;
@@ -37,12 +37,12 @@ impl Builder<'_> {
         let lab = instance.lab.clone();
         for (number, storage) in served(&lab, &instance.lab_switches).into_iter().enumerate() {
             if let Some(ethernet) = lab.live.stations.get(&storage) {
-                make_station(instance, self.places, (number, storage), ethernet)?;
+                make_station(instance, self.lab_paths, (number, storage), ethernet)?;
             }
             let config = &lab.storage[usize::from(storage)];
             let mut media = Vec::new();
             for lun in 0..config.luns.len() {
-                media.push(Arc::new(medium(&lab, self.places, storage, lun)?));
+                media.push(Arc::new(medium(&lab, self.lab_paths, storage, lun)?));
             }
             let ports = (0..config.ports.len() as u16).map(|port| {
                 let at = attached_to(&instance.fabric, number, port);
@@ -56,7 +56,7 @@ impl Builder<'_> {
             }
             let mut records = Records::default();
             for lun in 0..config.luns.len() {
-                if let Some(path) = self.places.reservations(&lab, storage, lun) {
+                if let Some(path) = self.lab_paths.reservations(&lab, storage, lun) {
                     records.restore(lun as u16, path, &mut device);
                 }
             }
@@ -80,12 +80,12 @@ fn attached_to(fabric: &Fabric, system: usize, port: u16) -> At {
 /// Puts the first port of a storage system on a segment without a switch.
 fn make_station(
     instance: &mut Instance,
-    places: &Places,
+    lab_paths: &LabPaths,
     (system, storage): (usize, u16),
     ethernet: &Ethernet,
 ) -> Result<(), UpError> {
     let config = &instance.lab.storage[usize::from(storage)];
-    let driver = open(places, &config.name, ethernet, false)?;
+    let driver = open(lab_paths, &config.name, ethernet, false)?;
     let controller = station_config(&instance.lab, config);
     let number = instance.fabric.stations.len();
     let mut port = LivePort::new(EthernetPort::new(&config.name, driver), None);
@@ -157,12 +157,12 @@ fn unit(lab: &Lab, instance: u32, storage: u16, number: usize) -> UnitConfig {
 /// Creates a LUN of the lab that its device does not have.
 pub(in crate::runtime) fn new_unit(
     lab: &Lab,
-    places: &Places,
+    lab_paths: &LabPaths,
     instance: u32,
     storage: u16,
     number: usize,
 ) -> Result<(UnitConfig, Medium), UpError> {
-    Ok((unit(lab, instance, storage, number), medium(lab, places, storage, number)?))
+    Ok((unit(lab, instance, storage, number), medium(lab, lab_paths, storage, number)?))
 }
 
 fn device(lab: &Lab, instance: u32, storage: u16, config: &Storage) -> DeviceConfig {
@@ -188,11 +188,11 @@ fn device(lab: &Lab, instance: u32, storage: u16, config: &Storage) -> DeviceCon
     }
 }
 
-fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Medium, UpError> {
+fn medium(lab: &Lab, lab_paths: &LabPaths, storage: u16, number: usize) -> Result<Medium, UpError> {
     let config = &lab.storage[usize::from(storage)];
     let lun = config.luns[number];
     let bytes = lun.blocks * u64::from(lun.block_bytes);
-    let path = places.lun_file(lab, storage, number);
+    let path = lab_paths.lun_file(lab, storage, number);
     let source = match lab.live.medium(storage).kind {
         MediumKind::Ram => Source::Ram,
         MediumKind::Pattern => Source::Pattern { seed: u32::from(storage) << 16 | number as u32 },

@@ -2,7 +2,7 @@
 
 use super::hosts::host_port;
 use super::state::Kept;
-use super::{Builder, Places, served};
+use super::{Builder, LabPaths, served};
 use crate::driven::Driven;
 use crate::lldp::Agent;
 use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
@@ -158,7 +158,7 @@ impl Builder<'_> {
             let here = instance.fabric.switches.len();
             let plan = plan_switch(&lab, &instance.lab_switches, number, kept, instance.fabric.segments.len());
             for SegmentPlan { end, ethernet, config } in plan.segments {
-                let port = open_port(instance, self.places, end, ethernet, None)?;
+                let port = open_port(instance, self.lab_paths, end, ethernet, None)?;
                 let segment = instance.fabric.segments.len();
                 let at = ((port, ethernet.vlan), (here, end.port));
                 instance.fabric.segments.push(Segment::new(segment, at.0, at.1, config, &instance.recording));
@@ -195,7 +195,7 @@ pub(in crate::runtime) fn update_vlans(instance: &mut Instance) {
 /// Otherwise it is opened with `driver` or a new driver.
 pub(in crate::runtime) fn open_port(
     instance: &mut Instance,
-    places: &Places,
+    lab_paths: &LabPaths,
     end: End<'_>,
     ethernet: &Ethernet,
     driver: Option<Driver>,
@@ -212,7 +212,7 @@ pub(in crate::runtime) fn open_port(
         return Ok(found);
     }
     let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
-    let driver = driver.map_or_else(|| open(places, &end.link.name, ethernet, second), Ok)?;
+    let driver = driver.map_or_else(|| open(lab_paths, &end.link.name, ethernet, second), Ok)?;
     let number = ports.add(LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number)));
     let mac = lab.switches[usize::from(end.switch)].fcf_mac(end.port);
     let agent = || Agent::recorded(mac, &end.link.name, false, Machine::Agent(number), recording);
@@ -223,12 +223,12 @@ pub(in crate::runtime) fn open_port(
 /// Opens the driver of a port. `name` is that of its link; `second`: another sanloom has the first
 /// end of the link.
 pub(in crate::runtime) fn open(
-    places: &Places,
+    lab_paths: &LabPaths,
     name: &str,
     ethernet: &Ethernet,
     second: bool,
 ) -> Result<Driver, PortError> {
-    let (own, peer) = places.sockets(name, ethernet, second);
+    let (own, peer) = lab_paths.sockets(name, ethernet, second);
     let interface = ethernet.address.as_deref().unwrap_or_default();
     Ok(match ethernet.carrier {
         Carrier::Datagram => Driver::Datagram(Datagram::bind(&own, &peer)?),

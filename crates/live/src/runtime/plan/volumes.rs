@@ -2,7 +2,7 @@
 
 use super::hosts::make_hosts;
 use super::iscsi::credentials;
-use super::{Builder, Places, served};
+use super::{Builder, LabPaths, served};
 use crate::iscsi_initiator::RemoteConfig;
 use crate::runtime::UpError;
 use crate::runtime::instance::Instance;
@@ -25,7 +25,7 @@ const QUEUE_DEPTH: u16 = 128;
 impl Builder<'_> {
     /// Creates the engine of virtual disks if the lab has pools and the process runs the whole lab.
     pub(super) fn make_volumes(&mut self, agreement: Agreement) -> Result<(), UpError> {
-        let places = self.places;
+        let lab_paths = self.lab_paths;
         let now = self.clock.now();
         let instance = &mut self.instance;
         let lab = instance.lab.clone();
@@ -73,7 +73,7 @@ impl Builder<'_> {
             let disk = disk_config(retry_for);
             let through = match &back_end.target {
                 BackEndTarget::Iscsi(target) => {
-                    let config = remote(target, retry_for, places)?;
+                    let config = remote(target, retry_for, lab_paths)?;
                     let known = targets.iter().position(|other| other.is_same_way(&config));
                     Through::Session(known.unwrap_or_else(|| {
                         targets.push(config);
@@ -88,7 +88,7 @@ impl Builder<'_> {
             let identity = state.identity(&back_end.name)?;
             luns.push(LunPlan { name: back_end.name.clone(), through, lun: back_end.lun, disk, identity });
         }
-        let hosts = make_hosts(&instance.fabric, &lab, places)?;
+        let hosts = make_hosts(&instance.fabric, &lab, lab_paths)?;
         let ports = InitiatorPorts::new(state.instance(), state.initiator_ports()?);
         instance.services.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
         VolumeAdmin::of(instance, now).keep_initiator_ports();
@@ -114,7 +114,7 @@ impl Builder<'_> {
 /// A secret or the store that cannot be read.
 pub(in crate::runtime) fn new_back_ends(instance: &Instance, lab: &Lab) -> Result<Vec<NewBackEnd>, UpError> {
     let state = &instance.keeper.state;
-    let (places, wipes) = (Places::of(lab), state.wipes()?);
+    let (lab_paths, wipes) = (LabPaths::of(lab), state.wipes()?);
     let known = |name: &str| instance.lab.live.back_ends.iter().any(|back_end| back_end.name == name);
     let mut new = Vec::new();
     for back_end in lab.live.back_ends.iter().filter(|back_end| !known(&back_end.name)) {
@@ -123,7 +123,7 @@ pub(in crate::runtime) fn new_back_ends(instance: &Instance, lab: &Lab) -> Resul
         new.push(NewBackEnd {
             name: back_end.name.clone(),
             pool: PoolId(back_end.pool),
-            target: remote(target, back_end.retry_for.to_span(), &places)?,
+            target: remote(target, back_end.retry_for.to_span(), &lab_paths)?,
             lun: back_end.lun,
             identity: state.identity(&back_end.name)?,
             wipes: of_it.map(|(_, lba, blocks)| (*lba, *blocks)).collect(),
@@ -147,7 +147,7 @@ fn serve_kept(instance: &mut Instance, volume: &KeptVolume) {
     };
     let block_bytes = services.volumes.as_ref().and_then(|engine| engine.map().block_bytes(volume.id));
     let Some(block_bytes) = block_bytes else { return };
-    let reservations = Places::of(lab).volume_reservations(volume.id);
+    let reservations = LabPaths::of(lab).volume_reservations(volume.id);
     let unit = unit_of(volume, keeper.state.instance(), block_bytes);
     if !system.put_volume(*lun, unit, volume.id, reservations) {
         tracing::error!(volume = volume.name, storage, lun, "the volume is not served: its LUN is in use");
@@ -178,8 +178,8 @@ fn disk_config(retry_for: Span) -> DiskConfig {
 }
 
 /// Returns the configuration of a target.
-fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<RemoteConfig, UpError> {
-    let [own, target_proof] = credentials(places, &target.chap)?;
+fn remote(target: &IscsiBackEnd, retry_for: Span, lab_paths: &LabPaths) -> Result<RemoteConfig, UpError> {
+    let [own, target_proof] = credentials(lab_paths, &target.chap)?;
     Ok(RemoteConfig {
         portals: target.portals.clone(),
         target: target.name.clone(),

@@ -38,8 +38,11 @@ impl Tables<'_> {
             }
         });
         let pools = pools.collect();
-        let asked = map.volumes().filter(|(_, volume)| name.is_none_or(|name| *volume.name == *name));
-        VolumesView { volumes: asked.map(|(id, volume)| self.volume_row(id, volume, name.is_some())).collect(), pools }
+        let selected = map.volumes().filter(|(_, volume)| name.is_none_or(|name| *volume.name == *name));
+        VolumesView {
+            volumes: selected.map(|(id, volume)| self.volume_row(id, volume, name.is_some())).collect(),
+            pools,
+        }
     }
 
     fn volume_row(&self, id: VolumeId, volume: &Volume, with_runs: bool) -> VolumeRow {

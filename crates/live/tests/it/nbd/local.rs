@@ -1,4 +1,4 @@
-//! Every client reads and writes disks in memory and in files.
+//! Third-party clients read and write disks in memory and in files.
 
 use sanloom_block::{FileSpec, Source};
 use sanloom_live::clock::Clock;
@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 
 pub const DISK_BYTES: u64 = 64 << 20;
 
-/// A server with three exports: `ram` of 512-byte blocks, `file` of 4096-byte blocks, and `look`,
-/// which is read-only.
+/// A server with three exports: `ram` with blocks of 512 bytes, `file` with blocks of 4096 bytes,
+/// and the read-only `look`.
 pub struct Bed {
     pub folder: PathBuf,
     pub socket: PathBuf,
@@ -58,7 +58,7 @@ impl Bed {
         uri(&self.socket, export)
     }
 
-    /// Ends the server, and says what it has counted.
+    /// Ends the server and returns its counters.
     pub fn stop(&mut self) -> Counters {
         self.stop.store(true, Ordering::Relaxed);
         let counters = self.thread.take().unwrap().join().unwrap();
@@ -81,7 +81,7 @@ impl Drop for Bed {
     }
 }
 
-/// Bytes that follow from nothing simple.
+/// Pseudo-random bytes.
 fn noise(path: &str, bytes: usize) {
     let mut state = 0x9e37_79b9_u32;
     let data: Vec<u8> = std::iter::repeat_with(|| {
@@ -95,9 +95,9 @@ fn noise(path: &str, bytes: usize) {
 
 #[needs("nbdinfo")]
 #[test]
-fn nbdinfo_sees_what_the_exports_are() {
+fn nbdinfo_reads_the_properties_of_the_exports() {
     let mut bed = Bed::start("info");
-    let told = run("nbdinfo", &["--json", &bed.uri("file")]);
+    let info = run("nbdinfo", &["--json", &bed.uri("file")]);
     for part in [
         "\"protocol\": \"newstyle-fixed\"",
         "\"structured\": true",
@@ -116,7 +116,7 @@ fn nbdinfo_sees_what_the_exports_are() {
         "\"block_size_maximum\": 33554432",
         "\"export-size\": 67108864",
     ] {
-        assert!(told.contains(part), "no {part} in {told}");
+        assert!(info.contains(part), "no {part} in {info}");
     }
     assert!(run("nbdinfo", &["--json", &bed.uri("look")]).contains("\"is_read_only\": true"));
     let list = run("nbdinfo", &["--list", "--json", &bed.uri("")]);
@@ -124,8 +124,8 @@ fn nbdinfo_sees_what_the_exports_are() {
         assert!(list.contains(&format!("\"export-name\": \"{name}\"")), "{list}");
     }
     assert_eq!(run("nbdinfo", &["--size", &bed.uri("ram")]).trim(), "67108864");
-    let said = fail("nbdinfo", &[&bed.uri("nowhere")]);
-    assert!(said.contains("nowhere") || said.contains("no such export"), "{said}");
+    let output = fail("nbdinfo", &[&bed.uri("nowhere")]);
+    assert!(output.contains("nowhere") || output.contains("no such export"), "{output}");
     assert_eq!(bed.stop().protocol_errors, 0);
 }
 
@@ -148,7 +148,7 @@ fn nbdcopy_copies_both_ways_on_several_connections() {
 
 #[needs("nbdinfo", "qemu-io")]
 #[test]
-fn holes_are_told_and_made() {
+fn holes_are_reported_and_created() {
     let bed = Bed::start("holes");
     for export in ["ram", "file"] {
         let uri = bed.uri(export);
@@ -164,8 +164,8 @@ fn qemu_writes_and_verifies_and_compares_images() {
     let mut bed = Bed::start("qemu");
     for export in ["ram", "file"] {
         let uri = bed.uri(export);
-        let told = run("qemu-img", &["info", &uri]);
-        assert!(told.contains("virtual size: 64 MiB"), "{told}");
+        let info = run("qemu-img", &["info", &uri]);
+        assert!(info.contains("virtual size: 64 MiB"), "{info}");
         let commands = [
             "write -P 0xab 0 4k",
             "write -f -P 0xcd 1M 1M",
@@ -186,8 +186,8 @@ fn qemu_writes_and_verifies_and_compares_images() {
         let mut arguments = vec!["-f", "raw"];
         arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
         arguments.push(&uri);
-        let said = run("qemu-io", &arguments);
-        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        let output = run("qemu-io", &arguments);
+        assert!(!output.contains("failed") && !output.contains("rror"), "{output}");
     }
     let (ram, file) = (bed.uri("ram"), bed.uri("file"));
     assert!(run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &ram, &file]).contains("identical"));
@@ -195,9 +195,9 @@ fn qemu_writes_and_verifies_and_compares_images() {
     run("qemu-img", &["create", "-f", "qcow2", &ram, "32M"]);
     run("qemu-io", &["-f", "qcow2", "-c", "write -P 5 3M 5M", &ram]);
     run("qemu-img", &["check", "-f", "qcow2", &ram]);
-    // Nobody writes to a read-only export.
-    let said = fail("qemu-io", &["-f", "raw", "-c", "write 0 4k", &bed.uri("look")]);
-    assert!(said.contains("read-only") || said.contains("Permission denied"), "{said}");
+    // A read-only export rejects writes.
+    let output = fail("qemu-io", &["-f", "raw", "-c", "write 0 4k", &bed.uri("look")]);
+    assert!(output.contains("read-only") || output.contains("Permission denied"), "{output}");
     assert_eq!(bed.stop().protocol_errors, 0);
 }
 
@@ -207,7 +207,7 @@ fn fio_verifies_what_it_wrote_at_random() {
     let mut bed = Bed::start("fio");
     for export in ["ram", "file"] {
         let uri = format!("--uri={}", bed.uri(export));
-        let said = run(
+        let output = run(
             "fio",
             &[
                 "--name=nbd",
@@ -226,7 +226,7 @@ fn fio_verifies_what_it_wrote_at_random() {
                 "--output-format=terse",
             ],
         );
-        assert!(said.lines().any(|line| line.starts_with("3;fio-")), "{said}");
+        assert!(output.lines().any(|line| line.starts_with("3;fio-")), "{output}");
     }
     assert_eq!(bed.stop().failed_requests, 0);
 }

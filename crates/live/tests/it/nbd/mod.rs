@@ -1,5 +1,4 @@
-//! The NBD server over media of this process, with clients that nobody here wrote: libnbd, QEMU,
-//! fio.
+//! The NBD server over media of this process, with third-party clients: libnbd, QEMU, fio.
 
 mod local;
 mod raw;

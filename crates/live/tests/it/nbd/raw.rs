@@ -1,4 +1,4 @@
-//! Clients that do what no library does: bytes one by one, lies, silence, greed.
+//! Clients that violate the protocol: single bytes, wrong lengths, no reads, too many requests.
 
 use crate::nbd::local::{Bed, DISK_BYTES};
 use sanloom_live::nbd::NbdServer;
@@ -82,7 +82,7 @@ fn large_writes_and_reads_go_through() {
     stream.write_all(&request(Command::WRITE, 1, 0, MAX_PAYLOAD_BYTES)).unwrap();
     stream.write_all(&data).unwrap();
     assert_eq!(reply(&mut stream).error, ErrorNumber::NONE);
-    // One more byte than is allowed is read, thrown away, and refused.
+    // A write of one byte too many is read, discarded and rejected.
     stream.write_all(&request(Command::WRITE, 2, 0, MAX_PAYLOAD_BYTES + 4096)).unwrap();
     stream.write_all(&data).unwrap();
     stream.write_all(&[1; 4096]).unwrap();
@@ -95,11 +95,11 @@ fn large_writes_and_reads_go_through() {
 }
 
 #[test]
-fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
+fn a_client_that_reads_nothing_neither_delays_others_nor_fills_memory() {
     let bed = Bed::start("greedy");
     let mut greedy = opened(&bed, "look");
     greedy.set_nonblocking(true).unwrap();
-    // It asks for 128 GiB, as far as anybody listens.
+    // The client requests 128 GiB, until the server stops reading.
     let mut sent = 0;
     for number in 0..4_096 {
         if greedy.write_all(&request(Command::READ, number, 0, MAX_PAYLOAD_BYTES)).is_err() {
@@ -121,11 +121,11 @@ fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
 }
 
 #[test]
-fn answers_that_were_not_fetched_come_when_they_are() {
+fn unread_answers_are_delivered_when_the_client_reads() {
     const EACH: u32 = 8 << 20;
     let bed = Bed::start_with("late", Limits { max_in_flight_bytes: 256 << 20, ..Limits::default() });
     let mut stream = opened(&bed, "look");
-    // All heads come with one read, and their data are three times what the server holds.
+    // All heads arrive with one read, and their data are three times the server's limit.
     let heads: Vec<u8> = (0..24).flat_map(|number| request(Command::READ, number, 0, EACH)).collect();
     stream.write_all(&heads).unwrap();
     // The first reply shows that the server has received the requests.
@@ -138,7 +138,7 @@ fn answers_that_were_not_fetched_come_when_they_are() {
 }
 
 #[test]
-fn noise_and_broken_ends_leave_the_server_whole() {
+fn noise_and_broken_connections_do_not_harm_the_server() {
     let mut bed = Bed::start("noise");
     for number in 0..50_u8 {
         let mut stream = UnixStream::connect(&bed.socket).unwrap();
@@ -158,7 +158,7 @@ fn noise_and_broken_ends_leave_the_server_whole() {
 }
 
 #[test]
-fn a_path_in_use_is_refused_and_a_dead_socket_makes_way() {
+fn a_path_in_use_is_rejected_and_an_unused_socket_is_replaced() {
     let mut bed = Bed::start("paths");
     let refused = NbdServer::listen(&bed.socket, Vec::new(), Limits::default()).expect_err("it is in use");
     assert!(refused.to_string().contains("in use"), "{refused}");

@@ -1,4 +1,4 @@
-//! Paths of the command line: [`Place`].
+//! Paths of the command line: [`PathSpec`].
 
 use crate::load::nbd::NbdLoadConfig;
 use sanloom_console::endpoint::{PortName, parse_vlan};
@@ -16,7 +16,7 @@ pub(super) const FORMS: &str =
 
 /// A path with its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct PathSpec {
     pub(super) name: String,
     pub(super) at: At,
     /// Sessions, if they are not those of the command line.
@@ -29,14 +29,14 @@ pub(super) enum At {
     /// A logical unit of an iSCSI target.
     Iscsi { portal: SocketAddr, target: String, lun: u16 },
     /// A logical unit of a target port of a fabric.
-    Fcoe(FcoePlace),
+    Fcoe(FcoeSpec),
     /// An export.
     Nbd(NbdLoadConfig),
 }
 
 /// A logical unit of a target port, and the identity of our host.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct FcoePlace {
+pub(super) struct FcoeSpec {
     pub(super) target: Wwpn,
     pub(super) lun: u16,
     pub(super) vlan: Vlan,
@@ -49,13 +49,13 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             At::Iscsi { portal, target, lun } => write!(f, "{portal}/{target}/{lun}"),
-            At::Fcoe(FcoePlace { target, lun, port, .. }) => write!(f, "fcoe:{target}/{lun}@{port}"),
+            At::Fcoe(FcoeSpec { target, lun, port, .. }) => write!(f, "fcoe:{target}/{lun}@{port}"),
             At::Nbd(config) => write!(f, "nbd+unix:///{}?socket={}", config.export, config.socket.display()),
         }
     }
 }
 
-pub(super) fn parse_path(text: &str) -> Result<Place, String> {
+pub(super) fn parse_path(text: &str) -> Result<PathSpec, String> {
     // An iSCSI address contains no equals sign; the other forms begin with their scheme.
     let is_named = !is_fcoe(text) && !is_nbd(text);
     let (name, rest) = match text.split_once('=').filter(|_| is_named) {
@@ -68,7 +68,7 @@ pub(super) fn parse_path(text: &str) -> Result<Place, String> {
         _ if is_nbd(rest) => At::Nbd(parse_nbd(rest)?),
         _ => parse_iscsi(rest)?,
     };
-    Ok(Place { name: name.to_owned(), at, sessions: None })
+    Ok(PathSpec { name: name.to_owned(), at, sessions: None })
 }
 
 fn is_fcoe(text: &str) -> bool {
@@ -89,7 +89,7 @@ fn parse_iscsi(text: &str) -> Result<At, String> {
     Ok(At::Iscsi { portal, target: parse_name(target)?, lun })
 }
 
-fn parse_fcoe(text: &str) -> Result<FcoePlace, String> {
+fn parse_fcoe(text: &str) -> Result<FcoeSpec, String> {
     let wanted = "write it as fcoe:50:00:00:00:00:00:00:01/0@eth1, with ,vlan= ,wwpn= ,mac= in front of @ if necessary";
     let (who, port) = text.trim_start_matches("fcoe:").split_once('@').ok_or(wanted)?;
     let port = PortName::parse(port)?;
@@ -109,7 +109,7 @@ fn parse_fcoe(text: &str) -> Result<FcoePlace, String> {
     }
     let mac = mac.or_else(|| wwpn.map(mac_of)).or_else(|| port.mac());
     let mac = mac.ok_or("the port has no Ethernet address of its own; add ,wwpn=20:00:… or ,mac=… in front of @")?;
-    Ok(FcoePlace { target, lun, vlan, wwpn, mac, port })
+    Ok(FcoeSpec { target, lun, vlan, wwpn, mac, port })
 }
 
 fn parse_nbd(text: &str) -> Result<NbdLoadConfig, String> {
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn paths_have_a_name_an_address_a_target_and_a_lun() {
-        let place = parse_path("near=[::1]:3260/iqn.2026-11.net.example:disk/3").unwrap();
-        assert_eq!((place.name.as_str(), place.at.to_string().ends_with(":disk/3")), ("near", true));
+        let path_spec = parse_path("near=[::1]:3260/iqn.2026-11.net.example:disk/3").unwrap();
+        assert_eq!((path_spec.name.as_str(), path_spec.at.to_string().ends_with(":disk/3")), ("near", true));
         let text = "127.0.0.1:3260/iqn.2026-11.net.example:disk";
-        let place = parse_path(text).unwrap();
-        assert_eq!((place.name.as_str(), place.at.to_string()), (text, format!("{text}/0")));
+        let path_spec = parse_path(text).unwrap();
+        assert_eq!((path_spec.name.as_str(), path_spec.at.to_string()), (text, format!("{text}/0")));
         for wrong in [
             "",
             "=127.0.0.1:1/iqn.2026-11.net.example:disk",
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn a_path_over_fcoe_identifies_our_host() {
         let text = "fcoe:50:00:00:00:00:00:00:01/2,vlan=152,wwpn=20:00:52:54:00:00:00:01@dgram:/a,/b";
-        let place = parse_path(text).unwrap();
-        assert_eq!(place.name, text);
-        let At::Fcoe(fcoe) = place.at else { panic!("{place:?}") };
+        let path_spec = parse_path(text).unwrap();
+        assert_eq!(path_spec.name, text);
+        let At::Fcoe(fcoe) = path_spec.at else { panic!("{path_spec:?}") };
         assert_eq!((fcoe.lun, fcoe.vlan, fcoe.mac.to_string()), (2, Vlan::Tagged(152), "52:54:00:00:00:01".to_owned()));
         assert_eq!(fcoe.port, PortName::Datagram("/a".into(), "/b".into()));
         let named = parse_path("far=fcoe:50:00:00:00:00:00:00:01/0,mac=02:00:00:00:00:07@stream:/s").unwrap();
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn an_nbd_address_may_have_escapes() {
-        let place = parse_path("nbd+unix:///iqn%3Adisk-lun-0?socket=/tmp/a%20b.sock").unwrap();
+        let path_spec = parse_path("nbd+unix:///iqn%3Adisk-lun-0?socket=/tmp/a%20b.sock").unwrap();
         let config = NbdLoadConfig { socket: "/tmp/a b.sock".into(), export: "iqn:disk-lun-0".to_owned() };
-        assert_eq!(place.at, At::Nbd(config));
+        assert_eq!(path_spec.at, At::Nbd(config));
         assert_eq!(parse_path("disk=nbd+unix:///?socket=/s").unwrap().name, "disk");
         for wrong in [
             "nbd://host/x",
