@@ -4,7 +4,7 @@
 //! that a blocked peer does not accept within the hold time are dropped and counted.
 
 use super::work::{Deadlines, Source, Timer};
-use crate::capture::{Captures, CapturePoint};
+use crate::capture::{CapturePoint, Captures};
 use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
 use crate::poll::{Happened, Interest, Poller};

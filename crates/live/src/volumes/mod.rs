@@ -391,9 +391,9 @@ impl VolumeEngine {
                     silent = false;
                     match event {
                         host::Event::Disks => {
-                            self.update_back_ends(|through| {
-                                matches!(through, Through::Port(port, _) if port == number)
-                            });
+                            self.update_back_ends(
+                                |through| matches!(through, Through::Port(port, _) if port == number),
+                            );
                         }
                         host::Event::Done { tag, result, data } => {
                             if result.is_ok() {

@@ -158,7 +158,7 @@ fn good() -> &'static [String] {
                 let text = format!("{}\n{end}\n", lines.join("\n"));
                 match replay_bytes(text.as_bytes()).unwrap().divergence {
                     Some(divergence) => {
-                        let o = divergence.now.unwrap();
+                        let o = divergence.replayed.unwrap();
                         lines.push(serde_json::to_string(&Line::Out { m, o }).unwrap());
                     }
                     None => break lines.push(end),

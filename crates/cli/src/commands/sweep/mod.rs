@@ -211,8 +211,7 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool,
         None => Ok(all_names.len() <= 1),
         Some((point, diagnostics)) => {
             let mut failure = Failure::from(diagnostics);
-            let others =
-                if count > 1 { format!("; and {} more points have errors", count - 1) } else { String::new() };
+            let others = if count > 1 { format!("; and {} more points have errors", count - 1) } else { String::new() };
             let note = format!("\nat point {point}: {}{others}", grid.describe(point));
             failure.message.push_str(&note);
             if let Some(coloured) = &mut failure.coloured {
