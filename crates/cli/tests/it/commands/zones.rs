@@ -70,7 +70,7 @@ fn a_port_can_be_named_as_in_logs() {
     }
     // Addresses assigned at login are not in the lab.
     let ran = bench.run("zone explain peer.toml server1 000000 --set switch.sw1.addressing=flat");
-    assert!(ran.code == 2 && ran.stderr.contains("given their address at login"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("addresses are assigned at login"), "{}", ran.stderr);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn unusable_paths_over_fcoe_and_nbd_are_named_with_their_reason() {
     let socket = instance.path("nbd.sock");
     for (path, code, reason) in [
         (format!("fcoe:50:00:00:00:00:00:00:01/9,{me}@{ends}"), 3, "has no disk 9 for us"),
-        (format!("fcoe:50:00:00:00:00:00:00:02/0,{me}@{ends}"), 3, "we see 50:00:00:00:00:00:00:01"),
+        (format!("fcoe:50:00:00:00:00:00:00:02/0,{me}@{ends}"), 3, "visible are 50:00:00:00:00:00:00:01"),
         (format!("nbd+unix:///other?socket={socket}"), 3, "rejects the export `other`"),
         (format!("nbd+unix:///?socket={socket}.not"), 3, "no connection"),
         (format!("fcoe:50:00:00:00:00:00:00:01/0,{me}@fd:99"), 4, "descriptor 99"),

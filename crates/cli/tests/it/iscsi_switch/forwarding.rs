@@ -206,18 +206,24 @@ fn capture(name: &str, digests: bool) {
         ["write -P 0x11 3k 600k", "read -P 0x11 3k 600k", "write -P 0x12 1M 3k", "read -P 0x12 1M 3k", "flush"];
     let commands = commands.map(str::to_owned);
     let initiator = digests.then(|| bed.initiator_with(&portal, &["--digests"]));
-    match &initiator {
-        Some(_) => {
-            let export =
-                crate::iscsi_switch::uri(&bed.folder.join("nbd.sock"), "iqn.2026-11.example.sanloom:switch-lun-0");
-            qemu(&switch, &commands, &export);
-        }
-        None => qemu(&switch, &commands, &switch.url_at(&portal, 0)),
-    }
-    drop(initiator);
+    let disk = match &initiator {
+        Some(_) => crate::iscsi_switch::uri(&bed.folder.join("nbd.sock"), "iqn.2026-11.example.sanloom:switch-lun-0"),
+        None => switch.url_at(&portal, 0),
+    };
     // A digest covers a whole segment, so data from several extents take the conventional path.
     let bytes = if digests { 3 << 10 } else { 603 << 10 };
-    switch.assert_path("striped", true, bytes, bytes);
+    // The first commands of a session take the conventional path until its sessions with the back
+    // ends have started.
+    wait::until(
+        || format!("forwarded data, {:?}", switch.carried("striped")),
+        || {
+            let [before, _] = switch.carried("striped");
+            qemu(&switch, &commands, &disk);
+            let [after, _] = switch.carried("striped");
+            after.read_bytes - before.read_bytes >= bytes && after.written_bytes - before.written_bytes >= bytes
+        },
+    );
+    drop(initiator);
     switch.stop();
     for (side, capture) in [("front", front_capture), ("back", back_capture)] {
         let file = bed.path(&format!("{side}.pcapng"));
