@@ -233,9 +233,9 @@ impl RequestSender {
                 let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
                 return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
             }
-            let gone = || Answer::Failed { reason: "the instance is shutting down".to_owned() };
+            let gone = || Answer::failed("the instance is shutting down");
             let answer = match Request::from_line(&line) {
-                Err(error) => Answer::Failed { reason: format!("invalid request: {error}") },
+                Err(error) => Answer::failed(format!("invalid request: {error}")),
                 Ok(request) => self.ask(request).unwrap_or_else(gone),
             };
             (&*connection).write_all(&answer.to_line()?)?;

@@ -158,7 +158,7 @@ fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
     match instance::ask(lab, args.switch.as_deref(), &request)? {
         Answer::View(view) => Ok(view),
-        Answer::Failed { reason } => Err(Failure::usage(reason)),
+        Answer::Failed(error) => Err(instance::rejected(error)),
         _ => Err(instance::unexpected_answer()),
     }
 }
