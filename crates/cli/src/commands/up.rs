@@ -145,7 +145,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     runtime.shut_down();
     drop(record_of_instance);
     tracing::info!("down");
-    outcome.map_err(failure)
+    outcome.map_err(failure)?;
+    match (&args.record, runtime.recording_error()) {
+        (Some(path), Some(error)) => Err(Failure::environment(format_args!(
+            "the recording {} is not complete: {error}; free space, and start the lab again to record it",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.
@@ -188,9 +195,9 @@ fn record_of(lab: &Lab, args: &Args) -> Option<Record> {
 }
 
 fn failure(error: UpError) -> Failure {
-    match error {
-        UpError::Unknown { .. } | UpError::Differs { .. } => Failure::usage(error),
-        _ => Failure::environment(error),
+    match error.is_usage() {
+        true => Failure::usage(error),
+        false => Failure::environment(error),
     }
 }
 
