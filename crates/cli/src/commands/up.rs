@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage("--json requires --print-qemu; add it, or remove --json"));
     }
     if args.detach {
-        return background::start(args, &loaded.lab);
+        return background::start(args, &loaded.lab, &text);
     }
     if args.background.is_some() {
         background::leave_terminal();
@@ -159,15 +159,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn listen(lab: &Lab, switch: Option<&str>) -> Result<Control, UpError> {
     let lab_paths = LabPaths::of(lab);
     lab_paths.make()?;
+    check_not_running(lab, switch)?;
+    Ok(Control::listen(&lab_paths.control(switch), lab.live.metrics)?)
+}
+
+/// Returns an error if this lab or the requested part of it is running already.
+fn check_not_running(lab: &Lab, switch: Option<&str>) -> Result<(), UpError> {
+    let lab_paths = LabPaths::of(lab);
+    // A process of the whole lab excludes those of its switches.
     let single = lab.switches.iter().map(|switch| Some(&*switch.name)).filter(|_| switch.is_none());
-    let whole = [None].into_iter().filter(|_| switch.is_some());
-    for other in single.chain(whole) {
-        let path = lab_paths.control(other);
+    for part in [None, switch].into_iter().chain(single) {
+        let path = lab_paths.control(part);
         if Control::answers(&path) {
             return Err(PortError::InUse { path }.into());
         }
     }
-    Ok(Control::listen(&lab_paths.control(switch), lab.live.metrics)?)
+    Ok(())
 }
 
 /// Writes the record for `sanloom ps`. The instance runs without it, too.
