@@ -49,6 +49,16 @@ pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure
     Ok(loaded)
 }
 
+/// As [`load`], for verbs that explain zones: a workload without a permitted pair is a warning.
+///
+/// # Errors
+/// All other errors of the lab.
+pub fn load_to_explain(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
+    let loaded = sanloom_lab::load_to_explain(&file.label(), &file.text()?, overrides)?;
+    warn(&loaded);
+    Ok(loaded)
+}
+
 /// As [`load`], for a lab on real ports.
 ///
 /// # Errors

@@ -70,7 +70,7 @@ fn a_port_can_be_named_as_in_logs() {
     }
     // Addresses assigned at login are not in the lab.
     let ran = bench.run("zone explain peer.toml server1 000000 --set switch.sw1.addressing=flat");
-    assert!(ran.code == 2 && ran.stderr.contains("given their address at login"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("assigned at login"), "{}", ran.stderr);
 }
 
 #[test]
@@ -145,4 +145,44 @@ fn names_the_zone_that_prevents_a_merge() {
     let timers = EXAMPLES[1].1.replace("[zoning]", "[timers]\ne_d_tov = \"3s\"\n\n[zoning]");
     bench.write("same.toml", &timers);
     assert_snapshot!("domains_and_timers", bench.run("fabric merge-preview a.toml same.toml").snapshot());
+}
+
+/// The workload reads from storage that no zone permits.
+const UNZONED: &str = r#"
+[switch.sw1]
+[host.server1]
+[storage.array1]
+[storage.array2]
+
+[[zone]]
+name = "z1"
+members = ["server1", "array2"]
+
+[[link]]
+from = "{server1,array1,array2}"
+to = "sw1"
+
+[workload.reads]
+hosts = "server1"
+targets = "array1"
+size = "8KiB"
+depth = 1
+"#;
+
+#[test]
+fn zones_that_permit_too_little_are_explained_and_shown() {
+    let bench = Bench::new("zone-explain-unzoned");
+    bench.write("unzoned.toml", UNZONED);
+    let check = bench.run("check unzoned.toml");
+    assert_eq!(check.code, 2);
+    assert!(check.stderr.contains("not-zoned"), "{}", check.stderr);
+    let explained = bench.run("zone explain unzoned.toml server1 array1");
+    assert_eq!(explained.code, 0, "{}", explained.stderr);
+    assert!(explained.stderr.contains("warning") && explained.stderr.contains("not-zoned"), "{}", explained.stderr);
+    assert!(explained.stdout.contains("server1:0"), "{}", explained.stdout);
+    for table in ["zone", "ns", "flogi --at 10ms"] {
+        let shown = bench.run(&format!("show unzoned.toml {table}"));
+        assert_eq!(shown.code, 0, "{table}: {}", shown.stderr);
+        assert!(!shown.stdout.is_empty());
+    }
 }
