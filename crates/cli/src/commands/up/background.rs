@@ -76,8 +76,8 @@ pub(super) fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Runs the same arguments without `--detach`. The log goes to a new file, which gets the name `log`
-/// when the instance is ready.
+/// Runs the same arguments without `--detach`. The log goes to a new file, which gets the name
+/// `log` when the instance is ready.
 fn spawn(args: &Args, log: &Path, new_log: &Path) -> Result<Child, Failure> {
     let failed = |what: &str, error: std::io::Error| Failure::environment(format_args!("cannot {what}: {error}"));
     let program = std::env::current_exe().map_err(|error| failed("find this program", error))?;

@@ -97,7 +97,7 @@ fn a_recording_of_a_live_run_replays_with_equal_outputs() {
     instance.write("changed.jsonl", &(changed.join("\n") + "\n"));
     let ran = instance.run("replay @changed.jsonl");
     assert_eq!(ran.code, 1, "{ran:?}");
-    for part in [&format!("line {},", at + 1), "sw", "recorded   Fob(", "now        Fib("] {
+    for part in [&format!("line {},", at + 1), "sw", "recorded   Fob(", "replayed   Fib("] {
         assert!(ran.stdout.contains(part), "no {part} in {}", ran.stdout);
     }
     // A missing input is also found, for every kind of machine.
