@@ -185,10 +185,57 @@ pub enum Answer {
     /// Reply of an FCoE host.
     Fcoe(FcoeAnswer),
     /// The request failed.
-    Failed {
-        /// Cause and remedy.
-        reason: String,
-    },
+    Failed(RequestError),
+}
+
+/// Reason why a request failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RequestError {
+    /// Cause and remedy.
+    pub reason: String,
+    /// Kind of the cause.
+    #[serde(default, skip_serializing_if = "ErrorKind::is_usage")]
+    pub kind: ErrorKind,
+}
+
+/// Kind of a failure; it selects the exit code of the command that sent the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The environment prevents the request: a full disk, a missing permission, a broken store.
+    Environment,
+    /// The request does not fit the instance. Answers without a kind and with an unknown kind have
+    /// this one.
+    #[default]
+    #[serde(other)]
+    Usage,
+}
+
+impl ErrorKind {
+    /// True for [`ErrorKind::Usage`].
+    pub fn is_usage(&self) -> bool {
+        *self == ErrorKind::Usage
+    }
+}
+
+impl RequestError {
+    /// The environment prevents the request.
+    pub fn environment(reason: impl Into<String>) -> RequestError {
+        RequestError { reason: reason.into(), kind: ErrorKind::Environment }
+    }
+}
+
+impl From<String> for RequestError {
+    fn from(reason: String) -> RequestError {
+        RequestError { reason, kind: ErrorKind::Usage }
+    }
+}
+
+impl Answer {
+    /// The request does not fit the instance.
+    pub fn failed(reason: impl Into<String>) -> Answer {
+        Answer::Failed(RequestError::from(reason.into()))
+    }
 }
 
 // Not generic, so that the crates above do not compile the encoders and decoders a second time.
@@ -247,5 +294,20 @@ mod tests {
         assert_eq!(text, r#"{"request":"zone","do":"edit","edits":[{"edit":"disable"}]}"#);
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), edit);
         assert_eq!(serde_json::to_string(&Answer::Done).unwrap(), r#"{"answer":"done"}"#);
+    }
+
+    #[test]
+    fn a_failure_carries_the_kind_of_its_cause() {
+        let usage = Answer::failed("no such port");
+        assert_eq!(serde_json::to_string(&usage).unwrap(), r#"{"answer":"failed","reason":"no such port"}"#);
+        let full = Answer::Failed(RequestError::environment("disk full"));
+        let text = serde_json::to_string(&full).unwrap();
+        assert_eq!(text, r#"{"answer":"failed","reason":"disk full","kind":"environment"}"#);
+        for answer in [usage, full] {
+            let text = serde_json::to_string(&answer).unwrap();
+            assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+        }
+        let newer = r#"{"answer":"failed","reason":"x","kind":"of_a_newer_version"}"#;
+        assert_eq!(serde_json::from_str::<Answer>(newer).unwrap(), Answer::failed("x"));
     }
 }

@@ -111,7 +111,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  sanloom schema > lab.schema.json")]
     Schema(schema::Args),
     /// Write man pages and shell completions into a folder
-    #[command(after_help = "Example:\n  sanloom man /usr/local/share/man/man1")]
+    #[command(after_help = "Example:\n  sanloom man /usr/local/share/man")]
     Man(man::Args),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  sanloom completions bash > ~/.local/share/bash-completion/completions/sanloom")]

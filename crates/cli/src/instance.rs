@@ -1,11 +1,11 @@
 //! Requests to a running instance (`sanloom up`) through its control socket.
 
-use sanloom_api::control::{Answer, Request};
+use sanloom_api::control::{Answer, ErrorKind, Request, RequestError};
 use sanloom_console::exit::Failure;
 use sanloom_fc::san::Lab;
 use sanloom_live::control;
 use sanloom_live::runtime::plan::LabPaths;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
 /// Sends a request to the instance of a lab: to the process of this switch, or to the process of
@@ -18,7 +18,7 @@ pub fn ask(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer,
     if let Some(of_switch) = switch.map(|name| lab_paths.control(Some(name))) {
         match control::ask(&of_switch, request) {
             // No such process was started, or it has ended and left its socket.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            Err(error) if is_absent(&error) => {}
             outcome => return outcome.map_err(|error| unanswered(&of_switch, &error)),
         }
     }
@@ -29,6 +29,19 @@ pub fn ask(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer,
 fn unanswered(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::environment(format_args!("no instance answers at {path}: {error}; start it with `sanloom up`"))
+}
+
+/// True if no process listens at the socket.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Returns the failure for a request that the instance did not execute.
+pub fn rejected(RequestError { reason, kind }: RequestError) -> Failure {
+    match kind {
+        ErrorKind::Usage => Failure::usage(reason),
+        ErrorKind::Environment => Failure::environment(reason),
+    }
 }
 
 /// Returns the failure for an answer that does not fit the request.
@@ -42,7 +55,7 @@ pub fn unexpected_answer() -> Failure {
 /// As [`ask`], and when the instance rejects the request.
 pub fn command(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer, Failure> {
     match ask(lab, switch, request)? {
-        Answer::Failed { reason } => Err(Failure::usage(reason)),
+        Answer::Failed(error) => Err(rejected(error)),
         answer => Ok(answer),
     }
 }

@@ -8,18 +8,18 @@ pub mod instance;
 pub mod running;
 
 use args::Cli;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use sanloom_console::exit::{self, Failure};
-use sanloom_console::{interrupt, output};
+use sanloom_console::{interrupt, output, outputs};
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Runs a command line and returns its exit code, one of [`exit`].
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let outcome = match parse(arguments.into_iter().collect()) {
-        Ok(cli) => {
+        Ok((cli, matches)) => {
             interrupt::listen();
-            commands::run(&cli.command)
+            outputs::keep_inputs(&matches).and_then(|()| commands::run(&cli.command))
         }
         Err(answer) => answered(&answer),
     };
@@ -43,13 +43,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fipvlan"];
 
 /// `fipvlan -a` is `sanloom fipvlan -a`, and its help shows the short form.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+fn parse(arguments: Vec<OsString>) -> Result<(Cli, ArgMatches), clap::Error> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     let is_tool = name.is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
     let mut command = Cli::command().multicall(is_tool);
     let arguments = if is_tool { arguments } else { grammar::modern(&command, arguments) };
-    let mut matches = command.try_get_matches_from_mut(arguments)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    Ok((cli, matches))
 }
 
 /// The parser reports help and version as errors, too; they end with exit code 0.

@@ -1,11 +1,13 @@
 //! Arguments that several commands share: the lab file, its overrides, and the number of threads.
 
 use crate::exit::Failure;
-use crate::output;
+use crate::{interrupt, output};
 use sanloom_lab::{Diagnostic, LoadedLab, Override};
+use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The lab file.
 #[derive(clap::Args, Clone, Debug)]
@@ -20,7 +22,7 @@ pub struct LabFile {
 pub struct Threads {
     /// Number of simulations that run at the same time; results do not depend on it [default: one
     /// for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_positive::<NonZeroUsize>)]
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -45,6 +47,16 @@ impl LabFile {
 /// All errors of the lab.
 pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
     let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
+    warn(&loaded);
+    Ok(loaded)
+}
+
+/// As [`load`], for verbs that explain zones: a workload without a permitted pair is a warning.
+///
+/// # Errors
+/// All other errors of the lab.
+pub fn load_to_explain(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
+    let loaded = sanloom_lab::load_to_explain(&file.label(), &file.text()?, overrides)?;
     warn(&loaded);
     Ok(loaded)
 }
@@ -84,28 +96,45 @@ pub fn parse_set(argument: &str) -> Result<Override, String> {
         .ok_or_else(|| "write it as key=value, for example run.seed=3".to_owned())
 }
 
+/// Parses a number that is at least 1.
+///
+/// # Errors
+/// When it is 0, or no number, or too large.
+pub fn parse_positive<T: FromStr>(argument: &str) -> Result<T, String> {
+    argument.parse().map_err(|_| "write a whole number from 1 on".to_owned())
+}
+
 fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-            .map_err(|error| Failure::environment(format_args!("cannot read standard input: {error}")))?
-    } else {
-        std::fs::read(path).map_err(|error| {
-            let message = format!("cannot read the lab file {}: {error}", path.display());
-            match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Failure::usage(message),
-                _ => Failure::environment(message),
-            }
-        })?
+    let name = match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => format!("the lab file {}", path.display()),
     };
+    let bytes = interrupt::interruptible(|| read_bytes(path)).map_err(|error| {
+        let message = format!("cannot read {name}: {error}");
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Failure::usage(message),
+            _ => Failure::environment(message),
+        }
+    })?;
+    if bytes.len() > sanloom_lab::MAX_BYTES {
+        let limit = sanloom_lab::MAX_BYTES >> 20;
+        return Err(Failure::usage(format_args!(
+            "{name} has more than {limit} MiB; use ranges such as \"server{{1..1000}}\" instead of a table for each node"
+        )));
+    }
     String::from_utf8(bytes).map_err(|error| {
-        Failure::usage(format_args!(
-            "the lab file {} is not text in UTF-8: byte {} does not fit",
-            path.display(),
-            error.utf8_error().valid_up_to()
-        ))
+        let place = error.utf8_error().valid_up_to();
+        Failure::usage(format_args!("{name} is not text in UTF-8: byte {place} does not fit"))
     })
+}
+
+/// Reads a file or standard input, up to one byte more than the limit of a lab file.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let limit = sanloom_lab::MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    match path == Path::new("-") {
+        true => io::stdin().lock().take(limit).read_to_end(&mut bytes)?,
+        false => File::open(path)?.take(limit).read_to_end(&mut bytes)?,
+    };
+    Ok(bytes)
 }

@@ -1,23 +1,38 @@
-//! Ctrl-C: the first one requests the end of the work, the second one ends the program.
+//! Ctrl-C: the first one requests the end of the work, the second one ends the program. SIGTERM has
+//! the same effect.
 
 use crate::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// True while the program waits for input that may never come.
+static WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler. If the system rejects it, the first Ctrl-C ends the program.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
-        if REQUESTED.swap(true, Ordering::Relaxed) {
+        if REQUESTED.swap(true, Ordering::SeqCst) || WAITS.load(Ordering::SeqCst) {
             std::process::exit(i32::from(exit::INTERRUPTED));
         }
     });
 }
 
+/// Runs a read that may wait without limit. Ctrl-C ends the program during it, because nothing is
+/// lost yet.
+pub fn interruptible<T>(read: impl FnOnce() -> T) -> T {
+    WAITS.store(true, Ordering::SeqCst);
+    if requested() {
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    }
+    let outcome = read();
+    WAITS.store(false, Ordering::SeqCst);
+    outcome
+}
+
 /// Requests the end of the work, as the first Ctrl-C does. May be called repeatedly.
 pub fn request() {
-    REQUESTED.store(true, Ordering::Relaxed);
+    REQUESTED.store(true, Ordering::SeqCst);
 }
 
 /// Waits for this time or for Ctrl-C. Returns true if the full time has passed.
@@ -36,5 +51,5 @@ pub fn pause(time: Duration) -> bool {
 
 /// Returns whether the end of the work was requested.
 pub fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+    REQUESTED.load(Ordering::SeqCst)
 }

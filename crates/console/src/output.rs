@@ -38,7 +38,7 @@ pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
         None | Some((_, [])) => Ok(()),
         Some((last, others)) => Err(Failure::usage(format_args!(
             "{} and {last} would be mixed on standard output; name a file for all \
-             but one of them, for example {last} FILE",
+             but one of them, for example {last}=FILE",
             others.join(", ")
         ))),
     }

@@ -8,9 +8,12 @@ use crate::exit::Failure;
 use crate::input;
 use crate::output;
 use crate::report::{file, json};
+use clap::ArgMatches;
 use sanloom_lab::Override;
 use serde::Serialize;
+use std::fs::Metadata;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// File name that stands for standard output.
@@ -183,6 +186,44 @@ impl Sets {
         let argument = |set: &Override| format!(" --set {}", output::shell_word(&format!("{}={}", set.key, set.value)));
         self.set.iter().map(argument).collect()
     }
+}
+
+/// Arguments that name an input file, by their identifiers.
+const INPUTS: [&str; 6] = ["path", "lab", "first", "second", "recording", "edit"];
+/// Options that name an output file, by their identifiers.
+const OUTPUTS: [&str; 11] =
+    ["json", "html", "csv", "out", "svg", "pcap", "trace_file", "to", "record", "plot", "figure9"];
+
+/// Refuses an output file that is an input file of the same command, whatever its verb is.
+///
+/// # Errors
+/// If an output would replace an input.
+pub fn keep_inputs(command: &ArgMatches) -> Result<(), Failure> {
+    let mut verb = command;
+    while let Some((_, inner)) = verb.subcommand() {
+        verb = inner;
+    }
+    let named = |id: &str| verb.try_get_many::<PathBuf>(id).ok().flatten().into_iter().flatten();
+    let captures = verb.try_get_many::<(String, PathBuf)>("capture").ok().flatten().into_iter().flatten();
+    let captures = captures.map(|(_, path)| ("capture", path)).chain(named("capture").map(|path| ("capture", path)));
+    let outputs = OUTPUTS.iter().flat_map(|id| named(id).map(|path| (*id, path))).chain(captures);
+    let inputs: Vec<(u64, u64)> = INPUTS.iter().flat_map(|id| named(id)).filter_map(|path| file_number(path)).collect();
+    for (option, path) in outputs {
+        if file_number(path).is_some_and(|number| inputs.contains(&number)) {
+            return Err(Failure::usage(format_args!(
+                "--{} would replace {}, which this command reads; name another file",
+                option.replace('_', "-"),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of the device and of the file; `None` if it is no regular file.
+fn file_number(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// True if a file name stands for standard output.

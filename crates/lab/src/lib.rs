@@ -33,6 +33,7 @@ pub use json_schema::json_schema;
 pub use overrides::Override;
 pub use reference::reference;
 pub use suggest::closest;
+pub use syntax::MAX_BYTES;
 
 use diagnostic::{Sink, Sources};
 use document::Document;
@@ -58,7 +59,25 @@ pub struct LoadedLab {
 /// # Errors
 /// All errors of the file and of the overrides, sorted by location.
 pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<LoadedLab, Diagnostics> {
-    read(path_label, text, overrides, |_, _, _| ()).map(|(loaded, ())| loaded)
+    read(path_label, text, overrides, Zones::Required, |_, _, _| ()).map(|(loaded, ())| loaded)
+}
+
+/// As [`load`], for tools that explain zones: a workload to which the zones permit nothing is only
+/// a warning.
+///
+/// # Errors
+/// All other errors of [`load`].
+pub fn load_to_explain(path_label: &str, text: &str, overrides: &[Override]) -> Result<LoadedLab, Diagnostics> {
+    read(path_label, text, overrides, Zones::Explained, |_, _, _| ()).map(|(loaded, ())| loaded)
+}
+
+/// Treatment of a workload to which the zones permit nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zones {
+    /// It is an error.
+    Required,
+    /// It is a warning.
+    Explained,
 }
 
 /// As [`load`], and judges the design: the warnings contain the lints of [`topology`], and the
@@ -71,13 +90,14 @@ pub fn check(
     text: &str,
     overrides: &[Override],
 ) -> Result<(LoadedLab, topology::Report), Diagnostics> {
-    read(path_label, text, overrides, |built, isolated, sink| built.examine(isolated, sink))
+    read(path_label, text, overrides, Zones::Required, |built, isolated, sink| built.examine(isolated, sink))
 }
 
 fn read<T>(
     path_label: &str,
     text: &str,
     overrides: &[Override],
+    zones: Zones,
     examine: impl FnOnce(&build::Built<'_>, &[usize], &mut Sink) -> T,
 ) -> Result<(LoadedLab, T), Diagnostics> {
     let mut sink = Sink::default();
@@ -89,7 +109,11 @@ fn read<T>(
     // missing nodes.
     let built = (!sink.has_syntax_errors()).then(|| build::build(&document, path_label, &mut sink));
     if let Some(Some(mut built)) = built {
-        built.validate(&mut sink);
+        let unzoned = match zones {
+            Zones::Required => Severity::Error,
+            Zones::Explained => Severity::Warning,
+        };
+        built.validate(unzoned, &mut sink);
         if !sink.has_errors() {
             let isolated = built.advise(&mut sink);
             let examined = examine(&built, &isolated, &mut sink);

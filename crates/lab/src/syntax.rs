@@ -9,7 +9,7 @@ pub(crate) const SYNTAX: &str = "syntax";
 pub(crate) const TOO_LONG: &str = "too-long";
 
 /// Limit on the file length: about 100,000 lines. Ranges make longer files unnecessary.
-const MAX_BYTES: usize = 8 << 20;
+pub const MAX_BYTES: usize = 8 << 20;
 /// Limit on the restarts of the parser after syntax errors.
 const MAX_RESTARTS: usize = 100;
 

@@ -29,7 +29,9 @@ const MAX_REQUEST_BYTES: u64 = 4 << 20;
 const MAX_CLIENTS: usize = 64;
 /// Pause before the next client is accepted after the system ran out of descriptors or threads.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
-/// Time in which a client that reads metrics over a network has to send its request.
+/// Time in which an HTTP client has to send its whole request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time in which a client that reads metrics over a network has to read a part of its answer.
 const SCRAPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client has to read a part of its answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -221,21 +223,22 @@ impl RequestSender {
 
     fn serve(&self, connection: &UnixStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
         connection.set_write_timeout(Some(WRITE_TIMEOUT))?;
-        let mut input = BufReader::new(connection);
+        let mut input = BufReader::new(TimedReader { connection, end: None });
         loop {
             let mut line = String::new();
             if input.by_ref().take(MAX_REQUEST_BYTES).read_line(&mut line)? == 0 {
                 return Ok(());
             }
-            set_idle(false);
             if http::is_request(&line) {
-                connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
-                let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
-                return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
+                input.get_mut().end = Some(Instant::now() + HEADER_TIMEOUT);
+                http::skip_fields(&mut input.by_ref().take(MAX_REQUEST_BYTES))?;
+                set_idle(false);
+                return http::answer(&line, &mut &*connection, || self.metrics());
             }
-            let gone = || Answer::Failed { reason: "the instance is shutting down".to_owned() };
+            set_idle(false);
+            let gone = || Answer::failed("the instance is shutting down");
             let answer = match Request::from_line(&line) {
-                Err(error) => Answer::Failed { reason: format!("invalid request: {error}") },
+                Err(error) => Answer::failed(format!("invalid request: {error}")),
                 Ok(request) => self.ask(request).unwrap_or_else(gone),
             };
             (&*connection).write_all(&answer.to_line()?)?;
@@ -245,13 +248,35 @@ impl RequestSender {
 
     /// A client of the address for metrics.
     fn scraper(&self, connection: &TcpStream, set_idle: &dyn Fn(bool)) -> io::Result<()> {
-        connection.set_read_timeout(Some(SCRAPER_TIMEOUT))?;
         connection.set_write_timeout(Some(SCRAPER_TIMEOUT))?;
-        let mut input = BufReader::new(connection).take(MAX_REQUEST_BYTES);
+        let timed = TimedReader { connection, end: Some(Instant::now() + HEADER_TIMEOUT) };
+        let mut input = BufReader::new(timed).take(MAX_REQUEST_BYTES);
         let mut line = String::new();
         input.read_line(&mut line)?;
+        http::skip_fields(&mut input)?;
         set_idle(false);
-        http::answer(&line, &mut input, &mut &*connection, || self.metrics())
+        http::answer(&line, &mut &*connection, || self.metrics())
+    }
+}
+
+/// Reads from a connection until a time limit. The limit covers all reads together, so that a
+/// client that sends slowly cannot extend it.
+struct TimedReader<'c, S> {
+    connection: &'c S,
+    /// Without it, a read waits until the client sends or disconnects.
+    end: Option<Instant>,
+}
+
+impl<S: AsFd> Read for TimedReader<'_, S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(end) = self.end {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            rustix::net::sockopt::set_socket_timeout(self.connection, rustix::net::sockopt::Timeout::Recv, Some(left))?;
+        }
+        Ok(rustix::io::read(self.connection, into)?)
     }
 }
 
@@ -323,6 +348,36 @@ mod tests {
         assert!(line.contains("invalid request"), "{line}");
         end.send(()).unwrap();
         answers.join().unwrap();
+    }
+
+    #[test]
+    fn clients_that_send_a_header_slowly_do_not_exclude_others() {
+        let (path, answers, end) = serve("slow-header");
+        let slow: Vec<UnixStream> = (0..MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        for mut client in &slow {
+            client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n").unwrap();
+        }
+        // Time for the instance to read the lines; nothing reports that.
+        thread::sleep(Duration::from_millis(300));
+        let begun = Instant::now();
+        let answer = ask_within(TIMEOUT, &path, &Request::Metrics).unwrap();
+        assert_eq!(answer, Answer::Metrics { text: "x".to_owned() });
+        assert!(begun.elapsed() < HEADER_TIMEOUT / 2, "{:?}", begun.elapsed());
+        end.send(()).unwrap();
+        answers.join().unwrap();
+    }
+
+    #[test]
+    fn the_time_limit_of_a_header_covers_all_reads() {
+        let (mut client, connection) = UnixStream::pair().unwrap();
+        let mut reader = TimedReader { connection: &connection, end: Some(Instant::now() + Duration::from_millis(60)) };
+        let ended = std::iter::repeat_with(|| {
+            client.write_all(b"x").unwrap();
+            thread::sleep(Duration::from_millis(1));
+            reader.read(&mut [0])
+        });
+        let error = ended.take(10_000).find_map(Result::err).unwrap();
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
     }
 
     #[test]

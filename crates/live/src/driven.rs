@@ -73,6 +73,12 @@ impl Recording {
         self.0.get().is_some()
     }
 
+    /// Text of the error at which the recording ended; `None` if it is complete or not started.
+    pub fn error(&self) -> Option<String> {
+        let recorder = self.0.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+        recorder.error().map(ToString::to_string)
+    }
+
     /// Writes buffered lines to the file.
     pub fn flush(&self) {
         self.with(Recorder::flush);

@@ -17,6 +17,7 @@ use sanloom_scsi::time::Span;
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::lun::{self, LunBytes};
 use sanloom_wire::scsi::capacity::ReadCapacity16;
+use sanloom_wire::sense::{Condition, SenseCode};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -170,7 +171,8 @@ impl Load {
         }
         match answer {
             Some(Outcome::Completed { status, .. }) => Ok(status),
-            other => Err(LoadError::Command(format!("{other:?}"))),
+            Some(other) => Err(LoadError::Command(cause_of(&other))),
+            None => Err(LoadError::Idle),
         }
     }
 
@@ -207,7 +209,7 @@ impl Load {
                 course.ended(id);
                 match outcome {
                     Outcome::Completed { status: status::GOOD, transferred, .. } if transferred == work.bytes => {}
-                    other => failed = Some(format!("{other:?}")),
+                    other => failed = Some(cause_of(&other)),
                 }
             })?;
             if let Some(why) = failed {
@@ -257,5 +259,45 @@ impl Load {
             self.worked = Instant::now();
         }
         Ok(())
+    }
+}
+
+/// Formats the outcome of a command that did not succeed.
+fn cause_of(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Completed { status: status::GOOD, transferred, .. } => {
+            format!("the target transferred {transferred} bytes, fewer than requested")
+        }
+        Outcome::Completed { status, sense, .. } => {
+            let name = status::name(*status).map_or_else(|| format!("status {status:02x}"), str::to_owned);
+            match Condition::parse(sense) {
+                None => format!("{name} without sense data"),
+                Some(Condition { key, code: SenseCode(code), .. }) => {
+                    let text = SenseCode(code).name().map(|name| format!(", {name}")).unwrap_or_default();
+                    format!("{name}, {key}{text} ({:x}/{:02x}/{:02x})", key.0, code >> 8, code & 0xff)
+                }
+            }
+        }
+        Outcome::TimedOut => "it timed out and was aborted".to_owned(),
+        Outcome::Failed => "the target did not complete it".to_owned(),
+        Outcome::Reset { .. } => "the unit was reset".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sanloom_wire::sense::{Sense, SenseKey};
+
+    #[test]
+    fn a_failed_command_is_reported_with_its_status_and_sense_data() {
+        let sense = Sense::new(SenseKey::DATA_PROTECT, SenseCode::SPACE_EXHAUSTED).to_bytes();
+        let outcome = |status, sense: &[u8]| Outcome::Completed { status, sense: sense.into(), transferred: 0 };
+        assert_eq!(
+            cause_of(&outcome(status::CHECK_CONDITION, &sense)),
+            "CHECK CONDITION, data protect, space allocation failed write protect (7/27/07)"
+        );
+        assert_eq!(cause_of(&outcome(status::BUSY, &[])), "BUSY without sense data");
+        assert_eq!(cause_of(&outcome(0x7f, &[])), "status 7f without sense data");
     }
 }

@@ -1,5 +1,6 @@
 //! `sanloom down`: ends running instances.
 
+use crate::instance;
 use crate::running::{self, Running};
 use sanloom_api::control::{Answer, Request};
 use sanloom_console::exit::Failure;
@@ -49,7 +50,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let targets = targets(args)?;
     for target in &targets {
         match control::ask_within(args.timeout(), &target.control, &Request::Stop) {
-            Ok(Answer::Failed { reason }) => return Err(Failure::usage(reason)),
+            Ok(Answer::Failed(error)) => return Err(instance::rejected(error)),
             // The instance may close the connection before it has answered.
             _ => wait(target, args.timeout())?,
         }

@@ -1,5 +1,6 @@
 //! `sanloom man`: man pages and shell completions, from the definition of the command line.
 
+use super::completions::visible;
 use crate::args::Cli;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
@@ -34,7 +35,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for shell in Shell::value_variants() {
         let path = completions.join(format!("sanloom.{shell}"));
         file::write(&path, |mut out| {
-            clap_complete::generate(*shell, &mut Cli::command(), "sanloom", &mut out);
+            clap_complete::generate(*shell, &mut visible(), "sanloom", &mut out);
             Ok(())
         })?;
     }

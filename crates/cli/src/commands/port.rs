@@ -82,7 +82,7 @@ struct InjectArgs {
     #[arg(long = "do", value_name = "ACT", value_parser = check_act, required_unless_present = "clear")]
     act: Option<String>,
     /// Number of frames to which the rule applies [default: all, until the rule is cleared]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = input::parse_positive::<NonZeroU64>)]
     count: Option<NonZeroU64>,
     /// Remove the rules of the port, and show their counters
     #[arg(long, conflicts_with_all = ["matches", "act", "count"])]
@@ -148,12 +148,16 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
     let Answer::View(rules) = ask(&args.at, &request)? else {
         return Err(instance::unexpected_answer());
     };
-    let what = match (args.clear, args.count) {
-        (true, _) => "no frames are changed any more; rules until now:".to_owned(),
-        (false, None) => "rule added for all matching frames:".to_owned(),
-        (false, Some(count)) => format!("rule added for {count} matching frames:"),
+    let port = clean(&args.at.port);
+    let text = || match (args.clear, args.count.map(NonZeroU64::get)) {
+        (true, _) => {
+            let rules = view::render_live(&rules, output::width());
+            format!("{port}: no frames are changed any more; rules until now:\n{rules}")
+        }
+        (false, None) => format!("{port}: rule added for all matching frames\n"),
+        (false, Some(1)) => format!("{port}: rule added for 1 matching frame\n"),
+        (false, Some(count)) => format!("{port}: rule added for {count} matching frames\n"),
     };
-    let text = || format!("{}: {what}\n{}", clean(&args.at.port), view::render_live(&rules, output::width()));
     args.at.json.write_or_print(&rules, text)
 }
 

@@ -38,7 +38,8 @@ pub struct Args {
     /// Show the running instance of the lab (`sanloom up`) instead of a simulation
     #[arg(long, conflicts_with = "at")]
     live: bool,
-    /// Show the running instance repeatedly until Ctrl-C [default interval: 1s]
+    /// Show the running instance repeatedly until Ctrl-C, at most ten times per second [default
+    /// interval: 1s]
     #[arg(
         long,
         value_name = "TIME",
@@ -94,7 +95,7 @@ enum What {
 /// When the lab is invalid, has no switch of that name, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let is_live = args.live || args.watch.is_some();
-    let load = if is_live { input::load_running } else { input::load };
+    let load = if is_live { input::load_running } else { input::load_to_explain };
     let loaded = load(&args.file, &args.sets.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
@@ -103,7 +104,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage(format_args!("the run ends at {end}, before {at}: choose an earlier --at")));
     }
     if let Some(interval) = args.watch {
-        return watch(&lab, args, Duration::from_nanos(interval.0 / 1_000));
+        return watch(&lab, args, Duration::from_nanos(interval.0 / 1_000).max(MIN_INTERVAL));
     }
     let view = match args.what.which() {
         _ if is_live => live(&lab, args)?,
@@ -117,6 +118,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         false => view::render(&view, output::width()),
     })
 }
+
+/// Minimum interval of `--watch`.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Clears a terminal and moves its cursor to the first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -158,7 +162,7 @@ fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
     let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
     match instance::ask(lab, args.switch.as_deref(), &request)? {
         Answer::View(view) => Ok(view),
-        Answer::Failed { reason } => Err(Failure::usage(reason)),
+        Answer::Failed(error) => Err(instance::rejected(error)),
         _ => Err(instance::unexpected_answer()),
     }
 }

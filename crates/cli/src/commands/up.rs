@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage("--json requires --print-qemu; add it, or remove --json"));
     }
     if args.detach {
-        return background::start(args, &loaded.lab);
+        return background::start(args, &loaded.lab, &text);
     }
     if args.background.is_some() {
         background::leave_terminal();
@@ -145,22 +145,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     runtime.shut_down();
     drop(record_of_instance);
     tracing::info!("down");
-    outcome.map_err(failure)
+    outcome.map_err(failure)?;
+    match (&args.record, runtime.recording_error()) {
+        (Some(path), Some(error)) => Err(Failure::environment(format_args!(
+            "the recording {} is not complete: {error}; free space, and start the lab again to record it",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.
 fn listen(lab: &Lab, switch: Option<&str>) -> Result<Control, UpError> {
     let lab_paths = LabPaths::of(lab);
     lab_paths.make()?;
+    check_not_running(lab, switch)?;
+    Ok(Control::listen(&lab_paths.control(switch), lab.live.metrics)?)
+}
+
+/// Returns an error if this lab or the requested part of it is running already.
+fn check_not_running(lab: &Lab, switch: Option<&str>) -> Result<(), UpError> {
+    let lab_paths = LabPaths::of(lab);
+    // A process of the whole lab excludes those of its switches.
     let single = lab.switches.iter().map(|switch| Some(&*switch.name)).filter(|_| switch.is_none());
-    let whole = [None].into_iter().filter(|_| switch.is_some());
-    for other in single.chain(whole) {
-        let path = lab_paths.control(other);
+    for part in [None, switch].into_iter().chain(single) {
+        let path = lab_paths.control(part);
         if Control::answers(&path) {
             return Err(PortError::InUse { path }.into());
         }
     }
-    Ok(Control::listen(&lab_paths.control(switch), lab.live.metrics)?)
+    Ok(())
 }
 
 /// Writes the record for `sanloom ps`. The instance runs without it, too.
@@ -188,9 +202,9 @@ fn record_of(lab: &Lab, args: &Args) -> Option<Record> {
 }
 
 fn failure(error: UpError) -> Failure {
-    match error {
-        UpError::Unknown { .. } | UpError::Differs { .. } => Failure::usage(error),
-        _ => Failure::environment(error),
+    match error.is_usage() {
+        true => Failure::usage(error),
+        false => Failure::environment(error),
     }
 }
 

@@ -145,8 +145,9 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
 }
 
 impl Built<'_> {
-    /// Reports the problems that `Lab::validate` finds in the lab as a whole.
-    pub fn validate(&self, sink: &mut Sink) {
+    /// Reports the problems that `Lab::validate` finds in the lab as a whole. `unzoned` is the
+    /// severity of a workload to which the zones permit nothing.
+    pub fn validate(&self, unzoned: Severity, sink: &mut Sink) {
         let mut found = Vec::new();
         let mut cut_off: BTreeMap<Origin, usize> = BTreeMap::new();
         for problem in self.lab.validate() {
@@ -169,7 +170,8 @@ impl Built<'_> {
             found.push((problem, origin));
         }
         for (problem, origin) in found {
-            add(problem, origin, Severity::Error, sink);
+            let severity = if problem.kind == ProblemKind::NotZoned { unzoned } else { Severity::Error };
+            add(problem, origin, severity, sink);
         }
         for finding in &self.zone_findings {
             let follows = finding.code == ProblemKind::EmptyZone.name() && self.holes.in_topology();

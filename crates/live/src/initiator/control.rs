@@ -250,7 +250,7 @@ impl Controller {
 }
 
 fn failed(reason: &str) -> Answer {
-    Answer::Failed { reason: reason.to_owned() }
+    Answer::failed(reason)
 }
 
 fn ns_request(query: NameQuery) -> NsRequest {

@@ -125,8 +125,8 @@ pub enum Line {
 #[derive(Debug)]
 pub struct Recorder {
     file: BufWriter<File>,
-    /// The file could not be written, so the recording ends there.
-    broken: bool,
+    /// Error of the first write that failed; the recording ends there.
+    error: Option<io::Error>,
 }
 
 impl Recorder {
@@ -138,7 +138,8 @@ impl Recorder {
         let mut file = BufWriter::new(File::create(path)?);
         serde_json::to_writer(&mut file, head)?;
         file.write_all(b"\n")?;
-        Ok(Recorder { file, broken: false })
+        file.flush()?;
+        Ok(Recorder { file, error: None })
     }
 
     /// Writes an input of a machine. `value` is its form in a recording; without one, a replay ends
@@ -160,13 +161,18 @@ impl Recorder {
     }
 
     fn line(&mut self, line: &Line) {
-        if self.broken {
+        if self.error.is_some() {
             return;
         }
         let written = serde_json::to_writer(&mut self.file, line).map_err(io::Error::from);
         self.check(written);
         let ended = self.file.write_all(b"\n");
         self.check(ended);
+    }
+
+    /// Error of the first write that failed.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
     }
 
     /// Flushes buffered lines to the file.
@@ -177,9 +183,10 @@ impl Recorder {
 
     fn check(&mut self, written: io::Result<()>) {
         if let Err(error) = written
-            && !std::mem::replace(&mut self.broken, true)
+            && self.error.is_none()
         {
             tracing::error!(%error, "the recording cannot be written and ends here");
+            self.error = Some(error);
         }
     }
 }
@@ -187,4 +194,32 @@ impl Recorder {
 /// Converts nanoseconds to seconds for messages.
 fn seconds(t: u64) -> f64 {
     t as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_found_at_the_start_of_a_recording() {
+        let head = Head {
+            sanloom_recording: VERSION,
+            source: Source::default(),
+            switches: Vec::new(),
+            stations: Vec::new(),
+            agents: BTreeMap::new(),
+        };
+        let error = Recorder::create(Path::new("/dev/full"), &head).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_recording_that_ended_early_keeps_its_error() {
+        let file = BufWriter::new(File::create("/dev/full").unwrap());
+        let mut recorder = Recorder { file, error: None };
+        recorder.output(Machine::Switch(0), None::<&()>);
+        assert!(recorder.error().is_none(), "the line is buffered");
+        recorder.flush();
+        assert_eq!(recorder.error().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
+    }
 }

@@ -3,6 +3,7 @@
 use crate::iscsi::secret::SecretError;
 use crate::ports::PortError;
 use crate::state::StateError;
+use sanloom_api::control::{ErrorKind, RequestError};
 use std::io;
 use std::path::PathBuf;
 
@@ -99,4 +100,29 @@ pub enum UpError {
         /// The name.
         name: String,
     },
+}
+
+impl UpError {
+    /// True if the lab or the request is wrong, and not the environment.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            UpError::Unknown { .. } | UpError::Differs { .. } => true,
+            // The port is captured already.
+            UpError::Capture { error, .. } => error.kind() == io::ErrorKind::AlreadyExists,
+            _ => false,
+        }
+    }
+}
+
+impl From<UpError> for RequestError {
+    fn from(error: UpError) -> RequestError {
+        let kind = if error.is_usage() { ErrorKind::Usage } else { ErrorKind::Environment };
+        RequestError { reason: error.to_string(), kind }
+    }
+}
+
+impl From<StateError> for RequestError {
+    fn from(error: StateError) -> RequestError {
+        RequestError::environment(error.to_string())
+    }
 }

@@ -153,6 +153,11 @@ impl Runtime {
         self.instance.recording.flush();
     }
 
+    /// Text of the error at which the recording ended; `None` if it is complete.
+    pub fn recording_error(&self) -> Option<String> {
+        self.instance.recording.error()
+    }
+
     /// Notifies all peers of the shutdown, and sends the remaining frames.
     pub fn shut_down(&mut self) {
         // The fabrics of back ends are still needed.

@@ -304,7 +304,7 @@ impl Monitor {
     }
 
     fn answer(&mut self, request: Request) -> Answer {
-        let failed = |reason: String| Answer::Failed { reason };
+        let failed = |reason: String| Answer::failed(reason);
         match request {
             // The interface name is also the name of the instance's sockets.
             Request::Fcoe(FcoeRequest::Create { interface, .. })

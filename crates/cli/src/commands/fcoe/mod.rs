@@ -109,7 +109,7 @@ fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure>
     match answer {
         Answer::Done => Ok(None),
         Answer::Fcoe(answer) => Ok(Some(answer)),
-        Answer::Failed { reason } => Err(Failure::protocol(reason)),
+        Answer::Failed(error) => Err(Failure::protocol(error.reason)),
         _ => Err(Failure::environment(format_args!(
             "the process that answers at {} is not an FCoE instance",
             path.display()

@@ -132,6 +132,9 @@ impl Sink {
         match flushed {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) if self.path == Path::new("-") => {
+                Err(Failure::environment(format_args!("cannot write to standard output: {error}")))
+            }
             Err(error) => Err(Failure::environment(format_args!("cannot write {}: {error}", self.path.display()))),
         }
     }

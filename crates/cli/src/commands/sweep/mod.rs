@@ -211,7 +211,11 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool,
         None => Ok(all_names.len() <= 1),
         Some((point, diagnostics)) => {
             let mut failure = Failure::from(diagnostics);
-            let others = if count > 1 { format!("; and {} more points have errors", count - 1) } else { String::new() };
+            let others = match count - 1 {
+                0 => String::new(),
+                1 => "; 1 more point has errors".to_owned(),
+                more => format!("; {more} more points have errors"),
+            };
             let note = format!("\nat point {point}: {}{others}", grid.describe(point));
             failure.message.push_str(&note);
             if let Some(coloured) = &mut failure.coloured {
@@ -235,6 +239,8 @@ fn names(lab: &Lab) -> u64 {
 /// A requested number that the results of a point do not have.
 struct Absent {
     path: String,
+    /// The option that requests it.
+    option: &'static str,
     remedy: String,
 }
 
@@ -247,7 +253,7 @@ impl Absent {
 
     fn failure(&self) -> Failure {
         let path = format::clean(&self.path);
-        Failure::usage(format_args!("--metric {path}: the results have no such single number; {}", self.remedy))
+        Failure::usage(format_args!("{} {path}: the results have no such single number; {}", self.option, self.remedy))
     }
 }
 
@@ -268,7 +274,8 @@ fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64
             match found.get(path) {
                 Some(value) => values.entry(path).or_default().push(value),
                 None if replication == 0 => {
-                    absent.push(Absent { path: path.clone(), remedy: metric::remedy(&found, path) });
+                    let option = if args.metric.contains(path) { "--metric" } else { "--expect" };
+                    absent.push(Absent { path: path.clone(), option, remedy: metric::remedy(&found, path) });
                 }
                 None => {}
             }

@@ -7,7 +7,7 @@ use sanloom_console::output::{self, shell_word};
 use sanloom_fc::san::Lab;
 use sanloom_live::runtime::plan::LabPaths;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,28 +18,50 @@ const STEP: Duration = Duration::from_millis(50);
 /// Lines of the log that are shown if the instance does not start.
 const LOG_LINES: usize = 20;
 
-/// Starts this command again in the background, and waits until hosts can log in.
+/// Starts this command again in the background, and waits until hosts can log in. `text` is the
+/// text of the lab.
 ///
 /// # Errors
 /// If the process cannot be started, or ends before it is ready. The exit code is that of the
 /// process.
-pub(super) fn start(args: &Args, lab: &Lab) -> Result<(), Failure> {
+pub(super) fn start(args: &Args, lab: &Lab, text: &str) -> Result<(), Failure> {
     let lab_paths = LabPaths::of(lab);
     lab_paths.make().map_err(Failure::environment)?;
     let log = lab_paths.control(args.switch.as_deref()).with_extension("log");
-    let mut child = spawn(args, &log)?;
+    // The log of a running instance must not be touched.
+    super::check_not_running(lab, args.switch.as_deref()).map_err(super::failure)?;
+    let new_log = log.with_extension(format!("{}.log", std::process::id()));
+    let mut child = spawn(args, &log, &new_log)?;
     let pid = child.id();
-    if wait(&mut child)? {
-        let again = shell_word(&args.file.path.display().to_string());
-        return output::print(&format!(
-            "{} is up as process {pid}; its log is {}; end it with `sanloom down {again}`\n",
-            lab.name,
-            log.display()
-        ));
+    if let Some(mut input) = child.stdin.take() {
+        // A process that ends before it has read the lab has logged the reason.
+        let _ = input.write_all(text.as_bytes());
     }
+    let is_ready = wait(&mut child);
+    if !matches!(is_ready, Ok(true)) {
+        let outcome = is_ready.and_then(|_| failure(child, &new_log));
+        let _ = fs::remove_file(&new_log);
+        return outcome;
+    }
+    fs::rename(&new_log, &log).map_err(Failure::environment)?;
+    let again = if is_stdin(args) { lab.name.clone() } else { args.file.path.display().to_string() };
+    output::print(&format!(
+        "{} is up as process {pid}; its log is {}; end it with `sanloom down {}`\n",
+        lab.name,
+        log.display(),
+        shell_word(&again)
+    ))
+}
+
+fn is_stdin(args: &Args) -> bool {
+    args.file.path == Path::new("-")
+}
+
+/// Returns the failure of a process that has ended before it was ready, with the end of its log.
+fn failure(mut child: Child, log: &Path) -> Result<(), Failure> {
     let status = child.wait().map_err(Failure::environment)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::ENVIRONMENT);
-    let text = fs::read_to_string(&log).unwrap_or_default();
+    let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let message = match lines[lines.len().saturating_sub(LOG_LINES)..].join("\n") {
         empty if empty.is_empty() => format!("error: the instance ended before it was ready: {status}"),
@@ -54,14 +76,16 @@ pub(super) fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Runs the same arguments without `--detach`.
-fn spawn(args: &Args, log: &Path) -> Result<Child, Failure> {
+/// Runs the same arguments without `--detach`. The log goes to a new file, which gets the name
+/// `log` when the instance is ready.
+fn spawn(args: &Args, log: &Path, new_log: &Path) -> Result<Child, Failure> {
     let failed = |what: &str, error: std::io::Error| Failure::environment(format_args!("cannot {what}: {error}"));
     let program = std::env::current_exe().map_err(|error| failed("find this program", error))?;
     let absolute: PathBuf = std::path::absolute(log).unwrap_or_else(|_| log.to_owned());
-    let file = File::create(&absolute).map_err(|error| failed(&format!("create the log {}", log.display()), error))?;
+    let file = File::create(new_log);
+    let file = file.map_err(|error| failed(&format!("create the log {}", new_log.display()), error))?;
     let same = std::env::args_os().skip(1).filter(|word| word != "--detach");
-    let stdin = if args.file.path == Path::new("-") { Stdio::inherit() } else { Stdio::null() };
+    let stdin = if is_stdin(args) { Stdio::piped() } else { Stdio::null() };
     Command::new(program)
         .args(same)
         .args(["--ready-fd", "1", "--background"])

@@ -59,7 +59,7 @@ impl Port {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let lab = input::load(&args.file, &args.sets.set)?.lab;
+    let lab = input::load_to_explain(&args.file, &args.sets.set)?.lab;
     let (database, zonings, all) = match args.live.live {
         false => (lab.zone_database.clone(), zonings(&lab), of_lab(&lab)),
         true => {

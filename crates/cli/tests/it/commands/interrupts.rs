@@ -82,3 +82,30 @@ fn an_interrupted_sweep_can_be_resumed() {
     assert_eq!(kept.lines().count(), 2);
     assert!(kept.ends_with('\n'));
 }
+
+#[test]
+fn a_command_that_waits_for_its_lab_can_be_interrupted() {
+    let bench = Bench::new("interrupt-input");
+    let mut child = bench.command("check -").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // Time in which the command installs its handler and begins to read; nothing reports that.
+    let waits = |id: u32| std::fs::read_to_string(format!("/proc/{id}/wchan")).is_ok_and(|text| text.contains("pipe"));
+    let begun = std::time::Instant::now();
+    while !waits(child.id()) && begun.elapsed().as_millis() < 1_000 {
+        std::thread::yield_now();
+    }
+    let input = child.stdin.take();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    drop(input);
+}
+
+#[test]
+fn an_endless_input_is_not_read_to_its_end() {
+    let bench = Bench::new("endless-input");
+    let zeros = std::fs::File::open("/dev/zero").expect("the device");
+    let ran = bench.ran(bench.command("check -").stdin(zeros).output().expect("it runs"));
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("standard input has more than 8 MiB"), "{}", ran.stderr);
+}

@@ -95,3 +95,29 @@ fn two_outputs_do_not_mix_on_standard_output() {
     assert!(drawing.code == 0 && drawing.stdout.starts_with('<'), "{}", drawing.stdout);
     assert!(!bench.path("tiny.sanloom-report").exists());
 }
+
+#[test]
+fn an_output_never_replaces_the_lab() {
+    let bench = Bench::new("output-is-lab");
+    let before = bench.read("tiny.toml");
+    std::os::unix::fs::symlink("tiny.toml", bench.path("link.toml")).expect("a link");
+    for words in [
+        "sim tiny.toml --no-report --json=tiny.toml",
+        "sim tiny.toml --no-report --html=./tiny.toml",
+        "sim tiny.toml --no-report --csv=link.toml",
+        "sim link.toml --no-report --capture all --pcap tiny.toml",
+        "sim tiny.toml --no-report --trace h1-hub --trace-file tiny.toml",
+        "sweep tiny.toml --set run.seed=1,2 --out tiny.toml",
+        "check tiny.toml --svg tiny.toml",
+        "whatif tiny.toml --csv=tiny.toml",
+        "show tiny.toml ports --json=tiny.toml",
+        "up tiny.toml --record tiny.toml",
+        "up tiny.toml --capture h1-hub=tiny.toml",
+        "capture tiny.toml h1-hub --to tiny.toml",
+    ] {
+        let ran = bench.run(words);
+        assert_eq!(ran.code, 2, "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("which this command reads; name another file"), "{words}: {}", ran.stderr);
+        assert!(bench.read("tiny.toml") == before, "{words}");
+    }
+}

@@ -113,6 +113,9 @@ fn a_number_that_no_results_have_ends_the_sweep_at_its_first_point() {
         assert!(ran.stderr.contains("did you mean") && ran.stderr.contains(hint), "{}", ran.stderr);
         assert_eq!((ran.stdout.as_str(), bench.read(&format!("{metric}.jsonl")).as_str()), ("", ""));
     }
+    let bound = bench.run("sweep tiny.toml --set run.seed=1 --expect totals.nope>=4");
+    assert_eq!(bound.code, 2);
+    assert!(bound.stderr.starts_with("error: --expect totals.nope: "), "{}", bound.stderr);
     let several = bench.run(&format!("{base} --metric hosts.*.iops"));
     assert!(several.code == 2 && several.stderr.contains("sum(hosts.*.iops)"), "{}", several.stderr);
 }

@@ -76,6 +76,18 @@ fn reference_and_completions_go_to_standard_output() {
         let completions = bench.run(&format!("completions {shell}"));
         assert_eq!(completions.code, 0);
         assert!(completions.stdout.contains("replications"), "{shell}");
+        assert!(completions.stdout.contains("offloads"), "{shell}");
+        assert!(!completions.stdout.contains("pdu-copy"), "{shell} offers a hidden measurement");
+    }
+}
+
+#[test]
+fn a_count_of_zero_is_refused_in_plain_words() {
+    let bench = Bench::new("usage-zero");
+    for words in ["sweep tiny.toml --set run.seed=1 --threads 0", "port inject tiny.toml hub:0 --clear --count 0"] {
+        let ran = bench.run(words);
+        assert_eq!(ran.code, 2, "{words}");
+        assert!(ran.stderr.contains("write a whole number from 1 on"), "{words}: {}", ran.stderr);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use sanloom_test_support::started::Folder;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 const LAB: &str = r#"
@@ -77,6 +77,54 @@ fn an_instance_in_the_background_is_listed_and_ended() {
     let (code, _, err) = desk.run("down lab.toml");
     assert_eq!(code, 4);
     assert!(err.contains("no instance of quiet is running"), "{err}");
+}
+
+#[test]
+fn a_second_start_leaves_the_log_of_the_running_instance() {
+    let desk = Desk::new("background-log");
+    let (code, _, err) = desk.run("up lab.toml --detach");
+    assert_eq!(code, 0, "{err}");
+    let list: Value = serde_json::from_str(&desk.run("ps --json").1).unwrap();
+    let log = list[0]["log"].as_str().unwrap();
+    let before = std::fs::read_to_string(log).unwrap();
+    assert!(!before.is_empty());
+    let (code, _, err) = desk.run("up lab.toml --detach");
+    assert_eq!(code, 4, "{err}");
+    assert!(std::fs::read_to_string(log).unwrap().starts_with(&before));
+    let logs = std::fs::read_dir(std::path::Path::new(log).parent().unwrap()).unwrap().flatten();
+    let logs = logs.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "log"));
+    assert_eq!(logs.count(), 1, "the log of the second start is removed");
+}
+
+#[test]
+fn a_lab_on_standard_input_is_ended_by_its_name() {
+    let desk = Desk::new("background-stdin");
+    let mut up = desk.command("up - --detach").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    up.stdin.take().unwrap().write_all(LAB.as_bytes()).unwrap();
+    let Output { status, stdout, .. } = up.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&stdout).into_owned();
+    assert!(status.success() && out.contains("`sanloom down quiet`"), "{out}");
+    assert_eq!(desk.run("down quiet").1, "quiet is down.\n");
+}
+
+#[test]
+fn a_full_disk_in_a_running_instance_has_its_exit_code() {
+    let desk = Desk::new("background-full");
+    let (code, _, err) = desk.run("up lab.toml --detach");
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = desk.run("capture lab.toml sw1:1 --to /dev/full");
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("/dev/full"), "{err}");
+    let (code, _, err) = desk.run("capture lab.toml nowhere --to /dev/full");
+    assert_eq!(code, 2, "{err}");
+}
+
+#[test]
+fn a_recording_on_a_full_disk_ends_the_start() {
+    let desk = Desk::new("background-record");
+    let (code, out, err) = desk.run("up lab.toml --ready-fd 1 --record /dev/full");
+    assert_eq!((code, out.as_str()), (4, ""), "{err}");
+    assert!(err.contains("cannot write the recording /dev/full"), "{err}");
 }
 
 #[test]

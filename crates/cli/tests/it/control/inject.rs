@@ -48,7 +48,8 @@ fn counter(instance: &Instance, of: &str, name: &str) -> u64 {
 #[test]
 fn frames_that_an_initiator_drops_are_counted_by_reason() {
     let mut instance = Instance::start("inject-drops", LAB);
-    instance.run("port inject sw1:0 LAB --match fcp==DATA&&direction==out --do corrupt --count 2").good();
+    let added = instance.run("port inject sw1:0 LAB --match fcp==DATA&&direction==out --do corrupt --count 2").good();
+    assert_eq!(added, "sw1:0: rule added for 2 matching frames\n");
     instance.start_initiator_with("server1", &["--name", "eth0", "--control", &instance.path("eth0.ctl")]);
     let folder = instance.folder.display().to_string();
     let shown = instance.run(&format!("fcoeadm --run-folder {folder} -s eth0 1 --count 1 --json")).good();

@@ -1,7 +1,7 @@
 //! Contents of an instance's store after crashes, and reconciliation with a changed lab file.
 
 use crate::control::instance::Instance;
-use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::control::{Answer, ErrorKind, Request, ZoneAction};
 use sanloom_api::zone_database::Edit;
 use sanloom_live::state::StateStore;
 use sanloom_test_support::wait;
@@ -256,11 +256,13 @@ fn a_change_that_cannot_be_stored_is_rejected() {
         assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
         match instance.ask(&zone(ZoneAction::Commit)).unwrap() {
             Answer::Zones(_) => done += 1,
-            Answer::Failed { reason } => break reason,
+            Answer::Failed(error) => break error,
             other => panic!("{other:?}"),
         }
         assert!(done < 1_000, "the store never fills up");
     };
+    assert_eq!(refused.kind, ErrorKind::Environment, "a full disk is no usage error: {refused:?}");
+    let refused = refused.reason;
     assert!(refused.contains("cannot be stored") || refused.contains("could not store it"), "{refused}");
     let status = instance.zones("sw1");
     assert_eq!(status.kept, refused.contains("cannot be stored"), "{refused}");

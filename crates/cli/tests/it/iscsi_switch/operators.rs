@@ -92,7 +92,7 @@ fn volumes_are_created_extended_mapped_and_deleted_under_io() {
         (vec!["extend", "v", "--size", "1GiB"], "961MiB are needed, but only 65MiB are free: give a smaller size"),
         (vec!["extend", "v", "--size", "150MiB"], "add back ends to the pool in the lab file and apply it"),
         (vec!["extend", "v", "--size", "63MiB"], "the volume has 63MiB already: give a larger size"),
-        (vec!["extend", "nobody", "--size", "1GiB"], "no such volume: 'sanloom volume show' lists the volumes"),
+        (vec!["extend", "nobody", "--size", "1GiB"], "there is no volume `nobody`; `sanloom volume show` lists them"),
         (vec!["create", "v", "--pool", "disks", "--size", "1MiB"], "there is a volume 'v' already"),
         (vec!["create", "x", "--pool", "other", "--size", "1MiB"], "the pools are disks"),
         (vec!["map", "v", "--storage", "switch"], "unmap it first with `sanloom volume unmap`"),

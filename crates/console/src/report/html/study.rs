@@ -22,7 +22,8 @@ pub fn sweep(lab: &str, rows: &[SweepRow], total: u64, command: &str) -> String 
     if failed > 0 {
         facts.push(format!("{failed} without numbers"));
     }
-    facts.push(format!("{} keys: {}", keys.len(), keys.join(", ")));
+    let plural = if keys.len() == 1 { "" } else { "s" };
+    facts.push(format!("{} key{plural}: {}", keys.len(), keys.join(", ")));
     page.heading(&format!("Sweep of {lab}"), "", &facts);
     page.section(Section::new(
         "plot",

@@ -15,7 +15,7 @@ use crate::state::{KeptZones, merge};
 use crate::storage::Backing;
 use crate::volumes::NewBackEnd;
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
-use sanloom_api::control::Answer;
+use sanloom_api::control::{Answer, RequestError};
 use sanloom_api::zoning::ZonePreview;
 use sanloom_fc::config::{BackEnd, BackEndTarget, Live, MediumKind, Storage, Switch};
 use sanloom_fc::fabric_switch;
@@ -78,9 +78,9 @@ impl Apply {
         preview: bool,
         answer: &Sender<Answer>,
     ) -> Option<Answer> {
-        let failed = |reason: String| Some(Answer::Failed { reason });
+        let failed = |error: RequestError| Some(Answer::Failed(error));
         if self.waiting.is_some() {
-            return failed("another lab is being applied; try again when it is done".to_owned());
+            return failed("another lab is being applied; try again when it is done".to_owned().into());
         }
         let instance = &mut *site.instance;
         let mut report = compare(&instance.lab, &lab);
@@ -113,7 +113,8 @@ impl Apply {
         for ZonePlan { switch, merged } in plans {
             let name = &instance.fabric.switches[switch].name;
             if let Err(error) = instance.keeper.state.prepare(name, &merged) {
-                return failed(format!("not applied, because the zones cannot be stored: {error}"));
+                let reason = format!("not applied, because the zones cannot be stored: {error}");
+                return failed(RequestError::environment(reason));
             }
             let tag = zones.next_tag();
             pending.insert(tag);
@@ -150,7 +151,10 @@ impl Apply {
         };
         let reply = if failures.is_empty() {
             match apply_rest(site, lab, &links, opened) {
-                Err(error) => Answer::Failed { reason: format!("applied in part only: {error}") },
+                Err(error) => {
+                    let RequestError { reason, kind } = error.into();
+                    Answer::Failed(RequestError { reason: format!("applied in part only: {reason}"), kind })
+                }
                 Ok(()) => {
                     tracing::info!(changes = report.changes.len(), "lab applied");
                     report.applied = true;
@@ -158,9 +162,7 @@ impl Apply {
                 }
             }
         } else {
-            Answer::Failed {
-                reason: format!("not applied, because the zones were not committed: {}", failures.join("; ")),
-            }
+            Answer::failed(format!("not applied, because the zones were not committed: {}", failures.join("; ")))
         };
         let _ = answer.send(reply);
     }
@@ -168,12 +170,12 @@ impl Apply {
 
 /// Returns the zone change that each fabric needs. A switch that has the outcome already needs
 /// none.
-fn zone_plans(instance: &Instance, lab: &Lab) -> Result<Vec<ZonePlan>, String> {
+fn zone_plans(instance: &Instance, lab: &Lab) -> Result<Vec<ZonePlan>, RequestError> {
     let mut plans: Vec<ZonePlan> = Vec::new();
     for (switch, number) in instance.lab_switches.iter().enumerate() {
         let live = &instance.fabric.switches[switch];
         let committed = live.machine.zone_database();
-        let before = match instance.keeper.state.zones(&live.name).map_err(|error| error.to_string())? {
+        let before = match instance.keeper.state.zones(&live.name)? {
             Some(KeptZones { lab, .. }) => lab,
             None => instance.lab.zone_database_at(*number),
         };
@@ -188,7 +190,8 @@ fn zone_plans(instance: &Instance, lab: &Lab) -> Result<Vec<ZonePlan>, String> {
                 "the zones of the file and those of {} cannot be merged: {}",
                 live.name,
                 problems.join("; ")
-            ));
+            )
+            .into());
         }
         // Switches of one fabric share one database and one change. Another fabric may have an
         // equal database.

@@ -55,7 +55,7 @@ impl Operations {
                         self.apply.request(site, &mut self.zones, lab, preview, answer);
                         continue;
                     }
-                    Err(reason) => Answer::Failed { reason },
+                    Err(reason) => Answer::failed(reason),
                 },
                 Request::Zone { switch, action } => {
                     self.zones.request(site.instance, switch.as_deref(), action, answer);
@@ -94,13 +94,13 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
         Request::Show { table: ShowTable::Live(which), .. } => Answer::View(Tables::new(instance, now).live(which)),
         Request::Inject { port, matches, act, count } => match instance.fabric.add_rule(&port, &matches, &act, count) {
             Ok(()) => Answer::View(Tables::new(instance, now).injections()),
-            Err(reason) => Answer::Failed { reason },
+            Err(reason) => Answer::failed(reason),
         },
         Request::ClearInjections { port } => {
             let view = Tables::new(instance, now).injections();
             match instance.fabric.clear_rules(port.as_deref()) {
                 Ok(()) => Answer::View(view),
-                Err(reason) => Answer::Failed { reason },
+                Err(reason) => Answer::failed(reason),
             }
         }
         Request::Volume { action } => volumes::request(instance, now, action),
@@ -110,16 +110,14 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
         Request::Capture { link, file: Some(file) } => {
             match ports::start_capture(instance, now, &link, Path::new(&file)) {
                 Ok(()) => Answer::Done,
-                Err(error) => Answer::Failed { reason: error.to_string() },
+                Err(error) => Answer::Failed(error.into()),
             }
         }
         Request::Capture { link, file: None } => match ports::stop_capture(instance, &link) {
             Some(frames) => Answer::Captured { frames },
-            None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
+            None => Answer::failed(format!("no capture of `{link}` is running")),
         },
-        Request::Fcoe(_) => Answer::Failed {
-            reason: "this is a fabric; send the request to an instance of `sanloom initiator`".to_owned(),
-        },
+        Request::Fcoe(_) => Answer::failed("this is a fabric; send the request to an instance of `sanloom initiator`"),
         // Answered by the caller.
         Request::Apply { .. } | Request::Zone { .. } | Request::Stop => Answer::Done,
     }
@@ -141,14 +139,14 @@ fn set_port_group(instance: &mut Instance, name: &str, state: Option<&str>, pref
     let groups = &instance.lab.live.port_groups;
     let Some(group) = groups.iter().find(|group| group.name == name) else {
         return match groups.is_empty() {
-            true => Answer::Failed { reason: "the lab has no port groups; add [port_group.NAME]".to_owned() },
+            true => Answer::failed("the lab has no port groups; add [port_group.NAME]"),
             false => unknown("port group", name, groups.iter().map(|group| &*group.name)),
         };
     };
     let wanted = state.map(|text| AccessState::ALL.into_iter().find(|state| state.to_string() == text));
     if let (Some(None), Some(text)) = (wanted, state) {
         let all = AccessState::ALL.map(|state| state.to_string()).join(", ");
-        return Answer::Failed { reason: format!("`{text}` is not a state; the states are {all}") };
+        return Answer::failed(format!("`{text}` is not a state; the states are {all}"));
     }
     let storage = &instance.lab.storage[usize::from(group.storage)].name;
     let system = instance.services.systems.iter_mut().find(|system| system.name == *storage);
@@ -163,14 +161,12 @@ fn set_port_group(instance: &mut Instance, name: &str, state: Option<&str>, pref
     });
     match changed {
         true => Answer::Done,
-        false => {
-            Answer::Failed { reason: format!("`{name}` is the only port group of `{storage}`; add another to the lab") }
-        }
+        false => Answer::failed(format!("`{name}` is the only port group of `{storage}`; add another to the lab")),
     }
 }
 
 /// Returns the answer to a request with an unknown name.
 fn unknown<'n>(what: &str, name: &str, there_are: impl Iterator<Item = &'n str>) -> Answer {
     let list: Vec<&str> = there_are.collect();
-    Answer::Failed { reason: format!("this instance has no {what} `{name}`; it has {}", list.join(", ")) }
+    Answer::failed(format!("this instance has no {what} `{name}`; it has {}", list.join(", ")))
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) -> Answer {
     let (switch, port) = match instance.fabric.port_named(name) {
         Ok(found) => found,
-        Err(reason) => return Answer::Failed { reason },
+        Err(reason) => return Answer::failed(reason),
     };
     tracing::info!(port = name, enabled, "operator");
     let mut ends = vec![(switch, port)];
@@ -42,7 +42,7 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
             PortKind::E
         }
         Attachment::Nothing => {
-            return Answer::Failed { reason: format!("nothing is attached to `{name}` in this instance") };
+            return Answer::failed(format!("nothing is attached to `{name}` in this instance"));
         }
     };
     for (switch, port) in ends {

@@ -6,9 +6,9 @@ use crate::runtime::instance::Instance;
 use crate::runtime::plan::{LabPaths, unit_identity};
 use crate::runtime::services::Services;
 use crate::runtime::view::Tables;
-use crate::state::{KeptSegment, KeptVolume, StateStore};
+use crate::state::{KeptSegment, KeptVolume, StateError, StateStore};
 use crate::volumes::{VolumeEngine, identity};
-use sanloom_api::control::Answer;
+use sanloom_api::control::{Answer, ErrorKind, RequestError};
 use sanloom_api::volume::{Served, VolumeAction};
 use sanloom_fc::config::{MediumKind, Pool, VolumeSpec};
 use sanloom_fc::san::Lab;
@@ -33,8 +33,18 @@ pub fn unit_of(volume: &KeptVolume, instance: u32, block_bytes: u32) -> UnitConf
     }
 }
 
+/// Returns the failure of a write to the store; `what` is the effect on the request.
+fn unstored(what: &'static str) -> impl Fn(StateError) -> RequestError {
+    move |error| RequestError::environment(format!("{what}: {error}"))
+}
+
 fn refused(refusal: &Refusal) -> String {
     format!("{refusal}: {}", refusal.remedy())
+}
+
+/// Formats the refusal of a request for a volume that does not exist.
+fn unknown(name: &str) -> String {
+    format!("there is no volume `{name}`; `sanloom volume show` lists them")
 }
 
 /// Formats a refusal about a pool, with sizes in bytes instead of blocks and extents.
@@ -56,16 +66,17 @@ pub struct VolumeAdmin<'a> {
 /// Answers a volume request.
 pub fn request(instance: &mut Instance, now: Instant, action: VolumeAction) -> Answer {
     if instance.services.volumes.is_none() {
-        let reason = "the lab has no pools; add [pool.NAME] and [back_end.NAME]".to_owned();
-        return Answer::Failed { reason };
+        return Answer::failed("the lab has no pools; add [pool.NAME] and [back_end.NAME]");
     }
-    let named = match &action {
-        VolumeAction::Show { .. } | VolumeAction::Delete { .. } => None,
+    let volume = match &action {
+        VolumeAction::Show { .. } => String::new(),
         VolumeAction::Create { name, .. }
         | VolumeAction::Extend { name, .. }
+        | VolumeAction::Delete { name }
         | VolumeAction::Map { name, .. }
-        | VolumeAction::Unmap { name } => Some(name.clone()),
+        | VolumeAction::Unmap { name } => name.clone(),
     };
+    let deletes = matches!(action, VolumeAction::Delete { .. });
     let mut admin = VolumeAdmin::of(instance, now);
     let outcome = match action {
         VolumeAction::Show { name } => return Tables::new(instance, now).show_volumes(name.as_deref()),
@@ -77,11 +88,18 @@ pub fn request(instance: &mut Instance, now: Instant, action: VolumeAction) -> A
         VolumeAction::Map { name, served } => admin.map_volume(&name, Some(&served)),
         VolumeAction::Unmap { name } => admin.map_volume(&name, None),
     };
-    match (outcome, named) {
+    match outcome {
+        Ok(()) if deletes => Answer::Done,
         // Return the volume with its assigned LUN.
-        (Ok(()), Some(name)) => Tables::new(instance, now).show_volumes(Some(&name)),
-        (Ok(()), None) => Answer::Done,
-        (Err(reason), _) => Answer::Failed { reason },
+        Ok(()) => Tables::new(instance, now).show_volumes(Some(&volume)),
+        Err(error) => {
+            let reason = &error.reason;
+            match error.kind {
+                ErrorKind::Environment => tracing::error!(volume, reason, "a request for a volume failed"),
+                ErrorKind::Usage => tracing::info!(volume, reason, "a request for a volume was rejected"),
+            }
+            Answer::Failed(error)
+        }
     }
 }
 
@@ -168,13 +186,15 @@ impl<'a> VolumeAdmin<'a> {
             match self.create_wanted(&spec) {
                 Ok(true) => tracing::info!(volume = spec.name, "volume of the lab created"),
                 Ok(false) => self.services.wanted_volumes.push(spec),
-                Err(reason) => tracing::error!(volume = spec.name, reason, "a volume of the lab cannot be created"),
+                Err(error) => {
+                    tracing::error!(volume = spec.name, reason = error.reason, "a volume of the lab cannot be created");
+                }
             }
         }
     }
 
     /// Creates a volume of the lab. Returns false if a back end of its pool was not reached yet.
-    fn create_wanted(&mut self, spec: &VolumeSpec) -> Result<bool, String> {
+    fn create_wanted(&mut self, spec: &VolumeSpec) -> Result<bool, RequestError> {
         let Some(engine) = &self.services.volumes else { return Ok(false) };
         // Wait for all back ends of its pool, so that equal labs get equal maps.
         let pool = PoolId(spec.pool);
@@ -199,7 +219,7 @@ impl<'a> VolumeAdmin<'a> {
         size_bytes: u64,
         (width, stripe_bytes): (u16, u64),
         served: Option<&Served>,
-    ) -> Result<(), String> {
+    ) -> Result<(), RequestError> {
         let map = self.engine()?.map();
         let id = map.find_pool(pool).ok_or_else(|| {
             let names: Vec<&str> = self.lab.live.pools.iter().map(|pool| pool.name.as_str()).collect();
@@ -225,7 +245,7 @@ impl<'a> VolumeAdmin<'a> {
         shape: Shape,
         served: Option<&Served>,
         declared: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), RequestError> {
         let map = self.engine()?.map();
         let block_bytes = map.pool(pool).ok_or_else(|| refused(&Refusal::UnknownPool))?.block_bytes;
         let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
@@ -234,9 +254,11 @@ impl<'a> VolumeAdmin<'a> {
             refused_in(pool, &refusal)
         })?;
         let place = served.map(|served| self.place(served)).transpose()?;
-        let Change::Put(id, volume) = &change else { return Err("the plan does not create a volume".to_owned()) };
+        let Change::Put(id, volume) = &change else {
+            return Err("the plan does not create a volume".to_owned().into());
+        };
         let kept = self.kept(*id, volume, place.as_ref().map(|(_, storage, lun)| (storage.clone(), *lun)), None);
-        self.state.keep_volume(&kept, declared).map_err(|error| format!("not created: {error}"))?;
+        self.state.keep_volume(&kept, declared).map_err(unstored("not created"))?;
         if let Some(engine) = &mut self.services.volumes {
             engine.map_mut().apply(change);
         }
@@ -286,9 +308,9 @@ impl<'a> VolumeAdmin<'a> {
         }
     }
 
-    fn kept_before(&self, name: &str) -> Result<KeptVolume, String> {
-        let kept = self.state.volumes().map_err(|error| error.to_string())?;
-        kept.into_iter().find(|volume| volume.name == name).ok_or_else(|| refused(&Refusal::UnknownVolume))
+    fn kept_before(&self, name: &str) -> Result<KeptVolume, RequestError> {
+        let kept = self.state.volumes()?;
+        kept.into_iter().find(|volume| volume.name == name).ok_or_else(|| unknown(name).into())
     }
 
     /// Returns a storage system that serves volumes, and a free LUN of it.
@@ -327,9 +349,9 @@ impl<'a> VolumeAdmin<'a> {
         self.services.systems[system].drain_outside(self.now);
     }
 
-    fn extend(&mut self, name: &str, size_bytes: u64) -> Result<(), String> {
+    fn extend(&mut self, name: &str, size_bytes: u64) -> Result<(), RequestError> {
         let map = self.engine()?.map();
-        let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
+        let id = map.find(name).ok_or_else(|| unknown(name))?;
         let block_bytes = map.block_bytes(id).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
         let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
         let change = map.plan_extend(id, blocks).map_err(|refusal| {
@@ -337,9 +359,9 @@ impl<'a> VolumeAdmin<'a> {
             refused_in(pool, &refusal)
         })?;
         let before = self.kept_before(name)?;
-        let Change::Put(_, volume) = &change else { return Err("the plan does not extend a volume".to_owned()) };
+        let Change::Put(_, volume) = &change else { return Err("the plan does not extend a volume".to_owned().into()) };
         let kept = self.kept(id, volume, before.served.clone(), Some(&before));
-        self.state.keep_volume(&kept, false).map_err(|error| format!("not extended: {error}"))?;
+        self.state.keep_volume(&kept, false).map_err(unstored("not extended"))?;
         if let Some(engine) = &mut self.services.volumes {
             engine.map_mut().apply(change);
         }
@@ -353,12 +375,12 @@ impl<'a> VolumeAdmin<'a> {
         Ok(())
     }
 
-    fn delete(&mut self, name: &str) -> Result<(), String> {
+    fn delete(&mut self, name: &str) -> Result<(), RequestError> {
         let map = self.engine()?.map();
-        let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
+        let id = map.find(name).ok_or_else(|| unknown(name))?;
         let change = map.plan_delete(id).map_err(|refusal| refused(&refusal))?;
         let kept = self.kept_before(name)?;
-        self.state.drop_volume(id).map_err(|error| format!("not deleted: {error}"))?;
+        self.state.drop_volume(id).map_err(unstored("not deleted"))?;
         if let Some((storage, lun)) = &kept.served {
             self.serve_no_more(storage, *lun);
         }
@@ -379,18 +401,20 @@ impl<'a> VolumeAdmin<'a> {
         }
     }
 
-    fn map_volume(&mut self, name: &str, served: Option<&Served>) -> Result<(), String> {
+    fn map_volume(&mut self, name: &str, served: Option<&Served>) -> Result<(), RequestError> {
         let map = self.engine()?.map();
-        let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
+        let id = map.find(name).ok_or_else(|| unknown(name))?;
         let block_bytes = map.block_bytes(id).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
         let before = self.kept_before(name)?;
         if let (Some((storage, lun)), Some(_)) = (&before.served, served) {
-            return Err(format!("it is LUN {lun} of `{storage}`; unmap it first with `sanloom volume unmap`"));
+            return Err(
+                format!("`{name}` is LUN {lun} of `{storage}`; unmap it first with `sanloom volume unmap`").into()
+            );
         }
         let place = served.map(|served| self.place(served)).transpose()?;
         let kept =
             KeptVolume { served: place.as_ref().map(|(_, storage, lun)| (storage.clone(), *lun)), ..before.clone() };
-        self.state.keep_volume(&kept, false).map_err(|error| format!("not changed: {error}"))?;
+        self.state.keep_volume(&kept, false).map_err(unstored("not changed"))?;
         match (place, &before.served) {
             (Some((system, ..)), _) => self.serve_volume(system, &kept, block_bytes),
             (None, Some((storage, lun))) => self.serve_no_more(storage, *lun),

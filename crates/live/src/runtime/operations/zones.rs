@@ -7,7 +7,7 @@
 
 use super::unknown;
 use crate::runtime::instance::{Instance, ZoneResult};
-use sanloom_api::control::{Answer, ZoneAction};
+use sanloom_api::control::{Answer, RequestError, ZoneAction};
 use sanloom_api::zone_database::{Database, Edit};
 use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePort, ZonePreview, ZoneStatus};
 use sanloom_fc::config::Node;
@@ -112,7 +112,7 @@ impl ZoneChanges {
             }
             ZoneAction::Abort => match instance.fabric.switches[number].zones.transaction.take() {
                 Some(_) => Ok(status(instance, number)),
-                None => Err(no_transaction(instance, number)),
+                None => Err(no_transaction(instance, number).into()),
             },
             ZoneAction::Commit => {
                 return self.commit(instance, number, answer);
@@ -126,10 +126,10 @@ impl ZoneChanges {
 
     fn commit(&mut self, instance: &mut Instance, switch: usize, answer: Sender<Answer>) {
         let Some(transaction) = instance.fabric.switches[switch].zones.transaction.clone() else {
-            return reply(&answer, Err(no_transaction(instance, switch)));
+            return reply(&answer, Err(no_transaction(instance, switch).into()));
         };
         match transaction.commit() {
-            Err(problems) => reply(&answer, Err(sentences(&problems))),
+            Err(problems) => reply(&answer, Err(sentences(&problems).into())),
             Ok(outcome) => {
                 let change = ZoneChange::Commit(Box::new(transaction));
                 self.start(instance, switch, change, &outcome, Waiting { answer, ends_transaction: true });
@@ -140,7 +140,8 @@ impl ZoneChanges {
     fn roll_back(&mut self, instance: &mut Instance, switch: usize, answer: Sender<Answer>) {
         let live = &instance.fabric.switches[switch];
         let Some(previous) = live.zones.previous.clone() else {
-            return reply(&answer, Err(format!("{} has no earlier zone database to roll back to", live.name)));
+            let reason = format!("{} has no earlier zone database to roll back to", live.name);
+            return reply(&answer, Err(reason.into()));
         };
         let change = ZoneChange::Replace(previous.clone());
         self.start(instance, switch, change, &previous, Waiting { answer, ends_transaction: false });
@@ -157,7 +158,9 @@ impl ZoneChanges {
         if let Err(error) = instance.keeper.state.prepare(&instance.fabric.switches[switch].name, outcome) {
             return reply(
                 &waiting.answer,
-                Err(format!("not committed, because the database cannot be stored: {error}")),
+                Err(RequestError::environment(format!(
+                    "not committed, because the database cannot be stored: {error}"
+                ))),
             );
         }
         let tag = self.next_tag();
@@ -169,7 +172,7 @@ impl ZoneChanges {
     pub fn finish(&mut self, instance: &mut Instance, ZoneResult { switch, tag, result }: ZoneResult) {
         let Some(Waiting { answer, ends_transaction }) = self.waiting.remove(&tag) else { return };
         if let Err(failures) = result {
-            return reply(&answer, Err(format!("not committed: {}", sentences(&failures))));
+            return reply(&answer, Err(format!("not committed: {}", sentences(&failures)).into()));
         }
         let zones = &mut instance.fabric.switches[switch].zones;
         if ends_transaction {
@@ -177,18 +180,18 @@ impl ZoneChanges {
         }
         let outcome = match zones.is_kept() {
             true => Ok(status(instance, switch)),
-            false => Err(format!(
+            false => Err(RequestError::environment(format!(
                 "the change is in force, but {} could not store it (see the log); the write is repeated",
                 instance.keeper.state.path().display()
-            )),
+            ))),
         };
         reply(&answer, outcome);
     }
 }
 
 /// Sends an answer. A client that has disconnected does not receive it.
-fn reply(answer: &Sender<Answer>, outcome: Result<Answer, String>) {
-    let _ = answer.send(outcome.unwrap_or_else(|reason| Answer::Failed { reason }));
+fn reply(answer: &Sender<Answer>, outcome: Result<Answer, RequestError>) {
+    let _ = answer.send(outcome.unwrap_or_else(Answer::Failed));
 }
 
 fn no_transaction(instance: &Instance, switch: usize) -> String {
@@ -197,7 +200,7 @@ fn no_transaction(instance: &Instance, switch: usize) -> String {
 }
 
 /// Returns the transaction of a switch with further edits, or a new one with them.
-fn edit(instance: &Instance, switch: usize, edits: &[Edit]) -> Result<Transaction, String> {
+fn edit(instance: &Instance, switch: usize, edits: &[Edit]) -> Result<Transaction, RequestError> {
     let live = &instance.fabric.switches[switch];
     let open = live.zones.transaction.clone();
     let limits = instance.lab.zone_policy.limits;
@@ -235,7 +238,7 @@ fn status(instance: &Instance, switch: usize) -> Answer {
     }))
 }
 
-fn preview(instance: &Instance, switch: usize, transaction: &Transaction) -> Result<Answer, String> {
+fn preview(instance: &Instance, switch: usize, transaction: &Transaction) -> Result<Answer, RequestError> {
     let outcome = transaction.commit().map_err(|problems| sentences(&problems))?;
     let before = instance.fabric.switches[switch].machine.zone_database();
     Ok(Answer::ZonePreview(Box::new(difference(instance, switch, before, &outcome))))

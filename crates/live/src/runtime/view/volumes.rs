@@ -19,7 +19,7 @@ impl Tables<'_> {
         let view = self.volumes(name);
         if let Some(name) = name.filter(|_| view.volumes.is_empty()) {
             let reason = format!("there is no volume `{name}`; `sanloom volume show` lists them");
-            return Answer::Failed { reason };
+            return Answer::failed(reason);
         }
         Answer::View(self.view(Table::Volumes(view)))
     }
