@@ -15,7 +15,7 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     let mut groups: Vec<usize> = bridges(&network.graph).map(|edge| *edge.weight()).collect();
     groups.sort_unstable();
     for group in groups {
-        let remains = Remains::of(network, None, Some(group));
+        let remains = Remains::of(network, &[], Some(group));
         let [a, b] = network.groups[group].switches;
         // Hosts with paths in both parts.
         let mut dual: BTreeSet<u16> = BTreeSet::new();
