@@ -10,7 +10,7 @@ use crate::output::shell_word;
 use crate::pool;
 use crate::report::format;
 use crate::run::{self, View};
-use sanloom_api::results::{Candidate, Finding, Measure, Remedy, Results, Series};
+use sanloom_api::results::{Candidate, Finding, Measure, Remedy, Results, Series, Victim};
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 use sanloom_lab::Override;
@@ -94,7 +94,12 @@ pub fn effect(remedy: &Remedy) -> String {
     let [before, after] = [remedy.before_bytes_per_s, remedy.after_bytes_per_s].map(format::mb_per_s);
     let victims = match (remedy.victims_before, remedy.victims_after) {
         (1, 0) => "the victim is free".to_owned(),
-        (before, after) => format!("{before} victims become {after}"),
+        (before, 0) => format!("{before} victims become 0"),
+        (_, after) if remedy.loss_after > 0.0 => {
+            let hosts = if after == 1 { "1 host still loses" } else { &format!("{after} hosts still lose") };
+            format!("but the finding remains: {hosts} up to {}", format::percent(remedy.loss_after))
+        }
+        (before, after) => format!("but the finding remains: {before} victims become {after}"),
     };
     match remedy.measure {
         Measure::Victims | Measure::Link => format!("{before} of the victims become {after}, {victims}"),
@@ -175,7 +180,11 @@ fn simulate(source: &Source<'_>, lab: &Lab, change: &[(String, String)], end: Pi
 fn judge(finding: &Finding, candidate: &Candidate, without: &Trial, with: &Trial, command: &str) -> Option<Remedy> {
     let victims = Victims::of(finding, without);
     let [before, after] = [without, with].map(|trial| victims.throughput(finding, trial));
-    let (victims_before, victims_after) = (victims.count(finding, without), victims.count(finding, with));
+    // The change must restore the throughput of the victims, even if the finding of the changed lab
+    // compares them with more than they had before.
+    let [victims_before, not_free] = [without, with].map(|trial| victims.count(finding, trial));
+    let (remaining, loss_after) = victims.remaining(finding, with);
+    let victims_after = not_free.max(remaining);
     let [before_stall_s, after_stall_s] = [without, with].map(|trial| longest_stall_s(finding, trial));
     let usual = victims.usual();
     let lost = if usual > before { usual - before } else { before };
@@ -185,7 +194,7 @@ fn judge(finding: &Finding, candidate: &Candidate, without: &Trial, with: &Trial
         Measure::Failures => avoided(without.ios_failed as f64, with.ios_failed as f64),
     };
     let helps = match finding.measure {
-        Measure::Victims | Measure::Link => gain >= GAIN && victims_after as f64 <= REMAINING * victims_before as f64,
+        Measure::Victims | Measure::Link => gain >= GAIN && not_free as f64 <= REMAINING * victims_before as f64,
         Measure::Total => gain >= GAIN,
         Measure::Stall | Measure::Failures => gain >= 1.0 - REMAINING,
     };
@@ -204,6 +213,7 @@ fn judge(finding: &Finding, candidate: &Candidate, without: &Trial, with: &Trial
         gain,
         victims_before,
         victims_after,
+        loss_after,
         command: format!("{command}{}", sets.concat()),
     })
 }
@@ -257,12 +267,19 @@ impl<'a> Victims<'a> {
         }
     }
 
+    /// Number of hosts that the same finding of a trial names as victims, and the largest share of
+    /// its throughput that one of them loses.
+    fn remaining(&self, finding: &Finding, trial: &Trial) -> (u64, f64) {
+        let Victims::Hosts(_) = self else { return (0, 0.0) };
+        let is_host = |name: &str| trial.series.hosts.iter().any(|host| host.name == name);
+        let again = same(finding, trial).into_iter().flat_map(|again| &again.victims);
+        let losses = again.filter(|victim| is_host(&victim.name)).map(Victim::loss);
+        losses.fold((0, 0.0), |(count, most), loss| (count + 1, loss.max(most)))
+    }
+
     /// Number of victims that still are.
     fn count(&self, finding: &Finding, trial: &Trial) -> u64 {
-        let same = |other: &&Finding| {
-            (other.kind, other.measure, &other.culprit) == (finding.kind, finding.measure, &finding.culprit)
-        };
-        let again = trial.findings.iter().find(same);
+        let again = same(finding, trial);
         match self {
             Victims::Hosts(hosts) => {
                 let is_victim = |(name, usual): &&(&str, f64)| match *usual > 0.0 {
@@ -275,6 +292,14 @@ impl<'a> Victims<'a> {
             Victims::All => 0,
         }
     }
+}
+
+/// Returns the finding of a trial with the same kind and culprit.
+fn same<'t>(finding: &Finding, trial: &'t Trial) -> Option<&'t Finding> {
+    let is_same = |other: &&Finding| {
+        (other.kind, other.measure, &other.culprit) == (finding.kind, finding.measure, &finding.culprit)
+    };
+    trial.findings.iter().find(is_same)
 }
 
 /// Mean throughput of a host from the beginning of a finding to the end of the run.

@@ -112,6 +112,17 @@ impl Reader<'_> {
                 )
             }
             Kind::Number => self.number(value).map(Value::Number),
+            Kind::NumberFrom { min } => {
+                let number = self.number(value)?;
+                if number >= min {
+                    return Some(Value::Number(number));
+                }
+                self.fail(
+                    units::OUT_OF_RANGE,
+                    format!("{number} is out of range"),
+                    format!("choose a number of at least {min}, such as {}", self.example),
+                )
+            }
             Kind::Flag => match value.get_ref() {
                 DeValue::Boolean(flag) => Some(Value::Flag(*flag)),
                 other => self.wrong_type(other, "`true` or `false`"),

@@ -243,34 +243,58 @@ impl Steps {
     }
 }
 
-/// Observer of the run without a failure: it records the bytes that each host has completed at
-/// given times, and ends the run at the last one.
+/// Observer of the run without a failure: it records the bytes that each host has completed, and the
+/// requests that failed, at given times, and ends the run at the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// Bytes of each host by time in ps since the start of the workloads.
-    at: BTreeMap<u64, Vec<u64>>,
+    /// By time in ps since the start of the workloads.
+    at: BTreeMap<u64, Sample>,
+}
+
+/// Counts of each host at one time, since the end of the warm-up.
+#[derive(Clone, Debug, Default)]
+struct Sample {
+    bytes: Vec<u64>,
+    failed: Vec<u64>,
+    /// Requests that wait for a path at that time.
+    parked: Vec<u64>,
 }
 
 impl Samples {
     /// Returns the observer for these times, which must be those of inspections.
     pub fn new(times_ps: impl IntoIterator<Item = u64>) -> Samples {
-        Samples { at: times_ps.into_iter().map(|at_ps| (at_ps, Vec::new())).collect() }
+        Samples { at: times_ps.into_iter().map(|at_ps| (at_ps, Sample::default())).collect() }
     }
 
     /// Returns the bytes that each host completed between two of the times; empty if the run did
     /// not reach them.
     pub fn between(&self, from_ps: u64, until_ps: u64) -> Vec<u64> {
         match (self.at.get(&from_ps), self.at.get(&until_ps)) {
-            (Some(from), Some(until)) => until.iter().zip(from).map(|(until, from)| until - from).collect(),
+            (Some(from), Some(until)) => {
+                until.bytes.iter().zip(&from.bytes).map(|(until, from)| until - from).collect()
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns the requests of each host that failed until one of the times; empty if the run did
+    /// not reach it. `with_parked` adds those that wait for a path then.
+    pub fn failed(&self, until_ps: u64, with_parked: bool) -> Vec<u64> {
+        let Some(sample) = self.at.get(&until_ps) else { return Vec::new() };
+        let count = |(failed, parked): (&u64, &u64)| failed + if with_parked { *parked } else { 0 };
+        sample.failed.iter().zip(&sample.parked).map(count).collect()
     }
 
     /// Call it as [`crate::run::Observer::inspect`].
     pub fn inspect(&mut self, world: &mut World) -> Control {
         let now_ps = world.run_ps();
-        if let Some(bytes) = self.at.get_mut(&now_ps) {
-            *bytes = completed(world);
+        if let Some(sample) = self.at.get_mut(&now_ps) {
+            let nodes = &world.hosts.nodes;
+            *sample = Sample {
+                bytes: completed(world),
+                failed: nodes.iter().map(|host| host.measured.failed).collect(),
+                parked: nodes.iter().map(HostNode::parked).collect(),
+            };
         }
         match self.at.last_key_value() {
             Some((last_ps, _)) if now_ps < *last_ps => Control::Continue,

@@ -222,8 +222,11 @@ pub struct Remedy {
     pub gain: f64,
     /// Number of victims without the change.
     pub victims_before: u64,
-    /// Number of victims with the change.
+    /// Number of victims with the change, as the finding of the changed lab counts them. If it is
+    /// not 0, the finding remains.
     pub victims_after: u64,
+    /// Largest share of its throughput that such a victim loses, 0 to 1; 0 without victims.
+    pub loss_after: f64,
     /// Command that repeats the simulation with the change.
     pub command: String,
 }

@@ -42,8 +42,10 @@ pub struct WhatIfRow {
     /// Kind of the broken element: `link`, `switch`, `hba` or `array`.
     pub kind: String,
     /// True if I/O recovered: every path is usable or lost for good, and the throughput is steady.
+    /// False if storage is cut off and no host completes a request after it.
     pub recovered: bool,
-    /// Time from the failure to the recovery, in seconds; absent without recovery.
+    /// Time from the failure to the recovery, in seconds; absent without recovery. Storage in
+    /// `cut_off` does not recover.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_s: Option<f64>,
     /// Throughput after the recovery, over all hosts. Without recovery: from the failure to the
@@ -59,7 +61,8 @@ pub struct WhatIfRow {
     /// interval, over all hosts.
     pub worst_bytes_per_s: f64,
     /// Longest time without a completed request of any one host while it had requests in flight, in
-    /// seconds, from the failure on.
+    /// seconds, from the failure on. Hosts that complete no request without the failure either do
+    /// not count.
     pub longest_stall_s: f64,
     /// Host with the longest stall; empty if there was none.
     pub stalled_host: String,
@@ -74,7 +77,8 @@ pub struct WhatIfRow {
     pub pairs_cut_off: u64,
     /// Storage that a host cannot reach as long as the element is broken.
     pub cut_off: Vec<CutOff>,
-    /// Requests failed after all retries, from the failure on.
+    /// Requests failed after all retries, from the failure on, less those that fail without the
+    /// failure as well.
     pub ios_failed: u64,
     /// Requests that were still in flight at the end of the run: neither completed nor failed.
     pub ios_unfinished: u64,
@@ -97,25 +101,22 @@ pub struct CutOff {
 }
 
 impl WhatIfRow {
-    /// Fraction of the healthy throughput that remains after the recovery; 1 if the healthy
-    /// throughput is 0.
-    pub fn left(&self) -> f64 {
-        if self.healthy_bytes_per_s > 0.0 {
-            (self.throughput_bytes_per_s / self.healthy_bytes_per_s).max(0.0)
-        } else {
-            1.0
-        }
+    /// Fraction of the healthy throughput that remains after the recovery; `None` if the healthy
+    /// throughput is 0, because the interval then measures nothing.
+    pub fn left(&self) -> Option<f64> {
+        (self.healthy_bytes_per_s > 0.0).then(|| (self.throughput_bytes_per_s / self.healthy_bytes_per_s).max(0.0))
     }
 
     /// Sorts rows from worst to best: by pairs cut off, failed requests, unfinished requests,
-    /// remaining throughput, stall, then name.
+    /// remaining throughput (1 if not measured), stall, then name.
     pub fn rank(rows: &mut [WhatIfRow]) {
+        let left = |row: &WhatIfRow| row.left().unwrap_or(1.0);
         rows.sort_by(|a, b| {
             b.pairs_cut_off
                 .cmp(&a.pairs_cut_off)
                 .then(b.ios_failed.cmp(&a.ios_failed))
                 .then(b.ios_unfinished.cmp(&a.ios_unfinished))
-                .then(a.left().total_cmp(&b.left()))
+                .then(left(a).total_cmp(&left(b)))
                 .then(b.longest_stall_s.total_cmp(&a.longest_stall_s))
                 .then(a.name.cmp(&b.name))
                 .then(a.kind.cmp(&b.kind))

@@ -110,6 +110,8 @@ fn topology_json(lab: &Lab, report: &Report) -> Value {
             .collect::<Vec<_>>(),
         "paths": report.paths.iter().map(paths).collect::<Vec<_>>(),
         "hosts_without_two_disjoint_paths": report.hosts_without_two_paths,
+        "hosts_without_path": report.hosts_without_path,
+        "hosts_without_workload": report.hosts_without_workload,
     })
 }
 

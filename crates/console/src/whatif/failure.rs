@@ -58,9 +58,12 @@ impl Single {
     }
 }
 
-/// Time of the failure: after a third of the run, but not before the end of the warm-up.
+/// Time of the failure: after a third of the run that is left when the last workload has started,
+/// but not before the end of the warm-up.
 pub fn time(lab: &Lab) -> Picos {
-    Picos((lab.run.duration.0 / 3).max(lab.run.warmup.0))
+    let started = lab.workloads.iter().map(|workload| workload.start.0).max().unwrap_or(0);
+    let rest = lab.run.duration.0.saturating_sub(started);
+    Picos((started + rest / 3).max(lab.run.warmup.0))
 }
 
 /// Time for which the throughput after the recovery is measured: half of the run after the failure.
@@ -119,6 +122,7 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
         FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
             fault.at == Picos::ZERO && dark.contains(&link)
         }
+        FaultKind::SwitchReset { .. } => fault.at == Picos::ZERO,
         _ => false,
     };
     let left_out = LeftOut {

@@ -125,14 +125,10 @@ impl Plan {
         let view = View { inspect: Some((step_ps, &mut inspect)), ignores_interrupt: true, ..View::default() };
         let finished = run::run(&Arc::new(lab), view);
         let now_ps = finished.world.net.now();
-        let mut stall = (0, String::new());
-        for (node, host) in finished.world.hosts.nodes.iter().zip(&finished.world.lab.hosts) {
-            let (stall_ps, _) = node.longest_outage(now_ps);
-            if stall_ps > stall.0 {
-                stall = (stall_ps, host.name.clone());
-            }
-        }
-        Healthy { paths_lost: finished.results.totals.paths_lost, longest_stall_ps: stall.0, samples }
+        let nodes = &finished.world.hosts.nodes;
+        let longest_stall_ps = nodes.iter().map(|node| node.longest_outage(now_ps).0).max().unwrap_or(0);
+        let is_idle = recovery::completed(&finished.world).into_iter().map(|bytes| bytes == 0).collect();
+        Healthy { paths_lost: finished.results.totals.paths_lost, longest_stall_ps, is_idle, samples }
     }
 }
 
@@ -141,6 +137,8 @@ pub struct Healthy {
     pub paths_lost: u64,
     /// Longest time without a completed request of any host, in ps.
     pub longest_stall_ps: u64,
+    /// For each host, whether it completed no request.
+    pub is_idle: Vec<bool>,
     samples: Samples,
 }
 
@@ -148,5 +146,11 @@ impl Healthy {
     /// Bytes of each host in an interval.
     pub fn bytes(&self, from_ps: u64, until_ps: u64) -> Vec<u64> {
         self.samples.between(from_ps, until_ps)
+    }
+
+    /// Requests of each host that failed until this time. `with_parked` adds those that wait for a
+    /// path then.
+    pub fn failed(&self, until_ps: u64, with_parked: bool) -> Vec<u64> {
+        self.samples.failed(until_ps, with_parked)
     }
 }

@@ -44,17 +44,27 @@ impl Lab {
         self.pairs_zoned_at_some_time(Masks::of(self))
     }
 
+    /// As [`Lab::pairs_permitted_at_some_time`], without the links that never come up.
+    pub fn pairs_usable_at_some_time(&self) -> PermittedPairs {
+        self.pairs_without(&self.links_down_for_good(), Masks::of(self))
+    }
+
     /// As [`Lab::pairs_permitted_at_some_time`], with other masks.
     pub(super) fn pairs_zoned_at_some_time(&self, masks: Masks) -> PermittedPairs {
+        self.pairs_without(&BTreeSet::new(), masks)
+    }
+
+    /// Pairs that the zones of some time permit, without some links.
+    fn pairs_without(&self, dark: &BTreeSet<u16>, masks: Masks) -> PermittedPairs {
         let zonings: Vec<&Zoning> =
             [&self.zoning].into_iter().chain(self.changes.iter().map(|change| &change.expected)).collect();
-        PermittedPairs::new(self, &self.fabrics(), &BTreeSet::new(), &zonings, masks)
+        PermittedPairs::new(self, &self.fabrics_without(dark), dark, &zonings, masks)
     }
 
     /// Links between switches that carry nothing when the lab starts: `isolated` ones and dark
     /// ones.
     pub fn links_apart(&self, isolated: &[usize]) -> BTreeSet<u16> {
-        self.dark_links().into_iter().chain(isolated.iter().map(|link| *link as u16)).collect()
+        self.isls_down_at_start().into_iter().chain(isolated.iter().map(|link| *link as u16)).collect()
     }
 
     /// Effective zones that count at a switch, and the default zone.

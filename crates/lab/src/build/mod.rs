@@ -123,6 +123,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let change_places = changes::build(document, &mut lab, &names, sink);
     let holes = holes.with_faults(document, sink);
     let expect_places = expectations::build(document, &mut lab, holes.in_topology(), sink);
+    let limits = limits(&single("check")?);
     for set in document.sets() {
         set.report_if_unused(|section| known(&lab, section), |section| document.tables(section), sink);
     }
@@ -139,7 +140,6 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Change, change_places),
         (Section::Expectation, expect_places),
     ];
-    let limits = limits(&single("check")?);
     let duration_is_set = document.sets().iter().any(|set| set.is_for("run", "duration"));
     Some(Built { lab, places, lab_element, limits, holes, zone_findings, duration_is_set })
 }

@@ -10,7 +10,7 @@ pub(super) const CHECK: SectionDef = SectionDef {
     keys: &[
         Key {
             path: "fan_in",
-            kind: Kind::Number,
+            kind: Kind::NumberFrom { min: 0.01 },
             fallback: Fallback::Value("12"),
             meaning: "Highest fan-in of a storage port: the bandwidth of the host ports that use it, divided by its own. A host port that uses several storage ports counts with an equal share at each.",
             example: "8",
@@ -26,7 +26,7 @@ pub(super) const CHECK: SectionDef = SectionDef {
         },
         Key {
             path: "isl_oversubscription",
-            kind: Kind::Number,
+            kind: Kind::NumberFrom { min: 0.01 },
             fallback: Fallback::Value("7"),
             meaning: "Highest oversubscription of the ISLs between two switches: the bandwidth of the ports whose traffic crosses them, on the smaller side, divided by that of the ISLs.",
             example: "4",
@@ -34,7 +34,7 @@ pub(super) const CHECK: SectionDef = SectionDef {
         },
         Key {
             path: "slow_port",
-            kind: Kind::Number,
+            kind: Kind::NumberFrom { min: 1.1 },
             fallback: Fallback::Value("4"),
             meaning: "A port is slow if the fastest port that it may access has at least this multiple of its rate: 4 warns of 8GFC among 32GFC.",
             example: "2",

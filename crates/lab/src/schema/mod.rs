@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Share,
     /// Any finite number.
     Number,
+    /// A finite number of at least `min`.
+    NumberFrom { min: f64 },
     /// `true` or `false`.
     Flag,
     /// A time with its unit.

@@ -1,6 +1,6 @@
 //! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
 
-use super::report::Part;
+use super::report::{Part, chassis};
 use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::san::{Lab, PermittedPairs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ impl<'l> Reach<'l> {
 
     /// Links that carry nothing when a part fails.
     fn links_of(&self, part: Part) -> BTreeSet<usize> {
-        let ends_at = |node: Node, port: Option<u16>| {
+        let ends_at = |node: Node, port: Option<u16>| -> BTreeSet<usize> {
             let is_end = |end: &LinkEnd| end.node == node && port.is_none_or(|port| end.port == port);
             let links = self.lab.links.iter().enumerate().filter(|(_, link)| link.ends.iter().any(is_end));
             links.map(|(number, _)| number).collect()
@@ -70,6 +70,11 @@ impl<'l> Reach<'l> {
         match part {
             Part::Link(link) => BTreeSet::from([link]),
             Part::Switch(switch) => ends_at(Node::Switch(switch), None),
+            Part::Chassis(first) => {
+                let of_chassis = chassis(self.lab).into_iter().find(|switches| switches.contains(&first));
+                let switches = of_chassis.unwrap_or_else(|| vec![first]);
+                switches.into_iter().flat_map(|switch| ends_at(Node::Switch(switch), None)).collect()
+            }
             Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),
             Part::StoragePort(storage, port) => ends_at(Node::Storage(storage), Some(port)),
         }

@@ -7,7 +7,7 @@ use super::network::Network;
 use petgraph::algo::bridges::bridges;
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
-use sanloom_fc::config::Node;
+use sanloom_fc::config::{FaultKind, Node};
 use sanloom_fc::san::{AttachedPort, Lab};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,13 +47,22 @@ pub struct Report {
     pub fabrics: Vec<String>,
     /// ISLs between each pair of switches.
     pub isl_groups: Vec<IslGroup>,
-    /// Single points of failure: switches, then links, then ports. The loss of each cuts at least
-    /// one host off from storage that it uses.
+    /// Single points of failure: switches, then chassis, links and ports. The loss of each cuts at
+    /// least one host off from storage that it uses.
     pub single_points: Vec<SinglePoint>,
     /// Paths between hosts and storage, with equal pairs merged.
     pub paths: Vec<Paths>,
-    /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use.
+    /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
+    /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
+    /// Names of the hosts without any path to storage. Hypervisors that have no workload are left
+    /// out, because only their virtual machines do I/O.
+    pub hosts_without_path: Vec<String>,
+    /// Names of the hosts that have a path but no workload, if the lab has workloads. The report
+    /// does not judge them.
+    pub hosts_without_workload: Vec<String>,
+    /// Number of hosts in `paths` that have a path to storage.
+    pub hosts_judged: usize,
     /// Number of pairs of host class and storage class beyond the limit; 0 in all realistic labs.
     pub pairs_left_out: usize,
 }
@@ -94,6 +103,8 @@ pub struct IslGroup {
 pub enum Part {
     /// A switch, by index.
     Switch(u16),
+    /// A chassis with several switches, by the index of the first of them.
+    Chassis(u16),
     /// A link, by index.
     Link(usize),
     /// An HBA: host and port.
@@ -153,10 +164,18 @@ impl Report {
         let dark = lab.links_down_at_start();
         let dark = named(&mut dark.iter().map(|link| usize::from(*link)).filter(|link| !isolated.contains(link)));
         let paths = paths(lab, network, classes);
-        let mut lonely: Vec<u16> =
-            (paths.iter()).filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect();
-        lonely.sort_unstable();
-        lonely.dedup();
+        let judged: BTreeSet<u16> = paths.iter().flat_map(|p| p.hosts.iter().copied()).collect();
+        let hypervisors = hypervisors(lab);
+        let permitted = &network.permitted;
+        let has_path = |host: u16| permitted.ports_of_host(host).any(|port| !permitted.partners(port).is_empty());
+        let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !hypervisors.contains(h));
+        let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
+        let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
+        let lonely = paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| &p.hosts);
+        let lonely: BTreeSet<u16> = lonely.chain(&pathless).copied().collect();
+        let host_names = |hosts: &mut dyn Iterator<Item = u16>| -> Vec<String> {
+            hosts.map(|host| lab.hosts[usize::from(host)].name.clone()).collect()
+        };
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         Report {
             switches: lab.switches.len(),
@@ -178,7 +197,10 @@ impl Report {
             isl_groups: isl_groups(lab, network, classes),
             single_points: single_points(lab, network, classes),
             paths,
-            hosts_without_two_paths: lonely.into_iter().map(|h| lab.hosts[usize::from(h)].name.clone()).collect(),
+            hosts_without_two_paths: host_names(&mut lonely.into_iter()),
+            hosts_without_path: host_names(&mut pathless.into_iter()),
+            hosts_without_workload: host_names(&mut idle.into_iter()),
+            hosts_judged: linked.len(),
             pairs_left_out: classes.left_out,
         }
     }
@@ -190,6 +212,28 @@ pub(super) fn examine(lab: &Lab, isolated: &[usize]) -> (Network, Classes, Repor
     let classes = Classes::of(lab, &network);
     let report = Report::new(lab, isolated, &network, &classes);
     (network, classes, report)
+}
+
+/// Hosts that carry virtual machines at some time.
+fn hypervisors(lab: &Lab) -> BTreeSet<u16> {
+    let moves = lab.faults.iter().filter_map(|fault| match fault.kind {
+        FaultKind::VmMove { to, .. } => Some(to),
+        _ => None,
+    });
+    lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on)).chain(moves).collect()
+}
+
+/// Switches of each chassis with several, in the order of the lab.
+pub(super) fn chassis(lab: &Lab) -> Vec<Vec<u16>> {
+    let mut by_name: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
+    for (number, switch) in (0..).zip(&lab.switches) {
+        if let Some(fabric) = &switch.virtual_fabric {
+            by_name.entry(&fabric.chassis).or_default().push(number);
+        }
+    }
+    let mut chassis: Vec<Vec<u16>> = by_name.into_values().filter(|switches| switches.len() > 1).collect();
+    chassis.sort_unstable();
+    chassis
 }
 
 fn fabrics(lab: &Lab, network: &Network) -> Vec<String> {
@@ -333,13 +377,16 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         }
     };
     for switch in 0..lab.switches.len() as u16 {
-        cut(Part::Switch(switch), Remains::of(network, Some(switch), None));
+        cut(Part::Switch(switch), Remains::of(network, &[switch], &[]));
+    }
+    for switches in chassis(lab) {
+        cut(Part::Chassis(switches[0]), Remains::of(network, &switches, &[]));
     }
     let mut single: Vec<usize> = bridges(&network.graph).map(|e| *e.weight()).collect();
     single.sort_unstable();
     for group in single {
         if let [link] = network.groups[group].links[..] {
-            cut(Part::Link(link), Remains::of(network, None, Some(group)));
+            cut(Part::Link(link), Remains::of(network, &[], &[group]));
         }
     }
     lonely_ports(network, classes, &joined, &mut lost);
@@ -436,31 +483,36 @@ fn carrier(port: &AttachedPort) -> Part {
 fn part_name(lab: &Lab, part: Part) -> String {
     match part {
         Part::Switch(i) => lab.switches[usize::from(i)].name.clone(),
+        Part::Chassis(i) => {
+            let fabric = lab.switches[usize::from(i)].virtual_fabric.as_ref();
+            fabric.map_or_else(String::new, |fabric| fabric.chassis.clone())
+        }
         Part::Link(i) => lab.links[i].name.clone(),
         Part::Hba(i, port) => format!("{}:{port}", lab.hosts[usize::from(i)].name),
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
     }
 }
 
-/// Rest of the fabric without a switch or a group of ISLs.
+/// Rest of the fabric without some switches or groups of ISLs.
 pub(super) struct Remains {
     component: Vec<u32>,
-    gone: Option<u16>,
+    gone: Vec<u16>,
 }
 
 impl Remains {
-    pub(super) fn of(network: &Network, switch: Option<u16>, group: Option<usize>) -> Remains {
+    pub(super) fn of(network: &Network, gone: &[u16], groups: &[usize]) -> Remains {
         let mut union: UnionFind<u32> = UnionFind::new(network.graph.node_count());
         for edge in network.graph.edge_references() {
             let ends = [edge.source().index() as u16, edge.target().index() as u16];
-            if Some(*edge.weight()) != group && !ends.iter().any(|&e| Some(e) == switch) {
+            if !groups.contains(edge.weight()) && !ends.iter().any(|e| gone.contains(e)) {
                 union.union(u32::from(ends[0]), u32::from(ends[1]));
             }
         }
-        Remains { component: union.into_labeling(), gone: switch }
+        Remains { component: union.into_labeling(), gone: gone.to_vec() }
     }
 
     pub(super) fn is_joined(&self, a: u16, b: u16) -> bool {
-        Some(a) != self.gone && Some(b) != self.gone && self.component[usize::from(a)] == self.component[usize::from(b)]
+        let is_left = |switch: u16| !self.gone.contains(&switch);
+        is_left(a) && is_left(b) && self.component[usize::from(a)] == self.component[usize::from(b)]
     }
 }

@@ -2,12 +2,12 @@
 
 use super::names::compress_all;
 use super::report::{Part, Report, SinglePoint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
-    /// `switch`, `link`, `HBA` or `storage port`.
+    /// `switch`, `chassis`, `link`, `HBA` or `storage port`.
     pub kind: &'static str,
     /// Number of components.
     pub count: usize,
@@ -24,14 +24,15 @@ impl Report {
         for point in &self.single_points {
             let kind = match point.part {
                 Part::Switch(_) => 0,
-                Part::Link(_) => 1,
-                Part::Hba(..) => 2,
-                Part::StoragePort(..) => 3,
+                Part::Chassis(_) => 1,
+                Part::Link(_) => 2,
+                Part::Hba(..) => 3,
+                Part::StoragePort(..) => 4,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
         let group = |((kind, _), points): ((usize, usize), Vec<&SinglePoint>)| PointGroup {
-            kind: ["switch", "link", "HBA", "storage port"][kind],
+            kind: ["switch", "chassis", "link", "HBA", "storage port"][kind],
             count: points.len(),
             hosts: points[0].hosts,
             names: compress_all(points.iter().map(|point| point.name.as_str())),
@@ -39,22 +40,66 @@ impl Report {
         groups.into_iter().map(group).collect()
     }
 
+    /// Judges the paths of all hosts in sentences. Each has a text, and the names of the hosts after
+    /// it in range notation. Hosts without any path and hosts without a workload are named apart, so
+    /// that no sentence covers them.
+    pub fn path_sentences(&self) -> Vec<(String, String)> {
+        let names = |hosts: &[&str]| compress_all(hosts.iter().copied());
+        let pathless: BTreeSet<&str> = self.hosts_without_path.iter().map(String::as_str).collect();
+        let lonely = self.hosts_without_two_paths.iter().map(String::as_str);
+        let lonely: Vec<&str> = lonely.filter(|host| !pathless.contains(host)).collect();
+        let pathless: Vec<&str> = self.hosts_without_path.iter().map(String::as_str).collect();
+        let idle: Vec<&str> = self.hosts_without_workload.iter().map(String::as_str).collect();
+        let mut sentences = Vec::new();
+        if !pathless.is_empty() {
+            let verb = if pathless.len() == 1 { "reaches" } else { "reach" };
+            let text = format!("{} {verb} no storage: ", plural(pathless.len(), "host"));
+            sentences.push((text, names(&pathless)));
+        }
+        if !idle.is_empty() {
+            let verb = if idle.len() == 1 { "has" } else { "have" };
+            let text = format!("{} {verb} no workload and {verb} not been judged: ", plural(idle.len(), "host"));
+            sentences.push((text, names(&idle)));
+        }
+        if !lonely.is_empty() {
+            let text = format!("{} without two paths that share no link: ", plural(lonely.len(), "host"));
+            sentences.push((text, names(&lonely)));
+        } else if let Some(subject) = match (self.is_partial(), self.hosts_judged) {
+            (false, _) => Some("Every host has".to_owned()),
+            (true, 0) => None,
+            (true, 1) => Some("The other host has".to_owned()),
+            (true, others) => Some(format!("Each of the other {others} hosts has")),
+        } {
+            let text = format!("{subject} two paths without a common link to all its storage.");
+            sentences.push((text, String::new()));
+        }
+        sentences
+    }
+
+    /// The sentence of a report without single points of failure.
+    pub fn no_single_point(&self) -> String {
+        match (self.is_partial(), self.hosts_judged) {
+            (false, _) => "No single point of failure.".to_owned(),
+            (true, 1) => "No single point of failure for the other host.".to_owned(),
+            (true, others) => format!("No single point of failure for the other {others} hosts."),
+        }
+    }
+
+    /// Returns whether the verdict covers only some of the hosts.
+    fn is_partial(&self) -> bool {
+        !self.hosts_without_path.is_empty() || !self.hosts_without_workload.is_empty()
+    }
+
     /// Judges redundancy: the hosts with two paths, then the single points of failure.
     pub fn redundancy(&self) -> Vec<String> {
         if !self.paths.iter().any(|paths| paths.port_pairs > 0) {
             return vec!["No host has a path to storage.".to_owned()];
         }
-        let mut sentences = vec![match self.hosts_without_two_paths.len() {
-            0 => "Every host has two paths without a common link to all its storage.".to_owned(),
-            count => format!(
-                "{} without two paths that share no link: {}",
-                plural(count, "host"),
-                compress_all(self.hosts_without_two_paths.iter().map(String::as_str))
-            ),
-        }];
+        let mut sentences: Vec<String> =
+            self.path_sentences().into_iter().map(|(text, names)| format!("{text}{names}")).collect();
         let points = self.point_groups();
         if points.is_empty() {
-            sentences.push("No single point of failure.".to_owned());
+            sentences.push(self.no_single_point());
         }
         sentences.extend(points.into_iter().map(|PointGroup { kind, count, hosts, names }| {
             let (point, verb) = if count == 1 { ("Single point", "cuts") } else { ("Single points", "each cut") };

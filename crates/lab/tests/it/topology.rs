@@ -153,7 +153,7 @@ impl Fabric {
                     Some(Part::StoragePort(s, port)) => {
                         link.ends.iter().any(|e| e.node == Node::Storage(s) && e.port == port)
                     }
-                    None => false,
+                    Some(Part::Chassis(_)) | None => false,
                 }
         };
         let lit: Vec<&Link> =
@@ -466,4 +466,78 @@ fn no_path_uses_a_link_that_will_be_isolated() {
     // One HBA reaches two ports of the array. Over the other switch there would be two routes.
     assert_eq!((report.paths[0].port_pairs, report.paths[0].disjoint), (2, 1));
     assert_eq!(report.hosts_without_two_paths, ["h"]);
+}
+
+/// Two fabrics, and hosts with an HBA in each.
+const DUAL: &str = "[switch.\"{A,B}\"]\n[host.\"h{1..3}\"]\nhbas = 2\n[storage.\"d{1..2}\"]\nports = 2\n\
+    [[link]]\nfrom = \"h{1..3}:0\"\nto = \"A\"\n[[link]]\nfrom = \"h{1..3}:1\"\nto = \"B\"\n\
+    [[link]]\nfrom = \"d{1..2}:0\"\nto = \"A\"\n[[link]]\nfrom = \"d{1..2}:1\"\nto = \"B\"\n";
+
+fn verdict(text: &str) -> Vec<String> {
+    let (loaded, report) = sanloom_lab::check("x.toml", text, &[]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(report, Report::of(&loaded.lab, &loaded.isolated));
+    report.redundancy()
+}
+
+/// A zone of one host port and one storage port.
+fn zone(name: &str, members: [&str; 2]) -> String {
+    format!("[[zone]]\nname = \"{name}\"\nmembers = {members:?}\n")
+}
+
+#[test]
+fn hosts_that_reach_no_storage_are_counted_and_named() {
+    let good = zone("a", ["h1:0", "d1:0"]) + &zone("b", ["h1:1", "d1:1"]);
+    let rest = "Each of the other 2 hosts has two paths without a common link to all its storage.";
+    let second = zone("a2", ["h2:0", "d1:0"]) + &zone("b2", ["h2:1", "d1:1"]);
+    // In no zone, and zoned only across the fabrics.
+    let crossed = zone("c", ["h3:0", "d1:1"]) + &zone("d", ["h3:1", "d1:0"]);
+    for third in ["", &crossed] {
+        let verdict = verdict(&format!("{DUAL}{good}{second}{third}"));
+        let expected = ["1 host reaches no storage: h3", rest, "No single point of failure for the other 2 hosts."];
+        assert_eq!(verdict, expected);
+    }
+    let alone = verdict(&format!("{DUAL}{good}"));
+    assert_eq!(alone[0], "2 hosts reach no storage: h2, h3");
+    assert_eq!(alone[1], "The other host has two paths without a common link to all its storage.");
+    assert_eq!(verdict(DUAL)[0], "Every host has two paths without a common link to all its storage.");
+}
+
+#[test]
+fn the_verdict_does_not_cover_hosts_without_a_workload() {
+    let text = format!(
+        "{DUAL}[host.solo]\n[[link]]\nfrom = \"solo\"\nto = \"A\"\n\
+         [workload.w]\nhosts = \"h{{1..3}}\"\ntargets = \"d{{1..2}}\"\n"
+    );
+    let expected = [
+        "1 host has no workload and has not been judged: solo",
+        "Each of the other 3 hosts has two paths without a common link to all its storage.",
+        "No single point of failure for the other 3 hosts.",
+    ];
+    assert_eq!(verdict(&text), expected);
+}
+
+#[test]
+fn a_switch_that_is_reset_at_the_start_for_good_carries_no_path() {
+    let work = "[workload.w]\nhosts = \"h{1..3}\"\ntargets = \"d{1..2}\"\n";
+    let fault = "[[fault]]\nat = \"0s\"\nkind = \"switch-reset\"\nswitch = \"A\"\n";
+    let verdict = verdict(&format!("{DUAL}{work}{fault}"));
+    assert_eq!(verdict[0], "3 hosts without two paths that share no link: h{1..3}");
+    assert!(verdict.iter().any(|line| line == "Single point of failure: switch B cuts off 3 hosts"), "{verdict:?}");
+}
+
+#[test]
+fn a_chassis_with_several_switches_is_a_single_point_of_failure() {
+    let switch = |name: &str, id: u32, ports: &str| {
+        format!("[switch.{name}]\nvirtual_fabric = {{ chassis = \"box\", id = {id}, ports = \"{ports}\" }}\n")
+    };
+    let text = switch("A", 1, "{0..7}") + &switch("B", 2, "{8..15}") + DUAL.split_once('\n').unwrap().1;
+    let verdict = verdict(&text);
+    assert_eq!(verdict[1..], ["Single point of failure: chassis box cuts off 3 hosts"]);
+}
+
+#[test]
+fn limits_of_the_warnings_can_be_overridden() {
+    let set = sanloom_lab::Override { key: "check.fan_in".to_owned(), value: "0.5".to_owned() };
+    let (loaded, _) = sanloom_lab::check("x.toml", DUAL, &[set]).unwrap_or_else(|e| panic!("{e}"));
+    assert!(loaded.warnings.iter().any(|warning| warning.code == "fan-in"), "{:?}", loaded.warnings);
 }

@@ -75,6 +75,9 @@ impl Case {
             };
             context.reach.cut_off(part)
         });
+        // Requests that fail without the failure as well. After the window the run with the failure
+        // waits until the requests without a path have failed.
+        let anyway = healthy.failed(trial.until_ps, trial.recovered_ps.is_some());
         let mut hosts = Vec::with_capacity(trial.hosts.len());
         for (number, (host, config)) in (0..).zip(trial.hosts.iter().zip(&lab.hosts)) {
             let of_host = pairs.iter().filter(|((host, _), _)| *host == number);
@@ -85,20 +88,24 @@ impl Case {
                 healthy_bytes_per_s: per_s(usual.get(usize::from(number)).copied().unwrap_or(0), time_ps),
                 longest_stall_s: s_of_ps(host.stall_ps),
                 stall_ended: host.stall_ended,
-                ios_failed: host.failed,
+                ios_failed: host.failed.saturating_sub(anyway.get(usize::from(number)).copied().unwrap_or(0)),
                 ios_unfinished: host.unfinished,
                 cut_off: of_host.flat_map(|(pair, luns)| shown(lab, *pair, luns)).collect(),
             });
         }
-        let stalled = (hosts.iter())
-            .filter(|host| host.longest_stall_s > 0.0)
+        let stalled = (hosts.iter().zip(&healthy.is_idle))
+            .filter(|(host, is_idle)| host.longest_stall_s > 0.0 && !**is_idle)
+            .map(|(host, _)| host)
             .reduce(|longest, host| if host.longest_stall_s > longest.longest_stall_s { host } else { longest });
+        let throughput_bytes_per_s = per_s(trial.hosts.iter().map(|host| host.bytes).sum(), time_ps);
+        // Nothing has recovered if all that is left is cut off.
+        let recovered_ps = trial.recovered_ps.filter(|_| pairs.is_empty() || throughput_bytes_per_s > 0.0);
         let row = WhatIfRow {
             name: single.name.clone(),
             kind: single.kind.word().to_owned(),
-            recovered: trial.recovered_ps.is_some(),
-            recovery_s: trial.recovered_ps.map(|at_ps| s_of_ps(at_ps.saturating_sub(context.at_ps))),
-            throughput_bytes_per_s: per_s(trial.hosts.iter().map(|host| host.bytes).sum(), time_ps),
+            recovered: recovered_ps.is_some(),
+            recovery_s: recovered_ps.map(|at_ps| s_of_ps(at_ps.saturating_sub(context.at_ps))),
+            throughput_bytes_per_s,
             healthy_bytes_per_s: per_s(usual.iter().sum(), time_ps),
             from_s: s_of_ps(trial.from_ps),
             until_s: s_of_ps(trial.until_ps),
@@ -110,7 +117,7 @@ impl Case {
             paths_lost: trial.paths_lost.saturating_sub(healthy.paths_lost),
             pairs_cut_off: pairs.len() as u64,
             cut_off: pairs.iter().map(|(pair, luns)| cut(lab, *pair, luns)).collect(),
-            ios_failed: trial.hosts.iter().map(|host| host.failed).sum(),
+            ios_failed: hosts.iter().map(|host| host.ios_failed).sum(),
             ios_unfinished: trial.hosts.iter().map(|host| host.unfinished).sum(),
             intervals: BTreeMap::new(),
         };
@@ -152,7 +159,7 @@ pub const NUMBERS: [&str; 12] = [
 /// A number of a row by its name in [`NUMBERS`]; `None` if the row does not have it.
 pub fn number(row: &WhatIfRow, name: &str) -> Option<f64> {
     Some(match name {
-        "left" => row.left(),
+        "left" => row.left()?,
         "throughput_bytes_per_s" => row.throughput_bytes_per_s,
         "healthy_bytes_per_s" => row.healthy_bytes_per_s,
         "worst_bytes_per_s" => row.worst_bytes_per_s,
@@ -171,9 +178,9 @@ pub fn number(row: &WhatIfRow, name: &str) -> Option<f64> {
 fn intervals(rows: &[&WhatIfRow]) -> BTreeMap<String, Interval> {
     let of = |name: &&str| {
         let values: Vec<f64> = rows.iter().filter_map(|row| number(row, name)).collect();
-        ((*name).to_owned(), Interval::of(&values))
+        (!values.is_empty()).then(|| ((*name).to_owned(), Interval::of(&values)))
     };
-    NUMBERS.iter().map(of).collect()
+    NUMBERS.iter().filter_map(of).collect()
 }
 
 fn cut(lab: &Lab, (host, storage): (u16, u16), luns: &BTreeSet<u16>) -> CutOff {

@@ -1,7 +1,7 @@
 //! The ranking as text and as CSV.
 
 use super::outcome::Case;
-use sanloom_api::results::CutOff;
+use sanloom_api::results::{CutOff, WhatIfRow};
 use sanloom_console::report::terminal::grid::{Column, Grid};
 use sanloom_console::report::{csv, format};
 use sanloom_console::whatif::failure::LeftOut;
@@ -46,7 +46,7 @@ pub fn text(heading: &Heading<'_>, cases: &[Case], width: usize) -> String {
             Some(interval) => {
                 format!("{} ± {}", format::percent(interval.mean), format::percent(interval.half_width))
             }
-            None => format::percent(row.left()),
+            None => row.left().map_or_else(|| "not measured".to_owned(), format::percent),
         };
         grid.row(vec![
             format::clean(&row.name),
@@ -55,7 +55,7 @@ pub fn text(heading: &Heading<'_>, cases: &[Case], width: usize) -> String {
             format::plain(row.worst_bytes_per_s / 1e6),
             worst.map_or_else(String::new, |host| format::clean(&host.name)),
             worst.map_or_else(String::new, |host| format::plain(host.throughput_bytes_per_s / 1e6)),
-            row.recovery_s.map_or_else(|| "none".to_owned(), format::seconds),
+            recovery(row),
             stall(row.longest_stall_s, row.stall_ended),
             format::clean(&row.stalled_host),
             format::us(row.longest_request_us),
@@ -116,6 +116,15 @@ fn left_out(LeftOut { faults, changes }: LeftOut) -> String {
 /// `esx01 from array1:lun0, array1:lun1`.
 fn pair(cut: &CutOff) -> String {
     format!("{} from {}", cut.host, cut.luns.join(", "))
+}
+
+/// Time of the recovery. Storage that is cut off never recovers.
+fn recovery(row: &WhatIfRow) -> String {
+    match (row.recovery_s, row.pairs_cut_off) {
+        (None, _) => "none".to_owned(),
+        (Some(recovery_s), 0) => format::seconds(recovery_s),
+        (Some(recovery_s), _) => format!("others {}", format::seconds(recovery_s)),
+    }
 }
 
 /// A stall that nothing ended lasts for good.

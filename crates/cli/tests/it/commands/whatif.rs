@@ -132,3 +132,67 @@ fn a_resumed_study_repeats_no_trial_and_ends_with_the_same_files() {
     let other = bench.run(&format!("{words} part --resume --set run.seed=9"));
     assert!(other.code == 2 && other.stderr.contains("belongs to another study"), "{}", other.stderr);
 }
+
+/// Two fabrics, and a host with an HBA in each.
+const TWO_FABRICS: &str = "[switch.A]\n[switch.B]\n[host.h]\nhbas = 2\n[storage.d]\nports = 2\n\
+    [[link]]\nfrom = \"h:0\"\nto = \"A\"\n[[link]]\nfrom = \"h:1\"\nto = \"B\"\n\
+    [[link]]\nfrom = \"d:0\"\nto = \"A\"\n[[link]]\nfrom = \"d:1\"\nto = \"B\"\n";
+
+#[test]
+fn throughput_that_was_not_measured_keeps_no_bound() {
+    let bench = Bench::new("whatif-unmeasured");
+    let zone = "[[zone]]\nname = \"z\"\nmembers = [\"h:0\", \"d:0\"]\n";
+    let rare = "[workload.w]\nhosts = \"h\"\ntargets = \"d\"\narrivals = \"constant 4/s\"\n";
+    bench.write("rare.toml", &format!("[run]\nduration = \"300ms\"\n{TWO_FABRICS}{zone}{rare}"));
+    let words = "whatif rare.toml --only switch";
+    let text = bench.run(words).stdout;
+    assert!(text.contains("not measured") && !text.contains("100.0 %"), "{text}");
+    let gate = bench.command(words).args(["--quiet", "--expect", "left >= 0.9"]).output();
+    let gate = bench.ran(gate.expect("it runs"));
+    assert_eq!(gate.code, 1, "{}", gate.stderr);
+    assert!(gate.stderr.contains("at A (switch): it is missing"), "{}", gate.stderr);
+}
+
+#[test]
+fn nothing_recovers_if_all_storage_is_cut_off() {
+    let bench = Bench::new("whatif-no-recovery");
+    let single = "[run]\nduration = \"100ms\"\n[switch.A]\n[host.h]\n\
+        multipath = { fast_io_fail = \"50ms\", no_path_timeout = \"1s\" }\n[storage.d]\n\
+        [[link]]\nfrom = \"h\"\nto = \"A\"\n[[link]]\nfrom = \"d\"\nto = \"A\"\n\
+        [workload.w]\nhosts = \"h\"\ntargets = \"d\"\ndepth = 2\n";
+    bench.write("single.toml", single);
+    let rows = rows(&bench.run("whatif single.toml --only switch --json").stdout);
+    let switch = row(&rows, "A");
+    assert_eq!((&switch["recovered"], switch.get("recovery_s")), (&false.into(), None), "{switch}");
+    assert_eq!(switch["pairs_cut_off"], 1);
+}
+
+#[test]
+fn the_failure_comes_after_the_start_of_the_last_workload() {
+    let bench = Bench::new("whatif-late");
+    let late = "[workload.w]\nhosts = \"h\"\ntargets = \"d\"\ndepth = 2\nstart = \"2s\"\n";
+    bench.write("late.toml", &format!("[run]\nduration = \"3s\"\n{TWO_FABRICS}{late}"));
+    let rows = rows(&bench.run("whatif late.toml --only array --json").stdout);
+    let port = row(&rows, "d:0");
+    assert!(port["from_s"].as_f64() > Some(2.3), "{port}");
+    assert!(port["recovery_s"].as_f64() > Some(1.0), "the paths of a port wait for fast_io_fail: {port}");
+}
+
+#[test]
+fn requests_that_fail_without_the_failure_are_not_charged_to_it() {
+    let bench = Bench::new("whatif-start-state");
+    let dark = "[run]\nduration = \"60ms\"\n[switch.A]\n[switch.B]\n[host.\"{near,far}\"]\n\
+        command_timeout = \"200ms\"\nmultipath = { fast_io_fail = \"50ms\", no_path_timeout = \"200ms\" }\n\
+        [storage.\"{d,gone}\"]\n[[link]]\nfrom = \"{near,far,d}\"\nto = \"A\"\n\
+        [[link]]\nname = \"cut\"\nfrom = \"gone\"\nto = \"A\"\n\
+        [[fault]]\nat = \"0s\"\nkind = \"link-down\"\nlink = \"cut\"\n\
+        [workload.w]\nhosts = \"near\"\ntargets = \"d\"\ndepth = 1\nthink_time = \"2ms\"\n\
+        [workload.lost]\nhosts = \"far\"\ntargets = \"gone\"\ndepth = 1\nthink_time = \"2ms\"\n";
+    bench.write("dark.toml", dark);
+    let rows = rows(&bench.run("whatif dark.toml --only switch --json").stdout);
+    // No host uses this switch.
+    let unused = row(&rows, "B");
+    assert_eq!((&unused["ios_failed"], &unused["pairs_cut_off"]), (&0.into(), &0.into()), "{unused}");
+    assert_eq!((&unused["stall_ended"], &unused["stalled_host"]), (&true.into(), &"near".into()), "{unused}");
+    assert!(row(&rows, "A")["ios_failed"].as_u64() > Some(0), "{rows:?}");
+}

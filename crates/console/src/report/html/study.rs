@@ -215,13 +215,14 @@ fn whatif_summary(rows: &[WhatIfRow], cut_off: usize) -> String {
         _ => ("good", "No single failure cuts a host off or makes a request fail.".into()),
     };
     let _ = writeln!(summary, "<p class=\"verdict {class}\">{}</p>", escape(&verdict));
-    if let Some(worst) = rows.iter().min_by(|a, b| a.left().total_cmp(&b.left())) {
+    let measured = rows.iter().filter_map(|row| Some((row.left()?, row)));
+    if let Some((left, worst)) = measured.min_by(|a, b| a.0.total_cmp(&b.0)) {
         let _ = writeln!(
             summary,
             "<p>Least throughput after the recovery: {} of {} ({}) without <strong>{}</strong>.</p>",
             mb_per_s(worst.throughput_bytes_per_s),
             mb_per_s(worst.healthy_bytes_per_s),
-            percent(worst.left()),
+            percent(left),
             escape(&worst.name)
         );
     }
@@ -258,6 +259,9 @@ fn ranking(rows: &[WhatIfRow]) -> String {
     for (i, row) in rows.iter().enumerate() {
         let stall = if row.stall_ended { seconds(row.longest_stall_s) } else { "for good".to_owned() };
         let recovery = match row.recovery_s {
+            Some(recovery_s) if row.pairs_cut_off > 0 => {
+                Cell::number(recovery_s, format!("others {}", seconds(recovery_s)))
+            }
             Some(recovery_s) => Cell::number(recovery_s, seconds(recovery_s)),
             None => Cell::number(f64::MAX, "none".to_owned()).class("bad"),
         };
@@ -265,7 +269,10 @@ fn ranking(rows: &[WhatIfRow]) -> String {
             Cell::count(i as u64 + 1),
             Cell::text(&row.name),
             Cell::text(&row.kind),
-            Cell::share(row.left(), "load"),
+            match row.left() {
+                Some(left) => Cell::share(left, "load"),
+                None => Cell::number(-1.0, "not measured".to_owned()),
+            },
             Cell::mb_per_s(row.throughput_bytes_per_s),
             Cell::mb_per_s(row.worst_bytes_per_s),
             recovery,

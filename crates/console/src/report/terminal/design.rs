@@ -167,11 +167,9 @@ fn paths(out: &mut String, report: &Report, width: usize) {
     if report.pairs_left_out > 0 {
         let _ = writeln!(out, "(at least {} more pairs are not shown)", report.pairs_left_out);
     }
-    match report.hosts_without_two_paths.len() {
-        0 => out.push_str("Every host has two paths without a common link to all its storage.\n"),
-        count => {
-            let names = compress_all(report.hosts_without_two_paths.iter().map(String::as_str));
-            named(out, &format!("{} without two paths that share no link: ", plural(count, "host")), &names, width);
+    if report.paths.iter().any(|paths| paths.port_pairs > 0) {
+        for (text, names) in report.path_sentences() {
+            named(out, &text, &names, width);
         }
     }
 }
@@ -179,10 +177,11 @@ fn paths(out: &mut String, report: &Report, width: usize) {
 fn points(out: &mut String, report: &Report, width: usize) {
     let groups = report.point_groups();
     if groups.is_empty() {
-        out.push_str(match report.paths.iter().any(|paths| paths.port_pairs > 0) {
-            true => "\nNo single point of failure.\n",
-            false => "\nNo host has a path to storage, so there is nothing to fail.\n",
-        });
+        let text = match report.paths.iter().any(|paths| paths.port_pairs > 0) {
+            true => report.no_single_point(),
+            false => "No host has a path to storage, so there is nothing to fail.".to_owned(),
+        };
+        let _ = writeln!(out, "\n{text}");
         return;
     }
     out.push_str("\nSingle points of failure: each alone cuts a host off from storage it uses\n");
@@ -191,6 +190,7 @@ fn points(out: &mut String, report: &Report, width: usize) {
         let noun = match (count, kind) {
             (1, _) => kind.to_owned(),
             (_, "switch") => "switches".to_owned(),
+            (_, "chassis") => "chassis".to_owned(),
             _ => format!("{kind}s"),
         };
         let each = if count == 1 { "" } else { " each" };

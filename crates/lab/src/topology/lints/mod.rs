@@ -16,6 +16,8 @@ use sanloom_fc::san::{Lab, Place};
 pub(crate) const UNZONED_PORT: &str = "unzoned-port";
 /// A zone with initiators only, or with targets only.
 pub(crate) const ONE_SIDED_ZONE: &str = "one-sided-zone";
+/// A zone whose initiators and targets share no fabric.
+pub(crate) const SPLIT_ZONE: &str = "split-zone";
 /// A zone in which initiators see each other.
 pub(crate) const SEVERAL_INITIATORS: &str = "several-initiators";
 /// Storage that no host can reach.
@@ -35,6 +37,7 @@ pub(crate) const ISL_RATIO: &str = "isl-oversubscription";
 pub(crate) const CODES: &[&str] = &[
     UNZONED_PORT,
     ONE_SIDED_ZONE,
+    SPLIT_ZONE,
     SEVERAL_INITIATORS,
     UNREACHED_STORAGE,
     JOINED_FABRICS,

@@ -1,6 +1,6 @@
 //! Lints about zones and reachability.
 
-use super::{Design, ONE_SIDED_ZONE, SEVERAL_INITIATORS, SUBJECTS, UNREACHED_STORAGE, UNZONED_PORT};
+use super::{Design, ONE_SIDED_ZONE, SEVERAL_INITIATORS, SPLIT_ZONE, SUBJECTS, UNREACHED_STORAGE, UNZONED_PORT};
 use sanloom_fc::config::{FaultKind, Node, ZoneMember};
 use sanloom_fc::fabric::ZoneSet;
 use sanloom_fc::san::{AttachedPort, Lab, Place, Section};
@@ -45,7 +45,8 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
     }
 }
 
-/// Finds zones with one kind of ports only, and zones in which initiators see each other.
+/// Finds zones with one kind of ports only, zones whose initiators and targets share no fabric, and
+/// zones in which initiators see each other.
 pub(super) fn members(design: &mut Design<'_>) {
     let lab = design.lab;
     let permitted = &design.network.permitted;
@@ -55,6 +56,8 @@ pub(super) fn members(design: &mut Design<'_>) {
             known.entry(key).or_default().push(port);
         }
     }
+    // A dark link may join fabrics later.
+    let is_dark = !lab.links_down_at_start().is_empty();
     let mut found = Vec::new();
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index).key("members");
@@ -85,6 +88,14 @@ pub(super) fn members(design: &mut Design<'_>) {
             let reason = format!("only {sort} in zone {SUBJECTS}, so it carries no I/O");
             found.push((ONE_SIDED_ZONE, place, zone.name.clone(), reason, remedy));
         }
+        let meets = |host: &&AttachedPort| storage.iter().any(|port| port.fabric == host.fabric);
+        let is_split = !hosts.is_empty() && !storage.is_empty() && !hosts.iter().any(meets);
+        if is_split && !strangers && !is_dark {
+            let reason =
+                format!("initiators and targets of zone {SUBJECTS} are in different fabrics, so it carries no I/O");
+            let remedy = "zone each host port with storage ports of its own fabric";
+            found.push((SPLIT_ZONE, place, zone.name.clone(), reason, remedy));
+        }
         let mut by_fabric: BTreeMap<u16, usize> = BTreeMap::new();
         hosts.iter().for_each(|port| *by_fabric.entry(port.fabric).or_default() += 1);
         let most = by_fabric.into_values().max().unwrap_or(0);
@@ -107,9 +118,10 @@ pub(super) fn unreached_storage(design: &mut Design<'_>) {
     let lab = design.lab;
     // Pairs that a scheduled change or a link that comes up later permits count, too.
     let changes = !lab.changes.is_empty() || !lab.links_down_at_start().is_empty();
-    let later = changes.then(|| lab.pairs_permitted_at_some_time());
+    let later = changes.then(|| lab.pairs_usable_at_some_time());
     let permitted = later.as_ref().unwrap_or(&design.network.permitted);
-    if permitted.hosts.is_empty() {
+    let linked: BTreeSet<Node> = lab.attached_ports().iter().map(|port| port.node).collect();
+    if !linked.iter().any(|node| matches!(node, Node::Host(_))) {
         return;
     }
     let reached: BTreeSet<u32> = permitted.sets().iter().flatten().copied().collect();
@@ -117,13 +129,17 @@ pub(super) fn unreached_storage(design: &mut Design<'_>) {
     let mut found = Vec::new();
     for (index, system) in lab.storage.iter().enumerate() {
         let ports = permitted.ports_of_storage(index as u16);
-        if ports.is_empty() || ports.clone().any(|port| reached.contains(&(port as u32))) {
+        let is_reached = ports.clone().any(|port| reached.contains(&(port as u32)));
+        if is_reached || !linked.contains(&Node::Storage(index as u16)) {
             continue;
         }
-        let is_linked = ports.clone().any(|port| fabrics.contains(&permitted.storage[port].fabric));
-        let (why, remedy) = match is_linked {
-            true => ("zones or masks permit none", "zone a host port with a port of it, or leave it out"),
-            false => ("its fabric has no host", "link it to a fabric with hosts, or leave it out"),
+        let is_near_hosts = ports.clone().any(|port| fabrics.contains(&permitted.storage[port].fabric));
+        let (why, remedy) = match (ports.is_empty(), is_near_hosts) {
+            (true, _) => {
+                ("its links are down during the whole run", "end the fault of one of its links, or leave it out")
+            }
+            (_, true) => ("zones or masks permit none", "zone a host port with a port of it, or leave it out"),
+            (_, false) => ("its fabric has no host", "link it to a fabric with hosts, or leave it out"),
         };
         found.push((Place::of(Section::Storage, index), system.name.clone(), why, remedy));
     }

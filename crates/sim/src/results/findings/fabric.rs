@@ -47,24 +47,17 @@ pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
     let counted = switches.map(|(node, config)| (node.counted().rejects, &config.name));
     let finding = |(rejects, name): (LoginRejects, &String)| {
         let reasons = [
-            (rejects.port_limit, "the port had as many as `logins_per_port` allows", "raise `logins_per_port`"),
-            (rejects.switch_limit, "the switch had as many as `logins_per_switch` allows", "raise `logins_per_switch`"),
-            (rejects.no_address, "no address was free", "use addressing = \"flat\", or more ports"),
-            (
-                rejects.name,
-                "the port name was in use",
-                "give every port a name of its own, or use duplicate_names = \"new-wins\"",
-            ),
-            (rejects.other, "the request was invalid for another reason", ""),
+            (rejects.port_limit, "the port had as many as `logins_per_port` allows"),
+            (rejects.switch_limit, "the switch had as many as `logins_per_switch` allows"),
+            (rejects.no_address, "no address was free"),
+            (rejects.name, "the port name was in use"),
+            (rejects.other, "the request was invalid for another reason"),
         ];
-        let there: Vec<_> = reasons.iter().filter(|(count, ..)| *count > 0).collect();
-        let remedies: Vec<&str> =
-            there.iter().map(|(_, _, remedy)| *remedy).filter(|remedy| !remedy.is_empty()).collect();
+        let there = reasons.iter().filter(|(count, _)| *count > 0);
         Finding {
             kind: FindingKind::LoginsRejected,
             title: format!("{name} rejected {} fabric logins, repetitions included", rejects.total()),
-            detail: there.iter().map(|(count, why, _)| format!("{count} because {why}")).collect::<Vec<_>>().join("; "),
-            remedy: sentence(&remedies.join("; ")),
+            detail: there.map(|(count, why)| format!("{count} because {why}")).collect::<Vec<_>>().join("; "),
             culprit: Some(name.clone()),
             ..Finding::default()
         }
@@ -105,9 +98,11 @@ pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
             [one] => format!("{one} never had a path to storage that it uses"),
             _ => format!("{} hosts never had a path to storage that they use", names.len()),
         },
-        detail: list(&names),
-        remedy: "Look for isolated links, rejected logins, and zones that keep them apart (`sanloom zone explain`)"
-            .to_owned(),
+        detail: format!(
+            "{}; isolated links, rejected logins, zones and masks can be the cause; `sanloom zone explain` names the \
+             zones of a port",
+            list(&names)
+        ),
         victims: names.into_iter().map(|name| Victim { name, ..Victim::default() }).collect(),
         ..Finding::default()
     })

@@ -319,6 +319,12 @@ impl HostNode {
         self.commands.iter().filter(has_path).map(|command| command.sent_ps).min()
     }
 
+    /// Returns the number of requests that wait for a path.
+    pub fn parked(&self) -> u64 {
+        let parked = |command: &&SentCommand| command.stage == Stage::Parked;
+        self.commands.iter().filter(parked).count() as u64
+    }
+
     /// Stops issuing requests. Requests that wait or are in flight continue.
     pub fn pause(&mut self) {
         self.stopped = true;
