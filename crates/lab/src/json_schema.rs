@@ -154,6 +154,7 @@ fn value(kind: &Kind) -> Json {
             ("maximum", Json::Number("1".to_owned())),
         ]),
         Kind::Number => object(vec![("type", text("number"))]),
+        Kind::Bound => object(vec![("type", Json::List(vec![text("number"), text("string")]))]),
         Kind::Flag => object(vec![("type", text("boolean"))]),
         Kind::Time => quantity(&units::TIME),
         Kind::Length => quantity(&units::LENGTH),

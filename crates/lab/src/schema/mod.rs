@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Share,
     /// Any finite number.
     Number,
+    /// Any finite number, or a text with a unit that fits a metric; the builder reads the text.
+    Bound,
     /// `true` or `false`.
     Flag,
     /// A time with its unit.
