@@ -161,7 +161,7 @@ fn a_table_without_a_key_that_it_needs_does_not_satisfy_the_schema() {
 fn a_key_that_a_range_gives_need_not_be_repeated() {
     let path = std::env::temp_dir().join(format!("sanloom-json-schema-range-{}.toml", std::process::id()));
     fs::write(&path, "[workload.\"w{1..2}\"]\nhosts = \"h\"\ntargets = \"s\"\n[workload.w1]\ndepth = 4\n").unwrap();
-    let found = validate(&[path.clone()]);
+    let found = validate(std::slice::from_ref(&path));
     fs::remove_file(&path).unwrap();
     assert!(found[&path].is_empty(), "{found:#?}");
 }
