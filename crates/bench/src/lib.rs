@@ -9,6 +9,7 @@ pub mod ceiling;
 pub mod fabric_bed;
 pub mod load;
 pub mod npiv_bed;
+mod quote;
 pub mod random_lab;
 pub mod reproduce;
 mod ring;

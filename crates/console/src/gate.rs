@@ -34,7 +34,7 @@ const SIGNS: [(&str, Relation); 8] = [
 ];
 
 impl Gate {
-    /// Parses `METRIC >= VALUE`.
+    /// Parses `METRIC >= VALUE`; the value may have a unit of the metric, as in `p99_us <= 5ms`.
     ///
     /// # Errors
     /// The sign, the metric or the value is missing.
@@ -42,14 +42,11 @@ impl Gate {
         let wrong = || "write it as 'METRIC >= VALUE', for example 'totals.ios_failed <= 0'".to_owned();
         let found = SIGNS.iter().find_map(|(sign, relation)| Some((text.split_once(sign)?, *relation)));
         let ((metric, value), relation) = found.ok_or_else(wrong)?;
-        let (metric, value) = (metric.trim(), value.trim().replace('_', ""));
+        let metric = metric.trim();
         if metric.is_empty() {
             return Err(wrong());
         }
-        let value: f64 = value.parse().map_err(|_| format!("the value {value:?} is not a number"))?;
-        if !value.is_finite() {
-            return Err(format!("the value {value} is not finite"));
-        }
+        let value = sanloom_lab::parse_bound(metric, value)?;
         Ok(Gate { metric: metric.to_owned(), relation, value })
     }
 
@@ -102,6 +99,15 @@ mod tests {
         for text in ["left", ">= 1", "left >= much", "left >= inf"] {
             assert!(Gate::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_bound_takes_the_unit_of_its_metric() {
+        for (text, low, high) in [("p99_us <= 5ms", 4_999.0, 5_001.0), ("left < 50%", 0.4, 0.5)] {
+            let gate = Gate::parse(text).expect(text);
+            assert_eq!((gate.holds(Some(low)), gate.holds(Some(high))), (true, false), "{text}");
+        }
+        assert!(Gate::parse("p99_us <= 50%").is_err());
     }
 
     #[test]

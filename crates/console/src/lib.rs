@@ -16,6 +16,7 @@ pub mod metric;
 pub mod output;
 pub mod outputs;
 pub mod pool;
+pub mod quantity;
 pub mod remedy;
 pub mod report;
 pub mod run;

@@ -7,6 +7,8 @@
 use crate::exit::Failure;
 use crate::input;
 use crate::output;
+use crate::report::html::{escape, plain_page};
+use crate::report::rows::Rows;
 use crate::report::{file, json};
 use clap::ArgMatches;
 use sanloom_lab::Override;
@@ -175,6 +177,80 @@ impl Outputs {
         self.named().iter().any(|(_, path)| is_stdout(*path))
     }
 
+    /// Checks the options and creates the folder, so that an error precedes the work.
+    ///
+    /// # Errors
+    /// As [`Outputs::check`], or if the folder cannot be created.
+    pub fn prepare(&self, others: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+        self.check(others)?;
+        match &self.out.out {
+            Some(folder) => output::written(file::make_folder(folder)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a value in all requested forms, and prints the text unless one of them replaces it.
+    /// CSV has the rows of the value ([`Rows`]); the folder gets `NAME.json`, `NAME.csv` and
+    /// `NAME.html`.
+    ///
+    /// # Errors
+    /// If an output cannot be written.
+    pub fn write_or_print(
+        &self,
+        name: &str,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let text = text();
+        let page = || {
+            let rows = Rows::of(value).map(|rows| rows.html()).unwrap_or_default();
+            let text = format!("<pre>{}</pre>\n", escape(&text));
+            plain_page(name, "", &[], vec![("result", "Result", text), ("rows", "Rows", rows)])
+        };
+        self.write_files(name, value, value, page)?;
+        if self.is_stdout() { Ok(()) } else { output::print(&text) }
+    }
+
+    /// Writes a value in all requested forms but text, with the rows of another value and with a
+    /// page.
+    ///
+    /// # Errors
+    /// If an output cannot be written.
+    pub fn write_files(
+        &self,
+        name: &str,
+        value: &impl Serialize,
+        rows: &impl Serialize,
+        page: impl Fn() -> String,
+    ) -> Result<(), Failure> {
+        if let Some(folder) = &self.out.out {
+            let path = |extension: &str| folder.join(format!("{name}.{extension}"));
+            output::written(file::write(&path("json"), |out| json::write_value(out, value)))?;
+            output::written(file::write(&path("csv"), |out| Rows::of(rows)?.write_csv(out)))?;
+            output::written(file::write_text(&path("html"), &page()))?;
+        }
+        self.write_options(value, rows, page)
+    }
+
+    /// Like [`Outputs::write_files`], without the folder.
+    ///
+    /// # Errors
+    /// If an output cannot be written.
+    pub fn write_options(
+        &self,
+        value: &impl Serialize,
+        rows: &impl Serialize,
+        page: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        self.json.write(value)?;
+        self.html.write(page)?;
+        self.csv.write(|out| match self.csv.is_json_lines() {
+            true => Rows::of(rows)?.write_json_lines(out),
+            false => Rows::of(rows)?.write_csv(out),
+        })
+    }
+
+    /// The options and their files, for [`output::one_stdout`].
     fn named(&self) -> [(&'static str, Option<&Path>); 3] {
         [self.json.named(), self.html.named(), self.csv.named()]
     }
@@ -272,6 +348,21 @@ mod tests {
         let verb = parse(&["--json"]);
         assert!(verb.outputs.check(&[("--svg", Some(Path::new("-")))]).is_err());
         assert!(verb.outputs.check(&[]).is_ok());
+    }
+
+    #[test]
+    fn a_value_is_written_in_each_requested_form() {
+        let folder = std::env::temp_dir().join(format!("sanloom-outputs-{}", std::process::id()));
+        let at = |name: &str| folder.join(name).display().to_string();
+        let (json, csv, out) = (at("a.json"), at("a.csv"), at("out"));
+        let verb = parse(&[&format!("--json={json}"), &format!("--csv={csv}"), "--out", &out]);
+        verb.outputs.prepare(&[]).expect("the folder can be created");
+        verb.outputs.write_or_print("login", &[("ms", 5)], || "5 ms\n".to_owned()).expect("it can be written");
+        let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+        assert_eq!(text("a.json"), text("out/login.json"));
+        assert_eq!(text("a.csv"), text("out/login.csv"));
+        assert!(text("out/login.html").contains("5 ms"));
+        std::fs::remove_dir_all(folder).expect("the folder can be removed");
     }
 
     #[test]

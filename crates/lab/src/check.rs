@@ -1,5 +1,7 @@
 //! A TOML table checked key by key against the definitions of its section.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Fallback, Form, Key, Kind, SECTIONS, SectionDef};
 use crate::suggest;

@@ -1,6 +1,8 @@
 //! The lab file as sections of checked tables, before names are resolved: [`Document`]. The tables
 //! describe elements with their layers: [`Element`].
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::check::{self, Checked};
 use crate::diagnostic::{Origin, Sink};
 use crate::element::Element;

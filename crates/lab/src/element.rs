@@ -1,5 +1,7 @@
 //! One element of a lab file, and the layers of its values.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::check::{Checked, MISSING_KEY};
 use crate::diagnostic::{Origin, Sink};
 use crate::overrides::SetEntry;

@@ -1,5 +1,7 @@
 //! Values with several forms: arrival processes and size distributions.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::diagnostic::Sink;
 use crate::schema::Kind;
 use crate::units::{self, SIZE};
@@ -152,7 +154,7 @@ pub(crate) fn sizes(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sin
         _ => {
             let found = value::check(&ANY_SIZE, SIZE_EXAMPLE, value, places, sink);
             return match found {
-                Value::Size(bytes) => Some(SizeDistribution::Fixed(bytes as u32)),
+                Value::Size(bytes) => u32::try_from(bytes).ok().map(SizeDistribution::Fixed),
                 _ => None,
             };
         }
@@ -163,10 +165,12 @@ pub(crate) fn sizes(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sin
     let (word, fields) = variant(table, DISTRIBUTION, SIZES, &origin, places, sink)?;
     Some(match (word, &fields[..]) {
         ("uniform", &[Value::Size(min), Value::Size(max), Value::Size(step)]) => {
-            SizeDistribution::Uniform { min: min as u32, max: max as u32, step: step as u32 }
+            let [min, max, step] = [min, max, step].map(u32::try_from);
+            SizeDistribution::Uniform { min: min.ok()?, max: max.ok()?, step: step.ok()? }
         }
         ("exponential", &[Value::Size(mean), Value::Size(max)]) => {
-            SizeDistribution::Exponential { mean: mean as u32, max: max as u32 }
+            let [mean, max] = [mean, max].map(u32::try_from);
+            SizeDistribution::Exponential { mean: mean.ok()?, max: max.ok()? }
         }
         _ => return None,
     })

@@ -1,11 +1,11 @@
 //! A JSON Schema of the lab file for editors, generated from the definitions that the parser uses.
 //!
-//! The schema describes sections, keys, types, units and words. It cannot describe names and their
+//! The schema describes sections, keys, required keys, types, units and words. It cannot describe names and their
 //! relations, so a file may satisfy the schema and still have errors for [`crate::load`].
 
 use crate::forms::{self, Variant};
 use crate::presets;
-use crate::schema::{Form, Key, Kind, SECTIONS, SectionDef};
+use crate::schema::{Fallback, Form, Key, Kind, NEEDS, Need, SECTIONS, SectionDef, When};
 use crate::units::{self, Dimension};
 use sanloom_fc::config::LineRate;
 use std::fmt::Write;
@@ -27,6 +27,7 @@ pub fn json_schema() -> String {
 }
 
 /// A JSON value, with the members of an object in their order.
+#[derive(Clone)]
 enum Json {
     Text(String),
     Number(String),
@@ -107,15 +108,58 @@ fn pattern(pattern: String) -> Json {
 
 fn section(def: &SectionDef) -> Json {
     let table = table(def, "");
+    let needs = needs(def);
     let shape = match def.form {
         Form::Single => vec![("description", text(def.meaning)), ("allOf", Json::List(vec![table]))],
         Form::Named => {
-            vec![("description", text(def.meaning)), ("type", text("object")), ("additionalProperties", table)]
+            let mut shape =
+                vec![("description", text(def.meaning)), ("type", text("object")), ("additionalProperties", table)];
+            if !needs.is_empty() {
+                // A table for a range or for all names may give what the table of a name lacks.
+                let shares = pattern("[{*]".to_owned());
+                shape.push(("if", object(vec![("propertyNames", object(vec![("not", shares)]))])));
+                shape.push(("then", object(vec![("additionalProperties", all_of(needs))])));
+            }
+            shape
         }
         // `[link]` with one bracket is one element.
-        Form::List => vec![("description", text(def.meaning)), ("type", text("array")), ("items", table)],
+        Form::List => {
+            let items = if needs.is_empty() { table } else { all_of([vec![table], needs].concat()) };
+            vec![("description", text(def.meaning)), ("type", text("array")), ("items", items)]
+        }
     };
     object(shape)
+}
+
+/// The keys that an element of the section must have, always or under a condition.
+fn needs(def: &SectionDef) -> Vec<Json> {
+    let required = def.keys.iter().filter(|key| key.fallback == Fallback::Required);
+    let required: Vec<&str> = required.map(|key| key.path).collect();
+    let always = (!required.is_empty()).then(|| requires(&required));
+    let conditional = NEEDS.iter().filter(|need| need.section == def.name).map(need);
+    always.into_iter().chain(conditional).collect()
+}
+
+fn need(need: &Need) -> Json {
+    let one_of = || any_of(need.one_of.iter().map(|keys| requires(keys)).collect());
+    let when = |condition: Json| object(vec![("if", condition), ("then", one_of())]);
+    match need.when {
+        When::Always => one_of(),
+        When::Table(table) => object(vec![("properties", object(vec![(table, one_of())]))]),
+        When::Is(key, values) => when(object(vec![
+            ("properties", object(vec![(key, words(values.iter().copied()))])),
+            ("required", Json::List(vec![text(key)])),
+        ])),
+        When::Has(key) => when(requires(&[key])),
+    }
+}
+
+fn requires(keys: &[&str]) -> Json {
+    object(vec![("required", Json::List(keys.iter().map(|key| text(key)).collect()))])
+}
+
+fn all_of(parts: Vec<Json>) -> Json {
+    object(vec![("allOf", Json::List(parts))])
 }
 
 /// The keys below `prefix`, which is empty or the name of a table with a dot.
@@ -155,6 +199,7 @@ fn value(kind: &Kind) -> Json {
         ]),
         Kind::Number => object(vec![("type", text("number"))]),
         Kind::NumberFrom { min } => object(vec![("type", text("number")), ("minimum", Json::Number(min.to_string()))]),
+        Kind::Bound => object(vec![("type", Json::List(vec![text("number"), text("string")]))]),
         Kind::Flag => object(vec![("type", text("boolean"))]),
         Kind::Time => quantity(&units::TIME),
         Kind::Length => quantity(&units::LENGTH),

@@ -8,6 +8,7 @@
 
 #![allow(missing_docs, reason = "a comment that repeats the name is left out")]
 
+mod amount;
 mod build;
 mod check;
 mod diagnostic;
@@ -27,6 +28,7 @@ pub mod topology;
 mod units;
 mod value;
 
+pub use amount::{parse_bound, parse_count};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use format::format;
 pub use json_schema::json_schema;

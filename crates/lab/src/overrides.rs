@@ -1,5 +1,7 @@
 //! `--set key=value`: values with a higher priority than those of the file.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::check;
 use crate::diagnostic::{Origin, Sink};
 use crate::pattern;
@@ -155,7 +157,7 @@ pub(crate) fn few(names: &[&str]) -> String {
 
 /// Checks the overrides and reports errors to `sink`.
 pub(crate) fn read(overrides: &[Override], sink: &mut Sink) -> Vec<SetEntry> {
-    overrides.iter().enumerate().filter_map(|(number, o)| entry(o, number as u32, sink)).collect()
+    (0..).zip(overrides).filter_map(|(number, o)| entry(o, number, sink)).collect()
 }
 
 fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {

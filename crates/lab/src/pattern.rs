@@ -1,6 +1,8 @@
 //! Ranges in names: `server{1..8}`, `disk{1..64..4}`, `node{a,b}`, `edge{01..16}`; a name may
 //! contain several.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 /// Limit on the names of one pattern.
 pub(crate) const MAX_NAMES: u64 = 65_535;
 
@@ -70,7 +72,10 @@ impl Part<'_> {
                 let number = if last >= first { first + index * step } else { first - index * step };
                 format!("{name}{number:0width$}")
             }
-            Part::Words(words) => format!("{name}{}", words[index as usize]),
+            Part::Words(words) => {
+                let word = usize::try_from(index).ok().and_then(|index| words.get(index)).unwrap_or(&"");
+                format!("{name}{word}")
+            }
         }
     }
 }

@@ -154,6 +154,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Share => "share, 0 to 1".to_owned(),
         Kind::Number => "number".to_owned(),
         Kind::NumberFrom { min } => format!("number, at least {min}"),
+        Kind::Bound => "number, or text with a unit".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Time => unit("time", &units::TIME),
         Kind::Length => unit("length", &units::LENGTH),

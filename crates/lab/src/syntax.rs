@@ -1,5 +1,7 @@
 //! The first step: parsing TOML text into tables with locations, and explaining syntax errors.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::diagnostic::{Origin, Sink};
 use toml::de::DeTable;
 

@@ -1,5 +1,7 @@
 //! Numbers with units: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::{suggest, value};
 use sanloom_fc::config::{LineRate, Picos};
 
@@ -10,7 +12,7 @@ pub(crate) struct Dimension {
     pub units: &'static [(&'static str, u64)],
     pub example: &'static str,
     /// Alternative spellings and their units; used only for suggestions.
-    also: &'static [(&'static str, &'static str)],
+    pub also: &'static [(&'static str, &'static str)],
 }
 
 /// Time, stored in picoseconds.
@@ -212,7 +214,7 @@ fn split(text: &str) -> Result<(u128, u32, &str), ()> {
     }
     let digits = format!("{whole}{fraction}").replace('_', "");
     let mantissa = digits.parse().map_err(|_| ())?;
-    let decimals = fraction.bytes().filter(u8::is_ascii_digit).count() as u32;
+    let decimals = u32::try_from(fraction.bytes().filter(u8::is_ascii_digit).count()).map_err(|_| ())?;
     Ok((mantissa, decimals, unit.trim()))
 }
 

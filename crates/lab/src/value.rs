@@ -1,5 +1,7 @@
 //! Check of one TOML value against one [`Kind`].
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
@@ -123,6 +125,10 @@ impl Reader<'_> {
                     format!("choose a number of at least {min}, such as {}", self.example),
                 )
             }
+            Kind::Bound => match value.get_ref().as_str() {
+                Some(text) => Some(Value::Text(text.to_owned())),
+                None => self.number(value).map(Value::Number),
+            },
             Kind::Flag => match value.get_ref() {
                 DeValue::Boolean(flag) => Some(Value::Flag(*flag)),
                 other => self.wrong_type(other, "`true` or `false`"),

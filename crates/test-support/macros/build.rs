@@ -64,6 +64,7 @@ fn main() {
     peer("ns-3", ns3());
     peer("ipv6", ipv6());
     peer("direct-io", direct_io());
+    peer("io-uring", io_uring());
     println!("cargo:rustc-env=KNOWN_PEERS={}", names.join("\t"));
     println!("cargo:rustc-env=MISSING_PEERS={}", missing.join("\t"));
     println!("cargo:rustc-env=PEERS_ARE_REQUIRED={}", u8::from(required::peers_are_required()));
@@ -132,4 +133,9 @@ fn direct_io() -> Option<String> {
     let opened = OpenOptions::new().create(true).truncate(true).write(true).custom_flags(O_DIRECT).open(&file);
     let _ = std::fs::remove_file(&file);
     opened.is_err().then(|| "the directory of temporary files does not support direct I/O".to_owned())
+}
+
+/// Whether the system supports and permits io_uring.
+fn io_uring() -> Option<String> {
+    io_uring::IoUring::new(8).err().map(|error| format!("the system does not permit io_uring: {error}"))
 }

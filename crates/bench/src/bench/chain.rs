@@ -11,12 +11,12 @@
 //! ([`super::statistics`]).
 
 use super::ethernet::{Folder, Gauge, Worker, switching};
-use super::io::parse_seconds;
 use super::statistics::{Estimate, median};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::thread_cpu;
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
@@ -36,26 +36,26 @@ use std::time::{Duration, Instant};
 /// Options of `sanloom bench chain`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Bytes of a request in KiB
+    /// Size of a request, a multiple of 512 bytes; a number without a unit counts KiB
     #[arg(
         long,
-        value_name = "KIB",
+        value_name = "SIZES",
         value_delimiter = ',',
-        default_value = "4,64,512",
-        value_parser = clap::value_parser!(u32).range(1..=1024)
+        default_value = "4KiB,64KiB,512KiB",
+        value_parser = parse_size
     )]
     size: Vec<u32>,
     /// Requests in flight
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = quantity::count::<u32>(1..=256))]
     depth: u32,
-    /// Seconds of each slice; both chains alternate slice by slice
-    #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = parse_seconds)]
+    /// Length of each slice, in seconds or with a unit; both chains alternate slice by slice
+    #[arg(long, value_name = "TIME", default_value = "0.25", value_parser = quantity::seconds)]
     seconds: f64,
     /// Slices of each chain; the median counts, and an interval of 95 % requires six
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = quantity::count::<u32>(1..=1000))]
     rounds: u32,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
 }
 
 /// Results of both chains.
@@ -117,14 +117,23 @@ const WARM_UP: Duration = Duration::from_millis(60);
 /// Time limit for the discovery of the disk, and for each request.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+fn parse_size(text: &str) -> Result<u32, String> {
+    let bytes = quantity::size::<u32>(512..=1 << 20, quantity::KIB)(text)?;
+    match bytes.is_multiple_of(BLOCK_BYTES) {
+        true => Ok(bytes),
+        false => Err("write a multiple of 512 bytes, such as 4KiB".to_owned()),
+    }
+}
+
 /// Measures both chains, and prints the results.
 ///
 /// # Errors
 /// If the switch cannot be started, a request fails, an output cannot be written, or Ctrl-C was
 /// pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let chains = measure(args)?;
-    args.json.write_or_print(&chains, || text(&chains))
+    args.outputs.write_or_print("chain", &chains, || text(&chains))
 }
 
 fn measure(args: &Args) -> Result<Chains, Failure> {
@@ -133,7 +142,7 @@ fn measure(args: &Args) -> Result<Chains, Failure> {
     let mut bare = Bare::start(&folder)?;
     let time = Duration::from_secs_f64(args.seconds);
     let mut rows = Vec::new();
-    for size in args.size.iter().map(|kib| kib << 10) {
+    for size in args.size.iter().copied() {
         for (name, op) in [("read", Op::Read), ("write", Op::Write)] {
             let (mut of_whole, mut of_bare) = (Vec::new(), Vec::new());
             let mut traffic: Option<[Burst; 2]> = None;

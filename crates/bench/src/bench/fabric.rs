@@ -5,7 +5,8 @@ use crate::fabric_bed::{FabricBed, FabricPlan, Traffic};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::{rss_bytes, thread_cpu};
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_scsi::time::{Instant, Span};
 use serde::Serialize;
@@ -17,17 +18,17 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Number of switches
-    #[arg(long, value_name = "N", default_value_t = 239, value_parser = clap::value_parser!(u16).range(2..=239))]
+    #[arg(long, value_name = "N", default_value_t = 239, value_parser = quantity::count::<u16>(2..=239))]
     switches: u16,
     /// N_Ports, distributed over the switches; one in ten is principal of a peer zone with 99 of
     /// the others
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = quantity::count::<u32>(10..=1_000_000))]
     ports: u32,
     /// N_Ports that log in after convergence, while every N_Port receives RSCNs
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = quantity::count::<u32>(0..=10_000))]
     later: u32,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
     /// End with exit code 1 if a bound is missed
     #[arg(long)]
     judge: bool,
@@ -96,9 +97,10 @@ const PAIRS: usize = 20_000;
 /// # Errors
 /// If an output cannot be written, Ctrl-C was pressed, or the fabric does not converge.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let fabric = measure(args)?;
     let bounds = fabric.bounds();
-    args.json.write_or_print(&fabric, || text(&fabric) + &bound::text(&bounds))?;
+    args.outputs.write_or_print("fabric", &fabric, || text(&fabric) + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

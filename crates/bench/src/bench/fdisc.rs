@@ -5,7 +5,8 @@ use super::ethernet::{Folder, switching};
 use super::statistics::{median, percentile, sorted};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
@@ -18,13 +19,13 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Virtual ports that log in at one port of the switch, one after the other
-    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_000))]
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = quantity::count::<u32>(1..=65_000))]
     logins: u32,
     /// Logins in flight
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = quantity::count::<u16>(1..=1024))]
     window: u16,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
 }
 
 /// Results. An FDISC passes from a thread through a unix socket to the switch, and its response
@@ -71,8 +72,9 @@ const STEP: usize = 1_000;
 /// If the switch cannot be started, rejects a login or does not respond, an output cannot be
 /// written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let fdiscs = measure(args)?;
-    args.json.write_or_print(&fdiscs, || text(&fdiscs))
+    args.outputs.write_or_print("fdisc", &fdiscs, || text(&fdiscs))
 }
 
 fn measure(args: &Args) -> Result<Fdiscs, Failure> {

@@ -11,11 +11,11 @@
 
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Gauge, Worker, switching};
-use super::io::parse_seconds;
 use super::statistics::{Estimate, median, order};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
@@ -35,14 +35,14 @@ use std::time::{Duration, Instant};
 /// Options of `sanloom bench forward`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Seconds of each slice; both forwarders alternate slice by slice
-    #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = parse_seconds)]
+    /// Length of each slice, in seconds or with a unit; both forwarders alternate slice by slice
+    #[arg(long, value_name = "TIME", default_value = "0.25", value_parser = quantity::seconds)]
     seconds: f64,
     /// Slices of each forwarder; the median counts, and an interval of 95 % requires six
-    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = quantity::count::<u32>(1..=1000))]
     rounds: u32,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
 }
 
 /// Results of both forwarders.
@@ -94,8 +94,9 @@ const WARM_UP: Duration = Duration::from_millis(60);
 /// # Errors
 /// If the switch cannot be started, an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let forwarded = measure(args)?;
-    args.json.write_or_print(&forwarded, || text(&forwarded))
+    args.outputs.write_or_print("forward", &forwarded, || text(&forwarded))
 }
 
 fn measure(args: &Args) -> Result<Forwarded, Failure> {

@@ -5,7 +5,8 @@ use super::switch::{Bench, PORTS, zones};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::{rss_bytes, thread_cpu};
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_fc::switch::HardZoning;
 use sanloom_scsi::time::Span;
@@ -17,16 +18,16 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Logins at one switch, one after the other
-    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = quantity::count::<u32>(1..=65_536))]
     logins: u32,
     /// Algorithm that finds the permissions of hard zoning
     #[arg(long, value_enum, default_value = "zone-mates")]
     zoning: ZoningAlgorithm,
     /// Members of each zone [default: 2 to 16 in turn]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    #[arg(long, value_name = "N", value_parser = quantity::count::<u32>(2..=16))]
     zone_members: Option<u32>,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
     /// End with exit code 1 if a bound is missed
     #[arg(long)]
     judge: bool,
@@ -109,6 +110,7 @@ const STEP: usize = 1_000;
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let mut logins = measure(args.logins, args.zoning, args.zone_members)?;
     if args.zoning == ZoningAlgorithm::ZoneMates {
         let contrast = measure(args.logins.min(CONTRAST), ZoningAlgorithm::Standard, args.zone_members)?;
@@ -119,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let _ = write!(text, "\nFor contrast, the first {} logins:\n{}", contrast.logins, self::text(contrast));
     }
     let bounds = logins.bounds();
-    args.json.write_or_print(&logins, || text + &bound::text(&bounds))?;
+    args.outputs.write_or_print("login", &logins, || text + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

@@ -5,7 +5,8 @@ use super::switch::{Bench, zones};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::{rss_bytes, thread_cpu};
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_fc::switch::HardZoning;
 use sanloom_scsi::time::Span;
@@ -16,16 +17,16 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Ports that are logged in and registered; one more sees them all
-    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = quantity::count::<u32>(1..=65_535))]
     logins: u32,
     /// Members of each zone [default: 2 to 16 in turn]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    #[arg(long, value_name = "N", value_parser = quantity::count::<u32>(2..=16))]
     zone_members: Option<u32>,
     /// Queries of ports in a zone
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = quantity::count::<u32>(1..=u32::MAX.into()))]
     questions: u32,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
     /// End with exit code 1 if a bound is missed
     #[arg(long)]
     judge: bool,
@@ -76,9 +77,10 @@ const ALL_SEEING: u32 = 20;
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let names = measure(args)?;
     let bounds = names.bounds();
-    args.json.write_or_print(&names, || text(&names) + &bound::text(&bounds))?;
+    args.outputs.write_or_print("names", &names, || text(&names) + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

@@ -7,7 +7,8 @@
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::thread_cpu;
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_fc::fcp::initiator::FcpInitiatorConfig;
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
@@ -35,20 +36,20 @@ use std::time::Duration;
 /// Options of `sanloom bench offloads`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Bytes of a request, a multiple of 512
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(512..=1_048_576))]
+    /// Size of a request, a multiple of 512 bytes; a number without a unit counts bytes
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = quantity::size::<u32>(512..=1 << 20, quantity::BYTES))]
     size: u32,
     /// Requests in flight
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = quantity::count::<u32>(1..=32))]
     depth: u32,
-    /// Megabytes of data of each measurement
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    megabytes: u32,
+    /// Data of each measurement; a number without a unit counts megabytes
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = quantity::size::<u64>(1..=1 << 52, quantity::MEGABYTES))]
+    megabytes: u64,
     /// Threads that check received frames in the combinations with threads
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = quantity::count::<u8>(1..=64))]
     threads: u8,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
 }
 
 /// Results.
@@ -86,6 +87,7 @@ pub struct Row {
 /// # Errors
 /// If threads cannot be started, an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let all = Offloads::default();
     let without = |checksum, placement, segmentation, threads| Offloads { checksum, placement, segmentation, threads };
     let (simd, table, unlimited) = (Checksum::Simd, Checksum::Table, Placement::Unlimited);
@@ -116,7 +118,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         });
     }
     let measured = Measured { size_bytes: args.size, depth: args.depth, rows };
-    args.json.write_or_print(&measured, || text(&measured))
+    args.outputs.write_or_print("offloads", &measured, || text(&measured))
 }
 
 const HOST: (FcId, MacAddr) = (FcId::new(1), MacAddr([0x0e, 0xfd, 0, 0, 0, 1]));
@@ -251,7 +253,7 @@ impl Bed {
     /// Returns megabytes per second, and nanoseconds of processor time per kilobyte.
     fn measure(&mut self, args: &Args, op: Op) -> Result<(f64, f64), Failure> {
         let size = args.size.next_multiple_of(BLOCK_BYTES);
-        let requests = (u64::from(args.megabytes) * 1_000_000 / u64::from(size)).max(1);
+        let requests = (args.megabytes / u64::from(size)).max(1);
         let blocks = size / BLOCK_BYTES;
         let places = UNIT_BYTES / u64::from(size);
         let (mut submitted, mut done) = (0, 0);

@@ -4,6 +4,7 @@ use crate::ceiling::{self, Habits, Manner};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::output;
+use sanloom_console::quantity;
 use std::net::{SocketAddr, TcpListener};
 
 /// Options of `sanloom bench pdu-copy`.
@@ -16,7 +17,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: SocketAddr,
     /// Limit the rate of each direction of a connection, as a link does: 125000000 for 1 Gb/s
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::size::<u32>(1..=u32::MAX.into(), quantity::BYTES))]
     bytes_per_second: Option<u32>,
     /// Method that moves data between the sockets
     #[arg(long, value_name = "MOVER", value_enum, default_value_t = Mover::Copy)]

@@ -6,7 +6,8 @@ use sanloom_api::results::Engine;
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::{Stopwatch, rss_bytes};
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_fc::san::Lab;
 use sanloom_sim::run::{Control, Observer, Options, Progress, simulate};
@@ -30,10 +31,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
     /// Runs; the fastest counts, and the memory is that of the first
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = quantity::count::<u32>(1..=1000))]
     runs: u32,
     #[command(flatten)]
-    json: Json,
+    outputs: Outputs,
     /// End with exit code 1 if a bound is missed
     #[arg(long)]
     judge: bool,
@@ -75,9 +76,10 @@ pub struct Rate {
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
     let bounds = rate.bounds();
-    args.json.write_or_print(&rate, || text(&rate) + &bound::text(&bounds))?;
+    args.outputs.write_or_print("sim", &rate, || text(&rate) + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

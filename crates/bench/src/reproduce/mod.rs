@@ -7,6 +7,12 @@ mod verdict;
 
 use clap::Subcommand;
 use sanloom_console::exit::Failure;
+use sanloom_console::output;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::report::rows::Rows;
+use sanloom_console::report::{file, json};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// Options of `sanloom reproduce`.
 #[derive(clap::Args, Debug)]
@@ -36,6 +42,48 @@ pub enum Paper {
     /// forwarding path (document 003, Figures 9 to 11)
     #[command(after_help = "Example:\n  sanloom reproduce iscsi-switch")]
     IscsiSwitch(iscsi_switch::Args),
+}
+
+/// Options of the results, the same for each paper.
+#[derive(clap::Args, Debug)]
+struct ResultArgs {
+    #[command(flatten)]
+    outputs: Outputs,
+    /// Write no report folder; without this option and `--out`, it is PAPER.sanloom-report
+    #[arg(long, conflicts_with = "out")]
+    no_report: bool,
+}
+
+impl ResultArgs {
+    /// Checks the options and creates the folder of the report, which is returned unless there is
+    /// none.
+    fn prepare(&self, paper: &str) -> Result<Option<PathBuf>, Failure> {
+        self.outputs.check(&[])?;
+        let named = self.outputs.out.out.clone().unwrap_or_else(|| format!("{paper}.sanloom-report").into());
+        let folder = (!self.no_report).then_some(named);
+        if let Some(folder) = &folder {
+            output::written(file::make_folder(folder))?;
+        }
+        Ok(folder)
+    }
+
+    /// Writes the results into the folder, and in the forms that the options request. The rows are
+    /// those of the CSV.
+    fn write(
+        &self,
+        folder: Option<&Path>,
+        value: &impl Serialize,
+        rows: &impl Serialize,
+        page: impl Fn() -> String,
+    ) -> Result<(), Failure> {
+        if let Some(folder) = folder {
+            let numbers = |extension| folder.join(format!("numbers.{extension}"));
+            output::written(file::write(&numbers("json"), |out| json::write_value(out, value)))?;
+            output::written(file::write(&numbers("csv"), |out| Rows::of(rows)?.write_csv(out)))?;
+            output::written(file::write_text(&folder.join("report.html"), &page()))?;
+        }
+        self.outputs.write_options(value, rows, page)
+    }
 }
 
 /// Reproduces a paper.

@@ -62,6 +62,8 @@ pub struct Verdict {
     pub unit: &'static str,
     /// Largest deviation of `ours` from `paper`, as a share of `paper`; only predictions have one.
     pub tolerance: Option<f64>,
+    /// Reason for the size of the tolerance.
+    pub tolerance_reason: Option<&'static str>,
     /// True if `ours` is within the tolerance; absent unless the number is a prediction.
     pub ok: Option<bool>,
     /// Reason why the prediction is known to miss.
@@ -91,6 +93,7 @@ impl Verdict {
             deviation: None,
             unit,
             tolerance: None,
+            tolerance_reason: None,
             ok: None,
             known_miss: None,
             verdict: Ruling::NotJudged,
@@ -104,6 +107,12 @@ impl Verdict {
         self.tolerance = Some(tolerance);
         self.ok = Some(self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper));
         self.rule()
+    }
+
+    /// Adds the reason for the size of the tolerance.
+    pub fn tolerance_reason(mut self, reason: &'static str) -> Verdict {
+        self.tolerance_reason = Some(reason);
+        self
     }
 
     /// Adds the reason why the prediction misses.
@@ -146,11 +155,13 @@ impl Verdict {
     }
 
     fn text(&self) -> String {
-        match self.known_miss {
-            Some(reason) if self.note.is_empty() => format!("Known miss: {reason}"),
-            Some(reason) => format!("{} Known miss: {reason}", self.note),
-            None => self.note.clone(),
-        }
+        let tolerance = self.tolerance.zip(self.tolerance_reason).map(|(tolerance, reason)| {
+            let percent = format::percent(tolerance);
+            format!("Tolerance ± {percent}, because {reason}.")
+        });
+        let miss = self.known_miss.map(|reason| format!("Known miss: {reason}"));
+        let note = (!self.note.is_empty()).then(|| self.note.clone());
+        [note, tolerance, miss].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     fn cells(&self) -> [String; 6] {
@@ -343,6 +354,13 @@ mod tests {
             assert_eq!(verdict.verdict, ruling);
             assert_eq!(outcome(&[prediction(80.0), verdict]).is_err(), fails, "{ruling:?}");
         }
+    }
+
+    #[test]
+    fn the_table_gives_the_reason_of_a_tolerance() {
+        let verdict = number(Some(80.0)).predicted(0.05).tolerance_reason("the paper rounds").note("A note.");
+        let text = table(&[verdict], 200);
+        assert!(text.contains("A note. Tolerance ± 5.0 %, because the paper rounds."), "{text}");
     }
 
     #[test]

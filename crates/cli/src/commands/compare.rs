@@ -1,6 +1,6 @@
 //! `sanloom compare`: the numbers of two runs side by side.
 
-use sanloom_api::results::{Metrics, Results, is_metric_path};
+use sanloom_api::results::{Metrics, Results, SCHEMA_VERSION, is_metric_path};
 use sanloom_console::exit::Failure;
 use sanloom_console::metric;
 use sanloom_console::output::{self, shell_word};
@@ -160,12 +160,21 @@ fn read(path: &Path) -> Result<Results, Failure> {
         let remedy = "write results with `sanloom sim LAB --json=FILE`";
         return Err(Failure::usage(format_args!("{shown} is not the results of a run: it has no `totals`; {remedy}")));
     }
+    let version = value.get("schema_version").and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(SCHEMA_VERSION)) {
+        let version =
+            version.map_or_else(|| "no schema_version".to_owned(), |version| format!("schema_version {version}"));
+        return Err(Failure::usage(format_args!(
+            "{shown} has {version}, and this program reads {SCHEMA_VERSION}; repeat the run with this program"
+        )));
+    }
     serde_json::from_value(value)
         .map_err(|error| Failure::usage(format_args!("{shown} is not the results of a run: {error}")))
 }
 
 fn notes(first: &Results, second: &Results) -> Vec<String> {
     let (a, b) = (&first.lab, &second.lab);
+    let runs = |results: &Results| results.replications.as_ref().map_or(1, |several| several.seeds.len());
     let mut notes = Vec::new();
     let mut differ = |what: &str, one: &str, other: &str| {
         if one != other {
@@ -173,12 +182,17 @@ fn notes(first: &Results, second: &Results) -> Vec<String> {
         }
     };
     differ("labs", &a.name, &b.name);
+    differ("values of --set", &sets(first), &sets(second));
     differ("seeds", &a.seed.to_string(), &b.seed.to_string());
+    differ("replications", &runs(first).to_string(), &runs(second).to_string());
     differ("durations", &format::seconds(a.duration_s), &format::seconds(b.duration_s));
     differ("warm-ups", &format::seconds(a.warmup_s), &format::seconds(b.warmup_s));
     differ("versions of sanloom", &a.sanloom_version, &b.sanloom_version);
     if a.source != b.source {
         notes.push("the texts of the lab files differ".to_owned());
+    }
+    if runs(first).max(runs(second)) > 1 {
+        notes.push("the numbers are those of the first seed of each run, not means of its replications".to_owned());
     }
     for (name, lab) in [("first", a), ("second", b)] {
         if lab.interrupted {
@@ -186,6 +200,17 @@ fn notes(first: &Results, second: &Results) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The `--set` options of the command that repeats a run.
+fn sets(results: &Results) -> String {
+    let command = results.lab.command.as_deref().unwrap_or_default();
+    let value = |part: &str| {
+        let end = [" --seed ", " --duration ", " --replications "].iter().filter_map(|next| part.find(next)).min();
+        part[..end.unwrap_or(part.len())].trim().to_owned()
+    };
+    let sets: Vec<String> = command.split(" --set ").skip(1).map(value).collect();
+    if sets.is_empty() { "none".to_owned() } else { sets.join(" ") }
 }
 
 fn rows(args: &Args, first: &Results, second: &Results) -> Result<Vec<Row>, Failure> {

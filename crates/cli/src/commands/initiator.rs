@@ -8,6 +8,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::interrupt;
 use sanloom_console::outputs::Sets;
+use sanloom_console::quantity;
 use sanloom_fc::config::{Carrier, Ethernet, Node};
 use sanloom_fc::san::Lab;
 use sanloom_live::capture::CapturePoint;
@@ -110,7 +111,7 @@ struct OffloadArgs {
     #[arg(long)]
     no_segmentation: bool,
     /// Threads that check received frames, chosen by exchange [default: none]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u8).range(0..=64))]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = quantity::count::<u8>(0..=64))]
     receive_threads: u8,
 }
 

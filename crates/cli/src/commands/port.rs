@@ -8,6 +8,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::quantity;
 use sanloom_console::report::format::clean;
 use sanloom_console::report::terminal::view;
 use sanloom_scsi::scsi::AccessState;
@@ -82,7 +83,7 @@ struct InjectArgs {
     #[arg(long = "do", value_name = "ACT", value_parser = check_act, required_unless_present = "clear")]
     act: Option<String>,
     /// Number of frames to which the rule applies [default: all, until the rule is cleared]
-    #[arg(long, value_name = "N", value_parser = input::parse_positive::<NonZeroU64>)]
+    #[arg(long, value_name = "N", value_parser = quantity::count::<NonZeroU64>(1..=u64::MAX))]
     count: Option<NonZeroU64>,
     /// Remove the rules of the port, and show their counters
     #[arg(long, conflicts_with_all = ["matches", "act", "count"])]

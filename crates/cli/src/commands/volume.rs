@@ -9,6 +9,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::quantity;
 use sanloom_console::report::format::{bytes, clean};
 use sanloom_console::report::terminal::view;
 
@@ -68,7 +69,7 @@ struct CreateArgs {
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
     size: u64,
     /// Number of back ends over which the volume is striped; 1: linear
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u16>(0..=65_535))]
     width: u16,
     /// Size of a stripe
     #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size, default_value = "64KiB")]

@@ -11,4 +11,5 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod plot;
+pub mod rows;
 pub mod terminal;

@@ -3,7 +3,8 @@
 use super::Where;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Document;
-use crate::{overrides, suggest, value};
+use crate::element::Element;
+use crate::{amount, overrides, suggest, value};
 use sanloom_api::results::{Stray, stray};
 use sanloom_fc::san::{Expectation, Lab, ProblemKind};
 
@@ -27,10 +28,17 @@ pub(super) fn build<'d>(
         {
             report(&metric, stray, &element.origin("metric"), sink);
         }
-        lab.expectations.push(Expectation { metric, min: element.number("min"), max: element.number("max") });
+        let [min, max] = ["min", "max"].map(|key| bound(&element, key, &metric, sink));
+        lab.expectations.push(Expectation { metric, min, max });
         places.push(Where::new(element));
     }
     places
+}
+
+/// Returns a bound in the unit of the metric.
+fn bound(element: &Element<'_>, key: &str, metric: &str, sink: &mut Sink) -> Option<f64> {
+    let Some(text) = element.text(key) else { return element.number(key) };
+    amount::bound(metric, text).map_err(|bad| sink.error(bad.code, &element.origin(key), bad.reason, bad.remedy)).ok()
 }
 
 fn report(metric: &str, stray: Stray, origin: &Origin, sink: &mut Sink) {

@@ -81,6 +81,8 @@ pub(crate) enum Kind {
     Number,
     /// A finite number of at least `min`.
     NumberFrom { min: f64 },
+    /// Any finite number, or a text with a unit that fits a metric; the builder reads the text.
+    Bound,
     /// `true` or `false`.
     Flag,
     /// A time with its unit.
@@ -159,6 +161,61 @@ pub(crate) const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("fault", "port", "end"),
 ];
 
+/// Keys that an element needs under a condition. The builder checks the same, so that this table is
+/// for the JSON Schema only.
+pub(crate) struct Need {
+    pub section: &'static str,
+    pub when: When,
+    /// Sets of keys, one of which must be complete.
+    pub one_of: &'static [&'static [&'static str]],
+}
+
+/// Condition of a [`Need`].
+pub(crate) enum When {
+    Always,
+    /// The element has this table, and the keys are those of the table.
+    Table(&'static str),
+    /// The key of the element has one of these values.
+    Is(&'static str, &'static [&'static str]),
+    /// The element has the key.
+    Has(&'static str),
+}
+
+/// Keys that faults of a link need.
+const AT_LINK: &[&[&str]] = &[&["link"], &["port"]];
+/// Keys that faults of one end of a link need.
+const AT_END: &[&[&str]] = &[&["port"], &["link", "end"]];
+
+/// All conditional needs.
+pub(crate) const NEEDS: &[Need] = &[
+    Need {
+        section: "fault",
+        when: When::Is("kind", &["link-down", "link-up", "frame-loss", "crc-errors"]),
+        one_of: AT_LINK,
+    },
+    Need {
+        section: "fault",
+        when: When::Is("kind", &["port-down", "slow-receiver", "withheld-credits", "lost-r-rdy"]),
+        one_of: AT_END,
+    },
+    Need {
+        section: "fault",
+        when: When::Is("kind", &["frame-loss", "crc-errors", "lost-r-rdy"]),
+        one_of: &[&["probability"]],
+    },
+    Need { section: "fault", when: When::Is("kind", &["slow-receiver"]), one_of: &[&["delay"]] },
+    Need { section: "fault", when: When::Is("kind", &["switch-reset"]), one_of: &[&["switch"]] },
+    Need { section: "fault", when: When::Is("kind", &["vm-move"]), one_of: &[&["vm", "to"]] },
+    Need { section: "fault", when: When::Is("kind", &["vm-stop"]), one_of: &[&["vm"]] },
+    Need { section: "workload", when: When::Is("location", &["strided"]), one_of: &[&["stride"]] },
+    Need { section: "switch", when: When::Table("virtual_fabric"), one_of: &[&["chassis", "id", "ports"]] },
+    Need { section: "back_end", when: When::Always, one_of: &[&["target", "portals"], &["host", "target_port"]] },
+    Need { section: "back_end", when: When::Has("chap_name"), one_of: &[&["chap_secret_file"]] },
+    Need { section: "back_end", when: When::Has("chap_secret_file"), one_of: &[&["chap_name"]] },
+    Need { section: "back_end", when: When::Has("target_chap_name"), one_of: &[&["target_chap_secret_file"]] },
+    Need { section: "back_end", when: When::Has("target_chap_secret_file"), one_of: &[&["target_chap_name"]] },
+];
+
 /// Returns the section with this name.
 pub(crate) fn section(name: &str) -> Option<&'static SectionDef> {
     SECTIONS.iter().find(|s| s.name == name)
@@ -189,6 +246,29 @@ impl SectionDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_conditional_need_names_keys_of_its_section() {
+        for need in NEEDS {
+            let section = section(need.section).expect(need.section);
+            let prefix = match need.when {
+                When::Table(table) => format!("{table}."),
+                _ => String::new(),
+            };
+            let given = match need.when {
+                When::Always => None,
+                When::Table(key) | When::Is(key, _) | When::Has(key) => Some(key),
+            };
+            if let (Some(given), When::Is(_, words)) = (given, &need.when) {
+                let Some(Kind::Choice(known)) = section.key(given).map(|key| key.kind) else { panic!("{given}") };
+                assert!(words.iter().all(|word| known.iter().any(|known| known.word == *word)), "{given}");
+            }
+            assert!(given.is_none_or(|key| section.key(key).is_some()), "{given:?}");
+            for key in need.one_of.iter().copied().flatten() {
+                assert!(section.key(&format!("{prefix}{key}")).is_some(), "{} {key}", need.section);
+            }
+        }
+    }
 
     #[test]
     fn names_are_unique_and_tables_are_declared() {

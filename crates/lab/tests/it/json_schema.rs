@@ -100,6 +100,72 @@ fn a_lab_that_breaks_a_rule_of_the_schema_does_not_satisfy_it() {
     assert!(broken >= 8, "{broken}");
 }
 
+/// Tables without a key that they need, and the same tables with it. The parser agrees about both.
+const INCOMPLETE: [(&str, &str); 10] = [
+    ("[[zone]]\nname = \"z\"\n", "members = [\"h\", \"s\"]"),
+    ("[[link]]\nfrom = \"h\"\n", "to = \"sw2\""),
+    ("[[fault]]\nat = \"1ms\"\nkind = \"link-down\"\n", "link = \"a\""),
+    ("[[fault]]\nat = \"1ms\"\nkind = \"port-down\"\nlink = \"a\"\n", "end = \"h\""),
+    ("[[fault]]\nat = \"1ms\"\nkind = \"frame-loss\"\nlink = \"a\"\n", "probability = 0.1"),
+    ("[[fault]]\nat = \"1ms\"\nkind = \"slow-receiver\"\nport = \"sw:0\"\n", "delay = \"1us\""),
+    ("[[fault]]\nat = \"1ms\"\nkind = \"switch-reset\"\n", "switch = \"sw\""),
+    ("[[expect]]\nmax = \"5ms\"\n", "metric = \"hosts.h.latency.p99_us\""),
+    ("[workload.w]\nhosts = \"h\"\n", "targets = \"s\""),
+    ("[workload.w]\nhosts = \"h\"\ntargets = \"s\"\nlocation = \"strided\"\n", "stride = \"1MiB\""),
+];
+const AROUND: &str = r#"
+[switch.sw]
+[switch.sw2]
+[host.h]
+[storage.s]
+[[link]]
+name = "a"
+from = "h"
+to = "sw"
+[[link]]
+from = "s"
+to = "sw"
+[[link]]
+from = "sw"
+to = "sw2"
+"#;
+
+#[needs("jsonschema")]
+#[test]
+fn a_table_without_a_key_that_it_needs_does_not_satisfy_the_schema() {
+    let folder = std::env::temp_dir().join(format!("sanloom-json-schema-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut files = Vec::new();
+    for (number, (table, key)) in INCOMPLETE.iter().enumerate() {
+        for (ending, text) in [("lacks", format!("{AROUND}{table}")), ("has", format!("{AROUND}{table}{key}\n"))] {
+            let path = folder.join(format!("{number:02}-{ending}.toml"));
+            fs::write(&path, text).unwrap();
+            files.push(path);
+        }
+    }
+    let found = validate(&files);
+    assert_eq!(found.len(), files.len());
+    for (path, errors) in found {
+        let text = fs::read_to_string(&path).unwrap();
+        let mistakes = sanloom_lab::load("lab.toml", &text, &[]).err();
+        let lacks = mistakes.is_some_and(|all| all.iter().any(|mistake| mistake.code == "missing-key"));
+        assert_eq!(lacks, path.to_string_lossy().contains("lacks"), "{text}");
+        assert_eq!(errors.is_empty(), !lacks, "{text}\n{errors:#?}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A table for a range of names gives what the table of one name lacks.
+#[needs("jsonschema")]
+#[test]
+fn a_key_that_a_range_gives_need_not_be_repeated() {
+    let path = std::env::temp_dir().join(format!("sanloom-json-schema-range-{}.toml", std::process::id()));
+    fs::write(&path, "[workload.\"w{1..2}\"]\nhosts = \"h\"\ntargets = \"s\"\n[workload.w1]\ndepth = 4\n").unwrap();
+    let found = validate(std::slice::from_ref(&path));
+    fs::remove_file(&path).unwrap();
+    assert!(found[&path].is_empty(), "{found:#?}");
+}
+
 /// An editor must not mark what the parser accepts.
 #[needs("jsonschema")]
 #[test]

@@ -18,6 +18,8 @@
 //! [`Limits::max_in_flight_bytes`] of data. At the limit, [`Wanted::Nothing`] stops the driver from
 //! reading. The driver has to bound its unsent data in the same way.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 mod export;
 mod negotiation;
 mod transmission;
@@ -210,7 +212,7 @@ impl Head {
         Head(match short.get_mut(..bytes.len()) {
             Some(room) => {
                 room.copy_from_slice(bytes);
-                HeadBytes::Short(short, (bytes.len() & 0x1f) as u8)
+                HeadBytes::Short(short, u8::try_from(bytes.len()).unwrap_or(u8::MAX))
             }
             None => HeadBytes::Long(bytes.into()),
         })

@@ -1,6 +1,8 @@
 //! Execution of commands, except those with a file of their own (SPC, SBC). Conditions that prevent
 //! a command are checked before it is executed.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use super::device::Device;
 use super::inquiry::Origin;
 use super::io::IoOp;

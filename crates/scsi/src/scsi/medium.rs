@@ -1,6 +1,8 @@
 //! Commands that require the medium of a unit (SBC). Each becomes block I/O or an answer; a command
 //! of several steps leaves its state in `pending`.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use super::command::STOPPED;
 use super::inquiry::{MAX_COMPARE_BLOCKS, MAX_UNMAP_BLOCKS, MAX_UNMAP_DESCRIPTORS, MAX_WRITE_SAME_BLOCKS};
 use super::io::IoOp;

@@ -1,5 +1,7 @@
 //! MODE SENSE and MODE SELECT (SPC): the mode pages of a disk, of which three bits can be changed.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use super::device::Device;
 use super::io::IoOp;
 use super::step::{Response, Step, TaskId};
@@ -113,9 +115,9 @@ fn selected(unit: &Unit, list: &[u8], long: bool) -> Result<Mode, Sense> {
         if given.bytes.len() != now.bytes.len() {
             return Err(Sense::invalid_field_in_list(at + 1));
         }
-        for byte in 2..now.bytes.len() {
+        for (byte, offset) in (2..now.bytes.len()).zip(2..) {
             if (given.bytes[byte] ^ now.bytes[byte]) & !mask.bytes[byte] != 0 {
-                return Err(Sense::invalid_field_in_list(at + byte as u16));
+                return Err(Sense::invalid_field_in_list(at + offset));
             }
         }
         match given.code {
@@ -126,7 +128,7 @@ fn selected(unit: &Unit, list: &[u8], long: bool) -> Result<Mode, Sense> {
             }
             _ => {}
         }
-        at += given.bytes.len() as u16;
+        at = at.saturating_add(u16::try_from(given.bytes.len()).unwrap_or(u16::MAX));
     }
     Ok(mode)
 }

@@ -1,6 +1,8 @@
 //! Persistent reservations of a unit (SPC-4, 5.13): registrations, the holder, and the effects of
 //! PERSISTENT RESERVE OUT.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use super::step::Step;
 use super::unit::{answer, check, illegal};
 use sanloom_wire::ParseError;
@@ -168,7 +170,7 @@ pub(super) fn check_out(action: u8, scope: u8, kind: u8, list_len: u32) -> Step 
     }
     // Only lists that may name initiator ports exceed the fixed length.
     let longer = matches!(action, out_action::REGISTER | out_action::REGISTER_AND_MOVE);
-    let fixed = OutParameters::BYTES as u32;
+    let fixed = u32::try_from(OutParameters::BYTES).unwrap_or(u32::MAX);
     if list_len < fixed || list_len > MAX_LIST_BYTES || (!longer && list_len != fixed) {
         return check(illegal(SenseCode::PARAMETER_LIST_LENGTH));
     }

@@ -15,7 +15,8 @@ use path_spec::{At, FORMS, PathSpec, parse_name, parse_path};
 use sanloom_console::chap::Chap;
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
-use sanloom_console::outputs::Json;
+use sanloom_console::outputs::Outputs;
+use sanloom_console::quantity;
 use sanloom_console::report::file;
 use sanloom_scsi::iscsi::Parameters;
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub struct Args {
         value_name = "DEPTHS",
         value_delimiter = ',',
         default_value = "1,8,32",
-        value_parser = clap::value_parser!(u32).range(1..=1024)
+        value_parser = quantity::count::<u32>(1..=1024)
     )]
     depth: Vec<u32>,
     /// Kinds of requests
@@ -56,13 +57,13 @@ pub struct Args {
     random: bool,
     /// Sessions on each path at the same time, each with a thread; over FCoE, one login with that
     /// many times the requests
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u32>(1..=256))]
     sessions: u32,
-    /// Seconds of each slice; the paths alternate slice by slice
-    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = parse_seconds)]
+    /// Length of each slice, in seconds or with a unit; the paths alternate slice by slice
+    #[arg(long, value_name = "TIME", default_value = "0.2", value_parser = quantity::seconds)]
     seconds: f64,
     /// Slices of each path; medians are printed, and an interval of 95 % requires six
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=999))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = quantity::count::<u32>(1..=999))]
     rounds: u32,
     /// Process whose processor time is counted for a path, such as switch=1234; may be repeated
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_pid)]
@@ -79,9 +80,9 @@ pub struct Args {
     #[command(flatten)]
     chap: Chap,
     #[command(flatten)]
-    json: Json,
-    /// Draw the results by size of a request into this HTML file
-    #[arg(long, value_name = "FILE")]
+    outputs: Outputs,
+    /// Old spelling of `--html=FILE`
+    #[arg(long, value_name = "FILE", hide = true)]
     plot: Option<PathBuf>,
 }
 
@@ -266,6 +267,7 @@ pub struct Mean {
 /// # Errors
 /// If a target cannot be reached or fails, an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.outputs.prepare(&[])?;
     if args.op.contains(&Op::Write) && !args.overwrite {
         return Err(Failure::usage(
             "writes destroy the data on the disk; permit that with --overwrite, or omit --op write",
@@ -291,7 +293,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::written(file::write_text(path, &drawing::page(&report)))?;
     }
-    args.json.write_or_print(&report, || report.text())
+    args.outputs.write_files("io", &report, &report.cells, || drawing::page(&report))?;
+    if args.outputs.is_stdout() { Ok(()) } else { output::print(&report.text()) }
 }
 
 fn measured(args: &Args) -> Result<Report, Failure> {
@@ -366,7 +369,7 @@ impl Comparison {
             overwrite: true,
             iscsi_name: "iqn.2026-11.example.sanloom:bench".to_owned(),
             chap: Chap::default(),
-            json: Json::default(),
+            outputs: Outputs::default(),
             plot: None,
         };
         measured(&args)
@@ -386,26 +389,12 @@ impl Args {
     }
 }
 
+/// Reads a size of a request; a number without a unit counts bytes.
 pub fn parse_size(text: &str) -> Result<u32, String> {
-    const MAX_BYTES: u32 = 16 << 20;
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        _ => 0,
-    };
-    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    let bytes = quantity::size::<u32>(512..=16 << 20, quantity::BYTES)(text).ok();
     bytes
-        .filter(|bytes| (512..=MAX_BYTES).contains(bytes) && bytes.is_multiple_of(512))
+        .filter(|bytes| bytes.is_multiple_of(512))
         .ok_or_else(|| "write a multiple of 512 bytes up to 16M, such as 4K".to_owned())
-}
-
-pub fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds: Option<f64> = text.parse().ok();
-    seconds
-        .filter(|seconds| (0.01..=3600.0).contains(seconds))
-        .ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
 }
 
 fn parse_pid(text: &str) -> Result<(String, u32), String> {

@@ -9,7 +9,8 @@
 //! reason quotes the output of that part.
 
 use super::bed::DiskAddress;
-use super::process::{Process, TIME_LIMIT, quote};
+use super::process::{Process, TIME_LIMIT};
+use crate::quote::quote;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 const BACK: &str = "iqn.2026-11.example.sanloom:stock-back";
 const FRONT: &str = "iqn.2026-11.example.sanloom:stock-chain";
 const DISK_BYTES: u64 = 96 << 20;
+/// Part of the message of `tgtadm` if no `tgtd` accepts its connection.
+const NO_DAEMON: &str = "tgt daemon";
 /// Device of FUSE.
 const FUSE: &str = "/dev/fuse";
 
@@ -160,16 +163,16 @@ pub(super) fn target(
     let mut step = |arguments: &[&str]| {
         let mut command = daemon("tgtadm");
         command.args(["--lld", "iscsi", "--tid", "1", "--mode"]).args(arguments).env("TGT_IPC_SOCKET", socket);
-        let mut words = String::new();
-        let outcome = process.wait_until(&format!("tgtadm --mode {}", arguments[..3].join(" ")), || {
-            let output = command.output();
-            words = match &output {
-                Ok(output) => quote(&String::from_utf8_lossy(&output.stderr)),
-                Err(error) => format!("; it cannot be run: {error}"),
-            };
-            output.is_ok_and(|output| output.status.success())
-        });
-        outcome.map_err(|error| format!("{error}; tgtadm{}", words.trim_start_matches(';')))
+        let step = format!("tgtadm --mode {}", arguments[..3].join(" "));
+        process.wait_for(&format!("{step} succeeded"), || {
+            let output = command.output().map_err(|error| format!("tgtadm cannot be started: {error}"))?;
+            match output.status.success() {
+                true => Ok(true),
+                // The daemon does not accept connections yet; every other failure is final.
+                false if String::from_utf8_lossy(&output.stderr).contains(NO_DAEMON) => Ok(false),
+                false => Err(format!("{step} failed ({}){}", output.status, quote("it", &output.stderr))),
+            }
+        })
     };
     step(&["target", "--op", "new", "-T", name])?;
     let disk = disk.to_string_lossy();

@@ -12,13 +12,14 @@ mod figures;
 mod numbers;
 mod process;
 
-use super::super::bench::io::{Compared, Comparison, Op, Report, parse_seconds, parse_size};
+use super::super::bench::io::{Compared, Comparison, Op, Report, parse_size};
 use super::super::bench::statistics::Decision;
+use super::ResultArgs;
 use bed::{Bed, DiskAddress};
 use numbers::{Number, STOCK, Source};
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
-use sanloom_console::outputs::Json;
+use sanloom_console::quantity;
 use sanloom_console::report::file;
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -64,20 +65,20 @@ pub struct Args {
         value_name = "DEPTHS",
         value_delimiter = ',',
         default_value = "1,8,32",
-        value_parser = clap::value_parser!(u32).range(1..=128)
+        value_parser = quantity::count::<u32>(1..=128)
     )]
     depth: Vec<u32>,
-    /// Seconds of each slice; the paths alternate slice by slice. Slices over links are four times
+    /// Length of each slice, in seconds or with a unit; the paths alternate slice by slice. Slices over links are four times
     /// as long
-    #[arg(long, value_name = "SECONDS", default_value = "0.05", value_parser = parse_seconds)]
+    #[arg(long, value_name = "TIME", default_value = "0.05", value_parser = quantity::seconds)]
     seconds: f64,
     /// Slices of each path; a verdict requires six
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=999))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = quantity::count::<u32>(1..=999))]
     rounds: u32,
     #[command(flatten)]
-    json: Json,
-    /// Draw Figures 9 to 11 from the results into this HTML file
-    #[arg(long, value_name = "FILE")]
+    results: ResultArgs,
+    /// Old spelling of `--html=FILE`
+    #[arg(long, value_name = "FILE", hide = true)]
     plot: Option<PathBuf>,
     /// Targets behind the switches
     #[arg(long, value_name = "TARGET", value_enum, default_value_t = Behind::Own)]
@@ -146,6 +147,7 @@ struct Reproduced {
 /// If a required part does not start, commands took the wrong path, an output cannot be written, or
 /// a prediction misses. An interval that crosses a limit is undecided, which is no miss.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let folder = args.results.prepare("iscsi-switch")?;
     let bed = Bed::start(args.behind, args.ablation)?;
     if let Err(why) = &bed.chain {
         output::note(&format!("The stock chain is skipped: {why}."));
@@ -159,7 +161,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::written(file::write_text(path, &figures::page(&reproduced)))?;
     }
-    args.json.write_or_print(&reproduced, || text(&reproduced))?;
+    args.results.write(folder.as_deref(), &reproduced, &reproduced.numbers, || figures::page(&reproduced))?;
+    if !args.results.outputs.is_stdout() {
+        let report = folder.map(|folder| format!("Report: {}\n", folder.join("report.html").display()));
+        output::print(&(text(&reproduced) + &report.unwrap_or_default()))?;
+    }
     let missed = |number: &Number| number.kind == Source::Prediction && number.verdict == Some(Decision::Missed);
     if reproduced.numbers.iter().any(missed) { Err(Failure::expectation()) } else { Ok(()) }
 }

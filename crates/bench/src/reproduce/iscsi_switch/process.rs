@@ -1,5 +1,6 @@
 //! Child processes of the bed: [`Process`]. A failure quotes the standard error of the child.
 
+use crate::quote::quote;
 use sanloom_console::exit::Failure;
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -10,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Time limit for the start of every part of the bed.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// Lines of standard error that a failure quotes at most.
-const QUOTED_LINES: usize = 8;
 
 /// A process that is killed when the value is dropped.
 pub(super) struct Process {
@@ -52,29 +51,40 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits until the condition holds; `what` describes it.
+    /// Waits until the condition holds; `what` is a clause that describes it, in the past tense.
     ///
     /// # Errors
     /// If the process ends before, or the time limit passes; with the end of its standard error.
     pub(super) fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
+        self.wait_for(what, || Ok(holds()))
+    }
+
+    /// Like [`Process::wait_until`], but an error of the condition ends the wait.
+    ///
+    /// # Errors
+    /// As [`Process::wait_until`], and the error of the condition.
+    pub(super) fn wait_for(
+        &mut self,
+        what: &str,
+        mut holds: impl FnMut() -> Result<bool, String>,
+    ) -> Result<(), String> {
         let begun = Instant::now();
         loop {
-            if holds() {
+            if holds()? {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.ended(what, status));
             }
             if begun.elapsed() > TIME_LIMIT {
-                return Err(format!(
-                    "{} runs, but {what} failed for {} s{}",
-                    self.name,
-                    TIME_LIMIT.as_secs(),
-                    self.quoted()
-                ));
+                return Err(self.too_slow(what));
             }
             thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    fn too_slow(&self, what: &str) -> String {
+        format!("{} runs, but {} s passed before {what}{}", self.name, TIME_LIMIT.as_secs(), self.quoted())
     }
 
     fn ended(&self, what: &str, status: ExitStatus) -> String {
@@ -83,17 +93,7 @@ impl Process {
 
     /// Returns the end of the standard error as part of a sentence.
     pub(super) fn quoted(&self) -> String {
-        let text = fs::read(&self.errors).unwrap_or_default();
-        quote(&String::from_utf8_lossy(&text))
-    }
-}
-
-/// Returns the last lines of an output as part of a sentence.
-pub(super) fn quote(output: &str) -> String {
-    let lines: Vec<&str> = output.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    match lines.len() {
-        0 => "; it printed nothing".to_owned(),
-        all => format!("; it printed: {}", lines[all.saturating_sub(QUOTED_LINES)..].join(" / ")),
+        quote("it", &fs::read(&self.errors).unwrap_or_default())
     }
 }
 
@@ -130,10 +130,24 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_lines_are_quoted() {
-        let many: String = (0..20).map(|line| format!("line {line}\n")).collect();
-        let quoted = quote(&many);
-        assert!(quoted.starts_with("; it printed: line 12 / ") && quoted.ends_with("line 19"), "{quoted}");
-        assert_eq!(quote("\n"), "; it printed nothing");
+    fn a_step_that_fails_for_good_is_not_repeated() {
+        let begun = Instant::now();
+        let (folder, mut child) = shell("sleep 60; exit 0");
+        let error = child.wait_for("the target existed", || Err("tgtadm failed".to_owned())).unwrap_err();
+        assert_eq!(error, "tgtadm failed");
+        assert!(begun.elapsed() < TIME_LIMIT / 2);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_too_slow_is_reported_in_a_whole_sentence() {
+        let (folder, child) = shell("echo 'no permission' >&2; exec sleep 61");
+        while fs::read(&child.errors).unwrap().is_empty() {
+            thread::yield_now();
+        }
+        let expected = "the child runs, but 20 s passed before the file appeared; it printed: no permission";
+        assert_eq!(child.too_slow("the file appeared"), expected);
+        drop(child);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

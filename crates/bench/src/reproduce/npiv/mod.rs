@@ -5,6 +5,7 @@ mod figures;
 mod labs;
 mod numbers;
 
+use super::ResultArgs;
 use super::verdict::{self, Verdict};
 use crate::npiv_bed::Sequence;
 use beds::Runs;
@@ -12,25 +13,18 @@ use labs::Outcome;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
 use sanloom_console::output;
-use sanloom_console::outputs::Json;
 use sanloom_console::pool;
 use sanloom_console::report::html::{escape, plain_page};
 use sanloom_console::report::plot::{self, Plot};
 use sanloom_console::report::terminal::grid::wrap;
 use sanloom_console::report::{file, json};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Options of `sanloom reproduce npiv`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    json: Json,
-    /// Folder for report.html, numbers.json and figures.json
-    #[arg(long, value_name = "DIR", default_value = "npiv.sanloom-report", alias = "report")]
-    out: PathBuf,
-    /// Write no report folder
-    #[arg(long, conflicts_with = "out")]
-    no_report: bool,
+    results: ResultArgs,
     #[command(flatten)]
     threads: Threads,
 }
@@ -41,9 +35,7 @@ pub struct Args {
 /// If a prediction misses unexpectedly, an expectation of a lab fails, or an output cannot be
 /// written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if !args.no_report {
-        file::make_folder(&args.out)?;
-    }
+    let folder = args.results.prepare("npiv")?;
     let finished = pool::all(args.threads, "runs", &beds::beds(), |_, bed| Some(bed.run()))?;
     let runs: Option<Vec<_>> = finished.into_iter().collect();
     let Some(runs) = runs.and_then(Runs::of) else {
@@ -55,32 +47,38 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::interrupted("not all labs are finished; nothing was written"));
     };
     let further = further?;
-    write(args, &runs, &judged, &further)?;
+    write(args, folder.as_deref(), &runs, &judged, &further)?;
     let failed = further.iter().flat_map(|outcome| &outcome.results.expectations).any(|expectation| !expectation.ok);
     if failed { Err(Failure::expectation()) } else { verdict::outcome(&judged) }
 }
 
-fn write(args: &Args, runs: &Runs, judged: &[Verdict], further: &[Outcome]) -> Result<(), Failure> {
-    if !args.no_report {
-        let plots = figures::plots(runs);
-        output::written(file::write(&args.out.join("numbers.json"), |out| json::write_value(out, &judged)))?;
-        output::written(file::write(&args.out.join("figures.json"), |out| json::write_value(out, &plots)))?;
-        file::write_text(&args.out.join("report.html"), &page(runs, judged, further, &plots))?;
+fn write(
+    args: &Args,
+    folder: Option<&Path>,
+    runs: &Runs,
+    judged: &[Verdict],
+    further: &[Outcome],
+) -> Result<(), Failure> {
+    let plots = figures::plots(runs);
+    if let Some(folder) = folder {
+        output::written(file::write(&folder.join("figures.json"), |out| json::write_value(out, &plots)))?;
     }
-    args.json.write_or_print(&judged, || {
-        let width = output::width();
-        let paragraphs: String = paragraphs(runs, further).iter().map(|text| wrap(text, width, 0) + "\n").collect();
-        let mut text = format!(
-            "Document 000 (NPIV), section V: 255 virtual ports on each port of a switch\n{}\n\n{}\n{paragraphs}{}\n",
-            repeated(),
-            verdict::table(judged, width),
-            verdict::summary(judged),
-        );
-        if !args.no_report {
-            text.push_str(&format!("Report: {}\n", args.out.join("report.html").display()));
-        }
-        text
-    })
+    args.results.write(folder, &judged, &judged, || page(runs, judged, further, &plots))?;
+    if args.results.outputs.is_stdout() {
+        return Ok(());
+    }
+    let width = output::width();
+    let paragraphs: String = paragraphs(runs, further).iter().map(|text| wrap(text, width, 0) + "\n").collect();
+    let mut text = format!(
+        "Document 000 (NPIV), section V: 255 virtual ports on each port of a switch\n{}\n\n{}\n{paragraphs}{}\n",
+        repeated(),
+        verdict::table(judged, width),
+        verdict::summary(judged),
+    );
+    if let Some(folder) = folder {
+        text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
+    }
+    output::print(&text)
 }
 
 /// Describes the repetitions.

@@ -4,12 +4,12 @@ mod cases;
 mod figure;
 mod numbers;
 
+use super::ResultArgs;
 use super::verdict::{self, Verdict};
 use cases::{Measured, Setup};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
 use sanloom_console::output;
-use sanloom_console::outputs::{self, Html, Json};
 use sanloom_console::pool;
 use sanloom_console::report::html::plain_page;
 use sanloom_console::report::{figure9, file, json};
@@ -25,18 +25,10 @@ const UNIT_IN_WORDS: &str = "MB/s of 1000 × 1024 bytes";
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    json: Json,
-    #[command(flatten)]
-    html: Html,
+    results: ResultArgs,
     /// Write Figure 9 into this file: .svg, .html, or .json for its data
     #[arg(long, value_name = "FILE", value_parser = parse_figure)]
     figure9: Option<PathBuf>,
-    /// Folder for report.html, numbers.json, figure9.svg and figure9.json
-    #[arg(long, value_name = "DIR", default_value = "sansim.sanloom-report", alias = "report")]
-    out: PathBuf,
-    /// Write no report folder, and simulate Figure 9 only if `--html` or `--figure9` requires it
-    #[arg(long, conflicts_with = "out")]
-    no_report: bool,
     /// Simulated time of each saturated run, with its unit; a tenth of it is warm-up. Runs under an
     /// offered load take half of it, runs of other models a fifth
     #[arg(long, value_name = "TIME", default_value = "2s")]
@@ -53,11 +45,8 @@ pub struct Args {
 /// # Errors
 /// If a prediction misses unexpectedly, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    output::one_stdout(&[args.json.named(), args.html.named()])?;
-    let wants_figure = !args.no_report || args.html.html.is_some() || args.figure9.is_some();
-    if !args.no_report {
-        file::make_folder(&args.out)?;
-    }
+    let folder = args.results.prepare("sansim")?;
+    let wants_figure = folder.is_some() || args.results.outputs.html.html.is_some() || args.figure9.is_some();
     let mut setups = numbers::setups();
     let saturated = setups.len();
     setups.extend(if wants_figure { figure::setups() } else { figure::response_setups() });
@@ -72,34 +61,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (saturated, loaded) = measured.split_at(saturated);
     let judged = numbers::judged(saturated, loaded);
     let panels = wants_figure.then(|| figure::panels(loaded));
-    write(args, &judged, saturated, panels.as_deref())?;
+    write(args, folder.as_deref(), &judged, saturated, panels.as_deref())?;
     verdict::outcome(&judged)
 }
 
 fn write(
     args: &Args,
+    folder: Option<&Path>,
     judged: &[Verdict],
     saturated: &[(Setup, Measured)],
     panels: Option<&[figure9::Panel]>,
 ) -> Result<(), Failure> {
     let all = [judged, &numbers::others(saturated)].concat();
-    if let Some(panels) = panels {
-        let page = page(args, judged, saturated, panels);
-        if !args.no_report {
-            let numbers = args.out.join("numbers.json");
-            output::written(file::write(&numbers, |out| json::write_value(out, &all)))?;
-            file::write_text(&args.out.join("report.html"), &page)?;
-            for name in ["figure9.svg", "figure9.json"] {
-                write_figure(args, &args.out.join(name), panels)?;
-            }
-        }
-        args.html.write(|| page)?;
-        if let Some(path) = &args.figure9 {
-            write_figure(args, path, panels)?;
+    // Only a run without a page has no panels.
+    let panels = panels.unwrap_or_default();
+    if let Some(folder) = folder {
+        for name in ["figure9.svg", "figure9.json"] {
+            write_figure(args, &folder.join(name), panels)?;
         }
     }
-    args.json.write(&all)?;
-    if args.json.is_stdout() || outputs::is_stdout(args.html.html.as_deref()) {
+    if let Some(path) = &args.figure9 {
+        write_figure(args, path, panels)?;
+    }
+    args.results.write(folder, &all, &all, || page(args, judged, saturated, panels))?;
+    if args.results.outputs.is_stdout() {
         return Ok(());
     }
     let width = output::width();
@@ -110,8 +95,8 @@ fn write(
         numbers::model_table(saturated, width),
         verdict::summary(judged),
     );
-    if !args.no_report {
-        text.push_str(&format!("Report: {}\n", args.out.join("report.html").display()));
+    if let Some(folder) = folder {
+        text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
     }
     output::print(&text)
 }

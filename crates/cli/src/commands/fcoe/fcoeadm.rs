@@ -5,6 +5,7 @@ use clap::ArgGroup;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance, Port, Statistics, Target, Unit};
 use sanloom_console::exit::Failure;
+use sanloom_console::quantity;
 use sanloom_console::{interrupt, output};
 use sanloom_live::control;
 use std::fmt::Write;
@@ -66,7 +67,7 @@ pub struct Args {
     #[arg(short, long, value_name = "MODE", value_parser = ["fabric", "vn2vn"], default_value = "fabric")]
     mode: String,
     /// Number of lines of statistics [default: until Ctrl-C]
-    #[arg(long, value_name = "LINES", requires = "stats")]
+    #[arg(long, value_name = "LINES", requires = "stats", value_parser = quantity::count::<u64>(0..=u64::MAX))]
     count: Option<u64>,
     /// Print the complete state of the instances as JSON, regardless of the requested list
     #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan"])]

@@ -5,6 +5,7 @@ use super::{RunFolder, ask, fc_id, hex, print_json};
 use clap::ArgGroup;
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, NameQuery, Named};
 use sanloom_console::exit::Failure;
+use sanloom_console::quantity;
 use sanloom_console::{interrupt, output};
 use serde::Serialize;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub struct Args {
     #[arg(short = 'N', value_name = "WWNN", value_parser = hex, group = "destination")]
     node_name: Option<u64>,
     /// Number of requests [default: until Ctrl-C]
-    #[arg(short, value_name = "COUNT")]
+    #[arg(short, value_name = "COUNT", value_parser = quantity::count::<u64>(0..=u64::MAX))]
     count: Option<u64>,
     /// Interval between requests in seconds, at most a day
     #[arg(short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -62,13 +63,14 @@ struct Summary {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds from 0 to 86400, such as 0.5".to_owned())
+    let with_unit = || sanloom_lab::parse_time(text).ok().map(|time| time.as_secs_f64());
+    let seconds = text.parse().ok().or_else(with_unit).filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds from 0 to 86400, such as 0.5 or 500ms".to_owned())
 }
 
 /// Parses the payload size in bytes, a multiple of four because FC words have four bytes.
 fn echo_bytes(text: &str) -> Result<u16, String> {
-    let bytes = text.parse().ok().filter(|bytes: &u16| *bytes <= 2_108 && bytes.is_multiple_of(4));
+    let bytes = quantity::size::<u16>(0..=2_108, quantity::BYTES)(text).ok().filter(|bytes| bytes.is_multiple_of(4));
     bytes.ok_or_else(|| "write a multiple of four, from 0 to 2108".to_owned())
 }
 

@@ -9,6 +9,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile, Threads};
 use sanloom_console::output::{self, shell_word};
 use sanloom_console::outputs::{Outputs, Sets, is_stdout};
+use sanloom_console::quantity;
 use sanloom_console::remedy;
 use sanloom_console::report::{self, csv, file, folder};
 use sanloom_console::run::{self, View};
@@ -63,7 +64,7 @@ pub struct Args {
     trace_file: Option<PathBuf>,
     /// Run the lab with this many seeds, all derived from the first, and give means with 95 %
     /// confidence intervals
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u32>(1..=100_000))]
     replications: u32,
     #[command(flatten)]
     threads: Threads,

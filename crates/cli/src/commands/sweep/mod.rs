@@ -14,6 +14,7 @@ use sanloom_console::input::{LabFile, Threads};
 use sanloom_console::metric;
 use sanloom_console::output::{self, shell_word};
 use sanloom_console::outputs::{Outputs, is_stdout};
+use sanloom_console::quantity;
 use sanloom_console::report::{file, format, html, json};
 use sanloom_console::run::{self, View};
 use sanloom_console::{interrupt, pool};
@@ -67,7 +68,7 @@ pub struct Args {
     resume: bool,
     /// Simulate each point with this many seeds, all derived from the first, and give means with 95
     /// % confidence intervals
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u32>(1..=10_000))]
     replications: u32,
     /// Bound that every point must keep, for example `totals.latency.p99_us <= 5000`; otherwise the
     /// exit code is 1

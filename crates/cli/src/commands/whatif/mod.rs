@@ -14,6 +14,7 @@ use sanloom_console::hash::Fnv;
 use sanloom_console::input::{self, LabFile, Threads};
 use sanloom_console::output::{self, shell_word};
 use sanloom_console::outputs::{Outputs, Sets};
+use sanloom_console::quantity;
 use sanloom_console::report::{file, format, html, json};
 use sanloom_console::whatif::failure::{self, Cause, Kind, Single};
 use sanloom_console::whatif::trial::{Healthy, Plan};
@@ -42,7 +43,7 @@ pub struct Args {
     resume: bool,
     /// Simulate each failure with this many seeds, all derived from the first, and add means with
     /// 95 % confidence intervals
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u32>(1..=10_000))]
     replications: u32,
     /// Bound that every failure must keep, for example `left >= 0.5` or `longest_stall_s <= 10`;
     /// otherwise the exit code is 1. The names are those of the columns of the CSV

@@ -64,6 +64,31 @@ fn bounds_are_printed_and_judged_on_request() {
     assert_eq!((judged.code, judged.stderr.contains("missed")), (i32::from(missed), missed), "{}", judged.stderr);
 }
 
+#[test]
+fn a_skipped_measurement_is_json_if_json_was_requested() {
+    let skipped = numbers("bench ns3 --cxx ./no-such-compiler --json");
+    assert!(
+        skipped["skipped"].as_str().is_some_and(|why| why.contains("./no-such-compiler cannot be run")),
+        "{skipped}"
+    );
+}
+
+#[test]
+fn sizes_durations_and_counts_take_units_and_rows_are_csv() {
+    let bench = Bench::new("bench-units");
+    let ran = bench.run("bench offloads --size 64K --megabytes 2MB --csv --out out");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.starts_with("size_bytes,depth,offloads,read_mb_per_s,"), "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().filter(|line| line.starts_with("65536,8,")).count(), 8, "{}", ran.stdout);
+    assert_eq!(bench.read("out/offloads.csv"), ran.stdout);
+    assert!(bench.read("out/offloads.html").contains("without placement"));
+    let login = numbers("bench login --logins 1k --json");
+    assert_eq!(login["logins"], 1_000);
+    for words in ["bench chain --size 4MiB", "bench forward --seconds 5MB", "bench login --logins 1ms"] {
+        assert_eq!(bench.run(words).code, 2, "{words}");
+    }
+}
+
 #[needs("ns-3")]
 #[test]
 fn ns3_does_the_same_work_and_is_compared() {

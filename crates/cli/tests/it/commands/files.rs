@@ -96,6 +96,32 @@ fn compare_shows_both_runs_and_their_differences() {
 }
 
 #[test]
+fn compare_notes_other_values_and_other_replications() {
+    let bench = Bench::new("compare-notes");
+    for (file, options) in [("one.json", ""), ("two.json", "--set workload.reads.depth=2 --replications 2")] {
+        let ran = bench.run(&format!("sim tiny.toml --duration 8ms --no-report --quiet {options} --json={file}"));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let shown = bench.run("compare one.json two.json").stdout;
+    for note in
+        ["values of --set: none and workload.reads.depth=2\n", "replications: 1 and 2\n", "first seed of each run"]
+    {
+        assert!(shown.contains(note), "{note}: {shown}");
+    }
+}
+
+#[test]
+fn compare_rejects_results_of_another_schema() {
+    let bench = Bench::new("compare-schema");
+    assert_eq!(bench.run("sim tiny.toml --duration 8ms --no-report --quiet --json=one.json").code, 0);
+    let later = bench.read("one.json").replacen("\"schema_version\": 1", "\"schema_version\": 99", 1);
+    bench.write("later.json", &later);
+    let ran = bench.run("compare one.json later.json");
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("later.json has schema_version 99"), "{}", ran.stderr);
+}
+
+#[test]
 fn compare_rejects_files_that_are_not_results_of_a_run() {
     let bench = Bench::new("compare-bad");
     bench.write("list.json", "[]");

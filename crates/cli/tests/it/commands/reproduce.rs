@@ -19,6 +19,7 @@ fn gives_every_number_of_the_paper_as_json() {
         "ours",
         "paper",
         "tolerance",
+        "tolerance_reason",
         "unit",
         "verdict",
         "what",
@@ -35,6 +36,7 @@ fn gives_every_number_of_the_paper_as_json() {
         // Only predictions are judged.
         let judged = number["kind"] == "prediction";
         assert_eq!((number["ok"].is_boolean(), number["tolerance"].is_number()), (judged, judged), "{number:?}");
+        assert_eq!(number["tolerance_reason"].is_string(), judged, "{number:?}");
         assert_eq!(number["verdict"] == "not-judged", !judged, "{number:?}");
         assert!(!number["note"].as_str().unwrap_or("").is_empty(), "{number:?}");
     }
