@@ -377,16 +377,16 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         }
     };
     for switch in 0..lab.switches.len() as u16 {
-        cut(Part::Switch(switch), Remains::of(network, &[switch], &[]));
+        cut(Part::Switch(switch), Remains::of(network, &[switch], None));
     }
     for switches in chassis(lab) {
-        cut(Part::Chassis(switches[0]), Remains::of(network, &switches, &[]));
+        cut(Part::Chassis(switches[0]), Remains::of(network, &switches, None));
     }
     let mut single: Vec<usize> = bridges(&network.graph).map(|e| *e.weight()).collect();
     single.sort_unstable();
     for group in single {
         if let [link] = network.groups[group].links[..] {
-            cut(Part::Link(link), Remains::of(network, &[], &[group]));
+            cut(Part::Link(link), Remains::of(network, &[], Some(group)));
         }
     }
     lonely_ports(network, classes, &joined, &mut lost);
@@ -493,18 +493,18 @@ fn part_name(lab: &Lab, part: Part) -> String {
     }
 }
 
-/// Rest of the fabric without some switches or groups of ISLs.
+/// Rest of the fabric without some switches or a group of ISLs.
 pub(super) struct Remains {
     component: Vec<u32>,
     gone: Vec<u16>,
 }
 
 impl Remains {
-    pub(super) fn of(network: &Network, gone: &[u16], groups: &[usize]) -> Remains {
+    pub(super) fn of(network: &Network, gone: &[u16], group: Option<usize>) -> Remains {
         let mut union: UnionFind<u32> = UnionFind::new(network.graph.node_count());
         for edge in network.graph.edge_references() {
             let ends = [edge.source().index() as u16, edge.target().index() as u16];
-            if !groups.contains(edge.weight()) && !ends.iter().any(|e| gone.contains(e)) {
+            if Some(*edge.weight()) != group && !ends.iter().any(|e| gone.contains(e)) {
                 union.union(u32::from(ends[0]), u32::from(ends[1]));
             }
         }
