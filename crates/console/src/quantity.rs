@@ -16,7 +16,10 @@ pub fn count<T: TryFrom<u64>>(
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     move |text| {
         let count = sanloom_lab::parse_count(text)?;
-        let wrong = || format!("{count} is not in {}..={}", range.start(), range.end());
+        let wrong = || match *range.end() {
+            u64::MAX => format!("write a whole number from {} on", range.start()),
+            end => format!("write a whole number from {} to {end}", range.start()),
+        };
         if !range.contains(&count) {
             return Err(wrong());
         }
@@ -102,7 +105,7 @@ mod tests {
     fn a_count_has_an_optional_unit_and_a_range() {
         let logins = count::<u32>(1..=65_000);
         assert_eq!([logins("1k"), logins("65_000"), logins("7")], [Ok(1_000), Ok(65_000), Ok(7)]);
-        assert_eq!(logins("66k"), Err("66000 is not in 1..=65000".to_owned()));
+        assert_eq!(logins("66k"), Err("write a whole number from 1 to 65000".to_owned()));
         assert!(count::<u8>(0..=1_000)("999").is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! A JSON Schema of the lab file for editors, generated from the definitions that the parser uses.
 //!
-//! The schema describes sections, keys, required keys, types, units and words. It cannot describe names and their
-//! relations, so a file may satisfy the schema and still have errors for [`crate::load`].
+//! The schema describes sections, keys, required keys, types, units and words. It cannot describe
+//! names and their relations, so a file may satisfy the schema and still have errors for
+//! [`crate::load`].
 
 use crate::forms::{self, Variant};
 use crate::presets;

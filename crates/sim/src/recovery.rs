@@ -243,8 +243,8 @@ impl Steps {
     }
 }
 
-/// Observer of the run without a failure: it records the bytes that each host has completed, and the
-/// requests that failed, at given times, and ends the run at the last one.
+/// Observer of the run without a failure: it records the bytes that each host has completed, and
+/// the requests that failed, at given times, and ends the run at the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     /// By time in ps since the start of the workloads.

@@ -28,8 +28,8 @@ enum Node {
 type Row = Vec<(String, Value)>;
 
 impl Rows {
-    /// Makes the rows of a value. A list of objects gives one row per object, with the other members
-    /// of the value in front. Names of inner members follow a dot.
+    /// Makes the rows of a value. A list of objects gives one row per object, with the other
+    /// members of the value in front. Names of inner members follow a dot.
     ///
     /// # Errors
     /// If the value cannot be written as JSON.

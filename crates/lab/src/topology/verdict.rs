@@ -40,9 +40,9 @@ impl Report {
         groups.into_iter().map(group).collect()
     }
 
-    /// Judges the paths of all hosts in sentences. Each has a text, and the names of the hosts after
-    /// it in range notation. Hosts without any path and hosts without a workload are named apart, so
-    /// that no sentence covers them.
+    /// Judges the paths of all hosts in sentences. Each has a text, and the names of the hosts
+    /// after it in range notation. Hosts without any path and hosts without a workload are named
+    /// apart, so that no sentence covers them.
     pub fn path_sentences(&self) -> Vec<(String, String)> {
         let names = |hosts: &[&str]| compress_all(hosts.iter().copied());
         let pathless: BTreeSet<&str> = self.hosts_without_path.iter().map(String::as_str).collect();

@@ -68,8 +68,8 @@ pub struct Args {
         value_parser = quantity::count::<u32>(1..=128)
     )]
     depth: Vec<u32>,
-    /// Length of each slice, in seconds or with a unit; the paths alternate slice by slice. Slices over links are four times
-    /// as long
+    /// Length of each slice, in seconds or with a unit; the paths alternate slice by slice. Slices
+    /// over links are four times as long
     #[arg(long, value_name = "TIME", default_value = "0.05", value_parser = quantity::seconds)]
     seconds: f64,
     /// Slices of each path; a verdict requires six
