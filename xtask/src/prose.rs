@@ -7,8 +7,9 @@ use std::ops::Range;
 const WIDTH: usize = 100;
 
 /// Words that hide the subject of a sentence, in lower case.
-const HIDDEN_SUBJECTS: [&str; 12] = [
+const HIDDEN_SUBJECTS: [&str; 13] = [
     "what",
+    "whether",
     "who",
     "whose",
     "whoever",

@@ -137,7 +137,7 @@ pub struct FabricBed {
     now: Instant,
     nodes: Vec<Node>,
     n_ports: Vec<NPort>,
-    /// Whether N_Ports register for state changes at login, and query all ports when notified of
+    /// True if N_Ports register for state changes at login, and query all ports when notified of
     /// one.
     discovery: bool,
     flight: VecDeque<Flight>,

@@ -50,7 +50,7 @@ pub struct Bed {
     /// Number of the repetition, which seeds a pause before each sequence; repetition 0 has no
     /// pauses.
     pub repetition: u64,
-    /// Whether all cards log in one virtual port at the same time, then the next. Otherwise, each
+    /// True if all cards log in one virtual port at the same time, then the next. Otherwise, each
     /// card logs in all of its ports before the next card starts.
     pub in_step: bool,
 }
@@ -71,7 +71,7 @@ pub struct Sequence {
     pub storage_comparisons: u64,
     /// Requests without a response in time.
     pub unanswered: u64,
-    /// Whether the sequence completed; otherwise it was abandoned after one minute.
+    /// True if the sequence completed; otherwise it was abandoned after one minute.
     pub complete: bool,
 }
 

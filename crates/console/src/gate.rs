@@ -50,7 +50,7 @@ impl Gate {
         Ok(Gate { metric: metric.to_owned(), relation, value })
     }
 
-    /// Whether a number is within the bound. A missing number never is.
+    /// True if a number is within the bound. A missing number never is.
     pub fn holds(&self, value: Option<f64>) -> bool {
         value.is_some_and(|value| match self.relation {
             Relation::AtLeast => value >= self.value,

@@ -59,7 +59,7 @@ pub fn width() -> usize {
     })
 }
 
-/// Whether messages on standard error may have colours: on a terminal, unless NO_COLOR is set
+/// True if messages on standard error may have colours: on a terminal, unless NO_COLOR is set
 /// (<https://no-color.org>).
 pub fn colours() -> bool {
     stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

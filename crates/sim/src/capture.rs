@@ -196,7 +196,7 @@ pub(crate) fn part_header(header: &Header, part: u16, parts: u16, len_bytes: usi
 pub(crate) struct DataPlace {
     /// Relative offset of the first byte.
     pub offset: u32,
-    /// Whether the frame is the first of its sequence.
+    /// True if the frame is the first of its sequence.
     pub first: bool,
     /// Data field of every frame of the exchange except the last, in bytes.
     pub frame_bytes: u16,

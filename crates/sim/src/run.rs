@@ -45,7 +45,7 @@ pub struct Progress {
     pub duration_ps: u64,
     /// Frame-hops so far.
     pub frame_hops: u64,
-    /// Whether ports are still logging in.
+    /// True if ports are still logging in.
     pub logging_in: bool,
 }
 

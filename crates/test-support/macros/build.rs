@@ -127,7 +127,7 @@ fn ipv6() -> Option<String> {
     TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err().then(|| "this machine has no IPv6".to_owned())
 }
 
-/// Whether the directory of temporary files supports O_DIRECT.
+/// True if the directory of temporary files supports O_DIRECT.
 fn direct_io() -> Option<String> {
     let file = env::temp_dir().join(format!("sanloom-direct-io-{}", std::process::id()));
     let opened = OpenOptions::new().create(true).truncate(true).write(true).custom_flags(O_DIRECT).open(&file);
@@ -135,7 +135,7 @@ fn direct_io() -> Option<String> {
     opened.is_err().then(|| "the directory of temporary files does not support direct I/O".to_owned())
 }
 
-/// Whether the system supports and permits io_uring.
+/// True if the system supports and permits io_uring.
 fn io_uring() -> Option<String> {
     io_uring::IoUring::new(8).err().map(|error| format!("the system does not permit io_uring: {error}"))
 }

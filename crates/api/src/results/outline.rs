@@ -153,7 +153,7 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
 }
 
 /// Example results with every field present: one element in each list except histograms, and a
-/// placeholder key in each map. It omits parts that [`super::Metrics`] does not search or that are
+/// sample key in each map. It omits parts that [`super::Metrics`] does not search or that are
 /// unknown before the verdicts.
 fn example() -> Value {
     let some = || Some(String::new());

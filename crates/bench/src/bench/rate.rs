@@ -45,7 +45,7 @@ pub struct Args {
 pub struct Rate {
     /// Number of nodes.
     pub nodes: u32,
-    /// Whether zones limit each host to 16 devices.
+    /// True if zones limit each host to 16 devices.
     pub zoned: bool,
     /// Simulated time of a run, in seconds.
     pub duration_s: f64,

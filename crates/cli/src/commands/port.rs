@@ -66,7 +66,7 @@ struct GroupArgs {
     /// transitioning
     #[arg(long, value_name = "STATE", value_parser = check_state, required_unless_present = "preferred")]
     state: Option<String>,
-    /// Whether hosts prefer the group to others in the same state
+    /// True if hosts prefer the group to others in the same state
     #[arg(long, value_name = "BOOL")]
     preferred: Option<bool>,
 }

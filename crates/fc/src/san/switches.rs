@@ -9,7 +9,7 @@ use crate::fspf::FspfConfig;
 use crate::names::NamesConfig;
 use crate::switch::{HardZoning, SwitchConfig};
 use crate::zoning::server::ZoneServerConfig;
-use crate::zoning::{ZoneLibrary, Zones};
+use crate::zoning::{ZoneCatalogue, Zones};
 use sanloom_scsi::time::Span;
 use std::sync::Arc;
 
@@ -77,9 +77,9 @@ impl FabricSwitchConfig {
 
 /// Initial configurations of all switches of a lab.
 pub fn lab_configs(lab: &Lab) -> Vec<FabricSwitchConfig> {
-    let library = ZoneLibrary::default();
+    let catalogue = ZoneCatalogue::default();
     let config = |switch| {
-        let zones = Zones::in_library(library.clone(), lab.zone_database_at(switch));
+        let zones = Zones::in_catalogue(catalogue.clone(), lab.zone_database_at(switch));
         FabricSwitchConfig::of_lab(lab, switch, zones.index(), zones)
     };
     (0..lab.switches.len() as u16).map(config).collect()

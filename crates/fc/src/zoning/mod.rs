@@ -9,9 +9,9 @@
 //! The enforced form is [`crate::config::Zoning`]: the effective zones with aliases resolved.
 //! [`ZoneDatabase::zoning`] returns it, and [`crate::fabric::ZoneSet`] indexes it.
 
+mod catalogue;
 mod database;
 mod explain;
-mod library;
 mod limits;
 mod merge;
 mod objects;
@@ -23,9 +23,9 @@ mod store;
 mod transaction;
 
 pub use crate::config::{MergeControl, MergeRules, ZoneLimits};
+pub use catalogue::ZoneCatalogue;
 pub use database::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, ObjectKind, ZoneDatabase, ZoneDefinition};
 pub use explain::{Explanation, Membership, Verdict, explain};
-pub use library::ZoneLibrary;
 pub use limits::{DatabaseSize, Limit};
 pub use merge::{MergeConflict, Merged, merge};
 pub(crate) use objects::member_of;

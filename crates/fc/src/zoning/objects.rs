@@ -1,6 +1,6 @@
 //! Zone database in the form of FC-SW zoning objects, as carried by MR and SFC: [`Zones`].
 
-use super::ZoneLibrary;
+use super::ZoneCatalogue;
 use super::database::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use super::merge::{MergeConflict, is_outcome, is_sorted, merge};
 use crate::config::ZoneLimits;
@@ -16,13 +16,13 @@ use std::sync::{Arc, OnceLock};
 /// Zone database with its wire format and its index. Each is computed once and shared by all
 /// clones.
 ///
-/// Switches with a common [`ZoneLibrary`] that adopt a database from the same MR or SFC share it as
+/// Switches with a common [`ZoneCatalogue`] that adopt a database from the same MR or SFC share it as
 /// well.
 #[derive(Clone, Debug)]
 pub struct Zones {
     decoded: Arc<Decoded>,
     wire: Arc<ZoneSets>,
-    library: ZoneLibrary,
+    catalogue: ZoneCatalogue,
 }
 
 #[derive(Debug)]
@@ -91,22 +91,22 @@ const DEFAULT_CLOSED: &[u8] = b"$default_zone_closed";
 const DEFAULT_AUTO: &[u8] = b"$default_zone_auto";
 
 impl Zones {
-    /// Encodes a database, with a library of its own.
+    /// Encodes a database, with a catalogue of its own.
     pub fn new(database: ZoneDatabase) -> Zones {
-        Zones::in_library(ZoneLibrary::default(), database)
+        Zones::in_catalogue(ZoneCatalogue::default(), database)
     }
 
-    /// Encodes a database. Switches with the same library share it.
-    pub fn in_library(library: ZoneLibrary, database: ZoneDatabase) -> Zones {
+    /// Encodes a database. Switches with the same catalogue share it.
+    pub fn in_catalogue(catalogue: ZoneCatalogue, database: ZoneDatabase) -> Zones {
         let wire = Arc::new(to_wire(&database));
         let decoded = Arc::new(Decoded::of(database));
-        library.insert(&wire, &decoded);
-        Zones { decoded, wire, library }
+        catalogue.insert(&wire, &decoded);
+        Zones { decoded, wire, catalogue }
     }
 
-    /// Encodes a database that replaces this one, in the same library.
+    /// Encodes a database that replaces this one, in the same catalogue.
     pub fn successor(&self, database: ZoneDatabase) -> Zones {
-        Zones::in_library(self.library.clone(), database)
+        Zones::in_catalogue(self.catalogue.clone(), database)
     }
 
     /// Decodes zoning objects from another switch. If they contain no default zone, that of this
@@ -115,16 +115,16 @@ impl Zones {
     /// # Errors
     /// The first object that a database cannot contain.
     pub fn decode(&self, wire: &Arc<ZoneSets>) -> Result<Zones, BadZones> {
-        let (wire, library) = (wire.clone(), self.library.clone());
+        let (wire, catalogue) = (wire.clone(), self.catalogue.clone());
         let shared = contains_default_zone(&wire);
-        if let Some(decoded) = library.find(&wire).filter(|_| shared) {
-            return Ok(Zones { decoded, wire, library });
+        if let Some(decoded) = catalogue.find(&wire).filter(|_| shared) {
+            return Ok(Zones { decoded, wire, catalogue });
         }
         let decoded = Arc::new(Decoded::of(from_wire(&wire, self.database().default_zone)?));
         if shared {
-            library.insert(&wire, &decoded);
+            catalogue.insert(&wire, &decoded);
         }
-        Ok(Zones { decoded, wire, library })
+        Ok(Zones { decoded, wire, catalogue })
     }
 
     /// Decoded database.

@@ -56,15 +56,15 @@ pub struct AdapterConfig {
     pub wwpn: Wwpn,
     /// Node name.
     pub wwnn: Wwnn,
-    /// Whether the adapter is a station of a segment without a fabric (VN2VN) and does not look for
+    /// True if the adapter is a station of a segment without a fabric (VN2VN) and does not look for
     /// a forwarder.
     pub vn2vn: bool,
-    /// Whether FCoE waits until DCBX has agreed on lossless transport.
+    /// True if FCoE waits until DCBX has agreed on lossless transport.
     pub dcbx: bool,
-    /// Whether FCoE waits for permission from `fcoemon`, which runs DCBX for all hosts of an
+    /// True if FCoE waits for permission from `fcoemon`, which runs DCBX for all hosts of an
     /// interface.
     pub waits_for_permission: bool,
-    /// Whether the adapter answers VLAN requests with its VLAN on behalf of a VN2VN segment.
+    /// True if the adapter answers VLAN requests with its VLAN on behalf of a VN2VN segment.
     pub vlan_responder: bool,
     /// VLAN selection.
     pub vlan: Vlan,
@@ -113,11 +113,11 @@ pub struct Adapter {
     /// Tag in use: outer `None` until the VLAN is known, inner `None` for untagged frames.
     pub(super) tag: Option<Option<VlanTag>>,
     pub(super) link: bool,
-    /// Whether FCoE has begun.
+    /// True if FCoE has begun.
     pub(super) begun: bool,
-    /// Whether `fcoemon` permits FCoE; always true without it.
+    /// True if `fcoemon` permits FCoE; always true without it.
     pub(super) permitted: bool,
-    /// Whether the physical port has a fabric login.
+    /// True if the physical port has a fabric login.
     pub(super) base_up: bool,
     /// Index of the host that sends next.
     pub(super) turn_of: usize,

@@ -84,7 +84,7 @@ pub struct DiskView<'h> {
     pub lun: LunBytes,
     /// Properties, once the disk has reported them.
     pub properties: Option<&'h Properties>,
-    /// Whether the disk is usable now.
+    /// True if the disk is usable now.
     pub ready: bool,
 }
 
@@ -109,9 +109,9 @@ impl Target {
 struct Unit {
     disk: Disk,
     number: u64,
-    /// Whether the last REPORT LUNS of the target listed the unit.
+    /// True if the last REPORT LUNS of the target listed the unit.
     listed: bool,
-    /// Whether the unit reported an unusable type; a target's controller may have a number, too.
+    /// True if the unit reported an unusable type; a target's controller may have a number, too.
     useless: bool,
 }
 

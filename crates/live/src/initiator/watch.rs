@@ -42,7 +42,7 @@ const PORT: u64 = 0;
 pub struct Seen {
     /// VLANs that carry FCoE, 1 to 4094, or 0 for frames without a tag.
     pub vlans: BTreeSet<u16>,
-    /// Whether the link is up and DCBX has agreed if it is required.
+    /// True if the link is up and DCBX has agreed if it is required.
     pub may_begin: bool,
 }
 

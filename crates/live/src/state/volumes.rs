@@ -68,9 +68,9 @@ pub struct KeptVolume {
     pub blocks: u64,
     /// Extent map of its blocks.
     pub segments: Vec<KeptSegment>,
-    /// Whether its back ends can unmap blocks.
+    /// True if its back ends can unmap blocks.
     pub thin: bool,
-    /// Whether its back ends have a volatile cache.
+    /// True if its back ends have a volatile cache.
     pub write_back: bool,
     /// Storage system that serves the volume, and the LUN there.
     pub served: Option<(String, u16)>,

@@ -119,9 +119,9 @@ pub struct Buffered {
 pub struct Departure {
     pub slot: Slot,
     pub sent: Sent,
-    /// Whether the input holds more frames, which must wait until this one has left.
+    /// True if the input holds more frames, which must wait until this one has left.
     pub more_at_input: bool,
-    /// Whether other frames are queued for the output.
+    /// True if other frames are queued for the output.
     pub more_at_output: bool,
 }
 

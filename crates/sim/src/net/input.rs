@@ -35,7 +35,7 @@ pub(super) struct Input {
     slot_order: u8,
     /// Number of frames in `inline`.
     used: u8,
-    /// Whether `overflow` holds frames. If it does, all slots of `inline` are used.
+    /// True if `overflow` holds frames. If it does, all slots of `inline` are used.
     has_more: bool,
     max_frames: u32,
     bytes: u64,

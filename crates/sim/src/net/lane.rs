@@ -57,13 +57,13 @@ pub struct Lane {
     pub to: End,
     /// Output of the sending switch that serves this lane.
     pub output: u16,
-    /// Whether the line carries light.
+    /// True if the line carries light.
     pub up: bool,
-    /// Whether the lane is watched, faulty or part of a bundle.
+    /// True if the lane is watched, faulty or part of a bundle.
     pub special: bool,
-    /// Whether the receiver forwards a frame before its last bit has arrived.
+    /// True if the receiver forwards a frame before its last bit has arrived.
     pub cut_through: bool,
-    /// Whether a watchdog run is scheduled early enough for any frame that arrives from now on.
+    /// True if a watchdog run is scheduled early enough for any frame that arrives from now on.
     pub watchdog_armed: bool,
 
     /// Frames on the line.
@@ -97,9 +97,9 @@ pub struct Lane {
     pub bb_credit: u32,
     /// Number of the bundle direction, if the lane belongs to a bundle.
     pub bundle: Option<u16>,
-    /// Whether frames and R_RDYs are recorded.
+    /// True if frames and R_RDYs are recorded.
     pub watched: bool,
-    /// Whether the lane has a fault.
+    /// True if the lane has a fault.
     pub faulty: bool,
     /// Faults of the receiver.
     pub receiver: Receiver,
@@ -118,7 +118,7 @@ pub struct Receiver {
     pub delay_ps: u64,
     /// Time at which the last R_RDY was ready.
     pub last_ps: u64,
-    /// Whether R_RDYs are withheld.
+    /// True if R_RDYs are withheld.
     pub withholds: bool,
     /// Number of withheld R_RDYs.
     pub withheld: u32,

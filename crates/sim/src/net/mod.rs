@@ -84,7 +84,7 @@ pub struct SwitchPlane {
     members: Vec<Vec<u16>>,
     /// Next leg of each spray group.
     next_leg: Vec<u16>,
-    /// Whether the input drops frames with a bad CRC.
+    /// True if the input drops frames with a bad CRC.
     checks_crc: bool,
 }
 

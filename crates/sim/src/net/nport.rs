@@ -20,7 +20,7 @@ pub(super) struct SendQueue {
     entries: VecDeque<Tx>,
     /// Pause before each data sequence, in ps.
     sequence_overhead_ps: u64,
-    /// Whether the pause before the first queued sequence has already been applied.
+    /// True if the pause before the first queued sequence has already been applied.
     overhead_applied: bool,
     /// Earliest start of the next frame after a pause, in ps.
     not_before_ps: u64,

@@ -31,7 +31,7 @@ pub struct CommandRecord {
     pub at_ps: u64,
     /// Time from `at_ps` until the response was ready to leave, in ps.
     pub latency_ps: u64,
-    /// Whether the request was not rejected.
+    /// True if the request was not rejected.
     pub accepted: bool,
     /// Work counted by the switch for this request.
     pub work: Work,

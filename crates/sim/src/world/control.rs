@@ -14,7 +14,7 @@ use sanloom_fc::names::NamesConfig;
 use sanloom_fc::san::Lab;
 use sanloom_fc::switch::{LoginRejects, PortKind, Work};
 use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange, ZoneServerConfig};
-use sanloom_fc::zoning::{ZoneLibrary, Zones};
+use sanloom_fc::zoning::{ZoneCatalogue, Zones};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::Frame;
 use sanloom_wire::els::link_incident::code;
@@ -45,7 +45,7 @@ pub struct SwitchNode {
     pub machine: FabricSwitch,
     /// Processor for requests; `None` if requests take no time.
     pub(super) processor: Option<SwitchProcessor>,
-    /// Whether the switch is running, that is, not restarting.
+    /// True if the switch is running, that is, not restarting.
     pub up: bool,
     /// Counters of the machines before the last restart.
     before_restart: SwitchCount,
@@ -337,10 +337,10 @@ fn zone_key(lab: &Lab, switch: u16) -> Option<u16> {
 
 /// Returns the initial zone databases. Switches with the same key share one database.
 fn initial_zones(lab: &Lab) -> InitialZones {
-    let (library, mut zones) = (ZoneLibrary::default(), BTreeMap::new());
+    let (catalogue, mut zones) = (ZoneCatalogue::default(), BTreeMap::new());
     for switch in 0..lab.switches.len() as u16 {
         zones.entry(zone_key(lab, switch)).or_insert_with(|| {
-            let zones = Zones::in_library(library.clone(), lab.zone_database_at(switch));
+            let zones = Zones::in_catalogue(catalogue.clone(), lab.zone_database_at(switch));
             (zones.index(), zones)
         });
     }

@@ -37,7 +37,7 @@ pub struct Path {
     pub port_id: FcId,
     /// Largest data field, in bytes.
     pub frame_bytes: u16,
-    /// Whether the path has ever been active.
+    /// True if the path has ever been active.
     pub was_up: bool,
     /// Commands that completed with good status.
     pub commands: u64,

@@ -36,7 +36,7 @@ pub(super) struct NextRequest {
     /// Ingress port of the request.
     pub port: u16,
     pub frame: Frame,
-    /// Whether the request is a fabric login.
+    /// True if the request is a fabric login.
     pub is_login: bool,
 }
 

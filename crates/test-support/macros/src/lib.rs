@@ -6,7 +6,7 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 const PEERS: &str = env!("KNOWN_PEERS");
 /// `peer=reason` for each missing peer, separated by tabs.
 const MISSING: &str = env!("MISSING_PEERS");
-/// Whether SANLOOM_REQUIRE_PEERS is set to anything but `0`.
+/// True if SANLOOM_REQUIRE_PEERS is set to anything but `0`.
 const REQUIRED: bool = matches!(env!("PEERS_ARE_REQUIRED").as_bytes(), b"1");
 
 /// Names the peers of a test: `#[needs("tshark", "tgtadm")]` above `#[test]`.

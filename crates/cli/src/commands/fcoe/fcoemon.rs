@@ -75,7 +75,7 @@ struct Running {
 #[derive(Clone, PartialEq, Eq)]
 struct InstancePlan {
     interface: String,
-    /// Whether the instance belongs to one VLAN of an interface with a [`Watch`].
+    /// True if the instance belongs to one VLAN of an interface with a [`Watch`].
     watched: bool,
     wanted: Wanted,
 }

@@ -104,7 +104,7 @@ pub struct Switch<'b> {
     bed: &'b Bed,
     /// Portal for hosts.
     pub portals: [String; 2],
-    /// Whether the lab permits the forwarding path.
+    /// True if the lab permits the forwarding path.
     forward: bool,
     process: Process,
 }

@@ -67,7 +67,7 @@ struct Open {
 
 struct Verifier {
     portal: String,
-    /// Whether its commands are forwarded.
+    /// True if its commands are forwarded.
     forward: bool,
     connection: TcpStream,
     number: u32,

@@ -46,7 +46,7 @@ pub fn wait_for_path(bed: &Bed, name: &str, so: impl Fn(&PathRow) -> bool) -> Pa
     wait::value(|| format!("another row than {:?}", row()), || Some(row()).filter(|row| so(row)))
 }
 
-/// Whether forwarding was stopped by a LUN that is not behind an iSCSI target.
+/// True if forwarding was stopped by a LUN that is not behind an iSCSI target.
 fn kept_for_transport(bed: &Bed) -> bool {
     run(SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]).contains("kept: no iSCSI target")
 }

@@ -1,4 +1,4 @@
-//! Tables of the report, with placeholders for the charts beside them.
+//! Tables of the report, with an empty element for each chart beside them.
 
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, seconds};

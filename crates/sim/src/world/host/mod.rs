@@ -60,13 +60,13 @@ pub struct HostNode {
     agenda: BinaryHeap<Reverse<(u64, u64, Job)>>,
     next_job: u64,
     members: Vec<Member>,
-    /// Whether the host has stopped issuing requests.
+    /// True if the host has stopped issuing requests.
     stopped: bool,
-    /// Whether this virtual machine has logged out permanently.
+    /// True if this virtual machine has logged out permanently.
     is_logged_out: bool,
-    /// Whether other hosts have virtual ports on the same HBAs.
+    /// True if other hosts have virtual ports on the same HBAs.
     shares_hbas: bool,
-    /// Whether this virtual machine is moving to another hypervisor.
+    /// True if this virtual machine is moving to another hypervisor.
     is_moving: bool,
 }
 
@@ -199,7 +199,7 @@ pub struct HostPlan {
     pub nports: Vec<u16>,
     /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
-    /// Whether other hosts have virtual ports on the same HBAs.
+    /// True if other hosts have virtual ports on the same HBAs.
     pub shares_hbas: bool,
     /// Significant digits of the histograms.
     pub digits: u8,

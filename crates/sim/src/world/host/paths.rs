@@ -15,7 +15,7 @@ pub(in crate::world) struct PathTest {
     pub cdb: Cdb,
     pub direction: DataDirection,
     pub data_len: u32,
-    /// Whether the outcome is counted in [`crate::world::Path::tried`].
+    /// True if the outcome is counted in [`crate::world::Path::tried`].
     pub counted: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct Fault {
     slow: u64,
     /// Departure time of the last delayed R_RDY.
     slow_until: u64,
-    /// Whether the receiver withholds R_RDYs.
+    /// True if the receiver withholds R_RDYs.
     withholds: bool,
     withheld: usize,
 }

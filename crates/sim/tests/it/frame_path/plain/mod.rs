@@ -51,7 +51,7 @@ pub struct Frame {
     pub len: u16,
     /// True for a control frame, false for data.
     pub control: bool,
-    /// Whether the CRC is bad.
+    /// True if the CRC is bad.
     pub bad: bool,
 }
 

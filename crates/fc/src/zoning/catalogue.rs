@@ -1,4 +1,4 @@
-//! Decoded databases that the switches of one process share: [`ZoneLibrary`].
+//! Decoded databases that the switches of one process share: [`ZoneCatalogue`].
 
 use super::objects::Decoded;
 use sanloom_wire::sw_ils::ZoneSets;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// switch has already decoded and indexed. Without the sharing, hundreds of switches with a
 /// database each would need gigabytes. An entry ends with the last user of its database.
 #[derive(Clone, Default)]
-pub struct ZoneLibrary(Arc<Mutex<Vec<Entry>>>);
+pub struct ZoneCatalogue(Arc<Mutex<Vec<Entry>>>);
 
 struct Entry {
     wire: Weak<ZoneSets>,
     decoded: Weak<Decoded>,
 }
 
-impl ZoneLibrary {
+impl ZoneCatalogue {
     /// Database that was decoded from, or encoded as, this very payload.
     pub(super) fn find(&self, wire: &Arc<ZoneSets>) -> Option<Arc<Decoded>> {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl ZoneLibrary {
     }
 }
 
-impl fmt::Debug for ZoneLibrary {
+impl fmt::Debug for ZoneCatalogue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")
     }
