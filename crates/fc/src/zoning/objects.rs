@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 /// Zone database with its wire format and its index. Each is computed once and shared by all
 /// clones.
 ///
-/// Switches with a common [`ZoneCatalogue`] that adopt a database from the same MR or SFC share it as
-/// well.
+/// Switches with a common [`ZoneCatalogue`] that adopt a database from the same MR or SFC share it
+/// as well.
 #[derive(Clone, Debug)]
 pub struct Zones {
     decoded: Arc<Decoded>,
