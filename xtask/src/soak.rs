@@ -68,7 +68,8 @@ fn run(package: &str, tests: &[&str], environment: &[(&str, &str)]) -> Result<()
     eprintln!("soak: {package} {names}");
     let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
     let mut command = Command::new(cargo);
-    command.args(["test", "--package", package, "--test", "it", "--profile", "soak"]);
+    let target = if package == "sanloom" { "program" } else { "it" };
+    command.args(["test", "--package", package, "--test", target, "--profile", "soak"]);
     for setting in profile {
         command.args(["--config", &format!("profile.soak.{setting}")]);
     }
