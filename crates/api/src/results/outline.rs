@@ -43,8 +43,7 @@ pub enum Stray {
     },
 }
 
-/// Placeholder in the example results: it stands for any key of a map and for any name of an
-/// element.
+/// Key in the example results that matches any key of a map and any name of an element.
 const ANY: &str = "";
 
 /// Returns the reason why `path` leads to no number in the results of a lab; `None` if it may lead

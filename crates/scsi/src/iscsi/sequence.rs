@@ -77,7 +77,7 @@ impl SessionSeq {
     }
 }
 
-/// Placeholder for the StatSN of a PDU that has not left yet; [`Statuses`] assigns the number.
+/// StatSN of a PDU that has not left yet; [`Statuses`] assigns the number.
 pub const UNNUMBERED: u32 = 0;
 
 /// Status numbers of one connection. A number is assigned when its PDU leaves, so none is missing

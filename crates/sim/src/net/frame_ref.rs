@@ -34,7 +34,7 @@ const LAST: u8 = 4;
 const CORRUPT: u8 = 8;
 
 impl FrameRef {
-    /// Placeholder for no frame.
+    /// No frame: the value of an unused entry.
     pub const NONE: FrameRef = FrameRef { ends: 0, place: 0 };
 
     #[inline]

@@ -41,7 +41,7 @@ pub struct Args {
 
 /// Fabric number used for a running fabric.
 const RUNNING: u16 = 0;
-/// Placeholder for an address that depends on the login order.
+/// Address printed for a port whose address depends on the login order.
 const NO_ADDRESS: &str = "000000";
 
 /// A port, of the lab or of a running fabric.
