@@ -92,19 +92,25 @@ pub(crate) fn len32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Writer of big-endian fields.
-pub(crate) trait Put {
+/// Writer of big-endian fields: a buffer, or a sink that only counts the bytes.
+pub trait Put {
+    /// Appends bytes.
     fn put_slice(&mut self, bytes: &[u8]);
+    /// Appends `count` zero bytes.
     fn put_zeros(&mut self, count: usize);
+    /// Appends one byte.
     fn put_u8(&mut self, value: u8) {
         self.put_slice(&[value]);
     }
+    /// Appends two bytes.
     fn put_u16(&mut self, value: u16) {
         self.put_slice(&value.to_be_bytes());
     }
+    /// Appends four bytes.
     fn put_u32(&mut self, value: u32) {
         self.put_slice(&value.to_be_bytes());
     }
+    /// Appends eight bytes.
     fn put_u64(&mut self, value: u64) {
         self.put_slice(&value.to_be_bytes());
     }
@@ -158,8 +164,20 @@ pub(crate) fn counted(put: impl Fn(usize, &mut dyn Put)) -> usize {
 
 /// Appends a structure that contains its own length: `put` receives the number of bytes that it
 /// appends, so that a length field cannot differ from the bytes.
-pub(crate) fn put_counted(out: &mut Vec<u8>, put: impl Fn(usize, &mut dyn Put)) {
+pub(crate) fn put_counted(out: &mut dyn Put, put: impl Fn(usize, &mut dyn Put)) {
     put(counted(&put), out);
+}
+
+/// Appends the length of a part, in a field of two bytes, and the part.
+pub(crate) fn put_with_len16(out: &mut dyn Put, part: impl Fn(&mut dyn Put)) {
+    out.put_len16(counted(|_, out| part(out)));
+    part(out);
+}
+
+/// Appends the length of a part, in a field of four bytes, and the part.
+pub(crate) fn put_with_len32(out: &mut dyn Put, part: impl Fn(&mut dyn Put)) {
+    out.put_len32(counted(|_, out| part(out)));
+    part(out);
 }
 
 #[cfg(test)]
@@ -180,5 +198,12 @@ mod tests {
         assert_eq!(counted(put), 20);
         let word = [7, 1, 2, 3];
         assert_eq!(out, [&[0xff, 0, 20][..], &word, &[0; 3], &1u64.to_be_bytes(), b"end"].concat());
+    }
+
+    #[test]
+    fn a_part_follows_its_length() {
+        let mut out = Vec::new();
+        put_with_len32(&mut out, |out| put_with_len16(out, |out| out.put_slice(b"part")));
+        assert_eq!(out, [&[0, 0, 0, 6, 0, 4][..], b"part"].concat());
     }
 }

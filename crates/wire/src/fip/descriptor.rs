@@ -224,16 +224,7 @@ impl Descriptor {
 
     /// Appends the descriptor. [`Descriptor::Other`] is padded to whole words, and cut to the
     /// maximum of its length byte.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.put(out);
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|_, out| self.put(out))
-    }
-
-    fn put(&self, out: &mut dyn Put) {
+    pub fn emit(&self, out: &mut dyn Put) {
         let used = HEAD_BYTES + counted(|_, out| self.put_body(out));
         let len = used.next_multiple_of(4);
         out.put_u8(self.kind());

@@ -40,8 +40,6 @@ const SHORT: u8 = 0x01;
 /// Format flag: with the FC-4 part.
 const WITH_FC4: u8 = 0x02;
 const FC4_BYTES: usize = 128 + 4 + DESCRIPTOR_BYTES;
-/// Length of an entry without symbolic names and FC-4 part, in bytes.
-const SHORT_BYTES: usize = 112;
 /// Length of a symbolic name with its length byte, in bytes.
 const NAME_BYTES: usize = 256;
 const FIELD: &str = "name server entry";
@@ -98,7 +96,7 @@ impl Entry {
         Ok((Entry { owner: id_at(head, 1), object, fc4 }, at))
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(&self, out: &mut dyn Put) {
         let object = &self.object;
         let short = self.is_short();
         let format = if short { SHORT } else { 0 } | if self.fc4.is_some() { WITH_FC4 } else { 0 };
@@ -112,22 +110,18 @@ impl Entry {
         if !short {
             write_descriptor(&object.symbolic_node_name, out);
         }
-        out.extend_from_slice(&object.process_associator);
-        out.extend_from_slice(&object.node_ip);
+        out.put_slice(&object.process_associator);
+        out.put_slice(&object.node_ip);
         out.put_u32(object.classes);
         object.types.iter().for_each(|word| out.put_u32(*word));
-        out.extend_from_slice(&object.port_ip);
+        out.put_slice(&object.port_ip);
         out.put_u64(object.fabric_port_name.0);
         out.put_word(0, object.hard_address);
         if let Some(fc4) = &self.fc4 {
-            out.extend_from_slice(&fc4.features);
-            out.extend_from_slice(&[fc4.fc4_type, fc4.descriptors, 0, 0]);
+            out.put_slice(&fc4.features);
+            out.put_slice(&[fc4.fc4_type, fc4.descriptors, 0, 0]);
             write_descriptor(&fc4.descriptor, out);
         }
-    }
-
-    fn encoded_len(&self) -> usize {
-        SHORT_BYTES + if self.is_short() { 0 } else { 2 * NAME_BYTES } + if self.fc4.is_some() { FC4_BYTES } else { 0 }
     }
 }
 
@@ -187,13 +181,9 @@ impl Entries {
         Ok(Entries::new(Arc::new(entries)))
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.put_u32(u32::try_from(self.count()).unwrap_or(u32::MAX));
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_len32(self.count());
         self.iter().for_each(|entry| entry.emit(out));
-    }
-
-    pub(super) fn encoded_len(&self) -> usize {
-        4 + self.iter().map(|entry| entry.encoded_len()).sum::<usize>()
     }
 }
 
