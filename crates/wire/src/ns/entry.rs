@@ -5,9 +5,8 @@ use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{NsObject, types_at};
-use std::any::Any;
-use std::fmt;
+use crate::ns::{NsObject, NsRecord, types_at};
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -125,49 +124,31 @@ impl Entry {
     }
 }
 
-/// Source of name server entries, in any internal representation.
-pub trait EntrySource: Any + fmt::Debug + Send + Sync {
-    /// Number of entries.
-    fn count(&self) -> usize;
-    /// Returns the entry with index `at`, which must be below [`count`](Self::count).
-    fn entry(&self, at: usize) -> Entry;
-}
-
-impl EntrySource for Vec<Entry> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn entry(&self, at: usize) -> Entry {
-        self[at].clone()
-    }
-}
-
-/// The entries of an accept. Clones share them, so the switches of one process store the objects of
-/// a domain once.
+/// The entries of an accept. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Entries(Arc<dyn EntrySource>);
+pub enum Entries {
+    /// Entries as they were received, or as they are to be sent.
+    Parsed(Arc<[Entry]>),
+    /// Objects as a switch stores them. The switches of one process share them, so that they store
+    /// the objects of a domain once. On a link, each object is encoded as an entry.
+    Records(Arc<[Arc<NsRecord>]>),
+}
 
 impl Entries {
-    /// Entries of `source`.
-    pub fn new(source: Arc<impl EntrySource>) -> Entries {
-        Entries(source)
-    }
-
-    /// The source as a `T`; `None` if it has another type. A `T` means that the message comes from
-    /// a switch in this process.
-    pub fn source<T: EntrySource>(&self) -> Option<Arc<T>> {
-        let any: Arc<dyn Any + Send + Sync> = self.0.clone();
-        any.downcast().ok()
-    }
-
     /// Number of entries.
     pub fn count(&self) -> usize {
-        self.0.count()
+        match self {
+            Entries::Parsed(entries) => entries.len(),
+            Entries::Records(records) => records.len(),
+        }
     }
 
     /// Iterates over all entries in order.
-    pub fn iter(&self) -> impl Iterator<Item = Entry> {
-        (0..self.0.count()).map(|at| self.0.entry(at))
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Entry>> {
+        (0..self.count()).map(|at| match self {
+            Entries::Parsed(entries) => Cow::Borrowed(&entries[at]),
+            Entries::Records(records) => Cow::Owned(Entry::from(&*records[at])),
+        })
     }
 
     pub(super) fn parse(body: &[u8]) -> Result<Entries, ParseError> {
@@ -178,7 +159,7 @@ impl Entries {
             entries.push(entry);
             at += bytes;
         }
-        Ok(Entries::new(Arc::new(entries)))
+        Ok(Entries::Parsed(entries.into()))
     }
 
     pub(super) fn emit(&self, out: &mut dyn Put) {
@@ -189,7 +170,10 @@ impl Entries {
 
 impl PartialEq for Entries {
     fn eq(&self, other: &Entries) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.iter().eq(other.iter())
+        match (self, other) {
+            (Entries::Records(own), Entries::Records(others)) if Arc::ptr_eq(own, others) => true,
+            _ => self.iter().eq(other.iter()),
+        }
     }
 }
 
@@ -235,9 +219,27 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_this_process_is_returned_unchanged() {
-        let source: Arc<Vec<Entry>> = Arc::new(Vec::new());
-        let entries = Entries::new(source.clone());
-        assert!(entries.clone().source::<Vec<Entry>>().is_some_and(|same| Arc::ptr_eq(&same, &source)));
+    fn records_are_encoded_as_entries_and_read_back_from_them() {
+        let mut registered = NsRecord::from(Entry {
+            owner: FcId::domain_controller(5),
+            object: NsObject { port_type: 1, port_id: FcId::new(0x05_0102), port_name: Wwpn(7), ..NsObject::default() },
+            fc4: None,
+        });
+        let plain = Arc::new(registered.clone());
+        registered.listed = false;
+        registered.set_features(8, 2);
+        registered.set_features(0x20, 5);
+        registered.set_symbolic_port_name(b"host");
+        registered.set_rare(|rare| rare.descriptors = vec![(8, Box::new(*b"fcp"))]);
+        let stored = vec![plain, Arc::new(registered)];
+        let records = Entries::Records(stored.clone().into());
+        let mut out = Vec::new();
+        records.emit(&mut out);
+        let parsed = Entries::parse(&out).unwrap();
+        assert!(matches!(&parsed, Entries::Parsed(entries) if entries.len() == 2));
+        assert_eq!(parsed, records);
+        assert!(
+            parsed.iter().map(|entry| NsRecord::from(entry.into_owned())).eq(stored.iter().map(|one| (**one).clone()))
+        );
     }
 }

@@ -4,12 +4,14 @@ mod accept;
 pub mod command;
 mod entry;
 mod object;
+mod record;
 mod request;
 mod switch_field;
 
 pub use accept::NsAccept;
-pub use entry::{Entries, Entry, EntryFc4, EntrySource};
+pub use entry::{Entries, Entry, EntryFc4};
 pub use object::NsObject;
+pub use record::{NsExtra, NsRare, NsRecord};
 pub use request::NsRequest;
 pub use switch_field::{FeatureMap, ZoneName};
 
