@@ -98,6 +98,9 @@ pub trait Put {
     fn put_slice(&mut self, bytes: &[u8]);
     /// Appends `count` zero bytes.
     fn put_zeros(&mut self, count: usize);
+    /// Appends `count` records of `len` bytes. `write` receives the index of a record and its
+    /// zeroed bytes; a sink that only counts the bytes does not call it.
+    fn put_records(&mut self, count: usize, len: usize, write: &mut dyn FnMut(usize, &mut [u8]));
     /// Appends one byte.
     fn put_u8(&mut self, value: u8) {
         self.put_slice(&[value]);
@@ -140,6 +143,11 @@ impl Put for Vec<u8> {
     fn put_zeros(&mut self, count: usize) {
         self.resize(self.len() + count, 0);
     }
+    fn put_records(&mut self, count: usize, len: usize, write: &mut dyn FnMut(usize, &mut [u8])) {
+        let start = self.len();
+        self.put_zeros(count * len);
+        self[start..].chunks_exact_mut(len.max(1)).enumerate().for_each(|(at, record)| write(at, record));
+    }
 }
 
 /// Writer that only counts the bytes.
@@ -151,6 +159,9 @@ impl Put for ByteCount {
     }
     fn put_zeros(&mut self, count: usize) {
         self.0 += count;
+    }
+    fn put_records(&mut self, count: usize, len: usize, _: &mut dyn FnMut(usize, &mut [u8])) {
+        self.0 += count * len;
     }
 }
 
@@ -198,6 +209,17 @@ mod tests {
         assert_eq!(counted(put), 20);
         let word = [7, 1, 2, 3];
         assert_eq!(out, [&[0xff, 0, 20][..], &word, &[0; 3], &1u64.to_be_bytes(), b"end"].concat());
+    }
+
+    #[test]
+    fn records_are_counted_without_writing_them() {
+        let put = |out: &mut dyn Put| out.put_records(3, 2, &mut |at, record| record[1] = len8(at));
+        let mut out = vec![0xff];
+        put(&mut out);
+        assert_eq!(out, [0xff, 0, 0, 0, 1, 0, 2]);
+        assert_eq!(counted(|_, out| put(out)), 6);
+        let never = |_, out: &mut dyn Put| out.put_records(1 << 20, 16, &mut |at, _| panic!("record {at}"));
+        assert_eq!(counted(never), 16 << 20);
     }
 
     #[test]

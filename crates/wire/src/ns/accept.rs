@@ -129,19 +129,12 @@ impl NsAccept {
             NsAccept::Ip(address) => out.put_slice(address),
             NsAccept::ProcessAssociator(associator) => out.put_slice(associator),
             NsAccept::Descriptors(all) => all.iter().for_each(|descriptor| write_descriptor(descriptor, out)),
-            NsAccept::PortIds(records) => {
-                emit_records(records, out, |control, port_id, out| out.put_word(control, *port_id));
-            }
-            NsAccept::PortNames(records) => emit_records(records, out, |control, (port_id, name), out| {
-                out.put_word(control, *port_id);
-                out.put_u32(0);
-                out.put_u64(name.0);
+            NsAccept::PortIds(records) => emit_records(records, out, |port_id| {
+                let [domain, area, port] = port_id.to_bytes();
+                [0, domain, area, port]
             }),
-            NsAccept::NodeNames(records) => emit_records(records, out, |control, (port_id, name), out| {
-                out.put_word(control, *port_id);
-                out.put_u32(0);
-                out.put_u64(name.0);
-            }),
+            NsAccept::PortNames(records) => emit_records(records, out, |(port_id, name)| named(*port_id, name.0)),
+            NsAccept::NodeNames(records) => emit_records(records, out, |(port_id, name)| named(*port_id, name.0)),
             NsAccept::Object(object) => object.emit(out),
             NsAccept::Entries(entries) => entries.emit(out),
         }
@@ -185,9 +178,20 @@ fn parse_records<const N: usize, T>(
     }
 }
 
-fn emit_records<T>(records: &[T], out: &mut dyn Put, write: impl Fn(u8, &T, &mut dyn Put)) {
-    if let Some((last, others)) = records.split_last() {
-        others.iter().for_each(|record| write(0, record, out));
-        write(LAST_RECORD, last, out);
-    }
+/// Appends records and marks the last one. The first byte of a record is its control byte.
+fn emit_records<T, const N: usize>(records: &[T], out: &mut dyn Put, encode: impl Fn(&T) -> [u8; N]) {
+    out.put_records(records.len(), N, &mut |at, record| {
+        record.copy_from_slice(&encode(&records[at]));
+        if at + 1 == records.len() {
+            record[0] = LAST_RECORD;
+        }
+    });
+}
+
+/// Record of an address and a name.
+fn named(port_id: FcId, name: u64) -> [u8; 16] {
+    let mut record = [0; 16];
+    record[1..4].copy_from_slice(&port_id.to_bytes());
+    record[8..].copy_from_slice(&name.to_be_bytes());
+    record
 }
