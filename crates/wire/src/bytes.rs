@@ -92,19 +92,28 @@ pub(crate) fn len32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Writer of big-endian fields.
-pub(crate) trait Put {
+/// Writer of big-endian fields: a buffer, or a sink that only counts the bytes.
+pub trait Put {
+    /// Appends bytes.
     fn put_slice(&mut self, bytes: &[u8]);
+    /// Appends `count` zero bytes.
     fn put_zeros(&mut self, count: usize);
+    /// Appends `count` records of `len` bytes. `write` receives the index of a record and its
+    /// zeroed bytes; a sink that only counts the bytes does not call it.
+    fn put_records(&mut self, count: usize, len: usize, write: &mut dyn FnMut(usize, &mut [u8]));
+    /// Appends one byte.
     fn put_u8(&mut self, value: u8) {
         self.put_slice(&[value]);
     }
+    /// Appends two bytes.
     fn put_u16(&mut self, value: u16) {
         self.put_slice(&value.to_be_bytes());
     }
+    /// Appends four bytes.
     fn put_u32(&mut self, value: u32) {
         self.put_slice(&value.to_be_bytes());
     }
+    /// Appends eight bytes.
     fn put_u64(&mut self, value: u64) {
         self.put_slice(&value.to_be_bytes());
     }
@@ -134,6 +143,11 @@ impl Put for Vec<u8> {
     fn put_zeros(&mut self, count: usize) {
         self.resize(self.len() + count, 0);
     }
+    fn put_records(&mut self, count: usize, len: usize, write: &mut dyn FnMut(usize, &mut [u8])) {
+        let start = self.len();
+        self.put_zeros(count * len);
+        self[start..].chunks_exact_mut(len.max(1)).enumerate().for_each(|(at, record)| write(at, record));
+    }
 }
 
 /// Writer that only counts the bytes.
@@ -145,6 +159,9 @@ impl Put for ByteCount {
     }
     fn put_zeros(&mut self, count: usize) {
         self.0 += count;
+    }
+    fn put_records(&mut self, count: usize, len: usize, _: &mut dyn FnMut(usize, &mut [u8])) {
+        self.0 += count * len;
     }
 }
 
@@ -158,8 +175,20 @@ pub(crate) fn counted(put: impl Fn(usize, &mut dyn Put)) -> usize {
 
 /// Appends a structure that contains its own length: `put` receives the number of bytes that it
 /// appends, so that a length field cannot differ from the bytes.
-pub(crate) fn put_counted(out: &mut Vec<u8>, put: impl Fn(usize, &mut dyn Put)) {
+pub(crate) fn put_counted(out: &mut dyn Put, put: impl Fn(usize, &mut dyn Put)) {
     put(counted(&put), out);
+}
+
+/// Appends the length of a part, in a field of two bytes, and the part.
+pub(crate) fn put_with_len16(out: &mut dyn Put, part: impl Fn(&mut dyn Put)) {
+    out.put_len16(counted(|_, out| part(out)));
+    part(out);
+}
+
+/// Appends the length of a part, in a field of four bytes, and the part.
+pub(crate) fn put_with_len32(out: &mut dyn Put, part: impl Fn(&mut dyn Put)) {
+    out.put_len32(counted(|_, out| part(out)));
+    part(out);
 }
 
 #[cfg(test)]
@@ -180,5 +209,23 @@ mod tests {
         assert_eq!(counted(put), 20);
         let word = [7, 1, 2, 3];
         assert_eq!(out, [&[0xff, 0, 20][..], &word, &[0; 3], &1u64.to_be_bytes(), b"end"].concat());
+    }
+
+    #[test]
+    fn records_are_counted_without_writing_them() {
+        let put = |out: &mut dyn Put| out.put_records(3, 2, &mut |at, record| record[1] = len8(at));
+        let mut out = vec![0xff];
+        put(&mut out);
+        assert_eq!(out, [0xff, 0, 0, 0, 1, 0, 2]);
+        assert_eq!(counted(|_, out| put(out)), 6);
+        let never = |_, out: &mut dyn Put| out.put_records(1 << 20, 16, &mut |at, _| panic!("record {at}"));
+        assert_eq!(counted(never), 16 << 20);
+    }
+
+    #[test]
+    fn a_part_follows_its_length() {
+        let mut out = Vec::new();
+        put_with_len32(&mut out, |out| put_with_len16(out, |out| out.put_slice(b"part")));
+        assert_eq!(out, [&[0, 0, 0, 6, 0, 4][..], b"part"].concat());
     }
 }

@@ -1,6 +1,6 @@
 //! FC-CT, the common transport of the generic services (FC-GS).
 
-use crate::bytes::{Put, fixed, id_at, u16_at};
+use crate::bytes::{Put, counted, fixed, id_at, u16_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::fcs::{self, FcsAccept, FcsRequest};
@@ -253,13 +253,13 @@ impl Ct {
     }
 
     /// Appends preamble and body.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(REVISION, FcId::new(self.in_id));
-        out.extend_from_slice(&[self.service.gs_type, self.service.gs_subtype, self.options, 0]);
+        out.put_slice(&[self.service.gs_type, self.service.gs_subtype, self.options, 0]);
         out.put_u16(self.command());
         out.put_u16(self.max_or_residual_words);
         if let CtBody::Reject(reject) = &self.body {
-            return out.extend_from_slice(&[0, reject.reason.0, reject.explanation, reject.vendor]);
+            return out.put_slice(&[0, reject.reason.0, reject.explanation, reject.vendor]);
         }
         out.put_u32(0);
         match &self.body {
@@ -272,25 +272,13 @@ impl Ct {
             CtBody::FcsAccept(accept) => accept.emit(out),
             CtBody::Fzs(request) => request.emit(out),
             CtBody::FzsAccept(accept) => accept.emit(out),
-            CtBody::Other { body, .. } => out.extend_from_slice(body),
+            CtBody::Other { body, .. } => out.put_slice(body),
         }
     }
 
     /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        PREAMBLE_BYTES
-            + match &self.body {
-                CtBody::Reject(_) => 0,
-                CtBody::Ns(request) => request.encoded_len(),
-                CtBody::NsAccept(accept) => accept.encoded_len(),
-                CtBody::Fdmi(request) => request.encoded_len(),
-                CtBody::FdmiAccept(accept) => accept.encoded_len(),
-                CtBody::Fcs(request) => request.encoded_len(),
-                CtBody::FcsAccept(accept) => accept.encoded_len(),
-                CtBody::Fzs(request) => request.encoded_len(),
-                CtBody::FzsAccept(accept) => accept.encoded_len(),
-                CtBody::Other { body, .. } => body.len(),
-            }
+        counted(|_, out| self.emit(out))
     }
 
     /// Command code of the request; 8002 for an accept, 8001 for a reject.

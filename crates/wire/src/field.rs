@@ -48,25 +48,21 @@ macro_rules! requests {
 
             /// Appends the bytes after the CT preamble. Texts with a length byte are cut at 255
             /// bytes.
-            pub fn emit(&self, out: &mut Vec<u8>) {
+            pub fn emit(&self, out: &mut dyn $crate::Put) {
                 match self {
                     $($type::$name { $($field),* } => {
                         $(
-                            $(out.resize(out.len() + $before, 0);)?
+                            $(out.put_zeros($before);)?
                             $field.write(out);
                         )*
-                        $(out.resize(out.len() + $behind, 0);)?
+                        $(out.put_zeros($behind);)?
                     })*
                 }
             }
 
             /// Number of bytes that [`emit`](Self::emit) appends.
             pub fn encoded_len(&self) -> usize {
-                match self {
-                    $($type::$name { $($field),* } => {
-                        0 $($(+ $before)? + $field.encoded_len())* $(+ $behind)?
-                    })*
-                }
+                $crate::bytes::counted(|_, out| self.emit(out))
             }
 
             /// The command code (see [`command`]).
@@ -111,8 +107,7 @@ impl<'a> Cursor<'a> {
 /// A field of a request.
 pub(crate) trait Field: Sized {
     fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError>;
-    fn write(&self, out: &mut Vec<u8>);
-    fn encoded_len(&self) -> usize;
+    fn write(&self, out: &mut dyn Put);
 }
 
 /// Implements [`Field`] for types of constant length. Columns: type, length in bytes, reader,
@@ -124,12 +119,9 @@ macro_rules! plain {
                 let $b = &from.array::<$len>()?;
                 Ok($read)
             }
-            fn write(&self, $out: &mut Vec<u8>) {
+            fn write(&self, $out: &mut dyn Put) {
                 let $value = self;
                 $write
-            }
-            fn encoded_len(&self) -> usize {
-                $len
             }
         }
     )*};
@@ -141,8 +133,8 @@ plain! {
     u32, 4, |b| u32_at(b, 0), |word, out| out.put_u32(*word);
     Wwpn, 8, |b| Wwpn(u64_at(b, 0)), |name, out| out.put_u64(name.0);
     Wwnn, 8, |b| Wwnn(u64_at(b, 0)), |name, out| out.put_u64(name.0);
-    IpAddress, 16, |b| *b, |address, out| out.extend_from_slice(address);
-    ProcessAssociator, 8, |b| *b, |associator, out| out.extend_from_slice(associator);
+    IpAddress, 16, |b| *b, |address, out| out.put_slice(address);
+    ProcessAssociator, 8, |b| *b, |associator, out| out.put_slice(associator);
     Fc4Types, 32, |b| types_at(b, 0), |types, out| types.iter().for_each(|word| out.put_u32(*word));
 }
 
@@ -152,11 +144,8 @@ impl Field for Box<[u8]> {
         let [len] = from.array()?;
         Ok(from.take(len.into())?.into())
     }
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Put) {
         emit_symbolic_name(self, out);
-    }
-    fn encoded_len(&self) -> usize {
-        1 + clip(self).len()
     }
 }
 
@@ -166,12 +155,9 @@ impl Field for Vec<Wwpn> {
         let count: u32 = from.field(0)?;
         (0..count).map(|_| from.field(0)).collect()
     }
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Put) {
         out.put_len32(self.len());
         self.iter().for_each(|name| name.write(out));
-    }
-    fn encoded_len(&self) -> usize {
-        4 + 8 * self.len()
     }
 }
 
@@ -182,16 +168,13 @@ impl Field for Fc4Descriptors {
         let wanted = (0..=255).filter(|fc4_type| has_type(&types, *fc4_type));
         wanted.map(|fc4_type| Ok((fc4_type, read_descriptor(from.take(DESCRIPTOR_BYTES)?)?))).collect()
     }
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Put) {
         let mut types = [0; 8];
         for (fc4_type, _) in self {
             types.iter_mut().zip(one_type(*fc4_type)).for_each(|(all, one)| *all |= one);
         }
         types.write(out);
         self.iter().for_each(|(_, descriptor)| write_descriptor(descriptor, out));
-    }
-    fn encoded_len(&self) -> usize {
-        size_of::<Fc4Types>() + self.len() * DESCRIPTOR_BYTES
     }
 }
 
@@ -205,7 +188,7 @@ pub(crate) fn read_descriptor(data: &[u8]) -> Result<Box<[u8]>, ParseError> {
 }
 
 /// Appends a descriptor, cut at 255 bytes.
-pub(crate) fn write_descriptor(descriptor: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_descriptor(descriptor: &[u8], out: &mut dyn Put) {
     emit_symbolic_name(descriptor, out);
     out.put_zeros(MAX_SYMBOLIC_NAME_BYTES - clip(descriptor).len());
 }

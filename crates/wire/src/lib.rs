@@ -46,6 +46,7 @@ pub mod sense;
 pub mod sw_ils;
 mod zone_name;
 
+pub use bytes::Put;
 pub use error::ParseError;
 pub use frame::{Frame, Payload};
 pub use header::{FCtl, FcType, Header, RCtl};

@@ -92,6 +92,8 @@ impl ClassParameters {
 pub const LOGIN_BYTES: usize = 116;
 /// Length of the parameters of one class, in bytes.
 const CLASS_BYTES: usize = 16;
+/// Length of the vendor version level, in bytes.
+const VENDOR_VERSION_BYTES: usize = 16;
 
 impl Login {
     /// Login of a Linux host (libfc) for FLOGI and FDISC: ten credits, frames of 2112 bytes,
@@ -142,8 +144,7 @@ impl Login {
     }
 
     /// Appends 116 bytes, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        let start = out.len();
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         let common = &self.common;
         out.put_u32(u32::from(command) << 24);
         out.put_u8(common.highest_version);
@@ -158,7 +159,8 @@ impl Login {
         for class in [&self.class_1, &self.class_2, &self.class_3] {
             class.write(out);
         }
-        out.resize(start + LOGIN_BYTES, 0);
+        out.put_zeros(CLASS_BYTES);
+        out.put_zeros(VENDOR_VERSION_BYTES);
     }
 }
 
@@ -175,8 +177,7 @@ impl ClassParameters {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        let start = out.len();
+    fn write(&self, out: &mut dyn Put) {
         out.put_u16(self.flags);
         out.put_u16(self.initiator_control);
         out.put_u16(self.recipient_control);
@@ -184,6 +185,6 @@ impl ClassParameters {
         out.put_u16(self.concurrent_sequences);
         out.put_u16(self.end_to_end_credit);
         out.put_u16(self.open_sequences);
-        out.resize(start + CLASS_BYTES, 0);
+        out.put_u16(0);
     }
 }

@@ -1,7 +1,7 @@
 //! Sense data in fixed and descriptor format (SPC, sense data): the cause of an error or unit
 //! attention.
 
-use crate::bytes::{Put, fixed, u32_at, u64_at};
+use crate::bytes::{Put, fixed, put_with_len32, u32_at, u64_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use std::fmt;
@@ -142,18 +142,18 @@ impl Sense {
 
     fn emit_descriptors(&self, out: &mut Vec<u8>) {
         let key_specific = (self.key_specific != [0; 3]).then_some(self.key_specific);
-        let len = 12 * usize::from(self.information.is_some()) + 8 * usize::from(key_specific.is_some());
         out.put_u8(if self.deferred { Self::DESCRIPTOR_DEFERRED } else { Self::DESCRIPTOR_CURRENT });
         out.put_u8(self.key.0 & 0x0f);
         out.put_u16(self.code.0);
-        out.put_len32(len);
-        if let Some(information) = self.information {
-            out.extend_from_slice(&[Self::INFORMATION, 10, Self::VALID, 0]);
-            out.put_u64(information);
-        }
-        if let Some([first, second, third]) = key_specific {
-            out.extend_from_slice(&[Self::KEY_SPECIFIC, 6, 0, 0, first, second, third, 0]);
-        }
+        put_with_len32(out, |out| {
+            if let Some(information) = self.information {
+                out.put_slice(&[Self::INFORMATION, 10, Self::VALID, 0]);
+                out.put_u64(information);
+            }
+            if let Some([first, second, third]) = key_specific {
+                out.put_slice(&[Self::KEY_SPECIFIC, 6, 0, 0, first, second, third, 0]);
+            }
+        });
     }
 
     /// Encoded bytes, for [`FcpRsp::sense`](crate::fcp::FcpRsp::sense).

@@ -1,7 +1,7 @@
 //! The name block of zoning objects (FC-GS fabric zone server, FC-SW zoning): length, three
 //! reserved bytes, text, fill up to a word boundary.
 
-use crate::bytes::{Put, Reader, counted, len8};
+use crate::bytes::{Put, Reader, len8};
 use crate::error::ParseError;
 
 /// Longest name, in bytes, because the length field is one byte. The standards allow 64.
@@ -20,11 +20,6 @@ pub(crate) fn emit(name: &[u8], out: &mut dyn Put) {
     out.put_slice(&[len8(name.len()), 0, 0, 0]);
     out.put_slice(name);
     out.put_zeros(name.len().next_multiple_of(4) - name.len());
-}
-
-/// Number of bytes that [`emit`] appends.
-pub(crate) fn encoded_len(name: &[u8]) -> usize {
-    counted(|_, out| emit(name, out))
 }
 
 fn clip(name: &[u8]) -> &[u8] {

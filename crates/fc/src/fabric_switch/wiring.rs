@@ -10,7 +10,7 @@ use crate::fspf;
 use crate::ils::{Outcome, Peer, Send};
 use crate::isolation::Isolation;
 use crate::names;
-use crate::switch::{self, PeerUpdate, PortKind};
+use crate::switch::{self, NsEntry, PeerUpdate, PortKind};
 use crate::zoning::server;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwnn;
@@ -191,7 +191,7 @@ impl FabricSwitch {
                     self.send(now, Owner::Names, send);
                     continue;
                 }
-                names::Output::Object(entry) => PeerUpdate::Object(entry),
+                names::Output::Object(record) => PeerUpdate::Object(NsEntry::remote(record)),
                 names::Output::Removed { port_id } => PeerUpdate::Removed { port_id },
                 names::Output::DomainGone { domain } => PeerUpdate::DomainGone { domain },
                 names::Output::Superseded { port_id } => PeerUpdate::Superseded { port_id },
@@ -225,7 +225,7 @@ impl FabricSwitch {
         match update {
             PeerUpdate::Object(entry) => {
                 let supersedes = self.supersedes.take();
-                self.names.handle(now, names::Input::Local { entry, supersedes });
+                self.names.handle(now, names::Input::Local { entry: entry.record, supersedes });
             }
             PeerUpdate::Removed { port_id } => {
                 if let Some((port_name, node_name)) = self.names.own(port_id).map(|own| (own.port_name, own.node_name))

@@ -40,12 +40,11 @@ impl NameExchange {
 
     /// Answers a GE_* query with the matching own objects.
     fn answer(&mut self, now: Instant, from: Peer, query: &NsRequest) -> Result<NsAccept, CtReject> {
-        let all = |accept: Arc<Snapshot>| Ok(NsAccept::Entries(Entries::new(accept)));
-        let some = |found: Vec<Arc<NsEntry>>, why: u8| match found.is_empty() {
+        let some = |found: Vec<Arc<NsRecord>>, why: u8| match found.is_empty() {
             true => Err(CtReject::unable(why)),
-            false => all(Arc::new(Snapshot(found))),
+            false => Ok(NsAccept::Entries(Snapshot::new(found).entries())),
         };
-        let chosen = |choose: &dyn Fn(&NsEntry) -> bool, why: u8| {
+        let chosen = |choose: &dyn Fn(&NsRecord) -> bool, why: u8| {
             some(self.own.entries().filter(|entry| choose(entry)).cloned().collect(), why)
         };
         let any = |types: &Fc4Types, of: &Fc4Types| types.iter().zip(of).any(|(a, b)| a & b != 0);
@@ -63,9 +62,8 @@ impl NameExchange {
                     self.on_domain_query(now, domain);
                 }
                 let own = &self.own;
-                let snapshot =
-                    self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.entries().cloned().collect())));
-                all(snapshot.clone())
+                let snapshot = self.snapshot.get_or_insert_with(|| Snapshot::new(own.entries().cloned()));
+                Ok(NsAccept::Entries(snapshot.entries()))
             }
             NsRequest::GePt { .. } => Err(CtReject::unable(explanation::PORT_TYPE_NOT_REGISTERED)),
             NsRequest::GeId { port_id } => {
@@ -82,7 +80,7 @@ impl NameExchange {
                 chosen(&|entry| any(&entry.types, types), explanation::FC4_TYPES_NOT_REGISTERED)
             }
             NsRequest::GeFf { features } => {
-                let has = |entry: &NsEntry| entry.feature_map().iter().zip(features.iter()).any(|(a, b)| a & b != 0);
+                let has = |entry: &NsRecord| entry.feature_map().iter().zip(features.iter()).any(|(a, b)| a & b != 0);
                 chosen(&has, explanation::FC4_FEATURES_NOT_REGISTERED)
             }
             NsRequest::GeZm { kind, id, .. } => {
@@ -105,7 +103,7 @@ impl NameExchange {
     }
 
     /// Own objects that match zone members, without duplicates, sorted by address.
-    fn ports_of<'m>(&mut self, members: impl Iterator<Item = &'m ZoneMember>) -> Vec<Arc<NsEntry>> {
+    fn ports_of<'m>(&mut self, members: impl Iterator<Item = &'m ZoneMember>) -> Vec<Arc<NsRecord>> {
         let mut found = BTreeSet::new();
         for member in members {
             self.own.collect(member, &mut found);
@@ -269,7 +267,7 @@ impl NameExchange {
         self.outputs.push_back(Output::Send(Send::Withdraw { to, tag }));
         let snapshot = match answered(outcome) {
             Answer::Entries(entries) => Snapshot::of(entries, domain),
-            Answer::Nothing => Arc::default(),
+            Answer::Nothing => Snapshot::default(),
             Answer::Unknown => {
                 remote.query_all = true;
                 self.alarms.set_earlier(Alarm::Query(domain), now + self.config.retry);
@@ -299,10 +297,10 @@ impl NameExchange {
     /// Resolves name conflicts for the own port names that the reply confirms at the other domain.
     fn resolve_names(&mut self, now: Instant, domain: u8) {
         let Some(remote) = self.remotes.get(&domain) else { return };
-        let same = |entry: &&Arc<NsEntry>| {
+        let same = |entry: &&Arc<NsRecord>| {
             self.own.named(entry.port_name).is_some() && !remote.to_query.contains(&entry.port_id)
         };
-        let shared: Vec<Arc<NsEntry>> = remote.iter().filter(same).cloned().collect();
+        let shared: Vec<Arc<NsRecord>> = remote.iter().filter(same).cloned().collect();
         shared.iter().for_each(|entry| self.apply(now, Some(entry), Some(entry), true));
     }
 
@@ -350,8 +348,8 @@ fn answered(outcome: &Outcome) -> Answer<'_> {
 }
 
 /// Object with the attributes that a notification contains.
-fn named(port: &SwRscnEntry) -> NsEntry {
-    NsEntry {
+fn named(port: &SwRscnEntry) -> NsRecord {
+    NsRecord {
         port_id: port.port_id,
         port_type: port_type::N_PORT,
         fcp_features: 0,
@@ -361,7 +359,6 @@ fn named(port: &SwRscnEntry) -> NsEntry {
         node_name: port.node_name,
         fabric_port_name: Wwpn(0),
         types: [0; 8],
-        logged_in_at: Instant::ZERO,
         extra: None,
     }
 }

@@ -57,17 +57,16 @@ mod snapshot;
 
 use crate::alarms::Alarms;
 use crate::ils::{Outcome, Peer, Request, Send};
-use crate::switch::NsEntry;
 use crate::zoning::Zones;
 use log::{Log, Progress};
 use own::OwnPorts;
 use remote::Remote;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody};
-use sanloom_wire::ns::{NsAccept, NsRequest, explanation, port_type};
+use sanloom_wire::ns::{NsAccept, NsRecord, NsRequest, explanation, port_type};
 use sanloom_wire::sw_ils::{SwAcc, SwIls, SwRjt, SwRjtExplanation, SwRjtReason, SwRscn, SwRscnEntry, port_event};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
-use snapshot::{Snapshot, published};
+use snapshot::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -110,7 +109,7 @@ pub enum Input {
     /// A local port logged in, or its object changed.
     Local {
         /// Object of the port.
-        entry: Arc<NsEntry>,
+        entry: Arc<NsRecord>,
         /// Port of another domain with the same name, if the login deliberately took over the name.
         supersedes: Option<FcId>,
     },
@@ -148,9 +147,9 @@ pub enum Input {
 pub enum Output {
     /// Request or reply to another domain controller.
     Send(Send),
-    /// An object of another domain is new or changed. Its `logged_in_at` is [`Instant::ZERO`];
-    /// without types it may contain only the attributes from a notification.
-    Object(Arc<NsEntry>),
+    /// An object of another domain is new or changed. Without types it may contain only the
+    /// attributes from a notification.
+    Object(Arc<NsRecord>),
     /// An object of another domain is gone. After a new login of the same port, this output
     /// precedes the new object.
     Removed {
@@ -229,7 +228,7 @@ pub struct NameExchange {
     zones: Option<Zones>,
     own: OwnPorts,
     /// All own objects, cached from a query until one of them changes.
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<Snapshot>,
     log: Log,
     /// Log position up to which changes may be sent; later ones wait for the delay.
     released: u64,
@@ -312,7 +311,7 @@ impl NameExchange {
     }
 
     /// Object of a local port.
-    pub fn own(&self, port_id: FcId) -> Option<&NsEntry> {
+    pub fn own(&self, port_id: FcId) -> Option<&NsRecord> {
         self.own.get(port_id).map(|own| &*own.entry)
     }
 
@@ -350,7 +349,7 @@ impl NameExchange {
     }
 
     /// Known objects of a domain, sorted by N_Port_ID.
-    pub fn objects(&self, domain: u8) -> impl Iterator<Item = &Arc<NsEntry>> {
+    pub fn objects(&self, domain: u8) -> impl Iterator<Item = &Arc<NsRecord>> {
         self.remotes.get(&domain).into_iter().flat_map(Remote::iter)
     }
 
@@ -398,8 +397,8 @@ impl NameExchange {
 
     /// Emits the change of an object and resolves a conflict over its name. `confirmed`: the data
     /// is from the owner's name server.
-    fn apply(&mut self, now: Instant, old: Option<&Arc<NsEntry>>, new: Option<&Arc<NsEntry>>, confirmed: bool) {
-        let renamed = |old: &&Arc<NsEntry>| new.is_none_or(|new| new.port_name != old.port_name);
+    fn apply(&mut self, now: Instant, old: Option<&Arc<NsRecord>>, new: Option<&Arc<NsRecord>>, confirmed: bool) {
+        let renamed = |old: &&Arc<NsRecord>| new.is_none_or(|new| new.port_name != old.port_name);
         if let Some(old) = old.filter(renamed) {
             self.outputs.push_back(Output::Removed { port_id: old.port_id });
             self.takeovers.remove(&old.port_id);

@@ -4,15 +4,14 @@ use super::log::{Sending, notification};
 use super::*;
 
 impl NameExchange {
-    pub(super) fn on_local(&mut self, now: Instant, entry: &Arc<NsEntry>, supersedes: Option<FcId>) {
+    pub(super) fn on_local(&mut self, now: Instant, entry: &Arc<NsRecord>, supersedes: Option<FcId>) {
         let (Some(own), id) = (self.domain, entry.port_id) else { return };
         if id.domain() != own {
             return;
         }
-        let entry = published(entry);
         let old = self.own.get(id).map(|own| (own.entry.clone(), own.login));
         let state = match &old {
-            Some((old, _)) if *old == entry && supersedes.is_none() => return,
+            Some((old, _)) if old == entry && supersedes.is_none() => return,
             Some((old, _)) if (old.port_name, old.node_name) == (entry.port_name, entry.node_name) => port_event::NONE,
             _ => port_event::ONLINE,
         };

@@ -2,7 +2,8 @@
 
 use crate::config::ZoneMember;
 use crate::fabric::PortIdentity;
-use crate::switch::NsEntry;
+use crate::switch::identity;
+use sanloom_wire::ns::NsRecord;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 /// Object of a local port.
 #[derive(Debug)]
 pub(super) struct Own {
-    pub(super) entry: Arc<NsEntry>,
+    pub(super) entry: Arc<NsRecord>,
     /// Log number of its login.
     pub(super) login: u64,
 }
@@ -37,14 +38,14 @@ impl OwnPorts {
     }
 
     /// Objects sorted by address.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<NsEntry>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<NsRecord>> {
         self.by_id.values().map(|own| &own.entry)
     }
 
     /// Adds an object and returns the one with the same address that it replaces.
-    pub(super) fn insert(&mut self, entry: Arc<NsEntry>, login: u64) -> Option<Own> {
+    pub(super) fn insert(&mut self, entry: Arc<NsRecord>, login: u64) -> Option<Own> {
         let old = self.remove(entry.port_id);
-        let PortIdentity { port_id: id, port_name, node_name, port, .. } = entry.identity();
+        let PortIdentity { port_id: id, port_name, node_name, port, .. } = identity(&entry);
         self.by_name.insert(port_name, id);
         self.by_node.insert((node_name, id));
         self.by_port.insert((port, id));
@@ -54,7 +55,7 @@ impl OwnPorts {
 
     pub(super) fn remove(&mut self, id: FcId) -> Option<Own> {
         let own = self.by_id.remove(&id)?;
-        let PortIdentity { port_name, node_name, port, .. } = own.entry.identity();
+        let PortIdentity { port_name, node_name, port, .. } = identity(&own.entry);
         if self.named(port_name) == Some(id) {
             self.by_name.remove(&port_name);
         }

@@ -1,9 +1,9 @@
 //! Objects of another domain, as known here: [`Remote`].
 
 use super::snapshot::Snapshot;
-use crate::switch::NsEntry;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::FcId;
+use sanloom_wire::ns::NsRecord;
 use sanloom_wire::sw_ils::SwRscn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// share, and the changes since.
 #[derive(Debug, Default)]
 pub(super) struct Remote {
-    base: Arc<Snapshot>,
+    base: Snapshot,
     /// Objects that differ from `base`; `None` for a removed one.
-    changes: BTreeMap<FcId, Option<Arc<NsEntry>>>,
+    changes: BTreeMap<FcId, Option<Arc<NsRecord>>>,
     /// Objects with outstanding queries for details.
     pub(super) to_query: BTreeSet<FcId>,
     /// Objects with a query in flight, each with a flag whether it changed since.
@@ -50,19 +50,19 @@ impl Remote {
         !self.query_all && self.all_in_flight.is_none() && self.to_query.is_empty() && self.in_flight.is_empty()
     }
 
-    pub(super) fn get(&self, id: FcId) -> Option<&Arc<NsEntry>> {
+    pub(super) fn get(&self, id: FcId) -> Option<&Arc<NsRecord>> {
         self.changes.get(&id).map_or_else(|| self.base.get(id), Option::as_ref)
     }
 
     /// Objects sorted by N_Port_ID.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<NsEntry>> {
-        let unchanged = self.base.0.iter().filter(|entry| !self.changes.contains_key(&entry.port_id));
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<NsRecord>> {
+        let unchanged = self.base.iter().filter(|entry| !self.changes.contains_key(&entry.port_id));
         let mut all: Vec<_> = unchanged.chain(self.changes.values().flatten()).collect();
         all.sort_by_key(|entry| entry.port_id);
         all.into_iter()
     }
 
-    pub(super) fn set(&mut self, id: FcId, entry: Option<Arc<NsEntry>>) {
+    pub(super) fn set(&mut self, id: FcId, entry: Option<Arc<NsRecord>>) {
         if entry.as_ref() == self.base.get(id) {
             self.changes.remove(&id);
         } else {
@@ -72,8 +72,8 @@ impl Remote {
 
     /// Applies a complete reply, except to the objects in `keep`. Returns the differences from the
     /// previous objects.
-    pub(super) fn replace(&mut self, base: Arc<Snapshot>, keep: &BTreeSet<FcId>) -> Vec<Difference> {
-        let old: Vec<Arc<NsEntry>> = self.iter().cloned().collect();
+    pub(super) fn replace(&mut self, base: Snapshot, keep: &BTreeSet<FcId>) -> Vec<Difference> {
+        let old: Vec<Arc<NsRecord>> = self.iter().cloned().collect();
         self.base = base;
         self.changes.clear();
         let kept = |id: &FcId| old.binary_search_by_key(id, |entry| entry.port_id).ok().map(|at| old[at].clone());
@@ -113,4 +113,4 @@ impl Remote {
 }
 
 /// Object before and after a change.
-pub(super) type Difference = (FcId, Option<Arc<NsEntry>>, Option<Arc<NsEntry>>);
+pub(super) type Difference = (FcId, Option<Arc<NsRecord>>, Option<Arc<NsRecord>>);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 ///
 /// There is no index by FC-4 type: nearly every port registers FCP, so it would be a copy of the
 /// table. FCP targets have an index because they are few among many initiators, and every initiator
-/// queries them after every RSCN. An object takes about 50 bytes in addition to the part shared
+/// queries them after every RSCN. An object takes about 60 bytes in addition to the part shared
 /// with the other switches of the process.
 #[derive(Debug)]
 pub(super) struct Database {
@@ -38,13 +38,13 @@ pub(super) struct Database {
     /// Remote objects whose port name a later login uses. Such an object is treated as absent until
     /// that login ends. Normally its own switch removes it first, because it also receives the
     /// update about the later login.
-    shadows: BTreeMap<FcId, Arc<NsEntry>>,
+    shadows: BTreeMap<FcId, NsEntry>,
 }
 
 /// Object with its zone membership.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    pub(super) entry: Arc<NsEntry>,
+    pub(super) entry: NsEntry,
     pub(super) membership: ZoneMembership,
 }
 
@@ -211,7 +211,7 @@ impl Database {
     }
 
     /// Stores a remote object whose port name a later login uses.
-    pub(super) fn shadow(&mut self, entry: Arc<NsEntry>) {
+    pub(super) fn shadow(&mut self, entry: NsEntry) {
         self.shadows.insert(entry.port_id, entry);
     }
 
@@ -226,7 +226,7 @@ impl Database {
     }
 
     /// Removes and returns the newest or oldest shadowed object with this port name.
-    pub(super) fn take_shadow(&mut self, name: Wwpn, newest: bool) -> Option<Arc<NsEntry>> {
+    pub(super) fn take_shadow(&mut self, name: Wwpn, newest: bool) -> Option<NsEntry> {
         let with_name = self.shadows.values().filter(|entry| entry.port_name == name);
         let first = match newest {
             true => with_name.max_by_key(|entry| entry.precedence()),

@@ -19,7 +19,6 @@ use super::zoning::Enforcement;
 use crate::config::DuplicateNames;
 use crate::fabric::{FibDelta, Leg};
 use sanloom_wire::{FcId, Wwpn};
-use std::sync::Arc;
 
 /// Objects of this and the other switches, their permissions, and the notification of their
 /// changes.
@@ -50,7 +49,7 @@ impl Directory {
     }
 
     /// Adds the object of a local login whose port name is not in use.
-    pub(super) fn add_local(&mut self, cx: &mut Context<'_>, entry: Arc<NsEntry>) {
+    pub(super) fn add_local(&mut self, cx: &mut Context<'_>, entry: NsEntry) {
         let id = entry.port_id;
         let membership = self.objects.zones().membership(&entry.identity());
         self.objects.insert(Known { entry: entry.clone(), membership: membership.clone() });
@@ -88,7 +87,7 @@ impl Directory {
     }
 
     /// Adds or replaces a remote object whose port name is not in use.
-    pub(super) fn add_remote(&mut self, cx: &mut Context<'_>, entry: Arc<NsEntry>) {
+    pub(super) fn add_remote(&mut self, cx: &mut Context<'_>, entry: NsEntry) {
         let id = entry.port_id;
         let membership = self.objects.zones().membership(&entry.identity());
         let old = self.objects.get(id).cloned();
@@ -167,7 +166,7 @@ impl Directory {
     }
 
     /// Objects of all local ports.
-    pub(super) fn local_objects(&self, logins: &LoginTable) -> Vec<Arc<NsEntry>> {
+    pub(super) fn local_objects(&self, logins: &LoginTable) -> Vec<NsEntry> {
         logins.iter().filter_map(|(id, _)| self.objects.get(id)).map(|known| known.entry.clone()).collect()
     }
 
@@ -181,7 +180,7 @@ impl Directory {
     }
 
     /// Removes an object with its permissions, and notifies its zone-mates.
-    fn remove(&mut self, cx: &mut Context<'_>, id: FcId, port: Option<u16>) -> Option<Arc<NsEntry>> {
+    fn remove(&mut self, cx: &mut Context<'_>, id: FcId, port: Option<u16>) -> Option<NsEntry> {
         let Known { entry, membership } = self.objects.remove(id)?;
         self.enforcement.revoke(cx, &self.objects, id, &membership, port);
         self.controller.notify(cx, &self.objects, id, &membership, false);

@@ -21,7 +21,7 @@ use crate::fabric::FibDelta;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::els::{Logo, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason};
 use sanloom_wire::login::ClassParameters;
-use sanloom_wire::ns::port_type;
+use sanloom_wire::ns::{NsRecord, port_type};
 use sanloom_wire::{FcId, Header, Wwpn, login};
 use std::sync::Arc;
 
@@ -193,7 +193,7 @@ impl Switch {
             0 => 0,
             _ => 1 << bit,
         };
-        let entry = Arc::new(NsEntry {
+        let record = NsRecord {
             port_id: id,
             port_type: port_type::N_PORT,
             fcp_features: 0,
@@ -203,9 +203,9 @@ impl Switch {
             node_name: request.node_name,
             fabric_port_name: self.identity.f_port_name(port),
             types: [0; 8],
-            logged_in_at: now,
             extra: None,
-        });
+        };
+        let entry = NsEntry { record: Arc::new(record), logged_in_at: now };
         self.logins.insert(port, id);
         self.out.fib(FibDelta::OwnId { port, id });
         let (mut cx, directory, _) = self.services(now);

@@ -61,7 +61,8 @@ mod zoning;
 
 pub use crate::config::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use counters::{Counters, LoginRejects, Work};
-pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
+pub(crate) use entry::identity;
+pub use entry::{MAX_DESCRIPTORS, NsEntry};
 pub use management::{ElementInfo, FabricInfo, PortInfo};
 pub use names::port_name;
 pub use peer::PeerUpdate;
@@ -327,7 +328,7 @@ impl Switch {
 
     /// Name-server objects of this and the other switches, sorted by N_Port_ID.
     pub fn name_server(&self) -> impl Iterator<Item = &NsEntry> + '_ {
-        self.directory.objects.range(database::scope(0, 0)).map(|(_, known)| &*known.entry)
+        self.directory.objects.range(database::scope(0, 0)).map(|(_, known)| &known.entry)
     }
 
     /// Number of name-server objects, local and remote.

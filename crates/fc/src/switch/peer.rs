@@ -4,7 +4,6 @@ use super::Switch;
 use super::entry::NsEntry;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::FcId;
-use std::sync::Arc;
 
 /// Update from one switch to the others.
 ///
@@ -21,7 +20,7 @@ pub enum PeerUpdate {
     ///
     /// It is sent at the login and, from the first FC-4 registration on, with every change. Names
     /// registered before the types are sent together with the types.
-    Object(Arc<NsEntry>),
+    Object(NsEntry),
     /// A port logged out.
     Removed {
         /// Address of the port.
@@ -77,14 +76,14 @@ impl Switch {
     }
 
     /// Applies an object of another switch. Returns true if something changed.
-    fn remote_object(&mut self, now: Instant, entry: Arc<NsEntry>) -> bool {
+    fn remote_object(&mut self, now: Instant, entry: NsEntry) -> bool {
         let (id, name) = (entry.port_id, entry.port_name);
         let (mut cx, directory, _) = self.services(now);
         if !directory.accepts_remote(&cx, id) {
             return false;
         }
         match directory.objects.get(id) {
-            Some(old) if *old.entry == *entry => return false,
+            Some(old) if old.entry == entry => return false,
             // The address was given to another port, and no removal of the old one was received.
             Some(old) if old.entry.port_name != name => _ = directory.remove_remote(&mut cx, id),
             _ => {}

@@ -124,9 +124,9 @@ pub(super) fn fit(accept: NsAccept, max_words: u16) -> Result<(NsAccept, u16), C
     }
     let mut accept = accept;
     let kept = match &mut accept {
-        NsAccept::PortIds(ids) => shorten(ids, max, 1),
-        NsAccept::PortNames(names) => shorten(names, max, 4),
-        NsAccept::NodeNames(names) => shorten(names, max, 4),
+        NsAccept::PortIds(ids) => shorten(ids, words, max),
+        NsAccept::PortNames(names) => shorten(names, words, max),
+        NsAccept::NodeNames(names) => shorten(names, words, max),
         _ => 0,
     };
     if kept == 0 {
@@ -135,8 +135,11 @@ pub(super) fn fit(accept: NsAccept, max_words: u16) -> Result<(NsAccept, u16), C
     Ok((accept, u16::try_from(words - kept).unwrap_or(u16::MAX)))
 }
 
-/// Keeps as many records as fit and returns their size in words.
-fn shorten<T>(records: &mut Vec<T>, max_words: usize, record_words: usize) -> usize {
+/// Keeps as many of the records, which together have `words` words, as fit into `max_words`.
+/// Returns the size of the kept ones in words.
+fn shorten<T>(records: &mut Vec<T>, words: usize, max_words: usize) -> usize {
+    // All records of a list have the same length, at least one word.
+    let record_words = (words / records.len().max(1)).max(1);
     records.truncate(max_words / record_words);
     records.len() * record_words
 }

@@ -1,11 +1,11 @@
 //! Registration of attributes with the name server (FC-GS, name server).
 
 use super::database::{Database, Known};
-use super::entry::{MAX_DESCRIPTORS, NsEntry};
+use super::entry::{MAX_DESCRIPTORS, NsEntry, deregister};
 use super::name_server::UNSUPPORTED;
 use crate::fabric::ZoneMembership;
 use sanloom_wire::ct::CtReject;
-use sanloom_wire::ns::{NsRequest, explanation};
+use sanloom_wire::ns::{NsRecord, NsRequest, explanation};
 use sanloom_wire::{FcId, Wwnn};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ type Answer = Result<Option<Registered>, CtReject>;
 /// Registration that changed the object of a port.
 pub(super) struct Registered {
     /// New object.
-    pub(super) entry: Arc<NsEntry>,
+    pub(super) entry: NsEntry,
     pub(super) membership: ZoneMembership,
     /// True if the change needs an RSCN.
     pub(super) affects_discovery: bool,
@@ -63,7 +63,7 @@ impl Database {
                 if descriptors.len() > MAX_DESCRIPTORS {
                     return Err(CtReject::unable(DATABASE_FULL));
                 }
-                let set = |entry: &mut NsEntry| entry.set_rare(|rare| rare.descriptors = descriptors.clone());
+                let set = |entry: &mut NsRecord| entry.set_rare(|rare| rare.descriptors = descriptors.clone());
                 self.change_own(id, *port_id, set)
             }
             NsRequest::RipNn { node_name, ip } => {
@@ -75,13 +75,13 @@ impl Database {
             NsRequest::RsnnNn { node_name, symbolic_name } => {
                 self.change_node(id, *node_name, |entry| entry.set_symbolic_node_name(symbolic_name))
             }
-            NsRequest::DaId { port_id } => self.change_own(id, *port_id, NsEntry::deregister),
+            NsRequest::DaId { port_id } => self.change_own(id, *port_id, deregister),
             _ => Err(UNSUPPORTED),
         }
     }
 
     /// Changes the node attributes in the requester's own object.
-    fn change_node(&mut self, id: FcId, node: Wwnn, change: impl FnOnce(&mut NsEntry)) -> Answer {
+    fn change_node(&mut self, id: FcId, node: Wwnn, change: impl FnOnce(&mut NsRecord)) -> Answer {
         let own = self.get(id).map(|known| known.entry.node_name);
         if own != Some(node) {
             return Err(CtReject::unable(explanation::NODE_NAME_NOT_REGISTERED));
@@ -91,7 +91,7 @@ impl Database {
 
     /// Changes the object of `port_id` on behalf of the port `id`; a port cannot register for
     /// another one.
-    fn change_own(&mut self, id: FcId, port_id: FcId, change: impl FnOnce(&mut NsEntry)) -> Answer {
+    fn change_own(&mut self, id: FcId, port_id: FcId, change: impl FnOnce(&mut NsRecord)) -> Answer {
         if port_id != id {
             let known = self.get(port_id).is_some();
             return Err(CtReject::unable(match known {
@@ -103,14 +103,14 @@ impl Database {
             return Err(CtReject::unable(explanation::PORT_ID_NOT_REGISTERED));
         };
         let Known { entry: old, membership } = known.clone();
-        let mut new = (*old).clone();
-        new.listed = true;
-        change(&mut new);
-        if new == *old {
+        let mut record = (*old.record).clone();
+        record.listed = true;
+        change(&mut record);
+        if record == *old.record {
             return Ok(None);
         }
-        let affects_discovery = old.differs_for_discovery(&new);
-        let entry = Arc::new(new);
+        let entry = NsEntry { record: Arc::new(record), logged_in_at: old.logged_in_at };
+        let affects_discovery = old.differs_for_discovery(&entry);
         self.insert(Known { entry: entry.clone(), membership: membership.clone() });
         Ok(Some(Registered { entry, membership, affects_discovery }))
     }

@@ -4,12 +4,11 @@
 use sanloom_fc::config::{Zone, ZoneMember};
 use sanloom_fc::ils::{ATTEMPTS, Outcome, Peer, Request, Send};
 use sanloom_fc::names::{Input, NameExchange, NamesConfig, Output};
-use sanloom_fc::switch::NsEntry;
 use sanloom_fc::zoning::{EffectiveZones, ZoneDatabase, Zones};
 use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody};
-use sanloom_wire::ns::{NsAccept, NsRequest, ZoneName, one_type, port_type};
+use sanloom_wire::ns::{NsAccept, NsRecord, NsRequest, ZoneName, one_type, port_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,9 +44,9 @@ struct Open {
 struct Fabric {
     now: Instant,
     switches: Vec<NameExchange>,
-    own: Vec<BTreeMap<FcId, Arc<NsEntry>>>,
+    own: Vec<BTreeMap<FcId, Arc<NsRecord>>>,
     /// Entries of other switches known to each switch: the sum of its outputs.
-    known: Vec<BTreeMap<FcId, Arc<NsEntry>>>,
+    known: Vec<BTreeMap<FcId, Arc<NsRecord>>>,
     open: Vec<BTreeMap<u16, Open>>,
     events: BTreeMap<(Instant, u64), Event>,
     numbers: u64,
@@ -124,7 +123,6 @@ impl Fabric {
                 }
                 Output::Send(other) => panic!("{other:?}"),
                 Output::Object(entry) => {
-                    assert_eq!(entry.logged_in_at, Instant::ZERO);
                     self.known[switch].insert(entry.port_id, entry);
                 }
                 Output::Removed { port_id } => {
@@ -228,7 +226,7 @@ impl Fabric {
             self.log_out(switch, old);
         }
         let supersedes = self.known[switch].values().find(|entry| entry.port_name == name).map(|entry| entry.port_id);
-        let entry = NsEntry {
+        let entry = NsRecord {
             port_id,
             port_type: port_type::N_PORT,
             fcp_features: 0,
@@ -238,7 +236,6 @@ impl Fabric {
             node_name: Wwnn(name.0 ^ 0x3000_0000_0000_0000),
             fabric_port_name: Wwpn(7),
             types: [0; 8],
-            logged_in_at: Instant::ZERO + Span::from_ns(1 + self.now.as_ns()),
             extra: None,
         };
         self.set_local(switch, entry, supersedes);
@@ -247,12 +244,12 @@ impl Fabric {
     fn register(&mut self, switch: usize, id: FcId) {
         if let Some(entry) = self.own[switch].get(&id) {
             let features = 1 + self.random.below(3) as u8;
-            let entry = NsEntry { types: one_type(8), fcp_features: features, ..(**entry).clone() };
+            let entry = NsRecord { types: one_type(8), fcp_features: features, ..(**entry).clone() };
             self.set_local(switch, entry, None);
         }
     }
 
-    fn set_local(&mut self, switch: usize, entry: NsEntry, supersedes: Option<FcId>) {
+    fn set_local(&mut self, switch: usize, entry: NsRecord, supersedes: Option<FcId>) {
         let entry = Arc::new(entry);
         self.own[switch].insert(entry.port_id, entry.clone());
         self.input(switch, Input::Local { entry, supersedes });
@@ -269,11 +266,9 @@ impl Fabric {
         for (switch, known) in self.known.iter().enumerate() {
             let others = (0..self.switches.len()).filter(|other| *other != switch);
             let reachable = others.filter(|other| self.part[*other] == self.part[switch]);
-            let truth: BTreeMap<FcId, NsEntry> = reachable
-                .flat_map(|other| &self.own[other])
-                .map(|(id, entry)| (*id, NsEntry { logged_in_at: Instant::ZERO, ..(**entry).clone() }))
-                .collect();
-            let reported: BTreeMap<FcId, NsEntry> = known.iter().map(|(id, entry)| (*id, (**entry).clone())).collect();
+            let truth: BTreeMap<FcId, NsRecord> =
+                reachable.flat_map(|other| &self.own[other]).map(|(id, entry)| (*id, (**entry).clone())).collect();
+            let reported: BTreeMap<FcId, NsRecord> = known.iter().map(|(id, entry)| (*id, (**entry).clone())).collect();
             let wrong = reported.iter().filter(|(id, entry)| truth.get(id) != Some(entry)).map(|(id, _)| id);
             let missing = truth.keys().filter(|id| !reported.contains_key(id));
             let (wrong, missing): (Vec<_>, Vec<_>) = (wrong.collect(), missing.collect());
@@ -372,7 +367,7 @@ fn a_port_that_changes_its_name_does_not_end_the_earlier_login_with_its_first_na
     fabric.run(Span::from_ms(100));
     // The name is taken over, but before the message arrives, the new port has another name.
     fabric.log_in(0, 6, 0xaaaa);
-    let other = NsEntry { port_name: Wwpn(0xbbbb), ..(*fabric.own[0][&FcId::from_parts(1, 0, 6)]).clone() };
+    let other = NsRecord { port_name: Wwpn(0xbbbb), ..(*fabric.own[0][&FcId::from_parts(1, 0, 6)]).clone() };
     fabric.set_local(0, other, None);
     fabric.run(Span::from_secs(30));
     fabric.assert_true();

@@ -7,6 +7,7 @@ use sanloom_fc::config::{Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_fc::fabric::{FibDelta, ZoneSet};
 use sanloom_fc::switch::{Addressing, HardZoning, Input, NsEntry, Output, PeerUpdate, Policy, SwitchConfig};
 use sanloom_wire::els::{Els, Logo, Rscn};
+use sanloom_wire::ns::NsRecord;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -180,7 +181,7 @@ fn take(rig: &mut Rig, step: &Step) {
         Step::Down { port } => rig.down(port),
         Step::Remote { n, name } => {
             let port_id = FcId::from_parts(2, n / 2, n % 2);
-            let entry = NsEntry {
+            let record = NsRecord {
                 port_id,
                 port_type: 1,
                 fcp_features: 0,
@@ -190,10 +191,10 @@ fn take(rig: &mut Rig, step: &Step) {
                 node_name: node_of(name),
                 fabric_port_name: Wwpn(0x2000_0000_0000_0001 | u64::from(n / 2) << 48),
                 types: [0; 8],
-                logged_in_at: rig.now,
                 extra: None,
             };
-            rig.handle(Input::Peer(PeerUpdate::Object(Arc::new(entry))));
+            let entry = NsEntry { record: Arc::new(record), logged_in_at: rig.now };
+            rig.handle(Input::Peer(PeerUpdate::Object(entry)));
         }
         Step::RemoteGone { n } => {
             rig.handle(Input::Peer(PeerUpdate::Removed { port_id: FcId::from_parts(2, n / 2, n % 2) }));

@@ -18,8 +18,6 @@ use sanloom_wire::ns::{
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
 
-use std::sync::Arc;
-
 pub const HOST: FcId = FcId::from_parts(1, 2, 3);
 pub const STORAGE: FcId = FcId::from_parts(2, 0x10, 0);
 pub const HOST_PORT: Wwpn = Wwpn(0x2100_0024_ff00_0001);
@@ -298,7 +296,7 @@ fn ct_replies() -> Vec<(u16, Ct)> {
         Entry { owner, object: object.clone(), fc4: None },
     ];
     let mut replies: Vec<_> = [
-        (ns::GE_PT, NsAccept::Entries(Entries::new(Arc::new(entries)))),
+        (ns::GE_PT, NsAccept::Entries(Entries::Parsed(entries.into()))),
         (ns::GA_NXT, NsAccept::Object(Box::new(object))),
         (ns::GPN_ID, NsAccept::PortName(HOST_PORT)),
         (ns::GNN_ID, NsAccept::NodeName(HOST_NODE)),

@@ -5,7 +5,7 @@ use crate::bytes::{Put, fixed};
 use crate::els::{Adisc, LinkErrorStatus, PortSpeed, Prli, Prlo, RecAcc, Rnid, Rtv, command, speed};
 use crate::error::ParseError;
 use crate::id::FcId;
-use crate::login::{LOGIN_BYTES, Login};
+use crate::login::Login;
 
 /// Body of LS_ACC. Each variant lists the requests that it answers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -63,7 +63,7 @@ impl LsAcc {
     }
 
     /// Appends the payload, the command word included.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             LsAcc::Empty => out.put_word(command::LS_ACC, FcId::ZERO),
             LsAcc::Login(login) => login.emit(command::LS_ACC, out),
@@ -74,33 +74,15 @@ impl LsAcc {
             LsAcc::Rls(counters) => counters.emit(out),
             LsAcc::Echo(data) => {
                 out.put_word(command::LS_ACC, FcId::ZERO);
-                out.extend_from_slice(data);
+                out.put_slice(data);
             }
             LsAcc::Rec(rec) => rec.emit(out),
             LsAcc::Rnid(data) => data.emit(out),
             LsAcc::Rpsc(speeds) => speed::emit(speeds, out),
             LsAcc::Other(body) => {
                 out.put_u8(command::LS_ACC);
-                out.extend_from_slice(body);
+                out.put_slice(body);
             }
-        }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            LsAcc::Empty => 4,
-            LsAcc::Login(_) => LOGIN_BYTES,
-            LsAcc::Prli(prli) => prli.encoded_len(),
-            LsAcc::Prlo(prlo) => prlo.encoded_len(),
-            LsAcc::Adisc(_) => Adisc::BYTES,
-            LsAcc::Rtv(_) => Rtv::BYTES,
-            LsAcc::Rls(_) => LinkErrorStatus::BYTES,
-            LsAcc::Echo(data) => 4 + data.len(),
-            LsAcc::Rec(_) => RecAcc::BYTES,
-            LsAcc::Rnid(data) => data.encoded_len(),
-            LsAcc::Rpsc(speeds) => speed::encoded_len(speeds),
-            LsAcc::Other(body) => 1 + body.len(),
         }
     }
 }

@@ -124,9 +124,9 @@ impl LinkIncident {
     }
 
     /// Appends the payload, the command word included, without a specific record.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(command::RLIR, FcId::ZERO);
-        out.extend_from_slice(&[self.format, len8(RECORD_BYTES), len8(DESCRIPTOR_BYTES), 0]);
+        out.put_slice(&[self.format, len8(RECORD_BYTES), len8(DESCRIPTOR_BYTES), 0]);
         out.put_u64(self.port_name.0);
         out.put_u64(self.node_name.0);
         out.put_word(self.port_type, self.port_id);
@@ -137,7 +137,7 @@ impl LinkIncident {
         out.put_u32(self.transaction);
         out.put_u32(self.time_format.into());
         out.put_u64(self.time);
-        out.extend_from_slice(&[self.qualifier, self.code]);
+        out.put_slice(&[self.qualifier, self.code]);
         out.put_u16(self.isl_port);
     }
 }

@@ -19,10 +19,10 @@ pub use reject::{LS_RJT_BYTES, LsRjt, LsRjtExplanation, LsRjtReason};
 pub use rscn::{AddressFormat, Rscn, RscnPage};
 pub use speed::PortSpeed;
 
-use crate::bytes::{Put, fixed, id_at};
+use crate::bytes::{Put, counted, fixed, id_at};
 use crate::error::ParseError;
 use crate::id::FcId;
-use crate::login::{LOGIN_BYTES, Login};
+use crate::login::Login;
 use std::fmt;
 
 /// An extended link service. R_CTL 22 carries requests, 23 carries [`Els::LsAcc`] and
@@ -145,7 +145,7 @@ impl Els {
     }
 
     /// Appends the payload.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         let command = self.command();
         match self {
             Els::LsRjt(reject) => reject.emit(out),
@@ -159,7 +159,7 @@ impl Els {
             }
             Els::Echo(data) | Els::Test(data) => {
                 out.put_word(command, FcId::ZERO);
-                out.extend_from_slice(data);
+                out.put_slice(data);
             }
             Els::Rrq(exchange) | Els::Rec(exchange) => exchange.emit(command, out),
             Els::Prli(prli) => prli.emit(command, out),
@@ -172,38 +172,23 @@ impl Els {
             }
             Els::Lirr { function, format } => {
                 out.put_word(command, FcId::ZERO);
-                out.extend_from_slice(&[*function, *format, 0, 0]);
+                out.put_slice(&[*function, *format, 0, 0]);
             }
             Els::Rlir(incident) => incident.emit(out),
             Els::Rnid { format } => {
                 out.put_word(command, FcId::ZERO);
-                out.extend_from_slice(&[*format, 0, 0, 0]);
+                out.put_slice(&[*format, 0, 0, 0]);
             }
             Els::Other { body, .. } => {
                 out.put_u8(command);
-                out.extend_from_slice(body);
+                out.put_slice(body);
             }
         }
     }
 
     /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        match self {
-            Els::LsRjt(_) => LS_RJT_BYTES,
-            Els::LsAcc(accept) => accept.encoded_len(),
-            Els::Plogi(_) | Els::Flogi(_) | Els::Fdisc(_) | Els::Pdisc(_) => LOGIN_BYTES,
-            Els::Logo(_) => Logo::BYTES,
-            Els::Rtv | Els::Rpsc => 4,
-            Els::Rls { .. } | Els::Scr { .. } | Els::Lirr { .. } | Els::Rnid { .. } => 8,
-            Els::Rlir(_) => LinkIncident::BYTES,
-            Els::Echo(data) | Els::Test(data) => 4 + data.len(),
-            Els::Rrq(_) | Els::Rec(_) => ExchangeRef::BYTES,
-            Els::Prli(prli) => prli.encoded_len(),
-            Els::Prlo(prlo) => prlo.encoded_len(),
-            Els::Adisc(_) => Adisc::BYTES,
-            Els::Rscn(rscn) => rscn.encoded_len(),
-            Els::Other { body, .. } => 1 + body.len(),
-        }
+        counted(|_, out| self.emit(out))
     }
 
     /// The command code (see [`command`]).

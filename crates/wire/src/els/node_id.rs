@@ -124,16 +124,7 @@ impl Rnid {
     }
 
     /// Appends the payload, the command word included.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.put(out);
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|_, out| self.put(out))
-    }
-
-    fn put(&self, out: &mut dyn Put) {
+    pub fn emit(&self, out: &mut dyn Put) {
         let common_bytes = counted(|_, out| self.put_common(out));
         let specific_bytes = counted(|_, out| self.put_specific(out));
         out.put_word(command::LS_ACC, FcId::ZERO);

@@ -1,7 +1,7 @@
 //! PRLI and PRLO (FC-LS, process login and logout): service parameter pages, and their bits for FCP
 //! (FCP, process login).
 
-use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, put_counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
 /// PRLI and its accept: service parameter pages.
@@ -67,13 +67,8 @@ impl Prli {
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| put_pages(command, &self.pages, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| put_pages(0, &self.pages, len, out))
     }
 }
 
@@ -84,13 +79,8 @@ impl Prlo {
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| put_pages(command, &self.pages, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| put_pages(0, &self.pages, len, out))
     }
 }
 

@@ -95,7 +95,7 @@ impl Logo {
     }
 
     /// Appends 16 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(command::LOGO, FcId::ZERO);
         out.put_word(0, self.port_id);
         out.put_u64(self.port_name.0);
@@ -113,7 +113,7 @@ impl ExchangeRef {
     }
 
     /// Appends 12 bytes.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         out.put_word(command, FcId::ZERO);
         out.put_word(0, self.originator);
         out.put_u16(self.ox_id);
@@ -137,7 +137,7 @@ impl Adisc {
     }
 
     /// Appends 28 bytes.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         out.put_word(command, FcId::ZERO);
         out.put_word(0, self.hard_address);
         out.put_u64(self.port_name.0);
@@ -161,7 +161,7 @@ impl Rtv {
     }
 
     /// Appends 16 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(command::LS_ACC, FcId::ZERO);
         out.put_u32(self.r_a_tov_ms);
         out.put_u32(self.e_d_tov);
@@ -187,7 +187,7 @@ impl LinkErrorStatus {
     }
 
     /// Appends 28 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(command::LS_ACC, FcId::ZERO);
         out.put_u32(self.link_failure);
         out.put_u32(self.loss_of_sync);
@@ -216,7 +216,7 @@ impl RecAcc {
     }
 
     /// Appends 24 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(command::LS_ACC, FcId::ZERO);
         out.put_u16(self.ox_id);
         out.put_u16(self.rx_id);

@@ -1,5 +1,6 @@
 //! LS_RJT (FC-LS, link service reject): reason and explanation.
 
+use crate::bytes::Put;
 use crate::bytes::fixed;
 use crate::codes::codes;
 use crate::els::command;
@@ -33,8 +34,8 @@ impl LsRjt {
     }
 
     /// Appends 8 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::LS_RJT, 0, 0, 0, 0, self.reason.0, self.explanation.0, self.vendor]);
+    pub fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::LS_RJT, 0, 0, 0, 0, self.reason.0, self.explanation.0, self.vendor]);
     }
 }
 

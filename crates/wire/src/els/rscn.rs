@@ -1,6 +1,6 @@
 //! RSCN (FC-LS, registered state change notification).
 
-use crate::bytes::{Put, counted, fixed, id_at, put_counted, slice, u16_at};
+use crate::bytes::{Put, fixed, id_at, put_counted, slice, u16_at};
 use crate::els::command;
 use crate::error::ParseError;
 use crate::id::FcId;
@@ -64,13 +64,8 @@ impl Rscn {
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         put_counted(out, |len, out| self.put(len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| self.put(len, out))
     }
 
     fn put(&self, len: usize, out: &mut dyn Put) {

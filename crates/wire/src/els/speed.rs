@@ -41,17 +41,13 @@ pub(super) fn parse(payload: &[u8]) -> Result<Vec<PortSpeed>, ParseError> {
 }
 
 /// Appends the payload, the command word included; at most 65535 entries.
-pub(super) fn emit(speeds: &[PortSpeed], out: &mut Vec<u8>) {
+pub(super) fn emit(speeds: &[PortSpeed], out: &mut dyn Put) {
     let speeds = clipped(speeds);
     out.put_word(command::LS_ACC, FcId::new(len32(speeds.len())));
     for speed in speeds {
         out.put_u16(speed.capabilities);
         out.put_u16(speed.operating);
     }
-}
-
-pub(super) fn encoded_len(speeds: &[PortSpeed]) -> usize {
-    4 + 4 * clipped(speeds).len()
 }
 
 fn clipped(speeds: &[PortSpeed]) -> &[PortSpeed] {

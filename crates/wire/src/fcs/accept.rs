@@ -125,13 +125,13 @@ impl FcsAccept {
     }
 
     /// Appends the bytes after the CT preamble. Texts that are too long are cut.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             FcsAccept::Elements(list) => {
                 emit_records(list, out, |(name, element_type)| (name.0, [0, 0, 0, *element_type]));
             }
             FcsAccept::ElementType(code) | FcsAccept::PortType(code) => out.put_u32((*code).into()),
-            FcsAccept::DomainId(domain) => out.extend_from_slice(&[0, *domain, 0, 0]),
+            FcsAccept::DomainId(domain) => out.put_slice(&[0, *domain, 0, 0]),
             FcsAccept::ManagementId(id) => out.put_word(0, *id),
             FcsAccept::FabricName(name) => out.put_u64(name.0),
             FcsAccept::LogicalName(name) => write_descriptor(name, out),
@@ -142,7 +142,7 @@ impl FcsAccept {
             FcsAccept::Information(_) => {
                 let list = self.information();
                 out.put_len32(list.len());
-                out.extend_from_slice(&list);
+                out.put_slice(&list);
             }
             FcsAccept::Ports(list) => {
                 emit_records(list, out, |port| (port.name.0, [0, port.module, port.transmitter, port.port_type]))
@@ -155,24 +155,6 @@ impl FcsAccept {
                 out.put_u32((*port_type).into());
                 out.put_u32((*state).into());
             }
-        }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            FcsAccept::Elements(list) => 4 + RECORD_BYTES * list.len(),
-            FcsAccept::Ports(list) => 4 + RECORD_BYTES * list.len(),
-            FcsAccept::AttachedPorts(list) => 4 + RECORD_BYTES * list.len(),
-            FcsAccept::ElementType(_)
-            | FcsAccept::PortType(_)
-            | FcsAccept::DomainId(_)
-            | FcsAccept::ManagementId(_)
-            | FcsAccept::PhysicalNumber(_) => 4,
-            FcsAccept::FabricName(_) | FcsAccept::PortState { .. } => 8,
-            FcsAccept::LogicalName(_) => DESCRIPTOR_BYTES,
-            FcsAccept::ManagementAddresses(list) => 4 + DESCRIPTOR_BYTES * list.len(),
-            FcsAccept::Information(_) => 4 + self.information().len(),
         }
     }
 
@@ -199,10 +181,10 @@ fn records<T>(field: &'static str, body: &[u8], read: impl Fn(&[u8; RECORD_BYTES
     (0..count).map(record).collect()
 }
 
-fn emit_records<T>(list: &[T], out: &mut Vec<u8>, record: impl Fn(&T) -> (u64, [u8; 4])) {
+fn emit_records<T>(list: &[T], out: &mut dyn Put, record: impl Fn(&T) -> (u64, [u8; 4])) {
     out.put_len32(list.len());
     for (name, rest) in list.iter().map(record) {
         out.put_u64(name);
-        out.extend_from_slice(&rest);
+        out.put_slice(&rest);
     }
 }

@@ -1,6 +1,6 @@
 //! Attribute blocks of FDMI (FC-GS, HBA and port attributes).
 
-use crate::bytes::Put;
+use crate::bytes::{Put, put_counted};
 use crate::error::ParseError;
 use crate::field::{Cursor, Field};
 
@@ -23,8 +23,10 @@ impl Attribute {
     /// Longest value, in bytes, because the 16-bit length includes its head.
     pub const MAX_BYTES: usize = u16::MAX as usize - HEAD_BYTES;
 
-    fn clipped(&self) -> &[u8] {
-        &self.value[..self.value.len().min(Attribute::MAX_BYTES)]
+    fn put(&self, len: usize, out: &mut dyn Put) {
+        out.put_u16(self.attribute);
+        out.put_len16(len);
+        out.put_slice(&self.value[..self.value.len().min(Attribute::MAX_BYTES)]);
     }
 }
 
@@ -43,18 +45,11 @@ impl Field for Attributes {
         (0..count).map(one).collect()
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Put) {
         out.put_len32(self.len());
         for attribute in self {
-            let value = attribute.clipped();
-            out.put_u16(attribute.attribute);
-            out.put_len16(HEAD_BYTES + value.len());
-            out.extend_from_slice(value);
+            put_counted(out, |len, out| attribute.put(len, out));
         }
-    }
-
-    fn encoded_len(&self) -> usize {
-        4 + self.iter().map(|attribute| HEAD_BYTES + attribute.clipped().len()).sum::<usize>()
     }
 }
 

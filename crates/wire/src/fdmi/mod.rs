@@ -6,6 +6,7 @@ pub mod command;
 
 pub use attribute::{Attribute, Attributes, hba_attribute, port_attribute};
 
+use crate::bytes::Put;
 use crate::error::ParseError;
 use crate::field::{Cursor, Field, requests};
 use crate::id::Wwpn;
@@ -80,7 +81,7 @@ impl FdmiAccept {
     }
 
     /// Appends the bytes after the CT preamble.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             FdmiAccept::Empty => {}
             FdmiAccept::Names(names) => names.write(out),
@@ -89,16 +90,6 @@ impl FdmiAccept {
                 attributes.write(out);
             }
             FdmiAccept::Port(attributes) => attributes.write(out),
-        }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            FdmiAccept::Empty => 0,
-            FdmiAccept::Names(names) => names.encoded_len(),
-            FdmiAccept::Hba { ports, attributes } => ports.encoded_len() + attributes.encoded_len(),
-            FdmiAccept::Port(attributes) => attributes.encoded_len(),
         }
     }
 }

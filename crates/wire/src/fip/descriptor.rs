@@ -224,22 +224,18 @@ impl Descriptor {
 
     /// Appends the descriptor. [`Descriptor::Other`] is padded to whole words, and cut to the
     /// maximum of its length byte.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.put(out);
+    pub fn emit(&self, out: &mut dyn Put) {
+        let len = counted(|len, out| self.put_unpadded(len, out));
+        let padded = len.next_multiple_of(4);
+        self.put_unpadded(padded, out);
+        out.put_zeros(padded - len);
     }
 
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|_, out| self.put(out))
-    }
-
-    fn put(&self, out: &mut dyn Put) {
-        let used = HEAD_BYTES + counted(|_, out| self.put_body(out));
-        let len = used.next_multiple_of(4);
+    /// Appends the descriptor without padding; `padded` is its length in bytes with padding.
+    fn put_unpadded(&self, padded: usize, out: &mut dyn Put) {
         out.put_u8(self.kind());
-        out.put_len8(len / 4);
+        out.put_len8(padded / 4);
         self.put_body(out);
-        out.put_zeros(len - used);
     }
 
     fn put_body(&self, out: &mut dyn Put) {

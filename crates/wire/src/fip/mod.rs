@@ -13,7 +13,7 @@ mod descriptor;
 
 pub use descriptor::{Descriptor, Fc4Features, LinkService};
 
-use crate::bytes::{Put, fixed, len16, slice, u16_at};
+use crate::bytes::{Put, counted, fixed, slice, u16_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::ether::{EtherHeader, EtherType, FcMap, MIN_FRAME_BYTES, MacAddr, VlanTag};
@@ -117,23 +117,22 @@ impl Fip {
 
     /// Appends the packet without padding. The total length of the descriptors must not exceed
     /// 262,140 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        let start = out.len();
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_u16(u16::from(VERSION) << 12);
         out.put_u16(self.operation.code());
         out.put_u16(self.operation.subcode().into());
-        out.put_u16(0);
+        out.put_len16(counted(|_, out| self.put_descriptors(out)) / 4);
         out.put_u16(self.flags);
-        for descriptor in &self.descriptors {
-            descriptor.emit(out);
-        }
-        let words = len16((out.len() - start - HEAD_BYTES) / 4);
-        out[start + 6..start + 8].copy_from_slice(&words.to_be_bytes());
+        self.put_descriptors(out);
     }
 
     /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + self.descriptors.iter().map(Descriptor::encoded_len).sum::<usize>()
+        counted(|_, out| self.emit(out))
+    }
+
+    fn put_descriptors(&self, out: &mut dyn Put) {
+        self.descriptors.iter().for_each(|descriptor| descriptor.emit(out));
     }
 
     /// Type of the first unknown critical descriptor (type below 128). A receiver must drop such a

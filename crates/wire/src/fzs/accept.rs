@@ -2,7 +2,7 @@
 //! request.
 
 use super::command;
-use super::object::{FzsMember, FzsZoneSet, emit_members, members_len, parse_members};
+use super::object::{FzsMember, FzsZoneSet, emit_members, parse_members};
 use crate::bytes::{Put, Reader};
 use crate::error::ParseError;
 use crate::zone_name;
@@ -61,11 +61,11 @@ impl FzsAccept {
     }
 
     /// Appends the bytes after the CT preamble.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             FzsAccept::Empty => {}
             FzsAccept::Capabilities { bits, vendor } | FzsAccept::State { bits, vendor } => {
-                out.extend_from_slice(&[*bits, 0, 0, 0]);
+                out.put_slice(&[*bits, 0, 0, 0]);
                 out.put_u32(*vendor);
             }
             FzsAccept::Names(names) => {
@@ -77,19 +77,6 @@ impl FzsAccept {
             }
             FzsAccept::Members(members) => emit_members(members, out),
             FzsAccept::ZoneSet(zone_set) => zone_set.emit(out),
-        }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            FzsAccept::Empty => 0,
-            FzsAccept::Capabilities { .. } | FzsAccept::State { .. } => 8,
-            FzsAccept::Names(names) => {
-                4 + names.iter().map(|(name, _)| zone_name::encoded_len(name) + 4).sum::<usize>()
-            }
-            FzsAccept::Members(members) => members_len(members),
-            FzsAccept::ZoneSet(zone_set) => zone_set.encoded_len(),
         }
     }
 }

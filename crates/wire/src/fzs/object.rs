@@ -73,21 +73,21 @@ impl FzsMember {
         })
     }
 
-    fn emit(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind(), 0, 0, 0]);
+    fn emit(self, out: &mut dyn Put) {
+        out.put_slice(&[self.kind(), 0, 0, 0]);
         match self {
             FzsMember::PortName(name) => out.put_u64(name.0),
             FzsMember::NodeName(name) => out.put_u64(name.0),
             FzsMember::DomainPort { domain, port } => {
-                out.extend_from_slice(&[0, domain]);
+                out.put_slice(&[0, domain]);
                 out.put_u16(port);
                 out.put_zeros(4);
             }
             FzsMember::FcId(id) => {
-                out.extend_from_slice(&id.to_bytes());
+                out.put_slice(&id.to_bytes());
                 out.put_zeros(5);
             }
-            FzsMember::Other { id, .. } => out.extend_from_slice(&id),
+            FzsMember::Other { id, .. } => out.put_slice(&id),
         }
     }
 }
@@ -104,7 +104,7 @@ impl FzsZoneSet {
         Ok(FzsZoneSet { name, zones: reader.repeat("number of zones", FzsZone::parse)? })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, out: &mut dyn Put) {
         zone_name::emit(&self.name, out);
         out.put_len32(self.zones.len());
         for zone in &self.zones {
@@ -112,22 +112,13 @@ impl FzsZoneSet {
             emit_members(&zone.members, out);
         }
     }
-
-    pub(super) fn encoded_len(&self) -> usize {
-        let zones = self.zones.iter().map(|zone| zone_name::encoded_len(&zone.name) + members_len(&zone.members));
-        zone_name::encoded_len(&self.name) + 4 + zones.sum::<usize>()
-    }
 }
 
 pub(super) fn parse_members(reader: &mut Reader<'_>) -> Result<Vec<FzsMember>, ParseError> {
     reader.repeat("number of zone members", FzsMember::parse)
 }
 
-pub(super) fn emit_members(members: &[FzsMember], out: &mut Vec<u8>) {
+pub(super) fn emit_members(members: &[FzsMember], out: &mut dyn Put) {
     out.put_len32(members.len());
     members.iter().for_each(|member| member.emit(out));
-}
-
-pub(super) fn members_len(members: &[FzsMember]) -> usize {
-    4 + FzsMember::BYTES * members.len()
 }

@@ -1,8 +1,8 @@
 //! Requests to the zone server (FC-GS, fabric zone server, basic zoning).
 
 use super::command;
-use super::object::{FzsMember, FzsZoneSet, emit_members, members_len, parse_members};
-use crate::bytes::Reader;
+use super::object::{FzsMember, FzsZoneSet, emit_members, parse_members};
+use crate::bytes::{Put, Reader};
 use crate::error::ParseError;
 use crate::zone_name;
 
@@ -73,7 +73,7 @@ impl FzsRequest {
     }
 
     /// Appends the bytes after the CT preamble.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             FzsRequest::Gzc | FzsRequest::Gest | FzsRequest::Gzsn | FzsRequest::Gazs | FzsRequest::Dzs => {}
             FzsRequest::Gzd { zone_set: name }
@@ -89,25 +89,6 @@ impl FzsRequest {
             FzsRequest::Azd { zone_set, zone } | FzsRequest::Rzd { zone_set, zone } => {
                 zone_name::emit(zone_set, out);
                 zone_name::emit(zone, out);
-            }
-        }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            FzsRequest::Gzc | FzsRequest::Gest | FzsRequest::Gzsn | FzsRequest::Gazs | FzsRequest::Dzs => 0,
-            FzsRequest::Gzd { zone_set: name }
-            | FzsRequest::Gzm { zone: name }
-            | FzsRequest::Gzs { zone_set: name }
-            | FzsRequest::Azs { zone_set: name }
-            | FzsRequest::Rzs { zone_set: name } => zone_name::encoded_len(name),
-            FzsRequest::Adzs { zone_set } | FzsRequest::Azsd { zone_set } => zone_set.encoded_len(),
-            FzsRequest::Azm { zone, members } | FzsRequest::Rzm { zone, members } => {
-                zone_name::encoded_len(zone) + members_len(members)
-            }
-            FzsRequest::Azd { zone_set, zone } | FzsRequest::Rzd { zone_set, zone } => {
-                zone_name::encoded_len(zone_set) + zone_name::encoded_len(zone)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Additional header segments (section 11.2.2): [`Ahs`].
 
-use crate::bytes::{Put, slice, u16_at, u32_at};
+use crate::bytes::{Put, counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
 const EXTENDED_CDB: u8 = 1;
@@ -52,10 +52,13 @@ impl Ahs {
             Ahs::Other { kind, data } => (*kind, false, data),
         };
         let data = &data[..data.len().min(usize::from(u16::MAX) - 1)];
-        out.put_len16(data.len() + usize::from(reserved));
+        let put_specific = |out: &mut dyn Put| {
+            out.put_zeros(usize::from(reserved));
+            out.put_slice(data);
+        };
+        out.put_len16(counted(|_, out| put_specific(out)));
         out.put_u8(kind);
-        out.put_zeros(usize::from(reserved));
-        out.extend_from_slice(data);
+        put_specific(out);
         out.put_zeros((out.len() - start).wrapping_neg() & 3);
     }
 }

@@ -1,11 +1,11 @@
 //! Accepts of the name server (FC-GS, name server). The layout depends on the request.
 
-use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
+use crate::bytes::{Put, counted, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
 use crate::ns::{
-    Entries, Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, clip, command, emit_symbolic_name,
+    Entries, Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, command, emit_symbolic_name,
     parse_symbolic_name, types_at,
 };
 
@@ -115,7 +115,7 @@ impl NsAccept {
 
     /// Appends the bytes after the CT preamble and marks the last record of a list. Symbolic names
     /// and descriptors are cut at 255 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             NsAccept::Empty => {}
             NsAccept::PortName(name) | NsAccept::FabricPortName(name) => out.put_u64(name.0),
@@ -123,25 +123,18 @@ impl NsAccept {
             NsAccept::Classes(classes) => out.put_u32(*classes),
             NsAccept::Types(types) => types.iter().for_each(|word| out.put_u32(*word)),
             NsAccept::SymbolicName(name) => emit_symbolic_name(name, out),
-            NsAccept::PortType(port_type) => out.extend_from_slice(&[*port_type, 0, 0, 0]),
-            NsAccept::Features(features) => out.extend_from_slice(&features[..]),
+            NsAccept::PortType(port_type) => out.put_slice(&[*port_type, 0, 0, 0]),
+            NsAccept::Features(features) => out.put_slice(&features[..]),
             NsAccept::PortId(id) | NsAccept::HardAddress(id) => out.put_word(0, *id),
-            NsAccept::Ip(address) => out.extend_from_slice(address),
-            NsAccept::ProcessAssociator(associator) => out.extend_from_slice(associator),
+            NsAccept::Ip(address) => out.put_slice(address),
+            NsAccept::ProcessAssociator(associator) => out.put_slice(associator),
             NsAccept::Descriptors(all) => all.iter().for_each(|descriptor| write_descriptor(descriptor, out)),
-            NsAccept::PortIds(records) => {
-                emit_records(records, out, |control, port_id, out| out.put_word(control, *port_id));
-            }
-            NsAccept::PortNames(records) => emit_records(records, out, |control, (port_id, name), out| {
-                out.put_word(control, *port_id);
-                out.put_u32(0);
-                out.put_u64(name.0);
+            NsAccept::PortIds(records) => emit_records(records, out, |port_id| {
+                let [domain, area, port] = port_id.to_bytes();
+                [0, domain, area, port]
             }),
-            NsAccept::NodeNames(records) => emit_records(records, out, |control, (port_id, name), out| {
-                out.put_word(control, *port_id);
-                out.put_u32(0);
-                out.put_u64(name.0);
-            }),
+            NsAccept::PortNames(records) => emit_records(records, out, |(port_id, name)| named(*port_id, name.0)),
+            NsAccept::NodeNames(records) => emit_records(records, out, |(port_id, name)| named(*port_id, name.0)),
             NsAccept::Object(object) => object.emit(out),
             NsAccept::Entries(entries) => entries.emit(out),
         }
@@ -149,24 +142,7 @@ impl NsAccept {
 
     /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
-        match self {
-            NsAccept::Empty => 0,
-            NsAccept::Classes(_) | NsAccept::PortType(_) | NsAccept::PortId(_) | NsAccept::HardAddress(_) => 4,
-            NsAccept::PortName(_)
-            | NsAccept::NodeName(_)
-            | NsAccept::FabricPortName(_)
-            | NsAccept::ProcessAssociator(_) => 8,
-            NsAccept::Ip(_) => 16,
-            NsAccept::Descriptors(all) => all.len() * DESCRIPTOR_BYTES,
-            NsAccept::Types(_) => TYPES_BYTES,
-            NsAccept::SymbolicName(name) => 1 + clip(name).len(),
-            NsAccept::Features(features) => features.len(),
-            NsAccept::PortIds(records) => 4 * records.len(),
-            NsAccept::PortNames(records) => 16 * records.len(),
-            NsAccept::NodeNames(records) => 16 * records.len(),
-            NsAccept::Object(_) => NsObject::BYTES,
-            NsAccept::Entries(entries) => entries.encoded_len(),
-        }
+        counted(|_, out| self.emit(out))
     }
 }
 
@@ -202,9 +178,20 @@ fn parse_records<const N: usize, T>(
     }
 }
 
-fn emit_records<T>(records: &[T], out: &mut Vec<u8>, write: impl Fn(u8, &T, &mut Vec<u8>)) {
-    if let Some((last, others)) = records.split_last() {
-        others.iter().for_each(|record| write(0, record, out));
-        write(LAST_RECORD, last, out);
-    }
+/// Appends records and marks the last one. The first byte of a record is its control byte.
+fn emit_records<T, const N: usize>(records: &[T], out: &mut dyn Put, encode: impl Fn(&T) -> [u8; N]) {
+    out.put_records(records.len(), N, &mut |at, record| {
+        record.copy_from_slice(&encode(&records[at]));
+        if at + 1 == records.len() {
+            record[0] = LAST_RECORD;
+        }
+    });
+}
+
+/// Record of an address and a name.
+fn named(port_id: FcId, name: u64) -> [u8; 16] {
+    let mut record = [0; 16];
+    record[1..4].copy_from_slice(&port_id.to_bytes());
+    record[8..].copy_from_slice(&name.to_be_bytes());
+    record
 }

@@ -5,9 +5,8 @@ use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{NsObject, types_at};
-use std::any::Any;
-use std::fmt;
+use crate::ns::{NsObject, NsRecord, types_at};
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -40,8 +39,6 @@ const SHORT: u8 = 0x01;
 /// Format flag: with the FC-4 part.
 const WITH_FC4: u8 = 0x02;
 const FC4_BYTES: usize = 128 + 4 + DESCRIPTOR_BYTES;
-/// Length of an entry without symbolic names and FC-4 part, in bytes.
-const SHORT_BYTES: usize = 112;
 /// Length of a symbolic name with its length byte, in bytes.
 const NAME_BYTES: usize = 256;
 const FIELD: &str = "name server entry";
@@ -98,7 +95,7 @@ impl Entry {
         Ok((Entry { owner: id_at(head, 1), object, fc4 }, at))
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(&self, out: &mut dyn Put) {
         let object = &self.object;
         let short = self.is_short();
         let format = if short { SHORT } else { 0 } | if self.fc4.is_some() { WITH_FC4 } else { 0 };
@@ -112,68 +109,46 @@ impl Entry {
         if !short {
             write_descriptor(&object.symbolic_node_name, out);
         }
-        out.extend_from_slice(&object.process_associator);
-        out.extend_from_slice(&object.node_ip);
+        out.put_slice(&object.process_associator);
+        out.put_slice(&object.node_ip);
         out.put_u32(object.classes);
         object.types.iter().for_each(|word| out.put_u32(*word));
-        out.extend_from_slice(&object.port_ip);
+        out.put_slice(&object.port_ip);
         out.put_u64(object.fabric_port_name.0);
         out.put_word(0, object.hard_address);
         if let Some(fc4) = &self.fc4 {
-            out.extend_from_slice(&fc4.features);
-            out.extend_from_slice(&[fc4.fc4_type, fc4.descriptors, 0, 0]);
+            out.put_slice(&fc4.features);
+            out.put_slice(&[fc4.fc4_type, fc4.descriptors, 0, 0]);
             write_descriptor(&fc4.descriptor, out);
         }
     }
-
-    fn encoded_len(&self) -> usize {
-        SHORT_BYTES + if self.is_short() { 0 } else { 2 * NAME_BYTES } + if self.fc4.is_some() { FC4_BYTES } else { 0 }
-    }
 }
 
-/// Source of name server entries, in any internal representation.
-pub trait EntrySource: Any + fmt::Debug + Send + Sync {
-    /// Number of entries.
-    fn count(&self) -> usize;
-    /// Returns the entry with index `at`, which must be below [`count`](Self::count).
-    fn entry(&self, at: usize) -> Entry;
-}
-
-impl EntrySource for Vec<Entry> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn entry(&self, at: usize) -> Entry {
-        self[at].clone()
-    }
-}
-
-/// The entries of an accept. Clones share them, so the switches of one process store the objects of
-/// a domain once.
+/// The entries of an accept. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Entries(Arc<dyn EntrySource>);
+pub enum Entries {
+    /// Entries as they were received, or as they are to be sent.
+    Parsed(Arc<[Entry]>),
+    /// Objects as a switch stores them. The switches of one process share them, so that they store
+    /// the objects of a domain once. On a link, each object is encoded as an entry.
+    Records(Arc<[Arc<NsRecord>]>),
+}
 
 impl Entries {
-    /// Entries of `source`.
-    pub fn new(source: Arc<impl EntrySource>) -> Entries {
-        Entries(source)
-    }
-
-    /// The source as a `T`; `None` if it has another type. A `T` means that the message comes from
-    /// a switch in this process.
-    pub fn source<T: EntrySource>(&self) -> Option<Arc<T>> {
-        let any: Arc<dyn Any + Send + Sync> = self.0.clone();
-        any.downcast().ok()
-    }
-
     /// Number of entries.
     pub fn count(&self) -> usize {
-        self.0.count()
+        match self {
+            Entries::Parsed(entries) => entries.len(),
+            Entries::Records(records) => records.len(),
+        }
     }
 
     /// Iterates over all entries in order.
-    pub fn iter(&self) -> impl Iterator<Item = Entry> {
-        (0..self.0.count()).map(|at| self.0.entry(at))
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Entry>> {
+        (0..self.count()).map(|at| match self {
+            Entries::Parsed(entries) => Cow::Borrowed(&entries[at]),
+            Entries::Records(records) => Cow::Owned(Entry::from(&*records[at])),
+        })
     }
 
     pub(super) fn parse(body: &[u8]) -> Result<Entries, ParseError> {
@@ -184,22 +159,21 @@ impl Entries {
             entries.push(entry);
             at += bytes;
         }
-        Ok(Entries::new(Arc::new(entries)))
+        Ok(Entries::Parsed(entries.into()))
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.put_u32(u32::try_from(self.count()).unwrap_or(u32::MAX));
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_len32(self.count());
         self.iter().for_each(|entry| entry.emit(out));
-    }
-
-    pub(super) fn encoded_len(&self) -> usize {
-        4 + self.iter().map(|entry| entry.encoded_len()).sum::<usize>()
     }
 }
 
 impl PartialEq for Entries {
     fn eq(&self, other: &Entries) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.iter().eq(other.iter())
+        match (self, other) {
+            (Entries::Records(own), Entries::Records(others)) if Arc::ptr_eq(own, others) => true,
+            _ => self.iter().eq(other.iter()),
+        }
     }
 }
 
@@ -245,9 +219,27 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_this_process_is_returned_unchanged() {
-        let source: Arc<Vec<Entry>> = Arc::new(Vec::new());
-        let entries = Entries::new(source.clone());
-        assert!(entries.clone().source::<Vec<Entry>>().is_some_and(|same| Arc::ptr_eq(&same, &source)));
+    fn records_are_encoded_as_entries_and_read_back_from_them() {
+        let mut registered = NsRecord::from(Entry {
+            owner: FcId::domain_controller(5),
+            object: NsObject { port_type: 1, port_id: FcId::new(0x05_0102), port_name: Wwpn(7), ..NsObject::default() },
+            fc4: None,
+        });
+        let plain = Arc::new(registered.clone());
+        registered.listed = false;
+        registered.set_features(8, 2);
+        registered.set_features(0x20, 5);
+        registered.set_symbolic_port_name(b"host");
+        registered.set_rare(|rare| rare.descriptors = vec![(8, Box::new(*b"fcp"))]);
+        let stored = vec![plain, Arc::new(registered)];
+        let records = Entries::Records(stored.clone().into());
+        let mut out = Vec::new();
+        records.emit(&mut out);
+        let parsed = Entries::parse(&out).unwrap();
+        assert!(matches!(&parsed, Entries::Parsed(entries) if entries.len() == 2));
+        assert_eq!(parsed, records);
+        assert!(
+            parsed.iter().map(|entry| NsRecord::from(entry.into_owned())).eq(stored.iter().map(|one| (**one).clone()))
+        );
     }
 }

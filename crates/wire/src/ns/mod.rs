@@ -4,16 +4,18 @@ mod accept;
 pub mod command;
 mod entry;
 mod object;
+mod record;
 mod request;
 mod switch_field;
 
 pub use accept::NsAccept;
-pub use entry::{Entries, Entry, EntryFc4, EntrySource};
+pub use entry::{Entries, Entry, EntryFc4};
 pub use object::NsObject;
+pub use record::{NsExtra, NsRare, NsRecord};
 pub use request::NsRequest;
 pub use switch_field::{FeatureMap, ZoneName};
 
-use crate::bytes::{len8, slice, u32_at};
+use crate::bytes::{Put, slice, u32_at};
 use crate::error::ParseError;
 
 /// FC-4 TYPE bitmap, 256 bits; word = type / 32, bit = type % 32.
@@ -69,10 +71,10 @@ pub(crate) fn clip(name: &[u8]) -> &[u8] {
     &name[..name.len().min(MAX_SYMBOLIC_NAME_BYTES)]
 }
 
-pub(crate) fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn emit_symbolic_name(name: &[u8], out: &mut dyn Put) {
     let name = clip(name);
-    out.push(len8(name.len()));
-    out.extend_from_slice(name);
+    out.put_len8(name.len());
+    out.put_slice(name);
 }
 
 /// Reads a length byte at offset `at` and the text after it.

@@ -52,23 +52,23 @@ impl NsObject {
     }
 
     /// Appends 620 bytes. Symbolic names are cut at 255 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         out.put_word(self.port_type, self.port_id);
         out.put_u64(self.port_name.0);
         put_padded(&self.symbolic_port_name, out);
         out.put_u64(self.node_name.0);
         put_padded(&self.symbolic_node_name, out);
-        out.extend_from_slice(&self.process_associator);
-        out.extend_from_slice(&self.node_ip);
+        out.put_slice(&self.process_associator);
+        out.put_slice(&self.node_ip);
         out.put_u32(self.classes);
         self.types.iter().for_each(|word| out.put_u32(*word));
-        out.extend_from_slice(&self.port_ip);
+        out.put_slice(&self.port_ip);
         out.put_u64(self.fabric_port_name.0);
         out.put_word(0, self.hard_address);
     }
 }
 
-fn put_padded(name: &[u8], out: &mut Vec<u8>) {
+fn put_padded(name: &[u8], out: &mut dyn Put) {
     emit_symbolic_name(name, out);
     out.put_zeros(MAX_SYMBOLIC_NAME_BYTES - clip(name).len());
 }

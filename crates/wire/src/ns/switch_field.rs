@@ -1,5 +1,6 @@
 //! Fields of requests between switches only: [`ZoneName`], [`FeatureMap`].
 
+use crate::bytes::Put;
 use crate::error::ParseError;
 use crate::field::{Cursor, Field};
 use crate::zone_name;
@@ -11,11 +12,8 @@ impl Field for FeatureMap {
     fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
         from.array().map(Box::new)
     }
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self[..]);
-    }
-    fn encoded_len(&self) -> usize {
-        self.len()
+    fn write(&self, out: &mut dyn Put) {
+        out.put_slice(&self[..]);
     }
 }
 
@@ -30,10 +28,7 @@ impl Field for ZoneName {
         from.take(usize::from(len).wrapping_neg() & 3)?;
         Ok(ZoneName(name))
     }
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut dyn Put) {
         zone_name::emit(&self.0, out);
-    }
-    fn encoded_len(&self) -> usize {
-        zone_name::encoded_len(&self.0)
     }
 }

@@ -1,7 +1,7 @@
 //! GET LBA STATUS parameter data (SBC).
 
 use super::items;
-use crate::bytes::{Put, u32_at, u64_at};
+use crate::bytes::{put_with_len32, u32_at, u64_at};
 use crate::error::ParseError;
 
 /// A range of blocks in the same provisioning state.
@@ -29,14 +29,15 @@ pub fn parse(data: &[u8]) -> Result<Vec<LbaStatus>, ParseError> {
 
 /// Appends the descriptors.
 pub fn emit(descriptors: &[LbaStatus], out: &mut Vec<u8>) {
-    out.put_len32(4 + descriptors.len() * 16);
-    out.put_u32(0);
-    for descriptor in descriptors {
-        out.put_u64(descriptor.lba);
-        out.put_u32(descriptor.blocks);
-        out.put_u8(descriptor.provisioning & 0x0f);
-        out.put_zeros(3);
-    }
+    put_with_len32(out, |out| {
+        out.put_u32(0);
+        for descriptor in descriptors {
+            out.put_u64(descriptor.lba);
+            out.put_u32(descriptor.blocks);
+            out.put_u8(descriptor.provisioning & 0x0f);
+            out.put_zeros(3);
+        }
+    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! REPORT LUNS parameter data (SPC).
 
 use super::items;
-use crate::bytes::Put;
+use crate::bytes::{Put, counted};
 use crate::error::ParseError;
 use crate::lun::LunBytes;
 
@@ -12,9 +12,10 @@ pub fn parse(data: &[u8]) -> Result<Vec<LunBytes>, ParseError> {
 
 /// Appends the list.
 pub fn emit(luns: &[LunBytes], out: &mut Vec<u8>) {
-    out.put_len32(size_of_val(luns));
+    let put_luns = |out: &mut dyn Put| luns.iter().for_each(|lun| out.put_slice(lun));
+    out.put_len32(counted(|_, out| put_luns(out)));
     out.put_u32(0);
-    out.extend(luns.iter().flatten());
+    put_luns(out);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! MODE SENSE and MODE SELECT parameter lists (SPC, mode parameters; SBC for the block descriptor
 //! and page 08).
 
-use crate::bytes::{Put, fixed, len8, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, counted, fixed, len8, put_with_len16, slice, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 
 /// Page codes.
@@ -123,23 +123,33 @@ impl ModeParameters {
 
     /// Appends the list. The mode data length counts the bytes after itself.
     pub fn emit(&self, out: &mut Vec<u8>, long: bool) {
-        let descriptor_bytes = if self.descriptor.is_some() { 8 } else { 0 };
-        let pages: usize = self.pages.iter().map(|page| page.bytes.len()).sum();
         if long {
-            out.put_len16(6 + descriptor_bytes + pages);
-            out.extend_from_slice(&[self.medium, self.device, 0, 0]);
-            out.put_len16(descriptor_bytes);
+            put_with_len16(out, |out| self.put_after_length(long, out));
         } else {
-            out.put_len8(3 + descriptor_bytes + pages);
-            out.extend_from_slice(&[self.medium, self.device, len8(descriptor_bytes)]);
+            out.put_len8(counted(|_, out| self.put_after_length(long, out)));
+            self.put_after_length(long, out);
         }
-        if let Some(descriptor) = self.descriptor {
-            out.put_u32(u32::try_from(descriptor.blocks).unwrap_or(u32::MAX));
-            out.put_u32(descriptor.block_bytes & 0xff_ffff);
+    }
+
+    fn put_after_length(&self, long: bool, out: &mut dyn Put) {
+        out.put_slice(&[self.medium, self.device]);
+        if long {
+            out.put_u16(0);
+            put_with_len16(out, |out| self.put_descriptor(out));
+        } else {
+            out.put_len8(counted(|_, out| self.put_descriptor(out)));
+            self.put_descriptor(out);
         }
         for page in &self.pages {
             out.put_u8(page.code | if page.savable { 0x80 } else { 0 });
-            out.extend_from_slice(&page.bytes[1..]);
+            out.put_slice(&page.bytes[1..]);
+        }
+    }
+
+    fn put_descriptor(&self, out: &mut dyn Put) {
+        if let Some(descriptor) = self.descriptor {
+            out.put_u32(u32::try_from(descriptor.blocks).unwrap_or(u32::MAX));
+            out.put_u32(descriptor.block_bytes & 0xff_ffff);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! REPORT SUPPORTED OPERATION CODES and REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS parameter data
 //! (SPC).
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, put_with_len32, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
 /// A supported command in the list of all commands.
@@ -38,19 +38,19 @@ pub fn parse_all(data: &[u8]) -> Result<Vec<Supported>, ParseError> {
 
 /// Appends the list of all commands.
 pub fn emit_all(all: &[Supported], timeouts: bool, out: &mut Vec<u8>) {
-    let each = if timeouts { 20 } else { 8 };
-    out.put_len32(all.len() * each);
-    for command in all {
-        out.put_u8(command.operation);
-        out.put_u8(0);
-        out.put_u16(command.action.unwrap_or(0));
-        out.put_u8(0);
-        out.put_u8(if timeouts { TIMEOUTS } else { 0 } | if command.action.is_some() { ACTION } else { 0 });
-        out.put_u16(command.cdb_bytes);
-        if timeouts {
-            out.extend_from_slice(&NO_TIMEOUTS);
+    put_with_len32(out, |out| {
+        for command in all {
+            out.put_u8(command.operation);
+            out.put_u8(0);
+            out.put_u16(command.action.unwrap_or(0));
+            out.put_u8(0);
+            out.put_u8(if timeouts { TIMEOUTS } else { 0 } | if command.action.is_some() { ACTION } else { 0 });
+            out.put_u16(command.cdb_bytes);
+            if timeouts {
+                out.put_slice(&NO_TIMEOUTS);
+            }
         }
-    }
+    });
 }
 
 /// Support of one command by a device.

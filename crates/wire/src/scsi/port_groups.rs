@@ -1,6 +1,6 @@
 //! Target port groups: parameter data of REPORT and SET TARGET PORT GROUPS (SPC-4, 6.37 and 6.45).
 
-use crate::bytes::{Put, fixed, len8, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, len8, put_with_len32, slice, u16_at, u32_at};
 use crate::codes::code_constants;
 use crate::error::ParseError;
 
@@ -112,19 +112,19 @@ impl PortGroups {
 
     /// Appends the selected header and the groups.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        let of_groups: usize = self.groups.iter().map(|group| 8 + 4 * group.ports.len().min(255)).sum();
-        out.put_len32(of_groups + if self.transition_seconds.is_some() { 4 } else { 0 });
-        if let Some(seconds) = self.transition_seconds {
-            out.extend_from_slice(&[0x10, seconds, 0, 0]);
-        }
-        for group in &self.groups {
-            let ports = &group.ports[..group.ports.len().min(255)];
-            out.put_u8(if group.preferred { 0x80 } else { 0 } | group.state & 0x0f);
-            out.put_u8(group.supported);
-            out.put_u16(group.group);
-            out.extend_from_slice(&[0, group.status, 0, len8(ports.len())]);
-            ports.iter().for_each(|&port| out.put_u32(port.into()));
-        }
+        put_with_len32(out, |out| {
+            if let Some(seconds) = self.transition_seconds {
+                out.put_slice(&[0x10, seconds, 0, 0]);
+            }
+            for group in &self.groups {
+                let ports = &group.ports[..group.ports.len().min(255)];
+                out.put_u8(if group.preferred { 0x80 } else { 0 } | group.state & 0x0f);
+                out.put_u8(group.supported);
+                out.put_u16(group.group);
+                out.put_slice(&[0, group.status, 0, len8(ports.len())]);
+                ports.iter().for_each(|&port| out.put_u32(port.into()));
+            }
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::items;
 use super::transport_id::TransportId;
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, put_with_len32, slice, u16_at, u32_at, u64_at};
 use crate::codes::code_constants;
 use crate::error::ParseError;
 
@@ -71,8 +71,7 @@ impl Keys {
     /// Appends the parameter data.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u32(self.generation);
-        out.put_len32(self.keys.len() * 8);
-        self.keys.iter().for_each(|&key| out.put_u64(key));
+        put_with_len32(out, |out| self.keys.iter().for_each(|&key| out.put_u64(key)));
     }
 }
 
@@ -101,13 +100,14 @@ impl Reservation {
     /// Appends the parameter data.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_u32(self.generation);
-        out.put_u32(if self.held.is_some() { 16 } else { 0 });
-        if let Some((key, kind)) = self.held {
-            out.put_u64(key);
-            out.put_zeros(5);
-            out.put_u8(kind & 0x0f);
-            out.put_zeros(2);
-        }
+        put_with_len32(out, |out| {
+            if let Some((key, kind)) = self.held {
+                out.put_u64(key);
+                out.put_zeros(5);
+                out.put_u8(kind & 0x0f);
+                out.put_zeros(2);
+            }
+        });
     }
 }
 
@@ -168,19 +168,18 @@ impl FullStatus {
 
     /// Appends the list and its generation.
     pub fn emit_list(generation: u32, list: &[FullStatus], out: &mut Vec<u8>) {
-        let len: usize = list.iter().map(|status| Self::BYTES + status.initiator.encoded_len()).sum();
         out.put_u32(generation);
-        out.put_len32(len);
-        for status in list {
-            out.put_u64(status.key);
-            out.put_u32(0);
-            out.put_u8(u8::from(status.all_ports) << 1 | u8::from(status.holds.is_some()));
-            out.put_u8(status.holds.unwrap_or(0));
-            out.put_zeros(4);
-            out.put_u16(status.port);
-            out.put_len32(status.initiator.encoded_len());
-            status.initiator.emit(out);
-        }
+        put_with_len32(out, |out| list.iter().for_each(|status| status.put(out)));
+    }
+
+    fn put(&self, out: &mut dyn Put) {
+        out.put_u64(self.key);
+        out.put_u32(0);
+        out.put_u8(u8::from(self.all_ports) << 1 | u8::from(self.holds.is_some()));
+        out.put_u8(self.holds.unwrap_or(0));
+        out.put_zeros(4);
+        out.put_u16(self.port);
+        put_with_len32(out, |out| self.initiator.emit(out));
     }
 }
 
@@ -236,8 +235,7 @@ impl OutParameters {
         out.put_u8(u8::from(self.initiators.is_some()) << 3 | u8::from(self.all_ports) << 2 | u8::from(self.keep));
         out.put_zeros(3);
         if let Some(list) = &self.initiators {
-            out.put_len32(list.iter().map(TransportId::encoded_len).sum::<usize>());
-            list.iter().for_each(|initiator| initiator.emit(out));
+            put_with_len32(out, |out| list.iter().for_each(|initiator| initiator.emit(out)));
         }
     }
 }
@@ -281,8 +279,7 @@ impl MoveParameters {
         out.put_u8(0);
         out.put_u8(u8::from(self.unregister) << 1 | u8::from(self.keep));
         out.put_u16(self.port);
-        out.put_len32(self.initiator.encoded_len());
-        self.initiator.emit(out);
+        put_with_len32(out, |out| self.initiator.emit(out));
     }
 }
 

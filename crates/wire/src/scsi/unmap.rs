@@ -1,6 +1,6 @@
 //! UNMAP parameter list (SBC).
 
-use crate::bytes::{Put, fixed, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, counted, fixed, put_with_len16, u16_at, u32_at, u64_at};
 use crate::error::ParseError;
 
 /// A range of blocks.
@@ -26,15 +26,18 @@ pub fn parse(data: &[u8]) -> Result<Vec<BlockDescriptor>, ParseError> {
 /// Appends the list, with at most 4095 descriptors because of its 16-bit length field.
 pub fn emit(descriptors: &[BlockDescriptor], out: &mut Vec<u8>) {
     let count = descriptors.len().min((usize::from(u16::MAX) - HEADER_BYTES) / DESCRIPTOR_BYTES);
-    let bytes = count * DESCRIPTOR_BYTES;
-    out.put_len16(bytes + HEADER_BYTES - 2);
-    out.put_len16(bytes);
-    out.put_u32(0);
-    for descriptor in &descriptors[..count] {
-        out.put_u64(descriptor.lba);
-        out.put_u32(descriptor.blocks);
+    let put_descriptors = |out: &mut dyn Put| {
+        for descriptor in &descriptors[..count] {
+            out.put_u64(descriptor.lba);
+            out.put_u32(descriptor.blocks);
+            out.put_u32(0);
+        }
+    };
+    put_with_len16(out, |out| {
+        out.put_len16(counted(|_, out| put_descriptors(out)));
         out.put_u32(0);
-    }
+        put_descriptors(out);
+    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! RDI (FC-SW, request domain identifier): the domains that a switch requests, and in the accept
 //! the granted domains.
 
-use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u64_at};
+use crate::bytes::{Put, fixed, put_counted, slice, u16_at, u64_at};
 use crate::error::ParseError;
 use crate::id::Wwnn;
 
@@ -30,13 +30,8 @@ impl Rdi {
     }
 
     /// Appends the payload, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| self.put(command, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| self.put(0, len, out))
     }
 
     fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
@@ -60,7 +55,7 @@ pub(super) fn parse_dia(payload: &[u8]) -> Result<Wwnn, ParseError> {
 }
 
 /// Appends a DIA or its accept.
-pub(super) fn emit_dia(command: u8, switch_name: Wwnn, out: &mut Vec<u8>) {
+pub(super) fn emit_dia(command: u8, switch_name: Wwnn, out: &mut dyn Put) {
     out.put_u32(u32::from(command) << 24);
     out.put_u64(switch_name.0);
 }

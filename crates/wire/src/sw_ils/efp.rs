@@ -1,7 +1,7 @@
 //! EFP (FC-SW, exchange fabric parameters): the principal switch and the owner of each domain.
 //! Request and accept.
 
-use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at, u64_at};
+use crate::bytes::{Put, fixed, put_counted, slice, u16_at, u64_at};
 use crate::error::ParseError;
 use crate::id::Wwnn;
 
@@ -67,13 +67,8 @@ impl Efp {
     }
 
     /// Appends the payload, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| self.put(command, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| self.put(0, len, out))
     }
 
     fn put(&self, command: u8, len: usize, out: &mut dyn Put) {

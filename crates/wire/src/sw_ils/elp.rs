@@ -1,7 +1,7 @@
 //! ELP (FC-SW, exchange link parameters): parameters on which both ends of an inter-switch link
 //! must agree. Request and accept.
 
-use crate::bytes::{Put, fixed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Put, fixed, put_with_len16, slice, u16_at, u32_at, u64_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::id::{Wwnn, Wwpn};
@@ -95,14 +95,20 @@ impl Elp {
     /// Length with the shortest flow control parameters, command word included, in bytes.
     pub const BYTES: usize = 104;
     /// Length of BB_Credit and the shortest compatibility parameters, in bytes.
-    const MIN_PARAMETER_BYTES: usize = 20;
+    const MIN_PARAMETER_BYTES: usize = Self::CREDIT_BYTES + Self::MIN_AFTER_CREDIT_BYTES;
+    /// Length of BB_Credit, in bytes.
+    const CREDIT_BYTES: usize = 4;
+    /// Length of the shortest parameters after BB_Credit, in bytes.
+    const MIN_AFTER_CREDIT_BYTES: usize = 16;
+    /// Length of the longest parameters after BB_Credit, in bytes.
+    const MAX_AFTER_CREDIT_BYTES: usize = u16::MAX as usize - Self::CREDIT_BYTES;
 
     /// Reads 104 bytes, command word included, or more if longer flow control parameters are
     /// announced.
     pub fn parse(payload: &[u8]) -> Result<Elp, ParseError> {
         let b = fixed::<{ Self::BYTES }>("ELP", payload)?;
         let parameter_bytes = usize::from(u16_at(b, 82)).max(Self::MIN_PARAMETER_BYTES);
-        let flow_parameters = slice("ELP flow control parameters", payload, 88, parameter_bytes - 4)?;
+        let flow_parameters = slice("ELP flow control parameters", payload, 88, parameter_bytes - Self::CREDIT_BYTES)?;
         let class = |at| ElpClass { flags: u16_at(b, at), receive_size_bytes: u16_at(b, at + 2) };
         Ok(Elp {
             revision: b[4],
@@ -127,8 +133,7 @@ impl Elp {
     }
 
     /// Appends the payload, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        let start = out.len();
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         out.put_u32(u32::from(command) << 24);
         out.put_u8(self.revision);
         out.put_u16(self.flags);
@@ -137,7 +142,7 @@ impl Elp {
         out.put_u32(self.e_d_tov_ms);
         out.put_u64(self.port_name.0);
         out.put_u64(self.switch_name.0);
-        out.extend_from_slice(&self.class_f.flags);
+        out.put_slice(&self.class_f.flags);
         out.put_u16(self.class_f.receive_size_bytes);
         out.put_u16(self.class_f.concurrent_sequences);
         out.put_u16(self.class_f.end_to_end_credit);
@@ -149,20 +154,12 @@ impl Elp {
         }
         out.put_zeros(20);
         out.put_u16(self.flow_control.0);
-        out.put_len16(self.parameter_bytes());
-        out.put_u32(self.bb_credit);
-        let behind_credit = self.parameter_bytes() - 4;
-        out.extend(self.flow_parameters.iter().take(behind_credit));
-        out.resize(start + self.encoded_len(), 0);
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::BYTES - Self::MIN_PARAMETER_BYTES + self.parameter_bytes()
-    }
-
-    fn parameter_bytes(&self) -> usize {
-        (4 + self.flow_parameters.len()).clamp(Self::MIN_PARAMETER_BYTES, u16::MAX.into())
+        let parameters = &self.flow_parameters[..self.flow_parameters.len().min(Self::MAX_AFTER_CREDIT_BYTES)];
+        put_with_len16(out, |out| {
+            out.put_u32(self.bb_credit);
+            out.put_slice(parameters);
+            out.put_zeros(Self::MIN_AFTER_CREDIT_BYTES.saturating_sub(parameters.len()));
+        });
     }
 }
 
@@ -202,7 +199,8 @@ mod tests {
         bytes[80..84].copy_from_slice(&[0, 1, 0, 0x50]);
         bytes[163] = 7;
         let elp = Elp::parse(&bytes).unwrap();
-        assert_eq!((elp.flow_control, elp.flow_parameters.len(), elp.encoded_len()), (FlowControl::VENDOR, 76, 164));
+        assert_eq!((elp.flow_control, elp.flow_parameters.len()), (FlowControl::VENDOR, 76));
+        assert_eq!(SwIls::Elp(Box::new(elp.clone())).encoded_len(), 164);
         assert_eq!(elp.flow_parameters[75], 7);
         assert!(Elp::parse(&bytes[..163]).is_err());
     }

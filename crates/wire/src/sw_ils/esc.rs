@@ -1,6 +1,6 @@
 //! ESC (FC-SW, exchange switch capabilities): selection of the routing protocol on a link.
 
-use crate::bytes::{Put, counted, fixed, put_counted, slice, u16_at};
+use crate::bytes::{Put, fixed, put_counted, slice, u16_at};
 use crate::error::ParseError;
 
 /// Routing protocols that a switch supports.
@@ -68,13 +68,8 @@ impl Esc {
     }
 
     /// Appends the payload, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| self.put(command, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| self.put(0, len, out))
     }
 
     fn put(&self, command: u8, len: usize, out: &mut dyn Put) {
@@ -101,9 +96,9 @@ impl EscAcc {
     }
 
     /// Appends 24 bytes, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         out.put_u32(u32::from(command) << 24);
-        out.extend_from_slice(&self.vendor);
+        out.put_slice(&self.vendor);
         self.protocol.write(out);
     }
 }

@@ -1,7 +1,7 @@
 //! ESS (FC-SW, exchange switch support): identity of a switch and its supported fabric services.
 //! Request and accept.
 
-use crate::bytes::{Put, counted, fixed, len8, put_counted, slice, u16_at, u32_at};
+use crate::bytes::{Put, fixed, len8, put_counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 
 /// Identity and capabilities of a switch. Request and accept have the same layout.
@@ -67,13 +67,8 @@ impl Ess {
     }
 
     /// Appends the payload, beginning with the command word.
-    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+    pub fn emit(&self, command: u8, out: &mut dyn Put) {
         put_counted(out, |len, out| self.put(command, len, out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        counted(|len, out| self.put(0, len, out))
     }
 
     fn put(&self, command: u8, len: usize, out: &mut dyn Put) {

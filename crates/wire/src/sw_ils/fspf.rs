@@ -41,8 +41,8 @@ impl FspfHeader {
         }
     }
 
-    pub(super) fn emit(&self, command: u8, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command, 0, 0, 0, self.version, self.region, self.authentication_type, 0]);
+    pub(super) fn emit(&self, command: u8, out: &mut dyn Put) {
+        out.put_slice(&[command, 0, 0, 0, self.version, self.region, self.authentication_type, 0]);
         out.put_u32(self.domain.into());
         out.put_u64(self.authentication);
     }
@@ -84,7 +84,7 @@ impl Hello {
     }
 
     /// Appends 40 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         self.header.emit(command::HLO, out);
         for word in [self.options, self.hello_s, self.dead_s, self.recipient.into(), self.port & 0xff_ffff] {
             out.put_u32(word);

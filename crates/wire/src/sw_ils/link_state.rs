@@ -1,7 +1,7 @@
 //! Link state records (FC-SW, FSPF): the links of each switch, the age of a record, and the
 //! comparison of two records.
 
-use crate::bytes::{Put, counted, fixed, id_at, slice, u16_at, u32_at};
+use crate::bytes::{Put, counted, fixed, id_at, len16, put_counted, slice, u16_at, u32_at};
 use crate::error::ParseError;
 use std::sync::Arc;
 
@@ -139,8 +139,8 @@ impl LsrHeader {
         })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, 0]);
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[self.kind, 0]);
         out.put_u16(self.age_s);
         for word in [self.options, self.domain.into(), self.advertiser.into(), self.incarnation.0] {
             out.put_u32(word);
@@ -179,6 +179,11 @@ impl LinkStateRecord {
 
     /// Header of the record with the given age.
     pub fn header(&self, age_s: u16) -> LsrHeader {
+        self.header_with(age_s, self.encoded_len())
+    }
+
+    /// Header of the record with the given age and length in bytes.
+    fn header_with(&self, age_s: u16, len: usize) -> LsrHeader {
         let kind = match self.body {
             LsrBody::Links(_) => SWITCH_LINKS,
             LsrBody::Other { kind, .. } => kind,
@@ -191,13 +196,13 @@ impl LinkStateRecord {
             advertiser: self.advertiser,
             incarnation: self.incarnation,
             checksum: self.checksum,
-            length_bytes: u16::try_from(self.encoded_len()).unwrap_or(u16::MAX),
+            length_bytes: len16(len),
         }
     }
 
     /// Length of the record in bytes, header included.
     pub fn encoded_len(&self) -> usize {
-        LsrHeader::BYTES + counted(|_, out| self.put_body(out))
+        counted(|len, out| self.put(0, len, out))
     }
 
     /// Fletcher's checksum of the record without its age (ISO 8473, as in OSPF).
@@ -209,12 +214,12 @@ impl LinkStateRecord {
         fletcher(&bytes[..2], &bytes[4..], CHECKSUM_AT - 2)
     }
 
-    fn emit(&self, age_s: u16, out: &mut Vec<u8>) {
-        self.header(age_s).emit(out);
-        self.put_body(out);
+    fn emit(&self, age_s: u16, out: &mut dyn Put) {
+        put_counted(out, |len, out| self.put(age_s, len, out));
     }
 
-    fn put_body(&self, out: &mut dyn Put) {
+    fn put(&self, age_s: u16, len: usize, out: &mut dyn Put) {
+        self.header_with(age_s, len).emit(out);
         match &self.body {
             LsrBody::Links(links) => {
                 out.put_u16(0);
@@ -273,7 +278,7 @@ impl AgedRecord {
         Ok((AgedRecord { age_s: header.age_s, record }, length))
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, out: &mut dyn Put) {
         self.record.emit(self.age_s, out);
     }
 }

@@ -57,14 +57,9 @@ impl LinkStateUpdate {
     }
 
     /// Appends the LSU.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         emit_head(&self.header, command::LSU, self.flags, self.records.len(), out);
         self.records.iter().for_each(|record| record.emit(out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + self.records.iter().map(|aged| aged.record.encoded_len()).sum::<usize>()
     }
 }
 
@@ -81,14 +76,9 @@ impl LinkStateAck {
     }
 
     /// Appends the LSA.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         emit_head(&self.header, command::LSA, self.flags, self.records.len(), out);
         self.records.iter().for_each(|record| record.emit(out));
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + LsrHeader::BYTES * self.records.len()
     }
 }
 
@@ -97,10 +87,10 @@ fn parse_head(field: &'static str, payload: &[u8]) -> Result<(FspfHeader, u8, u3
     Ok((FspfHeader::parse(fixed::<FSPF_HEADER_BYTES>(field, b)?), b[23], u32_at(b, 24)))
 }
 
-fn emit_head(header: &FspfHeader, command: u8, flags: u8, count: usize, out: &mut Vec<u8>) {
+fn emit_head(header: &FspfHeader, command: u8, flags: u8, count: usize, out: &mut dyn Put) {
     header.emit(command, out);
     out.put_u32(flags.into());
-    out.put_u32(u32::try_from(count).unwrap_or(u32::MAX));
+    out.put_len32(count);
 }
 
 /// Adds `at` to the byte counts of an error, so that they count from the start of the payload.

@@ -34,10 +34,10 @@ pub use zone_member::{ZoneMember, ZoneMemberId};
 pub use zone_object::{ActiveZoneSet, MemberList, ZoneObject, ZoneObjectType, ZoneSets};
 pub use zoning::{Mrra, MrraAcc, MrraResponse, SfcOperation, ZoneReason, ZoneReply, ZoneStatus};
 
-use crate::bytes::fixed;
+use crate::bytes::{Put, counted, fixed};
 use crate::error::ParseError;
 use crate::id::Wwnn;
-use domain::{DIA_BYTES, emit_dia, parse_dia};
+use domain::{emit_dia, parse_dia};
 use std::fmt;
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ impl SwIls {
     }
 
     /// Appends the payload.
-    pub fn emit(&self, out: &mut Vec<u8>) {
+    pub fn emit(&self, out: &mut dyn Put) {
         match self {
             SwIls::SwRjt(reject) => reject.emit(out),
             SwIls::SwAcc(accept) => accept.emit(out),
@@ -181,10 +181,10 @@ impl SwIls {
             SwIls::Mrra(mrra) => mrra.emit(out),
             SwIls::Aca(domains) => zoning::emit_domains(domains, out),
             SwIls::Sfc { operation, zones } => zones.emit(command::SFC, operation.0, out),
-            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => out.extend_from_slice(&[self.command(), 0, 0, 0]),
+            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => out.put_slice(&[self.command(), 0, 0, 0]),
             SwIls::Other { command, body } => {
-                out.push(*command);
-                out.extend_from_slice(body);
+                out.put_u8(*command);
+                out.put_slice(body);
             }
         }
     }
@@ -192,23 +192,8 @@ impl SwIls {
     /// Number of bytes that [`emit`](Self::emit) appends.
     pub fn encoded_len(&self) -> usize {
         match self {
-            SwIls::SwRjt(_) => SW_RJT_BYTES,
-            SwIls::SwAcc(accept) => accept.encoded_len(),
-            SwIls::Hlo(_) => Hello::BYTES,
-            SwIls::Lsu(update) => update.encoded_len(),
-            SwIls::Lsa(acknowledgement) => acknowledgement.encoded_len(),
-            SwIls::SwRscn(notification) => notification.encoded_len(),
-            SwIls::Elp(elp) => elp.encoded_len(),
-            SwIls::Efp(efp) => efp.encoded_len(),
-            SwIls::Dia { .. } => DIA_BYTES,
-            SwIls::Rdi(rdi) => rdi.encoded_len(),
-            SwIls::Esc(esc) => esc.encoded_len(),
-            SwIls::Ess(ess) => ess.encoded_len(),
             SwIls::Mr(zones) | SwIls::Sfc { zones, .. } => zones.encoded_len(),
-            SwIls::Mrra(_) => Mrra::BYTES,
-            SwIls::Aca(domains) => 4 + 4 * domains.len(),
-            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => 4,
-            SwIls::Other { body, .. } => 1 + body.len(),
+            _ => counted(|_, out| self.emit(out)),
         }
     }
 
@@ -263,9 +248,9 @@ impl SwAcc {
         })
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(&self, out: &mut dyn Put) {
         match self {
-            SwAcc::Empty => out.extend_from_slice(&[command::SW_ACC, 0, 0, 0]),
+            SwAcc::Empty => out.put_slice(&[command::SW_ACC, 0, 0, 0]),
             SwAcc::Elp(elp) => elp.emit(command::SW_ACC, out),
             SwAcc::Efp(efp) => efp.emit(command::SW_ACC, out),
             SwAcc::Dia { switch_name } => emit_dia(command::SW_ACC, *switch_name, out),
@@ -275,24 +260,9 @@ impl SwAcc {
             SwAcc::Zone(reply) => reply.emit(out),
             SwAcc::Mrra(accept) => accept.emit(out),
             SwAcc::Other(body) => {
-                out.push(command::SW_ACC);
-                out.extend_from_slice(body);
+                out.put_u8(command::SW_ACC);
+                out.put_slice(body);
             }
-        }
-    }
-
-    fn encoded_len(&self) -> usize {
-        match self {
-            SwAcc::Empty => 4,
-            SwAcc::Elp(elp) => elp.encoded_len(),
-            SwAcc::Efp(efp) => efp.encoded_len(),
-            SwAcc::Dia { .. } => DIA_BYTES,
-            SwAcc::Rdi(rdi) => rdi.encoded_len(),
-            SwAcc::Esc(_) => EscAcc::BYTES,
-            SwAcc::Ess(ess) => ess.encoded_len(),
-            SwAcc::Zone(_) => ZoneReply::BYTES,
-            SwAcc::Mrra(_) => MrraAcc::BYTES,
-            SwAcc::Other(body) => 1 + body.len(),
         }
     }
 }

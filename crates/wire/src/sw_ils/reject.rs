@@ -1,6 +1,7 @@
 //! SW_RJT (FC-SW, switch fabric internal link service reject): reason and explanation.
 
 use super::command;
+use crate::bytes::Put;
 use crate::bytes::fixed;
 use crate::codes::codes;
 use crate::error::ParseError;
@@ -33,8 +34,8 @@ impl SwRjt {
     }
 
     /// Appends 8 bytes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::SW_RJT, 0, 0, 0, 0, self.reason.0, self.explanation.0, self.vendor]);
+    pub fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::SW_RJT, 0, 0, 0, 0, self.reason.0, self.explanation.0, self.vendor]);
     }
 }
 

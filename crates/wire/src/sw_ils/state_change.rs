@@ -77,21 +77,16 @@ impl SwRscn {
     }
 
     /// Appends the SW_RSCN.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::SW_RSCN, 0, 0, 0]);
+    pub fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::SW_RSCN, 0, 0, 0]);
         out.put_word(self.event << 4 | self.format & 0x0f, self.affected);
         out.put_u32(self.detection);
-        out.put_u32(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
+        out.put_len32(self.entries.len());
         for entry in &self.entries {
             out.put_word(entry.state, entry.port_id);
             out.put_u64(entry.port_name.0);
             out.put_u64(entry.node_name.0);
         }
-    }
-
-    /// Number of bytes that [`emit`](Self::emit) appends.
-    pub fn encoded_len(&self) -> usize {
-        Self::HEAD_BYTES + Self::ENTRY_BYTES * self.entries.len()
     }
 }
 

@@ -2,7 +2,7 @@
 //! [`ZoneObject`], [`ZoneSets`].
 
 use super::zone_member::ZoneMember;
-use crate::bytes::{Put, Reader, counted};
+use crate::bytes::{Put, Reader, counted, put_with_len32};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::zone_name;
@@ -93,8 +93,6 @@ pub struct ActiveZoneSet {
 /// Length field of an active set that is longer than the field can express. The counts in the set
 /// then give its end.
 const LONG: u16 = u16::MAX;
-/// Length of command, second byte and the two length fields, in bytes.
-const HEAD_BYTES: usize = 8;
 
 impl ZoneSets {
     /// Creates zone sets from the active zone set and the full database of sets, zones and aliases.
@@ -144,12 +142,11 @@ impl ZoneSets {
     }
 
     /// Appends the payload, which starts with the bytes `command` and `second`.
-    pub(super) fn emit(&self, command: u8, second: u8, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, command: u8, second: u8, out: &mut dyn Put) {
         out.put_slice(&[command, second]);
         out.put_u16(u16::try_from(counted(|_, out| self.put_active(out))).unwrap_or(LONG));
         self.put_active(out);
-        out.put_len32(counted(|_, out| self.put_full(out)));
-        self.put_full(out);
+        put_with_len32(out, |out| self.put_full(out));
     }
 
     fn put_active(&self, out: &mut dyn Put) {
@@ -167,8 +164,7 @@ impl ZoneSets {
 
     /// Length of an MR or SFC with these zones, in bytes.
     pub fn encoded_len(&self) -> usize {
-        let len = || HEAD_BYTES + counted(|_, out| self.put_active(out)) + counted(|_, out| self.put_full(out));
-        *self.encoded_len.0.get_or_init(len)
+        *self.encoded_len.0.get_or_init(|| counted(|_, out| self.emit(0, 0, out)))
     }
 }
 

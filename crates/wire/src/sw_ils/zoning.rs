@@ -2,7 +2,7 @@
 //! and the [`ZoneReply`] to MR, ACA, RCA, SFC and UFC.
 
 use super::command;
-use crate::bytes::{Put, Reader, fixed, u32_at};
+use crate::bytes::{Put, Reader, fixed, put_with_len16, u32_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use std::fmt;
@@ -103,12 +103,12 @@ impl Mrra {
         })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::MRRA, 0, 0, 0]);
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::MRRA, 0, 0, 0]);
         out.put_u32(self.revision);
         out.put_u32(self.size_words);
-        out.extend_from_slice(&self.vendor);
-        out.extend_from_slice(&self.vendor_info);
+        out.put_slice(&self.vendor);
+        out.put_slice(&self.vendor_info);
     }
 }
 
@@ -126,9 +126,9 @@ impl MrraAcc {
         })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::SW_ACC, 0, 0, 0]);
-        out.extend_from_slice(&self.vendor);
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::SW_ACC, 0, 0, 0]);
+        out.put_slice(&self.vendor);
         out.put_u32(self.response.0);
         out.put_u32(self.max_words);
         out.put_u32(self.wait_seconds);
@@ -151,8 +151,8 @@ impl ZoneReply {
         Ok(ZoneReply { status: ZoneStatus(b[5]), reason: ZoneReason(b[6]), vendor: b[7] })
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[command::SW_ACC, 0, 0, 0, 0, self.status.0, self.reason.0, self.vendor]);
+    pub(super) fn emit(&self, out: &mut dyn Put) {
+        out.put_slice(&[command::SW_ACC, 0, 0, 0, 0, self.status.0, self.reason.0, self.vendor]);
     }
 }
 
@@ -179,10 +179,9 @@ pub(super) fn parse_domains(payload: &[u8]) -> Result<Vec<u8>, ParseError> {
 }
 
 /// Appends an ACA.
-pub(super) fn emit_domains(domains: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&[command::ACA, 0]);
-    out.put_len16(4 * domains.len());
-    domains.iter().for_each(|domain| out.extend_from_slice(&[0, 0, 0, *domain]));
+pub(super) fn emit_domains(domains: &[u8], out: &mut dyn Put) {
+    out.put_slice(&[command::ACA, 0]);
+    put_with_len16(out, |out| domains.iter().for_each(|domain| out.put_u32((*domain).into())));
 }
 
 fn eight_at(data: &[u8], at: usize) -> [u8; 8] {

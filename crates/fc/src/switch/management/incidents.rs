@@ -105,7 +105,7 @@ impl IncidentReporter {
     pub(in super::super) fn incident(&mut self, cx: &mut Context<'_>, objects: &Database, port: u16, code: u8) {
         let recipients = self.recipients_of(cx, objects, port, code);
         let is_e_port = cx.logins.mode(port) == PortMode::E;
-        let attached = cx.logins.at_port(port).next().and_then(|id| objects.get(id)).map(|known| &*known.entry);
+        let attached = cx.logins.at_port(port).next().and_then(|id| objects.get(id)).map(|known| &known.entry);
         self.incidents += 1;
         let incident = LinkIncident {
             format: COMMON_FORMAT,

@@ -196,9 +196,11 @@ fn parameter_data(data: &[u8]) {
         OutParameters,
         MoveParameters
     );
-    check(TransportId::parse(data).map(|(id, _)| id), TransportId::emit, |data| {
-        TransportId::parse(data).map(|(id, _)| id)
-    });
+    check(
+        TransportId::parse(data).map(|(id, _)| id),
+        |id, out| id.emit(out),
+        |data| TransportId::parse(data).map(|(id, _)| id),
+    );
     check(luns::parse(data), |luns, out| luns::emit(luns, out), luns::parse);
     check(unmap::parse(data), |ranges, out| unmap::emit(ranges, out), unmap::parse);
     check(lba_status::parse(data), |list, out| lba_status::emit(list, out), lba_status::parse);
