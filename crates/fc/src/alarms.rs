@@ -27,6 +27,7 @@ impl<K: Copy + Ord> Alarms<K> {
         self.clear(key);
         self.by_key.insert(key, at);
         self.by_time.insert((at, key));
+        debug_assert_eq!(self.by_key.len(), self.by_time.len(), "a key has one deadline");
     }
 
     /// Sets the deadline of a key unless it already has an earlier one.
@@ -39,8 +40,14 @@ impl<K: Copy + Ord> Alarms<K> {
     /// Removes the deadline of a key, if it has one.
     pub fn clear(&mut self, key: K) {
         if let Some(at) = self.by_key.remove(&key) {
-            self.by_time.remove(&(at, key));
+            let was_set = self.by_time.remove(&(at, key));
+            debug_assert!(was_set, "a key has no deadline in the order of time");
         }
+    }
+
+    /// The deadline of a key, if it has one.
+    pub fn at(&self, key: K) -> Option<Instant> {
+        self.by_key.get(&key).copied()
     }
 
     /// Returns whether a key has a deadline.

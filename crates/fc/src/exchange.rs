@@ -264,6 +264,7 @@ impl SeqRx {
             }
             self.next_seq_cnt = 0;
         }
+        debug_assert!(self.received_bytes < self.expected_bytes, "more bytes were accepted than expected");
         let room = self.expected_bytes - self.received_bytes;
         if u32::from(len) > room {
             self.broken = true;
@@ -276,6 +277,7 @@ impl SeqRx {
 
     /// Starts the next burst of the exchange, with `bytes` bytes.
     pub(crate) fn next_burst(&mut self, bytes: u32) {
+        debug_assert!(self.is_complete(), "a burst begins before the end of the one before");
         self.earlier_bytes += self.received_bytes;
         self.expected_bytes = bytes;
         self.received_bytes = 0;

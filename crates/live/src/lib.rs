@@ -26,6 +26,7 @@ pub mod nbd;
 pub mod offload;
 pub mod poll;
 pub mod ports;
+mod ready;
 pub mod record;
 pub mod runtime;
 pub mod sequence;

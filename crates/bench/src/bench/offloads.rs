@@ -198,7 +198,7 @@ impl Bed {
                 // Both are idle, so a timer must be pending.
                 self.now += Span::from_ms(100);
                 self.host.timeout(self.now);
-                self.system.timeout(self.now);
+                self.system.timeout(self.now, 0);
             }
         }
         while self.host.poll_event().is_some() {}

@@ -113,6 +113,10 @@ impl DomainList {
             granted.insert(found, name);
             *domain = Some(found);
         }
+        debug_assert!(
+            domains.iter().flatten().all(|domain| granted.get(domain) == Some(&name)),
+            "a granted domain has another owner than {name}"
+        );
         let changed = granted != self.granted;
         self.granted = granted;
         Some(Grant { domains: domains.into_iter().flatten().collect(), changed })

@@ -110,6 +110,7 @@ impl Selection {
 
     /// Claim that this switch sends to its neighbours.
     pub(super) fn advertised(&self) -> Claim {
+        debug_assert!(!self.is_joined() || !self.claim.proposed, "the fabric has only a proposed principal");
         if self.is_holding() { self.own_claim() } else { self.claim }
     }
 
@@ -208,6 +209,7 @@ impl Selection {
 
     /// Replaces the lost port towards the principal by another one to the same neighbour.
     pub(super) fn reroute(&mut self, port: u16) {
+        debug_assert!(self.is_joined(), "there is no principal to reroute to");
         self.upstream = Some(port);
     }
 }

@@ -216,6 +216,19 @@ impl EPort {
                 }
             }
         }
+        self.check();
+    }
+
+    /// Checks the relations between the fields, in debug builds.
+    fn check(&self) {
+        let is_up = matches!(self.state, State::Up(_));
+        debug_assert_eq!(self.agreed.is_some(), is_up, "a link has agreed parameters while it is up");
+        debug_assert!(self.pending_tag.is_none() || self.retry_at.is_none(), "a request is repeated before its reply");
+        debug_assert!(
+            self.pending_tag.is_none() || is_up || self.state == State::Exchanging,
+            "a request is in flight in state {:?}",
+            self.state
+        );
     }
 
     /// Returns the next output; process outputs in this order.

@@ -70,11 +70,17 @@ impl<const N: usize> Timers<N> {
         }
         let ends = &mut self.ends[usize::from(list)];
         match prev {
-            NIL => ends.0 = next,
+            NIL => {
+                debug_assert_eq!(ends.0, index, "exchange {index} is the first of list {list}");
+                ends.0 = next;
+            }
             prev => slots[usize::from(prev)].timer().next = next,
         }
         match next {
-            NIL => ends.1 = prev,
+            NIL => {
+                debug_assert_eq!(ends.1, index, "exchange {index} is the last of list {list}");
+                ends.1 = prev;
+            }
             next => slots[usize::from(next)].timer().prev = prev,
         }
         *slots[usize::from(index)].timer() = Timer::unarmed();

@@ -145,6 +145,7 @@ impl Bucket {
 
     /// Takes a token. Returns false if there is none.
     pub(super) fn take(&mut self) -> bool {
+        debug_assert!(self.left <= self.size, "{} tokens in a bucket of {}", self.left, self.size);
         let had = self.left > 0;
         self.left -= u8::from(had);
         had

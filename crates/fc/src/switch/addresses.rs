@@ -104,6 +104,7 @@ impl AddressPool {
         let preferred = preferred.filter(usable).filter(|id| self.open.contains(low(*id)));
         let chosen = own.or(preferred).map(low);
         let chosen = chosen.or_else(|| self.open.first(range.clone())).or_else(|| self.free.first(range))?;
+        debug_assert!(self.free.contains(chosen), "address {chosen:#06x} of domain {domain} is allocated twice");
         let [area, byte] = chosen.to_be_bytes();
         let id = FcId::from_parts(domain, area, byte);
         let learned = self.learn_addresses
@@ -158,6 +159,7 @@ impl AddressPool {
             self.names.remove(&before);
         }
         self.names.insert(id, name);
+        debug_assert_eq!(self.names.len(), self.persistent.len(), "a name has one persistent address");
         true
     }
 

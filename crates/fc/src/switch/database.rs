@@ -144,7 +144,8 @@ impl Database {
                 }
             }
         }
-        self.by_node.insert(NodeKey::new(entry.node_name, id), ());
+        let other = self.by_node.insert(NodeKey::new(entry.node_name, id), ());
+        debug_assert!(other.is_none(), "{id} is twice in the index by node name");
         if let Some(by_port) = &mut self.by_port {
             by_port.insert(port_key(entry.identity().port, id), ());
         }
@@ -168,7 +169,8 @@ impl Database {
     /// Removes an object from all indices except those by port name.
     fn remove_indices(&mut self, entry: &NsEntry) {
         let id = entry.port_id;
-        self.by_node.remove(&NodeKey::new(entry.node_name, id));
+        let was_there = self.by_node.remove(&NodeKey::new(entry.node_name, id));
+        debug_assert!(was_there.is_some(), "{id} is absent from the index by node name");
         if let Some(by_port) = &mut self.by_port {
             by_port.remove(&port_key(entry.identity().port, id));
         }

@@ -120,7 +120,8 @@ impl LoginTable {
     pub(super) fn remove(&mut self, id: FcId) -> Option<u16> {
         let port = self.logins.remove(&id)?.port;
         if let Some(state) = self.port_mut(port) {
-            state.ids.remove(&id);
+            let was_there = state.ids.remove(&id);
+            debug_assert!(was_there, "{id} is logged in at port {port}, which does not list it");
             state.base.take_if(|base| *base == id);
         }
         Some(port)
@@ -130,6 +131,7 @@ impl LoginTable {
     /// name and address.
     pub(super) fn set_base(&mut self, port: u16, name: Wwpn, id: FcId) -> bool {
         let Some(state) = self.port_mut(port) else { return false };
+        debug_assert!(state.ids.contains(&id), "the address {id} of the FLOGI is not logged in at port {port}");
         state.base = Some(id);
         state.last_login.replace((name, id)) == Some((name, id))
     }

@@ -136,6 +136,7 @@ impl Adapter {
     /// # Errors
     /// When the system cannot start the threads for received frames.
     pub fn new(config: AdapterConfig, port: EthernetPort, hosts: Vec<Host>) -> io::Result<Adapter> {
+        debug_assert!(!hosts.is_empty(), "an adapter has a physical N_Port");
         let controller = if config.vn2vn {
             let vn2vn = Vn2vnConfig::new(config.mac, config.wwpn, config.wwnn, true, false);
             Controller::Vn2vn(Box::new(Vn2vn::new(vn2vn)))

@@ -160,6 +160,8 @@ impl Commands {
         if let Some(ox_id) = active.ox_id {
             self.by_exchange.remove(&ox_id);
         }
+        debug_assert!(self.by_exchange.len() <= self.by_tag.len(), "an exchange has no command");
+        debug_assert!(self.direct <= self.by_tag.len(), "{} commands are placed directly", self.direct);
         Some(active)
     }
 }

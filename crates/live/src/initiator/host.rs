@@ -245,7 +245,8 @@ impl Host {
     pub fn submit(&mut self, now: Instant, disk: u64, request: Request, data: Vec<u8>) {
         let id = self.next_request;
         self.next_request += 1;
-        self.requests.insert(id, Pending { tag: request.tag, data });
+        let other = self.requests.insert(id, Pending { tag: request.tag, data });
+        debug_assert!(other.is_none(), "two requests have the number {id}");
         if let Some((wwpn, lun)) = self.disk_addresses.get(disk as usize).copied() {
             self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
         }

@@ -23,6 +23,7 @@ mod shared;
 mod slots;
 
 use crate::poll::Poller;
+use crate::ready::Tracked;
 use crate::storage::StorageSystem;
 use crate::volumes::VolumeEngine;
 use sanloom_scsi::time::Instant;
@@ -86,7 +87,7 @@ impl TargetPlan {
 #[derive(Debug)]
 pub struct Stores<'a> {
     /// Storage systems.
-    pub systems: &'a mut [StorageSystem],
+    pub systems: &'a mut Tracked<StorageSystem>,
     /// Virtual disks, if the lab has any.
     pub volumes: Option<&'a mut VolumeEngine>,
 }

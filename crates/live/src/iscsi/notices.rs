@@ -30,8 +30,11 @@ impl IscsiServer {
                     }
                 }
             }
-            for system in 0..cx.stores.systems.len() {
-                for (port, notice) in std::mem::take(&mut cx.stores.systems[system].notices) {
+            // Systems that were not called have no notices.
+            let mut at = 0;
+            while let Some(system) = cx.stores.systems.ready().get(at).copied() {
+                at += 1;
+                for (port, notice) in std::mem::take(&mut cx.stores.systems.visit(system).notices) {
                     silent = false;
                     let plan = self.shared.behind.iter().find(|one| one.system == system && one.has_port(port));
                     if let Some(behind) = plan.map(|plan| Behind { port, ..plan.behind(0) }) {

@@ -7,7 +7,7 @@
 use super::fabric::Step;
 use super::fabric::switch::Attachment;
 use super::instance::Instance;
-use super::work::{Entering, Origin, Source};
+use super::work::{Entering, Origin, Source, Timer};
 use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
 use crate::initiator::host;
@@ -378,27 +378,42 @@ impl Instance {
         Ok(())
     }
 
-    /// Sends a few frames from each storage port that is not held back. Returns whether one of them
-    /// has more.
-    pub fn send_from_storage(&mut self, now: Instant) -> bool {
-        let mut more = false;
-        for system in 0..self.services.systems.len() {
-            for port in 0..self.services.systems[system].ports.len() {
-                let mut left = FRAMES_IN_TURN;
-                while left > 0 && !self.work.is_full() && self.storage_port_sends(now, system, port as u16) {
-                    self.dispatch(now);
-                    left -= 1;
-                }
-                let node = &self.services.systems[system].ports[port];
-                more |= node.held == 0 && node.has_output() && node.at != At::Nothing;
+    /// Visits each storage port to which something happened: sends a few frames unless the port is
+    /// held back, and updates its deadline. A port with more frames is visited again.
+    pub fn send_from_storage(&mut self, now: Instant) {
+        let systems = self.services.systems.take_ready();
+        for system in systems.iter().copied() {
+            let ports = self.services.systems.visit(system).take_changed();
+            for port in ports.iter().copied() {
+                self.visit_storage_port(now, system, port as u16);
+            }
+            let visited = self.services.systems.visit(system);
+            visited.reuse(ports);
+            if !visited.notices.is_empty() {
+                self.services.systems.enter(system);
             }
         }
-        more
+        self.services.systems.reuse(systems);
+    }
+
+    fn visit_storage_port(&mut self, now: Instant, system: usize, port: u16) {
+        #[cfg(test)]
+        self.visits.push(Source::Storage(system, port));
+        let mut left = FRAMES_IN_TURN;
+        while left > 0 && !self.work.is_full() && self.storage_port_sends(now, system, port) {
+            self.dispatch(now);
+            left -= 1;
+        }
+        let node = &self.services.systems[system].ports[usize::from(port)];
+        self.deadlines.update(Timer::StoragePort(system, port), node.poll_timeout());
+        if node.may_send() {
+            self.services.systems[system].enter(port);
+        }
     }
 
     /// Sends the next frame of a storage port. Returns false if it has none, or is held back.
     fn storage_port_sends(&mut self, now: Instant, system: usize, port: u16) -> bool {
-        let node = &mut self.services.systems[system].ports[usize::from(port)];
+        let node = &mut self.services.systems.visit(system).ports[usize::from(port)];
         if node.held > 0 {
             return false;
         }
@@ -425,7 +440,7 @@ impl Instance {
     fn station_sends(&mut self, now: Instant, number: usize, source: Source) -> bool {
         let station = &self.fabric.stations[number];
         let (ethernet, tag) = (station.port, station.tag());
-        let node = &mut self.services.systems[station.system].ports[usize::from(station.storage_port)];
+        let node = &mut self.services.systems.visit(station.system).ports[usize::from(station.storage_port)];
         match node.next_leaving() {
             None => return false,
             Some(Leaving::Message(frame)) => self.station_input(now, number, vn2vn::Input::Send(frame)),
@@ -444,27 +459,38 @@ impl Instance {
         true
     }
 
-    /// Sends a few frames from each host port that is not held back. Returns whether one on
-    /// Ethernet has more.
-    pub fn send_from_hosts(&mut self, now: Instant) -> bool {
-        let mut more = false;
-        for number in 0..self.services.hosts().len() {
+    /// Visits each host port to which something happened: sends a few frames unless the port is
+    /// held back, and updates its deadline. A port with more frames is visited again.
+    pub fn send_from_hosts(&mut self, now: Instant) {
+        let Some(engine) = &mut self.services.volumes else { return };
+        let hosts = engine.hosts_mut().take_ready();
+        for number in hosts.iter().copied() {
+            #[cfg(test)]
+            self.visits.push(Source::Host(number));
             let mut left = FRAMES_IN_TURN;
             while left > 0 && !self.work.is_full() && self.host_sends(now, number) {
                 self.dispatch(now);
                 left -= 1;
             }
-            let adapter = self.services.host_mut(number).and_then(|port| port.adapter_mut());
-            more |= adapter.is_some_and(|adapter| adapter.send(now));
+            let Some(engine) = &mut self.services.volumes else { break };
+            let port = engine.hosts_mut().visit(number);
+            let more = port.adapter_mut().is_some_and(|adapter| adapter.send(now));
+            self.deadlines.update(Timer::Host(number), port.poll_timeout());
+            if more || port.may_send() {
+                engine.hosts_mut().enter(number);
+            }
+            engine.visited(number);
         }
-        more
+        if let Some(engine) = &mut self.services.volumes {
+            engine.hosts_mut().reuse(hosts);
+        }
     }
 
     /// Sends the next frame of a host port into its switch. Returns false if it has none, or is
     /// held back.
     fn host_sends(&mut self, now: Instant, number: usize) -> bool {
-        let engine = self.services.volumes.as_mut();
-        let Some(port) = engine.and_then(|engine| engine.hosts_mut().get_mut(number)) else { return false };
+        let Some(engine) = &mut self.services.volumes else { return false };
+        let port = engine.hosts_mut().visit(number);
         let Wire::Inside { switch, port: at, ref mut host } = port.wire else { return false };
         if port.held > 0 {
             return false;

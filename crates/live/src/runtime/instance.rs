@@ -71,6 +71,9 @@ pub struct Instance {
     pub recording: Recording,
     /// Sources that are no longer held back, during a flush of ports.
     released: Vec<Source>,
+    /// Storage ports and host ports that steps have visited.
+    #[cfg(test)]
+    pub visits: Vec<Source>,
 }
 
 impl Instance {
@@ -86,6 +89,8 @@ impl Instance {
             zone_results: Vec::new(),
             recording: Recording::default(),
             released: Vec::new(),
+            #[cfg(test)]
+            visits: Vec::new(),
             lab_switches,
             lab,
         }
@@ -331,7 +336,7 @@ impl Instance {
                 self.work.push_switch(switch, fabric_switch::Input::PortUp { port, kind });
             }
         }
-        for system in &mut self.services.systems {
+        for system in self.services.systems.iter_mut() {
             for port in 0..system.ports.len() as u16 {
                 if matches!(system.ports[usize::from(port)].at, At::Switch { .. }) {
                     system.link(now, port, true);
@@ -344,7 +349,6 @@ impl Instance {
 
     /// Calls the machines whose deadline is over.
     pub fn serve_timers(&mut self, now: Instant) {
-        self.services.update_deadlines(&mut self.deadlines);
         let due = self.deadlines.take_due(now);
         for timer in &due {
             match *timer {
@@ -355,10 +359,12 @@ impl Instance {
                     self.agent_input(now, port, dcbx::Input::Timeout);
                     self.update_link(now, port);
                 }
-                Timer::System(system) => {
-                    self.services.systems[system].timeout(now);
+                Timer::StoragePort(system, port) => {
+                    self.services.systems[system].timeout(now, port);
                     self.services.submit_jobs(system);
                 }
+                // The step of the virtual disks calls the machines of the port.
+                Timer::Host(number) => _ = self.services.host_mut(number),
                 Timer::Egress(port) => self.ports.mark(port),
             }
         }
@@ -367,10 +373,27 @@ impl Instance {
     }
 
     /// Time of the next call of [`serve_timers`](Self::serve_timers).
-    pub fn next_deadline(&mut self) -> Option<Instant> {
-        self.services.update_deadlines(&mut self.deadlines);
+    pub fn next_deadline(&self) -> Option<Instant> {
+        debug_assert!(self.deadlines_are_current(), "a machine was called, and its deadline was not updated");
+        debug_assert!(self.services.nothing_is_left(), "a port has frames to send, and the step does not visit it");
         let volumes = self.services.volumes.as_ref().and_then(|engine| engine.poll_timeout());
         [self.deadlines.next(), self.fabric.injector.next_due(), volumes].into_iter().flatten().min()
+    }
+
+    /// Returns whether all timers have the deadlines of their machines. Ports that the next step
+    /// visits may differ.
+    fn deadlines_are_current(&self) -> bool {
+        let Instance { deadlines, fabric, services, .. } = self;
+        let is = |timer, at| deadlines.at(timer) == at;
+        let switches = (0..).zip(&fabric.switches).all(|(n, one)| is(Timer::Switch(n), one.machine.deadline()));
+        let segments = (0..).zip(&fabric.segments).all(|(n, one)| is(Timer::Fcf(n), one.fcf.deadline()));
+        let stations = (0..).zip(&fabric.stations).all(|(n, one)| is(Timer::Station(n), one.machine.deadline()));
+        let storage = (0..).zip(services.systems.iter()).all(|(system, one)| {
+            (0..).zip(&one.ports).all(|(port, one)| is(Timer::StoragePort(system, port), one.poll_timeout()))
+        });
+        let hosts = services.volumes.iter().flat_map(|engine| engine.hosts().iter());
+        let hosts = (0..).zip(hosts).all(|(n, port)| is(Timer::Host(n), port.poll_timeout()));
+        switches && segments && stations && (services.has_ready() || storage && hosts)
     }
 
     /// Flushes the egress queues. Returns whether a source is no longer held back.
@@ -390,6 +413,7 @@ impl Instance {
         match source {
             Source::Ethernet(number) => {
                 let held = &mut self.ports[number].held;
+                debug_assert!(held.checked_add_signed(by).is_some(), "port {number} is released more often than held");
                 *held = held.saturating_add_signed(by);
                 self.ports.mark(number);
             }

@@ -145,6 +145,7 @@ impl Ports {
         match self.list.get_mut(number) {
             // Full queues of other ports may still hold back the closed port.
             Some(place) => {
+                debug_assert!(place.holds.is_empty(), "a closed port holds back {:?}", place.holds);
                 let (held, changed) = (place.held, place.changed);
                 *place = LivePort { held, changed, ..port };
             }
@@ -237,6 +238,7 @@ impl Ports {
     pub fn watch(&mut self, poller: &mut Poller) -> io::Result<()> {
         while let Some(number) = self.changed.last().copied() {
             let port = &self.list[number];
+            debug_assert!(port.changed, "port {number} is in the list, and its flag is clear");
             let token = 2 * number as u64;
             let write = port.ethernet.egress.blocked && !port.ethernet.egress.queue.is_empty();
             let read = port.held == 0 && !port.ready;
@@ -271,6 +273,7 @@ impl Ports {
     pub fn put_readable(&mut self, mut list: Vec<usize>) -> bool {
         list.retain(|number| self.list[*number].ready);
         let more = list.iter().any(|number| self.list[*number].held == 0);
+        debug_assert!(self.readable.is_empty(), "events were reported while ports are read");
         self.readable = list;
         more
     }
@@ -285,6 +288,7 @@ impl Ports {
         }
         match port.ethernet.receive(&mut self.spare) {
             Ok((got, cut)) => {
+                debug_assert!(got <= BATCH, "a batch has {got} frames");
                 port.ready = got == BATCH;
                 if !port.ready {
                     self.mark(number);

@@ -48,7 +48,7 @@ impl Runtime {
     /// Waits for the next event or deadline. If the instance is busy, only collects events.
     pub(super) fn wait(&mut self, busy: bool) -> io::Result<()> {
         self.instance.ports.watch(&mut self.poller)?;
-        if let Some(engine) = &self.instance.services.volumes {
+        if let Some(engine) = &mut self.instance.services.volumes {
             engine.watch(&mut self.poller)?;
         }
         let now = self.clock.now();
@@ -119,14 +119,13 @@ impl Runtime {
         // Called after everything that may submit I/O on a volume.
         more |= VolumeAdmin::of(instance, now).step(poller);
         // Storage may answer at once, so that host ports have events or frames now.
-        more |= instance.send_from_hosts(now);
-        more |= instance.send_from_storage(now);
-        more |= instance.services.hosts_are_busy();
+        instance.send_from_hosts(now);
+        instance.send_from_storage(now);
         instance.dispatch(now);
         self.operations.step(&mut Site { instance, poller, now });
         // A released source may have further frames that no event reports.
         more |= instance.flush_ports(now);
-        more | !instance.work.is_empty()
+        more | !instance.work.is_empty() | instance.services.has_ready()
     }
 
     /// Checks states without events.

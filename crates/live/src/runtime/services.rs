@@ -3,8 +3,10 @@
 
 use crate::iscsi::{IscsiServer, ServerContext, Stores};
 use crate::poll::{Interest, Poller};
+use crate::ready::Tracked;
 use crate::runtime::UpError;
-use crate::runtime::work::{Deadlines, Source, Timer};
+use crate::runtime::work::Source;
+use crate::storage::port::StoragePort;
 use crate::storage::workers::{Done, Owner, Workers};
 use crate::storage::{Backing, StorageSystem};
 use crate::volumes::{HostPort, VolumeEngine, Wire};
@@ -20,7 +22,7 @@ pub const WORKERS: u64 = u64::MAX;
 #[derive(Debug, Default)]
 pub struct Services {
     /// Storage inside the process.
-    pub systems: Vec<StorageSystem>,
+    pub systems: Tracked<StorageSystem>,
     /// Storage over TCP.
     pub iscsi: Option<IscsiServer>,
     /// Virtual disks.
@@ -63,17 +65,20 @@ impl Services {
 
     /// Passes the jobs of a storage system to workers and virtual disks.
     pub fn submit_jobs(&mut self, system: usize) {
+        let system = self.systems.visit(system);
         if let Some(workers) = &self.workers {
-            self.systems[system].jobs.drain(..).for_each(|job| workers.submit(job));
+            system.jobs.drain(..).for_each(|job| workers.submit(job));
         }
         if let Some(engine) = &mut self.volumes {
-            self.systems[system].volume_jobs.drain(..).for_each(|job| engine.submit(job));
+            system.volume_jobs.drain(..).for_each(|job| engine.submit(job));
         }
     }
 
-    /// Passes on the jobs of all storage systems.
-    pub fn submit_all_jobs(&mut self) {
-        (0..self.systems.len()).for_each(|system| self.submit_jobs(system));
+    /// Passes on the jobs of the storage systems that were called.
+    fn submit_all_jobs(&mut self) {
+        for at in 0..self.systems.ready().len() {
+            self.submit_jobs(self.systems.ready()[at]);
+        }
     }
 
     /// Passes completed jobs to their ports and sessions.
@@ -104,28 +109,14 @@ impl Services {
         Some(outcome)
     }
 
-    /// Updates the deadlines of storage systems whose machines were called.
-    pub fn update_deadlines(&mut self, deadlines: &mut Deadlines) {
-        for (number, system) in self.systems.iter_mut().enumerate() {
-            if system.take_called() {
-                deadlines.update(Timer::System(number), system.poll_timeout());
-            }
-        }
-    }
-
-    /// A host port of the instance, by index.
+    /// A host port of the instance, by index. The step visits it.
     pub fn host_mut(&mut self, number: usize) -> Option<&mut HostPort> {
         self.volumes.as_mut()?.hosts_mut().get_mut(number)
     }
 
-    /// Host ports of the instance.
-    pub fn hosts(&self) -> &[HostPort] {
-        self.volumes.as_ref().map_or(&[], |engine| engine.hosts())
-    }
-
     /// Brings up the links of host ports at inner ports of switches.
     pub fn start_hosts(&mut self, now: Instant) {
-        for port in self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut()) {
+        for port in self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut().iter_mut()) {
             if let Wire::Inside { host, .. } = &mut port.wire {
                 host.link(now, true);
             }
@@ -134,26 +125,47 @@ impl Services {
 
     /// Sends the remaining frames of host ports on Ethernet.
     pub fn end_hosts(&mut self, now: Instant) {
-        let ports = self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut());
+        let ports = self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut().iter_mut());
         ports.filter_map(HostPort::adapter_mut).for_each(|adapter| adapter.end(now));
     }
 
-    /// Returns whether a host port has events, or frames that are not held back.
-    pub fn hosts_are_busy(&self) -> bool {
-        self.hosts().iter().any(HostPort::is_busy)
+    /// Returns whether the next step has to visit a storage port or a host port.
+    pub fn has_ready(&self) -> bool {
+        let storage = self.systems.ready().iter().any(|system| self.systems[*system].has_changed());
+        storage || self.volumes.as_ref().is_some_and(|engine| !engine.hosts().ready().is_empty())
     }
 
-    /// Changes the number of full egress queues that hold a storage port or host port back.
+    /// Returns whether all ports with frames to send are visited by the next step.
+    pub fn nothing_is_left(&self) -> bool {
+        let hosts = || self.volumes.iter().flat_map(|engine| engine.hosts().iter());
+        let ports = || self.systems.iter().flat_map(|system| &system.ports);
+        self.has_ready() || !hosts().any(HostPort::may_send) && !ports().any(StoragePort::may_send)
+    }
+
+    /// Changes the number of full egress queues that hold a storage port or host port back. A port
+    /// that is no longer held back is visited by the next step.
     pub fn change_held(&mut self, source: Source, by: i16) {
-        let held = match source {
-            Source::Storage(system, port) => &mut self.systems[system].ports[usize::from(port)].held,
-            Source::Host(number) => match self.host_mut(number) {
-                Some(port) => &mut port.held,
-                None => return,
-            },
-            Source::Ethernet(_) | Source::Machine => return,
+        let change = |held: &mut u16| {
+            debug_assert!(held.checked_add_signed(by).is_some(), "{source:?} is released more often than held back");
+            *held = held.saturating_add_signed(by);
+            *held == 0
         };
-        *held = held.saturating_add_signed(by);
+        match source {
+            Source::Storage(number, port) => {
+                let system = self.systems.visit(number);
+                if change(&mut system.ports[usize::from(port)].held) {
+                    system.enter(port);
+                    self.systems.enter(number);
+                }
+            }
+            Source::Host(number) => {
+                let Some(engine) = &mut self.volumes else { return };
+                if change(&mut engine.hosts_mut().visit(number).held) {
+                    engine.hosts_mut().enter(number);
+                }
+            }
+            Source::Ethernet(_) | Source::Machine => {}
+        }
     }
 
     /// The storage system and LUN that serve a volume.

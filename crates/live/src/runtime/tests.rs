@@ -1,7 +1,7 @@
 //! Tests of the main loop, with a lab inside one process.
 
 use super::Runtime;
-use super::fabric::switch::LiveSwitch;
+use super::fabric::switch::{Attachment, LiveSwitch};
 use super::operations::ports;
 use super::plan::Options;
 use super::view::Tables;
@@ -14,7 +14,8 @@ use sanloom_api::view::{Dark, PortsView, Table};
 use sanloom_fc::exchange::data_header;
 use sanloom_fc::fabric::{FibDelta, Leg};
 use sanloom_scsi::time::{Instant, Span};
-use sanloom_wire::FcId;
+use sanloom_wire::els::Els;
+use sanloom_wire::{FcId, Frame, Message, Payload};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -246,4 +247,135 @@ fn disabled_unplugged_and_dark_ports_are_distinguished() {
 fn ports_that_no_host_can_use_are_named_with_their_links() {
     let runtime = Runtime::up(lab("unusable", HOSTS), &Options::default()).unwrap();
     assert_eq!(runtime.unusable_ports(), [("sw1:1".to_owned(), "nowhere".to_owned())]);
+}
+
+/// A switch with a hundred storage ports.
+const HUNDRED: &str = r#"
+[switch.sw1]
+domain = 1
+addressing = "flat"
+[storage."disk{1..100}"]
+lun_size = "1MiB"
+[[link]]
+from = "disk{1..100}"
+to = "sw1"
+"#;
+
+/// Runs until a condition holds and no port has work.
+fn run_until(runtime: &mut Runtime, is_done: impl Fn(&Runtime) -> bool) {
+    loop {
+        let more = runtime.step();
+        if !more && is_done(runtime) {
+            return;
+        }
+        runtime.wait(more).unwrap();
+    }
+}
+
+fn all_logged_in(runtime: &Runtime) -> bool {
+    runtime.instance.services.systems.iter().flat_map(|system| &system.ports).all(|port| port.port_id != FcId::ZERO)
+}
+
+/// Number of frames that the node at a port of the first switch has sent.
+fn sent(runtime: &Runtime, port: u16) -> u64 {
+    runtime.instance.fabric.switches[0].inner(port).received
+}
+
+/// Sends an ECHO from a port that does not exist through a port of the first switch.
+fn echo(runtime: &mut Runtime, port: u16, d_id: FcId) {
+    let message = Message::from(Els::Echo([0; 8].into()));
+    let header = message.header(FcId::new(u32::from(LOST_DOMAIN) << 16), d_id, 7, 0xffff);
+    let now = runtime.clock.now();
+    runtime.instance.leave_message(now, (0, port), Frame { header, payload: Payload::Typed(message) });
+}
+
+#[test]
+fn a_step_visits_only_the_storage_port_that_has_work() {
+    ends(|| {
+        let mut runtime = Runtime::up(lab("visits", HUNDRED), &Options::default()).unwrap();
+        run_until(&mut runtime, all_logged_in);
+        let now = runtime.clock.now();
+        let instance = &mut runtime.instance;
+        instance.visits.clear();
+        instance.send_from_storage(now);
+        assert_eq!(instance.visits, [], "no port has work");
+        let Attachment::Storage { system, port } = instance.fabric.switches[0].attachment(36) else { panic!() };
+        let (d_id, before) = (instance.services.systems.visit(system).ports[0].port_id, sent(&runtime, 36));
+        echo(&mut runtime, 36, d_id);
+        runtime.instance.send_from_storage(now);
+        assert_eq!(runtime.instance.visits, [Source::Storage(system, port)]);
+        assert_eq!(sent(&runtime, 36) - before, 1, "the reply has left the port");
+        assert!(!runtime.instance.services.has_ready());
+    });
+}
+
+#[test]
+fn a_storage_port_that_is_held_back_is_visited_when_it_is_released() {
+    ends(|| {
+        let mut runtime = Runtime::up(lab("released", HUNDRED), &Options::default()).unwrap();
+        run_until(&mut runtime, all_logged_in);
+        let now = runtime.clock.now();
+        let Attachment::Storage { system, port } = runtime.instance.fabric.switches[0].attachment(5) else { panic!() };
+        let source = Source::Storage(system, port);
+        let (d_id, before) = (runtime.instance.services.systems.visit(system).ports[0].port_id, sent(&runtime, 5));
+        runtime.instance.change_held(source, 1);
+        runtime.instance.change_held(source, 1);
+        echo(&mut runtime, 5, d_id);
+        runtime.instance.send_from_storage(now);
+        assert_eq!(sent(&runtime, 5), before, "the port is held back");
+        assert!(!runtime.instance.services.has_ready(), "the loop does not spin meanwhile");
+        runtime.instance.change_held(source, -1);
+        assert!(!runtime.instance.services.has_ready(), "another queue still holds the port back");
+        runtime.instance.change_held(source, -1);
+        runtime.instance.visits.clear();
+        runtime.instance.send_from_storage(now);
+        assert_eq!(runtime.instance.visits, [source]);
+        assert_eq!(sent(&runtime, 5) - before, 1, "the reply is sent");
+    });
+}
+
+/// Number of the host ports in the following lab.
+const BRIDGES: usize = 12;
+
+/// A switch with host ports of the instance, each with a back end on its own storage system.
+fn bridges() -> String {
+    let mut text = "[switch.sw1]\ndomain = 1\n[pool.disks]\nextent = \"1MiB\"\n".to_owned();
+    for number in 1..=BRIDGES {
+        text.push_str(&format!(
+            "[host.h{number}]\n[storage.d{number}]\nlun_size = \"8MiB\"\n\
+             [back_end.b{number}]\npool = \"disks\"\nhost = \"h{number}\"\ntarget_port = \"d{number}\"\n\
+             [[link]]\nfrom = \"h{number}\"\nto = \"sw1\"\n[[link]]\nfrom = \"d{number}\"\nto = \"sw1\"\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn a_step_visits_only_the_host_port_that_has_work() {
+    ends(|| {
+        let mut runtime = Runtime::up(lab("bridges", &bridges()), &Options::default()).unwrap();
+        run_until(&mut runtime, |runtime| {
+            let engine = runtime.instance.services.volumes.as_ref().unwrap();
+            engine.hosts().len() == BRIDGES && engine.back_ends().all(|back_end| back_end.found.is_some())
+        });
+        let now = runtime.clock.now();
+        let instance = &mut runtime.instance;
+        instance.visits.clear();
+        instance.send_from_hosts(now);
+        assert_eq!(instance.visits, [], "no port has work");
+        let Some((port, number)) =
+            (0..).zip(&instance.fabric.switches[0].attachments).find_map(|(port, at)| match at {
+                Attachment::Host(4) => Some((port, 4)),
+                _ => None,
+            })
+        else {
+            panic!("no host port")
+        };
+        let d_id = instance.services.volumes.as_ref().unwrap().hosts()[number].host().port_id();
+        let before = sent(&runtime, port);
+        echo(&mut runtime, port, d_id);
+        runtime.instance.send_from_hosts(now);
+        assert_eq!(runtime.instance.visits, [Source::Host(number)]);
+        assert_eq!(sent(&runtime, port) - before, 1, "the reply has left the port");
+    });
 }

@@ -132,8 +132,10 @@ pub enum Timer {
     Station(usize),
     /// The LLDP agent of an Ethernet port.
     Agent(usize),
-    /// A storage system.
-    System(usize),
+    /// A port of a storage system, by indices.
+    StoragePort(usize, u16),
+    /// A host port of the instance.
+    Host(usize),
     /// The egress queue of an Ethernet port; its first frame reaches the hold time.
     Egress(usize),
 }
@@ -154,6 +156,11 @@ impl Deadlines {
         }
     }
 
+    /// The deadline of a timer, if it runs.
+    pub fn at(&self, timer: Timer) -> Option<Instant> {
+        self.alarms.at(timer)
+    }
+
     /// The earliest deadline.
     pub fn next(&self) -> Option<Instant> {
         self.alarms.next()
@@ -163,7 +170,9 @@ impl Deadlines {
     /// [`reuse`](Self::reuse).
     pub fn take_due(&mut self, now: Instant) -> Vec<Timer> {
         let mut due = std::mem::take(&mut self.due);
+        debug_assert!(due.is_empty(), "{} timers are served twice", due.len());
         due.extend(std::iter::from_fn(|| self.alarms.due(now)));
+        debug_assert!(self.next().is_none_or(|at| at > now), "a timer that is due was not taken");
         due
     }
 

@@ -7,6 +7,7 @@ pub mod records;
 pub mod store;
 pub mod workers;
 
+use crate::ready::ReadyList;
 use medium::{BlockWork, Medium};
 use port::StoragePort;
 use records::Records;
@@ -72,8 +73,8 @@ pub struct StorageSystem {
     number: usize,
     /// Ports whose machines must be drained.
     touched: Vec<u16>,
-    /// Machines were called since [`StorageSystem::take_called`].
-    called: bool,
+    /// Ports whose machines were called since [`take_changed`](Self::take_changed).
+    changed: ReadyList,
 }
 
 impl StorageSystem {
@@ -89,6 +90,7 @@ impl StorageSystem {
         StorageSystem {
             name: name.to_owned(),
             device,
+            changed: ReadyList::up_to(ports.len()),
             ports,
             media: media.into_iter().map(Backing::Local).collect(),
             disks: Vec::new(),
@@ -98,7 +100,6 @@ impl StorageSystem {
             records,
             number,
             touched: Vec::new(),
-            called: true,
         }
     }
 
@@ -172,34 +173,40 @@ impl StorageSystem {
         self.drain(now, port);
     }
 
-    /// Returns whether machines were called since the last call, so that the deadline may have
-    /// changed.
-    pub fn take_called(&mut self) -> bool {
-        std::mem::take(&mut self.called)
+    /// Takes the ports whose machines were called since the last call: deadline and output queue
+    /// may have changed. Return the memory with [`reuse`](Self::reuse).
+    pub fn take_changed(&mut self) -> Vec<usize> {
+        self.changed.take()
     }
 
-    /// Time of the next call of [`timeout`](StorageSystem::timeout).
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.ports.iter().flat_map(|port| [port.login.poll_timeout(), port.target.poll_timeout()]).flatten().min()
+    /// Keeps the memory of a list for the next call of [`take_changed`](Self::take_changed).
+    pub fn reuse(&mut self, list: Vec<usize>) {
+        self.changed.reuse(list);
     }
 
-    /// Passes the time to the machines whose deadline is over.
-    pub fn timeout(&mut self, now: Instant) {
-        self.called = true;
+    /// Enters a port for [`take_changed`](Self::take_changed), because it has more to send.
+    pub fn enter(&mut self, port: u16) {
+        debug_assert!(usize::from(port) < self.ports.len(), "{} has no port {port}", self.name);
+        self.changed.enter(usize::from(port));
+    }
+
+    /// Returns whether [`take_changed`](Self::take_changed) has ports.
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Passes the time to the machines of a port whose deadline is over.
+    pub fn timeout(&mut self, now: Instant, number: u16) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        for number in 0..self.ports.len() as u16 {
-            let port = &mut self.ports[usize::from(number)];
-            let (login, target) = (due(port.login.poll_timeout()), due(port.target.poll_timeout()));
-            if login {
-                port.login.handle(now, nport::Input::Timeout);
-            }
-            if target {
-                self.target_input(now, number, target::Input::Timeout);
-            }
-            if login || target {
-                self.drain(now, number);
-            }
+        let port = &mut self.ports[usize::from(number)];
+        let (login, target) = (due(port.login.poll_timeout()), due(port.target.poll_timeout()));
+        if login {
+            port.login.handle(now, nport::Input::Timeout);
         }
+        if target {
+            self.target_input(now, number, target::Input::Timeout);
+        }
+        self.drain(now, number);
     }
 
     /// Reports the result of a job.
@@ -222,8 +229,8 @@ impl StorageSystem {
     }
 
     fn drain_touched(&mut self, now: Instant) {
-        self.called = true;
         while let Some(port) = self.touched.pop() {
+            self.changed.enter(usize::from(port));
             self.drain_login(now, port);
             while let Some(output) = self.ports[usize::from(port)].target.poll_output() {
                 self.target_output(now, port, output);

@@ -5,6 +5,7 @@ use sanloom_fc::exchange::{Accepted, DataFrame, SeqTx};
 use sanloom_fc::fcp::target::FcpTarget;
 use sanloom_fc::nport::NPort;
 use sanloom_scsi::scsi::IoTag;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::message::ReplyTo;
 use sanloom_wire::{FCtl, FcId, Frame, Header, Message, Payload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -114,13 +115,20 @@ impl StoragePort {
 
     /// Queues data of an exchange.
     pub fn push_data(&mut self, sequence: SeqTx) {
+        debug_assert!(sequence.from_responder, "{} sends write data", self.name);
         self.sending.insert(sequence.rx_id);
         self.out.push_back(Outgoing::Data(sequence, None));
     }
 
-    /// Returns whether the output queue has an item.
-    pub fn has_output(&self) -> bool {
-        !self.out.is_empty()
+    /// Returns whether the output queue has an item that may be sent: the port has a link and is
+    /// not held back.
+    pub fn may_send(&self) -> bool {
+        self.held == 0 && self.at != At::Nothing && !self.out.is_empty()
+    }
+
+    /// Time of the next call of [`StorageSystem::timeout`](super::StorageSystem::timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        Instant::earliest(&[self.login.poll_timeout(), self.target.poll_timeout()])
     }
 
     /// Returns the next frame to send.

@@ -37,6 +37,11 @@ impl VolumeEngine {
         let only = identity.as_deref().filter(|_| !wipes.is_empty());
         let disk = self.remotes[number].expect(now, lun::to_bytes(lun).unwrap_or_default(), only);
         let plan = LunPlan { name, through: Through::Session(number), lun, disk: disk_config, identity };
+        debug_assert_eq!(
+            usize::from(id.0),
+            self.back_ends.len(),
+            "the map and the engine number back ends differently"
+        );
         self.back_ends.push(BackEnd { plan, disk, found: None, refused: None });
         self.changes += 1;
     }
@@ -55,6 +60,7 @@ impl VolumeEngine {
         let number = self.remotes.len();
         self.remotes.push(Remote::at_port(config, BACK_ENDS + number as u64, self.ports.isid(twin, 0), before));
         self.twins.push(twin);
+        debug_assert_eq!(self.twins.len(), self.remotes.len(), "each target has a number of twins");
         number
     }
 }

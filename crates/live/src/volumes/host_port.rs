@@ -73,11 +73,10 @@ impl HostPort {
         }
     }
 
-    /// Returns whether events or frames for the switch are queued. An adapter reports separately
-    /// whether it can send.
-    pub fn is_busy(&self) -> bool {
-        let sends = self.held == 0 && self.adapter().is_none() && self.host().has_output();
-        sends || self.host().has_events()
+    /// Returns whether frames for the switch are queued that are not held back. An adapter reports
+    /// separately whether it can send.
+    pub fn may_send(&self) -> bool {
+        self.held == 0 && self.adapter().is_none() && self.host().has_output()
     }
 
     /// Returns the N_Port ID of a target port that it is logged in to, or the reason why it is not.
@@ -101,7 +100,8 @@ impl HostPort {
         self.adapter().map_or(Ok(()), |adapter| adapter.watch(poller, token))
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.wire {
             Wire::Inside { host, .. } => host.poll_timeout(),
             Wire::Ethernet(adapter) => Some(adapter.poll_timeout()),

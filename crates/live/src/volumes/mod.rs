@@ -23,6 +23,7 @@ mod wiper;
 use crate::initiator::host;
 use crate::iscsi_initiator::{Context, Event, Remote, RemoteConfig};
 use crate::poll::Poller;
+use crate::ready::{ReadyList, Tracked};
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
@@ -78,7 +79,9 @@ pub struct VolumeEngine {
     /// Targets over iSCSI.
     remotes: Vec<Remote>,
     /// Host ports in fabrics.
-    hosts: Vec<HostPort>,
+    hosts: Tracked<HostPort>,
+    /// Host ports whose descriptors or interests may have changed.
+    unwatched: ReadyList,
     /// For each target, the number of earlier targets that are the same one over another path.
     twins: Vec<usize>,
     ports: InitiatorPorts,
@@ -108,7 +111,8 @@ impl VolumeEngine {
         let mut engine = VolumeEngine {
             volumes: Volumes::new(map),
             remotes: Vec::new(),
-            hosts,
+            unwatched: ReadyList::up_to(hosts.len()),
+            hosts: hosts.into(),
             twins: Vec::new(),
             ports,
             back_ends: Vec::new(),
@@ -257,13 +261,19 @@ impl VolumeEngine {
     }
 
     /// Host ports of the instance in fabrics.
-    pub fn hosts(&self) -> &[HostPort] {
+    pub fn hosts(&self) -> &Tracked<HostPort> {
         &self.hosts
     }
 
     /// Mutable [`hosts`](Self::hosts).
-    pub fn hosts_mut(&mut self) -> &mut [HostPort] {
+    pub fn hosts_mut(&mut self) -> &mut Tracked<HostPort> {
         &mut self.hosts
+    }
+
+    /// Records that a step has visited a host port, so that [`watch`](Self::watch) updates its
+    /// registrations.
+    pub fn visited(&mut self, host: usize) {
+        self.unwatched.enter(host);
     }
 
     /// Number of jobs in progress.
@@ -290,7 +300,8 @@ impl VolumeEngine {
         let BlockWork { op, lba, blocks, bytes, fua } = work;
         let id = self.next_job;
         self.next_job += 1;
-        self.in_flight.insert(id, JobOrigin { owner, tag });
+        let other = self.in_flight.insert(id, JobOrigin { owner, tag });
+        debug_assert!(other.is_none(), "two jobs have the number {id}");
         // A read returns data; a write covers only the bytes received.
         let has_come = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let brought = if op == IoOp::Read { bytes } else { bytes.min(has_come) };
@@ -312,9 +323,12 @@ impl VolumeEngine {
     ///
     /// # Errors
     /// A descriptor that cannot be polled.
-    pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
+    pub fn watch(&mut self, poller: &mut Poller) -> io::Result<()> {
         self.remotes.iter().try_for_each(|remote| remote.watch(poller))?;
-        (HOST_PORTS..).step_by(2).zip(&self.hosts).try_for_each(|(token, port)| port.watch(poller, token))
+        let hosts = self.unwatched.take();
+        hosts.iter().try_for_each(|number| self.hosts[*number].watch(poller, token_of(*number)))?;
+        self.unwatched.reuse(hosts);
+        Ok(())
     }
 
     /// Handles an event of the poller.
@@ -328,10 +342,10 @@ impl VolumeEngine {
     }
 
     /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
+    /// Host ports have their own deadlines.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
-        let hosts = self.hosts.iter().filter_map(HostPort::poll_timeout);
-        self.remotes.iter().filter_map(Remote::poll_timeout).chain(hosts).chain(wiper).min()
+        self.remotes.iter().filter_map(Remote::poll_timeout).chain(wiper).min()
     }
 
     /// Returns whether a back end is available and is the disk with the extents.
@@ -355,8 +369,9 @@ impl VolumeEngine {
         for remote in &mut self.remotes {
             more |= remote.run(&mut Context { now, poller, memory: &mut self.buffers });
         }
-        for (token, port) in (HOST_PORTS..).step_by(2).zip(&mut self.hosts) {
-            port.process_events(now, poller, token);
+        for at in 0..self.hosts.ready().len() {
+            let number = self.hosts.ready()[at];
+            self.hosts.visit(number).process_events(now, poller, token_of(number));
         }
         self.serve(now, poller);
         more
@@ -386,8 +401,9 @@ impl VolumeEngine {
                     }
                 }
             }
-            for number in 0..self.hosts.len() {
-                while let Some(event) = self.hosts[number].host_mut().poll_event() {
+            for at in 0..self.hosts.ready().len() {
+                let number = self.hosts.ready()[at];
+                while let Some(event) = self.hosts.visit(number).host_mut().poll_event() {
                     silent = false;
                     match event {
                         host::Event::Disks => {
@@ -407,9 +423,13 @@ impl VolumeEngine {
                 }
             }
             if silent {
-                return;
+                break;
             }
         }
+        debug_assert!(
+            !self.hosts.iter().any(|port| port.host().has_events()),
+            "a host port has an event, and the step does not visit it"
+        );
     }
 
     /// Passes a request to the carrier of its back end.
@@ -527,4 +547,9 @@ impl VolumeEngine {
             remote.log_out(now, &mut self.buffers);
         }
     }
+}
+
+/// First poller token of a host port.
+fn token_of(host: usize) -> u64 {
+    HOST_PORTS + 2 * host as u64
 }

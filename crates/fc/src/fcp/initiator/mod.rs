@@ -314,6 +314,7 @@ impl FcpInitiator {
             return self.done(command.tag, u16::MAX, Outcome::Aborted(AbortReason::NoExchange));
         };
         self.in_flight += 1;
+        debug_assert!(self.in_flight <= self.config.max_exchanges, "{} commands are in flight", self.in_flight);
         self.arm(slot, List::Command, now + self.config.command_timeout);
         let flags = match command.direction {
             DataDirection::None => 0,
@@ -498,7 +499,8 @@ impl FcpInitiator {
 
     /// Ends a command with an outcome and frees its slot at once.
     fn end(&mut self, slot: u16, outcome: Outcome) {
-        let Exchange { tag, ox_id, .. } = self.exchanges[usize::from(slot)];
+        let Exchange { tag, ox_id, state, .. } = self.exchanges[usize::from(slot)];
+        debug_assert_ne!(state, State::Free, "the command of OX_ID {ox_id:#x} ends twice");
         self.in_flight -= 1;
         self.done(tag, ox_id, outcome);
         self.release(slot);
@@ -517,6 +519,11 @@ impl FcpInitiator {
         self.timers.cancel(&mut self.exchanges, slot);
         self.exchanges[usize::from(slot)].state = State::Free;
         self.free.push(slot);
+        debug_assert_eq!(
+            usize::from(self.in_flight) + self.free.len(),
+            self.exchanges.len(),
+            "each slot is free or has a command in flight"
+        );
     }
 
     fn set_local_id(&mut self, now: Instant, local_id: FcId) {

@@ -68,6 +68,7 @@ impl Resting {
     }
 
     pub(super) fn begin(&mut self, deadline: Instant, d_id: FcId, ox_id: u16, rx_id: u16, reinstate: bool) {
+        debug_assert!(!self.contains(ox_id), "OX_ID {ox_id:#x} rests twice");
         self.numbers.resize(usize::from(MAX_EXCHANGES / 64), 0);
         self.numbers[usize::from(ox_id / 64)] |= 1 << (ox_id % 64);
         let rest = Rest { timer: Timer::unarmed(), d_id, ox_id, rx_id, stage: Stage::Resting { reinstate } };
@@ -88,6 +89,7 @@ impl Resting {
     pub(super) fn end(&mut self, index: u16) {
         self.timers.cancel(&mut self.entries, index);
         let rest = &mut self.entries[usize::from(index)];
+        debug_assert_ne!(rest.stage, Stage::Free, "the rest of OX_ID {:#x} ends twice", rest.ox_id);
         rest.stage = Stage::Free;
         self.numbers[usize::from(rest.ox_id / 64)] &= !(1 << (rest.ox_id % 64));
         self.free.push(index);

@@ -66,6 +66,7 @@ impl FcpTarget {
         if task.is_live() {
             device.abandon(task.id(rx_id));
         }
+        debug_assert_ne!(task.state, State::Free, "RX_ID {rx_id:#x} rests without an exchange");
         task.state = State::Resting;
         self.arm(rx_id, List::Rest, now + self.config.r_a_tov);
     }

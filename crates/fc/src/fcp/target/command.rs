@@ -86,6 +86,11 @@ impl FcpTarget {
             frame_size_bytes: login.frame_size_bytes,
             in_order: self.config.in_order,
         });
+        debug_assert_eq!(
+            self.tasks[usize::from(rx_id)].tag(rx_id),
+            task.tag,
+            "the device knows the task by another tag"
+        );
         self.continue_task(now, rx_id, step, device);
     }
 
@@ -105,10 +110,12 @@ impl FcpTarget {
     fn allocate(&mut self, new: &NewTask) -> u16 {
         if let Some(rx_id) = self.free.pop() {
             let slot = &mut self.tasks[usize::from(rx_id)];
+            debug_assert_eq!(slot.state, State::Free, "RX_ID {rx_id:#x} belongs to two exchanges");
             *slot = Task::new(new, slot.generation.wrapping_add(1));
             return rx_id;
         }
         self.tasks.push(Task::new(new, 0));
+        debug_assert!(self.tasks.len() <= usize::from(self.config.max_exchanges), "{} exchanges", self.tasks.len());
         (self.tasks.len() - 1) as u16
     }
 
@@ -173,6 +180,7 @@ impl FcpTarget {
 
     fn start_io(&mut self, rx_id: u16) {
         let task = &mut self.tasks[usize::from(rx_id)];
+        debug_assert!(task.is_live(), "I/O begins after the end of the task");
         task.state = State::Io;
         let io = task.block_io(rx_id);
         self.timers.cancel(&mut self.tasks, rx_id);
@@ -220,6 +228,7 @@ impl FcpTarget {
 
     fn fetch(&mut self, rx_id: u16) {
         let task = &mut self.tasks[usize::from(rx_id)];
+        debug_assert_eq!(task.state, State::Receiving, "a parameter list is read before it has arrived");
         task.state = State::Fetching;
         let (tag, bytes) = (task.tag(rx_id), task.transfer_bytes());
         self.timers.cancel(&mut self.tasks, rx_id);

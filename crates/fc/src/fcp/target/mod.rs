@@ -389,6 +389,7 @@ impl FcpTarget {
 
     fn release(&mut self, rx_id: u16) {
         self.timers.cancel(&mut self.tasks, rx_id);
+        debug_assert_ne!(self.tasks[usize::from(rx_id)].state, State::Free, "RX_ID {rx_id:#x} is released twice");
         self.tasks[usize::from(rx_id)].state = State::Free;
         self.free.push(rx_id);
     }

@@ -46,6 +46,7 @@ impl PendingRequests {
             return Err(Discard::NoRoom);
         }
         self.expiry.push_back((until, key));
+        debug_assert_eq!(self.by_key.len(), self.expiry.len(), "a pending request has one expiry time");
         Ok(true)
     }
 

@@ -34,11 +34,13 @@ impl PortPool {
     }
 
     pub(super) fn give_back(&mut self, port: u16, mac: MacAddr) {
+        debug_assert!(!self.fresh.contains(&port) && !self.used.contains_key(&port), "port {port} is free already");
         self.used.insert(port, mac);
         if let Some(older) = self.by_mac.insert(mac, port) {
             self.used.remove(&older);
             self.fresh.insert(older);
         }
+        debug_assert_eq!(self.used.len(), self.by_mac.len(), "a used port has one former station");
     }
 
     pub(super) fn free(&self) -> usize {

@@ -96,6 +96,7 @@ impl Injector {
     }
 
     fn delay(&mut self, now: Instant, time: std::time::Duration, frame: Delayed) {
+        debug_assert!(self.delayed.len() < MAX_DELAYED, "{} frames are delayed", self.delayed.len());
         let at = now + Span::from_ns(time.as_nanos() as u64);
         self.delayed.insert((at, self.next_delayed), frame);
         self.next_delayed += 1;

@@ -149,7 +149,7 @@ fn set_port_group(instance: &mut Instance, name: &str, state: Option<&str>, pref
         return Answer::failed(format!("`{text}` is not a state; the states are {all}"));
     }
     let storage = &instance.lab.storage[usize::from(group.storage)].name;
-    let system = instance.services.systems.iter_mut().find(|system| system.name == *storage);
+    let system = instance.services.systems.find_mut(|system| system.name == *storage);
     let changed = system.is_some_and(|system| {
         let Some((_, now, _)) = system.device.port_groups().find(|(number, ..)| *number == group.number) else {
             return false;

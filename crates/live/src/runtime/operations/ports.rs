@@ -100,7 +100,7 @@ pub fn stop_capture(instance: &mut Instance, name: &str) -> Option<u64> {
 
 /// Returns a host port of the instance with its own Ethernet port.
 fn uplink_named<'i>(instance: &'i mut Instance, name: &str) -> Option<&'i mut Adapter> {
-    let ports = instance.services.volumes.iter_mut().flat_map(|engine| engine.hosts_mut());
+    let ports = instance.services.volumes.iter_mut().flat_map(|engine| engine.hosts_mut().iter_mut());
     ports.filter(|port| port.name == name).find_map(HostPort::adapter_mut)
 }
 

@@ -367,7 +367,7 @@ impl<'a> VolumeAdmin<'a> {
         }
         tracing::info!(volume = name, blocks, "extended");
         if let Some((storage, lun)) = &kept.served
-            && let Some(system) = self.services.systems.iter_mut().find(|system| system.name == *storage)
+            && let Some(system) = self.services.systems.find_mut(|system| system.name == *storage)
         {
             system.device.resize(*lun, blocks);
             system.drain_all(self.now);
@@ -395,7 +395,7 @@ impl<'a> VolumeAdmin<'a> {
 
     fn serve_no_more(&mut self, storage: &str, lun: u16) {
         let now = self.now;
-        if let Some(system) = self.services.systems.iter_mut().find(|system| system.name == storage) {
+        if let Some(system) = self.services.systems.find_mut(|system| system.name == storage) {
             system.device.remove_unit(lun);
             system.drain_all(now);
         }

@@ -85,7 +85,8 @@ impl Metrics<'_> {
     fn port_metrics(&self, sheet: &mut Sheet) {
         // Closed links leave closed ports behind.
         let there = || self.ports.iter().filter(|port| port.is_open());
-        let hosts = || self.services.volumes.iter().flat_map(|engine| engine.hosts()).filter_map(HostPort::adapter);
+        let hosts =
+            || self.services.volumes.iter().flat_map(|engine| engine.hosts().iter()).filter_map(HostPort::adapter);
         let ports = || there().map(|port| &port.ethernet).chain(hosts().map(|adapter| &adapter.port));
         let link = |name: &str| label([("link", name)]);
         let both = |of: fn(&crate::ports::Traffic) -> u64| {
