@@ -167,6 +167,15 @@ impl Instance {
         self.take().iter_mut().for_each(Process::stop);
     }
 
+    /// Runs `sanloom down`. Returns its output, and the exit code of the process that ran the lab.
+    pub fn down(&mut self) -> (Ran, Option<i32>) {
+        let mut up = self.up.take().unwrap();
+        std::thread::scope(|scope| {
+            let ended = scope.spawn(move || up.wait().unwrap().code());
+            (self.run("down LAB"), ended.join().unwrap())
+        })
+    }
+
     /// Runs a command of the tool. `LAB` is replaced by the lab file, `@name` by a file in the
     /// folder.
     pub fn run(&self, line: &str) -> Ran {
