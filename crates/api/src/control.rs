@@ -182,6 +182,12 @@ pub enum Answer {
         /// Number of frames in the capture file.
         frames: u64,
     },
+    /// The instance ends, as requested. Some of its captures and recordings could not be written to
+    /// their end.
+    Incomplete {
+        /// Description of each, with error and remedy.
+        files: Vec<String>,
+    },
     /// Reply of an FCoE host.
     Fcoe(FcoeAnswer),
     /// The request failed.

@@ -67,16 +67,22 @@ pub enum Command {
     /// Run an FCoE or iSCSI host that offers its disks to programs on an NBD socket
     Initiator(Box<initiator::Args>),
     /// Start and stop FCoE hosts according to the configuration files of a folder
+    #[command(after_help = "Example:\n  sanloom fcoemon --foreground --config-folder /etc/fcoe")]
     Fcoemon(fcoemon::Args),
     /// Show and manage FCoE hosts, their targets and units
+    #[command(after_help = "Example:\n  sanloom fcoeadm --create eth2")]
     Fcoeadm(fcoeadm::Args),
     /// Discover the VLANs that carry FCoE
+    #[command(after_help = "Example:\n  sanloom fipvlan --create --start eth2")]
     Fipvlan(fipvlan::Args),
     /// Query the name server
+    #[command(after_help = "Example:\n  sanloom fcnsq eth2 --all")]
     Fcnsq(fcnsq::Args),
     /// Send ECHO to a port
+    #[command(after_help = "Example:\n  sanloom fcping -h eth2 -F 0x010200 -c 3")]
     Fcping(fcping::Args),
     /// List FCoE hosts as ESX does
+    #[command(after_help = "Example:\n  sanloom esxcli fcoe adapter list")]
     Esxcli(esxcli::Args),
     /// Apply changes in the lab file to the running lab
     #[command(after_help = "Example:\n  sanloom apply lab.toml --preview")]

@@ -13,7 +13,8 @@ use toml::de::{DeTable, DeValue};
 ///
 /// - The keys of a section stand in the order of the reference page. A blank line between keys is
 ///   kept, and keys do not move across it.
-/// - A comment stays with the key or section below it.
+/// - A comment stays with the key or section below it. Comments behind keys that follow each other
+///   stand in one column.
 /// - One blank stands on each side of an equals sign, and one blank line before a section.
 ///   Sections without keys may follow each other without one.
 /// - The order of the sections is kept, because it numbers the nodes.
@@ -79,9 +80,23 @@ impl Block<'_> {
     }
 }
 
+/// A key with its value, as it is written.
+struct Entry {
+    /// Position of the key in the section; keys that the section does not have are last.
+    place: usize,
+    /// Comments above the key, each with a newline.
+    lead: String,
+    /// Key and value; of a value with several lines, the first one.
+    first: String,
+    /// Comment behind the value; empty without one.
+    comment: String,
+    /// Further lines, each with a newline.
+    rest: String,
+}
+
 /// Writes keys without a blank line between them, each with the comments above it.
 fn write_group(group: &[Item<'_>], section: Option<&schema::SectionDef>, out: &mut String) {
-    let mut entries: Vec<(usize, String)> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
     let mut comments = String::new();
     for item in group {
         match item {
@@ -89,37 +104,48 @@ fn write_group(group: &[Item<'_>], section: Option<&schema::SectionDef>, out: &m
                 let _ = writeln!(comments, "{text}");
             }
             Item::Entry(lines) => {
-                let (key, first) = entry(lines);
+                let (key, first, comment) = entry(lines);
                 let place = section.and_then(|section| section.keys.iter().position(|known| known.path == key));
-                let mut text = std::mem::take(&mut comments);
-                let _ = writeln!(text, "{first}");
-                for line in &lines[1..] {
-                    let _ = writeln!(text, "{line}");
-                }
-                entries.push((place.unwrap_or(usize::MAX), text));
+                let rest = lines[1..].iter().flat_map(|line| [*line, "\n"]).collect();
+                let (place, lead) = (place.unwrap_or(usize::MAX), std::mem::take(&mut comments));
+                entries.push(Entry { place, lead, first, comment, rest });
             }
             Item::Blank | Item::Header(_) => {}
         }
     }
-    entries.sort_by_key(|(place, _)| *place);
-    entries.iter().for_each(|(_, text)| out.push_str(text));
+    entries.sort_by_key(|entry| entry.place);
+    let mut left = &entries[..];
+    while let Some(first) = left.first() {
+        // Comments behind keys that follow each other stand in one column.
+        let joins = |entry: &&Entry| !entry.comment.is_empty() && entry.lead.is_empty();
+        let joined = if first.comment.is_empty() { 0 } else { left[1..].iter().take_while(joins).count() };
+        let (column, behind) = left.split_at(1 + joined);
+        let width = column.iter().map(|entry| entry.first.chars().count()).max().unwrap_or(0);
+        for Entry { lead, first, comment, rest, .. } in column {
+            out.push_str(lead);
+            let _ = match comment.is_empty() {
+                true => writeln!(out, "{first}"),
+                false => writeln!(out, "{first:width$} {comment}"),
+            };
+            out.push_str(rest);
+        }
+        left = behind;
+    }
     out.push_str(&comments);
 }
 
-/// The key of an entry, and its first line with single blanks.
-fn entry(lines: &[&str]) -> (String, String) {
+/// The key of an entry, its first line with single blanks, and the comment behind that line. Of a
+/// value with several lines, the comment is part of the line.
+fn entry(lines: &[&str]) -> (String, String, String) {
     let line = lines[0];
-    let Some(equals) = outside_quotes(line, '=') else { return (String::new(), line.to_owned()) };
+    let Some(equals) = outside_quotes(line, '=') else { return (String::new(), line.to_owned(), String::new()) };
     let (key, value) = (line[..equals].trim(), line[equals + 1..].trim_start());
-    let first = match lines.len() {
-        1 => {
-            let (value, comment) = cut_comment(value);
-            with_comment(&format!("{key} = {}", value.trim_end()), comment)
-        }
+    let (value, comment) = match lines.len() {
+        1 => cut_comment(value),
         // A value may continue in a text with several lines, whose blanks count.
-        _ => format!("{key} = {value}"),
+        _ => return (key.to_owned(), format!("{key} = {value}"), String::new()),
     };
-    (key.to_owned(), first)
+    (key.to_owned(), format!("{key} = {}", value.trim_end()), comment.to_owned())
 }
 
 fn with_comment(text: &str, comment: &str) -> String {
@@ -288,8 +314,8 @@ fn trim(body: &mut Vec<Item<'_>>) {
     }
 }
 
-/// The content of a table without locations, to compare two texts. Sections keep the order of the
-/// file.
+/// The content of a table without locations, to compare two texts. Sections with names keep the
+/// order of the file.
 fn content(table: &DeTable<'_>) -> String {
     let mut out = String::new();
     let mut sections: Vec<_> = table.iter().collect();
@@ -299,7 +325,10 @@ fn content(table: &DeTable<'_>) -> String {
         match value.get_ref() {
             DeValue::Table(named) => {
                 let mut named: Vec<_> = named.iter().collect();
-                named.sort_by_key(|(name, _)| name.span().start);
+                match schema::section(name.get_ref()).map(|section| section.form) {
+                    Some(schema::Form::Single) => named.sort_by_key(|(name, _)| name.get_ref().to_string()),
+                    _ => named.sort_by_key(|(name, _)| name.span().start),
+                }
                 for (name, value) in named {
                     let is_section =
                         matches!(value.get_ref(), DeValue::Table(_)) && pattern::expand(name.get_ref()).is_ok();
@@ -349,6 +378,22 @@ mod tests {
         let text = "[[link]]\nto=\"sw1\" # both\nrate   =   \"8GFC\"\n# The hosts.\nfrom = \"h{1..2}\"\n";
         let wanted = "[[link]]\n# The hosts.\nfrom = \"h{1..2}\"\nto = \"sw1\" # both\nrate = \"8GFC\"\n";
         assert_eq!(formatted(text), wanted);
+    }
+
+    #[test]
+    fn keys_of_a_section_without_a_name_are_ordered() {
+        let wanted = "[run]\nduration = \"2s\"\nwarmup = \"1s\"\n";
+        assert_eq!(formatted("[run]\nwarmup = \"1s\"\nduration = \"2s\"\n"), wanted);
+    }
+
+    #[test]
+    fn comments_behind_keys_that_follow_each_other_stand_in_one_column() {
+        let text = "[timers]\nf_s_tov = \"1s\"  # one\nrscn_delay = \"50ms\" # two\nhold_time = \"1s\"\n\n\
+            e_d_tov = \"2s\"      # alone\n";
+        let out = formatted(text);
+        assert!(out.contains("f_s_tov = \"1s\"      # one\nrscn_delay = \"50ms\" # two\n"), "{out}");
+        assert!(out.contains("e_d_tov = \"2s\" # alone\n"), "{out}");
+        assert_eq!(formatted(&out), out, "a second time changes nothing");
     }
 
     #[test]

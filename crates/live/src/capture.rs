@@ -1,6 +1,7 @@
 //! Packet captures of ports of a running instance: [`Captures`].
 
 use crate::frame::FrameBuf;
+use sanloom_api::view::CaptureRow;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::delimiter::Disparity;
 use sanloom_wire::ether::ETHER_BYTES;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Port whose frames can be captured.
@@ -30,14 +31,20 @@ pub enum CapturePoint {
     },
 }
 
-/// Running captures, by port.
+/// Captures by port: those that run, and those that a write error has ended.
 #[derive(Debug, Default)]
 pub struct Captures {
     running: BTreeMap<CapturePoint, Capture>,
+    failed: Vec<FailedCapture>,
+    /// Number of captures that a write error has ended, by the name of the port.
+    failures: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
 struct Capture {
+    /// Interface name in the file.
+    name: String,
+    path: PathBuf,
     file: BufWriter<File>,
     /// Wall-clock time of the instance's time zero, in nanoseconds since 1970.
     epoch_ns: u64,
@@ -45,7 +52,43 @@ struct Capture {
     frames: u64,
 }
 
+/// Capture that a write error has ended. The file lacks some of its frames.
+#[derive(Debug, thiserror::Error)]
+#[error("the capture {} of {name} is not complete: {error}; free space, and start it again", path.display())]
+pub struct FailedCapture {
+    /// The port; `None` if it was closed since.
+    point: Option<CapturePoint>,
+    name: String,
+    path: PathBuf,
+    frames: u64,
+    error: io::Error,
+}
+
 impl Captures {
+    /// Rows of the table of captures: those that run, then those that a write error has ended.
+    pub fn rows(&self) -> impl Iterator<Item = CaptureRow> + '_ {
+        let row = |name: &str, path: &Path, frames: u64, error: Option<&io::Error>| CaptureRow {
+            port: name.to_owned(),
+            file: path.display().to_string(),
+            frames,
+            error: error.map(io::Error::to_string),
+        };
+        let running = self.running.values();
+        let running = running.map(move |capture| row(&capture.name, &capture.path, capture.frames, None));
+        let failed = self.failed.iter();
+        running.chain(failed.map(move |failed| row(&failed.name, &failed.path, failed.frames, Some(&failed.error))))
+    }
+
+    /// Captures that a write error has ended, and that were neither stopped nor started again.
+    pub fn failed(&self) -> &[FailedCapture] {
+        &self.failed
+    }
+
+    /// Number of captures that a write error has ended, by the name of the port.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.failures.iter().map(|(name, failures)| (name.as_str(), *failures))
+    }
+
     /// Adds a pause of the instance's clock, so that later frames still carry the time of day.
     pub fn stood_still(&mut self, time: Duration) {
         for capture in self.running.values_mut() {
@@ -72,17 +115,43 @@ impl Captures {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&head)?;
         file.flush()?;
-        let capture = Capture { file, epoch_ns: wall.saturating_sub(now.as_ns()), scratch: Vec::new(), frames: 0 };
-        self.running.insert(point, capture);
+        let (name, path) = (name.to_owned(), path.to_owned());
+        self.failed.retain(|failed| failed.point != Some(point));
+        self.failures.entry(name.clone()).or_insert(0);
+        let epoch_ns = wall.saturating_sub(now.as_ns());
+        self.running.insert(point, Capture { name, path, file, epoch_ns, scratch: Vec::new(), frames: 0 });
         Ok(())
     }
 
     /// Ends the capture of a port and returns its number of frames, or `None` if the port was not
     /// captured.
-    pub fn stop(&mut self, point: CapturePoint) -> Option<u64> {
-        let mut capture = self.running.remove(&point)?;
-        let _ = capture.file.flush();
-        Some(capture.frames)
+    ///
+    /// # Errors
+    /// The file could not be written to its end, now or before.
+    pub fn stop(&mut self, point: CapturePoint) -> Option<Result<u64, FailedCapture>> {
+        if let Some(capture) = self.running.get_mut(&point) {
+            match capture.file.flush() {
+                Ok(()) => return self.running.remove(&point).map(|capture| Ok(capture.frames)),
+                Err(error) => self.fail(point, error),
+            }
+        }
+        let failed = self.failed.iter().position(|failed| failed.point == Some(point))?;
+        Some(Err(self.failed.remove(failed)))
+    }
+
+    /// Ends the capture of a port that is closed. If its file cannot be written, it remains among
+    /// those that have failed.
+    pub fn close(&mut self, point: CapturePoint) {
+        if let Some(Err(failed)) = self.stop(point) {
+            self.failed.push(FailedCapture { point: None, ..failed });
+        }
+    }
+
+    fn fail(&mut self, point: CapturePoint, error: io::Error) {
+        let Some(Capture { name, path, frames, .. }) = self.running.remove(&point) else { return };
+        tracing::error!(port = name, path = %path.display(), %error, "capture ended");
+        *self.failures.entry(name.clone()).or_insert(0) += 1;
+        self.failed.push(FailedCapture { point: Some(point), name, path, frames, error });
     }
 
     /// Records a frame that passes a port. A capture whose file cannot be written any more ends.
@@ -100,8 +169,7 @@ impl Captures {
             },
         };
         if let Err(error) = capture.write(now, outbound, &data) {
-            tracing::error!(%error, "capture ended");
-            self.running.remove(&point);
+            self.fail(point, error);
         }
     }
 
@@ -113,7 +181,9 @@ impl Captures {
 
     /// Flushes all captures to their files, so that they can be read while they grow.
     pub fn flush(&mut self) {
-        self.running.retain(|_, capture| capture.file.flush().is_ok());
+        let flush = |(point, capture): (&CapturePoint, &mut Capture)| Some((*point, capture.file.flush().err()?));
+        let failed: Vec<(CapturePoint, io::Error)> = self.running.iter_mut().filter_map(flush).collect();
+        failed.into_iter().for_each(|(point, error)| self.fail(point, error));
     }
 }
 
@@ -143,5 +213,58 @@ impl Capture {
         Packet { interface: 0, time, direction, crc_error: false, comment: None, data }.emit(&mut self.scratch);
         self.frames += 1;
         self.file.write_all(&self.scratch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINT: CapturePoint = CapturePoint::Ethernet(0);
+
+    /// A capture whose disk is full, with a frame in its buffer.
+    fn on_full_disk() -> Captures {
+        let mut captures = Captures::default();
+        captures.start(Instant::ZERO, POINT, "sw1:0", Path::new("/dev/null")).unwrap();
+        let file = File::options().write(true).open("/dev/full").unwrap();
+        captures.running.get_mut(&POINT).unwrap().file = BufWriter::new(file);
+        captures.running.get_mut(&POINT).unwrap().write(Instant::ZERO, true, &[0; 64]).unwrap();
+        captures
+    }
+
+    fn errors(captures: &Captures) -> Vec<bool> {
+        captures.rows().map(|row| row.error.is_some_and(|error| error.contains("No space left"))).collect()
+    }
+
+    #[test]
+    fn a_capture_on_a_full_disk_is_shown_counted_and_reported_when_it_is_stopped() {
+        let mut captures = on_full_disk();
+        assert_eq!(errors(&captures), [false]);
+        captures.flush();
+        assert_eq!(errors(&captures), [true]);
+        assert_eq!(captures.failures().collect::<Vec<_>>(), [("sw1:0", 1)]);
+        let failed = captures.stop(POINT).unwrap().unwrap_err().to_string();
+        assert!(failed.contains("/dev/null of sw1:0 is not complete: No space left"), "{failed}");
+        assert!(captures.stop(POINT).is_none() && captures.rows().next().is_none());
+        assert_eq!(captures.failures().collect::<Vec<_>>(), [("sw1:0", 1)]);
+    }
+
+    #[test]
+    fn the_last_write_of_a_capture_can_fail() {
+        assert!(on_full_disk().stop(POINT).unwrap().is_err());
+        let mut captures = on_full_disk();
+        captures.close(POINT);
+        assert_eq!(captures.failed().len(), 1);
+        // Another port with the same index is another one.
+        assert!(captures.stop(POINT).is_none());
+    }
+
+    #[test]
+    fn a_new_capture_of_the_port_replaces_a_failed_one() {
+        let mut captures = on_full_disk();
+        captures.flush();
+        captures.start(Instant::ZERO, POINT, "sw1:0", Path::new("/dev/null")).unwrap();
+        assert_eq!(errors(&captures), [false]);
+        assert_eq!(captures.stop(POINT).unwrap().unwrap(), 0);
     }
 }

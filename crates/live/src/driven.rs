@@ -73,10 +73,12 @@ impl Recording {
         self.0.get().is_some()
     }
 
-    /// Text of the error at which the recording ended; `None` if it is complete or not started.
-    pub fn error(&self) -> Option<String> {
+    /// Describes the error at which the recording ended, with the remedy; `None` if it is complete
+    /// or not started.
+    pub fn incomplete(&self) -> Option<String> {
         let recorder = self.0.get()?.lock().unwrap_or_else(PoisonError::into_inner);
-        recorder.error().map(ToString::to_string)
+        let (path, error) = (recorder.path().display(), recorder.error()?);
+        Some(format!("the recording {path} is not complete: {error}; free space, and start the lab again to record it"))
     }
 
     /// Writes buffered lines to the file.

@@ -37,9 +37,9 @@ pub struct Setting {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WhatIfRow {
-    /// Name of the broken link, switch, HBA or storage port.
+    /// Name of the broken link, switch, chassis, HBA or storage port.
     pub name: String,
-    /// Kind of the broken element: `link`, `switch`, `hba` or `array`.
+    /// Kind of the broken element: `link`, `switch`, `chassis`, `hba` or `array`.
     pub kind: String,
     /// True if I/O recovered: every path is usable or lost for good, and the throughput is steady.
     /// False if storage is cut off and no host completes a request after it.

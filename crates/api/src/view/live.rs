@@ -47,6 +47,28 @@ pub struct LunRow {
     pub active_tasks: u32,
 }
 
+/// The captures of an instance: those that run, then those that a write error has ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CapturesView {
+    /// One row for each capture.
+    pub captures: Vec<CaptureRow>,
+}
+
+/// A capture.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CaptureRow {
+    /// Port or link, as named when the capture was started.
+    pub port: String,
+    /// Capture file.
+    pub file: String,
+    /// Number of captured frames. If the capture has failed, the last of them are not in the file.
+    pub frames: u64,
+    /// Write error that has ended the capture; absent if it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// The target port groups of storage systems, in the order of the lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GroupsView {

@@ -12,7 +12,7 @@ mod port;
 mod zone;
 
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
-pub use live::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
+pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use port::{Dark, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
@@ -69,6 +69,8 @@ pub enum Table {
     Counters(CountersView),
     /// Fault injection rules of a running instance.
     Injections(RulesView),
+    /// Captures of a running instance.
+    Captures(CapturesView),
     /// Virtual disks.
     Volumes(VolumesView),
     /// Back ends and the paths to them.

@@ -8,13 +8,14 @@
 //! ```
 
 use sanloom_bench::random_lab::{Dice, generate};
-use sanloom_console::whatif::failure::{self, Cause, Single};
+use sanloom_console::whatif::failure::{self, Cause};
 use sanloom_console::whatif::trial::Plan;
 use sanloom_fc::config::{
-    Fault, FaultKind, Load, Location, Mask, Picos, SizeDistribution, Target, Workload, ZoneDefault,
+    Fault, FaultKind, LinkEnd, Load, Location, Mask, Node, Picos, SizeDistribution, Target, VirtualFabric, Workload,
+    ZoneDefault,
 };
 use sanloom_fc::san::{Lab, PermittedPairs};
-use sanloom_lab::topology::{HostLuns, Part, Reach, Report};
+use sanloom_lab::topology::{self, HostLuns, Part, Reach, Report};
 use sanloom_scsi::scsi::InitiatorName;
 use sanloom_sim::host::PathState;
 use sanloom_sim::world::World;
@@ -42,6 +43,7 @@ fn whatif_survives_every_failure_that_check_calls_survivable() {
     println!("{seeds} labs: {seen:?}");
     assert!(wrong.is_empty(), "{} failures are judged wrongly:\n{}", wrong.len(), wrong.join("\n"));
     let enough = seen.survived >= seeds / 4 && seen.cut_off >= seeds / 4;
+    let enough = enough && seen.chassis_survived > 0 && seen.chassis_cut_off > 0;
     assert!(enough || seeds < LABS, "the labs are too much alike: {seen:?}");
 }
 
@@ -50,6 +52,9 @@ fn whatif_survives_every_failure_that_check_calls_survivable() {
 struct Seen {
     survived: u64,
     cut_off: u64,
+    /// Failures of a chassis among them.
+    chassis_survived: u64,
+    chassis_cut_off: u64,
     masked_labs: u64,
     dark_labs: u64,
 }
@@ -67,15 +72,13 @@ fn judge(seed: u64, seen: &mut Seen) -> Result<(), String> {
     let mut state = lab.clone();
     failure::clear(&mut state);
     let failures = failure::all(&state, &[]);
-    let causes: BTreeSet<Cause> = failures.iter().filter_map(Single::cause).collect();
+    let causes: BTreeSet<Cause> = failures.iter().map(|single| single.cause).collect();
     let mut causes: Vec<Cause> = causes.into_iter().collect();
     let plan = Plan::new(state);
     for _ in 0..FAILURES.min(causes.len()) {
-        let cause = causes.swap_remove(dice.index(causes.len()));
-        let part = match cause {
-            Cause::Link(link) => Part::Link(usize::from(link)),
-            Cause::Switch(switch) => Part::Switch(switch),
-        };
+        let chassis = causes.iter().position(|cause| matches!(cause, Cause::Chassis(_)));
+        let cause = causes.swap_remove(chassis.unwrap_or_else(|| dice.index(causes.len())));
+        let part = Part::from(cause);
         let lost = reach.cut_off(part);
         let hosts: BTreeSet<u16> = lost.keys().map(|(host, _)| *host).collect();
         let point = report.single_points.iter().find(|point| point.part == part);
@@ -88,7 +91,14 @@ fn judge(seed: u64, seen: &mut Seen) -> Result<(), String> {
         if lost.is_empty() && trial.recovered_ps.is_none() {
             return Err(wrong("I/O has not recovered".to_owned()));
         }
-        *if lost.is_empty() { &mut seen.survived } else { &mut seen.cut_off } += 1;
+        let of_chassis = u64::from(chassis.is_some());
+        if lost.is_empty() {
+            seen.survived += 1;
+            seen.chassis_survived += of_chassis;
+        } else {
+            seen.cut_off += 1;
+            seen.chassis_cut_off += of_chassis;
+        }
     }
     Ok(())
 }
@@ -164,6 +174,38 @@ fn draw(seed: u64, dice: &mut Dice) -> Lab {
     }
     let permitted = lab.permitted_pairs(&[]);
     lab.workloads = (0..lab.hosts.len() as u16).filter_map(|host| workload(&lab, &permitted, host)).collect();
+    share_chassis(dice, lab)
+}
+
+/// Puts two switches of different fabrics into one chassis, if the lab has several fabrics and its
+/// zones permit it. Most pairs cut hosts off, so a pair that does not is preferred.
+fn share_chassis(dice: &mut Dice, lab: Lab) -> Lab {
+    let fabrics = lab.fabrics();
+    let pairs = (0..fabrics.len()).flat_map(|a| (a + 1..fabrics.len()).map(move |b| (a, b)));
+    let apart = pairs.filter(|(a, b)| fabrics[*a] != fabrics[*b]);
+    let shared = apart.map(|pair| in_chassis(lab.clone(), pair)).filter(|lab| lab.validate().is_empty());
+    let (good, bad): (Vec<Lab>, Vec<Lab>) = shared.partition(|lab| {
+        let chassis = &topology::chassis(lab)[0];
+        Reach::of(lab, &[]).cut_off(Part::Chassis(chassis.switches[0])).is_empty()
+    });
+    let mut choice = if good.is_empty() { bad } else { good };
+    match choice.is_empty() {
+        true => lab,
+        false => choice.swap_remove(dice.index(choice.len())),
+    }
+}
+
+/// Puts two switches into one chassis. The ports of the second follow those of the first.
+fn in_chassis(mut lab: Lab, (first, second): (usize, usize)) -> Lab {
+    let below = lab.switches[first].ports;
+    lab.switches[second].ports += below;
+    let is_second = |end: &&mut LinkEnd| end.node == Node::Switch(second as u16);
+    lab.links.iter_mut().flat_map(|link| &mut link.ends).filter(is_second).for_each(|end| end.port += below);
+    for (switch, id, from) in [(first, 1, 0), (second, 2, below)] {
+        let switch = &mut lab.switches[switch];
+        let ports = (from..switch.ports).collect();
+        switch.virtual_fabric = Some(VirtualFabric { chassis: "box".to_owned(), id, ports });
+    }
     lab
 }
 
@@ -189,7 +231,7 @@ fn workload(lab: &Lab, permitted: &PermittedPairs, host: u16) -> Option<Workload
     let mut targets = BTreeSet::new();
     for port in permitted.ports_of_host(host) {
         for partner in permitted.partners(port) {
-            let sanloom_fc::config::Node::Storage(storage) = permitted.storage[*partner as usize].node else {
+            let Node::Storage(storage) = permitted.storage[*partner as usize].node else {
                 continue;
             };
             let luns = 0..lab.storage[usize::from(storage)].luns.len() as u16;

@@ -45,20 +45,25 @@ struct Target {
 /// Ends instances and waits until they are gone.
 ///
 /// # Errors
-/// If no such instance is running, or one does not end in time.
+/// If no such instance is running, one does not end in time, or one could not write a capture or
+/// recording to its end.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let targets = targets(args)?;
+    let mut incomplete = Vec::new();
     for target in &targets {
         match control::ask_within(args.timeout(), &target.control, &Request::Stop) {
             Ok(Answer::Failed(error)) => return Err(instance::rejected(error)),
+            Ok(Answer::Incomplete { files }) => incomplete.extend(files),
             // The instance may close the connection before it has answered.
-            _ => wait(target, args.timeout())?,
+            _ => {}
         }
+        wait(target, args.timeout())?;
         output::print(&format!("{} is down.\n", target.name))?;
     }
-    match targets.is_empty() {
-        true => output::print("No instance is running.\n"),
-        false => Ok(()),
+    match (targets.is_empty(), incomplete.is_empty()) {
+        (true, _) => output::print("No instance is running.\n"),
+        (false, true) => Ok(()),
+        (false, false) => Err(Failure::environment(incomplete.join("\n"))),
     }
 }
 

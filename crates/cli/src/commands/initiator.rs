@@ -209,7 +209,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     initiator.shut_down();
     tracing::info!("down");
     unannounced?;
-    outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))
+    outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))?;
+    match initiator.adapter.captures.failed().first() {
+        Some(failed) => Err(Failure::environment(failed)),
+        None => Ok(()),
+    }
 }
 
 /// Ends this process when its parent ends or has already ended. The parent-death signal is

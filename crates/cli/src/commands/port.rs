@@ -3,14 +3,13 @@
 use crate::instance;
 use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::inject::{Act, Matcher};
+use sanloom_api::inject::{Act, Matcher, RuleRow, RulesView};
+use sanloom_api::view::Table;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
-use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::quantity;
 use sanloom_console::report::format::clean;
-use sanloom_console::report::terminal::view;
 use sanloom_scsi::scsi::AccessState;
 use std::num::NonZeroU64;
 
@@ -85,7 +84,7 @@ struct InjectArgs {
     /// Number of frames to which the rule applies [default: all, until the rule is cleared]
     #[arg(long, value_name = "N", value_parser = quantity::count::<NonZeroU64>(1..=u64::MAX))]
     count: Option<NonZeroU64>,
-    /// Remove the rules of the port, and show their counters
+    /// Remove the rules of the port; --json prints all rules with their counters before
     #[arg(long, conflicts_with_all = ["matches", "act", "count"])]
     clear: bool,
 }
@@ -150,14 +149,20 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
         return Err(instance::unexpected_answer());
     };
     let port = clean(&args.at.port);
+    let removed = || {
+        let Table::Injections(RulesView { rules }) = &rules.table else { return String::new() };
+        let of_port: Vec<&RuleRow> = rules.iter().filter(|rule| rule.port == args.at.port).collect();
+        let frames: u64 = of_port.iter().map(|rule| rule.injected).sum();
+        format!(
+            "{port}: {} removed, which had changed {}\n",
+            counted(of_port.len() as u64, "rule"),
+            counted(frames, "frame")
+        )
+    };
     let text = || match (args.clear, args.count.map(NonZeroU64::get)) {
-        (true, _) => {
-            let rules = view::render_live(&rules, output::width());
-            format!("{port}: no frames are changed any more; rules until now:\n{rules}")
-        }
+        (true, _) => removed(),
         (false, None) => format!("{port}: rule added for all matching frames\n"),
-        (false, Some(1)) => format!("{port}: rule added for 1 matching frame\n"),
-        (false, Some(count)) => format!("{port}: rule added for {count} matching frames\n"),
+        (false, Some(count)) => format!("{port}: rule added for {}\n", counted(count, "matching frame")),
     };
     args.at.json.write_or_print(&rules, text)
 }
@@ -166,4 +171,8 @@ fn ask(at: &PortArgs, request: &Request) -> Result<Answer, Failure> {
     let lab = input::load_running(&at.file, &at.sets.set)?.lab;
     let switch = at.port.rsplit_once(':').map(|(switch, _)| switch);
     instance::command(&lab, switch, request)
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -79,6 +79,8 @@ enum What {
     Counters,
     /// Frame faults that `sanloom port inject` has set in a running instance (with --live)
     Injections,
+    /// The captures of a running instance, also those that a full disk has ended (with --live)
+    Captures,
     /// The virtual disks of a running instance, and its pools (with --live)
     Volumes,
     /// The back ends of virtual disks, and the paths to them (with --live)
@@ -193,6 +195,7 @@ impl What {
             What::Groups => return ShowTable::Live(LiveWhich::Groups),
             What::Counters => return ShowTable::Live(LiveWhich::Counters),
             What::Injections => return ShowTable::Live(LiveWhich::Injections),
+            What::Captures => return ShowTable::Live(LiveWhich::Captures),
             What::Volumes => return ShowTable::Live(LiveWhich::Volumes),
             What::Paths => return ShowTable::Live(LiveWhich::Paths),
             What::Sessions => return ShowTable::Live(LiveWhich::Sessions),

@@ -146,12 +146,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     drop(record_of_instance);
     tracing::info!("down");
     outcome.map_err(failure)?;
-    match (&args.record, runtime.recording_error()) {
-        (Some(path), Some(error)) => Err(Failure::environment(format_args!(
-            "the recording {} is not complete: {error}; free space, and start the lab again to record it",
-            path.display()
-        ))),
-        _ => Ok(()),
+    match runtime.incomplete() {
+        files if files.is_empty() => Ok(()),
+        files => Err(Failure::environment(files.join("\n"))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sanloom_fc::config::{Fault, FaultKind, Link, Node, Picos};
 use sanloom_fc::san::Lab;
+use sanloom_lab::topology::{self, Part};
 
 /// Kind of the element that fails.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
@@ -10,6 +11,8 @@ pub enum Kind {
     Link,
     /// Whole switch
     Switch,
+    /// Chassis with all its switches, if it has several
+    Chassis,
     /// Port of a host
     Hba,
     /// Port of a storage system
@@ -22,6 +25,7 @@ impl Kind {
         match self {
             Kind::Link => "link",
             Kind::Switch => "switch",
+            Kind::Chassis => "chassis",
             Kind::Hba => "hba",
             Kind::Array => "array",
         }
@@ -34,7 +38,7 @@ pub struct Single {
     /// Name of the element.
     pub name: String,
     pub kind: Kind,
-    pub fault: FaultKind,
+    pub cause: Cause,
 }
 
 /// Cause of a simulation. A failed port and its failed link have the same effect, so they share
@@ -45,15 +49,16 @@ pub enum Cause {
     Link(u16),
     /// Index of the failed switch.
     Switch(u16),
+    /// Index of the first switch of the failed chassis.
+    Chassis(u16),
 }
 
-impl Single {
-    /// Cause to simulate.
-    pub fn cause(&self) -> Option<Cause> {
-        match self.fault {
-            FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => Some(Cause::Link(link)),
-            FaultKind::SwitchReset { switch } => Some(Cause::Switch(switch)),
-            _ => None,
+impl From<Cause> for Part {
+    fn from(cause: Cause) -> Part {
+        match cause {
+            Cause::Link(link) => Part::Link(usize::from(link)),
+            Cause::Switch(switch) => Part::Switch(switch),
+            Cause::Chassis(first) => Part::Chassis(first),
         }
     }
 }
@@ -74,33 +79,33 @@ pub fn window(lab: &Lab) -> Picos {
 /// Returns every single failure of these kinds; no kind means all. Links that are dark already are
 /// left out, with their ports.
 pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
-    let link = |(link, index): (&Link, u16)| Single {
-        name: link.name.clone(),
-        kind: Kind::Link,
-        fault: FaultKind::LinkDown { link: index },
-    };
+    let link =
+        |(link, index): (&Link, u16)| Single { name: link.name.clone(), kind: Kind::Link, cause: Cause::Link(index) };
     let mut failures: Vec<Single> = lab.links.iter().zip(0..).map(link).collect();
     failures.extend(lab.switches.iter().zip(0..).map(|(switch, index)| Single {
         name: switch.name.clone(),
         kind: Kind::Switch,
-        fault: FaultKind::SwitchReset { switch: index },
+        cause: Cause::Switch(index),
+    }));
+    failures.extend(topology::chassis(lab).into_iter().filter_map(|chassis| {
+        let cause = Cause::Chassis(*chassis.switches.first()?);
+        Some(Single { name: chassis.name, kind: Kind::Chassis, cause })
     }));
     for (link, index) in lab.links.iter().zip(0..) {
-        for (end, number) in link.ends.iter().zip(0..) {
+        for end in &link.ends {
             let (owner, kind) = match end.node {
                 Node::Host(host) => (lab.hosts.get(usize::from(host)).map(|host| &host.name), Kind::Hba),
                 Node::Storage(storage) => (lab.storage.get(usize::from(storage)).map(|s| &s.name), Kind::Array),
                 Node::Switch(_) => continue,
             };
             let Some(owner) = owner else { continue };
-            let fault = FaultKind::PortDown { link: index, end: number };
-            failures.push(Single { name: format!("{owner}:{}", end.port), kind, fault });
+            failures.push(Single { name: format!("{owner}:{}", end.port), kind, cause: Cause::Link(index) });
         }
     }
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
     let dark = lab.links_down_at_start();
-    let is_lit = |single: &Single| !matches!(single.cause(), Some(Cause::Link(link)) if dark.contains(&link));
+    let is_lit = |single: &Single| !matches!(single.cause, Cause::Link(link) if dark.contains(&link));
     failures.retain(|single| (only.is_empty() || only.contains(&single.kind)) && is_lit(single));
     failures
 }
@@ -136,9 +141,14 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
 
 /// Adds a permanent failure to a lab that [`clear`] has returned.
 pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
-    let kind = match cause {
-        Cause::Link(link) => FaultKind::LinkDown { link },
-        Cause::Switch(switch) => FaultKind::SwitchReset { switch },
+    let kinds: Vec<FaultKind> = match cause {
+        Cause::Link(link) => vec![FaultKind::LinkDown { link }],
+        Cause::Switch(switch) => vec![FaultKind::SwitchReset { switch }],
+        Cause::Chassis(first) => {
+            let of_chassis = topology::chassis(lab).into_iter().find(|chassis| chassis.switches.contains(&first));
+            let switches = of_chassis.map_or_else(Vec::new, |chassis| chassis.switches);
+            switches.into_iter().map(|switch| FaultKind::SwitchReset { switch }).collect()
+        }
     };
-    lab.faults.push(Fault { at, until: None, kind });
+    lab.faults.extend(kinds.into_iter().map(|kind| Fault { at, until: None, kind }));
 }

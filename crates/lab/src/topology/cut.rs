@@ -71,8 +71,8 @@ impl<'l> Reach<'l> {
             Part::Link(link) => BTreeSet::from([link]),
             Part::Switch(switch) => ends_at(Node::Switch(switch), None),
             Part::Chassis(first) => {
-                let of_chassis = chassis(self.lab).into_iter().find(|switches| switches.contains(&first));
-                let switches = of_chassis.unwrap_or_else(|| vec![first]);
+                let of_chassis = chassis(self.lab).into_iter().find(|chassis| chassis.switches.contains(&first));
+                let switches = of_chassis.map_or_else(|| vec![first], |chassis| chassis.switches);
                 switches.into_iter().flat_map(|switch| ends_at(Node::Switch(switch), None)).collect()
             }
             Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),

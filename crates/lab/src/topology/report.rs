@@ -223,16 +223,26 @@ fn hypervisors(lab: &Lab) -> BTreeSet<u16> {
     lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on)).chain(moves).collect()
 }
 
-/// Switches of each chassis with several, in the order of the lab.
-pub(super) fn chassis(lab: &Lab) -> Vec<Vec<u16>> {
+/// A chassis with several switches, which fail together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chassis {
+    pub name: String,
+    /// Indices of its switches, in the order of the lab.
+    pub switches: Vec<u16>,
+}
+
+/// Returns each chassis with several switches, in the order of their first switches.
+pub fn chassis(lab: &Lab) -> Vec<Chassis> {
     let mut by_name: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
     for (number, switch) in (0..).zip(&lab.switches) {
         if let Some(fabric) = &switch.virtual_fabric {
             by_name.entry(&fabric.chassis).or_default().push(number);
         }
     }
-    let mut chassis: Vec<Vec<u16>> = by_name.into_values().filter(|switches| switches.len() > 1).collect();
-    chassis.sort_unstable();
+    let several = by_name.into_iter().filter(|(_, switches)| switches.len() > 1);
+    let mut chassis: Vec<Chassis> =
+        several.map(|(name, switches)| Chassis { name: name.to_owned(), switches }).collect();
+    chassis.sort_by_key(|chassis| chassis.switches.first().copied());
     chassis
 }
 
@@ -379,7 +389,7 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
     for switch in 0..lab.switches.len() as u16 {
         cut(Part::Switch(switch), Remains::of(network, &[switch], None));
     }
-    for switches in chassis(lab) {
+    for Chassis { switches, .. } in chassis(lab) {
         cut(Part::Chassis(switches[0]), Remains::of(network, &switches, None));
     }
     let mut single: Vec<usize> = bridges(&network.graph).map(|e| *e.weight()).collect();

@@ -48,6 +48,14 @@ fn every_example_loads_and_describes_its_purpose() {
 }
 
 #[test]
+fn every_example_is_as_fmt_writes_it() {
+    for (name, text) in examples() {
+        let formatted = sanloom_lab::format(&name, &text).unwrap_or_else(|e| panic!("{e}"));
+        assert!(formatted == text, "run `sanloom fmt examples/{name}`");
+    }
+}
+
+#[test]
 fn every_key_is_used_by_an_example_or_a_bad_file() {
     let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it");
     let mut texts: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();

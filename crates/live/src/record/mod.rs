@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Version of the format.
 pub const VERSION: u32 = 2;
@@ -124,6 +124,7 @@ pub enum Line {
 /// Writes a recording.
 #[derive(Debug)]
 pub struct Recorder {
+    path: PathBuf,
     file: BufWriter<File>,
     /// Error of the first write that failed; the recording ends there.
     error: Option<io::Error>,
@@ -139,7 +140,7 @@ impl Recorder {
         serde_json::to_writer(&mut file, head)?;
         file.write_all(b"\n")?;
         file.flush()?;
-        Ok(Recorder { file, error: None })
+        Ok(Recorder { path: path.to_owned(), file, error: None })
     }
 
     /// Writes an input of a machine. `value` is its form in a recording; without one, a replay ends
@@ -168,6 +169,11 @@ impl Recorder {
         self.check(written);
         let ended = self.file.write_all(b"\n");
         self.check(ended);
+    }
+
+    /// File of the recording.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Error of the first write that failed.
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn a_recording_that_ended_early_keeps_its_error() {
         let file = BufWriter::new(File::create("/dev/full").unwrap());
-        let mut recorder = Recorder { file, error: None };
+        let mut recorder = Recorder { path: "/dev/full".into(), file, error: None };
         recorder.output(Machine::Switch(0), None::<&()>);
         assert!(recorder.error().is_none(), "the line is buffered");
         recorder.flush();

@@ -16,6 +16,7 @@ use super::operations::keeper::Keeper;
 use super::ports::Ports;
 use super::services::Services;
 use super::work::{Deadlines, Source, Timer, Work, WorkQueue};
+use crate::capture::Captures;
 use crate::driven::Recording;
 use crate::lldp::Agent;
 use crate::poll::Poller;
@@ -99,6 +100,22 @@ impl Instance {
     /// Index of a switch of this process, by its index in the lab.
     pub fn switch_here(&self, number: u16) -> Option<usize> {
         self.lab_switches.iter().position(|here| *here == number)
+    }
+
+    /// Writes captures and the recording to their files.
+    pub fn flush_records(&mut self) {
+        self.ports.captures.flush();
+        self.services.adapters_mut().for_each(|adapter| adapter.captures.flush());
+        self.recording.flush();
+    }
+
+    /// Describes each capture and recording that could not be written to its end, with error and
+    /// remedy.
+    pub fn incomplete(&self) -> Vec<String> {
+        let of_hosts = self.services.adapters().map(|adapter| &adapter.captures);
+        let captures = std::iter::once(&self.ports.captures).chain(of_hosts);
+        let failed = captures.flat_map(Captures::failed).map(ToString::to_string);
+        failed.chain(self.recording.incomplete()).collect()
     }
 
     /// Dispatches queued work until there is none, or the budget of the step is spent.

@@ -166,7 +166,7 @@ impl Ports {
         (port.light, port.up, port.ready) = (false, false, false);
         poller.forget(2 * number as u64);
         poller.forget(2 * number as u64 + 1);
-        self.captures.stop(CapturePoint::Ethernet(number));
+        self.captures.close(CapturePoint::Ethernet(number));
         // The next flush empties the queue and releases the sources that it holds back.
         self.mark(number);
     }

@@ -134,7 +134,7 @@ impl Runtime {
         self.called = true;
         let Runtime { instance, poller, .. } = self;
         instance.check_peers(now, poller);
-        self.flush_records();
+        self.instance.flush_records();
         let Runtime { instance, poller, .. } = self;
         instance.services.with_iscsi(|server, stores| {
             server.run_timers(&mut ServerContext { now, poller, stores });
@@ -146,15 +146,9 @@ impl Runtime {
         VolumeAdmin::of(instance, now).keep_initiator_ports();
     }
 
-    /// Writes captures and the recording to their files.
-    fn flush_records(&mut self) {
-        self.instance.ports.captures.flush();
-        self.instance.recording.flush();
-    }
-
-    /// Text of the error at which the recording ended; `None` if it is complete.
-    pub fn recording_error(&self) -> Option<String> {
-        self.instance.recording.error()
+    /// As [`Instance::incomplete`](super::instance::Instance::incomplete).
+    pub fn incomplete(&self) -> Vec<String> {
+        self.instance.incomplete()
     }
 
     /// Notifies all peers of the shutdown, and sends the remaining frames.
@@ -184,7 +178,7 @@ impl Runtime {
         instance.dispatch(now);
         instance.flush_ports(now);
         instance.services.end_hosts(now);
-        self.flush_records();
+        instance.flush_records();
     }
 
     /// Asks initiators to log out, and waits for a short time. Then their sessions with back ends

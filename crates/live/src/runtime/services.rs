@@ -1,6 +1,7 @@
 //! Services of an instance: [`Services`] with its storage systems, iSCSI targets, virtual disks and
 //! the threads of slow media.
 
+use crate::initiator::Adapter;
 use crate::iscsi::{IscsiServer, ServerContext, Stores};
 use crate::poll::{Interest, Poller};
 use crate::ready::Tracked;
@@ -125,8 +126,18 @@ impl Services {
 
     /// Sends the remaining frames of host ports on Ethernet.
     pub fn end_hosts(&mut self, now: Instant) {
+        self.adapters_mut().for_each(|adapter| adapter.end(now));
+    }
+
+    /// Host ports with their own Ethernet port.
+    pub fn adapters(&self) -> impl Iterator<Item = &Adapter> {
+        self.volumes.iter().flat_map(|engine| engine.hosts().iter()).filter_map(HostPort::adapter)
+    }
+
+    /// Mutable [`adapters`](Self::adapters).
+    pub fn adapters_mut(&mut self) -> impl Iterator<Item = &mut Adapter> {
         let ports = self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut().iter_mut());
-        ports.filter_map(HostPort::adapter_mut).for_each(|adapter| adapter.end(now));
+        ports.filter_map(HostPort::adapter_mut)
     }
 
     /// Returns whether the next step has to visit a storage port or a host port.

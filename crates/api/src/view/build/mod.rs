@@ -47,6 +47,8 @@ pub enum LiveWhich {
     Counters,
     /// Fault injection rules.
     Injections,
+    /// Captures, also those that have failed.
+    Captures,
     /// Virtual disks.
     Volumes,
     /// Back ends and the paths to them.

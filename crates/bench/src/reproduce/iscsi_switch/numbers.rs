@@ -46,17 +46,6 @@ pub(super) struct Number {
     pub(super) verdict: Option<Decision>,
 }
 
-fn number(
-    kind: Source,
-    op: Op,
-    what: &'static str,
-    ours: Option<Estimate>,
-    wanted: Limit,
-    unit: &'static str,
-) -> Number {
-    Number { what, op, kind, ours, wanted, unit, verdict: ours.map(|ours| ours.decide(wanted)) }
-}
-
 /// Returns all numbers; those of the document's own experiment are first.
 pub(super) fn all(measured: &Measured) -> Vec<Number> {
     let each = |numbers: fn(&Report, Op) -> Vec<Number>, report| {
@@ -71,21 +60,73 @@ pub(super) fn all(measured: &Measured) -> Vec<Number> {
         .collect()
 }
 
-fn cells(report: &Report, op: Op, holds: impl Fn(&Cell) -> bool) -> Vec<&Cell> {
-    report.cells.iter().filter(|cell| cell.op == op && holds(cell)).collect()
+/// Cells of one kind of requests, in which paths are compared.
+struct Cells<'r> {
+    op: Op,
+    kind: Source,
+    cells: Vec<&'r Cell>,
 }
 
-fn ratio(cells: &[&Cell], a: usize, b: usize, quantity: Quantity) -> Option<Estimate> {
-    over_cells(cells, |cell| cell.ratios(a, b, quantity))
+impl<'r> Cells<'r> {
+    fn new(kind: Source, report: &'r Report, op: Op, holds: impl Fn(&Cell) -> bool) -> Cells<'r> {
+        let cells = report.cells.iter().filter(|cell| cell.op == op && holds(cell)).collect();
+        Cells { op, kind, cells }
+    }
+
+    /// Cells that hold a bound of our own.
+    fn bound(report: &'r Report, op: Op, holds: impl Fn(&Cell) -> bool) -> Cells<'r> {
+        Cells::new(Source::Bound, report, op, holds)
+    }
+
+    fn number(&self, what: &'static str, ours: Option<Estimate>, wanted: Limit, unit: &'static str) -> Number {
+        let verdict = ours.map(|ours| ours.decide(wanted));
+        Number { what, op: self.op, kind: self.kind, ours, wanted, unit, verdict }
+    }
+
+    /// Ratio of a quantity of two paths.
+    fn times(&self, what: &'static str, [a, b]: [usize; 2], quantity: Quantity, wanted: Limit) -> Number {
+        let ours = over_cells(&self.cells, |cell| cell.ratios(a, b, quantity));
+        self.number(what, ours, wanted, "times")
+    }
+
+    /// Lowest ratio of the throughput of two paths.
+    fn least_speed(&self, what: &'static str, paths: [usize; 2], least: f64) -> Number {
+        self.times(what, paths, Quantity::Throughput, Limit::AtLeast(least))
+    }
+
+    /// Highest ratio of the processor time per byte of two paths.
+    fn most_cost(&self, what: &'static str, paths: [usize; 2], most: f64) -> Number {
+        self.times(what, paths, Quantity::ProcessorTime, Limit::AtMost(most))
+    }
+
+    /// Lowest gain in throughput of a path over another, in percent.
+    fn least_gain(&self, what: &'static str, [a, b]: [usize; 2], least: f64) -> Number {
+        let ratio = over_cells(&self.cells, |cell| cell.ratios(a, b, Quantity::Throughput));
+        self.number(what, gain(ratio), Limit::AtLeast(least), "%")
+    }
+
+    fn estimates(&self, samples: impl Fn(&Cell) -> Vec<f64>) -> impl Iterator<Item = Estimate> {
+        self.cells.iter().filter_map(move |cell| Estimate::of(samples(cell)))
+    }
+
+    /// Estimates the cell whose median is largest.
+    fn largest(&self, samples: impl Fn(&Cell) -> Vec<f64>) -> Option<Estimate> {
+        self.estimates(samples).max_by(|a, b| a.median.total_cmp(&b.median))
+    }
+
+    /// Estimates the cell whose median is smallest.
+    fn smallest(&self, samples: impl Fn(&Cell) -> Vec<f64>) -> Option<Estimate> {
+        self.estimates(samples).min_by(|a, b| a.median.total_cmp(&b.median))
+    }
+
+    /// Estimates the mean over the cells.
+    fn mean(&self, samples: impl Fn(&Cell) -> Vec<f64>) -> Option<Estimate> {
+        mean_over_cells(&self.cells, samples)
+    }
 }
 
 fn gain(ratio: Option<Estimate>) -> Option<Estimate> {
     ratio.map(|ratio| ratio.map(|ratio| (ratio - 1.0) * 100.0))
-}
-
-/// Estimates the cell whose median is largest.
-fn largest(cells: &[&Cell], samples: impl Fn(&Cell) -> Vec<f64>) -> Option<Estimate> {
-    cells.iter().filter_map(|cell| Estimate::of(samples(cell))).max_by(|a, b| a.median.total_cmp(&b.median))
 }
 
 /// The document's experiment: links of 1 Gb/s, 512 KiB, one request in flight.
@@ -93,187 +134,85 @@ fn largest(cells: &[&Cell], samples: impl Fn(&Cell) -> Vec<f64>) -> Option<Estim
 /// The document's 10 to 15 % less processor use are a share of a processor of 2004. A link takes
 /// less than a tenth of a present one, so the processor time per byte is compared instead.
 fn documented(links: &Report, op: Op) -> Vec<Number> {
-    use Source::Prediction;
-    let typical = cells(links, op, |cell| cell.size_bytes == TYPICAL_BYTES && cell.depth == 1);
+    let typical = Cells::new(Source::Prediction, links, op, |cell| cell.size_bytes == TYPICAL_BYTES && cell.depth == 1);
     let (least, loss) = if op == Op::Read { (30.0, 5.0) } else { (25.0, 3.0) };
-    let speed = Quantity::Throughput;
-    let lost = mean_over_cells(&typical, |cell| cell.differences(DIRECT, FORWARDING, speed));
+    let lost = typical.mean(|cell| cell.differences(DIRECT, FORWARDING, Quantity::Throughput));
+    let to_conventional = [FORWARDING, CONVENTIONAL];
     vec![
-        number(
-            Prediction,
-            op,
-            "links, 512 KiB: forwarding over conventional, throughput",
-            gain(ratio(&typical, FORWARDING, CONVENTIONAL, speed)),
-            Limit::AtLeast(least),
-            "%",
-        ),
-        number(Prediction, op, "links, 512 KiB: end to end less forwarding", lost, Limit::AtMost(loss), "MB/s"),
-        number(
-            Prediction,
-            op,
-            "links, 512 KiB: forwarding to conventional, processor per byte",
-            ratio(&typical, FORWARDING, CONVENTIONAL, Quantity::ProcessorTime),
-            Limit::AtMost(0.90),
-            "times",
-        ),
+        typical.least_gain("links, 512 KiB: forwarding over conventional, throughput", to_conventional, least),
+        typical.number("links, 512 KiB: end to end less forwarding", lost, Limit::AtMost(loss), "MB/s"),
+        typical.most_cost("links, 512 KiB: forwarding to conventional, processor per byte", to_conventional, 0.90),
     ]
 }
 
 /// Our own bounds over links.
 fn over_links(links: &Report, op: Op) -> Vec<Number> {
-    let all = cells(links, op, |_| true);
-    let deep = cells(links, op, |cell| cell.depth > 1);
-    let lost = |cell: &Cell| cell.differences(DIRECT, FORWARDING, Quantity::Throughput);
-    let share = |cell: &Cell| cell.slices(FORWARDING, Quantity::ProcessorShare);
+    let all = Cells::bound(links, op, |_| true);
+    let deep = Cells::bound(links, op, |cell| cell.depth > 1);
+    let lost = deep.largest(|cell| cell.differences(DIRECT, FORWARDING, Quantity::Throughput));
+    let share = deep.largest(|cell| cell.slices(FORWARDING, Quantity::ProcessorShare));
+    let to_conventional = [FORWARDING, CONVENTIONAL];
     vec![
-        number(
-            Source::Bound,
-            op,
-            "links: forwarding over conventional, throughput",
-            gain(ratio(&all, FORWARDING, CONVENTIONAL, Quantity::Throughput)),
-            Limit::AtLeast(0.0),
-            "%",
-        ),
-        number(
-            Source::Bound,
-            op,
-            "links: forwarding to conventional, processor per byte",
-            ratio(&all, FORWARDING, CONVENTIONAL, Quantity::ProcessorTime),
-            Limit::AtMost(0.75),
-            "times",
-        ),
-        number(
-            Source::Bound,
-            op,
-            "links, depth 8: end to end less forwarding, worst size",
-            largest(&deep, lost),
-            Limit::AtMost(1.0),
-            "MB/s",
-        ),
-        number(
-            Source::Bound,
-            op,
-            "links, depth 8: processor of forwarding, worst size",
-            largest(&deep, share),
-            Limit::AtMost(6.0),
-            "% of a core",
-        ),
-        number(
-            Source::Bound,
-            op,
-            "links: forwarding to ceiling, processor per byte",
-            ratio(&all, FORWARDING, CEILING, Quantity::ProcessorTime),
-            Limit::AtMost(1.3),
-            "times",
-        ),
+        all.least_gain("links: forwarding over conventional, throughput", to_conventional, 0.0),
+        all.most_cost("links: forwarding to conventional, processor per byte", to_conventional, 0.75),
+        deep.number("links, depth 8: end to end less forwarding, worst size", lost, Limit::AtMost(1.0), "MB/s"),
+        deep.number("links, depth 8: processor of forwarding, worst size", share, Limit::AtMost(6.0), "% of a core"),
+        all.most_cost("links: forwarding to ceiling, processor per byte", [FORWARDING, CEILING], 1.3),
     ]
 }
 
 fn on_loopback(paths: &Report, op: Op) -> Vec<Number> {
-    let read = op == Op::Read;
-    let large = cells(paths, op, |cell| cell.size_bytes >= LARGE_BYTES);
-    let all = cells(paths, op, |_| true);
-    let at_64k = cells(paths, op, |cell| cell.size_bytes == LARGE_BYTES);
-    let small = cells(paths, op, |cell| cell.size_bytes == SMALL_BYTES && cell.depth == 1);
-    let (speed, cost) = (Quantity::Throughput, Quantity::ProcessorTime);
-    let worst = large.iter().filter_map(|cell| Estimate::of(cell.ratios(FORWARDING, CONVENTIONAL, speed)));
-    let worst = worst.min_by(|a, b| a.median.total_cmp(&b.median));
-    let share = mean_over_cells(&large, |cell| cell.differences(CONVENTIONAL, FORWARDING, Quantity::ProcessorShare));
-    let later = mean_over_cells(&small, |cell| cell.differences(FORWARDING, DIRECT, Quantity::Latency));
-    let bound = |what, ours, wanted, unit| number(Source::Bound, op, what, ours, wanted, unit);
-    let at_least = |read_limit, write_limit| Limit::AtLeast(if read { read_limit } else { write_limit });
-    let of = |cells: &[&Cell], a, b, quantity| ratio(cells, a, b, quantity);
+    let large = Cells::bound(paths, op, |cell| cell.size_bytes >= LARGE_BYTES);
+    let all = Cells::bound(paths, op, |_| true);
+    let at_64k = Cells::bound(paths, op, |cell| cell.size_bytes == LARGE_BYTES);
+    let small = Cells::bound(paths, op, |cell| cell.size_bytes == SMALL_BYTES && cell.depth == 1);
+    let worst = large.smallest(|cell| cell.ratios(FORWARDING, CONVENTIONAL, Quantity::Throughput));
+    let share = large.mean(|cell| cell.differences(CONVENTIONAL, FORWARDING, Quantity::ProcessorShare));
+    let later = small.mean(|cell| cell.differences(FORWARDING, DIRECT, Quantity::Latency));
+    let of_op = |read, write| if op == Op::Read { read } else { write };
+    let (to_conventional, to_ceiling) = ([FORWARDING, CONVENTIONAL], [FORWARDING, CEILING]);
+    let gained = "loopback, from 64 KiB: forwarding over conventional, throughput";
     vec![
-        bound(
-            "loopback, from 64 KiB: forwarding over conventional, throughput",
-            gain(of(&large, FORWARDING, CONVENTIONAL, speed)),
-            at_least(30.0, 25.0),
-            "%",
-        ),
-        bound("the same, worst size and depth", gain(worst), Limit::AtLeast(0.0), "%"),
-        bound("conventional less forwarding, processor", share, Limit::AtLeast(10.0), "points"),
-        bound(
-            "forwarding to conventional, processor per byte",
-            of(&large, FORWARDING, CONVENTIONAL, cost),
-            Limit::AtMost(0.75),
-            "times",
-        ),
-        bound(
-            "forwarding to ceiling, throughput from 64 KiB",
-            of(&large, FORWARDING, CEILING, speed),
-            Limit::AtLeast(0.95),
-            "times",
-        ),
-        bound(
-            "forwarding to ceiling, processor per byte",
-            of(&large, FORWARDING, CEILING, cost),
-            Limit::AtMost(1.15),
-            "times",
-        ),
-        bound(
-            "forwarding to end to end, throughput, all sizes",
-            of(&all, FORWARDING, DIRECT, speed),
-            at_least(0.72, 0.66),
-            "times",
-        ),
-        bound("forwarding less end to end, p50 of 4 KiB, depth 1", later, Limit::AtMost(20.0), "us"),
-        bound(
-            "conventional to end to end, throughput, all sizes",
-            of(&all, CONVENTIONAL, DIRECT, speed),
-            at_least(0.50, 0.45),
-            "times",
-        ),
-        bound(
-            "conventional to stock chain, throughput, all sizes",
-            of(&all, CONVENTIONAL, STOCK, speed),
-            Limit::AtLeast(1.0),
-            "times",
-        ),
-        bound(
-            "forwarding to stock chain, throughput, all sizes",
-            of(&all, FORWARDING, STOCK, speed),
-            Limit::AtLeast(1.8),
-            "times",
-        ),
-        bound(
-            "forwarding to stock chain, processor per byte, 64 KiB",
-            of(&at_64k, FORWARDING, STOCK, cost),
-            Limit::AtMost(0.33),
-            "times",
-        ),
+        large.least_gain(gained, to_conventional, of_op(30.0, 25.0)),
+        large.number("the same, worst size and depth", gain(worst), Limit::AtLeast(0.0), "%"),
+        large.number("conventional less forwarding, processor", share, Limit::AtLeast(10.0), "points"),
+        large.most_cost("forwarding to conventional, processor per byte", to_conventional, 0.75),
+        large.least_speed("forwarding to ceiling, throughput from 64 KiB", to_ceiling, 0.95),
+        large.most_cost("forwarding to ceiling, processor per byte", to_ceiling, 1.15),
+        all.least_speed("forwarding to end to end, throughput, all sizes", [FORWARDING, DIRECT], of_op(0.72, 0.66)),
+        small.number("forwarding less end to end, p50 of 4 KiB, depth 1", later, Limit::AtMost(20.0), "us"),
+        all.least_speed("conventional to end to end, throughput, all sizes", [CONVENTIONAL, DIRECT], of_op(0.50, 0.45)),
+        all.least_speed("conventional to stock chain, throughput, all sizes", [CONVENTIONAL, STOCK], 1.0),
+        all.least_speed("forwarding to stock chain, throughput, all sizes", [FORWARDING, STOCK], 1.8),
+        at_64k.most_cost("forwarding to stock chain, processor per byte, 64 KiB", [FORWARDING, STOCK], 0.33),
     ]
 }
 
 /// Volumes over two back ends. Paths: conventional, conventional striped, forwarding, forwarding
 /// striped.
 fn striped(report: &Report, op: Op) -> Vec<Number> {
-    let all = cells(report, op, |_| true);
-    let bound = |what, ours, least, unit| number(Source::Bound, op, what, ours, Limit::AtLeast(least), unit);
-    let speed = |a, b| ratio(&all, a, b, Quantity::Throughput);
+    let all = Cells::bound(report, op, |_| true);
     vec![
-        bound("two back ends: forwarding over conventional, throughput", gain(speed(3, 1)), 0.0, "%"),
-        bound("forwarding, two back ends to one, throughput", speed(3, 2), 0.5, "times"),
+        all.least_gain("two back ends: forwarding over conventional, throughput", [3, 1], 0.0),
+        all.least_speed("forwarding, two back ends to one, throughput", [3, 2], 0.5),
     ]
 }
 
 fn crowd(report: &Report) -> Number {
-    let ours = ratio(&cells(report, Op::Read, |_| true), FORWARDING, DIRECT, Quantity::Throughput);
     let what = "forwarding to end to end, throughput, eight sessions";
-    number(Source::Bound, Op::Read, what, ours, Limit::AtLeast(0.88), "times")
+    Cells::bound(report, Op::Read, |_| true).least_speed(what, [FORWARDING, DIRECT], 0.88)
 }
 
 /// Many sessions beside one; the paths are numbers of sessions in ascending order.
 fn sessions(report: &Report) -> Number {
     let last = report.paths.len().saturating_sub(1);
-    let ours = ratio(&cells(report, Op::Read, |_| true), last, 0, Quantity::Throughput);
     let what = "forwarding, 256 sessions to one, throughput of 64 KiB";
-    number(Source::Bound, Op::Read, what, ours, Limit::AtLeast(1.0), "times")
+    Cells::bound(report, Op::Read, |_| true).least_speed(what, [last, 0], 1.0)
 }
 
 fn digests(report: &Report, op: Op) -> Vec<Number> {
-    let ours = ratio(&cells(report, op, |_| true), 1, 0, Quantity::Throughput);
     let what = "end to end with digests to without, throughput";
-    vec![number(Source::Bound, op, what, ours, Limit::AtLeast(0.85), "times")]
+    vec![Cells::bound(report, op, |_| true).least_speed(what, [1, 0], 0.85)]
 }
 
 /// Returns a path's throughput in MB/s; 0 if the path was not measured.

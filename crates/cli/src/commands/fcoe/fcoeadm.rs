@@ -29,7 +29,7 @@ Usage: fcoeadm
       [-v|--version]
       [-h|--help]
 
-{all-args}"
+{all-args}{after-help}"
 );
 
 /// Options of `fcoeadm`.

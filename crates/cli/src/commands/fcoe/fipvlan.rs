@@ -23,7 +23,7 @@ Options:
 -h, --help           Display this help and exit
 -v, --version        Display version information
 
-{all-args}";
+{all-args}{after-help}";
 
 /// Options of `fipvlan`.
 #[derive(clap::Args, Debug)]

@@ -76,8 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut cases: Vec<Case> = failures
         .iter()
         .filter_map(|single| {
-            let cause = single.cause()?;
-            let trial = |(replication, healthy)| Some((store.get(&(cause, replication))?, healthy));
+            let trial = |(replication, healthy)| Some((store.get(&(single.cause, replication))?, healthy));
             let trials: Option<Vec<_>> = (0..).zip(&healthy).map(trial).collect();
             Case::new(&context, single, &trials?)
         })
@@ -98,7 +97,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// Simulates all failures that are not in the store.
 fn simulate(args: &Args, plan: &Plan, failures: &[Single], store: &mut Store) -> Result<(), Failure> {
-    let causes: BTreeSet<Cause> = failures.iter().filter_map(Single::cause).collect();
+    let causes: BTreeSet<Cause> = failures.iter().map(|single| single.cause).collect();
     let keys = causes.iter().flat_map(|cause| (0..args.replications).map(|replication| (*cause, replication)));
     let todo: Vec<Key> = keys.filter(|key| store.get(key).is_none()).collect();
     pool::each(
@@ -114,7 +113,7 @@ fn simulate(args: &Args, plan: &Plan, failures: &[Single], store: &mut Store) ->
 fn simulate_healthy(args: &Args, plan: &Plan, failures: &[Single], store: &Store) -> Result<Vec<Healthy>, Failure> {
     let seeds: Vec<u32> = (0..args.replications).collect();
     let times = |replication: u32| -> BTreeSet<u64> {
-        let trials = failures.iter().filter_map(|single| store.get(&(single.cause()?, replication)));
+        let trials = failures.iter().filter_map(|single| store.get(&(single.cause, replication)));
         trials.flat_map(|trial| [trial.from_ps, trial.until_ps]).collect()
     };
     if interrupt::requested() {

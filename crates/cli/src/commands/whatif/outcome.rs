@@ -2,10 +2,10 @@
 
 use sanloom_api::results::measure::{per_s, s_of_ps};
 use sanloom_api::results::{CutOff, Interval, WhatIfRow};
-use sanloom_console::whatif::failure::{Cause, LeftOut, Single};
+use sanloom_console::whatif::failure::{LeftOut, Single};
 use sanloom_console::whatif::trial::{Healthy, Trial};
 use sanloom_fc::san::Lab;
-use sanloom_lab::topology::{HostLuns, Part, Reach};
+use sanloom_lab::topology::Reach;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,13 +68,7 @@ impl Case {
         let lab = context.lab;
         let time_ps = trial.until_ps.saturating_sub(trial.from_ps);
         let usual = healthy.bytes(trial.from_ps, trial.until_ps);
-        let pairs = single.cause().map_or_else(HostLuns::new, |cause| {
-            let part = match cause {
-                Cause::Link(link) => Part::Link(usize::from(link)),
-                Cause::Switch(switch) => Part::Switch(switch),
-            };
-            context.reach.cut_off(part)
-        });
+        let pairs = context.reach.cut_off(single.cause.into());
         // Requests that fail without the failure as well. After the window the run with the failure
         // waits until the requests without a path have failed.
         let anyway = healthy.failed(trial.until_ps, trial.recovered_ps.is_some());

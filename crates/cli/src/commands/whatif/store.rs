@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Name of the file in the output folder.
 const NAME: &str = "trials.jsonl";
 
-/// Identity of a trial: index of the broken link or switch, and of the seed.
+/// Identity of a trial: index of the broken link or switch, or of the first switch of the broken
+/// chassis, and of the seed.
 pub type Key = (Cause, u32);
 
 /// One line of the file.
@@ -21,7 +22,7 @@ pub type Key = (Cause, u32);
 struct Line {
     /// Hash of the lab, its settings and the version of sanloom.
     study: String,
-    /// `link` or `switch`.
+    /// `link`, `switch` or `chassis`.
     kind: String,
     index: u16,
     replication: u32,
@@ -82,6 +83,7 @@ impl Store {
             })?;
             let cause = match line.kind.as_str() {
                 "link" => Cause::Link(line.index),
+                "chassis" => Cause::Chassis(line.index),
                 _ => Cause::Switch(line.index),
             };
             if line.study != self.study {
@@ -109,6 +111,7 @@ impl Store {
             let (kind, index) = match key.0 {
                 Cause::Link(index) => ("link", index),
                 Cause::Switch(index) => ("switch", index),
+                Cause::Chassis(index) => ("chassis", index),
             };
             let (study, kind, replication) = (self.study.clone(), kind.to_owned(), key.1);
             let line = Line { study, kind, index, replication, trial: trial.clone() };

@@ -139,6 +139,30 @@ const TWO_FABRICS: &str = "[switch.A]\n[switch.B]\n[host.h]\nhbas = 2\n[storage.
     [[link]]\nfrom = \"d:0\"\nto = \"A\"\n[[link]]\nfrom = \"d:1\"\nto = \"B\"\n";
 
 #[test]
+fn a_chassis_with_several_switches_fails_as_a_whole() {
+    let bench = Bench::new("whatif-chassis");
+    let fabric =
+        |id: u32, ports: &str| format!("virtual_fabric = {{ chassis = \"box\", id = {id}, ports = \"{ports}\" }}\n");
+    let shared = format!("[switch.A]\n{}[switch.B]\n{}", fabric(1, "{0..7}"), fabric(2, "{8..15}"));
+    let separate = TWO_FABRICS.split_once("[host.h]").expect("hosts follow the switches").1;
+    let work = "multipath = { fast_io_fail = \"50ms\", no_path_timeout = \"100ms\" }\n";
+    let run = "[run]\nduration = \"60ms\"\n[workload.w]\nhosts = \"h\"\ntargets = \"d\"\ndepth = 2\n";
+    bench.write("box.toml", &format!("{run}{shared}[host.h]\n{work}{}", separate.trim_start()));
+    let checked = bench.run("check box.toml").stdout;
+    assert!(checked.contains("  1 chassis (1 host): box\n") && !checked.contains("1 switch ("), "{checked}");
+    let rows = rows(&bench.run("whatif box.toml --only switch,chassis --json").stdout);
+    let cut_off: Vec<_> = rows.iter().map(|row| (&row["name"], &row["kind"], &row["pairs_cut_off"])).collect();
+    let (one, none) = (1.into(), 0.into());
+    let [chassis, switch] = ["chassis", "switch"].map(serde_json::Value::from);
+    let [a, b, both] = ["A", "B", "box"].map(serde_json::Value::from);
+    assert_eq!(cut_off[0], (&both, &chassis, &one));
+    assert!(cut_off.contains(&(&a, &switch, &none)) && cut_off.contains(&(&b, &switch, &none)), "{cut_off:?}");
+    let only = bench.run("whatif box.toml --only chassis --csv").stdout;
+    assert_eq!(only.lines().count(), 2, "{only}");
+    assert_eq!(bench.run("whatif dual.toml --only chassis --csv").stdout.lines().count(), 1);
+}
+
+#[test]
 fn throughput_that_was_not_measured_keeps_no_bound() {
     let bench = Bench::new("whatif-unmeasured");
     let zone = "[[zone]]\nname = \"z\"\nmembers = [\"h:0\", \"d:0\"]\n";

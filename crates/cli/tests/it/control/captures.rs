@@ -2,8 +2,9 @@
 
 use crate::control::instance::Instance;
 use crate::sanloom::Start;
+use sanloom_api::control::{Answer, Request};
 use sanloom_test_support::needs;
-use sanloom_test_support::programs::{run, try_run};
+use sanloom_test_support::programs::{self, run, try_run};
 
 const LAB: &str = r#"
 [switch."sw{1..2}"]
@@ -100,4 +101,38 @@ fn every_kind_of_port_is_captured() {
         run("tshark", &["-r", &file("ram-sw2"), "-c", "1", "-T", "fields", "-e", "frame.interface_name"])
             .contains("ram-sw2")
     );
+}
+
+/// Captures grow beyond the limit of the size of files, as on a full disk.
+#[needs("qemu-io")]
+#[test]
+fn a_capture_that_cannot_be_written_is_shown_counted_and_ends_commands_with_code_4() {
+    let mut instance = Instance::start("captures-full", LAB);
+    instance.stop();
+    // Size limit of files, in kilobytes.
+    instance.up_with_files_of(200);
+    for port in ["sw1:0", "ram-sw2"] {
+        instance.run(&format!("capture {port} LAB --to @{}", port.replace(':', "-"))).good();
+    }
+    let shown = |instance: &Instance| instance.run("show captures LAB --live").good();
+    assert_eq!(shown(&instance).matches("running").count(), 2);
+    instance.start_initiator("server1");
+    let uri = programs::uri(&instance.folder.join("nbd.sock"), "");
+    run("qemu-io", &["-f", "raw", "-c", "read 0 1M", &uri]);
+    instance.wait("the end of both captures", |instance| shown(instance).matches("ended: File too large").count() == 2);
+    let Answer::Metrics { text } = instance.ask(&Request::Metrics).unwrap() else { panic!("no metrics") };
+    for port in ["sw1:0", "ram-sw2"] {
+        assert!(text.contains(&format!("sanloom_capture_failures_total{{port=\"{port}\"}} 1\n")), "{text}");
+    }
+
+    let stopped = instance.run("capture sw1:0 LAB");
+    assert!(
+        stopped.code == 4 && stopped.stderr.contains("sw1-0 of sw1:0 is not complete: File too large"),
+        "{stopped:?}"
+    );
+    assert!(!shown(&instance).contains("sw1:0"));
+    let (down, up) = instance.down();
+    assert!(down.stdout.ends_with(" is down.\n"), "{down:?}");
+    assert!(down.stderr.contains("of ram-sw2 is not complete") && !down.stderr.contains("sw1:0"), "{down:?}");
+    assert_eq!((down.code, up), (4, Some(4)), "{down:?}");
 }

@@ -2,6 +2,7 @@
 
 use crate::sanloom::{SANLOOM, Start};
 use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::zone_database::Edit;
 use sanloom_api::zoning::ZoneStatus;
 use sanloom_test_support::started::{Folder, Process};
 use sanloom_test_support::wait;
@@ -167,6 +168,15 @@ impl Instance {
         self.take().iter_mut().for_each(Process::stop);
     }
 
+    /// Runs `sanloom down`. Returns its output, and the exit code of the process that ran the lab.
+    pub fn down(&mut self) -> (Ran, Option<i32>) {
+        let mut up = self.up.take().unwrap();
+        std::thread::scope(|scope| {
+            let ended = scope.spawn(move || up.wait().unwrap().code());
+            (self.run("down LAB"), ended.join().unwrap())
+        })
+    }
+
     /// Runs a command of the tool. `LAB` is replaced by the lab file, `@name` by a file in the
     /// folder.
     pub fn run(&self, line: &str) -> Ran {
@@ -194,10 +204,27 @@ impl Instance {
         sanloom_live::control::ask(&self.folder.join(socket), request)
     }
 
+    /// Sends an operation on zones, to the switch of the lab or to this one.
+    pub fn zone(&self, switch: Option<&str>, action: ZoneAction) -> io::Result<Answer> {
+        self.ask(&Request::Zone { switch: switch.map(str::to_owned), action })
+    }
+
+    /// Creates an alias and commits it. Returns the answer to the commit.
+    pub fn commit_alias(&self, switch: Option<&str>, name: &str, members: Vec<String>) -> io::Result<Answer> {
+        self.commit(switch, vec![Edit::CreateAlias { name: name.to_owned(), members }])
+    }
+
+    /// Commits changes. Returns the answer to the commit.
+    pub fn commit(&self, switch: Option<&str>, edits: Vec<Edit>) -> io::Result<Answer> {
+        match self.zone(switch, ZoneAction::Edit { edits })? {
+            Answer::Zones(_) => self.zone(switch, ZoneAction::Commit),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// The zones of a switch.
     pub fn zones(&self, switch: &str) -> ZoneStatus {
-        let request = Request::Zone { switch: Some(switch.to_owned()), action: ZoneAction::Show };
-        match self.ask(&request).unwrap() {
+        match self.zone(Some(switch), ZoneAction::Show).unwrap() {
             Answer::Zones(status) => *status,
             other => panic!("{other:?}"),
         }

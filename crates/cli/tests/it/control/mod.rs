@@ -17,4 +17,5 @@ mod raw_port;
 mod replay;
 mod stalls;
 mod store;
+mod zoned;
 mod zones;

@@ -1,49 +1,28 @@
 //! Contents of an instance's store after crashes, and reconciliation with a changed lab file.
 
 use crate::control::instance::Instance;
-use sanloom_api::control::{Answer, ErrorKind, Request, ZoneAction};
+use crate::control::zoned::two_disks;
+use sanloom_api::control::{Answer, ErrorKind};
 use sanloom_api::zone_database::Edit;
 use sanloom_live::state::StateStore;
 use sanloom_test_support::wait;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-const LAB: &str = r#"
-[switch.sw1]
-addressing = "flat"
-learn_addresses = true
+const SWITCH: &str = "[switch.sw1]\naddressing = \"flat\"\nlearn_addresses = true\n";
 
-[storage."disk{1..2}"]
-lun_size = "1MiB"
-
-[zoning]
-default = "closed"
-
-[[zone]]
-name = "z12"
-members = ["disk1", "disk2"]
-
-[[link]]
-from = "disk{1..2}"
-to = "sw1"
-"#;
-
-fn zone(action: ZoneAction) -> Request {
-    Request::Zone { switch: None, action }
+fn lab() -> String {
+    two_disks(SWITCH, "sw1")
 }
 
 /// Commits aliases at a switch until it has crashed. `done` counts the acknowledged commits.
 fn commit_until_it_crashes(instance: &Instance, switch: Option<&str>, done: &AtomicU32) {
     for number in done.load(Ordering::SeqCst).. {
-        let members = vec![format!("1,{number}")];
-        let edits = vec![Edit::CreateAlias { name: format!("a{number}"), members }];
-        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
-            match instance.ask(&Request::Zone { switch: switch.map(str::to_owned), action }) {
-                Ok(Answer::Zones(_)) => {}
-                // The switch has crashed.
-                Err(_) => return,
-                Ok(other) => panic!("{other:?}"),
-            }
+        match instance.commit_alias(switch, &format!("a{number}"), vec![format!("1,{number}")]) {
+            Ok(Answer::Zones(_)) => {}
+            // The switch has crashed.
+            Err(_) => return,
+            Ok(other) => panic!("{other:?}"),
         }
         done.store(number + 1, Ordering::SeqCst);
     }
@@ -60,7 +39,7 @@ fn wait_for_commit(done: &AtomicU32) {
 #[test]
 fn no_crash_loses_a_committed_change() {
     const CRASHES: u64 = 20;
-    let mut instance = Instance::start("crash", LAB);
+    let mut instance = Instance::start("crash", &lab());
     let done = AtomicU32::new(0);
     for round in 0..CRASHES {
         std::thread::scope(|scope| {
@@ -87,7 +66,7 @@ fn no_crash_loses_a_committed_change() {
 
 #[test]
 fn a_changed_lab_file_is_merged_or_replaces_the_store_or_is_rejected() {
-    let mut instance = Instance::start("differs", LAB);
+    let mut instance = Instance::start("differs", &lab());
     instance.write("edits.toml", "[[edit]]\naction = \"create\"\nalias = \"of-store\"\nmembers = \"disk1\"\n");
     instance.run("zone edit LAB --edit @edits.toml").good();
     instance.run("zone commit LAB").good();
@@ -97,7 +76,7 @@ fn a_changed_lab_file_is_merged_or_replaces_the_store_or_is_rejected() {
     assert!(instance.zones("sw1").committed.aliases.contains_key("of-store"));
     instance.stop();
 
-    let changed = format!("{LAB}\n[[zone]]\nname = \"z2\"\nmembers = \"disk2\"\n");
+    let changed = format!("{}\n[[zone]]\nname = \"z2\"\nmembers = \"disk2\"\n", lab());
     instance.write_lab(&changed);
     let refused = instance.run("up LAB");
     for part in ["zone `z2`: only in the lab file", "alias `of-store`: only in the store", "--apply", "--reset"] {
@@ -127,7 +106,7 @@ fn a_changed_lab_file_is_merged_or_replaces_the_store_or_is_rejected() {
 
 #[test]
 fn learned_addresses_survive_a_crash() {
-    let mut instance = Instance::start("addresses", LAB);
+    let mut instance = Instance::start("addresses", &lab());
     let addresses = |instance: &Instance| -> Vec<(String, String)> {
         let ports = instance.zones("sw1").ports;
         ports.into_iter().map(|port| (port.name, port.port_id)).collect()
@@ -136,7 +115,7 @@ fn learned_addresses_survive_a_crash() {
     let before = addresses(&instance);
     instance.kill();
     // A new host at the first port gets neither of their addresses.
-    let more = LAB.replace(
+    let more = lab().replace(
         "[[link]]",
         "[storage.disk0]\nlun_size = \"1MiB\"\n\n[[link]]\nfrom = \"disk0\"\nto = \"sw1\"\n\n[[link]]",
     );
@@ -156,49 +135,27 @@ fn learned_addresses_survive_a_crash() {
     instance.stop();
 }
 
-const FABRIC: &str = r#"
-[switch."sw{1..2}"]
-domain = 1
-fcoe = { keep_alive = "250ms" }
-
-[storage."disk{1..2}"]
-lun_size = "1MiB"
-
-[zoning]
-default = "closed"
-
-[[zone]]
-name = "z12"
-members = ["disk1", "disk2"]
-
-[[link]]
-from = "disk{1..2}"
-to = "sw{1..2}"
-
-[[isl]]
-from = "sw1"
-to = "sw2"
-ethernet = { carrier = "dgram" }
-"#;
+/// Two switches, each with a disk.
+fn fabric() -> String {
+    let switches = "[switch.\"sw{1..2}\"]\ndomain = 1\nfcoe = { keep_alive = \"250ms\" }\n";
+    let isl = "[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\nethernet = { carrier = \"dgram\" }\n";
+    two_disks(switches, "sw{1..2}") + isl
+}
 
 /// Two switches in separate processes share the store. Both store a change acknowledged by one of
 /// them. After a simultaneous crash they restart with it and form one fabric again.
 #[test]
 fn every_switch_of_the_fabric_keeps_an_acknowledged_change() {
     let switches = ["sw1", "sw2"];
-    let mut instance = Instance::start_apart("apart", FABRIC, &switches);
+    let mut instance = Instance::start_apart("apart", &fabric(), &switches);
     let joined = |instance: &Instance| {
         switches.iter().all(|switch| instance.zones(switch).ports.len() == 2 && instance.zones(switch).change == "free")
     };
     for round in 0..3 {
         instance.wait("both see both disks", joined);
-        let members = vec![format!("1,{round}")];
-        let edits = vec![Edit::CreateAlias { name: format!("a{round}"), members }];
         let at = switches[round % 2];
-        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
-            let answer = instance.ask(&Request::Zone { switch: Some(at.to_owned()), action }).unwrap();
-            assert!(matches!(answer, Answer::Zones(_)), "{answer:?}");
-        }
+        let answer = instance.commit_alias(Some(at), &format!("a{round}"), vec![format!("1,{round}")]).unwrap();
+        assert!(matches!(answer, Answer::Zones(_)), "{answer:?}");
         instance.kill();
         instance.up_apart(&switches);
         for switch in switches {
@@ -214,7 +171,7 @@ fn every_switch_of_the_fabric_keeps_an_acknowledged_change() {
 /// one again, with one database that contains every acknowledged change.
 #[test]
 fn a_fabric_is_one_again_when_the_switch_that_changes_its_zones_has_crashed() {
-    let mut instance = Instance::start_apart("manager", FABRIC, &["sw1", "sw2"]);
+    let mut instance = Instance::start_apart("manager", &fabric(), &["sw1", "sw2"]);
     let done = AtomicU32::new(0);
     let joined = |instance: &Instance| {
         let status = ["sw1", "sw2"].map(|switch| instance.zones(switch));
@@ -245,16 +202,13 @@ fn a_fabric_is_one_again_when_the_switch_that_changes_its_zones_has_crashed() {
 /// succeeds.
 #[test]
 fn a_change_that_cannot_be_stored_is_rejected() {
-    let mut instance = Instance::start("full", LAB);
+    let mut instance = Instance::start("full", &lab());
     instance.stop();
     // Size limit of files, in kilobytes.
     instance.up_with_files_of(200);
     let mut done = 0;
     let refused = loop {
-        let members = vec![format!("1,{done}"); 20];
-        let edits = vec![Edit::CreateAlias { name: format!("a{done}"), members }];
-        assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
-        match instance.ask(&zone(ZoneAction::Commit)).unwrap() {
+        match instance.commit_alias(None, &format!("a{done}"), vec![format!("1,{done}"); 20]).unwrap() {
             Answer::Zones(_) => done += 1,
             Answer::Failed(error) => break error,
             other => panic!("{other:?}"),
@@ -272,19 +226,15 @@ fn a_change_that_cannot_be_stored_is_rejected() {
     let kept = instance.zones("sw1").committed.aliases.len();
     assert!(kept >= done, "{kept} kept, {done} answered");
     let edits = vec![Edit::Delete { kind: sanloom_api::zone_database::Kind::Alias, name: "a0".to_owned() }];
-    assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
-    assert!(matches!(instance.ask(&zone(ZoneAction::Commit)).unwrap(), Answer::Zones(_)));
+    assert!(matches!(instance.commit(None, edits).unwrap(), Answer::Zones(_)));
     instance.stop();
 }
 
 /// A second start of a running lab changes nothing, not even its store.
 #[test]
 fn a_lab_that_runs_keeps_its_store_when_it_is_started_again() {
-    let mut instance = Instance::start("twice", LAB);
-    let edits = vec![Edit::CreateAlias { name: "of-store".to_owned(), members: vec!["1,7".to_owned()] }];
-    for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
-        assert!(matches!(instance.ask(&zone(action)).unwrap(), Answer::Zones(_)));
-    }
+    let mut instance = Instance::start("twice", &lab());
+    assert!(matches!(instance.commit_alias(None, "of-store", vec!["1,7".to_owned()]).unwrap(), Answer::Zones(_)));
     for line in ["up LAB --reset", "up LAB --apply", "up LAB --reset --switch sw1"] {
         let second = instance.run(line);
         assert!(second.code != 0 && second.stderr.contains("in use by another process"), "{second:?}");
@@ -301,7 +251,7 @@ fn a_lab_that_runs_keeps_its_store_when_it_is_started_again() {
 fn an_address_is_stored_when_the_store_is_unlocked() {
     let host = "[host.server1]\nwwpn = \"20:00:52:54:00:00:00:01\"\n";
     let link = "[[link]]\nfrom = \"server1\"\nto = \"sw1\"\nethernet = { carrier = \"dgram\" }\n";
-    let lab = format!("{LAB}{host}{link}").replace("\"disk2\"]", "\"disk2\", \"server1\"]");
+    let lab = format!("{}{host}{link}", lab()).replace("\"disk2\"]", "\"disk2\", \"server1\"]");
     let mut instance = Instance::start("held", &lab);
     let path = instance.folder.join("state.sqlite");
     let kept = |name: &str| {

@@ -1,25 +1,12 @@
 //! `sanloom zone` at a running fabric of two switches.
 
 use crate::control::instance::Instance;
+use crate::control::zoned::two_disks;
 use sanloom_api::zoning::{ZoneExplanation, ZonePreview, ZoneStatus};
 
-const LAB: &str = r#"
-[switch."sw{1..2}"]
-domain = 1
-
-[storage."disk{1..3}"]
+const THIRD_DISK: &str = r#"
+[storage.disk3]
 lun_size = "1MiB"
-
-[zoning]
-default = "closed"
-
-[[zone]]
-name = "z12"
-members = ["disk1", "disk2"]
-
-[[link]]
-from = "disk{1..2}"
-to = "sw1"
 
 [[link]]
 from = "disk3"
@@ -42,7 +29,8 @@ zone = "z12"
 "#;
 
 fn fabric(name: &str) -> Instance {
-    let instance = Instance::start(name, LAB);
+    let two_disks = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1");
+    let instance = Instance::start(name, &(two_disks + THIRD_DISK));
     instance.write("edits.toml", EDITS);
     instance.wait("three ports at each switch", |instance| {
         ["sw1", "sw2"].iter().all(|switch| instance.zones(switch).ports.len() == 3)

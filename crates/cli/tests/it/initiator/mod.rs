@@ -5,6 +5,7 @@ mod bed;
 mod by_name;
 mod descriptor;
 mod namespace;
+mod netns;
 mod stations;
 mod taps;
 mod tools;

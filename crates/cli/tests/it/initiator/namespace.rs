@@ -2,132 +2,79 @@
 //! decoding of our LLDP.
 
 use crate::initiator::bed::Bed;
-use crate::sanloom::SANLOOM;
+use crate::initiator::netns::{in_namespace, lab, section};
 use sanloom_test_support::needs;
 use sanloom_test_support::programs::run;
 
-const LAB: &str = r#"
-[live]
-folder = "{folder}"
+const LINKS: [(&str, &str); 2] = [
+    ("sw1", r#"{ carrier = "packet", address = "v0", vlan = 152, dcbx = true }"#),
+    ("sw1", r#"{ carrier = "packet", address = "w0", vlan = 153 }"#),
+];
 
-[switch.sw1]
-
-[host."server{1..2}"]
-wwpn = "20:00:52:54:00:00:00:01"
-
-[storage.disk1]
-lun_size = "64MiB"
-
-[[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "packet", address = "v0", vlan = 152, dcbx = true }
-
-[[link]]
-from = "server2"
-to = "sw1"
-ethernet = { carrier = "packet", address = "w0", vlan = 153 }
-
-[[link]]
-from = "disk1"
-to = "sw1"
-"#;
-
-/// `$1`: sanloom, `$2`: the folder.
 const SCRIPT: &str = r#"
-set -e
 mount -t tmpfs run /run
 mount -t tmpfs lib /var/lib
 mount -t sysfs sys /sys
 # lldpad stores its identity there; a new one would otherwise use that of an earlier one.
 mount -t tmpfs shm /dev/shm
 mkdir /var/lib/lldpad
-ip link set lo up
-ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
-ip link add w0 mtu 2500 type veth peer name w1 mtu 2500
-for interface in v0 v1 w0 w1; do ip link set $interface up; done
+pair v0 v1
+pair w0 w1
 lldpad -d -f /var/lib/lldpad/lldpad.conf
-for try in $(seq 100); do
-    lldptool set-lldp -i v1 adminStatus=rxtx >/dev/null 2>&1 && break
-    sleep 0.1
-done
-mkfifo $2/ready
-$1 up $2/lab.toml --ready-fd 3 --capture server1-sw1=$2/lldp.pcapng --capture server2-sw1=$2/fcoe.pcapng 3>$2/ready 2>$2/log &
-read said <$2/ready
+until_good lldptool set-lldp -i v1 adminStatus=rxtx >/dev/null 2>&1
+start up $folder/lab.toml --capture server1-sw1=$folder/lldp.pcapng --capture server2-sw1=$folder/fcoe.pcapng
+up=$started
 
 # Not every kernel has VLAN devices. Without them -c reports that, and the host tags its frames.
 create=-c
 ip link add link w1 name probe type vlan id 9 2>/dev/null || create=
 echo "== create"
-$1 fipvlan --mac 52:54:00:00:00:02 -c w1 2>&1 || echo "code $?"
+$sanloom fipvlan --mac 52:54:00:00:00:02 -c w1 2>&1 || echo "code $?"
 [ -z "$create" ] || ip -d link show w1.153-fcoe | grep -o "vlan protocol 802.1Q id [0-9]*"
 echo "== auto"
-$1 fipvlan -a
+$sanloom fipvlan -a
 echo "== fipvlan"
-$1 fipvlan --run-folder $2/run --mac 52:54:00:00:00:02 $create -s w1
-for try in $(seq 100); do
-    $1 fcoeadm --run-folder $2/run -t 2>/dev/null | grep -q SANLOOM && break
-    sleep 0.1
-done
+$sanloom fipvlan --run-folder $folder/run --mac 52:54:00:00:00:02 $create -s w1
+has_target() {
+    fcoeadm -t 2>/dev/null | grep -q SANLOOM
+}
+until_good has_target
 echo "== fcoeadm"
-$1 fcoeadm --run-folder $2/run -i
-$1 fcoeadm --run-folder $2/run -t
+fcoeadm -i
+fcoeadm -t
 echo "== lldptool"
-for try in $(seq 100); do
-    lldptool -t -n -i v1 | grep -q PFC && break
-    sleep 0.1
-done
+has_pfc() {
+    lldptool -t -n -i v1 | grep -q PFC
+}
+until_good has_pfc
 lldptool -t -n -i v1
 echo "== ended"
-$1 fcoeadm --run-folder $2/run -d w1
-for try in $(seq 100); do
-    $1 fcoeadm --run-folder $2/run -i >/dev/null 2>&1 || break
-    sleep 0.1
-done
-$1 fcoeadm --run-folder $2/run -i 2>&1 || true
+fcoeadm -d w1
+until_good has_no_instance
+fcoeadm -i 2>&1 || true
 echo "== moved"
-in_vlan() {
-    for try in $(seq 300); do
-        $1 fcoeadm --run-folder $2/run -i --json 2>/dev/null | tr -d ' \n' | grep -o "\"vlan\":$3.*\"port_id\":[0-9]" && return
-        sleep 0.1
-    done
+is_in_vlan() {
+    fcoeadm -i --json 2>/dev/null | tr -d ' \n' | grep -o "\"vlan\":$1.*\"port_id\":[0-9]"
 }
-$1 initiator --port w1 --vlan auto --mac 52:54:00:00:00:02 --nbd $2/run/w1.sock --control $2/run/w1.ctl 2>>$2/log &
+$sanloom initiator --port w1 --vlan auto --mac 52:54:00:00:00:02 --nbd $folder/run/w1.sock --control $folder/run/w1.ctl 2>>$folder/log &
 host=$!
-in_vlan $1 $2 153
+until_good is_in_vlan 153
 # The link stays; whoever is behind it comes back in another VLAN.
-kill %1
-wait %1
-sed -i 's/vlan = 153/vlan = 154/' $2/lab.toml
-$1 up $2/lab.toml --ready-fd 3 3>$2/ready 2>>$2/log &
-up=$!
-read said <$2/ready
-in_vlan $1 $2 154
+kill $up
+wait $up
+sed -i 's/vlan = 153/vlan = 154/' $folder/lab.toml
+start up $folder/lab.toml
+up=$started
+until_good is_in_vlan 154
 echo "== end"
 kill $host $up
 wait $host $up
 "#;
 
-/// Returns the output of a script in its own network namespace; its arguments are sanloom and the
-/// folder of the bed.
-pub fn in_namespace(bed: &Bed, script: &str) -> String {
-    std::fs::write(bed.path("script"), script).unwrap();
-    let arguments = ["-rnmpf", "--kill-child", "--mount-proc", "bash"];
-    let own = [bed.path("script"), SANLOOM.to_owned(), bed.path("")];
-    let own: Vec<&str> = own.iter().map(|argument| argument.trim_end_matches('/')).collect();
-    run("unshare", &[&arguments[..], &own].concat())
-}
-
-/// Returns the text after the line `== name`, up to the next such line.
-pub fn section<'a>(output: &'a str, name: &str) -> &'a str {
-    let begin = output.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
-    begin.split("\n== ").next().unwrap_or_default()
-}
-
 #[needs("lldpad", "namespace", "tshark")]
 #[test]
 fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
-    let bed = Bed::folder("namespace", LAB);
+    let bed = Bed::folder("namespace", &lab(1, &LINKS));
     let output = in_namespace(&bed, SCRIPT);
     let section = |name: &str| section(&output, name);
 
@@ -177,56 +124,21 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
     assert_eq!(begun, "");
 }
 
-const AGAIN_LAB: &str = r#"
-[live]
-folder = "{folder}"
-
-[switch.sw1]
-fcoe = { keep_alive = "500ms" }
-
-[host.server1]
-wwpn = "20:00:52:54:00:00:00:01"
-
-[storage.disk1]
-lun_size = "64MiB"
-
-[[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "packet", address = "v0" }
-
-[[link]]
-from = "disk1"
-to = "sw1"
-"#;
-
 const AGAIN_SCRIPT: &str = r#"
-set -e
-ip link set lo up
-pair() {
-    ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
-    ip link set v0 up
-    ip link set v1 up
-}
-pair
-mkfifo $2/ready
-$1 up $2/lab.toml --ready-fd 3 3>$2/ready 2>$2/log &
-up=$!
-read said <$2/ready
-mkdir $2/run
-$1 initiator --port v1 --mac 52:54:00:00:00:01 --nbd $2/run/v1.sock --control $2/run/v1.ctl 2>>$2/log &
+pair v0 v1
+start up $folder/lab.toml
+up=$started
+mkdir $folder/run
+$sanloom initiator --port v1 --mac 52:54:00:00:00:01 --nbd $folder/run/v1.sock --control $folder/run/v1.ctl 2>>$folder/log &
 host=$!
-state() {
-    for try in $(seq 300); do
-        $1 fcoeadm --run-folder $2/run -i 2>/dev/null | grep "State: *$3" && return
-        sleep 0.1
-    done
+is() {
+    fcoeadm -i 2>/dev/null | grep "State: *$1"
 }
-state $1 $2 Online
+until_good is Online
 ip link del v0
-state $1 $2 Linkdown
-pair
-state $1 $2 Online
+until_good is Linkdown
+pair v0 v1
+until_good is Online
 echo "== end"
 kill $host $up
 wait $host $up
@@ -236,7 +148,9 @@ wait $host $up
 #[needs("namespace")]
 #[test]
 fn a_recreated_interface_is_used_again() {
-    let bed = Bed::folder("made-again", AGAIN_LAB);
+    let lab = lab(1, &[("sw1", r#"{ carrier = "packet", address = "v0" }"#)]);
+    let lab = format!("{lab}[switch.\"*\"]\nfcoe = {{ keep_alive = \"500ms\" }}\n");
+    let bed = Bed::folder("made-again", &lab);
     let output = in_namespace(&bed, AGAIN_SCRIPT);
     let states: Vec<&str> = output.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(states[..3], ["Online", "Linkdown", "Online"], "{output}");

@@ -3,7 +3,7 @@
 use super::grid::{Column, Grid};
 use crate::report::format::{clean, grouped};
 use sanloom_api::inject::RulesView;
-use sanloom_api::view::{CountersView, GroupsView, LunsView};
+use sanloom_api::view::{CapturesView, CountersView, GroupsView, LunsView};
 
 pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
     let mut grid = Grid::new(vec![
@@ -82,6 +82,19 @@ pub(super) fn counters(out: &mut String, table: &CountersView, width: usize) {
     }
     out.push_str(&grid.render(width));
     out.push_str("counters that are 0 are left out; --json has them all\n");
+}
+
+pub(super) fn captures(out: &mut String, table: &CapturesView, width: usize) {
+    let mut grid =
+        Grid::new(vec![Column::left("port"), Column::right("frames"), Column::left("state"), Column::left("file")]);
+    for row in &table.captures {
+        let state = match &row.error {
+            Some(error) => format!("ended: {}", clean(error)),
+            None => "running".to_owned(),
+        };
+        grid.row(vec![clean(&row.port), grouped(row.frames), state, clean(&row.file)]);
+    }
+    out.push_str(&grid.render(width));
 }
 
 pub(super) fn injections(out: &mut String, table: &RulesView, width: usize) {

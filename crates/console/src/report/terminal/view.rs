@@ -43,6 +43,7 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Groups(table) => live::groups(&mut out, table, width),
         Table::Counters(table) => live::counters(&mut out, table, width),
         Table::Injections(table) => live::injections(&mut out, table, width),
+        Table::Captures(table) => live::captures(&mut out, table, width),
         Table::Volumes(table) => volume::volumes(&mut out, table, width),
         Table::Paths(table) => volume::paths(&mut out, table, width),
         Table::Sessions(table) => volume::sessions(&mut out, table, width),

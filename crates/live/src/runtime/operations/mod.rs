@@ -63,7 +63,11 @@ impl Operations {
                 }
                 Request::Stop => {
                     go_on = false;
-                    Answer::Done
+                    site.instance.flush_records();
+                    match site.instance.incomplete() {
+                        files if files.is_empty() => Answer::Done,
+                        files => Answer::Incomplete { files },
+                    }
                 }
                 other => at_once(site, other),
             };
@@ -113,10 +117,7 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
                 Err(error) => Answer::Failed(error.into()),
             }
         }
-        Request::Capture { link, file: None } => match ports::stop_capture(instance, &link) {
-            Some(frames) => Answer::Captured { frames },
-            None => Answer::failed(format!("no capture of `{link}` is running")),
-        },
+        Request::Capture { link, file: None } => ports::stop_capture(instance, &link),
         Request::Fcoe(_) => Answer::failed("this is a fabric; send the request to an instance of `sanloom initiator`"),
         // Answered by the caller.
         Request::Apply { .. } | Request::Zone { .. } | Request::Stop => Answer::Done,

@@ -6,7 +6,7 @@ use crate::initiator::Adapter;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::instance::Instance;
 use crate::volumes::HostPort;
-use sanloom_api::control::Answer;
+use sanloom_api::control::{Answer, RequestError};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric_switch;
 use sanloom_fc::fip::fcf;
@@ -89,13 +89,17 @@ pub fn start_capture(instance: &mut Instance, now: Instant, name: &str, file: &P
     instance.ports.captures.start(now, point, name, file).map_err(failed)
 }
 
-/// Ends the capture of a port and returns its number of frames; `None` if there was none.
-pub fn stop_capture(instance: &mut Instance, name: &str) -> Option<u64> {
-    if let Some(adapter) = uplink_named(instance, name) {
-        return adapter.captures.stop(CapturePoint::Ethernet(0));
+/// Ends the capture of a port.
+pub fn stop_capture(instance: &mut Instance, name: &str) -> Answer {
+    let ended = match uplink_named(instance, name) {
+        Some(adapter) => adapter.captures.stop(CapturePoint::Ethernet(0)),
+        None => capture_point(instance, name).and_then(|point| instance.ports.captures.stop(point)),
+    };
+    match ended {
+        Some(Ok(frames)) => Answer::Captured { frames },
+        Some(Err(failed)) => Answer::Failed(RequestError::environment(failed.to_string())),
+        None => Answer::failed(format!("no capture of `{name}` is running")),
     }
-    let point = capture_point(instance, name)?;
-    instance.ports.captures.stop(point)
 }
 
 /// Returns a host port of the instance with its own Ethernet port.

@@ -1,6 +1,7 @@
 //! Metrics: counters and states in the text format of Prometheus (OpenMetrics).
 
 use super::Tables;
+use crate::capture::Captures;
 use crate::runtime::fabric::switch::LiveSwitch;
 use crate::runtime::instance::Instance;
 use crate::storage::port::StoragePort;
@@ -76,6 +77,9 @@ impl Metrics<'_> {
             (label([("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)
         });
         sheet.counter("injected_frames", "Frames with a fault injected by a rule", injected);
+        let failures = self.all_captures().flat_map(Captures::failures);
+        let failures = failures.map(|(port, failures)| (label([("port", port)]), failures));
+        sheet.counter("capture_failures", "Captures that ended because their file could not be written", failures);
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &sheet.registry);

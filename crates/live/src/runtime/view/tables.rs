@@ -1,12 +1,13 @@
 //! Tables of running instances only: LUNs, counters, rules.
 
 use super::Tables;
+use crate::capture::Captures;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::ports::LivePort;
 use crate::storage::port::At;
 use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
-use sanloom_api::view::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
+use sanloom_api::view::{CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
 use sanloom_fc::config::{Mask, MediumKind, PortGroupSpec};
 use sanloom_fc::fip::Discards;
 use sanloom_scsi::scsi::InitiatorName;
@@ -21,6 +22,7 @@ impl Tables<'_> {
             LiveWhich::Groups => Table::Groups(self.groups()),
             LiveWhich::Counters => Table::Counters(self.counters()),
             LiveWhich::Injections => return self.injections(),
+            LiveWhich::Captures => Table::Captures(self.captures()),
             LiveWhich::Volumes => Table::Volumes(self.volumes(None)),
             LiveWhich::Paths => Table::Paths(self.paths()),
             LiveWhich::Sessions => Table::Sessions(self.sessions()),
@@ -32,6 +34,16 @@ impl Tables<'_> {
     /// Rules of injected faults.
     pub fn injections(&self) -> View {
         self.view(Table::Injections(self.fabric.injector.rows()))
+    }
+
+    fn captures(&self) -> CapturesView {
+        CapturesView { captures: self.all_captures().flat_map(Captures::rows).collect() }
+    }
+
+    /// Captures of switches and Ethernet ports, then those of host ports.
+    pub(super) fn all_captures(&self) -> impl Iterator<Item = &Captures> {
+        let of_hosts = self.services.adapters().map(|adapter| &adapter.captures);
+        std::iter::once(&self.ports.captures).chain(of_hosts)
     }
 
     fn groups(&self) -> GroupsView {
