@@ -45,12 +45,26 @@ const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fi
 /// `fipvlan -a` is `sanloom fipvlan -a`, and its help shows the short form.
 fn parse(arguments: Vec<OsString>) -> Result<(Cli, ArgMatches), clap::Error> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
-    let is_tool = name.is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
-    let mut command = Cli::command().multicall(is_tool);
-    let arguments = if is_tool { arguments } else { grammar::modern(&command, arguments) };
+    let tool = TOOLS.into_iter().find(|tool| name.is_some_and(|name| name == *tool));
+    let mut command = Cli::command().multicall(tool.is_some());
+    let arguments = match tool {
+        Some(tool) => {
+            command = command.mut_subcommand(tool, |command| with_short_example(command, tool));
+            arguments
+        }
+        None => grammar::modern(&command, arguments),
+    };
     let matches = command.try_get_matches_from_mut(arguments)?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, matches))
+}
+
+/// Shows the example at the end of the help as it is typed with the tool's own name.
+fn with_short_example(command: clap::Command, tool: &str) -> clap::Command {
+    match command.get_after_help().map(ToString::to_string) {
+        Some(help) => command.after_help(help.replace(&format!("sanloom {tool}"), tool)),
+        None => command,
+    }
 }
 
 /// The parser reports help and version as errors, too; they end with exit code 0.

@@ -189,11 +189,13 @@ fn followed(name: &str, forward: bool) {
     let hosts = 3;
     let sessions = if forward { u64::from(hosts) } else { 0 };
     let load = Load::start(&switch, hosts);
-    let row = until_used(&bed, 0, sessions);
+    until_used(&bed, 0, sessions);
     let known = |row: &PathRow, portal: usize| {
         let seen = &row.portals[portal];
         (seen.group, seen.state.clone())
     };
+    // The state is read with a command of its own.
+    let row = until_shown(&bed, |row| row.portals[0].group.is_some());
     assert_eq!(known(&row, 0), (Some(1), "active/optimized".to_owned()));
     load.go_on(100);
 
