@@ -146,7 +146,8 @@ impl Runtime {
         VolumeAdmin::of(instance, now).keep_initiator_ports();
     }
 
-    /// As [`Instance::incomplete`](super::instance::Instance::incomplete).
+    /// Describes each capture and recording that could not be written to its end, with error and
+    /// remedy.
     pub fn incomplete(&self) -> Vec<String> {
         self.instance.incomplete()
     }

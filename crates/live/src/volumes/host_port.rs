@@ -100,7 +100,7 @@ impl HostPort {
         self.adapter().map_or(Ok(()), |adapter| adapter.watch(poller, token))
     }
 
-    /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
+    /// Time of the next call of `process_events` if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.wire {
             Wire::Inside { host, .. } => host.poll_timeout(),
