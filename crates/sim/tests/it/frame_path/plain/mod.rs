@@ -383,6 +383,11 @@ impl Engine {
 
     fn input_ready(&mut self, lane: usize) {
         let End::Switch(switch, port) = self.lanes[lane].to else { return };
+        // A frame that has arrived at the same instant may have left already; the input shows its
+        // next frame when that one is sent.
+        if self.switches[switch].is_busy(port, self.now) {
+            return;
+        }
         for output in self.switches[switch].input_ready(port) {
             self.try_output(switch, output);
         }

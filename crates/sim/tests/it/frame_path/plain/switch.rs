@@ -168,6 +168,11 @@ impl Switch {
         self.shown[input] = false;
     }
 
+    /// Returns whether an input sends a frame.
+    pub fn is_busy(&self, input: usize, now: u64) -> bool {
+        self.busy_until[input] > now
+    }
+
     /// Returns the input of the frame that leaves next through an output.
     pub fn choose(&self, now: u64, output: usize) -> Option<usize> {
         let first_for_output = |input: usize| self.inputs[input].iter().find(|b| b.output == output);
