@@ -68,8 +68,7 @@ fn run(package: &str, tests: &[&str], environment: &[(&str, &str)]) -> Result<()
     eprintln!("soak: {package} {names}");
     let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
     let mut command = Command::new(cargo);
-    let target = if package == "sanloom" { "program" } else { "it" };
-    command.args(["test", "--package", package, "--test", target, "--profile", "soak"]);
+    command.args(["test", "--package", package, "--test", "it", "--profile", "soak"]);
     for setting in profile {
         command.args(["--config", &format!("profile.soak.{setting}")]);
     }

@@ -134,7 +134,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Value of an empty slot.
+    /// Placeholder for no frame.
     const EMPTY: Slot = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
 
     #[inline]
