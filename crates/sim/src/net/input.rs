@@ -134,7 +134,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Placeholder for no frame.
+    /// Value of an empty slot.
     const EMPTY: Slot = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
 
     #[inline]

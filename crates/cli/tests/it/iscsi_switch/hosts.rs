@@ -19,7 +19,9 @@ fn earlier_writes_of_a_host_do_not_land_after_it_logs_in_again() {
     let _second = bed::storage(&bed, "second", &portals[1]);
     let (mut switch, gates) = through_gates(&bed, &portals, true);
     for round in 0..3_u8 {
-        let mut host = Host::ready(&switch, &switch.portals[0], 1);
+        // Another session in each round, so that the wait is not for the one of the round before.
+        let session = 1 + u16::from(round);
+        let mut host = Host::ready(&switch, &switch.portals[0], session);
         host.until_good(|host| host.write(8, &[0x10 + round; 64 << 10]));
         gates.iter().for_each(Gate::hold);
         host.write(8, &[0xaa; 64 << 10]);
@@ -27,16 +29,15 @@ fn earlier_writes_of_a_host_do_not_land_after_it_logs_in_again() {
         gates[0].wait_until_held();
         // The same initiator port logs in again while its earlier session exists and has a write in
         // flight.
-        let mut again = Host::log_in(&switch.portals[1], 1);
+        let mut again = Host::log_in(&switch.portals[1], session);
         again.until_good(|host| host.write(8, &[0xb0 + round; 64 << 10]));
         gates.iter().for_each(Gate::release);
         gates.iter().for_each(Gate::wait_until_passed);
         again.assert_stays(8, 128, 0xb0 + round);
         drop(host);
     }
-    // A busy machine may send a part of the writes on the conventional path.
     let [forwarded, _] = switch.carried("v");
-    assert!(forwarded.written_bytes >= 64 << 10, "{forwarded:?}");
+    assert!(forwarded.written_bytes >= 6 * (64 << 10), "{forwarded:?}");
     switch.stop();
     bed.folder.assert_no_errors();
 }
