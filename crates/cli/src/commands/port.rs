@@ -10,6 +10,7 @@ use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::quantity;
 use sanloom_console::report::format::clean;
+use sanloom_lab::topology::plural;
 use sanloom_scsi::scsi::AccessState;
 use std::num::NonZeroU64;
 
@@ -153,16 +154,12 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
         let Table::Injections(RulesView { rules }) = &rules.table else { return String::new() };
         let of_port: Vec<&RuleRow> = rules.iter().filter(|rule| rule.port == args.at.port).collect();
         let frames: u64 = of_port.iter().map(|rule| rule.injected).sum();
-        format!(
-            "{port}: {} removed, which had changed {}\n",
-            counted(of_port.len() as u64, "rule"),
-            counted(frames, "frame")
-        )
+        format!("{port}: {} removed, which had changed {}\n", plural(of_port.len(), "rule"), plural(frames, "frame"))
     };
     let text = || match (args.clear, args.count.map(NonZeroU64::get)) {
         (true, _) => removed(),
         (false, None) => format!("{port}: rule added for all matching frames\n"),
-        (false, Some(count)) => format!("{port}: rule added for {}\n", counted(count, "matching frame")),
+        (false, Some(count)) => format!("{port}: rule added for {}\n", plural(count, "matching frame")),
     };
     args.at.json.write_or_print(&rules, text)
 }
@@ -171,8 +168,4 @@ fn ask(at: &PortArgs, request: &Request) -> Result<Answer, Failure> {
     let lab = input::load_running(&at.file, &at.sets.set)?.lab;
     let switch = at.port.rsplit_once(':').map(|(switch, _)| switch);
     instance::command(&lab, switch, request)
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -22,7 +22,7 @@ mod verdict;
 
 pub use cut::{HostLuns, Reach};
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
-pub use names::{compress, compress_all, fit};
+pub use names::{compress, compress_all, fit, plural};
 pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};
 pub use svg::{Marks, marked_svg, svg};
 pub use verdict::PointGroup;

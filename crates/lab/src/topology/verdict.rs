@@ -1,6 +1,6 @@
 //! The judgement of a report in sentences: [`Report::redundancy`].
 
-use super::names::compress_all;
+use super::names::{compress_all, plural};
 use super::report::{Part, Report, SinglePoint};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,10 +107,6 @@ impl Report {
         }));
         sentences
     }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Formats a number with at most two decimals.

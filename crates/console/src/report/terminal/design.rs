@@ -2,7 +2,7 @@
 
 use super::format::clean;
 use super::grid::{Column, Grid, wrap};
-use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit};
+use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit, plural};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -23,10 +23,6 @@ pub fn render(report: &Report, width: usize) -> String {
     paths(&mut out, report, width);
     points(&mut out, report, width);
     out
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A line that ends with names, which are cut if they do not fit.
