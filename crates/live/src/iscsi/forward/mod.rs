@@ -48,6 +48,8 @@ pub struct Counters {
     pub lost: u64,
     /// Current sessions with back ends.
     pub up: u64,
+    /// The ones whose units have answered, so that commands are forwarded.
+    pub ready: u64,
 }
 
 impl Counters {
@@ -57,6 +59,7 @@ impl Counters {
         self.logins += other.logins;
         self.lost += other.lost;
         self.up += other.up;
+        self.ready += other.ready;
     }
 }
 
@@ -115,8 +118,15 @@ impl Forwarding {
 
     /// Returns the counters.
     pub(super) fn counters(&self) -> Counters {
-        let up = self.links.iter().filter(|link| link.is_up()).count() as u64;
-        Counters { forward: *self.forward.counters(), logins: self.logins, lost: self.lost, up }
+        let up = || (0..).zip(&self.links).filter(|(_, link)| link.is_up());
+        let ready = up().filter(|(number, _)| !self.forward.is_probing(*number));
+        Counters {
+            forward: *self.forward.counters(),
+            logins: self.logins,
+            lost: self.lost,
+            up: up().count() as u64,
+            ready: ready.count() as u64,
+        }
     }
 
     /// Returns whether there is a session with a target.

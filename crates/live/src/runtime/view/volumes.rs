@@ -154,7 +154,7 @@ impl Tables<'_> {
                     read_bytes: forwarded.forward.read_bytes,
                     written_bytes: forwarded.forward.written_bytes,
                 },
-                back_ends: forwarded.up,
+                back_ends: forwarded.ready,
             }
         });
         SessionsView { sessions: rows.collect() }

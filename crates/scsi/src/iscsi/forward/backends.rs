@@ -283,6 +283,12 @@ impl BackEnds {
         self.get(number).is_some_and(|back| !back.probes.is_empty())
     }
 
+    /// Returns whether the answer of a unit of a back end is outstanding. Until then, commands for the
+    /// unit are not forwarded.
+    pub(super) fn is_probing(&self, number: u8) -> bool {
+        self.get(number).is_some_and(|back| back.probes.iter().any(|(_, left)| *left > 0))
+    }
+
     /// Sends TEST UNIT READY to the next unit of a back end that is not known to be ready.
     pub(super) fn probe(&mut self, number: u8, actions: &mut Vec<Action>) {
         let Some(back) = self.get_mut(number) else { return };

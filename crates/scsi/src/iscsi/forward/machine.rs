@@ -224,6 +224,11 @@ impl Forward {
         self.backs.awaits_unit(number)
     }
 
+    /// Returns whether the answer of a unit of a back end is outstanding.
+    pub fn is_probing(&self, number: u8) -> bool {
+        self.backs.is_probing(number)
+    }
+
     /// Records whether a back end accepts data. While it does not, commands for it take the
     /// conventional path.
     pub fn set_stalled(&mut self, number: u8, stalled: bool) {
