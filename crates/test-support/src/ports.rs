@@ -2,13 +2,31 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// First and number of the ports of tests. The kernel assigns none of them to a client unasked.
+const FIRST: u16 = 12_000;
+const COUNT: u16 = 20_000;
 
 /// State of a socket that listens, in the table of the kernel.
 const LISTEN: &str = "0A";
 
-/// Returns a loopback address at which nothing listens.
+/// Returns a loopback address at which nothing listens, and another one with each call.
+///
+/// # Panics
+/// Every port of tests is in use.
 pub fn free_port() -> String {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..COUNT {
+        // Processes that run at the same time begin at different ports.
+        let number = process::id().wrapping_mul(1_009).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST + (number % u32::from(COUNT)) as u16;
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return listener.local_addr().unwrap().to_string();
+        }
+    }
+    panic!("all ports from {FIRST} to {} are in use", FIRST + COUNT - 1);
 }
 
 /// Number of bytes that clients have sent to this IPv4 address and that its process has not read

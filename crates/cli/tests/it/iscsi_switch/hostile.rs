@@ -443,7 +443,10 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
         let number = 0x100 + seed as u16 * 16 + session % 8;
         let mut host = Host::log_in_to(portal, &target(storage), number, "");
         host.send(0x80, 0, &[0; 6], &[]);
-        host.answer();
+        // A reset of the target by the other attacker ends this session too.
+        if read_pdu(&mut host.connection).is_err() {
+            continue;
+        }
         // Every other session is forwarded, after its sessions with the back ends have started.
         if storage == "attacked" && session % 2 == 0 {
             switch.wait_for_forwarding_or_end_of(&target(storage), &Host::isid(number));
