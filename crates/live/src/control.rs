@@ -235,6 +235,11 @@ impl RequestSender {
                 set_idle(false);
                 return http::answer(&line, &mut &*connection, || self.metrics());
             }
+            if line.len() as u64 == MAX_REQUEST_BYTES && !line.ends_with('\n') {
+                set_idle(false);
+                let answer = Answer::failed(format!("the request is longer than {} MiB", MAX_REQUEST_BYTES >> 20));
+                return (&*connection).write_all(&answer.to_line()?);
+            }
             set_idle(false);
             let gone = || Answer::failed("the instance is shutting down");
             let answer = match Request::from_line(&line) {
@@ -359,10 +364,23 @@ mod tests {
         }
         // Time for the instance to read the lines; nothing reports that.
         thread::sleep(Duration::from_millis(300));
-        let begun = Instant::now();
-        let answer = ask_within(TIMEOUT, &path, &Request::Metrics).unwrap();
+        let answer = ask_within(HEADER_TIMEOUT / 2, &path, &Request::Metrics).unwrap();
         assert_eq!(answer, Answer::Metrics { text: "x".to_owned() });
-        assert!(begun.elapsed() < HEADER_TIMEOUT / 2, "{:?}", begun.elapsed());
+        end.send(()).unwrap();
+        answers.join().unwrap();
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_gets_one_answer_with_the_reason() {
+        let (path, answers, end) = serve("too-long");
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.set_read_timeout(Some(TIMEOUT)).unwrap();
+        // The connection may be closed before all bytes are written.
+        let _ = client.write_all(&vec![b' '; MAX_REQUEST_BYTES as usize]);
+        let mut lines = BufReader::new(client).lines();
+        let answer = lines.next().unwrap().unwrap();
+        assert!(answer.contains("the request is longer than 4 MiB"), "{answer}");
+        assert!(!matches!(lines.next(), Some(Ok(_))));
         end.send(()).unwrap();
         answers.join().unwrap();
     }

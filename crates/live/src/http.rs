@@ -38,7 +38,7 @@ pub fn answer(line: &str, out: &mut impl Write, metrics: impl FnOnce() -> Option
     let path = target.split('?').next().unwrap_or_default();
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match path {
-        _ if !is_request(line) => ("405 Method Not Allowed", plain, "only GET is supported\n".to_owned()),
+        _ if !is_request(line) => ("405 Method Not Allowed", plain, "only GET and HEAD are supported\n".to_owned()),
         "/metrics" => match metrics() {
             Some(text) => ("200 OK", METRICS, text),
             None => ("503 Service Unavailable", plain, "the instance is shutting down\n".to_owned()),

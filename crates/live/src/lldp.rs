@@ -61,14 +61,14 @@ impl Agent {
     pub fn poll(&mut self) -> Option<Lldpdu> {
         loop {
             let output = self.machine.poll_output()?;
-            if let Some(pdu) = self.obey(output) {
+            if let Some(pdu) = self.apply(output) {
                 return Some(pdu);
             }
         }
     }
 
     /// Applies an output of the machine. Returns the LLDPDU if the output is one to send.
-    pub fn obey(&mut self, output: Output) -> Option<Lldpdu> {
+    pub fn apply(&mut self, output: Output) -> Option<Lldpdu> {
         match output {
             Output::Send(pdu) => Some(pdu),
             Output::InForce { settings, peer } => {

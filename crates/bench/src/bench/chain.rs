@@ -407,7 +407,7 @@ impl End {
     /// frames.
     fn step(&mut self) -> io::Result<u32> {
         if !self.port.has_peer() {
-            self.port.look_for_peer();
+            self.port.check_peer();
         }
         if !self.port.egress.blocked && self.port.has_peer() {
             self.port.flush(&mut self.pool);

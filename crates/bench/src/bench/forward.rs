@@ -232,7 +232,7 @@ impl Shared {
         let mut poller = Poller::new()?;
         while !self.over.load(Ordering::Relaxed) {
             if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
-                port.look_for_peer();
+                port.check_peer();
                 thread::sleep(CHECK_INTERVAL);
                 continue;
             }
@@ -296,7 +296,7 @@ fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
         }
         for (to, port) in ports.iter_mut().enumerate() {
             if !port.has_peer() {
-                port.look_for_peer();
+                port.check_peer();
             }
             if !port.egress.blocked {
                 port.flush(&mut pool);

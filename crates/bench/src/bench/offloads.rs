@@ -189,10 +189,10 @@ impl Bed {
     /// Gives both their addresses, makes them neighbours, and runs until the disk of the host is
     /// ready.
     fn join(&mut self) {
-        self.host.tell_login(self.now, Input::Joined { port_id: HOST.0 });
+        self.host.login_input(self.now, Input::Joined { port_id: HOST.0 });
         self.system.login_input(self.now, 0, Input::Joined { port_id: STORAGE.0 });
         self.system.login_input(self.now, 0, Input::Neighbour { port_id: HOST.0, wwpn: HOST_NAME });
-        self.host.tell_login(self.now, Input::Neighbour { port_id: STORAGE.0, wwpn: STORAGE_NAME });
+        self.host.login_input(self.now, Input::Neighbour { port_id: STORAGE.0, wwpn: STORAGE_NAME });
         while !self.host.disks().any(|disk| disk.ready) {
             if !self.carry() {
                 // Both are idle, so a timer must be pending.

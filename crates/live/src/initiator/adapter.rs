@@ -120,7 +120,7 @@ pub struct Adapter {
     /// True if the physical port has a fabric login.
     pub(super) base_up: bool,
     /// Index of the host that sends next.
-    pub(super) turn_of: usize,
+    pub(super) next_host: usize,
     next_check: Instant,
     /// Time of the next VLAN request.
     next_vlan_request: Instant,
@@ -173,7 +173,7 @@ impl Adapter {
             link: false,
             begun: false,
             base_up: false,
-            turn_of: 0,
+            next_host: 0,
             next_check: Instant::ZERO,
             next_vlan_request: Instant::ZERO,
             link_failures: 0,
@@ -227,7 +227,7 @@ impl Adapter {
             self.controller_input(now, ControllerInput::Timeout);
         }
         if due(self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout())) {
-            self.tell_agent(now, dcbx::Input::Timeout);
+            self.agent_input(now, dcbx::Input::Timeout);
             self.update_fcoe(now);
         }
         for host in self.hosts.iter_mut().filter(|host| due(host.poll_timeout())) {
@@ -270,7 +270,7 @@ impl Adapter {
     /// Sends the remaining frames and announces the shutdown to the LLDP peer.
     pub fn end(&mut self, now: Instant) {
         self.pump(now);
-        self.tell_agent(now, dcbx::Input::Shutdown);
+        self.agent_input(now, dcbx::Input::Shutdown);
         self.port.flush(&mut self.pool);
         self.captures.flush();
     }
@@ -280,7 +280,7 @@ impl Adapter {
     fn check_peer(&mut self, now: Instant) -> bool {
         self.next_check = now + CHECK_INTERVAL;
         self.captures.flush();
-        let moved = self.port.look_for_peer();
+        let moved = self.port.check_peer();
         let up = self.port.has_peer();
         if self.begun && self.tag.is_none() && self.next_vlan_request <= now {
             self.begin(now);
@@ -290,7 +290,7 @@ impl Adapter {
         }
         tracing::info!(port = self.port.name, up, "link");
         self.link_failures += u64::from(!up);
-        self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+        self.agent_input(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
         self.update_fcoe(now);
         moved
     }
@@ -330,7 +330,7 @@ impl Adapter {
     }
 
     /// Passes an input to the LLDP agent, if there is one.
-    fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
+    fn agent_input(&mut self, now: Instant, input: dcbx::Input) {
         if let Some(agent) = &mut self.agent {
             agent.machine.handle(now, input);
             self.drain_agent(now);

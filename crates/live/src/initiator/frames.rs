@@ -17,9 +17,9 @@ use sanloom_wire::{FcId, Frame};
 use std::io;
 
 /// Maximum number of receive batches per step.
-const BATCHES_IN_TURN: usize = 8;
+const MAX_BATCHES_AT_ONCE: usize = 8;
 /// Maximum number of frames from one N_Port before the next one sends.
-const FRAMES_IN_TURN: usize = 32;
+const MAX_FRAMES_AT_ONCE: usize = 32;
 
 /// Reasons for dropping a received frame.
 pub mod reason {
@@ -36,7 +36,7 @@ pub mod reason {
 impl Adapter {
     /// Processes received frames. Returns true if there may be more.
     pub(super) fn receive(&mut self, now: Instant) -> bool {
-        for _ in 0..BATCHES_IN_TURN {
+        for _ in 0..MAX_BATCHES_AT_ONCE {
             let (got, cut) = match self.port.receive(&mut self.spare) {
                 Ok(got) => got,
                 Err(error) => {
@@ -129,11 +129,11 @@ impl Adapter {
                 }
                 ControllerOutput::FcfUp(fcf) => {
                     tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF selected");
-                    self.hosts[0].tell_login(now, nport::Input::LinkUp);
+                    self.hosts[0].login_input(now, nport::Input::LinkUp);
                 }
                 ControllerOutput::FcfDown => {
                     tracing::info!("the FCF is lost");
-                    self.hosts[0].tell_login(now, nport::Input::LinkDown);
+                    self.hosts[0].login_input(now, nport::Input::LinkDown);
                     self.forget_vlan(now);
                 }
                 ControllerOutput::Login(input) => {
@@ -143,7 +143,7 @@ impl Adapter {
                         nport::Input::NeighbourGone { port_id } => tracing::info!(%port_id, "neighbour gone"),
                         _ => tracing::info!("the last neighbour of the segment is gone"),
                     }
-                    self.hosts[0].tell_login(now, input);
+                    self.hosts[0].login_input(now, input);
                 }
                 ControllerOutput::Cleared(port_id) => {
                     let host = self.host_of(port_id);
@@ -210,14 +210,14 @@ impl Adapter {
     pub(super) fn pump(&mut self, now: Instant) {
         let mut silent = 0;
         while !self.port.egress.is_full() && silent < self.hosts.len() {
-            let host = self.turn_of;
-            let mut left = FRAMES_IN_TURN;
+            let host = self.next_host;
+            let mut left = MAX_FRAMES_AT_ONCE;
             while left > 0 && !self.port.egress.is_full() && self.send_next(now, host) {
                 left -= 1;
             }
-            silent = if left == FRAMES_IN_TURN { silent + 1 } else { 0 };
+            silent = if left == MAX_FRAMES_AT_ONCE { silent + 1 } else { 0 };
             if left > 0 {
-                self.turn_of = (host + 1) % self.hosts.len();
+                self.next_host = (host + 1) % self.hosts.len();
             }
         }
     }

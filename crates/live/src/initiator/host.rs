@@ -1,6 +1,6 @@
 //! A Fibre Channel host independent of the transport: login, discovery, FCP and disks.
 //!
-//! The machines in `core` match the parts of libfc: local port, discovery and remote ports
+//! The machines of `sanloom-fc` and `sanloom-scsi` match the parts of libfc: local port, discovery and remote ports
 //! ([`NPort`]), exchanges and FCP ([`FcpInitiator`]), and the SCSI layer ([`Scan`], [`Disk`]). This
 //! module connects their inputs and outputs, and moves data between frames and the buffers of
 //! requests.
@@ -200,11 +200,11 @@ impl Host {
 
     /// Sets the link state.
     pub fn link(&mut self, now: Instant, up: bool) {
-        self.tell_login(now, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
+        self.login_input(now, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
     }
 
     /// Passes an input to the login machine.
-    pub fn tell_login(&mut self, now: Instant, input: nport::Input) {
+    pub fn login_input(&mut self, now: Instant, input: nport::Input) {
         self.login.handle(now, input);
         self.drain_machines(now);
     }
@@ -248,7 +248,7 @@ impl Host {
         let other = self.requests.insert(id, Pending { tag: request.tag, data });
         debug_assert!(other.is_none(), "two requests have the number {id}");
         if let Some((wwpn, lun)) = self.disk_addresses.get(disk as usize).copied() {
-            self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
+            self.disk_input(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
         }
         self.drain_machines(now);
     }
@@ -457,7 +457,7 @@ impl Host {
         self.events.push_back(Event::Disks);
     }
 
-    fn tell_disk(&mut self, now: Instant, wwpn: Wwpn, lun: LunBytes, input: DiskInput) {
+    fn disk_input(&mut self, now: Instant, wwpn: Wwpn, lun: LunBytes, input: DiskInput) {
         if let Some(unit) = self.targets.get_mut(&wwpn).and_then(|target| target.units.get_mut(&lun)) {
             unit.disk.handle(now, input);
             self.touched.push_back((wwpn, Some(lun)));
@@ -581,10 +581,10 @@ impl Host {
                     self.touched.push_back((target, None));
                 }
             }
-            Who::Disk => self.tell_disk(now, target, lun, DiskInput::Reply(Reply { id, end })),
+            Who::Disk => self.disk_input(now, target, lun, DiskInput::Reply(Reply { id, end })),
             Who::Reset => {
                 let success = matches!(end, End::Status { .. });
-                self.tell_disk(now, target, lun, DiskInput::ResetDone { success });
+                self.disk_input(now, target, lun, DiskInput::ResetDone { success });
             }
         }
     }

@@ -41,7 +41,7 @@ pub fn discover_vlans(port: &mut EthernetPort, mac: MacAddr) -> io::Result<Vec<F
     let mut scratch = Vec::new();
     while !port.has_peer() && clock.now() < sanloom_scsi::time::Instant::ZERO + PEER {
         std::thread::sleep(CHECK_INTERVAL);
-        port.look_for_peer();
+        port.check_peer();
     }
     let mut enode = Enode::new(EnodeConfig::new(mac, Wwnn(0x1000 << 48 | mac.to_u64())));
     enode.handle(clock.now(), enode::Input::DiscoverVlans);

@@ -146,7 +146,7 @@ impl VlanWatch {
             }
             self.receive();
         }
-        self.tell_agent(self.clock.now(), dcbx::Input::Shutdown);
+        self.agent_input(self.clock.now(), dcbx::Input::Shutdown);
         self.port.flush(&mut self.pool);
         Ok(())
     }
@@ -159,7 +159,7 @@ impl VlanWatch {
 
     fn timers(&mut self, now: Instant) {
         self.enode.handle(now, enode::Input::Timeout);
-        self.tell_agent(now, dcbx::Input::Timeout);
+        self.agent_input(now, dcbx::Input::Timeout);
         let may_begin = self.link && self.agent.as_ref().is_none_or(Agent::may_begin);
         let begins = !std::mem::replace(&mut self.seen.may_begin, may_begin) && may_begin;
         if may_begin && (begins || self.next_request <= now) {
@@ -171,12 +171,12 @@ impl VlanWatch {
 
     fn check_link(&mut self, now: Instant) {
         self.next_check = now + CHECK_INTERVAL;
-        if self.port.look_for_peer() {
+        if self.port.check_peer() {
             self.poller.forget(PORT);
         }
         let up = self.port.has_peer();
         if std::mem::replace(&mut self.link, up) != up {
-            self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+            self.agent_input(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
         }
     }
 
@@ -202,7 +202,7 @@ impl VlanWatch {
         self.drain(now);
     }
 
-    fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
+    fn agent_input(&mut self, now: Instant, input: dcbx::Input) {
         if let Some(agent) = &mut self.agent {
             agent.machine.handle(now, input);
             self.drain(now);

@@ -237,10 +237,10 @@ impl IscsiServer {
     /// The process has no more descriptors. [`watch`](Self::watch) then ignores listeners.
     fn accept(&mut self, cx: &mut ServerContext<'_, '_>, portal: usize) -> io::Result<()> {
         /// Maximum number of connections accepted per step.
-        const IN_TURN: usize = 64;
+        const MAX_AT_ONCE: usize = 64;
         self.shared.match_back_ends(cx.stores);
         let Some(portal) = self.portals.get(portal) else { return Ok(()) };
-        for _ in 0..IN_TURN {
+        for _ in 0..MAX_AT_ONCE {
             if self.connections.len() >= MAX_CONNECTIONS || self.shutting_down {
                 break;
             }

@@ -5,7 +5,7 @@
 //! passes the results to [`NbdServer::done`].
 //!
 //! ```text
-//!   program ══ unix socket ══▶ Client (core::nbd::Connection, buffers) ──▶ Work ──▶ a disk
+//!   program ══ unix socket ══▶ Client (scsi::nbd::Connection, buffers) ──▶ Work ──▶ a disk
 //!                                 ◀── reply: head and the buffer, in one system call ──┘
 //! ```
 
@@ -206,14 +206,18 @@ impl NbdServer {
         let Some(client) = self.clients.get(&id) else {
             return;
         };
-        if !client.is_over() {
+        let mut is_over = client.is_over();
+        if !is_over {
             let interest = client.interest();
             if interest == Interest::default() {
                 // Remove the socket from the poller: it would report the hang-up again and again.
                 self.poller.remove(id, client.stream.as_fd());
             } else if let Err(error) = self.poller.set(id, Some(client.stream.as_fd()), interest) {
                 tracing::warn!(client = id, %error, "events of a client's socket cannot be polled; the connection is closed");
+                is_over = true;
             }
+        }
+        if !is_over {
             return;
         }
         if let Some(client) = self.clients.remove(&id) {
@@ -227,7 +231,7 @@ impl NbdServer {
     fn listen_again(&mut self) {
         let read = self.accepting && self.clients.len() < MAX_CLIENTS;
         if let Err(error) = self.poller.set(LISTENER, Some(self.listener.as_fd()), Interest { read, write: false }) {
-            tracing::warn!(path = %self.path.display(), %error, "events of the NBD socket cannot be polled; no more clients are accepted");
+            tracing::warn!(path = %self.path.display(), %error, "events of the NBD socket cannot be polled; no clients are accepted until one disconnects");
         }
     }
 }

@@ -77,7 +77,7 @@ impl Datagram {
             .and_then(|()| set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES).map_err(io::Error::from));
         set.map_err(|error| PortError::socket(path.as_deref().unwrap_or(Path::new("socket pair")), error))?;
         let mut datagram = Datagram { socket, path, peer };
-        datagram.look_for_peer();
+        datagram.check_peer();
         Ok(datagram)
     }
 
@@ -94,7 +94,7 @@ impl Datagram {
     }
 
     /// Updates the peer state: connected, gone, or replaced.
-    pub fn look_for_peer(&mut self) {
+    pub fn check_peer(&mut self) {
         let Peer::Path { path, connected } = &mut self.peer else { return };
         // A repeated connect to the same socket has no effect. A comparison of inodes would not do,
         // because a new socket may reuse the inode of a closed one. While we are connected to the
@@ -109,7 +109,7 @@ impl Datagram {
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let got = batch::receive(self.socket.as_fd(), buffers, false);
         if got.is_ok() && !self.has_peer() {
-            self.look_for_peer();
+            self.check_peer();
         }
         got
     }

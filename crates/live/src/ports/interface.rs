@@ -38,7 +38,7 @@ impl Tap {
         interface::bring_up(name, MTU).map_err(failed)?;
         interface::set_queue(name, TAP_QUEUE_FRAMES).map_err(failed)?;
         let mut tap = Tap { file, name: name.to_owned(), running: false };
-        tap.look_for_peer();
+        tap.check_peer();
         Ok(tap)
     }
 
@@ -52,7 +52,7 @@ impl Tap {
     }
 
     /// Updates the state of the interface.
-    pub fn look_for_peer(&mut self) {
+    pub fn check_peer(&mut self) {
         self.running = interface::is_running(&self.name).unwrap_or(false);
     }
 
@@ -125,7 +125,7 @@ impl Packet {
         let index = interface::index_of(name).map_err(failed)?;
         let socket = interface::open_packet(index, RECEIVE_BUFFER_BYTES, &types).map_err(failed)?;
         let mut packet = Packet { socket, name: name.to_owned(), index, types, running: false, kernel_drops: 0 };
-        packet.look_for_peer();
+        packet.check_peer();
         Ok(packet)
     }
 
@@ -140,8 +140,8 @@ impl Packet {
 
     /// Updates the link state and the kernel's drop counter. An interface that was removed and
     /// created again has a new index: the socket is bound anew, and the port was down in between.
-    pub fn look_for_peer(&mut self) {
-        let PacketCount { dropped, .. } = interface::packet_count(self.socket.as_fd()).unwrap_or_default();
+    pub fn check_peer(&mut self) {
+        let PacketCount { dropped } = interface::packet_count(self.socket.as_fd()).unwrap_or_default();
         self.kernel_drops += u64::from(dropped);
         let running = interface::is_running(&self.name).unwrap_or(false);
         let Some(index) = interface::index_of(&self.name).ok().filter(|index| *index != self.index) else {

@@ -199,18 +199,18 @@ impl EthernetPort {
 
     /// Updates the peer state. Call it periodically and when the listener is readable. Returns true
     /// if frames are received through another socket from now on.
-    pub fn look_for_peer(&mut self) -> bool {
+    pub fn check_peer(&mut self) -> bool {
         let descriptor = |port: &EthernetPort| port.socket().map(|socket| socket.as_raw_fd());
         let before = descriptor(self);
         match &mut self.driver {
-            Driver::Datagram(driver) => driver.look_for_peer(),
+            Driver::Datagram(driver) => driver.check_peer(),
             Driver::Stream(driver) => {
-                driver.look_for_peer();
+                driver.check_peer();
             }
-            Driver::Tap(driver) => driver.look_for_peer(),
+            Driver::Tap(driver) => driver.check_peer(),
             Driver::Closed => {}
             Driver::Packet(driver) => {
-                driver.look_for_peer();
+                driver.check_peer();
                 if driver.kernel_drops() > 0 {
                     self.drops.insert(reason::KERNEL, driver.kernel_drops());
                 }

@@ -62,7 +62,7 @@ impl Stream {
     /// Connects to `path` and retries until the peer accepts.
     pub fn connect(path: &Path) -> Stream {
         let mut stream = Stream { end: End::Connects(path.to_owned()), connection: None };
-        stream.look_for_peer();
+        stream.check_peer();
         stream
     }
 
@@ -85,7 +85,7 @@ impl Stream {
     }
 
     /// Accepts a waiting peer or tries to connect. Returns true if there is a new connection.
-    pub fn look_for_peer(&mut self) -> bool {
+    pub fn check_peer(&mut self) -> bool {
         let found = match &self.end {
             End::Listens(listener, _) => listener.accept().map(|(stream, _)| stream),
             End::Connects(path) if self.connection.is_none() => UnixStream::connect(path),

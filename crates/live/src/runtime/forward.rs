@@ -29,7 +29,7 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 
 /// Maximum frames from a storage port or host port before the next one sends.
-const FRAMES_IN_TURN: usize = 32;
+const MAX_FRAMES_AT_ONCE: usize = 32;
 
 /// Reasons for dropping a frame at a port.
 pub mod reason {
@@ -399,7 +399,7 @@ impl Instance {
     fn visit_storage_port(&mut self, now: Instant, system: usize, port: u16) {
         #[cfg(test)]
         self.visits.push(Source::Storage(system, port));
-        let mut left = FRAMES_IN_TURN;
+        let mut left = MAX_FRAMES_AT_ONCE;
         while left > 0 && !self.work.is_full() && self.storage_port_sends(now, system, port) {
             self.dispatch(now);
             left -= 1;
@@ -467,7 +467,7 @@ impl Instance {
         for number in hosts.iter().copied() {
             #[cfg(test)]
             self.visits.push(Source::Host(number));
-            let mut left = FRAMES_IN_TURN;
+            let mut left = MAX_FRAMES_AT_ONCE;
             while left > 0 && !self.work.is_full() && self.host_sends(now, number) {
                 self.dispatch(now);
                 left -= 1;

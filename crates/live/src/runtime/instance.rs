@@ -34,7 +34,7 @@ use sanloom_scsi::time::Instant;
 use std::sync::Arc;
 
 /// Maximum batches from one port before the next port is read.
-const BATCHES_IN_TURN: usize = 4;
+const MAX_BATCHES_AT_ONCE: usize = 4;
 
 /// Result of a zone change in the fabric.
 #[derive(Debug)]
@@ -443,7 +443,7 @@ impl Instance {
     pub fn receive(&mut self, now: Instant) -> bool {
         let readable = self.ports.take_readable();
         for number in &readable {
-            for _ in 0..BATCHES_IN_TURN {
+            for _ in 0..MAX_BATCHES_AT_ONCE {
                 if self.work.is_full() {
                     break;
                 }

@@ -316,7 +316,7 @@ impl Ports {
     /// Checks the presence of the peer of a port. Returns true if it has changed.
     pub fn check_peer(&mut self, number: usize, poller: &mut Poller) -> bool {
         let port = &mut self.list[number];
-        if port.ethernet.look_for_peer() {
+        if port.ethernet.check_peer() {
             poller.forget(2 * number as u64);
             self.mark(number);
         }

@@ -142,7 +142,8 @@ impl Services {
 
     /// Returns whether the next step has to visit a storage port or a host port.
     pub fn has_ready(&self) -> bool {
-        let storage = self.systems.ready().iter().any(|system| self.systems[*system].has_changed());
+        let waits = |system: &StorageSystem| system.has_changed() || !system.notices.is_empty();
+        let storage = self.systems.ready().iter().any(|system| waits(&self.systems[*system]));
         storage || self.volumes.as_ref().is_some_and(|engine| !engine.hosts().ready().is_empty())
     }
 

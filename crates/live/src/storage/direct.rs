@@ -114,10 +114,10 @@ impl DirectFile {
         done
     }
 
-    /// Calls `act` while no write of a part of a block is in progress.
-    pub fn exclusively<R>(&self, act: impl FnOnce(&File) -> R) -> R {
+    /// Calls `run` while no write of a part of a block is in progress.
+    pub fn exclusively<R>(&self, run: impl FnOnce(&File) -> R) -> R {
         let _exclusive = self.whole_blocks.write().unwrap_or_else(PoisonError::into_inner);
-        act(&self.file)
+        run(&self.file)
     }
 
     fn is_whole(&self, offset: u64, len: u64) -> bool {
@@ -147,13 +147,13 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Calls `act` for each piece of a range that is widened to whole blocks, with an aligned
+    /// Calls `run` for each piece of a range that is widened to whole blocks, with an aligned
     /// buffer of its length.
     fn in_pieces(
         &self,
         offset: u64,
         len: usize,
-        mut act: impl FnMut(&mut [u8], u64, Part) -> io::Result<()>,
+        mut run: impl FnMut(&mut [u8], u64, Part) -> io::Result<()>,
     ) -> io::Result<()> {
         let Alignment { memory, offset: block } = self.alignment;
         let (end, piece_bytes) = (offset + len as u64, PIECE_BYTES.max(block));
@@ -172,7 +172,7 @@ impl DirectFile {
                 of_piece: (from - at) as usize..(to - at) as usize,
                 of_caller: (from - offset) as usize..(to - offset) as usize,
             };
-            done = act(&mut buffer[aligned..aligned + (piece_end - at) as usize], at, part);
+            done = run(&mut buffer[aligned..aligned + (piece_end - at) as usize], at, part);
             if done.is_err() {
                 break;
             }

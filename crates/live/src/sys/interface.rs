@@ -12,8 +12,6 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Counters of a packet socket since the previous query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketCount {
-    /// Received frames, including dropped ones.
-    pub seen: u32,
     /// Frames dropped by the kernel because the socket's buffer was full.
     pub dropped: u32,
 }
@@ -224,7 +222,7 @@ pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
             &raw mut len,
         )
     })?;
-    Ok(PacketCount { seen: stats.tp_packets, dropped: stats.tp_drops })
+    Ok(PacketCount { dropped: stats.tp_drops })
 }
 
 /// Takes ownership of a descriptor that the parent process left open.

@@ -2,7 +2,7 @@
 //! drives.
 //!
 //! ```text
-//!   StorageSystem -- VolumeJob --> core::volume::Volumes -- Request --> Remote of its back end <-> target
+//!   StorageSystem -- VolumeJob --> scsi::volume::Volumes -- Request --> Remote of its back end <-> target
 //!                 <-- Done ------      map, order        <-- result --
 //! ```
 //!

@@ -133,12 +133,12 @@ fn a_peer_that_comes_back_at_its_path_is_found() {
     let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
     for _ in 0..3 {
         let host = UnixDatagram::bind(&theirs).unwrap();
-        bench.port.look_for_peer();
+        bench.port.check_peer();
         bench.send(FRAME, None);
         assert_eq!(host.recv(&mut [0; 4_096]).unwrap(), FRAME.len());
         drop(host);
         std::fs::remove_file(&theirs).unwrap();
-        bench.port.look_for_peer();
+        bench.port.check_peer();
         assert!(!bench.port.has_peer());
     }
 }
@@ -153,13 +153,13 @@ fn a_peer_replaced_between_two_checks_is_detected() {
     for _ in 0..20 {
         let _ = std::fs::remove_file(&theirs);
         let host = UnixDatagram::bind(&theirs).unwrap();
-        bench.port.look_for_peer();
+        bench.port.check_peer();
         host.connect(&ours).unwrap();
         host.send(FRAME).unwrap();
         assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
     }
     // The previous process has left its socket file.
-    bench.port.look_for_peer();
+    bench.port.check_peer();
     assert!(!bench.port.has_peer());
 }
 
@@ -181,7 +181,7 @@ fn streams_put_a_length_in_front_and_cut_frames_wherever_they_arrive() {
     let path = folder.path("switch");
     let mut bench = Bench::new(Driver::Stream(Stream::listen(&path).unwrap()));
     let mut host = UnixStream::connect(&path).unwrap();
-    bench.port.look_for_peer();
+    bench.port.check_peer();
     let framed = [&(FRAME.len() as u32).to_be_bytes()[..], FRAME].concat();
     // Two frames, one of them in pieces, with an overlong frame between them.
     let too_long = [&3_000u32.to_be_bytes()[..], &[7; 3_000]].concat();
@@ -211,7 +211,7 @@ fn a_stream_that_connects_waits_for_its_listener() {
     let mut bench = Bench::new(Driver::Stream(Stream::connect(&path)));
     assert!(!bench.port.has_peer());
     let listener = UnixListener::bind(&path).unwrap();
-    bench.port.look_for_peer();
+    bench.port.check_peer();
     assert!(bench.port.has_peer());
     let (mut other, _) = listener.accept().unwrap();
     bench.send(FRAME, None);
@@ -255,8 +255,8 @@ fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
     assert_eq!(right.receive_ours(2), [Some(tag), None]);
     ip("link set left down");
     let is_down = || {
-        left.port.look_for_peer();
-        right.port.look_for_peer();
+        left.port.check_peer();
+        right.port.check_peer();
         !left.port.has_peer() && !right.port.has_peer()
     };
     wait::until(|| "the carrier is lost".to_owned(), is_down);

@@ -93,8 +93,9 @@ pub struct Io {
     /// Number of blocks.
     pub blocks: u32,
     /// Bytes transferred between initiator and target: those of the command, or fewer if the
-    /// transport's expected length is smaller. A shorter write changes only the blocks that it
-    /// covers entirely.
+    /// transport's expected length is smaller. A shorter write may end inside a block: a medium
+    /// writes the received bytes and keeps the rest of that block, and a virtual disk writes only
+    /// the blocks that are covered entirely.
     pub bytes: u32,
     /// Force unit access: data are durable before completion.
     pub fua: bool,

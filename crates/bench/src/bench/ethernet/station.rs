@@ -157,7 +157,7 @@ impl Station {
     /// payload of each FIP frame.
     fn receive(&mut self, wait: Duration, mut take: impl FnMut(MacAddr, &Fip)) -> Result<(), Failure> {
         if !self.port.has_peer() {
-            self.port.look_for_peer();
+            self.port.check_peer();
         }
         if !self.port.egress.blocked {
             self.port.flush(&mut self.pool);

@@ -25,7 +25,7 @@ const COPIED_BYTES: usize = 4 << 10;
 const KEPT_SHARE: usize = 4;
 
 impl Connection {
-    /// Calls `act` with the state of the forwarding path, if the session has one.
+    /// Calls `run` with the state of the forwarding path, if the session has one.
     fn with_forward<R>(
         &mut self,
         stores: &mut Stores<'_>,

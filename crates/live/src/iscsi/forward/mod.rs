@@ -35,7 +35,8 @@ const MAX_STUCK_BYTES: usize = 16 << 20;
 /// Interval of checks for new LUNs of back ends, and for LUNs that were not ready.
 const REFRESH: Span = Span::from_secs(1);
 /// Maximum number of back-end targets of one session; reads and writes to others are not forwarded.
-const MAX_LINKS: usize = 255;
+/// Links are counted in `u8`, and the count ends one above the last link.
+const MAX_LINKS: usize = 254;
 
 /// Counters of forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

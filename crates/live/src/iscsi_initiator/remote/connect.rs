@@ -38,7 +38,7 @@ pub(super) struct Opening {
     path: usize,
     address: SocketAddr,
     until: Instant,
-    look_at: Instant,
+    check_at: Instant,
     open: bool,
 }
 
@@ -47,7 +47,7 @@ impl Opening {
     pub(super) fn poll_timeout(&self, beside: bool) -> Option<Instant> {
         match (self.open, beside) {
             (true, _) => None,
-            (false, true) => Some(self.look_at.min(self.until)),
+            (false, true) => Some(self.check_at.min(self.until)),
             (false, false) => Some(self.until),
         }
     }
@@ -108,8 +108,8 @@ impl Remote {
         self.close_opening(cx.poller);
         match open(address) {
             Ok(stream) => {
-                let (until, look_at) = (cx.now + CONNECT_TIME, cx.now + CHECK_INTERVAL);
-                self.opening = Some(Opening { stream, path, address, until, look_at, open: false });
+                let (until, check_at) = (cx.now + CONNECT_TIME, cx.now + CHECK_INTERVAL);
+                self.opening = Some(Opening { stream, path, address, until, check_at, open: false });
             }
             Err(error) => self.failed(cx.now, path, address, Trouble::Unreachable, &error.to_string()),
         }
@@ -128,8 +128,8 @@ impl Remote {
         let beside = self.link.is_some();
         let Some(opening) = self.opening.as_mut().filter(|opening| !opening.open) else { return };
         let late = opening.until <= cx.now;
-        let looks = if beside { opening.look_at <= cx.now } else { writable };
-        if !looks && !late {
+        let checks = if beside { opening.check_at <= cx.now } else { writable };
+        if !checks && !late {
             return;
         }
         match opened(&opening.stream) {
@@ -142,7 +142,7 @@ impl Remote {
                 }
             }
             Err(error) if !late && error.kind() == io::ErrorKind::TimedOut => {
-                opening.look_at = cx.now + CHECK_INTERVAL;
+                opening.check_at = cx.now + CHECK_INTERVAL;
             }
             Err(error) => {
                 let (path, address) = (opening.path, opening.address);
