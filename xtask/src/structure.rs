@@ -1,15 +1,12 @@
 //! Rules about the structure of the code that a test can check.
 
+use crate::tidy::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of methods of a type: one owner per job.
 const MAX_METHODS: usize = 60;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
-}
 
 /// Rust files below a folder, sorted, with their text.
 fn sources(folder: &Path) -> Vec<(PathBuf, String)> {

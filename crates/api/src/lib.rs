@@ -21,5 +21,6 @@ pub mod inject;
 pub mod results;
 pub mod view;
 pub mod volume;
+pub mod words;
 pub mod zone_database;
 pub mod zoning;

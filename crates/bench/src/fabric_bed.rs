@@ -254,7 +254,7 @@ impl FabricBed {
     fn arrive(&mut self, flight: Flight) {
         let Flight { node, port, frame, .. } = flight;
         if flight.to_n_port {
-            return self.n_port_hears(self.plan.n_port_at(node, port), &frame);
+            return self.receive_at_n_port(self.plan.n_port_at(node, port), &frame);
         }
         let header = frame.header;
         match self.nodes[node].fib.decide(port, header.s_id, header.d_id, header.ox_id) {

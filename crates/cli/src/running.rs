@@ -51,10 +51,17 @@ impl Running {
         since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default()
     }
 
-    /// True if the process exists.
+    /// True if the process exists and has not ended.
     pub fn is_alive(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+        pid.is_some_and(|pid| test_kill_process(pid).is_ok()) && !self.is_zombie()
+    }
+
+    /// True if the process has ended and its parent has not waited for it.
+    fn is_zombie(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The state follows the name of the program, which may contain anything.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
     }
 
     /// Writes the record of this process.

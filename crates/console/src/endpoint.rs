@@ -1,8 +1,10 @@
-//! Arguments that name an Ethernet port or a VLAN: [`PortName`], [`parse_vlan`].
+//! Arguments that name an Ethernet port, a VLAN or an iSCSI node: [`PortName`], [`parse_vlan`],
+//! [`parse_iscsi_name`].
 
 use sanloom_live::initiator::Vlan;
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
 use sanloom_wire::ether::MacAddr;
+use sanloom_wire::iscsi::name;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -93,4 +95,15 @@ pub fn parse_vlan(text: &str) -> Result<Vlan, String> {
             _ => Err("write a number from 1 to 4094, `none` or `auto`".to_owned()),
         },
     }
+}
+
+/// Parses the name of an iSCSI node.
+///
+/// # Errors
+/// The reason, with an example.
+pub fn parse_iscsi_name(text: &str) -> Result<String, String> {
+    if name::is_valid(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
 }

@@ -68,7 +68,7 @@ pub struct Logins {
     /// Zone comparisons of all logins.
     pub comparisons: u64,
     /// Inspected zone members of all logins.
-    pub zone_members_looked_at: u64,
+    pub zone_members_compared: u64,
     /// RSCNs sent.
     pub rscns: u64,
     /// Permissions in the forwarding table at the end.
@@ -168,7 +168,7 @@ fn measure(login_count: u32, zoning: ZoningAlgorithm, zone_members: Option<u32>)
         registration_mean_us: means(&registrations),
         slowest_us: slowest.as_secs_f64() * 1e6,
         comparisons: work.comparisons + work.own_port_comparisons,
-        zone_members_looked_at: work.zone_members,
+        zone_members_compared: work.zone_members,
         rscns: bench.switch().counters().rscn_sent,
         permissions: bench.fib().permissions() as u64,
         rss_bytes: rss,
@@ -217,13 +217,13 @@ fn text(logins: &Logins) -> String {
         text,
         "slowest FDISC          {:.0} us\n\
          zone comparisons       {}\n\
-         zone members looked at {}\n\
+         zone members compared {}\n\
          permissions            {}\n\
          RSCNs                  {}\n\
          resident               {}, {:.0} bytes per login\n",
         logins.slowest_us,
         format::grouped(logins.comparisons),
-        format::grouped(logins.zone_members_looked_at),
+        format::grouped(logins.zone_members_compared),
         format::grouped(logins.permissions),
         format::grouped(logins.rscns),
         format::bytes(logins.rss_bytes),

@@ -56,10 +56,10 @@ impl FabricBed {
     fn log_in(&mut self, number: usize) {
         let NPort { node, port, .. } = self.n_ports[number];
         self.input(node, Input::PortUp { port, kind: PortKind::F });
-        self.n_port_says(number, FcId::F_PORT, Els::Flogi(parameters(number)));
+        self.send_from_n_port(number, FcId::F_PORT, Els::Flogi(parameters(number)));
     }
 
-    pub(super) fn n_port_hears(&mut self, number: usize, frame: &Frame) {
+    pub(super) fn receive_at_n_port(&mut self, number: usize, frame: &Frame) {
         let header = &frame.header;
         let Payload::Typed(message) = &frame.payload else { return };
         match message {
@@ -70,7 +70,7 @@ impl FabricBed {
                 }
                 Els::Logo(_) if header.s_id == FcId::F_PORT => {
                     self.n_ports[number].id = None;
-                    self.n_port_says(number, FcId::F_PORT, Els::Flogi(parameters(number)));
+                    self.send_from_n_port(number, FcId::F_PORT, Els::Flogi(parameters(number)));
                 }
                 Els::Rscn(_) => {
                     self.traffic.rscns += 1;
@@ -89,7 +89,7 @@ impl FabricBed {
     }
 
     fn register(&mut self, number: usize, port_id: FcId) {
-        self.n_port_says(number, FcId::NAME_SERVER, Els::Plogi(parameters(number)));
+        self.send_from_n_port(number, FcId::NAME_SERVER, Els::Plogi(parameters(number)));
         self.ns(number, NsRequest::RftId { port_id, types: one_type(FcType::FCP.0) });
         let features = match self.plan.is_principal(number) {
             true => fcp_feature::TARGET,
@@ -104,15 +104,15 @@ impl FabricBed {
 
     fn ask_for_changes(&mut self, number: usize) {
         if self.n_ports[number].id.is_some() {
-            self.n_port_says(number, FcId::FABRIC_CONTROLLER, Els::Scr { function: ALL_CHANGES });
+            self.send_from_n_port(number, FcId::FABRIC_CONTROLLER, Els::Scr { function: ALL_CHANGES });
         }
     }
 
     fn ns(&mut self, number: usize, request: NsRequest) {
-        self.n_port_says(number, FcId::NAME_SERVER, Ct::ns_request(request));
+        self.send_from_n_port(number, FcId::NAME_SERVER, Ct::ns_request(request));
     }
 
-    fn n_port_says(&mut self, number: usize, to: FcId, message: impl Into<Message>) {
+    fn send_from_n_port(&mut self, number: usize, to: FcId, message: impl Into<Message>) {
         let message = message.into();
         let from = self.n_ports[number].id.unwrap_or(FcId::ZERO);
         let header = message.header(from, to, 1, 0xffff);

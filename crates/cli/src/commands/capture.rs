@@ -2,6 +2,7 @@
 
 use crate::instance;
 use sanloom_api::control::{Answer, Request};
+use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
@@ -53,14 +54,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map_err(|error| Failure::environment(format_args!("cannot resolve the path of the capture: {error}")))?;
     let file = file.map(|path| path.display().to_string());
     let request = Request::Capture { link: args.link.clone(), file: file.clone() };
-    let frames = match instance::command(&lab, args.switch.as_deref(), &request)? {
-        Answer::Captured { frames } => Some(frames),
-        _ => None,
-    };
-    let text = match (&file, frames) {
-        (Some(file), _) => format!("{}: capture to {file} started\n", args.link),
-        (None, Some(frames)) => format!("{}: capture ended, {frames} frames\n", args.link),
-        (None, None) => format!("{}: capture ended\n", args.link),
+    let (frames, text) = match (&file, instance::command(&lab, args.switch.as_deref(), &request)?) {
+        (Some(file), Answer::Done) => (None, format!("{}: capture to {file} started\n", args.link)),
+        (None, Answer::Captured { frames }) => {
+            (Some(frames), format!("{}: capture ended, {}\n", args.link, plural(frames, "frame")))
+        }
+        _ => return Err(instance::unexpected_answer()),
     };
     let done = Done { port: &args.link, file, frames };
     args.json.write_or_print(&done, || text)

@@ -57,8 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             loaded.lab.name,
             match loaded.warnings.len() {
                 0 => String::new(),
-                1 => ", 1 warning".into(),
-                n => format!(", {n} warnings"),
+                n => format!(", {}", topology::plural(n, "warning")),
             },
             design::render(&report, output::width())
         ))?;

@@ -2,6 +2,7 @@
 
 use super::zone::ports;
 use clap::Subcommand;
+use sanloom_api::words::plural;
 use sanloom_api::zoning::{IsolationCause, MergePreview, PortPair, SCHEMA_VERSION};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -249,9 +250,8 @@ fn text(answer: &MergePreview) -> String {
     if !answer.duplicate_port_names.is_empty() {
         let names = &answer.duplicate_port_names;
         text.push_str(&format!(
-            "\nwarning: {} port name{} in both fabrics, such as {}; of two ports with one name only one stays logged in\n",
-            names.len(),
-            if names.len() == 1 { "" } else { "s" },
+            "\nwarning: {} in both fabrics, such as {}; of two ports with one name only one stays logged in\n",
+            plural(names.len(), "port name"),
             names[0]
         ));
     }

@@ -2,7 +2,7 @@
 //! through NBD.
 
 use super::iscsi_initiator;
-use super::up::{log_to_stderr, say_ready};
+use super::up::{log_to_stderr, report_ready};
 use sanloom_console::endpoint::{PortName, parse_vlan};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -201,7 +201,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let outcome = initiator.run(bell, |initiator| {
         if !announced && initiator.is_ready() {
             announced = true;
-            unannounced = args.ready_fd.map_or(Ok(()), say_ready);
+            unannounced = args.ready_fd.map_or(Ok(()), report_ready);
         }
         let stop = control.as_ref().is_some_and(|control| !initiator.answer(control));
         unannounced.is_ok() && !stop && !interrupt::requested()

@@ -1,7 +1,8 @@
 //! `sanloom initiator --iscsi`: an iSCSI host, whose disks programs use through NBD.
 
-use super::up::say_ready;
+use super::up::report_ready;
 use sanloom_console::chap::Chap;
+use sanloom_console::endpoint::parse_iscsi_name;
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_live::iscsi_initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
@@ -9,7 +10,6 @@ use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
 use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 use sanloom_scsi::nbd::Limits;
-use sanloom_wire::iscsi::name;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub struct OverTcp {
     #[arg(long, value_name = "ADDRESS:PORT/NAME", value_parser = parse_target, conflicts_with_all = FIBRE_CHANNEL)]
     pub iscsi: Option<(SocketAddr, String)>,
     /// iSCSI name of this initiator
-    #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with_all = FIBRE_CHANNEL, default_value = "iqn.2026-11.example.sanloom:initiator")]
+    #[arg(long, value_name = "NAME", value_parser = parse_iscsi_name, conflicts_with_all = FIBRE_CHANNEL, default_value = "iqn.2026-11.example.sanloom:initiator")]
     iscsi_name: String,
     #[command(flatten)]
     pub chap: Chap,
@@ -57,14 +57,7 @@ pub struct OverTcp {
 fn parse_target(text: &str) -> Result<(SocketAddr, String), String> {
     let wanted = "write it as 127.0.0.1:3260/iqn.2026-11.net.example:disk";
     let (address, target) = text.split_once('/').ok_or(wanted)?;
-    Ok((address.parse().map_err(|_| wanted)?, parse_name(target)?))
-}
-
-fn parse_name(text: &str) -> Result<String, String> {
-    if name::is_valid(text) {
-        return Ok(text.to_owned());
-    }
-    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
+    Ok((address.parse().map_err(|_| wanted)?, parse_iscsi_name(target)?))
 }
 
 /// Runs an iSCSI host until it is terminated.
@@ -97,7 +90,7 @@ pub fn run(
     let outcome = initiator.run(|initiator| {
         if !announced && initiator.is_ready() {
             announced = true;
-            unannounced = ready_fd.map_or(Ok(()), say_ready);
+            unannounced = ready_fd.map_or(Ok(()), report_ready);
         }
         unannounced.is_ok() && !interrupt::requested()
     });

@@ -5,12 +5,12 @@ use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::inject::{Act, Matcher, RuleRow, RulesView};
 use sanloom_api::view::Table;
+use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::quantity;
 use sanloom_console::report::format::clean;
-use sanloom_lab::topology::plural;
 use sanloom_scsi::scsi::AccessState;
 use std::num::NonZeroU64;
 

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn value(replayed: &Replayed) -> serde_json::Value {
     let divergence = replayed.divergence.as_ref().map(|at: &Divergence| {
         json!({
-            "line": at.line, "seconds": at.seconds, "machine": at.machine, "told": at.input,
+            "line": at.line, "seconds": at.seconds, "machine": at.machine, "input": at.input,
             "recorded": at.recorded, "now": at.replayed,
         })
     });

@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     if let Some(number) = args.ready_fd {
-        say_ready(number)?;
+        report_ready(number)?;
     }
     tracing::info!(lab = runtime.lab().name, ports = runtime.ethernet_ports(), "up");
     for (port, link) in runtime.unusable_ports() {
@@ -206,7 +206,7 @@ fn failure(error: UpError) -> Failure {
 }
 
 /// Writes `ready` to a descriptor of the parent process.
-pub(super) fn say_ready(number: i32) -> Result<(), Failure> {
+pub(super) fn report_ready(number: i32) -> Result<(), Failure> {
     let descriptor: Result<OwnedFd, _> = sanloom_live::sys::interface::inherited(number);
     let written = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
     written.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))

@@ -22,8 +22,9 @@ mod verdict;
 
 pub use cut::{HostLuns, Reach};
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
-pub use names::{compress, compress_all, fit, plural};
+pub use names::{compress, compress_all, fit};
 pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};
+pub use sanloom_api::words::plural;
 pub use svg::{Marks, marked_svg, svg};
 pub use verdict::PointGroup;
 

@@ -1,7 +1,6 @@
 //! Compact lists of names: the reverse of range expansion.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 /// Number of names and ranges that [`compress`] shows.
 const MAX_PARTS: usize = 8;
@@ -70,12 +69,6 @@ fn ranges<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     }
     parts.sort();
     parts.into_iter().map(|(.., part)| part).collect()
-}
-
-/// Returns a number with its noun: "1 host", "2 hosts".
-pub fn plural<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The judgement of a report in sentences: [`Report::redundancy`].
 
-use super::names::{compress_all, plural};
+use super::names::compress_all;
 use super::report::{Part, Report, SinglePoint};
+use sanloom_api::words::plural;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Single points of failure of one kind that cut off the same number of hosts.

@@ -6,6 +6,7 @@ use crate::net::Incident;
 use crate::world::{Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
+use sanloom_api::words::plural;
 use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
 use sanloom_fc::zoning::ZoneEdit;
 use std::collections::BTreeMap;
@@ -142,7 +143,7 @@ pub(super) fn events(view: &View<'_>) -> Vec<Event> {
     if let Some(last) = events.last_mut()
         && more > 0
     {
-        last.what.push_str(&format!("; {more} more events are left out"));
+        last.what.push_str(&format!("; {} left out", plural(more, "more event")));
     }
     events
 }

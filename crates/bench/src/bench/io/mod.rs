@@ -11,8 +11,9 @@ mod text;
 
 use clap::ValueEnum;
 use measure::Path;
-use path_spec::{At, FORMS, PathSpec, parse_name, parse_path};
+use path_spec::{At, FORMS, PathSpec, parse_path};
 use sanloom_console::chap::Chap;
+use sanloom_console::endpoint::parse_iscsi_name;
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
 use sanloom_console::outputs::Outputs;
@@ -75,7 +76,7 @@ pub struct Args {
     #[arg(long)]
     overwrite: bool,
     /// iSCSI name of this initiator
-    #[arg(long, value_name = "NAME", default_value = "iqn.2026-11.example.sanloom:bench", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", default_value = "iqn.2026-11.example.sanloom:bench", value_parser = parse_iscsi_name)]
     iscsi_name: String,
     #[command(flatten)]
     chap: Chap,

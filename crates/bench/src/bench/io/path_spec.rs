@@ -1,12 +1,11 @@
 //! Paths of the command line: [`PathSpec`].
 
 use crate::load::nbd::NbdLoadConfig;
-use sanloom_console::endpoint::{PortName, parse_vlan};
+use sanloom_console::endpoint::{PortName, parse_iscsi_name, parse_vlan};
 use sanloom_live::initiator::Vlan;
 use sanloom_live::runtime::plan::mac_of;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
-use sanloom_wire::iscsi::name;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -86,7 +85,7 @@ fn parse_iscsi(text: &str) -> Result<At, String> {
     let (portal, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let lun = parts.next().map_or(Ok(0), str::parse).map_err(|_| wanted)?;
     let portal = portal.parse().map_err(|_| wanted)?;
-    Ok(At::Iscsi { portal, target: parse_name(target)?, lun })
+    Ok(At::Iscsi { portal, target: parse_iscsi_name(target)?, lun })
 }
 
 fn parse_fcoe(text: &str) -> Result<FcoeSpec, String> {
@@ -134,13 +133,6 @@ fn unescaped(text: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).ok()
-}
-
-pub(super) fn parse_name(text: &str) -> Result<String, String> {
-    if name::is_valid(text) {
-        return Ok(text.to_owned());
-    }
-    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -272,10 +273,15 @@ impl Bed {
         command.arg("up").arg(&file).args(["--ready-fd", "1"]).stdout(Stdio::piped());
         let mut process = Process::start(command, name, &self.folder).map_err(Failure::environment)?;
         let (pid, output) = (process.id(), process.child.stdout.take());
-        let mut line = String::new();
-        // The line is "ready", or empty at the end of the process.
-        let _ = output.map(|output| BufReader::new(output).read_line(&mut line));
-        if line != "ready\n" {
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            // The line is "ready", or empty at the end of the process.
+            let _ = output.map(|output| BufReader::new(output).read_line(&mut line));
+            let _ = sender.send(line);
+        });
+        if receiver.recv_timeout(TIME_LIMIT).as_deref() != Ok("ready\n") {
+            let _ = process.child.kill();
             let _ = process.child.wait();
             let words = process.quoted();
             return Err(Failure::environment(format_args!("the lab `{name}` does not start{words}")));

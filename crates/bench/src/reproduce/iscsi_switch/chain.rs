@@ -37,7 +37,11 @@ const AGREED: [(&str, &str); 6] = [
 ];
 
 /// Programs of the chain, and their Debian packages.
-const PROGRAMS: [(&str, &str); 3] = [("tgtd", "tgt"), ("tgtadm", "tgt"), ("qemu-storage-daemon", "qemu-system-common")];
+const PROGRAMS: [(&str, &str); 3] = [
+    ("tgtd", "package tgt"),
+    ("tgtadm", "package tgt"),
+    ("qemu-storage-daemon", "packages qemu-system-common and qemu-block-extra"),
+];
 
 /// The chain, which ends when it is dropped.
 pub(super) struct Chain {
@@ -67,9 +71,9 @@ fn lacks(programs: &[(&str, &str)]) -> Option<String> {
         folders.any(|folder| folder.join(program).is_file())
     };
     if let Some((program, package)) = programs.iter().find(|(program, _)| !there(program)) {
-        return Some(format!("{program} is not installed (Debian packages {package} and qemu-block-extra)"));
+        return Some(format!("{program} is not installed (Debian {package})"));
     }
-    (!rustix::process::geteuid().is_root()).then(|| "tgtd and FUSE require root".to_owned())
+    (!rustix::process::geteuid().is_root()).then(|| "tgtd requires root".to_owned())
 }
 
 fn daemon(program: &str) -> Command {

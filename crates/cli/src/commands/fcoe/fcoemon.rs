@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     log_to_stderr(if args.debug { "debug" } else { "info" }, false)?;
     let control = Control::listen(&args.run.control(MONITOR), None).map_err(Failure::environment)?;
     if let Some(number) = args.ready_fd {
-        crate::commands::up::say_ready(number)?;
+        crate::commands::up::report_ready(number)?;
     }
     let mut monitor = Monitor {
         run: args.run.clone(),
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         not_before: BTreeMap::new(),
     };
     while !interrupt::requested() {
-        monitor.look_at_files(files::read(&args.config_folder));
+        monitor.apply_files(files::read(&args.config_folder));
         monitor.reconcile();
         for ControlRequest { request, answer } in control.take() {
             let reply = monitor.answer(request);
@@ -156,7 +156,7 @@ fn into_background() -> Result<(), Failure> {
 }
 
 impl Monitor {
-    fn look_at_files(&mut self, files: BTreeMap<String, Result<Wanted, String>>) {
+    fn apply_files(&mut self, files: BTreeMap<String, Result<Wanted, String>>) {
         if files == self.files {
             return;
         }

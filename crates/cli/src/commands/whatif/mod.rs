@@ -132,7 +132,8 @@ fn judge(gates: &[Gate], cases: &[Case]) -> Result<(), Failure> {
     let mut failed = false;
     for gate in gates {
         for row in cases.iter().map(|case| &case.row) {
-            let value = outcome::number(row, &gate.metric);
+            let mean = row.intervals.get(&gate.metric).map(|interval| interval.mean);
+            let value = mean.or_else(|| outcome::number(row, &gate.metric));
             if !gate.holds(value) {
                 failed = true;
                 output::note(&gate.failure(&format!("{} ({})", row.name, row.kind), value));

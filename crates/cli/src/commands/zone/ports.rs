@@ -1,5 +1,6 @@
 //! Ports of a lab in zone reports, and the state of its zone database.
 
+use sanloom_api::words::plural;
 use sanloom_api::zoning::{ZonePort, ZoneState};
 use sanloom_fc::config::Node;
 use sanloom_fc::san::{AttachedPort, Lab};
@@ -33,9 +34,8 @@ pub fn view(lab: &Lab, port: &AttachedPort) -> ZonePort {
 
 /// Formats a line such as "configuration `day` (2 zones), default zone closed".
 pub fn state_line(state: &ZoneState) -> String {
-    let plural = if state.zones.len() == 1 { "" } else { "s" };
     let zones = match &state.effective {
-        Some(name) => format!("configuration `{name}` ({} zone{plural})", state.zones.len()),
+        Some(name) => format!("configuration `{name}` ({})", plural(state.zones.len(), "zone")),
         None => "no configuration in force".to_owned(),
     };
     format!("{zones}, default zone {}", if state.default_open { "open" } else { "closed" })

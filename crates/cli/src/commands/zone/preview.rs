@@ -3,6 +3,7 @@
 use super::live::{self, Live};
 use super::ports;
 use sanloom_api::control::{Answer, ZoneAction};
+use sanloom_api::words::plural;
 use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePreview};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -68,12 +69,14 @@ fn of_lab(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
         after: (&outcome).into(),
         ..ZonePreview::default()
     };
-    let after = outcome.zoning();
-    for ports in by_fabric(lab).values() {
+    let mut edited = lab.clone();
+    edited.zone_database = outcome;
+    for (fabric, ports) in by_fabric(lab) {
         let identities: Vec<PortIdentity> = ports.iter().map(|port| port.identity).collect();
-        let preview = Preview::between(&lab.zoning, &after, &identities);
-        answer.gains.extend(names(lab, ports, &preview.gains));
-        answer.loses.extend(names(lab, ports, &preview.loses));
+        let [before, after] = [lab, &edited].map(|lab| lab.zone_database_at(fabric).zoning());
+        let preview = Preview::between(&before, &after, &identities);
+        answer.gains.extend(names(lab, &ports, &preview.gains));
+        answer.loses.extend(names(lab, &ports, &preview.loses));
         answer.unchanged_pairs += preview.unchanged;
         answer.unaffected_ports += preview.unaffected_ports as u64;
     }
@@ -112,13 +115,12 @@ fn text(answer: &ZonePreview) -> String {
     if !all.is_empty() {
         text.push('\n');
     }
-    let count = |n: usize| format!("{n} pair{}", if n == 1 { "" } else { "s" });
     text.push_str(&format!(
-        "{} gained, {} lost, {} unchanged; {} ports unaffected\n",
-        count(answer.gains.len()),
-        count(answer.loses.len()),
+        "{} gained, {} lost, {} unchanged; {} unaffected\n",
+        plural(answer.gains.len(), "pair"),
+        plural(answer.loses.len(), "pair"),
         answer.unchanged_pairs,
-        answer.unaffected_ports
+        plural(answer.unaffected_ports, "port")
     ));
     text
 }

@@ -6,6 +6,7 @@ use super::{list, percent};
 use crate::net::GAP_BYTES;
 use sanloom_api::results::measure::{ratio, s_of_ps};
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results};
+use sanloom_api::words::plural;
 use sanloom_fc::config::Node;
 
 /// Minimum share of the time that a sender waits for credit to be reported.
@@ -42,14 +43,14 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
         let sender = view.names.port(view.names.from(lane));
         found.push(Finding {
             kind: FindingKind::CreditLoss,
-            title: format!("{sender} lost {} credits", count.credits_lost),
+            title: format!("{sender} lost {}", plural(count.credits_lost, "credit")),
             detail: format!(
                 "R_RDYs from {} were lost on {}, which points to its cable or optics; {sender} waited for credit {} of \
-                 the time and reset the link {} times",
+                 the time and reset the link {}",
                 view.names.port(view.names.to(lane)),
                 view.names.link(lane),
                 percent(share),
-                count.resets
+                plural(count.resets, "time")
             ),
             culprit: Some(view.names.link(lane).to_owned()),
             ..Finding::default()

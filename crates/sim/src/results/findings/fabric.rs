@@ -6,6 +6,7 @@ use super::list;
 use crate::world::{HostNode, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Finding, FindingKind, Results, Victim};
+use sanloom_api::words::plural;
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric_switch::IslState;
 use sanloom_fc::isolation::Isolation;
@@ -56,7 +57,7 @@ pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
         let there = reasons.iter().filter(|(count, _)| *count > 0);
         Finding {
             kind: FindingKind::LoginsRejected,
-            title: format!("{name} rejected {} fabric logins, repetitions included", rejects.total()),
+            title: format!("{name} rejected {}, repetitions included", plural(rejects.total(), "fabric login")),
             detail: there.map(|(count, why)| format!("{count} because {why}")).collect::<Vec<_>>().join("; "),
             culprit: Some(name.clone()),
             ..Finding::default()
@@ -84,7 +85,7 @@ pub(super) fn unchanged(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Finds hosts that never had a path to any storage system that they use.
+/// Finds hosts that never had a path to at least one storage system that they use.
 pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
     let hosts = view.world.hosts.nodes.iter().zip(&results.hosts);
     let lacking = hosts.filter(|(node, host)| (node.is_busy() || host.io.ios_offered > 0) && lacks_path(node));
@@ -114,6 +115,7 @@ pub(super) fn is_pathless(host: &HostNode) -> bool {
     !systems.is_empty() && systems.iter().all(|system| system.paths().iter().all(|path| !path.was_up))
 }
 
+/// Returns whether the host never had a path to one of its storage systems.
 fn lacks_path(host: &HostNode) -> bool {
     host.paths.systems().iter().any(|system| system.paths().iter().all(|path| !path.was_up))
 }

@@ -168,7 +168,10 @@ fn fewer_interrupts(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
     let Some(frames) = most.map(|most| most.saturating_mul(4)) else { return Vec::new() };
     let with = hosts.iter().filter(|host| of(&host.name).is_some_and(|host| host.interrupt.is_some()));
     let set = with.map(|host| (format!("host.{}.interrupt.max_frames", host.name), frames.to_string()));
-    let set: Vec<(String, String)> = set.take(MOST_CHANGED).collect();
+    let set: Vec<(String, String)> = set.collect();
+    if set.len() > MOST_CHANGED {
+        return Vec::new();
+    }
     vec![Candidate { what: format!("one interrupt for {frames} completions"), set }]
 }
 
@@ -177,7 +180,10 @@ fn faster_bus(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
     let of = |name: &str| view.world.lab.hosts.iter().find(|host| host.name == name);
     let clocks = hosts.iter().filter_map(|host| Some((host, of(&host.name)?.bus?.clock_hz.saturating_mul(2))));
     let set = clocks.map(|(host, clock)| (format!("host.{}.bus.clock", host.name), format!("{clock}Hz")));
-    let set: Vec<(String, String)> = set.take(MOST_CHANGED).collect();
+    let set: Vec<(String, String)> = set.collect();
+    if set.len() > MOST_CHANGED {
+        return Vec::new();
+    }
     vec![Candidate { what: "twice the clock of the bus".to_owned(), set }]
 }
 

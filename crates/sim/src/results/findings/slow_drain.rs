@@ -7,6 +7,7 @@ use crate::net::End;
 use crate::world::Owner;
 use sanloom_api::results::measure::{ratio, s_of_ps};
 use sanloom_api::results::{Candidate, Finding, FindingKind, Results, Victim};
+use sanloom_api::words::plural;
 use sanloom_fc::config::{Node, Queueing};
 use std::collections::BTreeSet;
 
@@ -31,7 +32,9 @@ fn kept_credits(view: &View<'_>, lane: u32) -> f64 {
         End::NPort(nport) => view.world.net.nport(nport).buffers(view.now_ps).area_ps,
         End::Switch { .. } => 0,
     };
-    ratio(held_ps + view.lanes[lane as usize].late_ps, view.measured_ps)
+    // Delays of R_RDYs count whole, even if they end after the run.
+    let credits = f64::from(view.world.net.lanes()[lane as usize].bb_credit);
+    ratio(held_ps + view.lanes[lane as usize].late_ps, view.measured_ps).min(credits)
 }
 
 /// Returns whether the lane ends at an N_Port that holds credits while the sender waits for them.
@@ -62,7 +65,7 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
         kind: FindingKind::SlowDrain,
         title: match (number_of_hosts, upstream.len()) {
             (0, 0) => format!("{port} returns credits late"),
-            (0, n) => format!("{port} returns credits late and blocks {n} lines"),
+            (0, n) => format!("{port} returns credits late and blocks {}", plural(n, "line")),
             (1, _) => format!("{port} returns credits late and starves one host"),
             (n, _) => format!("{port} returns credits late and starves {n} hosts"),
         },
@@ -75,7 +78,7 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
             if upstream.is_empty() {
                 String::new()
             } else {
-                format!("; behind it {} lines waited for credit", upstream.len())
+                format!("; behind it {} waited for credit", plural(upstream.len(), "line"))
             }
         ),
         candidates: if number_of_hosts > 0 { candidates(view, culprit) } else { Vec::new() },

@@ -6,6 +6,7 @@ use super::super::view::View;
 use super::{list, stall_threshold_ps};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results, Victim};
+use sanloom_api::words::plural;
 use sanloom_fc::config::{Host, Picos};
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ pub(super) fn failures(view: &View<'_>, results: &Results) -> Option<Finding> {
     let total = results.totals.io.ios_failed;
     Some(Finding {
         kind: FindingKind::IoFailures,
-        title: format!("{total} requests failed permanently"),
+        title: format!("{} failed permanently", plural(total, "request")),
         detail: format!(
             "{}; {refused} of them because the waiting queue was full; {} of {}",
             list(&names),

@@ -14,7 +14,7 @@ pub(super) use hosts::HostsPlan;
 pub(super) use paths::PathTest;
 
 use super::path::Paths;
-use crate::host::{Bus, Cpu, Interrupts, IoQueue, Member};
+use crate::host::{Bus, CommandId, Cpu, Interrupts, IoQueue, Member};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::Stream;
@@ -321,8 +321,9 @@ impl HostNode {
 
     /// Returns the number of requests that wait for a path.
     pub fn parked(&self) -> u64 {
-        let parked = |command: &&SentCommand| command.stage == Stage::Parked;
-        self.commands.iter().filter(parked).count() as u64
+        let parked = (0..).zip(&self.commands).filter(|(_, command)| command.stage == Stage::Parked);
+        let commands = parked.filter_map(|(id, _)| self.queue.command(CommandId(id)));
+        commands.map(|command| u64::from(command.requests)).sum()
     }
 
     /// Stops issuing requests. Requests that wait or are in flight continue.
