@@ -10,7 +10,7 @@
 //!    output and a counter, never to a panic.
 //! 2. `poll_output()` must be drained until `None` after every `handle`.
 //! 3. `poll_timeout()` returns the time at which to pass `Input::Timeout` if no other input comes
-//!    first. Equal timeouts form FIFO lists, so it is O(1). An early `Timeout` is harmless.
+//!    first. An early `Timeout` is harmless.
 //! 4. `now` never decreases. Randomness comes from a generator that is passed at construction.
 
 #![warn(missing_docs)]

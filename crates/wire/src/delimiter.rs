@@ -135,11 +135,6 @@ impl Eof {
         if last_of_sequence { Eof::T } else { Eof::N }
     }
 
-    /// True if the EOF marks its frame as invalid or aborted.
-    pub const fn is_invalid(self) -> bool {
-        matches!(self, Eof::Ni | Eof::Dti | Eof::Rti | Eof::A)
-    }
-
     /// Ordered set on a native link.
     pub const fn ordered_set(self, disparity: Disparity) -> OrderedSet {
         let byte = match self {

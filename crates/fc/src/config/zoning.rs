@@ -178,7 +178,7 @@ pub struct MergeRules {
     pub join_configs: bool,
     /// Lists with the same members in a different order count as different.
     pub member_order_matters: bool,
-    /// Different default zones prevent the merge. If false, the result is a closed default zone.
+    /// Different default zones prevent the merge. If false, the one that permits less applies.
     pub same_default_zone: bool,
     /// Enhanced mode: the switch joins only switches in the same mode. Switches exchange their mode
     /// with ESS.

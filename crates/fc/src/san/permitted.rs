@@ -142,14 +142,18 @@ impl PermittedPairs {
         self.masks.shows(self.hosts[host_port].identity.port_name, storage, lun)
     }
 
-    /// Number of ports in no zone; 0 if no zone is in force.
-    pub fn unzoned(&self, lab: &Lab) -> usize {
+    /// Numbers of linked ports in no zone: those whose default zone is open, and those whose default
+    /// zone is closed. Both are 0 in a lab without effective zones.
+    pub fn unzoned(&self, lab: &Lab) -> (usize, usize) {
         if lab.zoning.zones.is_empty() {
-            return 0;
+            return (0, 0);
         }
         let zones = Zones::new(lab, &lab.zoning, &[]);
         let ports = self.hosts.iter().chain(&self.storage);
-        ports.filter(|port| zones.signature(lab, port).1.is_empty()).count()
+        let in_none = ports.filter(|port| zones.signature(lab, port).1.is_empty());
+        let (open, closed): (Vec<&AttachedPort>, Vec<&AttachedPort>) =
+            in_none.partition(|port| zones.set(lab, port).is_some_and(ZoneSet::open_default));
+        (open.len(), closed.len())
     }
 
     /// Indices of the ports of a host in `hosts`.

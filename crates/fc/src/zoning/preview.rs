@@ -54,11 +54,6 @@ impl Preview {
         preview.unaffected_ports = affected.iter().filter(|affected| !**affected).count();
         preview
     }
-
-    /// Returns true if no pair gains or loses access.
-    pub fn changes_nothing(&self) -> bool {
-        self.gains.is_empty() && self.loses.is_empty()
-    }
 }
 
 /// Zones of one side and the membership of each port.

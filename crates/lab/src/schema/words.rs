@@ -112,7 +112,7 @@ words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
 });
 
 words!(MERGE_RULE, MERGE_RULES: MergeRules {
-    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the closed one applies";
+    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the stricter one applies: `closed`, then `auto`, then `open`";
     "enhanced" => MergeRules::ENHANCED, "likewise, and the default zones must be the same; joins only switches in enhanced mode, which ESS reports";
     "fabric-os" => MergeRules::FABRIC_OS, "the effective configurations must be the same, and the order of members matters";
 });

@@ -41,6 +41,8 @@ pub struct Report {
     pub default_open: bool,
     /// Number of linked ports in no zone; 0 if no zone is in force.
     pub unzoned_ports: usize,
+    /// Those of `unzoned_ports` that no other port may access.
+    pub closed_ports: usize,
     /// Zones made from each range of zones; empty if the file has no such range.
     pub zone_ranges: Vec<ZoneRange>,
     /// Fabrics: groups of switches that ISLs join, each as names in range notation.
@@ -177,6 +179,7 @@ impl Report {
             hosts.map(|host| lab.hosts[usize::from(host)].name.clone()).collect()
         };
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
+        let (open_ports, closed_ports) = network.permitted.unzoned(lab);
         Report {
             switches: lab.switches.len(),
             hosts: physical().count(),
@@ -192,7 +195,8 @@ impl Report {
             zone_ranges: Vec::new(),
             zones: lab.zoning.zones.len(),
             default_open: lab.zoning.default_is_open(),
-            unzoned_ports: network.permitted.unzoned(lab),
+            unzoned_ports: open_ports + closed_ports,
+            closed_ports,
             fabrics: fabrics(lab, network),
             isl_groups: isl_groups(lab, network, classes),
             single_points: single_points(lab, network, classes),

@@ -76,10 +76,11 @@ fn zoning(report: &Report) -> String {
         }
         (zones, _) => format!("Zones    {} in force", plural(zones, "zone")),
     };
-    match (report.unzoned_ports, report.default_open) {
+    match (report.unzoned_ports, report.closed_ports) {
         (0, _) => format!("{zones}, every port is in one"),
-        (ports, true) => format!("{zones}, {} in none: open to each other", plural(ports, "port")),
-        (ports, false) => format!("{zones}, {} in none: closed", plural(ports, "port")),
+        (ports, 0) => format!("{zones}, {} in none: open to each other", plural(ports, "port")),
+        (ports, closed) if ports == closed => format!("{zones}, {} in none: closed", plural(ports, "port")),
+        (ports, closed) => format!("{zones}, {} in none: {closed} of them closed", plural(ports, "port")),
     }
 }
 

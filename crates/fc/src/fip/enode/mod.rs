@@ -1,7 +1,7 @@
 //! The FIP controller of a host in a fabric: [`Enode`], modelled on libfcoe.
 //!
 //! ```text
-//!   down ── LinkUp ──▶ asking ── solicited advertisement ──▶ choosing ── 2 s ──▶ chosen
+//!   down ── LinkUp ──▶ search ── solicited advertisement ──▶ choosing ── 2 s ──▶ chosen
 //!    ▲                   ▲ solicitation                        ⟲ differing         │ FLOGI
 //!    │                   │                                       fabrics           ▼ accepted
 //!    │ LinkDown          │                                                     logged in

@@ -6,11 +6,11 @@
 //! switch sends through such a port are passed as [`Input::Send`].
 //!
 //! ```text
-//!   VF_Port:   none ── FLOGI ──▶ asked ── LS_ACC ──▶ logged in ⟲ FDISC, LOGO, keep-alives
+//!   VF_Port:   none ── FLOGI ──▶ login ── LS_ACC ──▶ logged in ⟲ FDISC, LOGO, keep-alives
 //!                ▲                 │ LS_RJT             │ the last LOGO, clear virtual links,
 //!                └─────────────────┴────────────────────┘ or silence for 2.5 periods
 //!
-//!   VE_Port:   unknown ── advertisement ──▶ heard ── solicited advertisement, or ELP ──▶ open
+//!   VE_Port:   unknown ── advertisement ──▶ known ── solicited advertisement, or ELP ──▶ open
 //!                ▲                            ▲                          (the switch sends ELP)
 //!                │ silence for 2.5 periods    └───────── clear virtual links ─────────────┤
 //!                └─────────────────────────────────────────────────────────────────────────┘

@@ -4,7 +4,7 @@
 //!           up to 100 ms    100 ms           400 ms          400 ms
 //!   LinkUp ─▶ start ─ probe ─▶ probe1 ─ probe ─▶ probe2 ─ claim ─▶ claim ─ beacon ─▶ up ⟲ beacon,
 //!               ▲                │                 │                │                │  8 s
-//!               └─ another ID ───┴ in use, or wanted by a station with the greater name
+//!               └─ another ID ───┴ in use, or claimed by a station with the greater name
 //! ```
 //!
 //! Stations answer a claim with claim responses padded to the longest frame, after which each has

@@ -124,20 +124,33 @@ fn check_masks(lab: &Lab, access: &Access, workload: &Workload, place: Place, pr
             hidden.entry(targets).or_default().push(host);
         }
     }
-    for (targets, hosts) in hidden {
+    let mut groups: Vec<(Vec<u16>, BTreeSet<Target>)> = hidden.into_iter().map(|(t, hosts)| (hosts, t)).collect();
+    for (hosts, _) in &mut groups {
+        hosts.sort_unstable();
+    }
+    groups.sort();
+    let mut text = String::new();
+    for (number, (hosts, targets)) in groups.iter().enumerate() {
+        if number == MAX_NAMED {
+            let more: usize = groups[number..].iter().map(|(hosts, _)| hosts.len()).sum();
+            let plural = if more == 1 { "" } else { "s" };
+            text.push_str(&format!(", and LUNs from {more} more host{plural}"));
+            break;
+        }
+        let separator = if number == 0 { "" } else { ", and " };
         let plural = if hosts.len() == 1 { "" } else { "s" };
         let hosts = names(hosts.iter().map(|&host| node_name(lab, Node::Host(host))));
         let luns: Vec<String> = (targets.iter())
             .map(|target| format!("{}:lun{}", node_name(lab, Node::Storage(target.storage)), target.lun))
             .collect();
+        let luns = names(luns.iter().map(String::as_str));
+        text.push_str(&format!("{separator}{luns} from host{plural} {hosts}"));
+    }
+    if !text.is_empty() {
         problems.add(
             ProblemKind::Masked,
             place,
-            format!(
-                "workload `{}`: masks hide {} from host{plural} {hosts}",
-                workload.name,
-                names(luns.iter().map(String::as_str))
-            ),
+            format!("workload `{}`: masks hide {text}", workload.name),
             "add the LUN to a [[mask]] of the host, or drop the target",
         );
     }
