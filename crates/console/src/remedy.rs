@@ -102,7 +102,8 @@ pub fn effect(remedy: &Remedy) -> String {
         (before, after) => format!("but the finding remains: {before} victims become {after}"),
     };
     match remedy.measure {
-        Measure::Victims | Measure::Link => format!("{before} of the victims become {after}, {victims}"),
+        Measure::Victims => format!("{before} of the victims become {after}, {victims}"),
+        Measure::Link => format!("{before} over the link become {after}"),
         Measure::Total => format!("{before} of all hosts become {after} (+{})", format::percent(remedy.gain)),
         Measure::Stall => {
             let [before, after] = [remedy.before_stall_s, remedy.after_stall_s].map(format::seconds);
@@ -308,4 +309,23 @@ fn of_host(name: &str, finding: &Finding, series: &Series) -> f64 {
     let first = (finding.from_s.unwrap_or(0.0) / series.interval_s.max(1e-12)).round() as usize;
     let steps = host.throughput_bytes_per_s.get(first..).unwrap_or(&[]);
     steps.iter().sum::<f64>() / steps.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_of_a_link_names_its_throughput_and_no_victims() {
+        let of_link = Remedy {
+            measure: Measure::Link,
+            before_bytes_per_s: 100e6,
+            after_bytes_per_s: 400e6,
+            victims_before: 1,
+            ..Remedy::default()
+        };
+        assert_eq!(effect(&of_link), "100.0 MB/s over the link become 400.0 MB/s");
+        let of_victims = Remedy { measure: Measure::Victims, ..of_link };
+        assert_eq!(effect(&of_victims), "100.0 MB/s of the victims become 400.0 MB/s, the victim is free");
+    }
 }

@@ -49,8 +49,12 @@ const ENDS: [(&str, Unit); 15] = [
 /// One sentence with the error and the correct format.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let text = text.trim();
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit());
     match text.replace('_', "").parse() {
-        Ok(count) if text.starts_with(|c: char| c.is_ascii_digit()) => Ok(count),
+        Ok(count) if is_number => Ok(count),
+        Err(_) if is_number && text.bytes().all(|c| c.is_ascii_digit() || c == b'_') => {
+            Err(format!("`{}` is too large: write at most {}", value::cut(text), u64::MAX))
+        }
         _ if text.bytes().all(|c| c.is_ascii_digit() || c == b'.') => {
             Err(format!("`{}` is not a whole number: write 10 or 10k, for example", value::cut(text)))
         }
@@ -123,6 +127,11 @@ mod tests {
             assert!(parse_count(wrong).is_err(), "{wrong}");
         }
         assert!(parse_count("1K").unwrap_err().contains("did you mean 1k?"));
+        for large in ["99999999999999999999", "18_446_744_073_709_551_616"] {
+            let wrong = format!("`{large}` is too large: write at most 18446744073709551615");
+            assert_eq!(parse_count(large), Err(wrong));
+        }
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
     }
 
     #[test]

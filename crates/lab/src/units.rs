@@ -124,8 +124,8 @@ pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantit
 /// Like [`parse`], but suggests the unit of `example` if the unit is missing.
 pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Result<u64, BadQuantity> {
     let text = text.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    if digits > MAX_DIGITS {
+    let whole = text.bytes().take_while(|c| c.is_ascii_digit() || *c == b'_');
+    if whole.filter(u8::is_ascii_digit).count() > MAX_DIGITS {
         return Err(too_large(text, dimension));
     }
     let (mantissa, decimals, unit) = split(text).map_err(|()| not_a_number(text, dimension))?;
@@ -147,8 +147,8 @@ pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Re
     let divisor = 10_u128.pow(decimals);
     mantissa
         .checked_mul(u128::from(factor))
-        .map(|scaled| (scaled + divisor / 2) / divisor)
-        .and_then(|value| u64::try_from(value).ok())
+        .and_then(|scaled| scaled.checked_add(divisor / 2))
+        .and_then(|rounded| u64::try_from(rounded / divisor).ok())
         .ok_or_else(|| too_large(text, dimension))
 }
 
@@ -290,6 +290,10 @@ mod tests {
         assert_eq!(code(".5s", &TIME), NOT_A_NUMBER);
         assert_eq!(code("99999999999999h", &TIME), OUT_OF_RANGE);
         assert_eq!(code("99999999999999999999999999999999999999999999999h", &TIME), OUT_OF_RANGE);
+        assert_eq!(code("3_402823669209384634633746074317682114.55ps", &TIME), OUT_OF_RANGE);
+        assert_eq!(code("9_999_999_999_999_999_999_999_999_999_999_999_999_999h", &TIME), OUT_OF_RANGE);
+        // The product fits into 128 bits, but not its rounding.
+        assert_eq!(code("309485009821.345068724781055TiB", &SIZE), OUT_OF_RANGE);
         assert_eq!(code("1e30s", &TIME), NOT_A_NUMBER);
         assert_eq!(code("2E-3s", &TIME), NOT_A_NUMBER);
         assert!(parse("1e30s", &TIME).unwrap_err().reason.contains("exponent"));

@@ -42,25 +42,10 @@ pub struct IoStats {
 }
 
 impl IoStats {
-    /// Throughput in MB/s of 10^6 bytes.
-    pub fn throughput_mb_per_s(&self) -> f64 {
-        self.throughput_bytes_per_s / 1e6
-    }
-
     /// Throughput in the unit of document 001, section 4: "MB/s" of 1000 * 1024 bytes, because the
     /// document equates 22.5 k requests of 2 KB per second with 45 MB/s.
     pub fn throughput_sansim_mb_per_s(&self) -> f64 {
         self.throughput_bytes_per_s / 1_024_000.0
-    }
-
-    /// Offered load in MB/s of 10^6 bytes.
-    pub fn offered_mb_per_s(&self) -> f64 {
-        self.offered_bytes_per_s / 1e6
-    }
-
-    /// Offered load in the unit of document 001; see [`IoStats::throughput_sansim_mb_per_s`].
-    pub fn offered_sansim_mb_per_s(&self) -> f64 {
-        self.offered_bytes_per_s / 1_024_000.0
     }
 }
 

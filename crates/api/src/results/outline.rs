@@ -3,7 +3,7 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult, PortResult,
-    Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult, Victim,
+    Remedy, Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -176,6 +176,7 @@ fn example() -> Value {
         events: vec![Event { subject: some(), ..Event::default() }],
         findings: vec![Finding {
             culprit: some(),
+            remedies: vec![Remedy { set: vec![String::new()], ..Remedy::default() }],
             victims: vec![Victim::default()],
             cycle: vec![String::new()],
             from_s: Some(0.0),
@@ -196,4 +197,20 @@ fn example() -> Value {
         });
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_field_of_a_remedy_is_stray() {
+        assert_eq!(stray("findings.0.remedies.0.gain", None), None);
+        assert_eq!(stray("count(findings.*.remedies.*.set.*)", None), None);
+        let Some(Stray::Field { inside, part, known }) = stray("findings.0.remedies.0.gian", None) else {
+            panic!("the path is accepted");
+        };
+        assert_eq!((inside.as_str(), part.as_str()), ("findings.0.remedies.0", "gian"));
+        assert!(known.iter().any(|field| field == "gain"), "{known:?}");
+    }
 }

@@ -78,8 +78,7 @@ impl Row {
         match self.change {
             Some(0.0) => "=".to_owned(),
             Some(change) => format!("{:+.1} %", change * 100.0),
-            None if self.second.is_none() => "gone".to_owned(),
-            None => "new".to_owned(),
+            None => format::changed(self.first, self.second).to_owned(),
         }
     }
 }

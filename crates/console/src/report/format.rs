@@ -47,6 +47,21 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A number with its noun and commas between thousands: "1 zone", "12,500 zones".
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// Word in place of a change that has no share of the first value, because a run lacks the number
+/// or the first value is 0.
+pub fn changed(first: Option<f64>, second: Option<f64>) -> &'static str {
+    match (first, second) {
+        (_, None) => "gone",
+        (None, _) => "new",
+        _ => "from 0",
+    }
+}
+
 /// A rate of events as a whole number.
 pub fn rate(per_s: f64) -> String {
     grouped(per_s.max(0.0).round() as u64)

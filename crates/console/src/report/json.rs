@@ -32,11 +32,3 @@ pub fn write_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()>
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }
-
-/// Writes the part of the results that depends only on lab and seed, for bytewise comparison.
-///
-/// # Errors
-/// Errors of the writer.
-pub fn write_reproducible(out: &mut dyn Write, results: &Results) -> io::Result<()> {
-    write_value(out, &results.reproducible_json())
-}

@@ -77,6 +77,7 @@ impl Holes {
             }
             ProblemKind::BadTime => self.duration && problem.place.key == "sample_interval",
             ProblemKind::BadSize => self.limits || wrong(|key| matches!(key.kind, Kind::Size { .. } | Kind::Sizes)),
+            ProblemKind::BadExpectation => wrong(|key| matches!(key.kind, Kind::Bound)),
             _ => false,
         }
     }

@@ -258,7 +258,7 @@ impl Built<'_> {
         let shown = |number: &usize| {
             let zone = &zones[*number];
             let members: Vec<String> = zone.all_members().flat_map(named).collect();
-            (zone.name.clone(), topology::compress(members.iter().map(String::as_str)))
+            (zone.name.clone(), topology::compress_all(members.iter().map(String::as_str)))
         };
         let range = |numbers: Vec<usize>| {
             let of_interest = numbers.iter().take(2).chain(numbers.last().filter(|_| numbers.len() > 2));

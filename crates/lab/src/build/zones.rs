@@ -154,7 +154,7 @@ fn finding(problem: &ZoneProblem, written: &Written<'_>, zoning: &Element<'_>) -
         ZoneProblem::OnlyPrincipals { zone } => (
             BAD_ZONE,
             at(ObjectKind::Zone, zone, "members"),
-            "name the ports that the principals may talk to, or make the principals members",
+            "name the ports that the principals may access, or make the principals members",
         ),
         ZoneProblem::NameTaken { name, .. } => {
             let kinds = [ObjectKind::Config, ObjectKind::Zone];

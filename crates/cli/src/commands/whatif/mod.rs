@@ -81,6 +81,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Case::new(&context, single, &trials?)
         })
         .collect();
+    if cases.is_empty() && !failures.is_empty() {
+        return Err(Failure::interrupted("no failure was simulated to the end"));
+    }
     Case::rank(&mut cases);
     if cases.len() < failures.len() {
         output::note(&format!("{} of {} failures were tried", cases.len(), failures.len()));

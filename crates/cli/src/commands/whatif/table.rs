@@ -4,6 +4,7 @@ use super::outcome::Case;
 use sanloom_api::results::{CutOff, WhatIfRow};
 use sanloom_console::report::terminal::grid::{Column, Grid};
 use sanloom_console::report::{csv, format};
+use sanloom_console::whatif::NO_FAILURES;
 use sanloom_console::whatif::failure::LeftOut;
 use std::io::{self, Write};
 
@@ -23,6 +24,9 @@ pub struct Heading<'a> {
 
 /// Formats the ranking for a terminal.
 pub fn text(heading: &Heading<'_>, cases: &[Case], width: usize) -> String {
+    if cases.is_empty() {
+        return format!("What if: {}\n{NO_FAILURES}\n", format::clean(heading.lab));
+    }
     let mut grid = Grid::new(vec![
         Column::left("What fails"),
         Column::left("Kind").rank(7),

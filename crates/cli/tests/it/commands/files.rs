@@ -93,6 +93,10 @@ fn compare_shows_both_runs_and_their_differences() {
     }
     let csv = bench.run("compare one.json two.json --csv --metric totals.ios_failed").stdout;
     assert_eq!(csv, "metric,first,second,change\ntotals.ios_failed,0,0,0\n");
+    let failing = bench.read("one.json").replacen("\"ios_failed\": 0", "\"ios_failed\": 5", 1);
+    bench.write("failing.json", &failing);
+    let from_0 = bench.run("compare one.json failing.json --metric totals.ios_failed").stdout;
+    assert!(from_0.lines().last().is_some_and(|row| row.ends_with("from 0")), "{from_0}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub use study::{ComparedRow, compare, sweep, whatif};
 use super::format::{self, grouped, seconds};
 use page::{Page, Section};
 use sanloom_api::results::Results;
+use sanloom_lab::topology::plural;
 use std::fmt::Write as _;
 
 pub use page::plain_page;
@@ -59,11 +60,12 @@ fn facts(results: &Results) -> Vec<String> {
         format!("{} simulated, {} warm-up", seconds(lab.duration_s), seconds(lab.warmup_s)),
         format!("seed {}", lab.seed),
         format!(
-            "{} hosts, {} storage systems, {} switches, {} links",
-            results.hosts.len(),
-            results.storage.len(),
+            "{}, {}, {} switch{}, {}",
+            plural(results.hosts.len(), "host"),
+            plural(results.storage.len(), "storage system"),
             results.switches.len(),
-            results.links.len()
+            if results.switches.len() == 1 { "" } else { "es" },
+            plural(results.links.len(), "link")
         ),
     ];
     if !lab.sanloom_version.is_empty() {

@@ -3,7 +3,9 @@
 use super::page::{Page, Section, escape};
 use super::{Cell, Table};
 use crate::report::format::{self, mb_per_s, percent, seconds, us};
+use crate::whatif::NO_FAILURES;
 use sanloom_api::results::{SweepRow, WhatIfRow};
+use sanloom_lab::topology::plural;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,8 +24,7 @@ pub fn sweep(lab: &str, rows: &[SweepRow], total: u64, command: &str) -> String 
     if failed > 0 {
         facts.push(format!("{failed} without numbers"));
     }
-    let plural = if keys.len() == 1 { "" } else { "s" };
-    facts.push(format!("{} key{plural}: {}", keys.len(), keys.join(", ")));
+    facts.push(format!("{}: {}", plural(keys.len(), "key"), keys.join(", ")));
     page.heading(&format!("Sweep of {lab}"), "", &facts);
     page.section(Section::new(
         "plot",
@@ -161,7 +162,7 @@ pub fn compare(runs: [&str; 2], notes: &[String], rows: &[ComparedRow<'_>], comm
         };
         let change = match row.change {
             Some(change) => Cell::number(change, format!("{:+.1} %", change * 100.0)),
-            None => Cell::text(if row.second.is_none() { "gone" } else { "new" }),
+            None => Cell::text(format::changed(row.first, row.second)),
         };
         table.row(vec![
             Cell::text(row.metric).class("code"),
@@ -182,17 +183,18 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
     let mut rows = rows.to_vec();
     WhatIfRow::rank(&mut rows);
     let mut page = Page::new(&format!("What if: {lab} – sanloom"));
-    let healthy = rows.first().map_or(0.0, |row| row.healthy_bytes_per_s);
     let cut_off = rows.iter().filter(|row| row.pairs_cut_off > 0).count();
+    let mut facts = vec![plural(rows.len(), "failure")];
+    if let Some(row) = rows.first() {
+        let verb = if cut_off == 1 { "cuts" } else { "cut" };
+        facts.push(format!("healthy: {}", mb_per_s(row.healthy_bytes_per_s)));
+        facts.push(format!("{cut_off} {verb} a host off from storage"));
+    }
     page.heading(
         &format!("What if: {lab}"),
-        "One simulation for each single failure of a link, a switch or a port, worst first. The lab's own faults and zone changes are left \
-         out. Throughput is measured after the recovery and compared with the same interval without a failure.",
-        &[
-            format!("{} failures", rows.len()),
-            format!("healthy: {}", mb_per_s(healthy)),
-            format!("{cut_off} cut a host off from storage"),
-        ],
+        "One simulation for each single failure of a link, a switch, a chassis or a port, worst first. The lab's own faults and zone \
+         changes are left out. Throughput is measured after the recovery and compared with the same interval without a failure.",
+        &facts,
     );
     page.section(Section::new("summary", "Summary", whatif_summary(&rows, cut_off)));
     page.section(Section::new("ranking", "Ranking", ranking(&rows)));
@@ -204,14 +206,19 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
 }
 
 fn whatif_summary(rows: &[WhatIfRow], cut_off: usize) -> String {
+    if rows.is_empty() {
+        return format!("<p class=\"none\">{NO_FAILURES}</p>\n");
+    }
     let mut summary = String::new();
     let failing = rows.iter().filter(|row| row.ios_failed > 0).count();
     let unfinished = rows.iter().filter(|row| row.ios_unfinished > 0).count();
     let (class, verdict) = match (cut_off, failing, unfinished) {
         (1, ..) => ("bad", "One single failure cuts a host off from its storage.".into()),
         (n @ 2.., ..) => ("bad", format!("{n} single failures cut a host off from its storage.")),
-        (_, n @ 1.., _) => ("bad", format!("No single failure cuts a host off, but {n} make requests fail.")),
-        (.., n @ 1..) => ("bad", format!("No single failure cuts a host off, but {n} leave requests unfinished.")),
+        (_, 1, _) => ("bad", "No single failure cuts a host off, but 1 makes requests fail.".into()),
+        (_, n @ 2.., _) => ("bad", format!("No single failure cuts a host off, but {n} make requests fail.")),
+        (.., 1) => ("bad", "No single failure cuts a host off, but 1 leaves requests unfinished.".into()),
+        (.., n @ 2..) => ("bad", format!("No single failure cuts a host off, but {n} leave requests unfinished.")),
         _ => ("good", "No single failure cuts a host off or makes a request fail.".into()),
     };
     let _ = writeln!(summary, "<p class=\"verdict {class}\">{}</p>", escape(&verdict));

@@ -318,7 +318,7 @@ pub fn ports(results: &Results) -> String {
         .number("99 %")
         .number("Longest")
         .number("Discards")
-        .cap(PORT_ROWS, "Those with the least credit. The JSON results have all.");
+        .cap(PORT_ROWS, "The ports with the least credit. The JSON results have all.");
     for p in sorted {
         ports.row(vec![
             Cell::text(&p.name),

@@ -1,6 +1,6 @@
 //! The topology report of `sanloom check` for a terminal.
 
-use super::format::clean;
+use super::format::{clean, trimmed};
 use super::grid::{Column, Grid, wrap};
 use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit, plural};
 use std::collections::BTreeMap;
@@ -70,9 +70,10 @@ fn head(out: &mut String, report: &Report, width: usize) {
 
 fn zoning(report: &Report) -> String {
     let zones = match (report.zones, report.default_open) {
-        (0, true) => return "Zones    none in force: every port may talk to every port".to_owned(),
+        (0, true) => return "Zones    none in force: every port may access every other port".to_owned(),
         (0, false) => {
-            return "Zones    none in force, and the default zone is closed: no port may talk to any".to_owned();
+            return "Zones    none in force, and the default zone is closed: no port may access another port"
+                .to_owned();
         }
         (zones, _) => format!("Zones    {} in force", plural(zones, "zone")),
     };
@@ -117,13 +118,13 @@ fn oversubscription(out: &mut String, report: &Report, width: usize) {
         let names: Vec<String> = groups.iter().map(|g| format!("{}-{}", g.switches[0], g.switches[1])).collect();
         let ratio = match first.oversubscription {
             0.0 => "  unused".to_owned(),
-            ratio => format!("{:>6}:1", decimals(ratio)),
+            ratio => format!("{:>6}:1", trimmed(ratio, 2)),
         };
         let before = format!(
             "  {ratio:>9}  {} × {}, {} MB/s each: ",
             groups.len(),
             plural(first.links.len(), "link"),
-            decimals(first.bytes_per_s as f64 / 1e6)
+            trimmed(first.bytes_per_s as f64 / 1e6, 2)
         );
         named(out, &before, &compress_all(names.iter().map(String::as_str)), width);
     }
@@ -200,9 +201,4 @@ fn more(out: &mut String, left_out: usize) {
     if left_out > 0 {
         let _ = writeln!(out, "  … and {}", plural(left_out, "more row"));
     }
-}
-
-fn decimals(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

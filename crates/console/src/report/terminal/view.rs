@@ -2,7 +2,7 @@
 
 use super::grid::{Column, Grid};
 use super::{live, volume};
-use crate::report::format::{clean, grouped, seconds};
+use crate::report::format::{clean, counted, grouped, seconds};
 use sanloom_api::view::{
     Dark, FabricView, FlogiView, LoginKind, NsView, PortMode, PortsView, RoutesView, SwitchView, Table, View,
     ZoneDefault, ZoneView,
@@ -168,15 +168,15 @@ fn objects(out: &mut String, table: &NsView, width: usize) {
             symbolic.into_iter().find(|name| !name.is_empty()).map(|name| clean(name)).unwrap_or_default(),
         ]);
     }
-    let _ = writeln!(out, "name server as {} knows it", clean(&table.switch));
+    let _ = writeln!(out, "name server of {}", clean(&table.switch));
     out.push_str(&grid.render(width));
-    let _ = writeln!(out, "{} objects", grouped(table.objects.len() as u64));
+    let _ = writeln!(out, "{}", counted(table.objects.len() as u64, "object"));
 }
 
 fn zones(out: &mut String, table: &ZoneView, width: usize) {
     let default = match table.default_zone {
-        ZoneDefault::Open => "ports in no zone may talk to each other",
-        ZoneDefault::Closed => "ports in no zone may not talk to anybody",
+        ZoneDefault::Open => "ports in no zone may access each other",
+        ZoneDefault::Closed => "ports in no zone may access no other port",
     };
     let name = table.effective.as_deref().map_or(String::new(), |name| format!("effective: {}; ", clean(name)));
     let _ = writeln!(out, "{name}{default}");
@@ -203,7 +203,7 @@ fn zones(out: &mut String, table: &ZoneView, width: usize) {
         }
     }
     out.push_str(&grid.render(width));
-    let _ = writeln!(out, "{} zones", grouped(table.zones.len() as u64));
+    let _ = writeln!(out, "{}", counted(table.zones.len() as u64, "zone"));
 }
 
 fn fabric(out: &mut String, table: &FabricView, width: usize) {

@@ -43,7 +43,7 @@ const SHOWN: [Shown; 5] = [
             "Nodes    5 switches, 8 hosts with 8 HBAs, 8 storage systems with 8 ports and 8 LUNs",
             "Links    24: 16 to nodes, 8 ISLs",
             "Fabrics  1: core, edge{1..4}",
-            "Zones    none in force: every port may talk to every port",
+            "Zones    none in force: every port may access every other port",
             "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
             "        2:1  4 × 2 links, 425 MB/s each: edge{1..4}-core",
             "8 hosts without two paths that share no link: server{1..8}",
@@ -62,7 +62,7 @@ const SHOWN: [Shown; 5] = [
             "Nodes    6 switches, 4 hosts with 8 HBAs, 4 storage systems with 8 ports and 4 LUNs",
             "Links    24: 16 to nodes, 8 ISLs",
             "Fabrics  2: coreA, edgeA1, edgeA2 | coreB, edgeB1, edgeB2",
-            "Zones    none in force: every port may talk to every port",
+            "Zones    none in force: every port may access every other port",
             "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
             "        1:1  4 × 2 links, 3400 MB/s each: coreA-edgeA1, coreA-edgeA2, coreB-edgeB1, coreB-edgeB2",
             "Every host has two paths without a common link to all its storage.",
@@ -94,7 +94,7 @@ const SHOWN: [Shown; 5] = [
             "Nodes    4 switches, 4 hosts with 8 HBAs, 4 storage systems with 8 ports and 4 LUNs",
             "Links    20: 16 to nodes, 4 ISLs",
             "Fabrics  1: core1, core2, edge1, edge2",
-            "Zones    none in force: every port may talk to every port",
+            "Zones    none in force: every port may access every other port",
             "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
             "        4:1  4 × 1 link, 1700 MB/s each: edge1-core1, edge1-core2, edge2-core1, edge2-core2",
             "Every host has two paths without a common link to all its storage.",
@@ -108,7 +108,7 @@ const SHOWN: [Shown; 5] = [
             "Nodes    4 switches, 8 hosts with 8 HBAs, 8 storage systems with 8 ports and 8 LUNs",
             "Links    24: 16 to nodes, 8 ISLs",
             "Fabrics  2: trunk1, trunk2 | spray1, spray2",
-            "Zones    none in force: every port may talk to every port",
+            "Zones    none in force: every port may access every other port",
             "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own",
             "        2:1  2 × 4 links, 1700 MB/s each: spray1-spray2, trunk1-trunk2",
             "8 hosts without two paths that share no link: server{1..8}",
@@ -150,4 +150,18 @@ fn a_wide_terminal_shows_more_names_and_a_narrow_one_fits() {
     // Without a limit, no list of a usual lab is cut.
     let whole = design::render(&report, usize::MAX);
     assert!(whole.contains("esx058x") && !whole.contains(" more"), "{whole}");
+}
+
+#[test]
+fn a_wide_terminal_shows_every_port_of_a_zone() {
+    let hosts: Vec<String> = (0..30).map(|host| format!("esx{:03}x", host * 2)).collect();
+    let members = |hosts: &[String]| hosts.iter().map(|host| format!("\"{host}:0\", ")).collect::<String>();
+    let zones = format!("[[zone]]\nname = \"z{{1..2}}\"\nmembers = [{}\"array{{1..2}}:0\"]\n", members(&hosts));
+    let (_, report) = sanloom_lab::check("lab.toml", &(scattered(30) + &zones), &[]).unwrap();
+    let line = |width: usize| {
+        let shown = design::render(&report, width);
+        shown.lines().find(|line| line.starts_with("    z1: ")).unwrap_or_default().to_owned()
+    };
+    assert!(hosts.iter().all(|host| line(400).contains(host.as_str())), "{}", line(400));
+    assert_eq!(line(80).matches(" more").count(), 1, "{}", line(80));
 }

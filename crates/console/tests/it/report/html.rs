@@ -3,7 +3,7 @@
 use crate::report::fixture;
 use sanloom_api::results::{Results, Setting, SweepRow, WhatIfRow};
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
-use sanloom_console::report::html::{report, sweep, whatif};
+use sanloom_console::report::html::{ComparedRow, compare, report, sweep, whatif};
 
 /// Writes the pages to the folder named by `SANLOOM_PAGES`, for inspection.
 #[test]
@@ -269,6 +269,45 @@ fn whatif_shows_the_worst_first() {
     assert!(at("isl3") < at("isl8"), "a pair is cut off without isl3");
     assert!(at("isl8") < at("isl7"), "less is left without isl8");
     assert!(page.contains("One single failure cuts a host off"));
+}
+
+#[test]
+fn a_study_without_failures_has_no_verdict() {
+    let page = whatif("synthetic", &[], "sanloom whatif synthetic.toml --only chassis");
+    assert!(page.contains("The lab has no element of these kinds, so no failure was simulated."));
+    assert!(page.contains("0 failures") && !page.contains("healthy:") && !page.contains("verdict good"), "{page}");
+    balanced(&without_scripts(&page)).unwrap();
+}
+
+#[test]
+fn one_of_something_is_singular() {
+    let row = |cut_off, ios_failed, ios_unfinished| WhatIfRow {
+        pairs_cut_off: cut_off,
+        ios_failed,
+        ios_unfinished,
+        ..whatif_rows().swap_remove(0)
+    };
+    let page = |row| whatif("synthetic", &[row], "sanloom whatif synthetic.toml");
+    let cut = page(row(1, 0, 0));
+    assert!(cut.contains("1 failure<") && cut.contains("1 cuts a host off from storage"), "{cut}");
+    assert!(page(row(0, 5, 0)).contains("but 1 makes requests fail."));
+    assert!(page(row(0, 0, 5)).contains("but 1 leaves requests unfinished."));
+    let single = report(&fixture::fabric(1, 1), fixture::SVG, &[]);
+    for text in ["1 host, ", "1 storage system, "] {
+        assert!(single.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_change_from_0_is_not_new() {
+    let row = |metric, first, second| ComparedRow { metric, first, second, change: None };
+    let rows = [row("a", Some(0.0), Some(5.0)), row("b", None, Some(5.0)), row("c", Some(5.0), None)];
+    let page = compare(["one", "two"], &[], &rows, "sanloom compare one two");
+    for (metric, word) in [("a", "from 0"), ("b", "new"), ("c", "gone")] {
+        let (_, rest) = page.split_once(&format!(">{metric}</td>")).unwrap();
+        let row = rest.split("</tr>").next().unwrap();
+        assert!(row.contains(&format!(">{word}<")), "{metric}: {row}");
+    }
 }
 
 #[test]

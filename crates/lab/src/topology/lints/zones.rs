@@ -39,7 +39,7 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
             subject: format!("{name}:{}", port.port),
             reason: format!("in no zone, so no other port may access it: {SUBJECTS}"),
             remedy: "put the port into a zone with its partner, or write default = \"open\" in [zoning] if ports in \
-                     no zone may talk to each other"
+                     no zone may access each other"
                 .to_owned(),
         });
     }
