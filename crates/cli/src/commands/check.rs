@@ -1,5 +1,6 @@
 //! `sanloom check`: all errors of a lab file, or its topology.
 
+use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::output;
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             loaded.lab.name,
             match loaded.warnings.len() {
                 0 => String::new(),
-                n => format!(", {}", topology::plural(n, "warning")),
+                n => format!(", {}", plural(n, "warning")),
             },
             design::render(&report, output::width())
         ))?;

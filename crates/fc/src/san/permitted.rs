@@ -142,8 +142,8 @@ impl PermittedPairs {
         self.masks.shows(self.hosts[host_port].identity.port_name, storage, lun)
     }
 
-    /// Numbers of linked ports in no zone: those whose default zone is open, and those whose default
-    /// zone is closed. Both are 0 in a lab without effective zones.
+    /// Numbers of linked ports in no zone, with an open and with a closed default zone. Both are 0
+    /// in a lab without effective zones.
     pub fn unzoned(&self, lab: &Lab) -> (usize, usize) {
         if lab.zoning.zones.is_empty() {
             return (0, 0);

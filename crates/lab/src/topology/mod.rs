@@ -24,7 +24,6 @@ pub use cut::{HostLuns, Reach};
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use names::{compress, compress_all, fit};
 pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};
-pub use sanloom_api::words::plural;
 pub use svg::{Marks, marked_svg, svg};
 pub use verdict::PointGroup;
 

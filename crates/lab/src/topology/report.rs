@@ -41,7 +41,7 @@ pub struct Report {
     pub default_open: bool,
     /// Number of linked ports in no zone; 0 if no zone is in force.
     pub unzoned_ports: usize,
-    /// Those of `unzoned_ports` that no other port may access.
+    /// Ports of `unzoned_ports` that no other port may access.
     pub closed_ports: usize,
     /// Zones made from each range of zones; empty if the file has no such range.
     pub zone_ranges: Vec<ZoneRange>,

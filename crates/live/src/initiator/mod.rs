@@ -6,8 +6,8 @@
 //! ```
 //!
 //! It combines the functions of libfcoe, libfc and the SCSI layer (document 002) on the machines of
-//! `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the same controller. A full egress queue
-//! pauses the output of the hosts, and thereby the clients.
+//! `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the same
+//! controller. A full egress queue pauses the output of the hosts, and thereby the clients.
 
 pub mod adapter;
 mod commands;

@@ -18,7 +18,7 @@ pub use study::{ComparedRow, compare, sweep, whatif};
 use super::format::{self, grouped, seconds};
 use page::{Page, Section};
 use sanloom_api::results::Results;
-use sanloom_lab::topology::plural;
+use sanloom_api::words::plural;
 use std::fmt::Write as _;
 
 pub use page::plain_page;

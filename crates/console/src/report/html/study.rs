@@ -5,7 +5,7 @@ use super::{Cell, Table};
 use crate::report::format::{self, mb_per_s, percent, seconds, us};
 use crate::whatif::NO_FAILURES;
 use sanloom_api::results::{SweepRow, WhatIfRow};
-use sanloom_lab::topology::plural;
+use sanloom_api::words::plural;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -2,7 +2,8 @@
 
 use super::format::{clean, trimmed};
 use super::grid::{Column, Grid, wrap};
-use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit, plural};
+use sanloom_api::words::plural;
+use sanloom_lab::topology::{IslGroup, PointGroup, Report, compress_all, fit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -165,3 +165,15 @@ fn a_wide_terminal_shows_every_port_of_a_zone() {
     assert!(hosts.iter().all(|host| line(400).contains(host.as_str())), "{}", line(400));
     assert_eq!(line(80).matches(" more").count(), 1, "{}", line(80));
 }
+
+#[test]
+fn ports_in_no_zone_of_a_virtual_fabric_without_zones_are_open() {
+    let text = include_str!("../../../../../examples/virtual-fabrics.toml");
+    let with = text.replace("[zoning]\ndefault = \"open\"\n", "");
+    assert_ne!(with, text);
+    let shown = design::render(&report(&with), 100);
+    assert!(shown.contains("\nZones    1 zone in force, 3 ports in none: open to each other\n"), "{shown}");
+    let closed = text.replace("default = \"open\"", "default = \"closed\"");
+    let lab = sanloom_lab::load("lab.toml", &closed, &[]);
+    assert!(lab.is_err(), "servers of the closed fabric without zones reach no storage");
+}

@@ -186,9 +186,11 @@ impl Fcf {
                 Ok(())
             }
             Operation::SOLICITATION if packet.has(flag::FCF) => {
-                let bytes = self.neighbours.on_solicitation(now, to, from, &packet, station)?;
-                self.advertiser.reply(from, bytes, station);
-                self.neighbours.solicit_unless_usable(from, station);
+                let solicitor = self.neighbours.on_solicitation(now, to, from, &packet, station)?;
+                self.advertiser.reply(from, solicitor.max_fcoe_bytes, station);
+                if solicitor.is_new {
+                    self.neighbours.solicit_unless_usable(from, station);
+                }
                 Ok(())
             }
             Operation::SOLICITATION => {

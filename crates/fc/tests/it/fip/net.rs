@@ -233,6 +233,11 @@ impl Net {
         }
     }
 
+    /// Number of frames so far, counted at each receiver.
+    pub fn frames(&self) -> u64 {
+        self.sent
+    }
+
     pub fn send_fip(&mut self, from: usize, frame: &FipFrame) {
         let mut bytes = Vec::new();
         frame.emit(None, &mut bytes);

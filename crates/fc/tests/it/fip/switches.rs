@@ -101,4 +101,6 @@ fn fcfs_of_other_fabrics_do_not_become_neighbours() {
     for at in 0..4 {
         assert_eq!((neighbours(&net, at).len(), net.switch(at).fcf.links().count()), (0, 0), "{at}");
     }
+    // Advertisements every 8 s, and solicitations at the start.
+    assert!(net.frames() < 250, "{} frames", net.frames());
 }

@@ -283,8 +283,8 @@ impl BackEnds {
         self.get(number).is_some_and(|back| !back.probes.is_empty())
     }
 
-    /// Returns whether the answer of a unit of a back end is outstanding. Until then, commands for the
-    /// unit are not forwarded.
+    /// Returns whether the answer of a unit of a back end is outstanding. Until then, commands for
+    /// the unit are not forwarded.
     pub(super) fn is_probing(&self, number: u8) -> bool {
         self.get(number).is_some_and(|back| back.probes.iter().any(|(_, left)| *left > 0))
     }
