@@ -33,6 +33,8 @@ pub enum Syntax {
     Markdown,
     /// Prose is in line comments.
     Rust,
+    /// Prose is in lines that begin with `#`.
+    Toml,
 }
 
 /// A line with prose, without markers of comments, lists and headings.
@@ -56,6 +58,7 @@ pub fn lines(syntax: Syntax, file: &str) -> Vec<Line<'_>> {
         let comment = match syntax {
             Syntax::Markdown => Some(whole),
             Syntax::Rust => comment(whole),
+            Syntax::Toml => whole.trim_start().strip_prefix('#'),
         };
         let Some(comment) = comment else {
             (in_code, begins) = (false, true);
@@ -158,6 +161,18 @@ fn comments_are_wrapped_and_name_their_subjects() {
 }
 
 #[test]
+fn comments_of_labs_are_wrapped_and_name_their_subjects() {
+    let mut found = Vec::new();
+    let folders = [root().join("examples"), root().join("crates/cli/templates")];
+    let is_lab = |path: &std::path::Path| is(path, "toml") && folders.iter().any(|folder| path.starts_with(folder));
+    for (path, text) in files().iter().filter(|(path, _)| is_lab(path)) {
+        let shown = path.strip_prefix(root()).unwrap_or(path).display().to_string();
+        found.extend(offences(Syntax::Toml, text, true).into_iter().map(|offence| format!("{shown}:{offence}")));
+    }
+    complain("wrap comments at 100 columns, and begin a sentence with its noun (CONTRIBUTING.md)", found);
+}
+
+#[test]
 fn prose_is_found_around_code_tables_and_images() {
     let page = "# Title\n\nOne\ntwo.\n\n```sh\ncode\n```\n| a |\n![x](y)\n- item\n  more\n2. last\n";
     let texts: Vec<(&str, bool)> = lines(Syntax::Markdown, page).iter().map(|line| (line.text, line.begins)).collect();
@@ -170,6 +185,14 @@ fn prose_of_rust_is_in_comments() {
     let code = "//! Head.\nfn x() {} // aside\n/// ```\n/// code\n/// ```\n/// One\n/// two\n\n// Three\n";
     let numbers: Vec<(usize, &str)> = lines(Syntax::Rust, code).iter().map(|line| (line.number, line.text)).collect();
     assert_eq!(numbers, [(1, "Head."), (6, "One"), (7, "two"), (9, "Three")]);
+}
+
+#[test]
+fn prose_of_a_lab_is_in_comments() {
+    let lab = "# Head.\n\n[switch.a] # aside\nname = \"# text\"\n  # One\n  # two\n#\n# Three\n";
+    let texts: Vec<(usize, &str, bool)> =
+        lines(Syntax::Toml, lab).iter().map(|line| (line.number, line.text, line.begins)).collect();
+    assert_eq!(texts, [(1, "Head.", true), (5, "One", true), (6, "two", false), (8, "Three", true)]);
 }
 
 #[test]
@@ -192,6 +215,8 @@ fn long_lines_are_found_unless_they_cannot_wrap() {
     assert_eq!(offences(Syntax::Markdown, &word, true), [""; 0]);
     assert_eq!(offences(Syntax::Markdown, &format!("two {word}"), true).len(), 1);
     assert_eq!(offences(Syntax::Rust, &format!("    /// two {word}"), true).len(), 1);
+    assert_eq!(offences(Syntax::Toml, &format!("# two {word}"), true).len(), 1);
+    assert_eq!(offences(Syntax::Toml, &format!("text = \"two {word}\""), true), [""; 0]);
     assert_eq!(offences(Syntax::Markdown, &format!("two {word}"), false), [""; 0]);
 }
 
@@ -211,4 +236,36 @@ fn every_environment_variable_is_documented() {
         found.extend(missing.map(|name| format!("{}: {name}", path.display())));
     }
     complain("CONTRIBUTING.md lists every environment variable", found);
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap_or_default();
+    let (page, code) = (read("docs/src/guides/monitor.md"), read("crates/live/src/runtime/view/metrics.rs"));
+    let names = ["counter(", "gauge("].into_iter().flat_map(|call| {
+        let ending = if call == "counter(" { "_total" } else { "" };
+        let literals =
+            code.split(call).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+        literals.map(move |name| format!("{name}{ending}"))
+    });
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 30, "{names:?}");
+    let missing = names.into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    complain("docs/src/guides/monitor.md lists every metric", missing);
+}
+
+#[test]
+fn documents_and_labs_write_the_lab_before_the_table() {
+    let mut found = Vec::new();
+    for (path, text) in files().iter().filter(|(path, _)| is(path, "md") || is(path, "toml")) {
+        // A command may continue on the next line, also in a comment.
+        let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "#").collect();
+        for words in words.windows(3).filter(|words| words[0].ends_with("sanloom") && words[1] == "show") {
+            let lab = words[2].trim_end_matches('`');
+            if !lab.ends_with(".toml") && !["LAB", "FILE", "--help", "[OPTIONS]", "```text"].contains(&lab) {
+                found.push(format!("{}: {}", path.display(), words.join(" ")));
+            }
+        }
+    }
+    complain("write `sanloom show LAB TABLE`", found);
 }

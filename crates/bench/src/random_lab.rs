@@ -24,7 +24,7 @@ pub use dice::Dice;
 pub use reach::may_talk;
 pub use shrink::shrink;
 pub use trial::{Outcome, Violation};
-pub use verdict::{judge, judge_seed};
+pub use verdict::{command, judge, judge_seed};
 
 use nodes::Plan;
 use sanloom_fc::config::{Picos, Timers, ZoneDefault, Zoning};

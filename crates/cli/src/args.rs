@@ -90,7 +90,7 @@ pub enum Command {
     /// Disable or enable a port of a running lab, or inject faults into its frames
     #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Port(port::Args),
-    /// Capture the Ethernet port of a link of a running lab
+    /// Capture the frames of a port of a running lab
     #[command(after_help = "Example:\n  sanloom capture lab.toml server1-sw1 --to server1.pcapng")]
     Capture(capture::Args),
     /// Replay a recorded run, and report the first output that differs

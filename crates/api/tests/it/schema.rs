@@ -312,7 +312,7 @@ fn prose(doc: &str, names: &[&str]) -> String {
 
 const INTRODUCTION: &str = r#"# Results
 
-`sanloom sim LAB --json FILE` writes one JSON object, [Results](#results-1). A test writes this page
+`sanloom sim LAB --json=FILE` writes one JSON object, [Results](#results-1). A test writes this page
 from the types of the package `sanloom-api`.
 
 - `schema_version` is 1. It grows when a field changes its meaning or is removed. New fields may be
@@ -333,14 +333,16 @@ from the types of the package `sanloom-api`.
 | `report.html` | the report, in one file that needs no network |
 | `topology.svg`, `lab.toml` | the drawing, and the lab that was run |
 
-`sweep` writes one [SweepRow](#sweeprow) per line, `whatif --json` a list of [WhatIfRow](#whatifrow).
+`sweep --json` writes a list of [SweepRow](#sweeprow); `rows.jsonl` of `--out` and `--csv=FILE.jsonl`
+have one per line. `whatif --json` writes a list of [WhatIfRow](#whatifrow).
 
 ## Paths
 
-Expectations, `sweep` and `whatif` select a number by its path, such as
-`hosts.server1.throughput_bytes_per_s`. An element of a list is selected by its `name`, or by its
-position from 0 if it has none. `*` matches any characters of one part. A path that matches several
-numbers needs one of `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)`:
+Expectations of a lab and `sweep` select a number by its path, such as
+`hosts.server1.throughput_bytes_per_s`. `whatif --expect` takes the names of its CSV columns. An
+element of a list is selected by its `name`, or by its position from 0 if it has none. `*` matches
+any characters of one part. A path that matches several numbers needs one of `sum(…)`, `min(…)`,
+`max(…)`, `mean(…)`, `count(…)`:
 
 ```text
 totals.ios_failed

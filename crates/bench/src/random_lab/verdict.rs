@@ -31,9 +31,14 @@ pub fn judge_seed(seed: u64) -> Result<Outcome, String> {
     judge(&trial).map_err(|what| {
         let small = shrink(&trial, |smaller| judge(smaller).is_err());
         let why = judge(&small).err().unwrap_or_default();
-        let repeat = format!("SANLOOM_SEED={seed} cargo test -p sanloom-sim --test it random_labs");
+        let repeat = command(seed);
         format!("seed {seed}: {what}\nrepeat it with: {repeat}\nsmaller: {why}\n{}", text_of(&small))
     })
+}
+
+/// Returns the command that runs this one seed.
+pub fn command(seed: u64) -> String {
+    format!("SANLOOM_SEED={seed} cargo test -p {} --test it random_labs", env!("CARGO_PKG_NAME"))
 }
 
 /// Returns a readable description of a lab with one line for each element.
@@ -49,4 +54,11 @@ fn text_of(trial: &Trial) -> String {
     lines.extend(lab.faults.iter().map(|fault| format!("{fault:?}")));
     lines.extend(lab.changes.iter().map(|change| format!("{change:?}")));
     lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+#[test]
+fn the_command_of_a_seed_runs_the_tests_of_random_labs() {
+    let command = command(17);
+    let tests = include_str!("../../tests/it/random_labs.rs");
+    assert!(tests.contains(&command), "{command}");
 }

@@ -8,6 +8,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::report::format;
 use sanloom_console::report::html::{Cell, Table};
 use sanloom_console::report::terminal::grid::{Column, Grid, wrap};
+use sanloom_lab::topology::plural;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -222,18 +223,25 @@ pub fn summary(verdicts: &[Verdict]) -> String {
     let ruled = |ruling| count(&|verdict: &Verdict| verdict.verdict == ruling);
     let (known, missed, hit) = (ruled(Ruling::KnownMiss), ruled(Ruling::Missed), ruled(Ruling::UnexpectedHit));
     let predictions = count(&|verdict| verdict.kind == Kind::Prediction);
-    let mut text =
-        format!("{predictions} predictions: {} within tolerance, {} missed", ruled(Ruling::Ok) + hit, known + missed);
+    let mut text = format!(
+        "{}: {} within tolerance, {} missed",
+        plural(predictions, "prediction"),
+        ruled(Ruling::Ok) + hit,
+        known + missed
+    );
     if known > 0 {
         let _ = write!(text, " ({known} known)");
     }
     if hit > 0 {
         let _ = write!(text, ", {hit} within tolerance although listed as a known miss");
     }
-    let others = [(Kind::Input, "inputs"), (Kind::Fit, "fits"), (Kind::Derived, "derived")];
-    let others = others.map(|(kind, word)| (count(&|verdict| verdict.kind == kind), word));
-    let others: Vec<String> =
-        others.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    let of = |kind| Some(count(&|verdict| verdict.kind == kind)).filter(|number| *number > 0);
+    let others = [
+        of(Kind::Input).map(|number| plural(number, "input")),
+        of(Kind::Fit).map(|number| plural(number, "fit")),
+        of(Kind::Derived).map(|number| format!("{number} derived")),
+    ];
+    let others: Vec<String> = others.into_iter().flatten().collect();
     if !others.is_empty() {
         let _ = write!(text, "; not judged: {}", others.join(", "));
     }
@@ -374,7 +382,7 @@ mod tests {
             number(Some(80.0)).predicted(0.05),
             number(Some(90.0)).predicted(0.05).known_miss("for a reason"),
         ];
-        let expected = "2 predictions: 1 within tolerance, 1 missed (1 known); not judged: 1 inputs, 1 fits, 1 derived";
+        let expected = "2 predictions: 1 within tolerance, 1 missed (1 known); not judged: 1 input, 1 fit, 1 derived";
         assert_eq!(summary(&verdicts), expected);
         let table = table(&verdicts, 200);
         assert!(table.contains("missed, known") && table.contains("Known miss: for a reason"), "{table}");

@@ -136,7 +136,9 @@ impl Refusal {
                 "give a smaller size, delete a volume, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
             }
             Refusal::Wiping { .. } => "try again in a moment, or give a smaller size",
-            Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' shows why it is not",
+            Refusal::Unreached { .. } => {
+                "try again when it is reached; 'sanloom show LAB paths --live' shows why it is not"
+            }
         }
     }
 }

@@ -6,13 +6,13 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 const PEERS: &str = env!("KNOWN_PEERS");
 /// `peer=reason` for each missing peer, separated by tabs.
 const MISSING: &str = env!("MISSING_PEERS");
-/// True if SANLOOM_REQUIRE_PEERS is set to anything but `0`.
+/// True if SANLOOM_REQUIRE_PEERS is set to anything but empty or `0`.
 const REQUIRED: bool = matches!(env!("PEERS_ARE_REQUIRED").as_bytes(), b"1");
 
 /// Names the peers of a test: `#[needs("tshark", "tgtadm")]` above `#[test]`.
 ///
 /// If a peer was missing when the test was built, libtest reports the test as ignored, with the
-/// reason. If SANLOOM_REQUIRE_PEERS is set (to anything but `0`), the test fails instead.
+/// reason. If SANLOOM_REQUIRE_PEERS is set (to anything but empty or `0`), the test fails instead.
 /// `build.rs` of this crate has the list of peers.
 #[proc_macro_attribute]
 pub fn needs(peers: TokenStream, item: TokenStream) -> TokenStream {

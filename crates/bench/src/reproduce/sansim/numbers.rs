@@ -312,7 +312,7 @@ mod tests {
         }
         let summary = summary(&judged);
         assert!(summary.starts_with("14 predictions: "), "{summary}");
-        assert!(summary.ends_with("not judged: 3 inputs, 1 fits, 3 derived"), "{summary}");
+        assert!(summary.ends_with("not judged: 3 inputs, 1 fit, 3 derived"), "{summary}");
     }
 
     #[test]

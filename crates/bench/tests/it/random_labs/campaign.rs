@@ -1,6 +1,6 @@
 //! The seeds of one CI run.
 
-use sanloom_bench::random_lab::{Outcome, generate, judge_seed};
+use sanloom_bench::random_lab::{Outcome, command, generate, judge_seed};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -139,7 +139,7 @@ impl Progress {
             if let Some((seed, since)) = *slot.lock().expect("no panic holds it")
                 && since.elapsed() > HANGS
             {
-                eprintln!("seed {seed} hangs: SANLOOM_SEED={seed} cargo test -p sanloom-bench --test it random_labs");
+                eprintln!("seed {seed} hangs: {}", command(seed));
                 std::process::exit(1);
             }
         }

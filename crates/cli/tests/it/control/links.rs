@@ -151,7 +151,13 @@ fn links_come_and_go_fifty_times() {
         apply(&instance, &with(201 + round));
     }
     // The descriptor of the last request may still be open.
-    wait::until(|| format!("{before:?} instead of {:?}", resources(&instance)), || resources(&instance) <= before);
+    wait::until(
+        || format!("{before:?} instead of {:?}", resources(&instance)),
+        || {
+            let (counters, ports, descriptors) = resources(&instance);
+            (counters, ports) == (before.0, before.1) && descriptors <= before.2
+        },
+    );
     // Four ports of the lab, and five for additional hosts.
     let ran = instance.run("port enable sw1:8 LAB");
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -119,6 +119,8 @@ fn a_blocked_back_end_does_not_stop_io_of_its_host_to_others() {
     gate.wait_until_held();
     // This read of the other back end ends while the gate holds the writes.
     host.run("read -P 0x3c 84M 64k");
+    // A switch that holds its host back serves this read only after it has given the back end up.
+    assert_eq!(bed.lost_sessions("first"), 0, "the read waited for the end of a session");
     gate.release();
     host.run("aio_flush");
     (0..40).for_each(|n| _ = host.run(&format!("read -P {} {n}M 1M", 1 + n)));

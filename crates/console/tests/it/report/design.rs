@@ -34,6 +34,16 @@ fn topology_reports_have_the_expected_layout() {
     }
 }
 
+#[test]
+fn isolated_links_are_named() {
+    let text = "[switch.a]\ndomain = 1\n[switch.b]\ndomain = 2\nfabric = { flow_control = \"vendor\" }\n\
+        [[isl]]\nfrom = \"a\"\nto = \"b\"\nname = \"refused\"\n[host.h]\n[storage.d]\n\
+        [[link]]\nfrom = \"h\"\nto = \"a\"\n[[link]]\nfrom = \"d\"\nto = \"a\"\n\
+        [workload.w]\nhosts = \"h\"\ntargets = \"d\"\n";
+    let shown = design::render(&report(text), 100);
+    assert!(shown.contains("\n         isolated: refused\n"), "{shown}");
+}
+
 type Shown = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SHOWN: [Shown; 5] = [
