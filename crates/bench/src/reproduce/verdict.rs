@@ -4,11 +4,11 @@
 //! row, with the reason ([`Verdict::known_miss`]). The row stays a miss, but only a miss without
 //! such an entry, or a hit with one, makes the command fail.
 
+use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::report::format;
 use sanloom_console::report::html::{Cell, Table};
 use sanloom_console::report::terminal::grid::{Column, Grid, wrap};
-use sanloom_lab::topology::plural;
 use serde::Serialize;
 use std::fmt::Write as _;
 

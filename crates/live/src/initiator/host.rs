@@ -1,9 +1,9 @@
 //! A Fibre Channel host independent of the transport: login, discovery, FCP and disks.
 //!
 //! The machines of `sanloom-fc` and `sanloom-scsi` match the parts of libfc: local port, discovery
-//! and remote ports ([`NPort`]), exchanges and FCP ([`FcpInitiator`]), and the SCSI layer ([`Scan`],
-//! [`Disk`]). This module connects their inputs and outputs, and moves data between frames and the
-//! buffers of requests.
+//! and remote ports ([`NPort`]), exchanges and FCP ([`FcpInitiator`]), and the SCSI layer
+//! ([`Scan`], [`Disk`]). This module connects their inputs and outputs, and moves data between
+//! frames and the buffers of requests.
 
 mod ask;
 mod counted;
