@@ -116,6 +116,9 @@ pub struct Finding {
     /// Culprit: a port, link or node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub culprit: Option<String>,
+    /// All culprits, if there are several; `culprit` is the worst of them.
+    #[serde(skip)]
+    pub culprits: Vec<String>,
     /// Affected elements.
     pub victims: Vec<Victim>,
     /// Ports of a deadlock. Each waits for credit of the next, and the last waits for the first.

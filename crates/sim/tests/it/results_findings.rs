@@ -96,6 +96,7 @@ fn data_that_crosses_several_full_links_is_counted_once() {
     let finding = find(&results, FindingKind::Bottleneck).unwrap_or_else(|| panic!("{:?}", results.findings));
     let in_all = format!("the hosts move {:.1} MB/s in all", results.totals.io.throughput_bytes_per_s / 1e6);
     assert!(finding.title.starts_with("2 links"), "{finding:?}");
+    assert_eq!(finding.culprits.len(), 2, "each of them is marked in the drawing: {finding:?}");
     assert!(finding.detail.ends_with(&in_all) && !finding.detail.contains("towards"), "{finding:?}");
     let sets = ["run.duration=20ms", "workload.mixed.depth=16", "workload.mixed.read_share=1"];
     let results = run(&lab_with(FABRIC, "", &sets));

@@ -228,7 +228,8 @@ impl Args {
 fn coloured_topology(lab: &Lab, isolated: &[usize], results: &Results) -> String {
     let utilisation = |link: usize| results.links.get(link).map_or(0.0, |link| link.utilisation());
     let faults = results.faults.iter().flat_map(|fault| fault.link.iter().chain(&fault.node)).cloned().collect();
-    let culprits = results.findings.iter().filter_map(|finding| finding.culprit.clone()).collect();
+    let culprits = results.findings.iter().flat_map(|finding| finding.culprits.iter().chain(&finding.culprit));
+    let culprits = culprits.cloned().collect();
     let victims =
         results.findings.iter().flat_map(|finding| &finding.victims).map(|victim| victim.name.clone()).collect();
     topology::marked_svg(lab, &topology::Marks { isolated, busy: Some(&utilisation), faults, culprits, victims })

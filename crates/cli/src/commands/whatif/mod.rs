@@ -134,6 +134,10 @@ fn simulate_healthy(args: &Args, plan: &Plan, failures: &[Single], store: &Store
 fn judge(gates: &[Gate], cases: &[Case]) -> Result<(), Failure> {
     let mut failed = false;
     for gate in gates {
+        if cases.is_empty() {
+            failed = true;
+            output::note(&format!("FAILED {gate}: no failure was simulated"));
+        }
         for row in cases.iter().map(|case| &case.row) {
             let mean = row.intervals.get(&gate.metric).map(|interval| interval.mean);
             let value = mean.or_else(|| outcome::number(row, &gate.metric));

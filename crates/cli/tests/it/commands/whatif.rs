@@ -160,6 +160,8 @@ fn a_chassis_with_several_switches_fails_as_a_whole() {
     let only = bench.run("whatif box.toml --only chassis --csv").stdout;
     assert_eq!(only.lines().count(), 2, "{only}");
     assert_eq!(bench.run("whatif dual.toml --only chassis --csv").stdout.lines().count(), 1);
+    let gate = bench.run("whatif dual.toml --only chassis --expect ios_failed<=0");
+    assert_eq!((gate.code, gate.stderr.contains("no failure was simulated")), (1, true), "{}", gate.stderr);
     let none = bench.run("whatif dual.toml --only chassis").stdout;
     assert!(none.ends_with("The lab has no element of these kinds, so no failure was simulated.\n"), "{none}");
 }

@@ -12,6 +12,7 @@ use sanloom_wire::sw_ils::{FlowControl, SwIls};
 use sanloom_wire::{Message, Wwnn, Wwpn};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::iter;
 
 pub const F_S_TOV: Span = Span::from_secs(5);
 const PATIENCE: Span = Span::from_ms(1500);
@@ -251,13 +252,13 @@ impl Net {
 
     fn drain(&mut self, switch: usize) {
         loop {
-            let ports: Vec<u16> = self.nodes[switch].eports.keys().copied().collect();
-            let mut idle = true;
-            for port in ports {
-                while let Some(output) = self.nodes[switch].eports.get_mut(&port).and_then(EPort::poll_output) {
-                    idle = false;
-                    self.eport_emitted(switch, port, output);
-                }
+            let eports = self.nodes[switch].eports.iter_mut();
+            let outputs: Vec<(u16, eport::Output)> = eports
+                .flat_map(|(port, eport)| iter::from_fn(|| eport.poll_output()).map(|output| (*port, output)))
+                .collect();
+            let mut idle = outputs.is_empty();
+            for (port, output) in outputs {
+                self.eport_emitted(switch, port, output);
             }
             while let Some(output) = self.nodes[switch].domain.poll_output() {
                 idle = false;

@@ -28,6 +28,7 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
                 s_of_ps(waited_ps)
             ),
             culprit: links.first().cloned(),
+            culprits: links,
             cycle: ports,
             from_s: Some(s_of_ps(at_ps.saturating_sub(view.world.start_ps))),
             ..Finding::default()

@@ -40,6 +40,7 @@ pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
             candidates: more_servers(view, &names),
             measure: Measure::Total,
             culprit: Some(name.to_owned()),
+            culprits: names,
             ..Finding::default()
         });
     }
@@ -135,6 +136,7 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
         candidates: faster_links(view, &lanes),
         measure: Measure::Total,
         culprit: Some(view.names.link(worst).to_owned()),
+        culprits: names,
         ..Finding::default()
     }]
 }
@@ -210,6 +212,7 @@ pub(super) fn hosts(view: &View<'_>, results: &Results) -> Vec<Finding> {
             },
             measure: Measure::Total,
             culprit: Some(worst.name.clone()),
+            culprits: names,
             ..Finding::default()
         });
     }
