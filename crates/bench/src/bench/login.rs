@@ -217,7 +217,7 @@ fn text(logins: &Logins) -> String {
         text,
         "slowest FDISC          {:.0} us\n\
          zone comparisons       {}\n\
-         zone members compared {}\n\
+         zone members compared  {}\n\
          permissions            {}\n\
          RSCNs                  {}\n\
          resident               {}, {:.0} bytes per login\n",

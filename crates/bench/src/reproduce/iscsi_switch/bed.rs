@@ -9,11 +9,9 @@ use sanloom_api::volume::VolumeRow;
 use sanloom_console::exit::Failure;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -270,22 +268,13 @@ impl Bed {
         let file = self.lab(name);
         fs::write(&file, lab).map_err(|error| failed("cannot write a lab", error))?;
         let mut command = program()?;
-        command.arg("up").arg(&file).args(["--ready-fd", "1"]).stdout(Stdio::piped());
+        let ready = self.folder.join(format!("{name}.ready"));
+        let output = File::create(&ready).map_err(|error| failed("cannot write a file", error))?;
+        command.arg("up").arg(&file).args(["--ready-fd", "1"]).stdout(output);
         let mut process = Process::start(command, name, &self.folder).map_err(Failure::environment)?;
-        let (pid, output) = (process.id(), process.child.stdout.take());
-        let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            let mut line = String::new();
-            // The line is "ready", or empty at the end of the process.
-            let _ = output.map(|output| BufReader::new(output).read_line(&mut line));
-            let _ = sender.send(line);
-        });
-        if receiver.recv_timeout(TIME_LIMIT).as_deref() != Ok("ready\n") {
-            let _ = process.child.kill();
-            let _ = process.child.wait();
-            let words = process.quoted();
-            return Err(Failure::environment(format_args!("the lab `{name}` does not start{words}")));
-        }
+        let is_ready = || fs::read_to_string(&ready).is_ok_and(|text| text.starts_with("ready\n"));
+        process.wait_until("it was ready", is_ready).map_err(Failure::environment)?;
+        let pid = process.id();
         self.processes.push(process);
         Ok(pid)
     }
