@@ -105,3 +105,29 @@ fn read(path: &Path) -> Option<Running> {
 fn folder() -> PathBuf {
     LabPaths::base().join("instances")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sanloom_test_support::wait;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_although_its_parent_has_not_waited_for_it() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let running = Running {
+            lab: "lab".to_owned(),
+            switch: None,
+            pid: child.id(),
+            since_unix_s: 0,
+            file: "lab.toml".to_owned(),
+            control: PathBuf::new(),
+            log: None,
+        };
+        assert!(running.is_alive());
+        drop(child.stdin.take());
+        wait::until(|| "the process is alive".to_owned(), || !running.is_alive());
+        assert!(Path::new(&format!("/proc/{}", child.id())).exists(), "its parent has not waited for it");
+        child.wait().unwrap();
+    }
+}

@@ -18,7 +18,11 @@ impl Lab {
 
     /// Initial zone database of a switch, without the zones of other virtual fabrics.
     pub fn zone_database_at(&self, switch: u16) -> ZoneDatabase {
-        let mut database = self.zone_database.clone();
+        self.zones_at(self.zone_database.clone(), switch)
+    }
+
+    /// The part of a zone database of this lab that a switch has: no zones of other virtual fabrics.
+    pub fn zones_at(&self, mut database: ZoneDatabase, switch: u16) -> ZoneDatabase {
         if self.zone_fabrics.keys().all(|zone| self.zone_counts_at(zone, switch)) {
             return database;
         }

@@ -69,11 +69,10 @@ fn of_lab(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
         after: (&outcome).into(),
         ..ZonePreview::default()
     };
-    let mut edited = lab.clone();
-    edited.zone_database = outcome;
     for (fabric, ports) in by_fabric(lab) {
         let identities: Vec<PortIdentity> = ports.iter().map(|port| port.identity).collect();
-        let [before, after] = [lab, &edited].map(|lab| lab.zone_database_at(fabric).zoning());
+        let [before, after] =
+            [&lab.zone_database, &outcome].map(|database| lab.zones_at(database.clone(), fabric).zoning());
         let preview = Preview::between(&before, &after, &identities);
         answer.gains.extend(names(lab, &ports, &preview.gains));
         answer.loses.extend(names(lab, &ports, &preview.loses));

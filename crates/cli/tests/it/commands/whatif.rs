@@ -112,6 +112,25 @@ fn a_bound_of_the_command_line_applies_to_every_failure() {
 }
 
 #[test]
+fn a_bound_judges_the_mean_of_several_seeds() {
+    let bench = Bench::new("whatif-mean");
+    let least = |words: &str, of: fn(&serde_json::Value) -> &serde_json::Value| {
+        let json = bench.run(&format!("whatif dual.toml --only switch {words} --json")).stdout;
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("rows");
+        rows.iter().map(|row| of(row).as_f64().expect("a number")).fold(f64::MAX, f64::min)
+    };
+    let first = least("", |row| &row["throughput_bytes_per_s"]);
+    let mean = least("--replications 2", |row| &row["intervals"]["throughput_bytes_per_s"]["mean"]);
+    assert_ne!(first, mean);
+    let words = format!(
+        "whatif dual.toml --only switch --replications 2 --quiet --expect throughput_bytes_per_s>={}",
+        f64::midpoint(first, mean)
+    );
+    let ran = bench.run(&words);
+    assert_eq!(ran.code, i32::from(mean < first), "{first} {mean} {}", ran.stderr);
+}
+
+#[test]
 fn a_resumed_study_repeats_no_trial_and_ends_with_the_same_files() {
     let bench = Bench::new("whatif-resume");
     let words = "whatif dual.toml --only switch,hba --replications 2 --quiet --out";

@@ -2,7 +2,7 @@
 
 use crate::commands::tool::Bench;
 use insta::assert_snapshot;
-use sanloom_api::zoning::{MergePreview, ZoneExplanation, ZonePreview};
+use sanloom_api::zoning::{MergePreview, PortPair, ZoneExplanation, ZonePreview};
 
 const EXAMPLES: [(&str, &str); 4] = [
     ("peer.toml", include_str!("../../../../../examples/zoning-peer.toml")),
@@ -90,6 +90,20 @@ fn a_zone_of_another_virtual_fabric_does_not_count() {
         assert_eq!((answer.allowed, answer.pairs[0].reason.as_str()), (allowed, reason), "{question}");
         assert_eq!(answer.pairs[0].first_zones.len(), usize::from(question.contains(":1")), "{question}");
     }
+}
+
+#[test]
+fn a_preview_judges_each_virtual_fabric_by_its_own_zones() {
+    let bench = bench("preview-virtual-fabrics");
+    bench.write("vf.toml", include_str!("../../../../../examples/virtual-fabrics.toml"));
+    bench.write("close.toml", "[[edit]]\naction = \"default\"\ndefault = \"closed\"\n");
+    let json = bench.run("zone preview vf.toml --edit close.toml --json");
+    let preview: ZonePreview = serde_json::from_str(&json.stdout).unwrap_or_else(|_| panic!("{}", json.stderr));
+    let text = |pair: &PortPair| format!("{} {}", pair.0, pair.1);
+    let mut loses: Vec<String> = preview.loses.iter().map(text).collect();
+    loses.sort();
+    // The zone is in the other virtual fabric, so that it permits none of these.
+    assert_eq!(loses, ["server1:0 array:0", "server1:0 server2:0", "server2:0 array:0"]);
 }
 
 #[test]
