@@ -1,5 +1,7 @@
 //! Formatting of numbers with units, and of names.
 
+use sanloom_api::words;
+
 /// Bytes per second as MB/s of 10^6 bytes.
 pub fn mb_per_s(bytes_per_s: f64) -> String {
     let mb = bytes_per_s / 1e6;
@@ -49,7 +51,7 @@ pub fn grouped(n: u64) -> String {
 
 /// A number with its noun and commas between thousands: "1 zone", "12,500 zones".
 pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+    format!("{} {noun}{}", grouped(n), words::ending(&n))
 }
 
 /// Word in place of a change that has no share of the first value, because a run lacks the number

@@ -151,9 +151,10 @@ impl PermittedPairs {
         let zones = Zones::new(lab, &lab.zoning, &[]);
         let ports = self.hosts.iter().chain(&self.storage);
         let in_none = ports.filter(|port| zones.signature(lab, port).1.is_empty());
-        let (open, closed): (Vec<&AttachedPort>, Vec<&AttachedPort>) =
-            in_none.partition(|port| zones.set(lab, port).is_some_and(ZoneSet::open_default));
-        (open.len(), closed.len())
+        in_none.fold((0, 0), |(open, closed), port| match zones.is_open(lab, port) {
+            true => (open + 1, closed),
+            false => (open, closed + 1),
+        })
     }
 
     /// Indices of the ports of a host in `hosts`.
@@ -226,14 +227,19 @@ impl Zones {
                 }
             }
         }
-        let open = |port: &AttachedPort| zones.set(lab, port).is_some_and(ZoneSet::open_default);
-        let closed: BTreeSet<u16> = storage.iter().filter(|port| !open(port)).map(|port| port.fabric).collect();
+        let closed = storage.iter().filter(|port| !zones.is_open(lab, port)).map(|port| port.fabric);
+        let closed: BTreeSet<u16> = closed.collect();
         zones.unzoned.retain(|fabric, _| !closed.contains(fabric));
         zones
     }
 
     fn set(&self, lab: &Lab, port: &AttachedPort) -> Option<&ZoneSet> {
         self.sets.get(&virtual_fabric(lab, port.switch))
+    }
+
+    /// Returns whether ports in no zone of the port's fabric may access each other.
+    fn is_open(&self, lab: &Lab, port: &AttachedPort) -> bool {
+        self.set(lab, port).is_some_and(ZoneSet::open_default)
     }
 
     fn signature(&self, lab: &Lab, port: &AttachedPort) -> Signature {

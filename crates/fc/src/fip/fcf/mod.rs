@@ -186,9 +186,11 @@ impl Fcf {
                 Ok(())
             }
             Operation::SOLICITATION if packet.has(flag::FCF) => {
-                let solicitor = self.neighbours.on_solicitation(now, to, from, &packet, station)?;
-                self.advertiser.reply(from, solicitor.max_fcoe_bytes, station);
-                if solicitor.is_new {
+                // Two FCFs that never become neighbours would otherwise solicit each other forever.
+                let is_new = to == MacAddr::ALL_FCFS || !self.neighbours.contains(from);
+                let bytes = self.neighbours.on_solicitation(now, to, from, &packet, station)?;
+                self.advertiser.reply(from, bytes, station);
+                if is_new {
                     self.neighbours.solicit_unless_usable(from, station);
                 }
                 Ok(())

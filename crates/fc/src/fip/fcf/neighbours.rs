@@ -24,16 +24,6 @@ struct Neighbour {
     port: Option<u16>,
 }
 
-/// An FCF that has sent a solicitation.
-#[derive(Debug)]
-pub(super) struct Solicitor {
-    /// Largest FCoE PDU that it may receive, in bytes.
-    pub(super) max_fcoe_bytes: u16,
-    /// It has just started, or was not known. Only such an FCF is solicited in return, so that two
-    /// FCFs that never become neighbours do not solicit each other forever.
-    pub(super) is_new: bool,
-}
-
 /// Maximum number of FCFs on one segment; further ones are ignored.
 const MAX_NEIGHBOURS: usize = 64;
 /// Minimum advertisement period; shorter ones are raised to it, so that an FCF does not expire too
@@ -73,8 +63,9 @@ impl Neighbours {
         self.ve_ports.get(&port).copied()
     }
 
-    /// Handles a solicitation of another FCF. A multicast solicitation means that the FCF has just
-    /// started, so an existing link to it is obsolete.
+    /// Handles a solicitation of another FCF. Returns the largest FCoE PDU that it may receive, in
+    /// bytes. A multicast solicitation means that the FCF has just started, so an existing link to
+    /// it is obsolete.
     pub(super) fn on_solicitation(
         &mut self,
         now: Instant,
@@ -82,7 +73,7 @@ impl Neighbours {
         from: MacAddr,
         packet: &Fip,
         station: &mut Station,
-    ) -> Result<Solicitor, Discard> {
+    ) -> Result<u16, Discard> {
         if !station.config.neighbours {
             return Err(Discard::UnexpectedOperation);
         }
@@ -96,12 +87,11 @@ impl Neighbours {
         if fc_map != station.config.fc_map {
             return Err(Discard::OtherFabric);
         }
-        let is_new = to == MacAddr::ALL_FCFS || !self.contains(from);
         self.refresh(now, from, name, station.config.period, station)?;
         if to == MacAddr::ALL_FCFS {
             self.close(from, station);
         }
-        Ok(Solicitor { max_fcoe_bytes: bytes, is_new })
+        Ok(bytes)
     }
 
     /// Solicits an FCF unless it has answered a solicitation before.

@@ -124,29 +124,12 @@ fn check_masks(lab: &Lab, access: &Access, workload: &Workload, place: Place, pr
             hidden.entry(targets).or_default().push(host);
         }
     }
-    let mut groups: Vec<(Vec<u16>, BTreeSet<Target>)> = hidden.into_iter().map(|(t, hosts)| (hosts, t)).collect();
-    for (hosts, _) in &mut groups {
-        hosts.sort_unstable();
-    }
-    groups.sort();
-    let mut text = String::new();
-    for (number, (hosts, targets)) in groups.iter().enumerate() {
-        if number == MAX_NAMED {
-            let more: usize = groups[number..].iter().map(|(hosts, _)| hosts.len()).sum();
-            let plural = if more == 1 { "" } else { "s" };
-            text.push_str(&format!(", and LUNs from {more} more host{plural}"));
-            break;
-        }
-        let separator = if number == 0 { "" } else { ", and " };
-        let plural = if hosts.len() == 1 { "" } else { "s" };
-        let hosts = names(hosts.iter().map(|&host| node_name(lab, Node::Host(host))));
-        let luns: Vec<String> = (targets.iter())
-            .map(|target| format!("{}:lun{}", node_name(lab, Node::Storage(target.storage)), target.lun))
-            .collect();
-        let luns = names(luns.iter().map(String::as_str));
-        text.push_str(&format!("{separator}{luns} from host{plural} {hosts}"));
-    }
-    if !text.is_empty() {
+    let of_group = |hosts: &str, targets: &BTreeSet<Target>| {
+        let name = |target: &Target| format!("{}:lun{}", node_name(lab, Node::Storage(target.storage)), target.lun);
+        let luns: Vec<String> = targets.iter().map(name).collect();
+        format!("{} from {hosts}", names(luns.iter().map(String::as_str)))
+    };
+    if let Some(text) = groups(lab, hidden, [", and ", "LUNs from"], of_group) {
         problems.add(
             ProblemKind::Masked,
             place,
@@ -159,25 +142,37 @@ fn check_masks(lab: &Lab, access: &Access, workload: &Workload, place: Place, pr
 /// Text such as "from hosts `a`, `b` to storage `c`, nor from host `d` to storage `e`"; `None`
 /// without hosts.
 fn pairs(lab: &Lab, lacking: BTreeMap<BTreeSet<u16>, Vec<u16>>, before: &str, between: &str) -> Option<String> {
-    let mut groups: Vec<(Vec<u16>, BTreeSet<u16>)> = lacking.into_iter().map(|(s, hosts)| (hosts, s)).collect();
+    groups(lab, lacking, [", nor ", "for"], |hosts, storage| {
+        let storage = names(storage.iter().map(|&i| node_name(lab, Node::Storage(i))));
+        format!("{before} {hosts} {between} storage {storage}")
+    })
+}
+
+/// The texts of the first groups of hosts that lack the same things, and the number of hosts in the
+/// other groups behind `rest`; `None` without hosts. `text` receives the names of the hosts.
+fn groups<T: Ord>(
+    lab: &Lab,
+    lacking: BTreeMap<T, Vec<u16>>,
+    [separator, rest]: [&str; 2],
+    text: impl Fn(&str, &T) -> String,
+) -> Option<String> {
+    let mut groups: Vec<(Vec<u16>, T)> = lacking.into_iter().map(|(lacks, hosts)| (hosts, lacks)).collect();
     for (hosts, _) in &mut groups {
         hosts.sort_unstable();
     }
     groups.sort();
-    let mut text = String::new();
-    for (number, (hosts, storage)) in groups.iter().enumerate() {
-        if number == MAX_NAMED {
-            let more: usize = groups[number..].iter().map(|(hosts, _)| hosts.len()).sum();
-            text.push_str(&format!(", nor for {more} more"));
-            break;
-        }
+    let shown = groups.iter().take(MAX_NAMED).map(|(hosts, lacks)| {
         let plural = if hosts.len() == 1 { "" } else { "s" };
-        let separator = if number == 0 { "" } else { ", nor " };
-        let hosts = names(hosts.iter().map(|&i| node_name(lab, Node::Host(i))));
-        let storage = names(storage.iter().map(|&i| node_name(lab, Node::Storage(i))));
-        text.push_str(&format!("{separator}{before} host{plural} {hosts} {between} storage {storage}"));
+        let hosts = names(hosts.iter().map(|&host| node_name(lab, Node::Host(host))));
+        text(&format!("host{plural} {hosts}"), lacks)
+    });
+    let mut texts: Vec<String> = shown.collect();
+    let more: usize = groups.iter().skip(MAX_NAMED).map(|(hosts, _)| hosts.len()).sum();
+    if more > 0 {
+        let plural = if more == 1 { "" } else { "s" };
+        texts.push(format!("{rest} {more} more host{plural}"));
     }
-    (!text.is_empty()).then_some(text)
+    (!texts.is_empty()).then(|| texts.join(separator))
 }
 
 /// The first names, and the number of further ones.
