@@ -1,7 +1,9 @@
 //! Random switches and the links between them.
 
 use super::Dice;
-use sanloom_fc::config::{Arbitration, Forwarding, IslChoice, LineRate, Link, LinkEnd, Node, Picos, Queueing, Switch};
+use sanloom_fc::config::{
+    Arbitration, Forwarding, IslChoice, IslHash, LineRate, Link, LinkEnd, Node, Picos, Queueing, Switch,
+};
 use sanloom_fc::san::Lab;
 
 /// The switches of each fabric, and the link features of this lab.
@@ -43,6 +45,7 @@ struct Kinds {
     queueing: Vec<(Queueing, u64)>,
     arbitration: Vec<(Arbitration, u64)>,
     isl_choice: Vec<(IslChoice, u64)>,
+    isl_hash: Vec<(IslHash, u64)>,
 }
 
 impl Fabrics {
@@ -59,6 +62,7 @@ impl Fabrics {
             queueing: dice.swarm(&[Queueing::Fifo, Queueing::Any, Queueing::Voq]),
             arbitration: dice.swarm(&[Arbitration::RoundRobin, Arbitration::OldestFirst]),
             isl_choice: dice.swarm(&[IslChoice::Ingress, IslChoice::Exchange, IslChoice::DevicePair, IslChoice::Spray]),
+            isl_hash: dice.swarm(&[IslHash::Salted, IslHash::Plain]),
         };
         for _ in 0..count {
             let size = dice.range(1, if count == 2 { 3 } else { 6 });
@@ -154,6 +158,7 @@ impl Kinds {
             arbitration: dice.weighted(&self.arbitration),
             latency: Picos::from_ns(if dice.chance(1, 2) { 0 } else { dice.spread(100, 5_000) }),
             isl_choice: dice.weighted(&self.isl_choice),
+            isl_hash: dice.weighted(&self.isl_hash),
             processor: None,
             policy: Default::default(),
             joining: Default::default(),

@@ -41,6 +41,8 @@ pub struct Switch {
     pub latency: Picos,
     /// Choice among several equal-cost paths.
     pub isl_choice: IslChoice,
+    /// Hash function of [`IslChoice::Exchange`] and [`IslChoice::DevicePair`].
+    pub isl_hash: IslHash,
     /// Processor that handles logins and service requests; `None`: replies take no time.
     pub processor: Option<Processor>,
     /// Administrator's choices for logins and zoning.
@@ -56,6 +58,15 @@ impl Switch {
     /// administered address.
     pub fn made_up_wwn(index: u16) -> Wwnn {
         Wwnn(0x1000_0253_4c00_0000 + u64::from(index) + 1)
+    }
+
+    /// Salt of the hash that chooses among several equal-cost paths, for
+    /// [`Fib::with_salt`](crate::fabric::Fib::with_salt).
+    pub fn isl_salt(&self) -> u64 {
+        match self.isl_hash {
+            IslHash::Salted => self.wwn.0,
+            IslHash::Plain => 0,
+        }
     }
 
     /// FCF-MAC of a port, its address as an FCoE forwarder. It is locally administered and contains
@@ -124,6 +135,19 @@ pub enum Arbitration {
     RoundRobin,
     /// The frame with the longest waiting time; ties by input number.
     OldestFirst,
+}
+
+/// Hash function that distributes frames over several equal-cost ports.
+///
+/// If all switches hash alike, the frames that reach a switch behind a split all have hashes of the
+/// same part of the range, so the switch uses only some of its own ports (hash polarisation).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum IslHash {
+    /// Each switch mixes its world-wide name into the hash.
+    #[default]
+    Salted,
+    /// The same function in every switch.
+    Plain,
 }
 
 /// Choice among several equal-cost ports.

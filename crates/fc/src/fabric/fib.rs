@@ -1,7 +1,7 @@
 //! Forwarding table of a switch: [`Fib`].
 
 use super::delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
-use super::hash::{below, mix};
+use super::hash::{below, mix, salted};
 use super::key_set::KeySet;
 use crate::config::IslChoice;
 use sanloom_wire::FcId;
@@ -21,6 +21,8 @@ pub struct Fib {
     domain: u8,
     zoning: bool,
     isl_choice: IslChoice,
+    /// Mixed into the hashes of `isl_choice`; 0 for none.
+    salt: u64,
     epoch: u64,
     modes: Box<[PortMode]>,
     areas: Box<[Area; 256]>,
@@ -82,6 +84,7 @@ impl Fib {
             domain,
             zoning: false,
             isl_choice,
+            salt: 0,
             epoch: 0,
             modes: vec![PortMode::Down; usize::from(ports)].into(),
             areas: Box::new([Area::EMPTY; 256]),
@@ -95,6 +98,12 @@ impl Fib {
             default_zone: KeySet::default(),
             work: FibWork::default(),
         }
+    }
+
+    /// Mixes `salt` into the hashes that choose a leg, so that the choices of two switches are
+    /// independent. 0 means no salt.
+    pub fn with_salt(self, salt: u64) -> Fib {
+        Fib { salt: if salt == 0 { 0 } else { mix(salt) | 1 }, ..self }
     }
 
     /// Decides about a frame that entered through port `ingress`. The result is constant for the
@@ -289,10 +298,10 @@ impl Fib {
             _ => {
                 let number = match self.isl_choice {
                     IslChoice::Ingress => usize::from(self.ingress[usize::from(ingress)]) % legs.len(),
-                    IslChoice::DevicePair => below(mix(pair(s_id, d_id)), legs.len()),
+                    IslChoice::DevicePair => below(salted(mix(pair(s_id, d_id)), self.salt), legs.len()),
                     IslChoice::Exchange => {
                         let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;
-                        below(mix(key), legs.len())
+                        below(salted(mix(key), self.salt), legs.len())
                     }
                     IslChoice::Spray => {
                         return Decision::Forward(Egress::Spray(u16::from(domain)));

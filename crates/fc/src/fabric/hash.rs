@@ -12,6 +12,12 @@ pub(crate) const fn mix(key: u64) -> u64 {
     (x ^ (x >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
+/// Mixes a salt into a hash. Hashes with different salts are independent; salt 0 changes nothing.
+#[inline]
+pub(super) const fn salted(hash: u64, salt: u64) -> u64 {
+    if salt == 0 { hash } else { mix(hash ^ salt) }
+}
+
 /// Maps a hash to a number below `n` without division.
 #[inline]
 pub(super) const fn below(hash: u64, n: usize) -> usize {

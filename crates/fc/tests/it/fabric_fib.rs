@@ -1,7 +1,7 @@
 //! Forwarding decisions, compared with a direct implementation of the rules.
 
 use proptest::prelude::*;
-use sanloom_fc::config::IslChoice;
+use sanloom_fc::config::{IslChoice, Switch};
 use sanloom_fc::fabric::{Decision, DropReason, Egress, Fib, FibDelta, Leg, PortMode};
 use sanloom_wire::FcId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -403,4 +403,41 @@ fn an_exchange_keeps_its_path_and_a_pair_keeps_its_path() {
         assert_eq!(exchange.decide(0, s, d, ox_id), exchange.decide(1, s, d, ox_id));
         assert_eq!(pair.decide(0, s, d, ox_id), pair.decide(1, s, d, 0));
     }
+}
+
+/// Number of frames that each pair of switches with these salts sends over each pair of legs, for
+/// 2,000 exchanges of one pair of ports.
+fn joint_choices(salts: [u64; 2], legs: u16) -> Vec<u32> {
+    let deltas = [mode(0, PortMode::E), FibDelta::Routes { domain: 9, legs: (1..=legs).map(Leg::Port).collect() }];
+    let fibs = salts.map(|salt| fib(IslChoice::Exchange, &deltas).with_salt(salt));
+    let mut counts = vec![0; usize::from(legs * legs)];
+    for ox_id in 0..2_000 {
+        let ports = fibs.each_ref().map(|fib| match fib.decide(0, id(0x02_0300), id(0x09_1f00), ox_id) {
+            Decision::Forward(Egress::Port(port)) => port - 1,
+            other => panic!("{other:?}"),
+        });
+        counts[usize::from(ports[0] * legs + ports[1])] += 1;
+    }
+    counts
+}
+
+#[test]
+fn salted_choices_of_two_switches_are_independent() {
+    let name = |index| Switch::made_up_wwn(index).0;
+    for legs in [2u16, 3, 4, 8] {
+        for (a, b) in [(0, 1), (0, 2), (1, 2), (3, 4), (0, 255), (7, 8)] {
+            let counts = joint_choices([name(a), name(b)], legs);
+            let expected = 2_000.0 / f64::from(legs * legs);
+            let chi: f64 = counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+            let freedom = f64::from(legs * legs - 1);
+            let bound = freedom + 4.5 * (2.0 * freedom).sqrt() + 12.0;
+            assert!(chi < bound, "switches {a} and {b}, {legs} legs: {chi:.1} above {bound:.1}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn without_salt_all_switches_choose_alike() {
+    let counts = joint_choices([0, 0], 4);
+    assert!((0..16).all(|at| (counts[at] > 0) == (at / 4 == at % 4)), "{counts:?}");
 }

@@ -3,7 +3,7 @@
 use super::live::{ETHERNET, FCOE};
 use super::{
     ADDRESSING, ARBITRATION, COST_RULE, DUPLICATE_NAMES, FLOW_CONTROL, FORWARDING, Fallback, Form, HARD_ZONING,
-    ISL_CHOICE, Key, Kind, NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONING_SUPPORT,
+    ISL_CHOICE, ISL_HASH, Key, Kind, NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONING_SUPPORT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -148,6 +148,14 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "Choice among paths of equal cost.",
             example: "\"spray\"",
             also: &["routing", "load_balancing", "path_choice"],
+        },
+        Key {
+            path: "isl_hash",
+            kind: Kind::Choice(ISL_HASH),
+            fallback: Fallback::Value("\"salted\""),
+            meaning: "Hash function of `isl_choice = \"exchange\"` and `\"pair\"`.",
+            example: "\"plain\"",
+            also: &["hash", "salt", "ecmp_hash"],
         },
         Key {
             path: "hard_zoning",

@@ -3,8 +3,8 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, MediumKind, PathPolicy,
-    ProcessorSharing, Queueing, ZoneDefault,
+    Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash, MediumKind,
+    PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -41,6 +41,11 @@ words!(ISL_CHOICE, ISL_CHOICES: IslChoice {
     "exchange" => IslChoice::Exchange, "by source, destination and exchange: an I/O keeps its path";
     "pair" => IslChoice::DevicePair, "by source and destination";
     "spray" => IslChoice::Spray, "frame by frame in round-robin order; frames may overtake each other";
+});
+
+words!(ISL_HASH, ISL_HASHES: IslHash {
+    "salted" => IslHash::Salted, "each switch mixes its world-wide name into the hash, so that its choices are independent of those of other switches";
+    "plain" => IslHash::Plain, "the same hash in every switch: behind a switch that splits its frames, some links stay empty (polarisation)";
 });
 
 words!(SCHEDULER, SCHEDULERS: IoScheduler {

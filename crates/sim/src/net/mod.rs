@@ -39,7 +39,7 @@ pub use observe::{Incident, Observed, ObservedKind};
 pub use queue::{EventQueue, NEVER};
 
 use observe::Recorder;
-use sanloom_fc::config::{Forwarding, IslChoice};
+use sanloom_fc::config::Forwarding;
 use sanloom_fc::fabric::{self, Fib, Leg};
 use sources::Sources;
 use std::collections::BTreeMap;
@@ -407,8 +407,7 @@ impl SwitchPlane {
         for (port, &output) in output_of.iter().enumerate() {
             members[usize::from(output)].push(port as u16);
         }
-        let isl_choice: IslChoice = config.isl_choice;
-        let mut fib = Fib::new(config.domain, config.ports, isl_choice);
+        let mut fib = Fib::new(config.domain, config.ports, config.isl_choice).with_salt(config.isl_salt());
         for (port, bundle) in (0..).zip(&plan.bundle_of_port) {
             bundle.iter().for_each(|bundle| fib.join_bundle(port, output_of[usize::from(port)], *bundle));
         }

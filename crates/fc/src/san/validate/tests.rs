@@ -16,6 +16,7 @@ fn lab() -> Lab {
         arbitration: Arbitration::RoundRobin,
         latency: Picos::from_ns(700),
         isl_choice: IslChoice::Exchange,
+        isl_hash: IslHash::Plain,
         processor: None,
         policy: Default::default(),
         joining: Default::default(),

@@ -164,7 +164,8 @@ impl Builder<'_> {
                 instance.fabric.segments.push(Segment::new(segment, at.0, at.1, config, &instance.recording));
                 instance.ports[port].segments.push(segment);
             }
-            let mut fib = Fib::new(0, plan.machine.services.ports, config.isl_choice);
+            let ports = plan.machine.services.ports;
+            let mut fib = Fib::new(0, ports, config.isl_choice).with_salt(config.isl_salt());
             for (bundle, members) in &plan.bundles {
                 members.iter().for_each(|port| fib.join_bundle(*port, members[0], *bundle));
             }

@@ -2,7 +2,7 @@
 
 use crate::frame_path::plain::Chances;
 use proptest::prelude::*;
-use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Queueing};
+use sanloom_fc::config::{Arbitration, IslChoice, IslHash, LineRate, Queueing};
 
 /// A network with a sequence of actions.
 #[derive(Clone, Debug)]
@@ -13,6 +13,7 @@ pub struct Case {
     pub isls: Vec<(usize, usize, LineRate, u64, [u32; 2], bool)>,
     pub nports: Vec<NPortCase>,
     pub isl_choice: IslChoice,
+    pub isl_hash: IslHash,
     /// In ns; `None` if it never expires.
     pub hold_time: Option<u64>,
     pub e_d_tov: Option<u64>,
@@ -189,15 +190,17 @@ pub fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec(isl, 0..8),
             prop::collection::vec(nport(switches, faults), nports),
             prop::sample::select(choices),
+            prop::sample::select(vec![IslHash::Salted, IslHash::Plain]),
             timeout(faults, 200_000..2_000_000),
             timeout(faults, 200_000..4_000_000),
             actions(faults),
         )
-            .prop_map(|(switches, isls, nports, isl_choice, hold_time, e_d_tov, actions)| Case {
+            .prop_map(|(switches, isls, nports, isl_choice, isl_hash, hold_time, e_d_tov, actions)| Case {
                 switches,
                 isls,
                 nports,
                 isl_choice,
+                isl_hash,
                 hold_time,
                 e_d_tov,
                 actions,

@@ -2,7 +2,7 @@
 
 use crate::frame_path::case::{Case, Target};
 use crate::frame_path::plain;
-use sanloom_fc::config::{Forwarding, Picos, Switch};
+use sanloom_fc::config::{Forwarding, IslHash, Picos, Switch};
 use sanloom_fc::fabric::routes::{Isl, IslEnd, SwitchRoutes, routes};
 use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
 use sanloom_sim::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
@@ -151,6 +151,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         arbitration: case_switch.arbitration,
         latency: Picos::from_ns(case_switch.latency_ns),
         isl_choice: case.isl_choice,
+        isl_hash: case.isl_hash,
         processor: None,
         policy: Default::default(),
         joining: Default::default(),
@@ -169,6 +170,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         domain.into(),
         (0..usize::from(ports)).map(together).collect(),
     );
+    plain.salt = (case.isl_hash == IslHash::Salted).then_some(config.wwn.0);
     for (id, home) in wiring.ids.iter().zip(&wiring.homes).filter(|(_, home)| home.0 == number) {
         plain.owners.insert(id.to_u32(), home.1.into());
     }

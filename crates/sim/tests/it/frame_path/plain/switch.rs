@@ -17,6 +17,8 @@ pub struct Switch {
     pub queueing: Queueing,
     arbitration: Arbitration,
     isl_choice: IslChoice,
+    /// World-wide name of the switch, if it is part of the hashes.
+    pub salt: Option<u64>,
     pub cut_through: bool,
     pub latency: u64,
     pub ports: usize,
@@ -50,6 +52,7 @@ impl Switch {
             queueing,
             arbitration,
             isl_choice,
+            salt: None,
             cut_through,
             latency,
             ports,
@@ -118,8 +121,8 @@ impl Switch {
         let pair = u64::from(frame.s_id) << 24 | u64::from(frame.d_id);
         let (name, leg) = match self.isl_choice {
             IslChoice::Ingress => ("ingress", self.together[port][0] % legs.len()),
-            IslChoice::DevicePair => ("pair", hashed(pair, legs.len())),
-            IslChoice::Exchange => ("exchange", hashed(pair ^ u64::from(frame.exchange) << 48, legs.len())),
+            IslChoice::DevicePair => ("pair", self.hashed(pair, legs.len())),
+            IslChoice::Exchange => ("exchange", self.hashed(pair ^ u64::from(frame.exchange) << 48, legs.len())),
             IslChoice::Spray => {
                 // If the number of legs has decreased, the stored index may be out of range. It
                 // then restarts at 0.
@@ -139,6 +142,14 @@ impl Switch {
             self.next_leg.insert(domain, next + 1);
         }
         Ok(Some(legs[next]))
+    }
+
+    /// Maps the switch's hash of a key to a number below `n`, with its upper half as a fraction of
+    /// 2^32.
+    fn hashed(&self, key: u64, n: usize) -> usize {
+        let plain = mixed(key);
+        let hash = self.salt.map_or(plain, |name| mixed(plain ^ (mixed(name) | 1)));
+        ((u128::from(hash >> 32) * n as u128) >> 32) as usize
     }
 
     /// Adds a frame to the buffer of an input.
@@ -215,9 +226,8 @@ impl Switch {
     }
 }
 
-/// Maps the model's hash to a number below `n`, with its upper half as a fraction of 2^32.
-fn hashed(key: u64, n: usize) -> usize {
+/// The model's hash function.
+fn mixed(key: u64) -> u64 {
     let x = u128::from(key) * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
-    let x = (x ^ (x >> 32)) * 0x94d0_49bb_1331_11eb % (1 << 64);
-    (((x >> 32) * n as u128) >> 32) as usize
+    ((x ^ (x >> 32)) * 0x94d0_49bb_1331_11eb % (1 << 64)) as u64
 }
