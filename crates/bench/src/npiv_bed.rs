@@ -6,9 +6,9 @@
 //! comparisons of earlier ones, as in the document's counts.
 
 use sanloom_fc::config::{
-    Arbitration, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, IslHash, LineRate, Link, LinkEnd, Lun,
-    Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage, StoragePort, Switch, Timers,
-    VirtualMachine, Zone, ZoneDefault, ZoneMember, Zoning,
+    Arbitration, CrossbarLimits, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, IslHash, LineRate, Link,
+    LinkEnd, Lun, Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage, StoragePort, Switch,
+    Timers, VirtualMachine, Zone, ZoneDefault, ZoneMember, Zoning,
 };
 use sanloom_fc::nport::{FabricState, LoginScript};
 use sanloom_fc::san::{Lab, Run};
@@ -234,6 +234,7 @@ impl Bed {
                 queueing: Queueing::Fifo,
                 arbitration: Arbitration::RoundRobin,
                 latency: Picos::from_ns(700),
+                crossbar: CrossbarLimits::default(),
                 isl_choice: IslChoice::Exchange,
                 isl_hash: IslHash::default(),
                 processor: Some(self.processor),

@@ -122,6 +122,14 @@ impl<'d> Element<'d> {
         }
     }
 
+    /// Returns a data rate in bit/s.
+    pub fn bit_rate(&self, path: &str) -> Option<u64> {
+        match self.get(path)? {
+            (Value::BitRate(rate), _) => Some(*rate),
+            _ => None,
+        }
+    }
+
     pub fn wwn(&self, path: &str) -> Option<u64> {
         match self.get(path)? {
             (Value::Wwn(name), _) => Some(*name),

@@ -207,6 +207,7 @@ fn value(kind: &Kind) -> Json {
         Kind::Size { .. } => quantity(&units::SIZE),
         Kind::PerSecond => quantity(&units::PER_SECOND),
         Kind::Clock => quantity(&units::CLOCK),
+        Kind::BitRate => quantity(&units::BIT_RATE),
         Kind::LineRate => {
             let names: Vec<&str> = LineRate::ALL.iter().map(|rate| rate.name()).collect();
             pattern(format!("^\\s*{}\\s*$", any_case(&names)))

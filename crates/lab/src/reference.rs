@@ -164,6 +164,7 @@ fn kind(kind: &Kind) -> String {
         }
         Kind::PerSecond => unit("rate", &units::PER_SECOND),
         Kind::Clock => unit("frequency", &units::CLOCK),
+        Kind::BitRate => unit("data rate", &units::BIT_RATE),
         Kind::LineRate => {
             let names: Vec<&str> = sanloom_fc::config::LineRate::ALL.iter().map(|rate| rate.name()).collect();
             format!("line rate: {}", names.join(", "))

@@ -86,7 +86,15 @@ pub(crate) const CLOCK: Dimension = Dimension {
     also: &[],
 };
 
-const DIMENSIONS: [&Dimension; 5] = [&TIME, &LENGTH, &SIZE, &PER_SECOND, &CLOCK];
+/// Data rate, stored in bit/s.
+pub(crate) const BIT_RATE: Dimension = Dimension {
+    noun: "a data rate",
+    units: &[("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000)],
+    example: "32Gb/s",
+    also: &[("Mbit/s", "Mb/s"), ("Gbit/s", "Gb/s"), ("Tbit/s", "Tb/s"), ("Gbps", "Gb/s"), ("Mbps", "Mb/s")],
+};
+
+const DIMENSIONS: [&Dimension; 6] = [&TIME, &LENGTH, &SIZE, &PER_SECOND, &CLOCK, &BIT_RATE];
 
 /// Reason for which a text is not a quantity: code, reason, remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -33,6 +33,8 @@ pub(crate) enum Value {
     PerSecond(u64),
     /// In hertz.
     Clock(u64),
+    /// Bits per second.
+    BitRate(u64),
     LineRate(LineRate),
     /// Index of the word.
     Choice(usize),
@@ -152,6 +154,7 @@ impl Reader<'_> {
             }
             .map(Value::PerSecond),
             Kind::Clock => self.quantity(value, &units::CLOCK).map(Value::Clock),
+            Kind::BitRate => self.quantity(value, &units::BIT_RATE).map(Value::BitRate),
             Kind::LineRate => match value.get_ref().as_str() {
                 Some(text) => self.quantity_result(units::parse_line_rate(text)).map(Value::LineRate),
                 None => {

@@ -2,7 +2,7 @@
 
 use super::Dice;
 use sanloom_fc::config::{
-    Arbitration, Forwarding, IslChoice, IslHash, LineRate, Link, LinkEnd, Node, Picos, Queueing, Switch,
+    Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, LineRate, Link, LinkEnd, Node, Picos, Queueing, Switch,
 };
 use sanloom_fc::san::Lab;
 
@@ -46,6 +46,7 @@ struct Kinds {
     arbitration: Vec<(Arbitration, u64)>,
     isl_choice: Vec<(IslChoice, u64)>,
     isl_hash: Vec<(IslHash, u64)>,
+    crossbar: Vec<(CrossbarLimits, u64)>,
 }
 
 impl Fabrics {
@@ -63,6 +64,11 @@ impl Fabrics {
             arbitration: dice.swarm(&[Arbitration::RoundRobin, Arbitration::OldestFirst]),
             isl_choice: dice.swarm(&[IslChoice::Ingress, IslChoice::Exchange, IslChoice::DevicePair, IslChoice::Spray]),
             isl_hash: dice.swarm(&[IslHash::Salted, IslHash::Plain]),
+            crossbar: dice.swarm(&[
+                CrossbarLimits::default(),
+                CrossbarLimits { speedup_percent: 100, bandwidth_bit_per_s: None, egress_frames: 1 },
+                CrossbarLimits { speedup_percent: 150, bandwidth_bit_per_s: Some(32_000_000_000), egress_frames: 4 },
+            ]),
         };
         for _ in 0..count {
             let size = dice.range(1, if count == 2 { 3 } else { 6 });
@@ -159,6 +165,7 @@ impl Kinds {
             latency: Picos::from_ns(if dice.chance(1, 2) { 0 } else { dice.spread(100, 5_000) }),
             isl_choice: dice.weighted(&self.isl_choice),
             isl_hash: dice.weighted(&self.isl_hash),
+            crossbar: dice.weighted(&self.crossbar),
             processor: None,
             policy: Default::default(),
             joining: Default::default(),

@@ -36,6 +36,8 @@ pub struct Switch {
     pub queueing: Queueing,
     /// Arbitration between inputs at an output.
     pub arbitration: Arbitration,
+    /// Rates of the crossbar, unless the queueing is [`Queueing::Any`].
+    pub crossbar: CrossbarLimits,
     /// Latency to the arbiter, from the last bit (store-and-forward) or the end of the header
     /// (cut-through).
     pub latency: Picos,
@@ -120,12 +122,29 @@ pub enum Forwarding {
 /// Organisation of the input buffers of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Queueing {
-    /// One queue; only its head may leave, which causes head-of-line blocking.
+    /// One queue; only its head may cross, which causes head-of-line blocking.
     Fifo,
-    /// Any frame may leave, even several at once to different outputs.
+    /// Any frame may leave, even several at once to different outputs; the crossbar has no limit.
     Any,
-    /// One queue per output; the input sends one frame at a time.
+    /// One queue per output; one frame at a time crosses from the input.
     Voq,
+}
+
+/// Limits of the crossbar between the input buffers and the lines of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CrossbarLimits {
+    /// Rate of each input, in percent of the fastest line of the switch.
+    pub speedup_percent: u32,
+    /// Rate of all inputs together, in bit/s; `None`: no limit.
+    pub bandwidth_bit_per_s: Option<u64>,
+    /// Frames that may wait in front of each line.
+    pub egress_frames: u16,
+}
+
+impl Default for CrossbarLimits {
+    fn default() -> CrossbarLimits {
+        CrossbarLimits { speedup_percent: 200, bandwidth_bit_per_s: None, egress_frames: 2 }
+    }
 }
 
 /// Arbitration between several inputs with frames for one output.

@@ -10,9 +10,9 @@ use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
-    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lun, MediumKind,
-    Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
-    VirtualFabric,
+    Arbitration, Bus, CrossbarLimits, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lun,
+    MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage,
+    StoragePort, Switch, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -131,6 +131,7 @@ pub(super) fn switches<'d>(
             queueing: element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Fifo),
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
+            crossbar: crossbar(element),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
             isl_hash: element.choice("isl_hash", schema::ISL_HASHES).unwrap_or_default(),
             policy: policy(element),
@@ -148,6 +149,16 @@ pub(super) fn switches<'d>(
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+fn crossbar(element: &Element<'_>) -> CrossbarLimits {
+    let default = CrossbarLimits::default();
+    let percent = element.number("crossbar.speedup").map(|speedup| (speedup * 100.0).round() as u32);
+    CrossbarLimits {
+        speedup_percent: percent.unwrap_or(default.speedup_percent),
+        bandwidth_bit_per_s: element.bit_rate("crossbar.bandwidth"),
+        egress_frames: element.integer("crossbar.egress_buffers").unwrap_or(default.egress_frames),
+    }
 }
 
 /// Returns the virtual fabric of a switch with its ports of the chassis.

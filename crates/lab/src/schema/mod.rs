@@ -95,6 +95,8 @@ pub(crate) enum Kind {
     PerSecond,
     /// A frequency with its unit.
     Clock,
+    /// Bits per second, with unit.
+    BitRate,
     /// A Fibre Channel line rate.
     LineRate,
     /// One of these words.

@@ -26,9 +26,9 @@ words!(FORWARDING, FORWARDINGS: Forwarding {
 });
 
 words!(QUEUEING, QUEUEINGS: Queueing {
-    "fifo" => Queueing::Fifo, "one queue per input; only its head may leave (head-of-line blocking)";
-    "any" => Queueing::Any, "any frame of an input may leave, several at once to different outputs";
-    "voq" => Queueing::Voq, "one queue per input and output; an input sends one frame at a time";
+    "fifo" => Queueing::Fifo, "one queue per input; only its head may cross (head-of-line blocking)";
+    "any" => Queueing::Any, "any frame of an input may leave, several at once to different outputs; the crossbar has no limit";
+    "voq" => Queueing::Voq, "one queue per input and output; one frame at a time crosses from an input";
 });
 
 words!(ARBITRATION, ARBITRATIONS: Arbitration {

@@ -1,6 +1,7 @@
 //! The inside of a switch: input buffers, output queues and the arbiter between them.
 
 use super::NO_LANE;
+use super::egress::{Egress, NO_TRUNK};
 use super::flight::InFlight;
 use super::input::{Input, Slot};
 use super::lane::Sent;
@@ -9,33 +10,50 @@ use sanloom_fc::config::{Arbitration, Queueing};
 /// A crossbar with input buffers. Input and output numbers are port numbers. The last input belongs
 /// to the switch's own processor; its buffer has no limit.
 ///
-/// A frame is *eligible* if the queueing rule lets it leave: with [`Queueing::Fifo`], only the
-/// first frame of an input that has finished sending the previous one. Each output has a bit mask
-/// of the inputs that hold an eligible frame for it. The arbiter reads only this mask.
+/// With [`Queueing::Any`] a frame goes from its input buffer to the line of the output. With the
+/// other orders it crosses into a small buffer in front of the line, see [`super::crossing`].
+///
+/// A frame is *eligible* if the queueing order lets it leave: with [`Queueing::Fifo`], only the
+/// first frame of an input through which no frame crosses. Each output has a bit mask of the inputs
+/// that hold an eligible frame for it. The arbiter reads only this mask.
 #[derive(Clone, Debug)]
 pub struct Crossbar {
-    queueing: Queueing,
+    pub(super) queueing: Queueing,
     arbitration: Arbitration,
     words: usize,
-    inputs: Vec<Input>,
-    out: Vec<Output>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) out: Vec<Output>,
     /// `words` words for each output; empty if one word is enough.
     masks: Vec<u64>,
     /// For each input, the inputs of the other links of its trunk. Empty if the switch has no
     /// trunks.
     trunks: Vec<Vec<u16>>,
+    /// Buffers in front of the lines of each output; empty with [`Queueing::Any`].
+    pub(super) egress: Vec<Egress>,
+    pub(super) pace: Pace,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Output {
+pub(super) struct Output {
     /// Inputs with an eligible frame for this output, if all inputs fit into one word.
     mask: u64,
-    /// Number of queued frames for this output, eligible or not.
-    frames: u32,
+    /// Number of frames in the switch for this output.
+    pub(super) frames: u32,
     /// Lane served by this output, if it serves exactly one.
     lane: u32,
     /// Most recently served input.
-    last: u16,
+    pub(super) last: u16,
+}
+
+/// Rates at which frames cross a switch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    /// Time of a byte from an input to an output, in units of 2^-32 ps.
+    pub byte: u64,
+    /// Time of a byte at the total rate of the switch, in units of 2^-32 ps; 0 without a limit.
+    pub byte_in_total: u64,
+    /// Time until which the total rate is used up, in ps.
+    pub(super) total_free_ps: u64,
 }
 
 /// Number of buckets of [`WaitCount`].
@@ -112,6 +130,8 @@ pub struct Buffered {
     pub output: u16,
     /// Lane on which the frame arrived, or [`super::NO_LANE`] if the switch generated it.
     pub lane: u32,
+    /// True if the frame has left the input buffer and waits in front of its line.
+    pub crossed: bool,
 }
 
 /// A frame that leaves a switch.
@@ -119,8 +139,6 @@ pub struct Buffered {
 pub struct Departure {
     pub slot: Slot,
     pub sent: Sent,
-    /// True if the input holds more frames, which must wait until this one has left.
-    pub more_at_input: bool,
     /// True if other frames are queued for the output.
     pub more_at_output: bool,
 }
@@ -139,7 +157,23 @@ impl Crossbar {
             out: vec![Output { mask: 0, frames: 0, lane: NO_LANE, last: inputs as u16 - 1 }; outputs],
             masks: vec![0; if words > 1 { outputs * words } else { 0 }],
             trunks: Vec::new(),
+            egress: Vec::new(),
+            pace: Pace::default(),
         }
+    }
+
+    /// Sets the rates of the crossbar and the number of frames that may wait in front of each line.
+    /// `lines` is the number of lines of each output.
+    pub fn with_egress(mut self, frames: u16, lines: impl Iterator<Item = usize>) -> Crossbar {
+        if self.queueing != Queueing::Any {
+            self.egress = lines.map(|lines| Egress::new(frames, lines)).collect();
+        }
+        self
+    }
+
+    /// Sets the rates at which frames cross.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
     }
 
     /// Enables in-order delivery over trunks: frames that arrived on the links of one trunk leave
@@ -173,17 +207,16 @@ impl Crossbar {
         self.inputs.len() as u16 - 1
     }
 
-    /// Returns whether an input sends only one frame at a time. If it does, the end of one frame
-    /// decides when the next one becomes eligible.
+    /// Returns whether frames cross into a buffer in front of their line.
     #[inline]
-    pub fn serial_inputs(&self) -> bool {
+    pub fn buffers_egress(&self) -> bool {
         self.queueing != Queueing::Any
     }
 
     /// Adds a frame to the buffer of its input.
     #[inline(always)]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
-        let Buffered { on_line, input, output, lane } = buffered;
+        let Buffered { on_line, input, output, lane, .. } = buffered;
         let is_fifo_input = self.queueing == Queueing::Fifo && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
         let is_behind = is_fifo_input && (buffer.frames() > 0 || buffer.busy_until_ps > now);
@@ -194,114 +227,83 @@ impl Crossbar {
         }
     }
 
-    /// Returns the time until which the input is sending a frame. Frames that arrive before that
-    /// time wait for it.
-    #[inline]
-    pub fn input_busy_until(&self, input: u16) -> u64 {
-        self.inputs[usize::from(input)].busy_until_ps
-    }
-
     /// Returns whether a frame is queued for the output, eligible or not.
     #[inline]
     pub fn waits(&self, output: u16) -> bool {
         self.out[usize::from(output)].frames > 0
     }
 
-    /// Returns the input whose frame leaves through `output` next, if one is eligible.
+    /// Returns the time until which a frame crosses from the input.
     #[inline]
-    fn choose(&self, now: u64, output: u16) -> Option<u16> {
-        let out = &self.out[usize::from(output)];
-        let last = usize::from(out.last);
-        let masks = self.mask(out, output);
-        if !self.trunks.is_empty() {
-            return self.choose_in_order(now, output);
-        }
-        match self.arbitration {
-            Arbitration::RoundRobin if self.queueing != Queueing::Voq => next_bit(masks, last + 1).map(|i| i as u16),
-            Arbitration::RoundRobin => {
-                let first = next_bit(masks, last + 1)?;
-                let mut input = first;
-                while !self.may_send(input, now) {
-                    input = next_bit(masks, input + 1)?;
-                    if input == first {
-                        return None;
-                    }
-                }
-                Some(input as u16)
-            }
-            Arbitration::OldestFirst => {
-                let oldest = |i: usize| (self.since(i, output), i);
-                bits(masks).filter(|&i| self.may_send(i, now)).min_by_key(|&i| oldest(i)).map(|i| i as u16)
-            }
-        }
+    pub fn input_busy_until(&self, input: u16) -> u64 {
+        self.inputs[usize::from(input)].busy_until_ps
     }
 
-    /// Variant of `choose` for a switch with trunks. A frame is eligible only after every earlier
-    /// frame of its trunk for the same output has left.
-    fn choose_in_order(&self, now: u64, output: u16) -> Option<u16> {
+    /// Returns the input whose turn it is at `output` and the input whose frame is the next one, if
+    /// one is eligible. They differ only within a trunk.
+    #[inline]
+    pub(super) fn choose(&self, output: u16) -> Option<(u16, u16)> {
+        let out = &self.out[usize::from(output)];
+        let masks = self.mask(out, output);
+        if !self.trunks.is_empty() {
+            return self.choose_in_order(output);
+        }
+        let input = match self.arbitration {
+            Arbitration::RoundRobin => next_bit(masks, usize::from(out.last) + 1),
+            Arbitration::OldestFirst => bits(masks).min_by_key(|&i| (self.since(i, output), i)),
+        };
+        input.map(|i| (i as u16, i as u16))
+    }
+
+    /// Variant of `choose` for a switch with trunks. The turn of an input goes to the input of its
+    /// trunk with the oldest frame for the output, so that the frames of a trunk keep their order.
+    fn choose_in_order(&self, output: u16) -> Option<(u16, u16)> {
         let masks = self.mask(&self.out[usize::from(output)], output);
-        let ready = bits(masks).filter(|&i| self.may_send(i, now) && self.is_next_of_trunk(i, output));
         let inputs = self.inputs.len();
         let distance = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
-        let chosen = match self.arbitration {
+        let first = |i: usize| self.first_of_trunk(i, output);
+        let ready = bits(masks).filter(|&i| self.is_set(output, first(i)));
+        let turn = match self.arbitration {
             Arbitration::RoundRobin => ready.min_by_key(|&i| distance(i)),
             Arbitration::OldestFirst => ready.min_by_key(|&i| (self.since(i, output), i)),
         };
-        chosen.map(|i| i as u16)
+        turn.map(|turn| (turn as u16, first(turn)))
     }
 
-    fn is_next_of_trunk(&self, input: usize, output: u16) -> bool {
-        let others = &self.trunks[input];
-        others.is_empty() || {
-            let own_since = self.since(input, output);
-            others.iter().all(|&other| self.since(usize::from(other), output) > own_since)
-        }
+    /// Returns the input of the trunk of `input` that holds the oldest frame for `output`.
+    fn first_of_trunk(&self, input: usize, output: u16) -> u16 {
+        let others = self.trunks[input].iter().copied();
+        let first = others.chain([input as u16]).min_by_key(|&i| (self.since(usize::from(i), output), i));
+        first.unwrap_or(input as u16)
     }
 
     /// Removes the next eligible frame for `output` from its buffer. `send` computes its departure
     /// times.
     #[inline]
-    pub fn depart(&mut self, now: u64, output: u16, send: impl FnOnce(&Slot) -> Sent) -> Option<Departure> {
-        let input = self.choose(now, output)?;
-        let (queueing, is_processor) = (self.queueing, input == self.processor());
+    pub fn depart(&mut self, output: u16, send: impl FnOnce(&Slot) -> Sent) -> Option<Departure> {
+        let (turn, input) = self.choose(output)?;
         let buffer = &mut self.inputs[usize::from(input)];
         let (place, another) = buffer.take(output)?;
         let slot = *buffer.taken(place);
         let sent = send(&slot);
         buffer.count(&slot, sent.start_ps, sent.end_ps);
-        let mut more_at_input = false;
-        if queueing != Queueing::Any && !is_processor {
-            buffer.busy_until_ps = sent.end_ps;
-            more_at_input = buffer.frames() > 0;
-        }
-        if !another || (queueing == Queueing::Fifo && !is_processor) {
+        if !another {
             self.clear(output, input);
         }
         let out = &mut self.out[usize::from(output)];
         out.frames -= 1;
-        out.last = input;
-        Some(Departure { slot, sent, more_at_input, more_at_output: out.frames > 0 })
+        out.last = turn;
+        Some(Departure { slot, sent, more_at_output: out.frames > 0 })
     }
 
-    /// Makes the next frame of an input eligible after the previous one has been sent. Calls `wake`
-    /// with each output for which the input has a frame.
-    pub fn input_ready(&mut self, input: u16, mut wake: impl FnMut(u16)) {
-        match self.queueing {
-            Queueing::Any => {}
-            Queueing::Fifo => {
-                let oldest = self.inputs[usize::from(input)].oldest().map(|(output, _)| output);
-                if let Some(output) = oldest {
-                    self.set(output, input);
-                    wake(output);
-                }
-            }
-            Queueing::Voq => (0..self.out.len() as u16).filter(|&output| self.is_set(output, input)).for_each(wake),
-        }
-    }
-
-    /// Removes the frames for which `which` returns true and passes each to `gone`, ordered by
-    /// input and then by arrival.
+    /// Removes the frames for which `which` returns true and passes each to `gone`: those that have
+    /// crossed, then the others, ordered by input and then by arrival.
     pub fn discard(&mut self, now: u64, mut which: impl FnMut(&Buffered) -> bool, mut gone: impl FnMut(Buffered)) {
+        for output in 0..self.egress.len() as u16 {
+            let lost = self.egress[usize::from(output)].discard(output, &mut which);
+            self.out[usize::from(output)].frames -= lost.len() as u32;
+            lost.into_iter().for_each(&mut gone);
+        }
         for input in 0..self.inputs.len() as u16 {
             let held: Vec<Buffered> = self.frames_of(input);
             if !held.iter().any(&mut which) {
@@ -320,8 +322,9 @@ impl Crossbar {
 
     /// Returns the frames in the buffer of an input, oldest first.
     pub fn frames_of(&self, input: u16) -> Vec<Buffered> {
-        let slots = self.inputs[usize::from(input)].iter();
-        slots.map(|(output, slot)| Buffered { on_line: slot.on_line(), input, output, lane: slot.lane }).collect()
+        let slots = self.inputs[usize::from(input)].held();
+        let buffered = |(output, slot): (u16, &Slot)| slot.buffered(input, output, false);
+        slots.map(buffered).collect()
     }
 
     /// Returns the number of frames in the buffer of an input.
@@ -329,9 +332,11 @@ impl Crossbar {
         self.inputs[usize::from(input)].frames()
     }
 
-    /// Returns the time since which the oldest frame of an input has been eligible.
+    /// Returns the arrival time of the oldest frame that came through an input and is still in the
+    /// switch.
     pub fn oldest(&self, input: u16) -> Option<u64> {
-        self.inputs[usize::from(input)].oldest().map(|(_, slot)| slot.at_ps)
+        let held = self.inputs[usize::from(input)].held().map(|(_, slot)| slot.at_ps);
+        held.chain(self.egress.iter().flat_map(|egress| egress.arrivals(input))).min()
     }
 
     pub fn input_count(&self, input: u16) -> InputCount {
@@ -363,7 +368,16 @@ impl Crossbar {
         for (output, _) in self.inputs[usize::from(input)].take_all() {
             self.out[usize::from(output)].frames -= 1;
             self.clear(output, input);
+            if let Some(egress) = self.egress.get_mut(usize::from(output)) {
+                egress.cancel(input);
+            }
         }
+    }
+
+    /// Returns the number of the trunk through which an input receives, or [`NO_TRUNK`].
+    pub(super) fn trunk_of(&self, input: u16) -> u16 {
+        let others = self.trunks.get(usize::from(input)).into_iter().flatten();
+        others.copied().min().map_or(NO_TRUNK, |other| other.min(input))
     }
 
     /// Returns the time since which the oldest frame of `input` for `output` has been eligible, or
@@ -371,11 +385,6 @@ impl Crossbar {
     fn since(&self, input: usize, output: u16) -> u64 {
         let mut slots = self.inputs[input].iter();
         slots.find(|&(other, _)| other == output).map_or(u64::MAX, |(_, slot)| slot.at_ps)
-    }
-
-    #[inline]
-    fn may_send(&self, input: usize, now: u64) -> bool {
-        self.queueing == Queueing::Any || self.inputs[input].busy_until_ps <= now
     }
 
     #[inline]
@@ -395,7 +404,7 @@ impl Crossbar {
     }
 
     #[inline]
-    fn set(&mut self, output: u16, input: u16) {
+    pub(super) fn set(&mut self, output: u16, input: u16) {
         *self.word_mut(output, input) |= 1 << (input % 64);
     }
 
@@ -404,7 +413,7 @@ impl Crossbar {
     }
 
     #[inline]
-    fn clear(&mut self, output: u16, input: u16) {
+    pub(super) fn clear(&mut self, output: u16, input: u16) {
         *self.word_mut(output, input) &= !(1 << (input % 64));
     }
 }

@@ -1,6 +1,6 @@
 //! The receive buffers of one switch port, and their counters.
 
-use super::crossbar::{InputCount, WAIT_BUCKETS, WaitCount};
+use super::crossbar::{Buffered, InputCount, WAIT_BUCKETS, WaitCount};
 use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use std::collections::VecDeque;
@@ -37,19 +37,23 @@ pub(super) struct Input {
     used: u8,
     /// True if `overflow` holds frames. If it does, all slots of `inline` are used.
     has_more: bool,
+    /// True if `granted` holds frames.
+    has_grants: bool,
     max_frames: u32,
     bytes: u64,
     held_ps: i64,
     wait_sum_ps: u64,
     wait_max_ps: u64,
     overflow: Option<Box<Overflow>>,
-    /// Time until which the input is sending, if it sends one frame at a time.
+    /// Time until which a frame crosses from this input.
     pub(super) busy_until_ps: u64,
     inline: [Slot; INLINE],
     wait_buckets: [u32; WAIT_BUCKETS],
+    /// Frames that have a place in front of their line and wait for the input, with their outputs.
+    granted: VecDeque<(u16, Slot)>,
 }
 
-const _: () = assert!(size_of::<Input>() == 3 * 64 + 4 * WAIT_BUCKETS);
+const _: () = assert!(size_of::<Input>() == 4 * 64 + 4 * WAIT_BUCKETS);
 
 /// Frames that do not fit into the inline slots.
 ///
@@ -143,10 +147,10 @@ impl Slot {
         Slot { frame, at_ps, tail_after_ps, lane }
     }
 
-    /// Returns the frame as it was on the line.
-    pub(super) fn on_line(&self) -> InFlight {
-        let &Slot { frame, at_ps, tail_after_ps, .. } = self;
-        InFlight { frame, at_ps, tail_after_ps }
+    /// Returns the frame with its place in the switch.
+    pub(super) fn buffered(&self, input: u16, output: u16, crossed: bool) -> Buffered {
+        let &Slot { frame, at_ps, tail_after_ps, lane } = self;
+        Buffered { on_line: InFlight { frame, at_ps, tail_after_ps }, input, output, lane, crossed }
     }
 
     /// Returns the arrival time of the last bit, or `at_ps` if that is later.
@@ -169,6 +173,7 @@ impl Default for Input {
             slot_order: IN_ORDER,
             used: 0,
             has_more: false,
+            has_grants: false,
             max_frames: 0,
             bytes: 0,
             held_ps: 0,
@@ -178,6 +183,7 @@ impl Default for Input {
             busy_until_ps: 0,
             inline: [Slot::EMPTY; INLINE],
             wait_buckets: [0; WAIT_BUCKETS],
+            granted: VecDeque::new(),
         }
     }
 }
@@ -186,12 +192,12 @@ impl Input {
     /// Returns the number of frames.
     #[inline]
     pub(super) fn frames(&self) -> u32 {
-        u32::from(self.used) + if self.has_more { self.frames_in_overflow() } else { 0 }
+        u32::from(self.used) + if self.has_more || self.has_grants { self.further_frames() } else { 0 }
     }
 
     #[cold]
-    fn frames_in_overflow(&self) -> u32 {
-        self.overflow.as_ref().map_or(0, |overflow| overflow.frames() as u32)
+    fn further_frames(&self) -> u32 {
+        self.granted.len() as u32 + self.overflow.as_ref().map_or(0, |overflow| overflow.frames() as u32)
     }
 
     /// Returns the index into `inline` of the frame with this arrival position.
@@ -200,16 +206,51 @@ impl Input {
         usize::from(self.slot_order >> (SLOT_BITS * number)) % INLINE
     }
 
-    /// Iterates over the frames and their outputs, oldest first.
+    /// Iterates over all frames and their outputs: those with a place in front of their line, then
+    /// the others, oldest first.
+    pub(super) fn held(&self) -> impl Iterator<Item = (u16, &Slot)> {
+        self.granted.iter().map(|(output, slot)| (*output, slot)).chain(self.iter())
+    }
+
+    /// Iterates over the frames without a place in front of their line and their outputs, oldest
+    /// first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
         let inline = (0..usize::from(self.used))
             .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.inline[self.slot_of(number)]));
         inline.chain(self.overflow.iter().flat_map(|overflow| overflow.iter()))
     }
 
-    /// Returns the oldest frame and its output.
-    pub(super) fn oldest(&self) -> Option<(u16, &Slot)> {
-        self.iter().next()
+    /// Returns the output of the oldest frame, unless a frame has a place in front of its line.
+    pub(super) fn head(&self) -> Option<u16> {
+        if self.has_grants { None } else { self.iter().next().map(|(output, _)| output) }
+    }
+
+    /// Returns whether a frame with a place in front of its line waits for the input.
+    #[inline]
+    pub(super) fn has_grants(&self) -> bool {
+        self.has_grants
+    }
+
+    /// Returns the number of frames that have a place in front of their line.
+    pub(super) fn grants(&self) -> usize {
+        self.granted.len()
+    }
+
+    /// Moves the oldest frame for an output behind the frames that have a place in front of their
+    /// line. Returns whether another frame for this output is left.
+    pub(super) fn grant(&mut self, output: u16) -> Option<bool> {
+        let (index, another) = self.take(output)?;
+        let slot = *self.taken(index);
+        self.granted.push_back((output, slot));
+        self.has_grants = true;
+        Some(another)
+    }
+
+    /// Removes the first frame that has a place in front of its line.
+    pub(super) fn take_granted(&mut self) -> Option<(u16, Slot)> {
+        let first = self.granted.pop_front();
+        self.has_grants = !self.granted.is_empty();
+        first
     }
 
     /// Appends a frame.
@@ -314,7 +355,9 @@ impl Input {
 
     /// Removes and returns all frames, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<(u16, Slot)> {
-        let all = self.iter().map(|(output, slot)| (output, *slot)).collect();
+        let all = self.held().map(|(output, slot)| (output, *slot)).collect();
+        self.granted.clear();
+        self.has_grants = false;
         (self.outputs, self.slot_order, self.used, self.has_more) = (ONES * NONE, IN_ORDER, 0, false);
         self.overflow = None;
         all
@@ -323,11 +366,23 @@ impl Input {
     /// Counts a frame that leaves between `start` and `end`.
     #[inline]
     pub(super) fn count(&mut self, slot: &Slot, start: u64, end: u64) {
+        self.count_sent(slot, start);
+        self.count_held(slot, end);
+    }
+
+    /// Counts a frame whose first bit leaves the switch at `start`.
+    #[inline]
+    pub(super) fn count_sent(&mut self, slot: &Slot, start: u64) {
         let wait_ps = start.saturating_sub(slot.at_ps);
         self.wait_sum_ps += wait_ps;
         self.wait_max_ps = self.wait_max_ps.max(wait_ps);
         self.wait_buckets[WaitCount::bucket(wait_ps)] += 1;
         self.bytes += slot.frame.wire_bytes();
+    }
+
+    /// Counts a frame that frees its buffer at `end`.
+    #[inline]
+    pub(super) fn count_held(&mut self, slot: &Slot, end: u64) {
         self.held_ps += end as i64 - slot.at_ps as i64;
     }
 
@@ -355,7 +410,7 @@ impl Input {
 
     /// Returns the sum of the ages of the frames in the buffer, in ps.
     fn present_ps(&self, now: u64) -> i64 {
-        self.iter().map(|(_, slot)| now.saturating_sub(slot.at_ps) as i64).sum()
+        self.held().map(|(_, slot)| now.saturating_sub(slot.at_ps) as i64).sum()
     }
 }
 

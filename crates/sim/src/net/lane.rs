@@ -231,6 +231,11 @@ impl Lane {
         }
     }
 
+    /// Returns the time of a byte as a fraction: ps and the bytes they belong to.
+    pub fn ps_per_byte(&self) -> (u64, u64) {
+        (self.ps_per_bytes.into(), self.bytes_per_ps.into())
+    }
+
     /// Returns the time on the line of `bytes`, in ps, rounded down.
     #[inline]
     pub fn time_of(&self, bytes: u64) -> u64 {

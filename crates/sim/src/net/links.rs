@@ -114,8 +114,8 @@ impl Net {
             let site = plane.loss_site(switch, buffered.input);
             self.count_loss(&buffered.on_line.frame, why, site);
             let plane = &self.switches[usize::from(switch)];
-            let lane = plane.rx.get(usize::from(buffered.input)).copied();
-            if let Some(lane) = lane.filter(|&lane| lane != super::NO_LANE) {
+            // A frame that has crossed has freed its receive buffer.
+            if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
                 self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()));
             }
         }

@@ -13,6 +13,8 @@
 //! - Inside a switch, the crossbar has no limit except [`sanloom_fc::config::Queueing`].
 
 mod crossbar;
+mod crossing;
+mod egress;
 mod faults;
 mod flight;
 mod frame_ref;
@@ -28,7 +30,7 @@ mod returning;
 mod sources;
 mod step;
 
-pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
+pub use crossbar::{Crossbar, InputCount, Pace, WAIT_BUCKETS, WaitCount};
 pub use faults::LaneFault;
 pub use flight::{Flight, InFlight};
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
@@ -306,6 +308,13 @@ impl Net {
                 End::NPort(nport) => net.nports[usize::from(nport)].rx = number,
             }
         }
+        for (number, plan) in (0..).zip(&plan.switches) {
+            let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
+            let lanes = net.lanes.iter().filter(|lane| at_switch(lane.from) || at_switch(lane.to));
+            if let Some(fastest) = lanes.map(Lane::ps_per_byte).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
+                net.switches[usize::from(number)].crossbar.set_pace(Pace::new(&plan.config.crossbar, fastest));
+            }
+        }
         net
     }
 
@@ -413,7 +422,9 @@ impl SwitchPlane {
         }
         SwitchPlane {
             fib,
-            crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration).with_trunks(&members),
+            crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration)
+                .with_trunks(&members)
+                .with_egress(config.crossbar.egress_frames, members.iter().map(Vec::len)),
             tx: vec![NO_LANE; ports],
             rx: vec![NO_LANE; ports],
             output_of,

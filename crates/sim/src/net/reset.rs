@@ -52,7 +52,7 @@ impl Net {
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
-            crossbar.discard(now, |b| b.input == port, |b| lost.push(b.on_line.frame));
+            crossbar.discard(now, |b| b.input == port && !b.crossed, |b| lost.push(b.on_line.frame));
             for frame in &lost {
                 self.count_loss(frame, Loss::LinkReset, LossSite::Receiver(number));
             }

@@ -79,7 +79,8 @@ impl Net {
                 let output = plane.output_of[usize::from(port)];
                 let input = plane.crossbar.processor();
                 let on_line = InFlight::new(part, self.now, self.now);
-                plane.crossbar.enqueue(self.now, Buffered { on_line, input, output, lane: super::NO_LANE });
+                let lane = super::NO_LANE;
+                plane.crossbar.enqueue(self.now, Buffered { on_line, input, output, lane, crossed: false });
                 self.wake_output(switch, output);
             }
             if last {
@@ -159,19 +160,15 @@ impl Net {
                 return None;
             }
         };
-        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane });
+        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane, crossed: false });
         let served = plane.crossbar.served(output);
-        if plane.crossbar.serial_inputs() {
-            let busy_until = plane.crossbar.input_busy_until(port);
-            if busy_until > self.now {
-                self.queue.schedule(self.sources.input_ready(lane), busy_until);
-            }
-        }
+        let buffers_egress = plane.crossbar.buffers_egress();
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
             self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
         }
         match served {
+            _ if buffers_egress => self.enter_crossbar(switch, port, output),
             Some(lane) => self.try_send_buffered(lane, switch),
             None => self.wake_output(switch, output),
         }
@@ -181,6 +178,10 @@ impl Net {
     /// Tries to send on each line of an output that has a queued frame.
     #[inline]
     pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
+        if self.switches[usize::from(switch)].crossbar.buffers_egress() {
+            self.serve_output(switch, output);
+            return;
+        }
         if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
             self.try_send_buffered(lane, switch);
             return;
@@ -208,13 +209,16 @@ impl Net {
     #[inline]
     pub(super) fn try_send(&mut self, number: u32) {
         match self.lanes.get(number as usize).map(|lane| lane.from) {
+            Some(End::Switch { switch, .. }) if self.switches[usize::from(switch)].crossbar.buffers_egress() => {
+                self.serve_output(switch, self.lanes[number as usize].output);
+            }
             Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
             Some(End::NPort(nport)) => self.try_send_own(number, nport),
             None => {}
         }
     }
 
-    /// Variant of `try_send` for a lane that begins at the given switch.
+    /// Variant of `try_send` for a lane that begins at a switch without egress buffers.
     fn try_send_buffered(&mut self, number: u32, switch: u16) {
         let now = self.now;
         let wake = self.sources.wake(number);
@@ -238,22 +242,26 @@ impl Net {
         }
         // A credit is available, even if no input has an eligible frame now.
         lane.end_credit_wait(now);
-        let departure = crossbar.depart(now, output, |slot| lane.send(now, slot.tail_ps(), &slot.frame));
-        let Some(Departure { slot, sent, more_at_input, more_at_output }) = departure else { return };
+        let departure = crossbar.depart(output, |slot| lane.send(now, slot.tail_ps(), &slot.frame));
+        let Some(Departure { slot, sent, more_at_output }) = departure else { return };
         if more_at_output {
             lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
         }
-        if lane.special {
-            self.put_on_special_line(number, slot.frame, sent);
-        } else if lane.flight.push(InFlight::new(slot.frame, sent.at_ps, sent.tail_ps)) {
-            self.queue.add(self.sources.arrival(number), sent.at_ps);
-        }
+        self.put_on_line(number, slot.frame, sent);
         let upstream = slot.lane;
         if upstream != super::NO_LANE {
             self.return_credit(upstream, sent.end_ps);
-            if more_at_input {
-                self.queue.schedule(self.sources.input_ready(upstream), sent.end_ps);
-            }
+        }
+    }
+
+    /// Puts a frame on a line.
+    #[inline]
+    pub(super) fn put_on_line(&mut self, number: u32, frame: FrameRef, sent: super::Sent) {
+        let lane = &mut self.lanes[number as usize];
+        if lane.special {
+            self.put_on_special_line(number, frame, sent);
+        } else if lane.flight.push(InFlight::new(frame, sent.at_ps, sent.tail_ps)) {
+            self.queue.add(self.sources.arrival(number), sent.at_ps);
         }
     }
 
@@ -281,7 +289,7 @@ impl Net {
 
     /// Handles a lane without queued frames. A wait for credit that has begun continues until a
     /// credit is available.
-    fn without_frame(&mut self, number: u32) {
+    pub(super) fn without_frame(&mut self, number: u32) {
         let now = self.now;
         let lane = &mut self.lanes[number as usize];
         if lane.has_credit(now) {
@@ -292,7 +300,7 @@ impl Net {
     }
 
     /// Starts or continues the wait for credit of a lane that has a frame to send.
-    fn wait_for_credit(&mut self, number: u32) {
+    pub(super) fn wait_for_credit(&mut self, number: u32) {
         let now = self.now;
         let wake = self.sources.wake(number);
         let watchdog = self.sources.watchdog(number);
@@ -335,11 +343,7 @@ impl Net {
             let free = lane.free_at_ps;
             lane.wake_at(&mut self.queue, wake, free);
         }
-        if lane.special {
-            self.put_on_special_line(number, frame, sent);
-        } else if lane.flight.push(InFlight::new(frame, sent.at_ps, sent.tail_ps)) {
-            self.queue.add(self.sources.arrival(number), sent.at_ps);
-        }
+        self.put_on_line(number, frame, sent);
     }
 
     /// Puts a frame on a line that is watched, faulty or part of a bundle.
@@ -383,24 +387,6 @@ impl Net {
         if lane.credit_wait_since_ps != NEVER {
             let time = lane.next_credit().max(self.now);
             lane.wake_by(&mut self.queue, wake, time);
-        }
-    }
-
-    fn input_ready(&mut self, lane: u32) {
-        let End::Switch { switch, port } = self.lanes[lane as usize].to else { return };
-        let mut outputs = [0u16; 8];
-        let mut count = 0;
-        let mut rest = Vec::new();
-        self.switches[usize::from(switch)].crossbar.input_ready(port, |output| {
-            if count < outputs.len() {
-                outputs[count] = output;
-                count += 1;
-            } else {
-                rest.push(output);
-            }
-        });
-        for &output in outputs[..count].iter().chain(&rest) {
-            self.wake_output(switch, output);
         }
     }
 

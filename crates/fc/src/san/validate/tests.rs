@@ -15,6 +15,7 @@ fn lab() -> Lab {
         queueing: Queueing::Fifo,
         arbitration: Arbitration::RoundRobin,
         latency: Picos::from_ns(700),
+        crossbar: CrossbarLimits::default(),
         isl_choice: IslChoice::Exchange,
         isl_hash: IslHash::Plain,
         processor: None,

@@ -2,7 +2,7 @@
 
 use crate::frame_path::plain::Chances;
 use proptest::prelude::*;
-use sanloom_fc::config::{Arbitration, IslChoice, IslHash, LineRate, Queueing};
+use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Queueing};
 
 /// A network with a sequence of actions.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub struct Case {
 pub struct SwitchCase {
     pub queueing: Queueing,
     pub arbitration: Arbitration,
+    pub crossbar: CrossbarLimits,
     pub cut_through: bool,
     pub latency_ns: u64,
 }
@@ -106,8 +107,18 @@ fn rate() -> impl Strategy<Value = LineRate> {
 fn switch() -> impl Strategy<Value = SwitchCase> {
     let queueing = prop::sample::select(vec![Queueing::Fifo, Queueing::Any, Queueing::Voq]);
     let arbitration = prop::sample::select(vec![Arbitration::RoundRobin, Arbitration::OldestFirst]);
-    (queueing, arbitration, any::<bool>(), 0u64..2_000).prop_map(|(queueing, arbitration, cut_through, latency_ns)| {
-        SwitchCase { queueing, arbitration, cut_through, latency_ns }
+    let bandwidth = prop::option::of(1_000_000_000u64..60_000_000_000);
+    let crossbar =
+        (50u32..400, bandwidth, 1u16..4).prop_map(|(speedup_percent, bandwidth_bit_per_s, egress_frames)| {
+            CrossbarLimits { speedup_percent, bandwidth_bit_per_s, egress_frames }
+        });
+    let all = (queueing, arbitration, crossbar, any::<bool>(), 0u64..2_000);
+    all.prop_map(|(queueing, arbitration, crossbar, cut_through, latency_ns)| SwitchCase {
+        queueing,
+        arbitration,
+        crossbar,
+        cut_through,
+        latency_ns,
     })
 }
 

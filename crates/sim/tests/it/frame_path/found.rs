@@ -3,7 +3,7 @@
 use crate::frame_path::case::{Action, Case, NPortCase, SwitchCase, Target};
 use crate::frame_path::compare_engines;
 use crate::frame_path::plain::Chances;
-use sanloom_fc::config::{Arbitration, IslChoice, IslHash, LineRate, Queueing};
+use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Queueing};
 use std::collections::BTreeMap;
 
 /// Returns a case with one switch that forwards the first frame of each input, and N_Ports that
@@ -14,6 +14,7 @@ fn one_switch(nports: &[(LineRate, u64, [u32; 2])], e_d_tov: u64, actions: Vec<(
         switches: vec![SwitchCase {
             queueing: Queueing::Fifo,
             arbitration: Arbitration::RoundRobin,
+            crossbar: CrossbarLimits::default(),
             cut_through: false,
             latency_ns: 0,
         }],

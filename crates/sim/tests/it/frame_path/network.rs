@@ -2,7 +2,7 @@
 
 use crate::frame_path::case::{Case, Target};
 use crate::frame_path::plain;
-use sanloom_fc::config::{Forwarding, IslHash, Picos, Switch};
+use sanloom_fc::config::{Forwarding, IslHash, LineRate, Picos, Switch};
 use sanloom_fc::fabric::routes::{Isl, IslEnd, SwitchRoutes, routes};
 use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
 use sanloom_sim::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
@@ -21,6 +21,8 @@ pub struct Wiring {
     pub ports: Vec<u16>,
     /// Ends of each lane.
     pub ends: Vec<[End; 2]>,
+    /// Line rate of each lane.
+    rates: Vec<LineRate>,
     pub ids: Vec<FcId>,
     lanes: Vec<Lane>,
     plain_lanes: Vec<plain::Lane>,
@@ -92,14 +94,7 @@ impl Wiring {
         (0..self.links()).filter(|&link| self.ends[2 * link].iter().any(at_switch)).collect()
     }
 
-    fn link(
-        &mut self,
-        [a, b]: [End; 2],
-        rate: sanloom_fc::config::LineRate,
-        light: u64,
-        credits: [u32; 2],
-        bundle: Option<u16>,
-    ) {
+    fn link(&mut self, [a, b]: [End; 2], rate: LineRate, light: u64, credits: [u32; 2], bundle: Option<u16>) {
         for (from, to, credit, direction) in [(a, b, credits[0], 0), (b, a, credits[1], 1)] {
             let mut lane = Lane::new(from, to, rate, light * 1_000, credit);
             lane.bundle = bundle.map(|bundle| 2 * bundle + direction);
@@ -108,6 +103,7 @@ impl Wiring {
             self.plain_lanes.push(plain::Lane::new(plain_from, plain_to, rate, light * 1_000, credit as usize, bundle));
             self.lanes.push(lane);
             self.ends.push([from, to]);
+            self.rates.push(rate);
         }
     }
 
@@ -149,6 +145,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
         queueing: case_switch.queueing,
         arbitration: case_switch.arbitration,
+        crossbar: case_switch.crossbar,
         latency: Picos::from_ns(case_switch.latency_ns),
         isl_choice: case.isl_choice,
         isl_hash: case.isl_hash,
@@ -170,6 +167,11 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         domain.into(),
         (0..usize::from(ports)).map(together).collect(),
     );
+    let at_switch = |end: &End| matches!(end, End::Switch { switch, .. } if usize::from(*switch) == number);
+    let rates = wiring.ends.iter().zip(&wiring.rates).filter(|(ends, _)| ends.iter().any(at_switch));
+    if let Some(fastest) = rates.map(|(_, rate)| rate.ps_per_byte()).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
+        plain.speed = plain::Speed::new(config.crossbar, fastest);
+    }
     plain.salt = (case.isl_hash == IslHash::Salted).then_some(config.wwn.0);
     for (id, home) in wiring.ids.iter().zip(&wiring.homes).filter(|(_, home)| home.0 == number) {
         plain.owners.insert(id.to_u32(), home.1.into());

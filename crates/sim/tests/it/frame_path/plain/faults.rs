@@ -99,7 +99,7 @@ impl Engine {
     pub(super) fn watchdog_ps(&self, number: usize) -> Option<u64> {
         let lane = &self.lanes[number];
         let oldest = match lane.to {
-            End::Switch(switch, port) => self.switches[switch].inputs[port].iter().map(|b| b.since).min(),
+            End::Switch(switch, port) => self.switches[switch].arrivals(port).min(),
             End::NPort(_) => None,
         };
         let held = oldest.map(|since| since + self.hold_time);
@@ -124,6 +124,10 @@ impl Engine {
     fn reset_link(&mut self, number: usize) {
         self.resets.push((self.now, number));
         if let End::Switch(switch, port) = self.lanes[number].to {
+            let held = self.held_by_receiver(number);
+            if held > 0 {
+                self.switches[switch].take_back(self.now, port);
+            }
             let gone = std::mem::take(&mut self.switches[switch].inputs[port]);
             gone.iter().for_each(|_| self.lose(Place::Receiver(number), "link_reset"));
             if !gone.is_empty() {
@@ -143,7 +147,10 @@ impl Engine {
 
     fn held_by_receiver(&self, number: usize) -> usize {
         match self.lanes[number].to {
-            End::Switch(switch, port) => self.switches[switch].inputs[port].len(),
+            End::Switch(switch, port) => {
+                let switch = &self.switches[switch];
+                switch.inputs[port].len() + switch.granted[port].len()
+            }
             End::NPort(nport) => self.nports[nport].holds_until.len(),
         }
     }
@@ -199,9 +206,14 @@ impl Engine {
         let inputs = self.switches[switch].inputs.len();
         for input in 0..inputs {
             let place = self.place(switch, input);
+            self.switches[switch].take_back(self.now, input);
             for _ in std::mem::take(&mut self.switches[switch].inputs[input]) {
                 self.lose(place, "switch_reset");
             }
+        }
+        for input in self.switches[switch].remove_crossed(|_, _| true) {
+            let place = self.place(switch, input);
+            self.lose(place, "switch_reset");
         }
     }
 
@@ -209,12 +221,22 @@ impl Engine {
     /// leave then.
     fn discard(&mut self, switch: usize, why: &'static str, which: impl Fn(usize, &Buffered) -> bool) -> usize {
         let mut gone: BTreeMap<usize, Vec<Buffered>> = BTreeMap::new();
-        for (input, buffer) in self.switches[switch].inputs.iter_mut().enumerate() {
-            let (out, stay) = buffer.iter().partition(|b| which(input, b));
+        let crossed = self.switches[switch].remove_crossed(&which);
+        let now = self.now;
+        let machine = &mut self.switches[switch];
+        for input in 0..machine.inputs.len() {
+            if machine.inputs[input].iter().chain(&machine.granted[input]).any(|b| which(input, b)) {
+                machine.take_back(now, input);
+            }
+            let (out, stay) = machine.inputs[input].iter().partition(|b| which(input, b));
             gone.insert(input, out);
-            *buffer = stay;
+            machine.inputs[input] = stay;
         }
-        let mut count = 0;
+        let mut count = crossed.len();
+        for input in crossed {
+            let place = self.place(switch, input);
+            self.lose(place, why);
+        }
         for (input, buffered) in gone {
             let place = self.place(switch, input);
             for b in buffered {

@@ -16,15 +16,20 @@
 //!      discarded. A sender that has starved for E_D_TOV resets its link.
 //!    - N_Ports empty their buffers.
 //! 4. An output selects the next input in round-robin order (or the oldest frame) among the inputs
-//!    that show a frame for it.
+//!    that show a frame for it. With `any` queueing the frame leaves on the line at once. Otherwise
+//!    the output has some seats in front of its lines and grants a free seat to the next input; the
+//!    frames with a seat cross one after the other from their input at the rate of the crossbar, and
+//!    free their buffer when the last bit has crossed.
 //! 5. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
 //! Routing and arbitration are in [`switch`], faults in [`faults`].
 
+mod crossing;
 mod faults;
 mod switch;
 
+pub use crossing::Speed;
 pub use faults::{Chances, Fault};
 pub use switch::Switch;
 
@@ -287,7 +292,10 @@ impl Engine {
                 match route {
                     Ok(Some(output)) => {
                         self.switches[switch].take(self.now, tail, port, output, frame);
-                        self.try_output(switch, output);
+                        match self.switches[switch].queueing {
+                            Queueing::Any => self.try_output(switch, output),
+                            Queueing::Fifo | Queueing::Voq => self.enter(switch, port, output),
+                        }
                         return;
                     }
                     Ok(None) if frame.bad => self.lose(Place::Receiver(number), "crc_error_at_destination"),
@@ -305,26 +313,14 @@ impl Engine {
         if !self.lanes[number].up {
             return;
         }
-        let lane = &mut self.lanes[number];
-        lane.credits += lane.returns.iter().filter(|&&at| at <= now).count();
-        lane.returns.retain(|&at| at > now);
-        if lane.credits > 0 {
-            lane.credit_wait_since = None;
+        if let End::Switch(switch, port) = self.lanes[number].from
+            && self.switches[switch].queueing != Queueing::Any
+        {
+            let output = self.output_of(switch, port);
+            return self.serve(switch, output);
         }
-        if !self.has_frame(number) {
-            return;
-        }
-        let lane = &mut self.lanes[number];
-        if lane.free_at > now {
-            let at = lane.free_at;
-            self.schedule_try(at, number);
-            return;
-        }
-        if lane.credits == 0 {
-            lane.credit_wait_since.get_or_insert(now);
-            if let Some(&at) = lane.returns.iter().min() {
-                self.schedule_try(at, number);
-            }
+        self.collect_credits(number);
+        if !self.has_frame(number) || !self.may_send(number) {
             return;
         }
         match self.lanes[number].from {
@@ -335,15 +331,11 @@ impl Engine {
             }
             End::Switch(switch, port) => {
                 let output = self.output_of(switch, port);
-                let Some(input) = self.switches[switch].choose(now, output) else { return };
-                let leaving = self.switches[switch].leave(input, output);
+                let Some((turn, input)) = self.switches[switch].choose(output) else { return };
+                let leaving = self.switches[switch].leave(turn, input, output);
                 let end = self.put(number, leaving.tail, leaving.frame);
                 if input != self.switches[switch].processor() {
                     let upstream = self.lane_to(End::Switch(switch, input));
-                    if self.switches[switch].queueing != Queueing::Any {
-                        self.switches[switch].busy(input, end);
-                        self.shows.push((end, upstream));
-                    }
                     self.credit_back(upstream, end);
                 }
             }
@@ -352,6 +344,37 @@ impl Engine {
             let at = self.lanes[number].free_at;
             self.schedule_try(at, number);
         }
+    }
+
+    /// Adds the R_RDYs that have arrived to the credits of a lane.
+    fn collect_credits(&mut self, number: usize) {
+        let now = self.now;
+        let lane = &mut self.lanes[number];
+        lane.credits += lane.returns.iter().filter(|&&at| at <= now).count();
+        lane.returns.retain(|&at| at > now);
+        if lane.credits > 0 {
+            lane.credit_wait_since = None;
+        }
+    }
+
+    /// Returns whether the line is free and has a credit for a frame that wants to leave. If not,
+    /// plans the next attempt.
+    fn may_send(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let lane = &mut self.lanes[number];
+        if lane.free_at > now {
+            let at = lane.free_at;
+            self.schedule_try(at, number);
+            return false;
+        }
+        if lane.credits == 0 {
+            lane.credit_wait_since.get_or_insert(now);
+            if let Some(&at) = lane.returns.iter().min() {
+                self.schedule_try(at, number);
+            }
+            return false;
+        }
+        true
     }
 
     /// Returns whether a frame is queued for the lane, eligible or not.
@@ -363,6 +386,9 @@ impl Engine {
     }
 
     fn try_output(&mut self, switch: usize, output: usize) {
+        if self.switches[switch].queueing != Queueing::Any {
+            return self.serve(switch, output);
+        }
         for member in self.switches[switch].together[output].clone() {
             if self.switches[switch].waits(output)
                 && let Some(lane) = self.lane_from(End::Switch(switch, member))
@@ -378,18 +404,6 @@ impl Engine {
             if self.switches[switch].waits(output) {
                 self.try_output(switch, output);
             }
-        }
-    }
-
-    fn input_ready(&mut self, lane: usize) {
-        let End::Switch(switch, port) = self.lanes[lane].to else { return };
-        // A frame that has arrived at the same instant may have left already; the input shows its
-        // next frame when that one is sent.
-        if self.switches[switch].is_busy(port, self.now) {
-            return;
-        }
-        for output in self.switches[switch].input_ready(port) {
-            self.try_output(switch, output);
         }
     }
 

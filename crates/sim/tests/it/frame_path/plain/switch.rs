@@ -1,6 +1,7 @@
 //! The inside of a plain switch: routing and arbitration.
 
 use super::Frame;
+use super::crossing::{Seat, Speed};
 use sanloom_fc::config::{Arbitration, IslChoice, Queueing};
 use std::collections::BTreeMap;
 
@@ -33,8 +34,13 @@ pub struct Switch {
     /// Frames in the buffer of each input, oldest first. The last input belongs to the switch's own
     /// processor.
     pub inputs: Vec<Vec<Buffered>>,
-    busy_until: Vec<u64>,
-    shown: Vec<bool>,
+    /// Frames in the same buffers that have a seat and wait for their input.
+    pub granted: Vec<Vec<Buffered>>,
+    /// Seats in front of the lines of each output, in the order of their grants.
+    pub seats: Vec<Vec<Seat>>,
+    pub speed: Speed,
+    pub busy_until: Vec<u64>,
+    pub shown: Vec<bool>,
     served_last: Vec<usize>,
     next_leg: BTreeMap<u32, usize>,
 }
@@ -61,6 +67,9 @@ impl Switch {
             legs: BTreeMap::new(),
             together,
             inputs: vec![Vec::new(); ports + 1],
+            granted: vec![Vec::new(); ports + 1],
+            seats: vec![Vec::new(); ports],
+            speed: Speed::default(),
             busy_until: vec![0; ports + 1],
             shown: vec![true; ports + 1],
             served_last: vec![ports; ports],
@@ -74,12 +83,14 @@ impl Switch {
     }
 
     pub fn frames(&self) -> usize {
-        self.inputs.iter().map(Vec::len).sum()
+        let crossed = self.seats.iter().flatten().filter(|seat| seat.crossed.is_some()).count();
+        self.inputs.iter().chain(&self.granted).map(Vec::len).sum::<usize>() + crossed
     }
 
     /// Returns whether a frame is queued for the output.
     pub fn waits(&self, output: usize) -> bool {
-        self.inputs.iter().flatten().any(|buffered| buffered.output == output)
+        let buffered = self.inputs.iter().chain(&self.granted).flatten();
+        buffered.into_iter().any(|b| b.output == output) || self.seats[output].iter().any(|seat| seat.crossed.is_some())
     }
 
     /// Returns the output for a frame, or `None` if it is for the switch itself.
@@ -154,7 +165,7 @@ impl Switch {
 
     /// Adds a frame to the buffer of an input.
     pub fn take(&mut self, now: u64, tail: u64, input: usize, output: usize, frame: Frame) {
-        if self.inputs[input].is_empty() && self.busy_until[input] <= now {
+        if self.inputs[input].is_empty() && self.granted[input].is_empty() && self.busy_until[input] <= now {
             self.shown[input] = true;
         }
         self.inputs[input].push(Buffered { since: now, tail, output, frame });
@@ -166,63 +177,37 @@ impl Switch {
         self.take(now, now, processor, output, frame);
     }
 
-    /// Removes the first frame of an input for an output.
-    pub fn leave(&mut self, input: usize, output: usize) -> Buffered {
-        self.served_last[output] = input;
+    /// Removes the first frame of an input for an output. `turn` is the input whose turn it was.
+    pub fn leave(&mut self, turn: usize, input: usize, output: usize) -> Buffered {
+        self.served_last[output] = turn;
         let at = self.inputs[input].iter().position(|b| b.output == output).unwrap();
         self.inputs[input].remove(at)
     }
 
-    /// Marks an input as busy; it sends one frame at a time.
-    pub fn busy(&mut self, input: usize, until: u64) {
-        self.busy_until[input] = until;
-        self.shown[input] = false;
-    }
-
-    /// Returns whether an input sends a frame.
-    pub fn is_busy(&self, input: usize, now: u64) -> bool {
-        self.busy_until[input] > now
-    }
-
-    /// Returns the input of the frame that leaves next through an output.
-    pub fn choose(&self, now: u64, output: usize) -> Option<usize> {
+    /// Returns the input whose turn it is at an output, and the input whose frame is the next one.
+    pub fn choose(&self, output: usize) -> Option<(usize, usize)> {
         let first_for_output = |input: usize| self.inputs[input].iter().find(|b| b.output == output);
         let shows = |input: usize| {
-            let first = self.inputs[input].first();
-            let free = self.busy_until[input] <= now;
-            match self.queueing {
-                _ if input == self.processor() => first_for_output(input).is_some(),
-                Queueing::Any => first_for_output(input).is_some(),
-                Queueing::Voq => free && first_for_output(input).is_some(),
-                Queueing::Fifo => free && self.shown[input] && first.is_some_and(|b| b.output == output),
-            }
+            let is_head = self.shown[input] && self.inputs[input].first().is_some_and(|b| b.output == output);
+            let is_queue = self.queueing == Queueing::Fifo && input != self.processor();
+            if is_queue { is_head } else { first_for_output(input).is_some() }
         };
-        let since = |input: usize| first_for_output(input).unwrap().since;
-        // Frames that arrived over a bundle leave in the order of arrival.
-        let is_first_of_bundle = |input: usize| {
-            let others = self.together.get(input).into_iter().flatten().filter(|&&other| other != input);
-            others.flat_map(|&other| first_for_output(other)).all(|b| b.since > since(input))
+        let since = |input: usize| first_for_output(input).map_or(u64::MAX, |b| b.since);
+        // Frames that arrived over a bundle are served in the order of arrival.
+        let first_of_bundle = |input: usize| {
+            let members = self.together.get(input).cloned().unwrap_or(vec![input]);
+            members.into_iter().min_by_key(|&member| (since(member), member)).unwrap()
         };
-        let ready = |&input: &usize| shows(input) && is_first_of_bundle(input);
-        match self.arbitration {
+        let ready = |&input: &usize| shows(input) && shows(first_of_bundle(input));
+        let turn = match self.arbitration {
             Arbitration::RoundRobin => {
                 let last = self.served_last[output];
                 let places = self.ports + 1;
                 (1..=places).map(|step| (last + step) % places).find(ready)
             }
             Arbitration::OldestFirst => (0..=self.ports).filter(ready).min_by_key(|&i| (since(i), i)),
-        }
-    }
-
-    /// Returns the outputs for which an input shows a frame after it has sent the previous one.
-    pub fn input_ready(&mut self, port: usize) -> Vec<usize> {
-        self.shown[port] = true;
-        let buffer = &self.inputs[port];
-        match self.queueing {
-            Queueing::Any => Vec::new(),
-            Queueing::Fifo => buffer.first().map(|b| b.output).into_iter().collect(),
-            Queueing::Voq => (0..self.ports).filter(|&o| buffer.iter().any(|b| b.output == o)).collect(),
-        }
+        };
+        turn.map(|turn| (turn, first_of_bundle(turn)))
     }
 }
 

@@ -1,0 +1,255 @@
+//! Frames that cross a switch, from the input buffers into small buffers in front of the lines.
+//!
+//! Each output grants its free places to the inputs with frames for it, in the order of its
+//! arbiter, whether or not another frame crosses from the input at that time. An input serves its
+//! grants in their order, one frame at a time, at the rate of the crossbar. Its buffer is free when
+//! the last bit has crossed, however slow the line is. Grants to a busy input keep the order of
+//! service fair: an input cannot lose its turn because it was busy when a place became free.
+
+use super::crossbar::{Crossbar, Pace};
+use super::egress::Crossed;
+use super::lane::End;
+use super::{NO_LANE, Net};
+use sanloom_fc::config::{CrossbarLimits, Queueing};
+
+/// A frame that crosses.
+struct Crossing {
+    /// Lane on which the frame arrived, or [`NO_LANE`].
+    upstream: u32,
+    /// Time at which the last bit has crossed.
+    end_ps: u64,
+    /// True if the input has another frame that waits for the end of this one.
+    more: bool,
+}
+
+impl Pace {
+    /// Returns the rates of a switch. `fastest` is the time of a byte on its fastest line: ps and the
+    /// bytes they belong to.
+    pub fn new(limits: &CrossbarLimits, (ps, bytes): (u64, u64)) -> Pace {
+        let in_units = |ps: u64, bytes: u64| ((u128::from(ps) << 32) / u128::from(bytes.max(1))) as u64;
+        Pace {
+            byte: in_units(ps * 100, bytes * u64::from(limits.speedup_percent)),
+            byte_in_total: limits.bandwidth_bit_per_s.map_or(0, |rate| in_units(8_000_000_000_000, rate)),
+            total_free_ps: 0,
+        }
+    }
+
+    /// Returns the time in ps of `bytes` at `byte` units of 2^-32 ps, rounded down.
+    #[inline]
+    fn time(byte: u64, bytes: u64) -> u64 {
+        ((u128::from(byte) * u128::from(bytes)) >> 32) as u64
+    }
+
+    /// Starts to move `bytes` at `now`. Returns the time at which the last byte has crossed. An
+    /// input is busy for at least 1 ps.
+    #[inline]
+    fn cross(&mut self, now: u64, bytes: u64) -> u64 {
+        let end = now + Self::time(self.byte, bytes).max(1);
+        if self.byte_in_total == 0 {
+            return end;
+        }
+        self.total_free_ps = self.total_free_ps.max(now) + Self::time(self.byte_in_total, bytes);
+        end.max(self.total_free_ps)
+    }
+}
+
+impl Crossbar {
+    /// Grants a place in front of the lines of `output` to the next input with a frame for it.
+    #[inline]
+    fn grant(&mut self, output: u16) -> Option<u16> {
+        if !self.egress[usize::from(output)].has_place() {
+            return None;
+        }
+        let (turn, input) = self.choose(output)?;
+        let another = self.inputs[usize::from(input)].grant(output)?;
+        if !another || (self.queueing == Queueing::Fifo && input != self.processor()) {
+            self.clear(output, input);
+        }
+        self.out[usize::from(output)].last = turn;
+        let trunk = self.trunk_of(input);
+        self.egress[usize::from(output)].reserve(input, trunk);
+        Some(input)
+    }
+
+    /// Starts to move the first granted frame of an input, if no other frame crosses from it.
+    #[inline]
+    fn cross(&mut self, now: u64, input: u16) -> Option<Crossing> {
+        let is_processor = input == self.processor();
+        let buffer = &mut self.inputs[usize::from(input)];
+        if buffer.busy_until_ps > now {
+            return None;
+        }
+        let (output, slot) = buffer.take_granted()?;
+        let end_ps = if is_processor { now } else { self.pace.cross(now, slot.frame.wire_bytes()).max(slot.tail_ps()) };
+        buffer.busy_until_ps = end_ps;
+        buffer.count_held(&slot, end_ps);
+        let more = buffer.has_grants() || (self.queueing == Queueing::Fifo && !is_processor && buffer.frames() > 0);
+        self.egress[usize::from(output)].fill(input, slot, end_ps);
+        Some(Crossing { upstream: slot.lane, end_ps, more })
+    }
+
+    /// Makes the head of a FIFO input eligible after the previous frame has crossed. Returns its
+    /// output.
+    fn show_head(&mut self, input: u16) -> Option<u16> {
+        if self.queueing != Queueing::Fifo {
+            return None;
+        }
+        let output = self.inputs[usize::from(input)].head()?;
+        self.set(output, input);
+        Some(output)
+    }
+
+    /// Returns whether several granted frames wait for an input.
+    fn has_several_grants(&self, input: u16) -> bool {
+        self.inputs[usize::from(input)].grants() > 1
+    }
+
+    /// Returns the output of the first granted frame of an input.
+    fn granted_output(&self, input: u16) -> Option<u16> {
+        self.inputs[usize::from(input)]
+            .held()
+            .next()
+            .map(|(output, _)| output)
+            .filter(|_| self.inputs[usize::from(input)].has_grants())
+    }
+
+    /// Returns whether a frame in front of the lines of `output` may leave.
+    #[inline]
+    pub(super) fn has_crossed(&self, output: u16) -> bool {
+        self.egress[usize::from(output)].has_frame()
+    }
+
+    /// Removes the next frame in front of the lines of `output`.
+    #[inline]
+    pub(super) fn take_crossed(&mut self, output: u16) -> Option<Crossed> {
+        let crossed = self.egress[usize::from(output)].take()?;
+        self.out[usize::from(output)].frames -= 1;
+        Some(crossed)
+    }
+
+    /// Counts a frame whose first bit leaves at `start_ps`.
+    #[inline]
+    pub(super) fn count_sent(&mut self, crossed: &Crossed, start_ps: u64) {
+        self.inputs[usize::from(crossed.input)].count_sent(&crossed.slot, start_ps);
+    }
+}
+
+impl Net {
+    /// Sends the frames in front of the lines of an output and grants the places that become free,
+    /// until neither is possible.
+    pub(super) fn serve_output(&mut self, switch: u16, output: u16) {
+        loop {
+            if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
+                self.send_crossed(lane, switch);
+            } else {
+                for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
+                    let plane = &self.switches[usize::from(switch)];
+                    let lane = plane.tx[usize::from(plane.members[usize::from(output)][i])];
+                    if lane != NO_LANE {
+                        self.send_crossed(lane, switch);
+                    }
+                }
+            }
+            if !self.grant_places(switch, output) {
+                return;
+            }
+        }
+    }
+
+    /// Handles a frame that has come into the buffer of an input for an output.
+    #[inline]
+    pub(super) fn enter_crossbar(&mut self, switch: u16, input: u16, output: u16) {
+        let crossbar = &self.switches[usize::from(switch)].crossbar;
+        if crossbar.queueing == Queueing::Fifo && crossbar.input_busy_until(input) > self.now {
+            self.expect_input(switch, input);
+        } else if self.grant_places(switch, output) {
+            self.serve_output(switch, output);
+        }
+    }
+
+    /// Grants the free places in front of the lines of an output. Returns whether a frame crosses
+    /// at once.
+    fn grant_places(&mut self, switch: u16, output: u16) -> bool {
+        let mut crosses = false;
+        while let Some(input) = self.switches[usize::from(switch)].crossbar.grant(output) {
+            // An input that was busy until now serves its earlier grants first, with its own event.
+            let waits = self.switches[usize::from(switch)].crossbar.has_several_grants(input);
+            if waits || !self.cross(switch, input) {
+                self.expect_input(switch, input);
+            } else {
+                crosses = true;
+            }
+        }
+        crosses
+    }
+
+    /// Schedules the event at which an input has finished the current frame.
+    pub(super) fn expect_input(&mut self, switch: u16, input: u16) {
+        let plane = &self.switches[usize::from(switch)];
+        if let Some(lane) = plane.rx_lane(input) {
+            let at_ps = plane.crossbar.input_busy_until(input).max(self.now);
+            self.queue.schedule(self.sources.input_ready(lane), at_ps);
+        }
+    }
+
+    /// Starts to move the first granted frame of an input. Returns whether it was possible.
+    fn cross(&mut self, switch: u16, input: u16) -> bool {
+        let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(self.now, input) else { return false };
+        if crossing.upstream != NO_LANE {
+            self.return_credit(crossing.upstream, crossing.end_ps);
+        }
+        if crossing.more {
+            self.expect_input(switch, input);
+        }
+        true
+    }
+
+    /// Handles the end of a frame that crossed from the input at the end of a lane.
+    pub(super) fn input_ready(&mut self, lane: u32) {
+        let End::Switch { switch, port } = self.lanes[lane as usize].to else { return };
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        if let Some(output) = crossbar.granted_output(port) {
+            if self.cross(switch, port) {
+                self.serve_output(switch, output);
+            }
+        } else if crossbar.input_busy_until(port) <= self.now
+            && let Some(output) = crossbar.show_head(port)
+        {
+            self.serve_output(switch, output);
+        }
+    }
+
+    /// Sends the next frame in front of a lane, if the line and the credits allow it. Otherwise
+    /// schedules the next attempt.
+    #[inline]
+    fn send_crossed(&mut self, number: u32, switch: u16) {
+        let now = self.now;
+        let wake = self.sources.wake(number);
+        let lane = &mut self.lanes[number as usize];
+        if !lane.up {
+            return;
+        }
+        let output = lane.output;
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        if !crossbar.has_crossed(output) {
+            self.without_frame(number);
+            return;
+        }
+        if lane.free_at_ps > now {
+            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+            return;
+        }
+        if !lane.has_credit(now) {
+            self.wait_for_credit(number);
+            return;
+        }
+        lane.end_credit_wait(now);
+        let Some(crossed) = crossbar.take_crossed(output) else { return };
+        let sent = lane.send(now, crossed.ready_ps, &crossed.slot.frame);
+        crossbar.count_sent(&crossed, sent.start_ps);
+        if crossbar.has_crossed(output) {
+            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+        }
+        self.put_on_line(number, crossed.slot.frame, sent);
+    }
+}

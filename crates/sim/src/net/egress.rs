@@ -1,0 +1,120 @@
+//! The frames in front of the lines of an output.
+
+use super::crossbar::Buffered;
+use super::input::Slot;
+use super::queue::NEVER;
+use std::collections::VecDeque;
+
+/// Number that no trunk has.
+pub(super) const NO_TRUNK: u16 = u16::MAX;
+
+/// The buffer in front of the lines of one output. A place is occupied from the grant to an input
+/// until the first bit of its frame is on a line.
+#[derive(Clone, Debug)]
+pub(super) struct Egress {
+    /// Occupied places in the order of their grants.
+    places: VecDeque<Place>,
+    /// Number of places.
+    capacity: u16,
+}
+
+/// An occupied place.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    input: u16,
+    /// Trunk through which the frame arrived, or [`NO_TRUNK`].
+    trunk: u16,
+    /// Time at which the last bit has crossed, or [`NEVER`] while the frame is in its input buffer.
+    ready_ps: u64,
+    /// The frame, once it crosses.
+    slot: Slot,
+}
+
+/// A frame that leaves the buffer for a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crossed {
+    pub slot: Slot,
+    pub input: u16,
+    /// Time at which the last bit has crossed.
+    pub ready_ps: u64,
+}
+
+impl Egress {
+    /// Returns an empty buffer with `frames` places for each of `lines` lines.
+    pub fn new(frames: u16, lines: usize) -> Egress {
+        Egress { places: VecDeque::new(), capacity: (usize::from(frames) * lines).min(usize::from(u16::MAX)) as u16 }
+    }
+
+    /// Returns whether a place is free.
+    #[inline]
+    pub fn has_place(&self) -> bool {
+        self.places.len() < usize::from(self.capacity)
+    }
+
+    /// Reserves a place for the next frame of an input.
+    #[inline]
+    pub fn reserve(&mut self, input: u16, trunk: u16) {
+        debug_assert!(self.has_place(), "no place of {} is free", self.capacity);
+        self.places.push_back(Place { input, trunk, ready_ps: NEVER, slot: Slot::default() });
+    }
+
+    /// Fills the first reserved place of an input.
+    #[inline]
+    pub fn fill(&mut self, input: u16, slot: Slot, ready_ps: u64) {
+        let place = self.places.iter_mut().find(|place| place.input == input && place.ready_ps == NEVER);
+        debug_assert!(place.is_some(), "input {input} has no reserved place");
+        if let Some(place) = place {
+            (place.slot, place.ready_ps) = (slot, ready_ps);
+        }
+    }
+
+    /// Cancels the reserved places of an input.
+    pub fn cancel(&mut self, input: u16) {
+        self.places.retain(|place| place.input != input || place.ready_ps != NEVER);
+    }
+
+    /// Returns the position of the frame that leaves next. No frame overtakes an earlier one of its
+    /// trunk.
+    #[inline]
+    fn next(&self) -> Option<usize> {
+        let may_leave = |at: usize| {
+            let place = &self.places[at];
+            let waits_for = |other: &Place| other.trunk == place.trunk && other.ready_ps == NEVER;
+            place.ready_ps != NEVER && (place.trunk == NO_TRUNK || !self.places.iter().take(at).any(waits_for))
+        };
+        (0..self.places.len()).find(|&at| may_leave(at))
+    }
+
+    /// Returns whether a frame may leave.
+    #[inline]
+    pub fn has_frame(&self) -> bool {
+        self.next().is_some()
+    }
+
+    /// Removes the frame that leaves next.
+    #[inline]
+    pub fn take(&mut self) -> Option<Crossed> {
+        let place = self.places.remove(self.next()?)?;
+        Some(Crossed { slot: place.slot, input: place.input, ready_ps: place.ready_ps })
+    }
+
+    /// Returns the arrival times at the switch of the frames from an input.
+    pub fn arrivals(&self, input: u16) -> impl Iterator<Item = u64> + '_ {
+        let crossed = self.places.iter().filter(move |place| place.input == input && place.ready_ps != NEVER);
+        crossed.map(|place| place.slot.at_ps)
+    }
+
+    /// Removes the crossed frames for which `which` returns true.
+    pub fn discard(&mut self, output: u16, which: &mut impl FnMut(&Buffered) -> bool) -> Vec<Buffered> {
+        let mut lost = Vec::new();
+        self.places.retain(|place| {
+            let buffered = place.slot.buffered(place.input, output, true);
+            let goes = place.ready_ps != NEVER && which(&buffered);
+            if goes {
+                lost.push(buffered);
+            }
+            !goes
+        });
+        lost
+    }
+}
