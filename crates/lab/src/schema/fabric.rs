@@ -120,7 +120,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         Key {
             path: "queueing",
             kind: Kind::Choice(QUEUEING),
-            fallback: Fallback::Value("\"fifo\""),
+            fallback: Fallback::Value("\"voq\""),
             meaning: "Queueing order of the receive buffers of a port.",
             example: "\"voq\"",
             also: &["queue", "queues", "buffering"],

@@ -6,8 +6,9 @@
 //! the last bit has crossed, however slow the line is. Grants to a busy input keep the order of
 //! service fair: an input cannot lose its turn because it was busy when a place became free.
 
-use super::crossbar::{Crossbar, Pace};
+use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
+use super::input::Slot;
 use super::lane::End;
 use super::{NO_LANE, Net};
 use sanloom_fc::config::{CrossbarLimits, Queueing};
@@ -88,6 +89,34 @@ impl Crossbar {
         Some(Crossing { upstream: slot.lane, end_ps, more })
     }
 
+    /// Lets a frame cross at once if no other frame is at its input or in the switch for its output.
+    /// Returns the time at which its last bit has crossed. The result is that of [`enqueue`],
+    /// [`grant`] and [`cross`], without the queues in between.
+    ///
+    /// [`enqueue`]: Crossbar::enqueue
+    /// [`grant`]: Crossbar::grant
+    /// [`cross`]: Crossbar::cross
+    #[inline]
+    fn pass(&mut self, now: u64, entering: &Buffered) -> Option<u64> {
+        let &Buffered { on_line, input, output, .. } = entering;
+        let buffer = &mut self.inputs[usize::from(input)];
+        let out = &mut self.out[usize::from(output)];
+        if out.frames > 0 || buffer.frames() > 0 || buffer.busy_until_ps > now {
+            return None;
+        }
+        let end_ps = self.pace.cross(now, on_line.frame.wire_bytes()).max(on_line.tail_ps());
+        buffer.pass(on_line.at_ps, end_ps);
+        out.last = input;
+        Some(end_ps)
+    }
+
+    /// Puts a frame that has crossed in front of the lines of its output.
+    fn put_crossed(&mut self, crossed: Crossed, output: u16) {
+        let trunk = self.trunk_of(crossed.input);
+        self.out[usize::from(output)].frames += 1;
+        self.egress[usize::from(output)].put(crossed, trunk);
+    }
+
     /// Makes the head of a FIFO input eligible after the previous frame has crossed. Returns its
     /// output.
     fn show_head(&mut self, input: u16) -> Option<u16> {
@@ -156,9 +185,26 @@ impl Net {
         }
     }
 
-    /// Handles a frame that has come into the buffer of an input for an output.
+    /// Handles a frame that has arrived for an output.
     #[inline]
-    pub(super) fn enter_crossbar(&mut self, switch: u16, input: u16, output: u16) {
+    pub(super) fn enter_crossbar(&mut self, switch: u16, entering: Buffered) {
+        let now = self.now;
+        let Buffered { on_line, input, output, lane: upstream, .. } = entering;
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        if let Some(ready_ps) = crossbar.pass(now, &entering) {
+            let crossed = Crossed { slot: Slot::new(on_line, upstream), input, ready_ps };
+            let line = crossbar.served(output);
+            self.return_credit(upstream, ready_ps);
+            match line {
+                Some(line) if self.lanes[line as usize].can_send(now) => self.send(line, switch, &crossed),
+                _ => {
+                    self.switches[usize::from(switch)].crossbar.put_crossed(crossed, output);
+                    self.serve_output(switch, output);
+                }
+            }
+            return;
+        }
+        crossbar.enqueue(now, entering);
         let crossbar = &self.switches[usize::from(switch)].crossbar;
         if crossbar.queueing == Queueing::Fifo && crossbar.input_busy_until(input) > self.now {
             self.expect_input(switch, input);
@@ -243,13 +289,22 @@ impl Net {
             self.wait_for_credit(number);
             return;
         }
-        lane.end_credit_wait(now);
         let Some(crossed) = crossbar.take_crossed(output) else { return };
-        let sent = lane.send(now, crossed.ready_ps, &crossed.slot.frame);
-        crossbar.count_sent(&crossed, sent.start_ps);
-        if crossbar.has_crossed(output) {
+        let more = crossbar.has_crossed(output);
+        self.send(number, switch, &crossed);
+        let lane = &mut self.lanes[number as usize];
+        if more {
             lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
         }
+    }
+
+    /// Sends a frame that has crossed on a free line with a credit.
+    #[inline]
+    fn send(&mut self, number: u32, switch: u16, crossed: &Crossed) {
+        let lane = &mut self.lanes[number as usize];
+        lane.end_credit_wait(self.now);
+        let sent = lane.send(self.now, crossed.ready_ps, &crossed.slot.frame);
+        self.switches[usize::from(switch)].crossbar.count_sent(crossed, sent.start_ps);
         self.put_on_line(number, crossed.slot.frame, sent);
     }
 }

@@ -42,7 +42,8 @@ pub(super) struct Crossed {
 impl Egress {
     /// Returns an empty buffer with `frames` places for each of `lines` lines.
     pub fn new(frames: u16, lines: usize) -> Egress {
-        Egress { places: VecDeque::new(), capacity: (usize::from(frames) * lines).min(usize::from(u16::MAX)) as u16 }
+        let capacity = (usize::from(frames) * lines).min(usize::from(u16::MAX));
+        Egress { places: VecDeque::with_capacity(capacity), capacity: capacity as u16 }
     }
 
     /// Returns whether a place is free.
@@ -56,6 +57,12 @@ impl Egress {
     pub fn reserve(&mut self, input: u16, trunk: u16) {
         debug_assert!(self.has_place(), "no place of {} is free", self.capacity);
         self.places.push_back(Place { input, trunk, ready_ps: NEVER, slot: Slot::default() });
+    }
+
+    /// Occupies a place with a frame that has crossed.
+    pub fn put(&mut self, crossed: Crossed, trunk: u16) {
+        let Crossed { slot, input, ready_ps } = crossed;
+        self.places.push_back(Place { input, trunk, ready_ps, slot });
     }
 
     /// Fills the first reserved place of an input.

@@ -363,6 +363,14 @@ impl Input {
         all
     }
 
+    /// Counts a frame that arrives at `at` in the empty buffer and has crossed at `end`.
+    #[inline]
+    pub(super) fn pass(&mut self, at: u64, end: u64) {
+        self.busy_until_ps = end;
+        self.max_frames = self.max_frames.max(1);
+        self.held_ps += end as i64 - at as i64;
+    }
+
     /// Counts a frame that leaves between `start` and `end`.
     #[inline]
     pub(super) fn count(&mut self, slot: &Slot, start: u64, end: u64) {

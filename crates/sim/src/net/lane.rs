@@ -293,6 +293,12 @@ impl Lane {
         Sent { start_ps: start, end_ps, at_ps, tail_ps }
     }
 
+    /// Returns whether the line is up and free and has a credit.
+    #[inline]
+    pub fn can_send(&mut self, now: u64) -> bool {
+        self.up && self.free_at_ps <= now && self.has_credit(now)
+    }
+
     /// Applies the R_RDYs that arrived by `now` if no credit is left. Returns whether a frame may
     /// be sent.
     #[inline]

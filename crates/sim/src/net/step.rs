@@ -160,15 +160,19 @@ impl Net {
                 return None;
             }
         };
-        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane, crossed: false });
-        let served = plane.crossbar.served(output);
+        let entering = Buffered { on_line, input: port, output, lane, crossed: false };
         let buffers_egress = plane.crossbar.buffers_egress();
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
             self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
         }
-        match served {
-            _ if buffers_egress => self.enter_crossbar(switch, port, output),
+        if buffers_egress {
+            self.enter_crossbar(switch, entering);
+            return None;
+        }
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        crossbar.enqueue(self.now, entering);
+        match crossbar.served(output) {
             Some(lane) => self.try_send_buffered(lane, switch),
             None => self.wake_output(switch, output),
         }
