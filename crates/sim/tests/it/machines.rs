@@ -275,7 +275,7 @@ fn ports_are_notified_of_a_link_between_switches_that_fails_or_is_reset() {
     assert_eq!(incident_reports(down), (6, 6));
     let withheld =
         "[[fault]]\nat = \"20ms\"\nuntil = \"100ms\"\nkind = \"withheld-credits\"\nlink = \"ISL\"\nend = \"sw2\"
-        [timers]\ne_d_tov = \"30ms\"\nr_a_tov = \"100ms\"";
+        [timers]\ne_d_tov = \"30ms\"\nr_a_tov = \"100ms\"\nhold_time = \"50ms\"";
     let (sent, taken) = incident_reports(withheld);
     assert!(sent >= 6 && taken == sent, "{sent} sent, {taken} taken");
 }

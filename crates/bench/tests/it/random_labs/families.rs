@@ -134,7 +134,7 @@ fn lost_frames_cost_time_and_no_request() {
             be_patient(lab);
             lab.timers.e_d_tov = Picos::from_ms(20);
             lab.timers.r_a_tov = Picos::from_ms(50);
-            lab.timers.hold_time = Picos::from_secs(1);
+            lab.timers.hold_time = Picos::from_ms(40);
             let links = lab.links.len() as u16;
             let loss = |link| FaultKind::FrameLoss { link, direction: Direction::Both, probability: 0.005 };
             lab.faults = (0..links).map(|link| Fault { at: Picos::ZERO, until: None, kind: loss(link) }).collect();

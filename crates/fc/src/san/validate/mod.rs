@@ -7,6 +7,7 @@ mod nodes;
 mod reach;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod traffic;
 mod virtual_fabrics;
 
@@ -84,24 +85,7 @@ impl Lab {
         } else {
             self.validate_times_of_run(problems);
         }
-        let timers = &self.timers;
-        let place = Place::of(Section::Timers, 0);
-        for (key, value) in [("e_d_tov", timers.e_d_tov), ("r_a_tov", timers.r_a_tov), ("hold_time", timers.hold_time)]
-        {
-            problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
-        }
-        problems.time(place.key("f_s_tov"), timers.f_s_tov, Picos::from_ms(1), Picos::from_secs(3600));
-        problems.time(place.key("fspf_hello"), timers.hello, Picos::SECOND, Picos::from_secs(3600));
-        problems.time(place.key("fspf_dead"), timers.dead, Picos::SECOND, Picos::from_secs(36_000));
-        problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
-        if timers.r_a_tov < timers.e_d_tov {
-            problems.add(
-                ProblemKind::TimeOrder,
-                place.key("r_a_tov"),
-                format!("R_A_TOV ({}) is below E_D_TOV ({})", timers.r_a_tov, timers.e_d_tov),
-                "make `r_a_tov` at least as long as `e_d_tov`; usual are \"10s\" and \"2s\"",
-            );
-        }
+        timers::validate(&self.timers, problems);
     }
 
     fn validate_times_of_run(&self, problems: &mut Problems) {
