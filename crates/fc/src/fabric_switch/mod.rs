@@ -157,6 +157,16 @@ pub enum Event {
         /// Port number.
         port: u16,
     },
+    /// Path selection no longer uses a link that is up, because HLOs are lost.
+    AdjacencyLost {
+        /// Port number.
+        port: u16,
+    },
+    /// Path selection can use the link again after [`Event::AdjacencyLost`].
+    AdjacencyRestored {
+        /// Port number.
+        port: u16,
+    },
     /// A port was isolated from its neighbour.
     Isolated {
         /// Port number.

@@ -150,6 +150,8 @@ impl FabricSwitch {
             match output {
                 fspf::Output::Send(send) => self.send(now, Owner::Paths, send),
                 fspf::Output::Neighbour { .. } => {}
+                fspf::Output::AdjacencyLost { port } => self.out.event(Event::AdjacencyLost { port }),
+                fspf::Output::AdjacencyRestored { port } => self.out.event(Event::AdjacencyRestored { port }),
                 fspf::Output::Routes(routes) => self.routes(now, routes),
             }
         }

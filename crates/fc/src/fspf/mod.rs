@@ -158,6 +158,17 @@ pub enum Output {
         /// New state of the neighbour.
         state: NeighbourState,
     },
+    /// A link that is up lost its full neighbour: HLOs no longer arrive, or no longer name this
+    /// switch.
+    AdjacencyLost {
+        /// Local port of the link.
+        port: u16,
+    },
+    /// The neighbour is full again after [`Output::AdjacencyLost`].
+    AdjacencyRestored {
+        /// Local port of the link.
+        port: u16,
+    },
     /// Domains with changed legs, sorted. Each has all legs of its cheapest paths, sorted by port
     /// (a bundle by its lowest port). A domain without legs is unreachable.
     Routes(Vec<(u8, Vec<Leg>)>),
@@ -320,7 +331,7 @@ impl Fspf {
         self.domain = None;
         let ports: Vec<u16> = self.neighbours.keys().copied().collect();
         for &port in &ports {
-            self.neighbour_gone(now, port);
+            self.neighbour_gone(now, port, Event::Gone);
             self.alarms.clear(Alarm::Hello(port));
         }
         for alarm in [Alarm::Announce, Alarm::Refresh, Alarm::Expire, Alarm::Compute] {
@@ -355,7 +366,7 @@ impl Fspf {
         if self.domain.is_some() && self.neighbours.get(&port).is_some_and(Neighbour::counts) {
             self.alarms.set_earlier(Alarm::Compute, now);
         }
-        self.neighbour_gone(now, port);
+        self.neighbour_gone(now, port, Event::Gone);
         self.alarms.clear(Alarm::Hello(port));
         self.neighbours.remove(&port);
     }
@@ -403,7 +414,7 @@ impl Fspf {
             return;
         };
         if known != (domain, far_port) {
-            self.neighbour_gone(now, port);
+            self.neighbour_gone(now, port, Event::Gone);
         }
         if let Some(neighbour) = self.neighbours.get_mut(&port) {
             (neighbour.domain, neighbour.port) = (domain, far_port);
@@ -437,8 +448,8 @@ impl Fspf {
     }
 
     /// Resets a neighbour that is down or was replaced by another switch.
-    fn neighbour_gone(&mut self, now: Instant, port: u16) {
-        self.transition(now, port, Event::Gone);
+    fn neighbour_gone(&mut self, now: Instant, port: u16, event: Event) {
+        self.transition(now, port, event);
         if let Some(neighbour) = self.neighbours.get_mut(&port) {
             (neighbour.domain, neighbour.port) = (0, 0);
         }
@@ -454,6 +465,12 @@ impl Fspf {
         let counted = neighbour.counts();
         neighbour.state = new;
         self.outputs.push_back(Output::Neighbour { port, state: new });
+        if old == NeighbourState::Full && matches!(event, Event::Dead | Event::OneWay) {
+            neighbour.hellos_lost = true;
+            self.outputs.push_back(Output::AdjacencyLost { port });
+        } else if new == NeighbourState::Full && std::mem::take(&mut neighbour.hellos_lost) {
+            self.outputs.push_back(Output::AdjacencyRestored { port });
+        }
         if old.exchanges() && !new.exchanges() {
             neighbour.end_acknowledged = false;
             neighbour.database_sent = None;
@@ -494,7 +511,7 @@ impl Fspf {
         match alarm {
             Alarm::Hello(port) => self.send_hello(now, port),
             Alarm::Dead(port) => {
-                self.neighbour_gone(now, port);
+                self.neighbour_gone(now, port, Event::Dead);
                 self.send_hello(now, port);
             }
             Alarm::Stuck(port) => {

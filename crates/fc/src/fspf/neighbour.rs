@@ -36,7 +36,9 @@ pub(super) enum Event {
     Acknowledged,
     /// The database exchange took too long.
     Stuck,
-    /// No HLO for too long, another switch at the other end, or no link.
+    /// No HLO for the dead interval.
+    Dead,
+    /// Another switch at the other end, or no link.
     Gone,
 }
 
@@ -45,7 +47,7 @@ impl NeighbourState {
     pub(super) fn after(self, event: Event) -> NeighbourState {
         use NeighbourState::*;
         match (self, event) {
-            (_, Event::Gone) => Down,
+            (_, Event::Dead | Event::Gone) => Down,
             (_, Event::OneWay) | (DatabaseExchange | AcknowledgementWait | DatabaseWait, Event::Stuck) => Init,
             (Down | Init, Event::TwoWay) => DatabaseExchange,
             (DatabaseExchange, Event::Complete) => AcknowledgementWait,
@@ -85,6 +87,8 @@ pub(super) struct Neighbour {
     pub(super) domain: u8,
     /// Index of the port at the other end.
     pub(super) port: u32,
+    /// The state was full, and HLOs were lost while the link was up.
+    pub(super) hellos_lost: bool,
     /// The state is full again shortly after a loss, so the link is not announced yet.
     pub(super) held: bool,
     /// Domains of the records to be sent.
@@ -105,6 +109,7 @@ impl Neighbour {
             bundle,
             domain: 0,
             port: 0,
+            hellos_lost: false,
             held: false,
             queued: DomainSet::default(),
             unacknowledged: DomainSet::default(),

@@ -170,6 +170,10 @@ impl Instance {
                 tracing::info!(switch = name, port, %neighbour, "link to another switch up")
             }
             Event::IslDown { port } => tracing::warn!(switch = name, port, "link to another switch down"),
+            Event::AdjacencyLost { port } => {
+                tracing::warn!(switch = name, port, "link carries no HLO, so no path uses it")
+            }
+            Event::AdjacencyRestored { port } => tracing::info!(switch = name, port, "link carries HLOs again"),
             Event::Isolated { port, reason } => tracing::warn!(switch = name, port, %reason, "port isolated"),
             Event::Domain(Some(domain)) => tracing::info!(switch = name, domain, "domain"),
             Event::Domain(None) => tracing::warn!(switch = name, "no domain"),

@@ -298,7 +298,9 @@ impl ControlPlane {
 
 fn note_event(env: &mut Env<'_>, switch: u16, event: Event) {
     match event {
-        Event::IslUp { .. } | Event::IslDown { .. } => env.note(NoteKind::Reroute),
+        Event::IslUp { .. } | Event::IslDown { .. } | Event::AdjacencyLost { .. } | Event::AdjacencyRestored { .. } => {
+            env.note(NoteKind::Reroute)
+        }
         Event::Isolated { port, reason } => env.note(NoteKind::Isolated { switch, port, reason }),
         Event::ZonesChanged { tag, result } => {
             let text =

@@ -59,3 +59,52 @@ fn paths_are_back_as_soon_as_switches_have_routes() {
     assert!(routes > 0.7 && last < routes + 0.1, "routes at {routes} s, the last path at {last} s");
     assert_eq!(results.totals.io.ios_failed, 0);
 }
+
+/// Two switches with two links between them; the first one loses frames for a time.
+#[test]
+fn an_adjacency_lost_by_the_dead_interval_is_a_reroute() {
+    let lab = lab_with(
+        r#"
+        [run]
+        duration = "12s"
+        [timers]
+        e_d_tov = "100ms"
+        r_a_tov = "200ms"
+        hold_time = "50ms"
+        fspf_hello = "1s"
+        fspf_dead = "3s"
+        [switch."s{1..2}"]
+        [host.h]
+        command_timeout = "100ms"
+        retries = 100
+        [storage.d]
+        [[link]]
+        from = "h"
+        to = "s1"
+        [[link]]
+        from = "d"
+        to = "s2"
+        [[isl]]
+        from = "s1"
+        to = "s2"
+        count = 2
+        [workload.w]
+        hosts = "h"
+        targets = "d"
+        size = "4KiB"
+        arrivals = "poisson 100/s"
+        [[fault]]
+        at = "2s"
+        for = "5s"
+        kind = "frame-loss"
+        link = "ISL1"
+        probability = 1.0
+        "#,
+        "",
+        &[],
+    );
+    let reroutes = times(&run(&lab), EventKind::Reroute);
+    let [lost, .., back] = reroutes[..] else { panic!("{reroutes:?}") };
+    assert!((4.0..=5.0).contains(&lost), "{reroutes:?}");
+    assert!((7.0..=8.1).contains(&back), "{reroutes:?}");
+}

@@ -80,7 +80,7 @@ impl Fabric {
                     self.send(switch, port, *message);
                 }
                 Output::Send(other) => panic!("{other:?}"),
-                Output::Neighbour { .. } => {}
+                Output::Neighbour { .. } | Output::AdjacencyLost { .. } | Output::AdjacencyRestored { .. } => {}
                 Output::Routes(changes) => {
                     assert!(changes.is_sorted_by_key(|(domain, _)| *domain));
                     for (domain, legs) in changes {

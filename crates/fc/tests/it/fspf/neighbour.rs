@@ -148,6 +148,8 @@ fn short(output: &Output) -> String {
             other => other.to_string(),
         },
         Output::Neighbour { state, .. } => format!("[{state}]"),
+        Output::AdjacencyLost { .. } => "adjacency lost".to_owned(),
+        Output::AdjacencyRestored { .. } => "adjacency restored".to_owned(),
         other => format!("{other:?}"),
     }
 }
