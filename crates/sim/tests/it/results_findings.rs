@@ -174,6 +174,16 @@ fn a_deadlock_names_its_circle() {
 }
 
 #[test]
+fn a_deadlock_is_no_lack_of_credits_for_the_length() {
+    for buffers in ["1", "2"] {
+        let results = example("credit-deadlock", &["run.duration=600ms", &format!("switch.*.buffers={buffers}")]);
+        assert!(find(&results, FindingKind::Deadlock).is_some(), "{:?}", results.findings);
+        let few: Vec<&Finding> = results.findings.iter().filter(|f| f.title.contains("too few credits")).collect();
+        assert!(few.is_empty(), "{buffers}: {few:?}");
+    }
+}
+
+#[test]
 fn a_failed_side_shows_its_paths_and_no_failed_request() {
     let results = example("dual-fabric", &["run.duration=2s"]);
     assert_eq!(results.totals.io.ios_failed, 0);

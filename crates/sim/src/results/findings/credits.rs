@@ -61,7 +61,8 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// Finds links that are too long for their credits: the sender waits for credit although the
-/// receiver returns each one at once.
+/// receiver returns each one at once. A link that waits for another reason, such as a deadlock,
+/// sends fewer frames than its credits permit and is left out.
 pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (lane, number) in view.world.net.lanes().iter().zip(0u32..) {
@@ -78,6 +79,12 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
         let to = view.names.port(view.names.to(number));
         let held = results.ports.iter().find(|port| port.name == to).map_or(0.0, |port| port.buffers_used_mean);
         if needed <= u64::from(lane.bb_credit) || held > 0.5 * f64::from(lane.bb_credit) {
+            continue;
+        }
+        // One round for as many frames as there are credits is the most that the distance causes.
+        let idle_ps = round_ps.saturating_sub(u64::from(lane.bb_credit) * frame_ps);
+        let explained_ps = u128::from(count.frames) * u128::from(idle_ps) / u128::from(lane.bb_credit.max(1));
+        if 2 * explained_ps < u128::from(count.credit_wait_ps) {
             continue;
         }
         let from = view.names.port(view.names.from(number));
