@@ -180,6 +180,15 @@ pub enum IslChoice {
     DevicePair,
     /// Ports in turn, frame by frame; frames may overtake each other.
     Spray,
+    /// For each frame, the port with the least load; frames may overtake each other.
+    LeastLoaded,
+}
+
+impl IslChoice {
+    /// Returns true if frames of one exchange may take different paths and overtake each other.
+    pub fn is_by_frame(self) -> bool {
+        matches!(self, IslChoice::Spray | IslChoice::LeastLoaded)
+    }
 }
 
 /// Link between two ports.

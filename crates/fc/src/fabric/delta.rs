@@ -20,8 +20,8 @@ pub enum Egress {
     Port(u16),
     /// Bundle number. The driver selects a member port for each frame and preserves the order.
     Bundle(u16),
-    /// Number of a spray group ([`super::Fib::spray_members`]). The driver uses the legs in turn,
-    /// frame by frame, and frames may overtake each other.
+    /// Number of a spray group ([`super::Fib::spray_members`]). The driver selects a leg for each
+    /// frame, in turn or by load, and frames may overtake each other.
     Spray(u16),
 }
 

@@ -246,7 +246,7 @@ impl Fib {
     }
 
     /// Returns true if a frame that entered through `ingress` would return over its ingress leg. A
-    /// driver that sprays frames then takes the next leg.
+    /// driver that sprays frames then takes another leg.
     #[inline]
     pub fn leads_back(&self, ingress: u16, leg: Leg) -> bool {
         self.leg_of.get(usize::from(ingress)) == Some(&leg)
@@ -303,7 +303,7 @@ impl Fib {
                         let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;
                         below(salted(mix(key), self.salt), legs.len())
                     }
-                    IslChoice::Spray => {
+                    IslChoice::Spray | IslChoice::LeastLoaded => {
                         return Decision::Forward(Egress::Spray(u16::from(domain)));
                     }
                 };

@@ -305,21 +305,23 @@ fn a_page_is_reused_after_its_last_address_is_removed() {
 #[test]
 fn spraying_uses_a_group_and_a_single_leg_does_not() {
     let legs = vec![Leg::Port(2), Leg::Bundle(9)];
-    let fib = fib(
-        IslChoice::Spray,
-        &[
-            mode(0, PortMode::E),
-            FibDelta::Routes { domain: 2, legs: legs.clone() },
-            FibDelta::Routes { domain: 3, legs: vec![Leg::Port(2)] },
-            FibDelta::Routes { domain: 4, legs: vec![Leg::Bundle(9)] },
-        ],
-    );
-    let to = |domain| fib.decide(0, id(0x05_0000), FcId::from_parts(domain, 0, 0), 0);
-    let Decision::Forward(Egress::Spray(group)) = to(2) else { panic!("{:?}", to(2)) };
-    assert_eq!(fib.spray_members(group), legs);
-    assert_eq!(to(3), forward(2));
-    assert_eq!(to(4), Decision::Forward(Egress::Bundle(9)));
-    assert_eq!(to(5), drop(DropReason::NoRoute));
+    for choice in [IslChoice::Spray, IslChoice::LeastLoaded] {
+        let fib = fib(
+            choice,
+            &[
+                mode(0, PortMode::E),
+                FibDelta::Routes { domain: 2, legs: legs.clone() },
+                FibDelta::Routes { domain: 3, legs: vec![Leg::Port(2)] },
+                FibDelta::Routes { domain: 4, legs: vec![Leg::Bundle(9)] },
+            ],
+        );
+        let to = |domain| fib.decide(0, id(0x05_0000), FcId::from_parts(domain, 0, 0), 0);
+        let Decision::Forward(Egress::Spray(group)) = to(2) else { panic!("{:?}", to(2)) };
+        assert_eq!(fib.spray_members(group), legs);
+        assert_eq!(to(3), forward(2));
+        assert_eq!(to(4), Decision::Forward(Egress::Bundle(9)));
+        assert_eq!(to(5), drop(DropReason::NoRoute));
+    }
 }
 
 #[test]

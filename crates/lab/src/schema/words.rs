@@ -41,6 +41,7 @@ words!(ISL_CHOICE, ISL_CHOICES: IslChoice {
     "exchange" => IslChoice::Exchange, "by source, destination and exchange: an I/O keeps its path";
     "pair" => IslChoice::DevicePair, "by source and destination";
     "spray" => IslChoice::Spray, "frame by frame in round-robin order; frames may overtake each other";
+    "least-loaded" => IslChoice::LeastLoaded, "frame by frame over the link with the fewest waiting frames; frames may overtake each other. `sanloom up` uses the links in turn";
 });
 
 words!(ISL_HASH, ISL_HASHES: IslHash {

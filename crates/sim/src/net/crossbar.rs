@@ -233,6 +233,12 @@ impl Crossbar {
         self.out[usize::from(output)].frames > 0
     }
 
+    /// Returns the number of frames for the output in the switch, eligible or not.
+    pub fn waiting(&self, output: u16) -> u32 {
+        let in_front = self.egress.get(usize::from(output)).map_or(0, Egress::len);
+        self.out[usize::from(output)].frames + in_front as u32
+    }
+
     /// Returns the time until which a frame crosses from the input.
     #[inline]
     pub fn input_busy_until(&self, input: u16) -> u64 {

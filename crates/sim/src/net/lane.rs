@@ -428,6 +428,11 @@ impl Lane {
         self.bytes + self.frames * GAP_BYTES
     }
 
+    /// Returns the bytes of all frames sent so far, from SOF to EOF.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Returns the counters, without intervals that are still open.
     pub fn count(&self) -> LaneCount {
         LaneCount {

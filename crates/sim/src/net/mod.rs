@@ -86,6 +86,8 @@ pub struct SwitchPlane {
     members: Vec<Vec<u16>>,
     /// Next leg of each spray group.
     next_leg: Vec<u16>,
+    /// True if the legs of a spray group are chosen by load, not in turn.
+    by_load: bool,
     /// True if the input drops frames with a bad CRC.
     checks_crc: bool,
 }
@@ -431,24 +433,44 @@ impl SwitchPlane {
             bundle_output,
             members,
             next_leg: vec![0; 256],
+            by_load: isl_choice == IslChoice::LeastLoaded,
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }
     }
 
     /// Returns the output for the next frame of a spray group that arrives at `port`. Successive
-    /// frames use successive legs of the group. No frame leaves through the port of its arrival.
-    fn spray(&mut self, group: u16, port: u16) -> u16 {
+    /// frames use successive legs of the group, or the leg with the least load. No frame leaves
+    /// through the port of its arrival.
+    fn spray(&mut self, group: u16, port: u16, lanes: &[Lane], now: u64) -> u16 {
         let legs = self.fib.spray_members(group);
+        if self.by_load {
+            let others = legs.iter().filter(|leg| !self.fib.leads_back(port, **leg));
+            let outputs = others.map(|leg| self.output_of_leg(*leg));
+            return outputs.min_by_key(|output| self.load(*output, lanes, now)).unwrap_or(port);
+        }
         let next_leg = &mut self.next_leg[usize::from(group)];
         let mut number = if (*next_leg as usize) < legs.len() { *next_leg as usize } else { 0 };
         if self.fib.leads_back(port, legs[number]) {
             number = (number + 1) % legs.len();
         }
         *next_leg = number as u16 + 1;
-        match legs[number] {
+        self.output_of_leg(legs[number])
+    }
+
+    fn output_of_leg(&self, leg: Leg) -> u16 {
+        match leg {
             Leg::Port(port) => port,
             Leg::Bundle(bundle) => self.bundle_output[usize::from(bundle)],
         }
+    }
+
+    /// Returns the load of an output: the frames that wait for it, the time at which its first line
+    /// is free, and the bytes that its lines have carried.
+    fn load(&self, output: u16, lanes: &[Lane], now: u64) -> (u32, u64, u64) {
+        let members = &self.members[usize::from(output)];
+        let lines = || members.iter().filter_map(|&port| lanes.get(self.tx[usize::from(port)] as usize));
+        let free_ps = lines().filter(|lane| lane.up).map(|lane| lane.free_at_ps.max(now)).min();
+        (self.crossbar.waiting(output), free_ps.unwrap_or(NEVER), lines().map(Lane::bytes).sum())
     }
 
     /// Returns the loss location of a frame in the buffer of an input.

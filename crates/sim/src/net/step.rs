@@ -144,7 +144,7 @@ impl Net {
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
             Decision::Forward(Egress::Port(port)) => port,
             Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
-            Decision::Forward(Egress::Spray(group)) => plane.spray(group, port),
+            Decision::Forward(Egress::Spray(group)) => plane.spray(group, port, &self.lanes, self.now),
             Decision::Local => {
                 self.return_credit(lane, on_line.tail_ps().max(self.now));
                 if frame.is_corrupt() {

@@ -15,7 +15,7 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_fc::config::{self, FaultKind, IslChoice, LinkEnd, Lun, Node};
+use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node};
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
@@ -82,7 +82,7 @@ impl Plan<'_> {
 
     /// Returns whether frames of an exchange arrive in the order in which they were sent.
     fn in_order(&self) -> bool {
-        !self.lab.switches.iter().any(|switch| switch.isl_choice == IslChoice::Spray)
+        !self.lab.switches.iter().any(|switch| switch.isl_choice.is_by_frame())
     }
 
     fn node(&self, net: &Net, nport: usize) -> NodePort {

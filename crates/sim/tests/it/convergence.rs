@@ -37,7 +37,7 @@ fn times(results: &Results, of: EventKind) -> Vec<f64> {
 #[test]
 fn a_failed_link_of_a_ring_stalls_no_host() {
     let fault = "depth = 16\n[[fault]]\nat = \"500ms\"\nkind = \"link-down\"\nlink = \"ISL1\"";
-    for choice in ["ingress", "exchange", "pair", "spray"] {
+    for choice in ["ingress", "exchange", "pair", "spray", "least-loaded"] {
         let choice = format!("switch.*.isl_choice={choice}");
         let results = run(&lab_with(RING, fault, &["run.duration=1s", &choice]));
         let io = &results.totals.io;

@@ -224,3 +224,21 @@ fn a_trunk_keeps_the_order_of_frames_and_spray_does_not() {
     assert_eq!(early("bundle = true"), 0);
     assert!(early("") > 100);
 }
+
+#[test]
+fn the_least_loaded_link_gets_the_next_frame_so_links_carry_equal_bytes() {
+    let text = FABRIC.replace("name = \"ISL\"", "name = \"ISL{1..2}\"\ncount = 2");
+    let share = |choice: &str, depth: u32| {
+        let (choice, depth) = (format!("switch.*.isl_choice={choice}"), format!("workload.mixed.depth={depth}"));
+        // Frames with data and responses alternate.
+        let sets = [&choice, &depth, "workload.mixed.size=2KiB", "workload.mixed.read_share=1"];
+        let results = run(&lab_with(&text, "", &[&sets[..], &["workload.mixed.hosts=server1"]].concat()));
+        let isls = results.links.iter().filter(|link| link.name.starts_with("ISL"));
+        let bytes: Vec<u64> = isls.map(|link| link.backward.bytes).collect();
+        bytes.iter().min().copied().unwrap_or(0) as f64 / bytes.iter().max().copied().unwrap_or(1) as f64
+    };
+    for depth in [1, 64] {
+        assert!(share("least-loaded", depth) > 0.9, "{depth}: {}", share("least-loaded", depth));
+    }
+    assert!(share("spray", 1) < 0.1, "{}", share("spray", 1));
+}

@@ -195,7 +195,13 @@ pub fn case() -> impl Strategy<Value = Case> {
     };
     (1usize..5, 2usize..8, any::<bool>()).prop_flat_map(move |(switches, nports, faults)| {
         let isl = (0..switches, 0..switches, rate(), light(), [1u32..6, 1u32..6], any::<bool>());
-        let choices = vec![IslChoice::Ingress, IslChoice::Spray, IslChoice::Exchange, IslChoice::DevicePair];
+        let choices = vec![
+            IslChoice::Ingress,
+            IslChoice::Spray,
+            IslChoice::LeastLoaded,
+            IslChoice::Exchange,
+            IslChoice::DevicePair,
+        ];
         (
             prop::collection::vec(switch(), switches),
             prop::collection::vec(isl, 0..8),

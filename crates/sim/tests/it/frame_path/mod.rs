@@ -289,13 +289,14 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
 
 /// Events that must occur, with their minimum number in a hundred cases: at most a fourth of the
 /// actual number.
-const WANTED: [(&str, u64); 26] = [
+const WANTED: [(&str, u64); 27] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),
     ("later_parts", 40),
     ("ingress", 60),
     ("spray", 60),
+    ("least-loaded", 60),
     ("exchange", 60),
     ("pair", 60),
     ("leg back", 3),

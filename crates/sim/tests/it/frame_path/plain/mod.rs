@@ -89,6 +89,8 @@ pub struct Lane {
     run_began: u64,
     run_bytes: u64,
     free_at: u64,
+    /// Bytes of all frames sent.
+    bytes: u64,
     /// Arrival times of the returning R_RDYs.
     returns: Vec<u64>,
     /// Frames on the line: time at which the receiver may process them, arrival of the last bit,
@@ -112,6 +114,7 @@ impl Lane {
             run_began: 0,
             run_bytes: 0,
             free_at: 0,
+            bytes: 0,
             returns: Vec::new(),
             flying: Vec::new(),
             fault: Fault::default(),
@@ -287,7 +290,12 @@ impl Engine {
                 let route = if frame.bad && !cut_through {
                     Err("crc_error")
                 } else {
-                    self.switches[switch].route(port, &frame, &mut self.occurred)
+                    let (lanes, now) = (&self.lanes, self.now);
+                    let line = |port: usize| {
+                        let lane = lanes.iter().find(|lane| lane.from == End::Switch(switch, port)).unwrap();
+                        (lane.up.then_some(lane.free_at.max(now)), lane.bytes)
+                    };
+                    self.switches[switch].route(port, &frame, line, &mut self.occurred)
                 };
                 match route {
                     Ok(Some(output)) => {
@@ -418,6 +426,7 @@ impl Engine {
         }
         let end = lane.run_began + lane.time(lane.run_bytes + bytes);
         lane.run_bytes += bytes + 24;
+        lane.bytes += bytes;
         lane.free_at = lane.run_began + lane.time(lane.run_bytes);
         lane.credits -= 1;
         let arrived = end + lane.propagation;

@@ -93,7 +93,8 @@ impl Switch {
         buffered.into_iter().any(|b| b.output == output) || self.seats[output].iter().any(|seat| seat.crossed.is_some())
     }
 
-    /// Returns the output for a frame, or `None` if it is for the switch itself.
+    /// Returns the output for a frame, or `None` if it is for the switch itself. `line` returns the
+    /// time at which the line of a port is free (`None`: it is down) and the bytes that it carried.
     ///
     /// # Errors
     /// The reason for which the frame is dropped.
@@ -101,6 +102,7 @@ impl Switch {
         &mut self,
         port: usize,
         frame: &Frame,
+        line: impl Fn(usize) -> (Option<u64>, u64),
         occurred: &mut BTreeMap<&'static str, u64>,
     ) -> Result<Option<usize>, &'static str> {
         let domain = match frame.d_id {
@@ -141,6 +143,15 @@ impl Switch {
                 let leg = if *next < legs.len() { *next } else { 0 };
                 *next = leg + 1;
                 ("spray", leg)
+            }
+            IslChoice::LeastLoaded => {
+                let queued = |leg: usize| self.inputs.iter().flatten().filter(|b| b.output == leg).count();
+                let waiting = |leg: usize| queued(leg) + self.seats[leg].len();
+                let free = |leg: usize| self.together[leg].iter().filter_map(|&port| line(port).0).min();
+                let carried = |leg: usize| self.together[leg].iter().map(|&port| line(port).1).sum::<u64>();
+                let load = |leg: usize| (waiting(leg), free(leg).unwrap_or(u64::MAX), carried(leg));
+                let least = (0..legs.len()).filter(|&leg| !back(legs[leg])).min_by_key(|&leg| load(legs[leg]));
+                ("least-loaded", least.unwrap())
             }
         };
         *occurred.entry(name).or_default() += 1;
