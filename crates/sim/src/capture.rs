@@ -18,9 +18,6 @@ use sanloom_wire::{FCtl, FcId, FcType, Header, pattern};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Largest data field that a simulated fabric offers at login, in bytes.
-const FABRIC_FRAME_BYTES: u16 = 2048;
-
 /// The captured part of a run. Times are in ps since the start of the workloads and refer to the
 /// first bit of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -233,11 +230,10 @@ impl DataPlace {
 }
 
 /// Returns the data field of every frame of the exchange except the last: the largest size that
-/// both ends and the fabric accept, in whole words.
+/// both ends accept, in whole words. Switches accept any frame.
 fn frame_bytes(world: &World, frame: &FrameRef) -> u16 {
     let ends = [frame.s_id(), frame.d_id()].map(|port_id| receive_bytes(world, port_id));
-    let fabric = if world.lab.switches.is_empty() { u16::MAX } else { FABRIC_FRAME_BYTES };
-    let size = ends.into_iter().flatten().fold(fabric, u16::min);
+    let size = ends.into_iter().flatten().fold(u16::MAX, u16::min);
     (size & !3).max(4)
 }
 

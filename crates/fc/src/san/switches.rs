@@ -11,6 +11,7 @@ use crate::switch::{HardZoning, SwitchConfig};
 use crate::zoning::server::ZoneServerConfig;
 use crate::zoning::{ZoneCatalogue, Zones};
 use sanloom_scsi::time::Span;
+use sanloom_wire::header::MAX_DATA_FIELD_BYTES;
 use std::sync::Arc;
 
 impl FabricSwitchConfig {
@@ -39,7 +40,7 @@ impl FabricSwitchConfig {
                 r_a_tov: timers.r_a_tov.to_span(),
                 rscn_delay: timers.rscn_delay.to_span(),
                 bb_credit: isls.iter().map(|isl| isl.bb_credit).collect(),
-                receive_size_bytes: 2048,
+                receive_size_bytes: MAX_DATA_FIELD_BYTES as u16,
                 zoning,
                 policy: config.policy.clone(),
             },

@@ -1,8 +1,9 @@
 //! Results of labs whose numbers are known in advance.
 
-use crate::labs::{FABRIC, TINY, check, lab, lab_with, run};
+use crate::labs::{FABRIC, TINY, check, lab, lab_with, run, watched};
 use sanloom_api::results::{EventKind, LinkKind, Metrics, PortKind, stray};
 use sanloom_fc::config::LineRate;
+use sanloom_sim::net::ObservedKind;
 use sanloom_sim::run::{Blind, Options, simulate};
 
 /// Returns the time of a frame with `bytes` of data from its first bit to its last, in ps.
@@ -241,4 +242,24 @@ fn the_least_loaded_link_gets_the_next_frame_so_links_carry_equal_bytes() {
         assert!(share("least-loaded", depth) > 0.9, "{depth}: {}", share("least-loaded", depth));
     }
     assert!(share("spray", 1) < 0.1, "{}", share("spray", 1));
+}
+
+#[test]
+fn data_frames_have_the_smaller_receive_size_of_both_ends() {
+    let longest = |host: &str, storage: &str| {
+        let sets = [format!("host.server.receive_size={host}"), format!("storage.disk.receive_size={storage}")];
+        let mut longest = 0;
+        let lab = lab_with(TINY, "", &sets.each_ref().map(String::as_str));
+        watched(&lab, &mut |_, observed| {
+            let data = observed.iter().filter_map(|item| match &item.kind {
+                ObservedKind::Frame { frame, .. } if frame.is_data() => Some(frame.len_bytes()),
+                _ => None,
+            });
+            longest = data.chain([longest]).max().unwrap_or(0);
+        });
+        longest
+    };
+    for (host, storage, frame) in [("2112B", "2112B", 2112), ("2112B", "2048B", 2048), ("1024B", "2112B", 1024)] {
+        assert_eq!(longest(host, storage), frame, "{host} {storage}");
+    }
 }

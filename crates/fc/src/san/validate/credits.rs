@@ -7,8 +7,7 @@ use crate::san::{Lab, Place, ProblemKind, Section};
 
 /// Delimiters, header and CRC of a frame, and the smallest gap after it, in bytes (FC-FS).
 const AROUND_BYTES: u64 = 36 + 24;
-/// Data field of a full frame in bytes, as switches announce it at login (FC-LS, 2,048 of at most
-/// 2,112 bytes).
+/// Data field of a full frame in bytes, if ports have the default receive size.
 const FULL_DATA_BYTES: u64 = 2_048;
 /// Data field of an FCP_RSP without sense data, in bytes; between FCP_XFER_RDY (12) and FCP_CMND
 /// (32).
