@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 /// Values over time in equal steps, warm-up included. Step `i` covers the time from `i *
 /// interval_s` to `(i + 1) * interval_s` after the start of the workloads; the last step may be
 /// shorter. All lists have `steps` values.
+///
+/// A frame on a link counts in every step that its transmission covers. A request counts in the
+/// step in which it completes, and the command of a storage system when its controller completes
+/// it. Their throughput can therefore exceed the line rate in a step that is not many times as long
+/// as the transfer of a request.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Series {

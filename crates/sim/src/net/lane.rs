@@ -71,7 +71,9 @@ pub struct Lane {
 
     /// A byte takes `ps_per_bytes / bytes_per_ps` ps.
     ps_per_bytes: u32,
-    bytes_per_ps: u32,
+    bytes_per_ps: u16,
+    /// Bytes of the last frame, from SOF to EOF.
+    last_bytes: u16,
     /// 2^64 / `bytes_per_ps`, rounded up, because a multiplication is faster than a division.
     reciprocal: u64,
     /// Propagation delay of the cable.
@@ -156,6 +158,8 @@ pub struct LaneCount {
     pub zero_credit_ps: u64,
     /// Time during which a frame waited for a credit, in ps.
     pub credit_wait_ps: u64,
+    /// Time that frames occupied the line, each with the gap after it, in ps.
+    pub busy_ps: u64,
     /// Credits lost with their R_RDY.
     pub credits_lost: u64,
     /// Link resets after a credit timeout.
@@ -185,7 +189,8 @@ impl Lane {
             from,
             to,
             ps_per_bytes: ps_per_bytes as u32,
-            bytes_per_ps: bytes_per_ps as u32,
+            bytes_per_ps: bytes_per_ps as u16,
+            last_bytes: 0,
             reciprocal: u64::MAX / bytes_per_ps + 1,
             // The other direction has the same rate and length.
             r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
@@ -281,6 +286,7 @@ impl Lane {
         }
         self.frames += 1;
         self.bytes += wire_bytes;
+        self.last_bytes = wire_bytes as u16;
         if frame.is_data() {
             self.data_bytes += u64::from(frame.len_bytes());
         }
@@ -423,9 +429,13 @@ impl Lane {
         self.credits_min = self.credits.saturating_add(self.credits_returning()).min(self.bb_credit);
     }
 
-    /// Returns the bytes sent on the line so far, gaps included.
-    pub fn line_bytes(&self) -> u64 {
-        self.bytes + self.frames * GAP_BYTES
+    /// Returns the time that frames have occupied the line up to `now`, each with the gap after it,
+    /// in ps. The part of the last frame that is not sent yet is excluded.
+    pub fn busy_ps(&self, now: u64) -> u64 {
+        let bytes = u128::from(self.bytes + self.frames * GAP_BYTES);
+        let all_ps = (bytes * u128::from(self.ps_per_bytes) / u128::from(self.bytes_per_ps)) as u64;
+        let last_ps = self.time_of(u64::from(self.last_bytes) + GAP_BYTES);
+        all_ps - self.free_at_ps.saturating_sub(now).min(last_ps)
     }
 
     /// Returns the bytes of all frames sent so far, from SOF to EOF.
@@ -433,7 +443,8 @@ impl Lane {
         self.bytes
     }
 
-    /// Returns the counters, without intervals that are still open.
+    /// Returns the counters, without intervals that are still open. A frame counts as busy time
+    /// when it starts.
     pub fn count(&self) -> LaneCount {
         LaneCount {
             frames: self.frames,
@@ -442,6 +453,7 @@ impl Lane {
             r_rdys: self.r_rdys,
             zero_credit_ps: self.zero_credit_ps,
             credit_wait_ps: self.credit_wait_ps,
+            busy_ps: self.busy_ps(u64::MAX),
             credits_lost: self.credits_lost,
             resets: self.resets,
             late_ps: self.late_ps,
@@ -496,6 +508,18 @@ mod tests {
             send_one(&mut lane, now);
         }
         assert_eq!(lane.credits_min, 5);
+    }
+
+    #[test]
+    fn a_frame_counts_as_busy_time_while_it_is_sent() {
+        let mut lane = lane(1);
+        let sent = lane.send(1_000_000, 0, &frame());
+        let length_ps = lane.free_at_ps - sent.start_ps;
+        for part in 0..=10 {
+            let sent_ps = length_ps * part / 10;
+            assert_eq!(lane.busy_ps(sent.start_ps + sent_ps), sent_ps);
+        }
+        assert_eq!((lane.busy_ps(0), lane.busy_ps(u64::MAX)), (0, length_ps));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
     let nothing = LaneStep {
         end_ps: 0,
         length_ps: 0,
-        line_bytes: Counts::zeros(world.net.lanes().len()),
+        busy_ps: Counts::zeros(world.net.lanes().len()),
         credit_wait_ps: Counts::zeros(world.net.lanes().len()),
         dropped: 0,
         storage_bytes: Counts::zeros(world.storage.systems.len()),
@@ -88,12 +88,10 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
 fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
     let lanes = view.world.net.lanes().iter().zip(0u32..);
     lanes
-        .map(|(lane, number)| {
+        .map(|(_, number)| {
             let at = number as usize;
-            // A frame is counted when it starts, so a step may contain slightly more bytes than the
-            // line can carry in it.
-            let busy =
-                |step: &LaneStep| ratio(lane.time_of(step.line_bytes.get(at)).min(step.length_ps), step.length_ps);
+            // The time of each run of frames is rounded down to picoseconds.
+            let busy = |step: &LaneStep| ratio(step.busy_ps.get(at).min(step.length_ps), step.length_ps);
             let wait = |step: &LaneStep| ratio(step.credit_wait_ps.get(at).min(step.length_ps), step.length_ps);
             LinkSeries {
                 name: view.names.lane(number),

@@ -57,9 +57,8 @@ impl<'w> View<'w> {
 
     /// Returns the time that frames occupied a lane, each with the minimum gap after it, in ps.
     pub fn busy_ps(&self, lane: u32) -> u64 {
-        let count = &self.lanes[lane as usize];
-        let bytes = count.bytes + count.frames * crate::net::GAP_BYTES;
-        self.world.net.lanes()[lane as usize].time_of(bytes).min(self.measured_ps)
+        // The time of each run of frames is rounded down to picoseconds.
+        self.lanes[lane as usize].busy_ps.min(self.measured_ps)
     }
 }
 

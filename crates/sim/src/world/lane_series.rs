@@ -20,7 +20,7 @@ pub struct LaneSeries {
 #[derive(Clone, Debug, Default)]
 struct Counters {
     at_ps: u64,
-    line_bytes: Vec<u64>,
+    busy_ps: Vec<u64>,
     credit_wait_ps: Vec<u64>,
     dropped: u64,
     storage_bytes: Vec<u64>,
@@ -34,8 +34,8 @@ pub struct LaneStep {
     pub end_ps: u64,
     /// Length of the step in ps.
     pub length_ps: u64,
-    /// Bytes on each lane, gaps included.
-    pub line_bytes: Counts,
+    /// For each lane, the time that frames and their gaps occupied the line, in ps.
+    pub busy_ps: Counts,
     /// For each lane, the time during which a frame waited for a credit, in ps.
     pub credit_wait_ps: Counts,
     /// Frames dropped.
@@ -52,7 +52,7 @@ impl LaneStep {
         self.end_ps = next.end_ps;
         self.length_ps += next.length_ps;
         self.dropped += next.dropped;
-        self.line_bytes.add(&next.line_bytes);
+        self.busy_ps.add(&next.busy_ps);
         self.credit_wait_ps.add(&next.credit_wait_ps);
         self.storage_bytes.add(&next.storage_bytes);
         for (sum, area) in self.storage_area.iter_mut().zip(&next.storage_area) {
@@ -67,7 +67,7 @@ impl Counters {
         let (lanes, systems) = (net.lanes(), &storage.systems);
         Counters {
             at_ps: now,
-            line_bytes: lanes.iter().map(|lane| lane.line_bytes()).collect(),
+            busy_ps: lanes.iter().map(|lane| lane.busy_ps(now)).collect(),
             credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
             dropped: net.fate.lost_frames(),
             storage_bytes: systems.iter().map(|system| system.all_bytes).collect(),
@@ -87,7 +87,7 @@ impl Counters {
             length_ps,
             dropped: self.dropped - before.dropped,
             storage_area: storage_area.collect(),
-            line_bytes: Counts::since(&self.line_bytes, &before.line_bytes),
+            busy_ps: Counts::since(&self.busy_ps, &before.busy_ps),
             credit_wait_ps: Counts::since(&self.credit_wait_ps, &before.credit_wait_ps),
             storage_bytes: Counts::since(&self.storage_bytes, &before.storage_bytes),
         })

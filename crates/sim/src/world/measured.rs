@@ -96,6 +96,7 @@ impl<'a> Measured<'a> {
             r_rdys: now.r_rdys - before.r_rdys,
             credits_lost: now.credits_lost - before.credits_lost,
             credit_wait_ps: now.credit_wait_ps - before.credit_wait_ps,
+            busy_ps: now.busy_ps - before.busy_ps,
             resets: now.resets - before.resets,
             late_ps: now.late_ps - before.late_ps,
             zero_credit_ps: now.zero_credit_ps.saturating_sub(before.zero_credit_ps),
@@ -107,6 +108,7 @@ impl<'a> Measured<'a> {
 fn count_at(lane: &Lane, now: u64) -> LaneCount {
     LaneCount {
         credit_wait_ps: lane.credit_wait_ps(now),
+        busy_ps: lane.busy_ps(now),
         zero_credit_ps: lane.zero_credit_ps(now),
         late_ps: lane.late_ps + lane.receiver.withheld_area_ps(now),
         ..lane.count()

@@ -263,3 +263,16 @@ fn data_frames_have_the_smaller_receive_size_of_both_ends() {
         assert_eq!(longest(host, storage), frame, "{host} {storage}");
     }
 }
+
+#[test]
+fn a_frame_counts_in_every_step_of_its_transmission() {
+    // A full frame takes several steps.
+    let sets = ["run.sample_interval=1us", "workload.reads.depth=32", "storage.disk.rate=\"1000k/s\""];
+    let results = run(&lab_with(TINY, "", &sets));
+    let steps = results.series.links.iter().find(|link| link.name == "disk-edge.forward").expect("the link");
+    let mean = steps.utilisation.iter().sum::<f64>() / steps.utilisation.len() as f64;
+    let link = results.links.iter().find(|link| link.name == "disk-edge").expect("the link");
+    assert!((mean - link.forward.utilisation).abs() < 1e-3, "{mean} {}", link.forward.utilisation);
+    assert!(results.series.interval_s < 5e-6, "{}", results.series.interval_s);
+    assert!(steps.utilisation[steps.utilisation.len() / 2..].iter().all(|share| *share > 0.999));
+}
