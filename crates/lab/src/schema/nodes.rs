@@ -71,7 +71,7 @@ pub(super) const HOST: SectionDef = SectionDef {
             path: "queue_depth",
             kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("32"),
-            meaning: "Maximum number of requests in flight; further requests wait in the host.",
+            meaning: "Maximum number of requests in flight, up to 16384; further requests wait in the host.",
             example: "32",
             also: &["max_outstanding", "depth", "qd"],
         },

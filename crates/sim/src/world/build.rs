@@ -16,7 +16,7 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node};
-use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
+use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_fc::san::Lab;
@@ -160,7 +160,7 @@ impl Plan<'_> {
     fn initiator(&self, owner: Owner) -> Option<FcpInitiator> {
         let Owner::Host { host, .. } = owner else { return None };
         let host = &self.lab.hosts[usize::from(host)];
-        let max = (host.queue.max_outstanding + SPARE_EXCHANGES).min(0x4000);
+        let max = (host.queue.max_outstanding + SPARE_EXCHANGES).min(MAX_EXCHANGES.into());
         Some(FcpInitiator::new(FcpInitiatorConfig {
             e_d_tov: self.lab.timers.e_d_tov.to_span(),
             r_a_tov: self.lab.timers.r_a_tov.to_span(),

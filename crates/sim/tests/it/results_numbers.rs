@@ -276,3 +276,17 @@ fn a_frame_counts_in_every_step_of_its_transmission() {
     assert!(results.series.interval_s < 5e-6, "{}", results.series.interval_s);
     assert!(steps.utilisation[steps.utilisation.len() / 2..].iter().all(|share| *share > 0.999));
 }
+
+#[test]
+fn commands_wait_while_all_exchange_numbers_rest() {
+    // All commands time out at once. Their numbers rest for R_A_TOV, longer than the run.
+    let sets = [
+        "run.duration=60ms",
+        "host.server.queue_depth=9000",
+        "host.server.command_timeout=\"5ms\"",
+        "workload.reads.depth=9000",
+    ];
+    let results = run(&lab_with(TINY, "", &sets));
+    assert!(results.hosts[0].commands_aborted > 8_000, "{}", results.hosts[0].commands_aborted);
+    assert_eq!(results.totals.io.ios_failed, 0);
+}

@@ -41,7 +41,7 @@ use sanloom_wire::els::Els;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload, RCtl};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Configuration of an initiator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,6 +212,8 @@ pub struct FcpInitiator {
     /// Exchanges by slot.
     exchanges: Vec<Exchange>,
     free: Vec<u16>,
+    /// Free slots of which every exchange number rests.
+    exhausted: BTreeSet<u16>,
     /// Stride of the exchange numbers minus one.
     slot_mask: u16,
     resting: Resting,
@@ -231,6 +233,7 @@ impl FcpInitiator {
             local_id: FcId::ZERO,
             exchanges: Vec::new(),
             free: Vec::new(),
+            exhausted: BTreeSet::new(),
             slot_mask: max_exchanges.next_power_of_two() - 1,
             resting: Resting::new(),
             timers: Timers::new(),
@@ -285,8 +288,7 @@ impl FcpInitiator {
     /// Returns true if another command can start now.
     pub fn has_free_exchange(&self) -> bool {
         self.in_flight < self.config.max_exchanges
-            && (self.exchanges.len() < usize::from(self.config.max_exchanges)
-                || self.free.iter().any(|&slot| self.next_number(slot).is_some()))
+            && (self.exchanges.len() < usize::from(self.config.max_exchanges) || !self.free.is_empty())
     }
 
     /// Event counts since the start.
@@ -340,12 +342,14 @@ impl FcpInitiator {
         if self.in_flight >= self.config.max_exchanges {
             return None;
         }
-        for at in (0..self.free.len()).rev() {
-            let slot = self.free[at];
-            if let Some(ox_id) = self.next_number(slot) {
-                self.free.remove(at);
-                self.exchanges[usize::from(slot)] = Exchange::new(ox_id, command, self.config.in_order);
-                return Some(slot);
+        while let Some(slot) = self.free.pop() {
+            self.work += 1;
+            match self.next_number(slot) {
+                Some(ox_id) => {
+                    self.exchanges[usize::from(slot)] = Exchange::new(ox_id, command, self.config.in_order);
+                    return Some(slot);
+                }
+                None => _ = self.exhausted.insert(slot),
             }
         }
         if self.exchanges.len() >= usize::from(self.config.max_exchanges) {
@@ -518,12 +522,23 @@ impl FcpInitiator {
     fn release(&mut self, slot: u16) {
         self.timers.cancel(&mut self.exchanges, slot);
         self.exchanges[usize::from(slot)].state = State::Free;
-        self.free.push(slot);
+        match self.next_number(slot) {
+            Some(_) => self.free.push(slot),
+            None => _ = self.exhausted.insert(slot),
+        }
         debug_assert_eq!(
-            usize::from(self.in_flight) + self.free.len(),
+            usize::from(self.in_flight) + self.free.len() + self.exhausted.len(),
             self.exchanges.len(),
-            "each slot is free or has a command in flight"
+            "each slot is free, waits for a number, or has a command in flight"
         );
+    }
+
+    /// Ends the rest of an exchange number. Its slot can be used again.
+    fn end_rest(&mut self, index: u16) {
+        let slot = self.resting.end(index) & self.slot_mask;
+        if self.exhausted.remove(&slot) {
+            self.free.push(slot);
+        }
     }
 
     fn set_local_id(&mut self, now: Instant, local_id: FcId) {

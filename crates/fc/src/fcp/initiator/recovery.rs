@@ -69,7 +69,7 @@ impl FcpInitiator {
     /// Sends the next RRQ of a resting number, or ends the rest after the last attempt.
     fn reinstate(&mut self, now: Instant, index: u16, sent: u8) {
         if sent >= MAX_TRIES {
-            return self.resting.end(index);
+            return self.end_rest(index);
         }
         let rest = self.resting.get(index);
         rest.stage = Stage::Reinstating { tries: sent + 1 };
@@ -84,12 +84,11 @@ impl FcpInitiator {
 
     /// Handles LS_ACC or LS_RJT to an RRQ. In both cases the target no longer uses the number.
     pub(super) fn on_reinstate_answer(&mut self, header: &Header) {
-        self.work += u64::from(self.resting.entry_count());
         let found = self.resting.find(header.ox_id.wrapping_sub(MAX_EXCHANGES));
         if let Some(index) = found {
             let rest = self.resting.get(index);
             if matches!(rest.stage, Stage::Reinstating { .. }) && rest.d_id == header.s_id {
-                return self.resting.end(index);
+                return self.end_rest(index);
             }
         }
         self.counters.stale_frames += 1;
@@ -104,7 +103,7 @@ impl FcpInitiator {
             let rest = self.resting.get(index);
             match rest.stage {
                 Stage::Resting { .. } if affects(rest.d_id) => rest.stage = Stage::Resting { reinstate: false },
-                Stage::Reinstating { .. } if affects(rest.d_id) => self.resting.end(index),
+                Stage::Reinstating { .. } if affects(rest.d_id) => self.end_rest(index),
                 _ => {}
             }
         }
@@ -133,7 +132,7 @@ impl FcpInitiator {
             match self.resting.get(index).stage {
                 Stage::Resting { reinstate: true } => self.reinstate(now, index, 0),
                 Stage::Reinstating { tries } => self.reinstate(now, index, tries),
-                Stage::Resting { reinstate: false } | Stage::Free => self.resting.end(index),
+                Stage::Resting { reinstate: false } | Stage::Free => self.end_rest(index),
             }
         }
     }

@@ -53,8 +53,9 @@ pub(super) struct Resting {
     entries: Vec<Rest>,
     free: Vec<u16>,
     timers: Timers<{ List::COUNT }>,
-    /// Bit set of resting numbers; not allocated before the first one.
-    numbers: Vec<u64>,
+    /// For each OX_ID, the index of its entry plus one, or 0 if it does not rest. Not allocated
+    /// before the first one.
+    numbers: Vec<u16>,
 }
 
 impl Resting {
@@ -64,13 +65,11 @@ impl Resting {
 
     #[inline]
     pub(super) fn contains(&self, ox_id: u16) -> bool {
-        self.numbers.get(usize::from(ox_id / 64)).is_some_and(|word| word >> (ox_id % 64) & 1 != 0)
+        self.numbers.get(usize::from(ox_id)).is_some_and(|&entry| entry != 0)
     }
 
     pub(super) fn begin(&mut self, deadline: Instant, d_id: FcId, ox_id: u16, rx_id: u16, reinstate: bool) {
-        debug_assert!(!self.contains(ox_id), "OX_ID {ox_id:#x} rests twice");
-        self.numbers.resize(usize::from(MAX_EXCHANGES / 64), 0);
-        self.numbers[usize::from(ox_id / 64)] |= 1 << (ox_id % 64);
+        debug_assert!(self.find(ox_id).is_none(), "OX_ID {ox_id:#x} rests twice");
         let rest = Rest { timer: Timer::unarmed(), d_id, ox_id, rx_id, stage: Stage::Resting { reinstate } };
         let index = match self.free.pop() {
             Some(index) => {
@@ -82,23 +81,26 @@ impl Resting {
                 (self.entries.len() - 1) as u16
             }
         };
+        self.numbers.resize(usize::from(MAX_EXCHANGES), 0);
+        self.numbers[usize::from(ox_id)] = index + 1;
         self.arm(index, List::Rest, deadline);
     }
 
-    /// Ends the rest; the number can be used again.
-    pub(super) fn end(&mut self, index: u16) {
+    /// Ends the rest and returns the number, which can be used again.
+    pub(super) fn end(&mut self, index: u16) -> u16 {
         self.timers.cancel(&mut self.entries, index);
         let rest = &mut self.entries[usize::from(index)];
         debug_assert_ne!(rest.stage, Stage::Free, "the rest of OX_ID {:#x} ends twice", rest.ox_id);
         rest.stage = Stage::Free;
-        self.numbers[usize::from(rest.ox_id / 64)] &= !(1 << (rest.ox_id % 64));
+        let ox_id = rest.ox_id;
+        self.numbers[usize::from(ox_id)] = 0;
         self.free.push(index);
+        ox_id
     }
 
-    /// Index of a resting number. The search is linear, because it happens only once per abort.
+    /// Index of a resting number.
     pub(super) fn find(&self, ox_id: u16) -> Option<u16> {
-        let here = |rest: &Rest| rest.stage != Stage::Free && rest.ox_id == ox_id;
-        self.entries.iter().position(here).map(|index| index as u16)
+        self.numbers.get(usize::from(ox_id))?.checked_sub(1)
     }
 
     pub(super) fn arm(&mut self, index: u16, list: List, deadline: Instant) {

@@ -2,6 +2,7 @@
 
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
 use crate::config::{Host, MediumKind, Node, Picos, Storage, Switch};
+use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
@@ -203,7 +204,18 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
         }
     }
     let queue = &host.queue;
-    problems.number(place.key("queue_depth"), queue.max_outstanding.into(), 1, 65_535);
+    let most = u32::from(MAX_EXCHANGES);
+    if !(1..=most).contains(&queue.max_outstanding) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("queue_depth"),
+            format!(
+                "`queue_depth` cannot be {}, because an HBA has {most} exchange identifiers (OX_ID) for commands",
+                queue.max_outstanding
+            ),
+            format!("choose a number from 1 to {most}"),
+        );
+    }
     if !queue.merge_up_to_bytes.is_multiple_of(512) {
         problems.add(
             ProblemKind::BadSize,

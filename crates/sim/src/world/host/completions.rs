@@ -5,11 +5,13 @@ use super::{Hosts, Job, PROBE, Stage};
 use crate::host::{End, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
-use sanloom_fc::fcp::initiator::Outcome;
+use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_wire::cdb::status;
 
 /// Delay before a command is sent again after TASK SET FULL or BUSY, in ps.
 const BUSY_RETRY_PS: u64 = 1_000_000_000;
+/// Delay before a command is sent again if all exchange numbers of its HBA rest, in ps.
+const NO_EXCHANGE_RETRY_PS: u64 = 10_000_000_000;
 
 impl Hosts {
     /// Returns whether [`Hosts::process_completions`] has completions or freed windows to process.
@@ -110,6 +112,13 @@ impl Hosts {
                 node.commands[command as usize].stage = Stage::Waiting;
                 node.measured.retried += 1;
                 node.plan(now + BUSY_RETRY_PS, Job::Submit(command, generation));
+                self.arm(env, host);
+            }
+            Outcome::Aborted(AbortReason::NoExchange) => {
+                // The HBA has not sent the command, so nothing is known about the path.
+                node.commands[command as usize].stage = Stage::Waiting;
+                node.measured.retried += 1;
+                node.plan(now + NO_EXCHANGE_RETRY_PS, Job::Submit(command, generation));
                 self.arm(env, host);
             }
             Outcome::Completed { .. } => {
