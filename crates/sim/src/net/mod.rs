@@ -41,7 +41,7 @@ pub use observe::{Incident, Observed, ObservedKind};
 pub use queue::{EventQueue, NEVER};
 
 use observe::Recorder;
-use sanloom_fc::config::Forwarding;
+use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
 use sources::Sources;
 use std::collections::BTreeMap;
@@ -433,7 +433,7 @@ impl SwitchPlane {
             bundle_output,
             members,
             next_leg: vec![0; 256],
-            by_load: isl_choice == IslChoice::LeastLoaded,
+            by_load: config.isl_choice == IslChoice::LeastLoaded,
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }
     }

@@ -88,8 +88,13 @@ fn a_sender_without_queued_frames_is_woken_when_a_credit_arrives() {
 fn an_input_that_sends_again_at_the_end_of_a_frame_shows_nothing_then() {
     // At 766,251,813 ps a frame leaves the input of N_Port 1 and another one arrives there and
     // leaves at once over the other link, during a reset of the link to N_Port 2.
-    let switch =
-        |queueing| SwitchCase { queueing, arbitration: Arbitration::RoundRobin, cut_through: false, latency_ns: 0 };
+    let switch = |queueing| SwitchCase {
+        queueing,
+        arbitration: Arbitration::RoundRobin,
+        crossbar: CrossbarLimits::default(),
+        cut_through: false,
+        latency_ns: 0,
+    };
     let nport = |switch, rate, light_ns, credits, empties_after_ns| NPortCase {
         switch,
         rate,
@@ -106,6 +111,7 @@ fn an_input_that_sends_again_at_the_end_of_a_frame_shows_nothing_then() {
             nport(1, LineRate::Fc2, 250, [1, 1], 543_040),
         ],
         isl_choice: IslChoice::Ingress,
+        isl_hash: IslHash::Plain,
         hold_time: None,
         e_d_tov: Some(148_291),
         actions: vec![(0, data(1, 2, 16_385)), (0, data(1, 2, 4_097)), (0, data(1, 0, 14_333))],
