@@ -21,7 +21,7 @@ pub type Watch<'w> = dyn Fn(u32) -> Control + Sync + 'w;
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     match replication {
         0 => seed,
-        _ => stream_rng(seed, Purpose::Replication, replication, 0).next_u64(),
+        _ => stream_rng(seed, Purpose::Replication, &[&replication.to_string()]).next_u64(),
     }
 }
 

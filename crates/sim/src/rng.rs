@@ -1,7 +1,8 @@
 //! Named random generators and the distributions that the simulator needs.
 //!
-//! Each generator belongs to one purpose of one stream. More streams, more hosts or another
-//! distribution therefore leave all other random numbers unchanged. Logarithms and cosines come
+//! Each generator belongs to one purpose and to the names of the things that use it, never to their
+//! numbers in the lab file. Another stream, host or distribution, and another order in the file,
+//! therefore leave all other random numbers unchanged. Logarithms and cosines come
 //! from `libm`, not from `rand_distr`. The latter uses the platform's mathematics as soon as any
 //! package enables `num-traits/std` (`hdrhistogram` does), and those results differ in the last bit
 //! between machines.
@@ -63,11 +64,18 @@ impl Purpose {
     }
 }
 
-/// Returns the generator for `purpose` in a run with `seed`. `a` and `b` identify the stream, link
-/// or node; for a workload, they are its index and the host's index.
-pub fn stream_rng(seed: u64, purpose: Purpose, a: u32, b: u32) -> StreamRng {
-    let named = mix(mix(seed) ^ purpose.code());
-    let state = mix(named ^ ((u64::from(a) << 32) | u64::from(b)));
+/// Returns the generator for `purpose` in a run with `seed`. `names` identify the stream, link or
+/// node; for a stream, they are those of its workload and its host.
+pub fn stream_rng(seed: u64, purpose: Purpose, names: &[&str]) -> StreamRng {
+    let state = names.iter().fold(mix(mix(seed) ^ purpose.code()), |state, name| {
+        let words = name.as_bytes().chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        // The length keeps the boundary between two names.
+        words.fold(mix(state ^ name.len() as u64), |state, word| mix(state ^ word))
+    });
     StreamRng::seed_from_u64(state)
 }
 

@@ -234,9 +234,9 @@ impl Crossbar {
     }
 
     /// Returns the number of frames for the output in the switch, eligible or not.
+    #[inline]
     pub fn waiting(&self, output: u16) -> u32 {
-        let in_front = self.egress.get(usize::from(output)).map_or(0, Egress::len);
-        self.out[usize::from(output)].frames + in_front as u32
+        self.out[usize::from(output)].frames
     }
 
     /// Returns the time until which a frame crosses from the input.

@@ -46,11 +46,6 @@ impl Egress {
         Egress { places: VecDeque::with_capacity(capacity), capacity: capacity as u16 }
     }
 
-    /// Returns the number of occupied places.
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
     /// Returns whether a place is free.
     #[inline]
     pub fn has_place(&self) -> bool {

@@ -46,16 +46,17 @@ enum Source {
 
 impl Stream {
     /// Returns the stream of `workload` on one host. `luns` are the sizes of `workload.targets`, in
-    /// the same order. All random numbers depend only on `seed`, `workload_index` and `host_index`.
+    /// the same order. All random numbers depend only on `seed`, the name of the workload and
+    /// `host`, the name of the host.
     ///
     /// # Panics
     ///
     /// If the workload has no target, which `Lab::validate` excludes, or if `luns` and the list of
     /// targets differ in length.
-    pub fn new(workload: &Workload, workload_index: u32, host_index: u32, luns: &[Lun], seed: u64) -> Stream {
+    pub fn new(workload: &Workload, host: &str, luns: &[Lun], seed: u64) -> Stream {
         assert!(!luns.is_empty(), "a workload has at least one target");
         assert_eq!(workload.targets.len(), luns.len(), "one size per target");
-        let rng = |purpose| stream_rng(seed, purpose, workload_index, host_index);
+        let rng = |purpose| stream_rng(seed, purpose, &[&workload.name, host]);
         let start_ps = workload.start.0;
         let load = match &workload.load {
             Load::Closed { depth, think_time } => {

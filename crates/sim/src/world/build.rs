@@ -91,6 +91,11 @@ impl Plan<'_> {
         let carrier = virtual_number.and_then(|_| carrier(self.lab, &self.owners, owner));
         let plane = carrier.unwrap_or(nport as u16);
         let rx = net.lanes().get(net.nport(plane).rx_lane() as usize);
+        let (name, port) = match owner {
+            Owner::Host { host, hba } => (&self.lab.hosts[usize::from(host)].name, hba),
+            Owner::Storage { storage, port } => (&self.lab.storage[usize::from(storage)].name, port),
+        };
+        let names = [name.as_str(), &port.to_string()];
         let timers = &self.lab.timers;
         let common = NPortConfig {
             wwpn: Default::default(),
@@ -102,7 +107,7 @@ impl Plan<'_> {
             symbolic_name: String::new(),
             e_d_tov: timers.e_d_tov.to_span(),
             r_a_tov: timers.r_a_tov.to_span(),
-            seed: stream_rng(self.lab.run.seed, Purpose::Jitter, nport as u32, 0).next_u64(),
+            seed: stream_rng(self.lab.run.seed, Purpose::Jitter, &names).next_u64(),
             virtual_port: None,
         };
         let config = match owner {
@@ -209,7 +214,7 @@ impl Plan<'_> {
                 let created = config.virtual_machine.and_then(|vm| vm.start).unwrap_or_default();
                 let mut workload = workload.clone();
                 workload.start = workload.start.max(created);
-                let mut stream = Stream::new(&workload, number as u32, host as u32, &luns, self.lab.run.seed);
+                let mut stream = Stream::new(&workload, &config.name, &luns, self.lab.run.seed);
                 if let Some(stop) = self.lab.run.stop_issuing {
                     stream.stop_at(stop.0);
                 }

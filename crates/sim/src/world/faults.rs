@@ -99,8 +99,10 @@ impl World {
     }
 
     fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
-        let seed = self.lab.run.seed;
-        self.net.fault_mut(lane, || stream_rng(seed, Purpose::FrameLoss, lane, 0))
+        let link = &self.lab.links[lane as usize / 2];
+        let direction = if lane.is_multiple_of(2) { "forward" } else { "backward" };
+        let rng = || stream_rng(self.lab.run.seed, Purpose::FrameLoss, &[&link.name, direction]);
+        self.net.fault_mut(lane, rng)
     }
 
     /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends

@@ -108,3 +108,18 @@ fn an_interrupted_run_is_marked_in_its_results() {
     let whole = simulate(&lab, &Options::default(), &mut Blind).results;
     assert!(!whole.lab.interrupted && whole.lab.duration_s == 0.06);
 }
+
+#[test]
+fn a_host_that_does_nothing_changes_no_arrival_wherever_it_stands_in_the_file() {
+    let size = "size = { distribution = \"exponential\", mean = \"8KiB\", max = \"64KiB\" }";
+    let text = FABRIC.replace("depth = 4", "").replace("size = \"32KiB\"", size);
+    let idle = "[host.idle]\n[[link]]\nfrom = \"idle\"\nto = \"edge1\"\n";
+    let offered = |text: &str, more: &str| {
+        let results = run(&lab_with(text, more, OPEN));
+        let of = |name: &str| results.hosts.iter().find(|host| host.name == name).unwrap().io.clone();
+        ["server1", "server2", "server3", "server4"].map(|name| (of(name).ios_offered, of(name).offered_bytes))
+    };
+    let alone = offered(&text, "");
+    assert_eq!(alone, offered(&text, idle));
+    assert_eq!(alone, offered(&text.replace("[host.", &format!("{idle}[host.")), ""));
+}

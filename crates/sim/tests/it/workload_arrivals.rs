@@ -13,7 +13,7 @@ const SAMPLES: usize = 20_000;
 const SECOND_PS: f64 = 1e12;
 
 fn arrivals(kinds: &[Arrival], start_ps: u64) -> Arrivals {
-    Arrivals::new(kinds, start_ps, |process| stream_rng(7, Purpose::Arrival { process }, 0, 0))
+    Arrivals::new(kinds, start_ps, |process| stream_rng(7, Purpose::Arrival { process }, &["a"]))
 }
 
 fn intervals(kind: Arrival) -> Vec<f64> {
@@ -180,7 +180,7 @@ fn processes_side_by_side_keep_their_own_times() {
     let end_ps = merged[SAMPLES - 1];
     let mut apart = Vec::new();
     for (kind, process) in kinds.iter().zip(0..) {
-        let mut single = Arrivals::new(&[*kind], 0, |_| stream_rng(7, Purpose::Arrival { process }, 0, 0));
+        let mut single = Arrivals::new(&[*kind], 0, |_| stream_rng(7, Purpose::Arrival { process }, &["a"]));
         apart.extend(std::iter::repeat_with(|| single.next_ps()).take_while(|&at| at <= end_ps));
     }
     apart.sort_unstable();

@@ -26,9 +26,9 @@ fn base() -> Workload {
     }
 }
 
-fn story(workload: &Workload, workload_index: u32, host_index: u32, seed: u64) -> String {
+fn story(workload: &Workload, host: &str, seed: u64) -> String {
     let lun = Lun { blocks: 1 << 24, block_bytes: 512 };
-    let mut stream = Stream::new(workload, workload_index, host_index, &[lun; 2], seed);
+    let mut stream = Stream::new(workload, host, &[lun; 2], seed);
     let mut story = String::new();
     for _ in 0..SAMPLES {
         let at_ps = stream.next_arrival_ps();
@@ -51,7 +51,7 @@ fn the_first_samples_of_every_arrival_process_stay_the_same() {
         Arrival::OnOff { rate, on: Picos::from_us(300), off: Picos::from_us(700) },
     ];
     let first = kinds.map(|kind| {
-        let mut arrivals = Arrivals::new(&[kind], 0, |process| stream_rng(42, Purpose::Arrival { process }, 0, 0));
+        let mut arrivals = Arrivals::new(&[kind], 0, |process| stream_rng(42, Purpose::Arrival { process }, &["a"]));
         let times: Vec<u64> = (0..SAMPLES).map(|_| arrivals.next_ps()).collect();
         format!("{kind:?}: {times:?}")
     });
@@ -68,7 +68,7 @@ fn the_first_samples_of_every_size_distribution_stay_the_same() {
     ];
     let first = laws.map(|law| {
         let sizes = Sizes::new(&law);
-        let mut rng = stream_rng(42, Purpose::Size, 0, 0);
+        let mut rng = stream_rng(42, Purpose::Size, &["a"]);
         let bytes: Vec<u32> = (0..SAMPLES).map(|_| sizes.next_bytes(&mut rng)).collect();
         format!("{law:?}: {bytes:?}")
     });
@@ -79,7 +79,7 @@ fn the_first_samples_of_every_size_distribution_stay_the_same() {
 fn the_first_samples_of_zipfs_law_stay_the_same() {
     let first = [0.0, 0.8, 1.0, 1.5].map(|exponent| {
         let zipf = Zipf::new(1000, exponent);
-        let mut rng = stream_rng(42, Purpose::Location, 0, 0);
+        let mut rng = stream_rng(42, Purpose::Location, &["a"]);
         let places: Vec<u32> = (0..SAMPLES).map(|_| zipf.next(&mut rng)).collect();
         format!("{exponent}: {places:?}")
     });
@@ -88,16 +88,17 @@ fn the_first_samples_of_zipfs_law_stay_the_same() {
 
 #[test]
 fn the_first_requests_of_a_stream_stay_the_same() {
-    insta::assert_snapshot!(story(&base(), 0, 0, 42));
+    insta::assert_snapshot!(story(&base(), "a", 42));
 }
 
 #[test]
 fn streams_hosts_and_seeds_have_independent_random_numbers() {
-    let stories = [story(&base(), 0, 0, 1), story(&base(), 0, 1, 1), story(&base(), 1, 0, 1), story(&base(), 0, 0, 2)];
+    let other = Workload { name: "v".into(), ..base() };
+    let stories = [story(&base(), "a", 1), story(&base(), "b", 1), story(&other, "a", 1), story(&base(), "a", 2)];
     for (index, story) in stories.iter().enumerate() {
         assert!(!stories[..index].contains(story));
     }
-    assert_eq!(stories[0], self::story(&base(), 0, 0, 1));
+    assert_eq!(stories[0], self::story(&base(), "a", 1));
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn another_read_share_or_size_does_not_change_times_and_targets() {
         };
         story.lines().map(|l| format!("{:?}", fields(l))).collect()
     };
-    let (ours, others) = (story(&base(), 0, 0, 1), story(&other, 0, 0, 1));
+    let (ours, others) = (story(&base(), "a", 1), story(&other, "a", 1));
     assert_ne!(ours, others);
     assert_eq!(times_and_targets(&ours), times_and_targets(&others));
 }
@@ -119,7 +120,7 @@ fn another_read_share_or_size_does_not_change_times_and_targets() {
 fn one_more_arrival_process_does_not_change_the_others() {
     let kinds = [Arrival::Poisson { rate: Rate(100.0) }, Arrival::Constant { rate: Rate(1e-3) }];
     let times = |kinds: &[Arrival]| -> Vec<u64> {
-        let mut arrivals = Arrivals::new(kinds, 0, |process| stream_rng(1, Purpose::Arrival { process }, 2, 3));
+        let mut arrivals = Arrivals::new(kinds, 0, |process| stream_rng(1, Purpose::Arrival { process }, &["a", "b"]));
         (0..SAMPLES).map(|_| arrivals.next_ps()).collect()
     };
     // The constant process first fires after 1,000 s, so only its presence could change a result.
@@ -144,8 +145,10 @@ fn every_purpose_and_name_has_a_generator_of_its_own() {
     let mut first = Vec::new();
     for seed in [0, 1] {
         for purpose in purposes {
-            for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)] {
-                first.push(below(&mut stream_rng(seed, purpose, a, b), u64::MAX));
+            let names: [&[&str]; 7] =
+                [&[], &["a"], &["a", "b"], &["b", "a"], &["ab"], &["a", ""], &["long enough for two words"]];
+            for names in names {
+                first.push(below(&mut stream_rng(seed, purpose, names), u64::MAX));
             }
         }
     }
@@ -157,7 +160,7 @@ fn every_purpose_and_name_has_a_generator_of_its_own() {
 
 #[test]
 fn numbers_below_a_bound_are_even_and_reach_their_ends() {
-    let mut rng = stream_rng(1, Purpose::Target, 0, 0);
+    let mut rng = stream_rng(1, Purpose::Target, &["a"]);
     let mut hits = [0u32; 5];
     for _ in 0..50_000 {
         hits[below(&mut rng, 5) as usize] += 1;
@@ -176,7 +179,7 @@ fn numbers_below_a_bound_are_even_and_reach_their_ends() {
 #[test]
 fn samples_have_the_moments_of_their_laws() {
     const COUNT: usize = 100_000;
-    let mut rng = stream_rng(5, Purpose::Jitter, 0, 0);
+    let mut rng = stream_rng(5, Purpose::Jitter, &["a"]);
     let moments = |samples: &[f64]| {
         let moment = |k: i32| samples.iter().map(|x| x.powi(k)).sum::<f64>() / COUNT as f64;
         [moment(1), moment(2), moment(3), moment(4)]

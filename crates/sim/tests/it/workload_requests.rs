@@ -28,7 +28,7 @@ fn workload(targets: u16) -> Workload {
 }
 
 fn stream(workload: &Workload) -> Stream {
-    Stream::new(workload, 0, 0, &vec![LUN; workload.targets.len()], 1)
+    Stream::new(workload, "host", &vec![LUN; workload.targets.len()], 1)
 }
 
 fn requests(workload: &Workload, count: usize) -> Vec<Request> {
@@ -43,7 +43,7 @@ fn share_is(hits: usize, of: usize, expected: f64) -> bool {
 }
 
 fn rng() -> StreamRng {
-    stream_rng(3, Purpose::Size, 0, 0)
+    stream_rng(3, Purpose::Size, &["a"])
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn lengths_are_whole_blocks_and_never_longer_than_the_lun() {
         Workload { size: SizeDistribution::Weighted(vec![(100, 1.0), (5000, 1.0), (1 << 30, 1.0)]), ..workload(1) };
     for (blocks, block_bytes) in [(1, 4096), (3, 4096), (1000, 520)] {
         let lun = Lun { blocks, block_bytes };
-        let mut stream = Stream::new(&workload, 0, 0, &[lun], 9);
+        let mut stream = Stream::new(&workload, "host", &[lun], 9);
         for _ in 0..300 {
             let request = stream.next_request();
             assert!(request.blocks > 0);
