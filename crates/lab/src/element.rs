@@ -115,6 +115,13 @@ impl<'d> Element<'d> {
         }
     }
 
+    pub fn times(&self, path: &str) -> Option<sanloom_fc::config::TimeDistribution> {
+        match self.get(path)? {
+            (Value::Times(times), _) => Some(*times),
+            _ => None,
+        }
+    }
+
     pub fn size(&self, path: &str) -> Option<u64> {
         match self.get(path)? {
             (Value::Size(bytes), _) => Some(*bytes),

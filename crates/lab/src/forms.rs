@@ -7,7 +7,7 @@ use crate::schema::Kind;
 use crate::units::{self, SIZE};
 use crate::value::{self, Places, UNKNOWN_WORD, Value};
 use crate::{check, suggest};
-use sanloom_fc::config::{Arrival, Rate, SizeDistribution};
+use sanloom_fc::config::{Arrival, Rate, SizeDistribution, TimeDistribution};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -47,7 +47,7 @@ pub(crate) const ARRIVALS: &[Variant] = &[
     Variant {
         word: "normal",
         keys: &[("mean", Kind::Time, "\"500us\""), ("deviation", Kind::Time, "\"100us\"")],
-        meaning: "normally distributed times, cut off at zero",
+        meaning: "normally distributed times, drawn again if negative, which raises their mean: 100 us with a deviation of 100 us has a mean of 128.8 us (`gamma` keeps it)",
         example: "{ process = \"normal\", mean = \"500us\", deviation = \"100us\" }",
     },
     Variant {
@@ -55,6 +55,83 @@ pub(crate) const ARRIVALS: &[Variant] = &[
         keys: &[("rate", Kind::PerSecond, "\"5k/s\""), ("on", Kind::Time, "\"10ms\""), ("off", Kind::Time, "\"40ms\"")],
         meaning: "exponential times at `rate` in on-phases, silence in off-phases, both of fixed length",
         example: "{ process = \"on-off\", rate = \"5k/s\", on = \"10ms\", off = \"40ms\" }",
+    },
+    Variant {
+        word: "gamma",
+        keys: GAMMA,
+        meaning: "times with this mean and standard deviation, never negative",
+        example: "{ process = \"gamma\", mean = \"100us\", deviation = \"100us\" }",
+    },
+    Variant {
+        word: "log-normal",
+        keys: GAMMA,
+        meaning: "times whose logarithm is normally distributed, with this mean and standard deviation",
+        example: "{ process = \"log-normal\", mean = \"500us\", deviation = \"1ms\" }",
+    },
+    Variant {
+        word: "pareto",
+        keys: PARETO,
+        meaning: "times with a heavy tail; up to a `shape` of 2 their variance is infinite",
+        example: "{ process = \"pareto\", mean = \"500us\", shape = 1.5 }",
+    },
+    Variant {
+        word: "pareto-on-off",
+        keys: &[
+            ("rate", Kind::PerSecond, "\"5k/s\""),
+            ("on", Kind::Time, "\"10ms\""),
+            ("off", Kind::Time, "\"40ms\""),
+            ("shape", Kind::Number, "1.5"),
+        ],
+        meaning: "exponential times at `rate` in on-phases, silence in off-phases; the lengths of both have a heavy tail with these means. Many hosts together are self-similar",
+        example: "{ process = \"pareto-on-off\", rate = \"5k/s\", on = \"10ms\", off = \"40ms\", shape = 1.5 }",
+    },
+    Variant {
+        word: "markov",
+        keys: &[
+            ("rate", Kind::PerSecond, "\"5k/s\""),
+            ("stay", Kind::Time, "\"10ms\""),
+            ("other_rate", Kind::PerSecond, "\"200/s\""),
+            ("other_stay", Kind::Time, "\"40ms\""),
+        ],
+        meaning: "Markov-modulated: exponential times at `rate` for exponential times of mean `stay`, then at `other_rate` for `other_stay`, and so on; a list of several has more states",
+        example: "{ process = \"markov\", rate = \"5k/s\", stay = \"10ms\", other_rate = \"200/s\", other_stay = \"40ms\" }",
+    },
+];
+
+const GAMMA: &[(&str, Kind, &str)] = &[("mean", Kind::Time, "\"100us\""), ("deviation", Kind::Time, "\"100us\"")];
+const PARETO: &[(&str, Kind, &str)] = &[("mean", Kind::Time, "\"500us\""), ("shape", Kind::Number, "1.5")];
+
+/// Forms of a distribution of times.
+pub(crate) const TIMES: &[Variant] = &[
+    Variant {
+        word: "exponential",
+        keys: &[("mean", Kind::Time, "\"1ms\"")],
+        meaning: "exponential with this mean",
+        example: "{ distribution = \"exponential\", mean = \"1ms\" }",
+    },
+    Variant {
+        word: "uniform",
+        keys: &[("min", Kind::Time, "\"100us\""), ("max", Kind::Time, "\"900us\"")],
+        meaning: "between two bounds, each as likely",
+        example: "{ distribution = \"uniform\", min = \"100us\", max = \"900us\" }",
+    },
+    Variant {
+        word: "gamma",
+        keys: GAMMA,
+        meaning: "with this mean and standard deviation, never negative",
+        example: "{ distribution = \"gamma\", mean = \"1ms\", deviation = \"500us\" }",
+    },
+    Variant {
+        word: "log-normal",
+        keys: GAMMA,
+        meaning: "with a normally distributed logarithm, and this mean and standard deviation",
+        example: "{ distribution = \"log-normal\", mean = \"1ms\", deviation = \"2ms\" }",
+    },
+    Variant {
+        word: "pareto",
+        keys: PARETO,
+        meaning: "with a heavy tail; up to a `shape` of 2 the variance is infinite",
+        example: "{ distribution = \"pareto\", mean = \"1ms\", shape = 1.5 }",
     },
 ];
 
@@ -133,8 +210,39 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
         ("on-off", &[Value::PerSecond(rate), Value::Time(on), Value::Time(off)]) => {
             Arrival::OnOff { rate: per_second(rate), on, off }
         }
+        ("pareto-on-off", &[Value::PerSecond(rate), Value::Time(on), Value::Time(off), Value::Number(shape)]) => {
+            Arrival::ParetoOnOff { rate: per_second(rate), on, off, shape }
+        }
+        (
+            "markov",
+            &[Value::PerSecond(rate), Value::Time(stay), Value::PerSecond(other_rate), Value::Time(other_stay)],
+        ) => Arrival::Markov { rates: [rate, other_rate].map(per_second), stays: [stay, other_stay] },
+        (word, fields) => Arrival::Renewal(distribution(word, fields)?),
+    })
+}
+
+fn distribution(word: &str, fields: &[Value]) -> Option<TimeDistribution> {
+    Some(match (word, fields) {
+        ("exponential", &[Value::Time(mean)]) => TimeDistribution::Exponential { mean },
+        ("uniform", &[Value::Time(min), Value::Time(max)]) => TimeDistribution::Uniform { min, max },
+        ("gamma", &[Value::Time(mean), Value::Time(deviation)]) => TimeDistribution::Gamma { mean, deviation },
+        ("log-normal", &[Value::Time(mean), Value::Time(deviation)]) => TimeDistribution::LogNormal { mean, deviation },
+        ("pareto", &[Value::Time(mean), Value::Number(shape)]) => TimeDistribution::Pareto { mean, shape },
         _ => return None,
     })
+}
+
+/// Reads a time or a distribution of times.
+pub(crate) fn times(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Option<TimeDistribution> {
+    let DeValue::Table(table) = value.get_ref() else {
+        let found = value::check(&Kind::Time, "\"1ms\"", value, places, sink);
+        return match found {
+            Value::Time(time) => Some(TimeDistribution::Constant(time)),
+            _ => None,
+        };
+    };
+    let (word, fields) = variant(table, DISTRIBUTION, TIMES, &places.origin(value.span()), places, sink)?;
+    distribution(word, &fields)
 }
 
 /// Converts thousandths per second to a rate.

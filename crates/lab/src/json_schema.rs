@@ -230,6 +230,11 @@ fn value(kind: &Kind) -> Json {
             forms.extend(forms::SIZES.iter().map(|variant| variant_table(forms::DISTRIBUTION, variant)));
             any_of(forms)
         }
+        Kind::Times => {
+            let mut forms = vec![quantity(&units::TIME)];
+            forms.extend(forms::TIMES.iter().map(|variant| variant_table(forms::DISTRIBUTION, variant)));
+            any_of(forms)
+        }
         Kind::Table => object(vec![("type", text("object"))]),
     }
 }

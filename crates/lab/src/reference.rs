@@ -134,6 +134,10 @@ fn print_forms(page: &mut String) {
         "## Size distributions\n\n`size` of a workload is one size (`\"32KiB\"`), sizes with weights (`{ \"4KiB\" = 0.7, \"64KiB\" = 0.3 }`), or one of these. Every size must be a multiple of the block size of the targets.\n\n",
     );
     print_variants(forms::SIZES, page);
+    page.push_str(
+        "## Distributions of times\n\n`think_time` of a workload and `service_time` of a storage system are one time (`\"1ms\"`), or one of these:\n\n",
+    );
+    print_variants(forms::TIMES, page);
 }
 
 fn print_variants(variants: &[Variant], page: &mut String) {
@@ -176,6 +180,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Patterns => "name, range, or list of them".to_owned(),
         Kind::Arrivals => "arrival process, see below".to_owned(),
         Kind::Sizes => "size or distribution, see below".to_owned(),
+        Kind::Times => "time or distribution, see below".to_owned(),
         Kind::Table => "table of the keys below".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
 use crate::{forms, presets, suggest};
-use sanloom_fc::config::{Arrival, LineRate, Picos, SizeDistribution};
+use sanloom_fc::config::{Arrival, LineRate, Picos, SizeDistribution, TimeDistribution};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -42,6 +42,7 @@ pub(crate) enum Value {
     Patterns(Vec<(String, Origin)>),
     Arrivals(Vec<Arrival>),
     Sizes(SizeDistribution),
+    Times(TimeDistribution),
 }
 
 /// Converts byte ranges of a parsed text to origins.
@@ -191,6 +192,7 @@ impl Reader<'_> {
             Kind::Patterns => self.patterns(value),
             Kind::Arrivals => forms::arrivals(value, self.places, self.sink).map(Value::Arrivals),
             Kind::Sizes => forms::sizes(value, self.places, self.sink).map(Value::Sizes),
+            Kind::Times => forms::times(value, self.places, self.sink).map(Value::Times),
             Kind::Table => match value.get_ref() {
                 DeValue::Table(_) => Some(Value::Present),
                 other => self.wrong_type(other, "a table"),

@@ -42,6 +42,10 @@ pub enum Purpose {
     Jitter,
     /// Seeds of replications.
     Replication,
+    /// Think times.
+    ThinkTime,
+    /// Service times of a storage system.
+    Service,
 }
 
 impl Purpose {
@@ -60,6 +64,8 @@ impl Purpose {
             Purpose::LostRRdy => 9 << 32,
             Purpose::Jitter => 10 << 32,
             Purpose::Replication => 11 << 32,
+            Purpose::ThinkTime => 12 << 32,
+            Purpose::Service => 13 << 32,
         }
     }
 }

@@ -131,7 +131,7 @@ impl Swarm {
             wwnn: Wwnn(base),
             ports: (0..ports).map(|number| port(dice, number)).collect(),
             service: Service {
-                time: Picos::from_us(dice.spread(5, 300)),
+                time: Picos::from_us(dice.spread(5, 300)).into(),
                 servers: dice.range(1, 4) as u32,
                 max_queued: if self.refuse { dice.spread(1, 16) as u32 } else { 4096 },
                 media_latency: Picos::from_us(if dice.chance(1, 2) { 0 } else { dice.range(1, 300) }),

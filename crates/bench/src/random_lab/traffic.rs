@@ -116,7 +116,7 @@ fn load(dice: &mut Dice, loads: &[(Loads, u64)]) -> Load {
         arrivals.push(match dice.weighted(loads) {
             Loads::Closed => {
                 let think_time = Picos::from_us(if dice.chance(1, 2) { 0 } else { dice.spread(10, 2_000) });
-                return Load::Closed { depth: dice.spread(1, 32) as u32, think_time };
+                return Load::Closed { depth: dice.spread(1, 32) as u32, think_time: think_time.into() };
             }
             Loads::Poisson => Arrival::Poisson { rate },
             Loads::Constant => Arrival::Constant { rate },

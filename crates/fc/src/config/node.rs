@@ -1,6 +1,7 @@
 //! Hosts and storage systems.
 
 use super::units::Picos;
+use super::workload::TimeDistribution;
 use sanloom_wire::{Wwnn, Wwpn};
 
 /// Host: its HBAs, and the path of an application's request to the HBA (document 001, section 2.2).
@@ -180,10 +181,10 @@ pub struct StoragePort {
 }
 
 /// Command processing of a controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
-    /// Processing time of one command: the inverse of the transaction rate.
-    pub time: Picos,
+    /// Processing times of the commands; the mean is the inverse of the transaction rate.
+    pub time: TimeDistribution,
     /// Number of commands processed concurrently.
     pub servers: u32,
     /// Maximum number of commands queued at the controller; further ones get TASK SET FULL.

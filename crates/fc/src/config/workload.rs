@@ -47,7 +47,7 @@ pub enum Load {
         /// Requests in flight on each host.
         depth: u32,
         /// Pause after the end of a request.
-        think_time: Picos,
+        think_time: TimeDistribution,
     },
     /// Open loop: requests arrive regardless of the end of earlier ones. Several processes run
     /// concurrently.
@@ -74,13 +74,15 @@ pub enum Arrival {
         /// Longest interarrival time.
         max: Picos,
     },
-    /// Normally distributed interarrival times, truncated at zero.
+    /// Normally distributed interarrival times, truncated at zero, which raises their mean.
     Normal {
-        /// Mean interarrival time.
+        /// Mean interarrival time before truncation.
         mean: Picos,
-        /// Standard deviation of the interarrival time.
+        /// Standard deviation of the interarrival time before truncation.
         deviation: Picos,
     },
+    /// Independent interarrival times of another distribution.
+    Renewal(TimeDistribution),
     /// Poisson arrivals in on-phases and none in off-phases, both of fixed length.
     OnOff {
         /// Mean rate in an on-phase.
@@ -90,6 +92,89 @@ pub enum Arrival {
         /// Length of an off-phase.
         off: Picos,
     },
+    /// Poisson arrivals in on-phases and none in off-phases; the lengths of both have a Pareto
+    /// distribution. Many such processes together are self-similar (W. Willinger, M. S. Taqqu,
+    /// R. Sherman, D. V. Wilson, "Self-similarity through high-variability", 1997).
+    ParetoOnOff {
+        /// Mean rate in an on-phase.
+        rate: Rate,
+        /// Mean length of an on-phase.
+        on: Picos,
+        /// Mean length of an off-phase.
+        off: Picos,
+        /// Exponent of the tail of both lengths, above 1. Their variance is infinite up to 2.
+        shape: f64,
+    },
+    /// Markov-modulated Poisson process of two states: the rate changes at random times. Several
+    /// such processes side by side have the states of their product (W. Fischer, K.
+    /// Meier-Hellstern, "The Markov-modulated Poisson process cookbook", 1993).
+    Markov {
+        /// Mean rate in each state. The first state is the initial one.
+        rates: [Rate; 2],
+        /// Mean of the exponentially distributed time in each state.
+        stays: [Picos; 2],
+    },
+}
+
+/// Distribution of times.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum TimeDistribution {
+    /// Always the same time.
+    Constant(Picos),
+    /// Exponential distribution.
+    Exponential {
+        /// Mean time.
+        mean: Picos,
+    },
+    /// Uniform distribution.
+    Uniform {
+        /// Shortest time.
+        min: Picos,
+        /// Longest time.
+        max: Picos,
+    },
+    /// Gamma distribution, which has no negative values and keeps mean and deviation.
+    Gamma {
+        /// Mean time.
+        mean: Picos,
+        /// Standard deviation.
+        deviation: Picos,
+    },
+    /// Log-normal distribution.
+    LogNormal {
+        /// Mean time.
+        mean: Picos,
+        /// Standard deviation.
+        deviation: Picos,
+    },
+    /// Pareto distribution: no time is shorter than `mean * (shape - 1) / shape`, and the tail
+    /// falls with the power `shape`.
+    Pareto {
+        /// Mean time.
+        mean: Picos,
+        /// Exponent of the tail, above 1. The variance is infinite up to 2.
+        shape: f64,
+    },
+}
+
+impl From<Picos> for TimeDistribution {
+    fn from(time: Picos) -> TimeDistribution {
+        TimeDistribution::Constant(time)
+    }
+}
+
+impl TimeDistribution {
+    /// Returns the mean time.
+    pub fn mean(&self) -> Picos {
+        match *self {
+            TimeDistribution::Constant(time) => time,
+            TimeDistribution::Uniform { min, max } => Picos(min.0.midpoint(max.0)),
+            TimeDistribution::Exponential { mean }
+            | TimeDistribution::Gamma { mean, .. }
+            | TimeDistribution::LogNormal { mean, .. }
+            | TimeDistribution::Pareto { mean, .. } => mean,
+        }
+    }
 }
 
 /// Distribution of request sizes; every size is a multiple of the block size.

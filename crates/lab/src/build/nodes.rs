@@ -2,6 +2,7 @@
 
 use super::Where;
 use super::ports::BAD_PORT;
+use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
@@ -12,7 +13,7 @@ use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
     Arbitration, Bus, CrossbarLimits, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lun,
     MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage,
-    StoragePort, Switch, VirtualFabric,
+    StoragePort, Switch, TimeDistribution, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -313,10 +314,7 @@ pub(super) fn storage<'d>(
                     })
                     .collect(),
                 service: Service {
-                    time: match e.get("rate") {
-                        Some((Value::PerSecond(rate), _)) if *rate > 0 => forms::per_second(*rate).period(),
-                        _ => Picos::ZERO,
-                    },
+                    time: service_time(e, sink),
                     servers: e.integer("servers").unwrap_or(1),
                     max_queued: e.integer("max_queued").unwrap_or(u32::MAX),
                     media_latency: e.time("media_latency").unwrap_or_default(),
@@ -327,6 +325,20 @@ pub(super) fn storage<'d>(
         })
         .collect();
     (storage, elements.into_iter().map(Where::new).collect())
+}
+
+fn service_time(element: &Element<'_>, sink: &mut Sink) -> TimeDistribution {
+    if let Some(times) = element.times("service_time") {
+        if element.is_given("rate") {
+            let reason = "`rate` and `service_time` both give the time of a command";
+            sink.error(CONFLICT, &element.origin("service_time"), reason, "remove one of them");
+        }
+        return times;
+    }
+    TimeDistribution::Constant(match element.get("rate") {
+        Some((Value::PerSecond(rate), _)) if *rate > 0 => forms::per_second(*rate).period(),
+        _ => Picos::ZERO,
+    })
 }
 
 /// Returns whether any layer has the table, or an override sets one of its keys.

@@ -179,7 +179,7 @@ fn load(element: &Element<'_>, sink: &mut Sink) -> Load {
     }
     Load::Closed {
         depth: element.integer("depth").unwrap_or(32),
-        think_time: element.time("think_time").unwrap_or(Picos::ZERO),
+        think_time: element.times("think_time").unwrap_or(Picos::ZERO.into()),
     }
 }
 

@@ -113,6 +113,8 @@ pub(crate) enum Kind {
     Arrivals,
     /// A size or a distribution of sizes.
     Sizes,
+    /// A time or a distribution of times.
+    Times,
     /// A table. Its keys are listed in the same section, with the table's name and a dot as prefix.
     Table,
 }

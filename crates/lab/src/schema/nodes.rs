@@ -303,6 +303,14 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             also: &["transactions", "iops", "speed"],
         },
         Key {
+            path: "service_time",
+            kind: Kind::Times,
+            fallback: Fallback::Absent("always the same time, the inverse of `rate`"),
+            meaning: "Time of each command at a server of the controller, in place of `rate`; a time, or a distribution as listed below.",
+            example: "{ distribution = \"exponential\", mean = \"100us\" }",
+            also: &["service", "processing_time"],
+        },
+        Key {
             path: "servers",
             kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("1"),

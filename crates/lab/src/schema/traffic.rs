@@ -116,9 +116,9 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         },
         Key {
             path: "think_time",
-            kind: Kind::Time,
+            kind: Kind::Times,
             fallback: Fallback::Value("\"0s\""),
-            meaning: "Closed loop: pause between the end of a request and the next one.",
+            meaning: "Closed loop: pause between the end of a request and the next one; a time, or a distribution as listed below.",
             example: "\"1ms\"",
             also: &["think", "pause"],
         },

@@ -1,7 +1,8 @@
 //! Arrival processes and their superposition.
 
+use super::times::sample_ps;
 use crate::rng::{StreamRng, below, exponential, standard_normal};
-use sanloom_fc::config::Arrival;
+use sanloom_fc::config::{Arrival, Picos, TimeDistribution};
 
 /// A superposition of arrival processes (document 001, section 2.1: a combination of patterns with
 /// different distributions and different rates).
@@ -74,8 +75,22 @@ enum Law {
         off_ps: u64,
         clock_ps: u64,
     },
+    /// Independent times between requests.
+    Renewal(TimeDistribution),
+    /// A Poisson process whose phase, and with it the rate, changes at random times.
+    Phases {
+        /// Mean interval in each phase, in ps; infinite if the phase has no request.
+        means_ps: [f64; 2],
+        lengths: [TimeDistribution; 2],
+        phase: usize,
+        /// End of the phase; 0 before the first one.
+        end_ps: u64,
+    },
     Silent,
 }
+
+/// Phases that the search for one request may pass.
+const MOST_PHASES: u32 = 1 << 20;
 
 impl Process {
     fn new(kind: &Arrival, start_ps: u64, rng: StreamRng) -> Process {
@@ -116,6 +131,28 @@ impl Process {
                 let silent_ps = phases.saturating_mul(*off_ps);
                 self.start_ps.saturating_add(*clock_ps).saturating_add(silent_ps)
             }
+            Law::Renewal(times) => self.next_ps.saturating_add(sample_ps(times, rng)),
+            Law::Phases { means_ps, lengths, phase, end_ps } => {
+                let mut from_ps = self.next_ps;
+                let mut at_ps = u64::MAX;
+                for _ in 0..MOST_PHASES {
+                    if *end_ps == 0 {
+                        *end_ps = from_ps.saturating_add(sample_ps(&lengths[*phase], rng).max(1));
+                    }
+                    // A request beyond the end of the phase never arrives: an exponential time has
+                    // no memory, so that the next phase begins with a new sample.
+                    let gap_ps = round_ps(means_ps[*phase] * exponential(rng));
+                    if from_ps.saturating_add(gap_ps) < *end_ps {
+                        at_ps = from_ps + gap_ps;
+                        break;
+                    }
+                    (from_ps, *end_ps, *phase) = (*end_ps, 0, 1 - *phase);
+                    if from_ps == u64::MAX {
+                        break;
+                    }
+                }
+                at_ps
+            }
             Law::Silent => u64::MAX,
         };
         self.next_ps = at_ps.max(self.next_ps.saturating_add(1));
@@ -145,7 +182,25 @@ impl Law {
                 Some(mean_ps) if on.0 > 0 => Law::OnOff { mean_ps, on_ps: on.0, off_ps: off.0, clock_ps: 0 },
                 _ => Law::Silent,
             },
+            Arrival::Renewal(times) if times.mean() > Picos::ZERO => Law::Renewal(times),
+            Arrival::Renewal(_) => Law::Silent,
+            Arrival::ParetoOnOff { rate, on, off, shape } => {
+                let lengths = [on, off].map(|mean| TimeDistribution::Pareto { mean, shape });
+                Law::phases([mean_ps(rate.0), None], lengths)
+            }
+            Arrival::Markov { rates, stays } => {
+                let lengths = stays.map(|mean| TimeDistribution::Exponential { mean });
+                Law::phases(rates.map(|rate| mean_ps(rate.0)), lengths)
+            }
         }
+    }
+
+    fn phases(means_ps: [Option<f64>; 2], lengths: [TimeDistribution; 2]) -> Law {
+        let is_silent = |number: usize| means_ps[number].is_none() || lengths[number].mean() == Picos::ZERO;
+        if is_silent(0) && is_silent(1) {
+            return Law::Silent;
+        }
+        Law::Phases { means_ps: means_ps.map(|mean| mean.unwrap_or(f64::INFINITY)), lengths, phase: 0, end_ps: 0 }
     }
 }
 

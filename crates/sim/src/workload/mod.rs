@@ -7,10 +7,12 @@ mod arrivals;
 mod location;
 mod size;
 mod stream;
+mod times;
 mod zipf;
 
 pub use arrivals::Arrivals;
 pub use location::Locations;
 pub use size::Sizes;
 pub use stream::{Request, Stream};
+pub use times::sample_ps;
 pub use zipf::Zipf;

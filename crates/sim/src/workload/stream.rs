@@ -1,8 +1,8 @@
 //! The request stream of one workload on one host.
 
-use super::{Arrivals, Locations, Sizes};
+use super::{Arrivals, Locations, Sizes, sample_ps};
 use crate::rng::{Purpose, StreamRng, below, stream_rng, uniform};
-use sanloom_fc::config::{Load, Lun, Target, Workload};
+use sanloom_fc::config::{Load, Lun, Target, TimeDistribution, Workload};
 
 /// A request of an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,11 +36,12 @@ pub struct Stream {
     size_rng: StreamRng,
     direction_rng: StreamRng,
     location_rng: StreamRng,
+    think_rng: StreamRng,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    Closed { depth: u32, start_ps: u64, not_yet_started: u32, think_time_ps: u64 },
+    Closed { depth: u32, start_ps: u64, not_yet_started: u32, think_time: TimeDistribution },
     Open(Arrivals),
 }
 
@@ -60,7 +61,7 @@ impl Stream {
         let start_ps = workload.start.0;
         let load = match &workload.load {
             Load::Closed { depth, think_time } => {
-                Source::Closed { depth: *depth, start_ps, not_yet_started: *depth, think_time_ps: think_time.0 }
+                Source::Closed { depth: *depth, start_ps, not_yet_started: *depth, think_time: *think_time }
             }
             Load::Open(kinds) => {
                 Source::Open(Arrivals::new(kinds, start_ps, |process| rng(Purpose::Arrival { process })))
@@ -78,6 +79,7 @@ impl Stream {
             size_rng: rng(Purpose::Size),
             direction_rng: rng(Purpose::Direction),
             location_rng: rng(Purpose::Location),
+            think_rng: rng(Purpose::ThinkTime),
         }
     }
 
@@ -102,10 +104,10 @@ impl Stream {
 
     /// Returns the time of the request that follows one that ended at `now_ps`: in a closed loop,
     /// after the think time. Returns `None` if none follows.
-    pub fn after_end_ps(&self, now_ps: u64) -> Option<u64> {
+    pub fn after_end_ps(&mut self, now_ps: u64) -> Option<u64> {
         match &self.load {
-            Source::Closed { think_time_ps, .. } => {
-                let at_ps = now_ps.saturating_add(*think_time_ps);
+            Source::Closed { think_time, .. } => {
+                let at_ps = now_ps.saturating_add(sample_ps(think_time, &mut self.think_rng));
                 (at_ps <= self.stop_ps).then_some(at_ps)
             }
             Source::Open(_) => None,

@@ -251,7 +251,11 @@ impl Plan<'_> {
             ..DeviceConfig::default()
         };
         StorageNode {
-            controller: Controller::new(&config.service, digits(self.lab.storage.len())),
+            controller: Controller::new(
+                &config.service,
+                digits(self.lab.storage.len()),
+                stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
+            ),
             device: Device::new(device),
             nports: nports.collect(),
             ios: [0; 2],

@@ -1,19 +1,22 @@
 //! A storage system: a controller with a transaction rate in front of a RAM disk (document 001,
 //! sections 2.4 and 4).
 
+use crate::rng::StreamRng;
 use crate::stats::{LatencyHistogram, TimeWeighted};
+use crate::workload::sample_ps;
 use sanloom_fc::config;
 use sanloom_scsi::scsi::{IoStatus, IoTag};
 use std::collections::VecDeque;
 
-/// The controller of a storage system. One or more servers with the same constant service time
-/// process commands in order of arrival. The medium adds its latency without occupying a server.
+/// The controller of a storage system. One or more servers with the same distribution of service
+/// times process commands in order of arrival. The medium adds its latency without occupying a server.
 ///
-/// Models of caches, RAID and disks can later replace the constant time in [`Controller::submit`];
+/// Models of caches, RAID and disks can later replace the service time in [`Controller::submit`];
 /// nothing else depends on it.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: config::Service,
+    rng: StreamRng,
     /// Times at which the servers become free, earliest first.
     servers: VecDeque<u64>,
     /// In-flight commands in the order of their completion.
@@ -58,10 +61,11 @@ pub struct Ended {
 
 impl Controller {
     /// Returns an idle controller. Its histograms keep `digits` significant digits; use fewer if
-    /// there are thousands of controllers.
-    pub fn new(config: &config::Service, digits: u8) -> Controller {
+    /// there are thousands of controllers. `rng` gives the service times.
+    pub fn new(config: &config::Service, digits: u8, rng: StreamRng) -> Controller {
         Controller {
             config: *config,
+            rng,
             servers: vec![0; config.servers.max(1) as usize].into(),
             in_flight: VecDeque::new(),
             start_times: VecDeque::new(),
@@ -84,18 +88,19 @@ impl Controller {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
-        // All commands take equally long, so the server that was assigned work first is free first.
         let free_ps = self.servers.pop_front().unwrap_or(0);
         let begin_ps = free_ps.max(now_ps);
-        let served_ps = begin_ps + self.config.time.0;
-        self.servers.push_back(served_ps);
-        self.assigned_ps += u128::from(self.config.time.0);
+        let service_ps = sample_ps(&self.config.time, &mut self.rng);
+        let served_ps = begin_ps + service_ps;
+        insert_sorted(&mut self.servers, served_ps, |&free| free);
+        self.assigned_ps += u128::from(service_ps);
         self.waiting.record_ps(begin_ps - now_ps);
         if begin_ps > now_ps {
             self.start_times.push_back(begin_ps);
         }
         let end_ps = served_ps + self.config.media_latency.0;
-        self.in_flight.push_back(Job { end_ps, arrival_ps: now_ps, nport, tag, write, bytes });
+        let job = Job { end_ps, arrival_ps: now_ps, nport, tag, write, bytes };
+        insert_sorted(&mut self.in_flight, job, |job| job.end_ps);
         self.depth.raise(now_ps, 1);
         None
     }
@@ -141,14 +146,28 @@ impl Controller {
     }
 }
 
+/// Inserts an item behind all that are not later. Constant times are always last.
+fn insert_sorted<T>(items: &mut VecDeque<T>, item: T, time_of: impl Fn(&T) -> u64) {
+    let time = time_of(&item);
+    match items.back() {
+        Some(last) if time_of(last) > time => {
+            let at = items.partition_point(|other| time_of(other) <= time);
+            items.insert(at, item);
+        }
+        _ => items.push_back(item),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sanloom_fc::config::{Picos, Service};
+    use crate::rng::{Purpose, exponential, stream_rng};
+    use sanloom_fc::config::{Picos, Service, TimeDistribution};
 
     fn controller(servers: u32, max_queued: u32) -> Controller {
         let time = Picos::from_us(40);
-        Controller::new(&Service { time, servers, max_queued, media_latency: Picos::from_us(5) }, 3)
+        let service = Service { time: time.into(), servers, max_queued, media_latency: Picos::from_us(5) };
+        Controller::new(&service, 3, stream_rng(1, Purpose::Service, &[]))
     }
 
     fn ends(controller: &mut Controller) -> Vec<u64> {
@@ -176,6 +195,34 @@ mod tests {
             assert_eq!(controller.submit(0, 0, IoTag(tag), false, 512), None);
         }
         assert_eq!(ends(&mut controller), [45, 45, 85, 85]);
+    }
+
+    #[test]
+    fn random_service_times_give_the_wait_of_theory() {
+        const COMMANDS: u32 = 400_000;
+        let mean = Picos::from_us(40);
+        let time = TimeDistribution::Exponential { mean };
+        for servers in [1, 2] {
+            let service = Service { time, servers, max_queued: u32::MAX, media_latency: Picos::ZERO };
+            let mut controller = Controller::new(&service, 3, stream_rng(1, Purpose::Service, &[]));
+            let mut rng = stream_rng(1, Purpose::Arrival { process: 0 }, &[]);
+            let mut now = 0;
+            let mut last = 0;
+            for tag in 0..COMMANDS {
+                // Half of the capacity.
+                now += (2.0 / f64::from(servers) * mean.0 as f64 * exponential(&mut rng)) as u64;
+                while let Some(at) = controller.next_end().filter(|&at| at <= now) {
+                    assert!(at >= last && controller.pop_ended(at).is_some());
+                    last = at;
+                }
+                controller.submit(now, 0, IoTag(tag), false, 512);
+            }
+            // Erlang: half of the commands wait at one server and a third at two, each for a mean of
+            // 2 / servers service times.
+            let wait = [1.0, 1.0 / 3.0][servers as usize - 1];
+            let ours = controller.waiting.exact().mean().unwrap() / mean.0 as f64;
+            assert!((ours / wait - 1.0).abs() < 0.04, "{servers} servers: {ours}, theory {wait}");
+        }
     }
 
     #[test]

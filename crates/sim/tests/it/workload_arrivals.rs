@@ -5,7 +5,7 @@
 //! which chance exceeds for 1 % of all seeds. With n = 20,000, both detect a mean that is 5 % off;
 //! `a_deviation_of_five_percent_exceeds_the_bounds` proves it.
 
-use sanloom_fc::config::{Arrival, Picos, Rate};
+use sanloom_fc::config::{Arrival, Picos, Rate, TimeDistribution};
 use sanloom_sim::rng::{Purpose, stream_rng};
 use sanloom_sim::workload::Arrivals;
 
@@ -144,6 +144,98 @@ fn normal_intervals_are_cut_off_at_zero() {
     assert!(mean_is(&samples, expected, sigma));
     let cdf = |x: f64| (normal_cdf((x - mu) / sigma) - below) / left;
     assert!(distance(&samples, cdf) < 1.0);
+}
+
+fn renewal(times: TimeDistribution) -> Vec<f64> {
+    intervals(Arrival::Renewal(times))
+}
+
+#[test]
+fn gamma_intervals_keep_their_mean_and_deviation() {
+    for (mu, sigma) in [(1e8, 1e8), (1e8, 2e7), (1e8, 3e8)] {
+        let samples = renewal(TimeDistribution::Gamma { mean: Picos(mu as u64), deviation: Picos(sigma as u64) });
+        assert!(mean_is(&samples, mu, sigma), "{mu} {sigma}: {}", mean(&samples));
+        // The kurtosis of the distribution is 3 + 6 (sigma / mu)^2, which gives the error of the
+        // deviation.
+        let error = ((2.0 + 6.0 * (sigma / mu) * (sigma / mu)) / SAMPLES as f64).sqrt() / 2.0;
+        assert!((deviation(&samples) / sigma - 1.0).abs() < 4.0 * error, "{mu} {sigma}: {}", deviation(&samples));
+    }
+    // A deviation equal to the mean is the exponential distribution.
+    let samples = renewal(TimeDistribution::Gamma { mean: Picos(100_000_000), deviation: Picos(100_000_000) });
+    assert!(distance(&samples, |x| 1.0 - (-x / 1e8).exp()) < 1.0);
+}
+
+#[test]
+fn log_normal_intervals_have_a_normal_logarithm() {
+    let (mean, deviation) = (1e9f64, 2e9f64);
+    let samples = renewal(TimeDistribution::LogNormal { mean: Picos(mean as u64), deviation: Picos(deviation as u64) });
+    let variance = (1.0 + (deviation / mean) * (deviation / mean)).ln();
+    assert!(distance(&samples, |x| normal_cdf((x.ln() - mean.ln() + variance / 2.0) / variance.sqrt())) < 1.0);
+}
+
+#[test]
+fn pareto_intervals_have_a_tail_of_their_shape() {
+    let (mean, shape) = (1e9, 1.5);
+    let least = mean * (shape - 1.0) / shape;
+    let samples = renewal(TimeDistribution::Pareto { mean: Picos(mean as u64), shape });
+    assert!(samples.iter().all(|&x| x >= least - 1.0));
+    assert!(distance(&samples, |x| 1.0 - (least / x.max(least)).powf(shape)) < 1.0);
+}
+
+/// Requests of `count` independent processes in each of `windows` windows.
+fn counts(kind: Arrival, count: u32, window_ps: u64, windows: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; windows];
+    for number in 0..count {
+        let name = number.to_string();
+        let rng = |process| stream_rng(7, Purpose::Arrival { process }, &[&name]);
+        let mut arrivals = Arrivals::new(&[kind], 0, rng);
+        while let Some(count) = counts.get_mut((arrivals.next_ps() / window_ps) as usize) {
+            *count += 1.0;
+        }
+    }
+    counts
+}
+
+/// Variance of the counts of `together` adjacent windows, divided by their mean.
+fn dispersion(counts: &[f64], together: usize) -> f64 {
+    let sums: Vec<f64> = counts.chunks_exact(together).map(|chunk| chunk.iter().sum()).collect();
+    let mean = mean(&sums);
+    sums.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (sums.len() - 1) as f64 / mean
+}
+
+#[test]
+fn a_markov_modulated_process_has_the_dispersion_of_theory() {
+    let (rates, stays) = ([9_000.0, 1_000.0], [0.001, 0.003]);
+    let kind = Arrival::Markov { rates: rates.map(Rate), stays: stays.map(|stay| Picos((stay * SECOND_PS) as u64)) };
+    let counts = counts(kind, 1, 1_000_000_000, 400_000);
+    // The index of dispersion of a window of length t (Fischer and Meier-Hellstern, 1993).
+    let [r1, r2] = stays.map(|stay| 1.0 / stay);
+    let rate = (rates[0] * r2 + rates[1] * r1) / (r1 + r2);
+    assert!((mean(&counts) / 1e-3 / rate - 1.0).abs() < 0.02, "{} {rate}", mean(&counts) / 1e-3);
+    let a = 2.0 * (rates[0] - rates[1]).powi(2) * r1 * r2 / ((r1 + r2).powi(2) * (rates[0] * r2 + rates[1] * r1));
+    for together in [1, 10, 100] {
+        let t = 1e-3 * together as f64;
+        let theory = 1.0 + a * (1.0 - (1.0 - (-(r1 + r2) * t).exp()) / ((r1 + r2) * t));
+        let ours = dispersion(&counts, together);
+        assert!((ours / theory - 1.0).abs() < 0.1, "{together}: {ours} {theory}");
+    }
+}
+
+#[test]
+fn pareto_phases_are_self_similar_and_exponential_ones_are_not() {
+    // The variance of a self-similar process grows with the power 2H of the window, with
+    // H = (3 - shape) / 2; that of a process with a short memory grows with the power 1.
+    let shape = 1.4;
+    let (on, off) = (Picos(5_000_000_000), Picos(15_000_000_000));
+    let hurst = |kind: Arrival| {
+        let counts = counts(kind, 60, 50_000_000_000, 40_000);
+        let [short, long] = [4, 256].map(|together| (dispersion(&counts, together) * together as f64).ln());
+        (long - short) / 64f64.ln() / 2.0
+    };
+    let pareto = hurst(Arrival::ParetoOnOff { rate: Rate(4_000.0), on, off, shape });
+    assert!((pareto - (3.0 - shape) / 2.0).abs() < 0.08, "{pareto}");
+    let short = hurst(Arrival::Markov { rates: [Rate(4_000.0), Rate(1e-3)], stays: [on, off] });
+    assert!((short - 0.5).abs() < 0.06, "{short}");
 }
 
 #[test]

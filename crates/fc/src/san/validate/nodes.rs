@@ -1,5 +1,6 @@
 //! Validation of individual switches, hosts and storage systems.
 
+use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
 use crate::config::{Host, MediumKind, Node, Picos, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
@@ -268,14 +269,16 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
         problems.time(place.key("sequence_overhead"), port.sequence_overhead, Picos::ZERO, Picos::SECOND);
     }
     let service = &storage.service;
-    if service.time == Picos::ZERO || service.time > Picos::from_secs(1000) {
+    let time = service.time.mean();
+    if time == Picos::ZERO || time > Picos::from_secs(1000) {
         problems.add(
             ProblemKind::BadNumber,
             place.key("rate"),
-            format!("a controller time of {} per command is outside its range", service.time),
+            format!("a controller time of {time} per command is outside its range"),
             "choose a rate between 0.001/s and 1G/s",
         );
     }
+    times(&service.time, place.key("service_time"), Picos::from_secs(1000), problems);
     problems.number(place.key("servers"), service.servers.into(), 1, 65_535);
     problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
     let fewest = if virtual_disks { 0 } else { 1 };

@@ -1,7 +1,9 @@
 //! Validation of workloads, faults and expectations.
 
 use super::Problems;
-use crate::config::{Arrival, Fault, FaultKind, Load, Location, Lun, Picos, Rate, SizeDistribution, Workload};
+use crate::config::{
+    Arrival, Fault, FaultKind, Load, Location, Lun, Picos, Rate, SizeDistribution, TimeDistribution, Workload,
+};
 use crate::san::{Lab, Place, ProblemKind, Section};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +116,7 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
     let arrivals = match load {
         Load::Closed { depth, think_time } => {
             problems.number(place.key("depth"), (*depth).into(), 1, 1 << 20);
-            problems.time(place.key("think_time"), *think_time, Picos::ZERO, Picos::from_secs(3600));
+            times(think_time, place.key("think_time"), Picos::from_secs(3600), problems);
             return;
         }
         Load::Open(arrivals) => arrivals,
@@ -129,6 +131,22 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
                 (max == Picos::ZERO || min > max).then(|| format!("requests cannot arrive {min} to {max} apart"))
             }
             Arrival::Normal { mean, .. } => (mean == Picos::ZERO).then(|| "a mean of 0s is too short".to_owned()),
+            Arrival::Renewal(ref gaps) => {
+                times(gaps, place, Picos::from_secs(3600), problems);
+                (gaps.mean() == Picos::ZERO).then(|| "a mean of 0s is too short".to_owned())
+            }
+            Arrival::ParetoOnOff { rate: Rate(rate), on, off, shape } => {
+                for mean in [on, off] {
+                    times(&TimeDistribution::Pareto { mean, shape }, place, Picos::from_secs(3600), problems);
+                }
+                (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO || rare(rate, on))
+                    .then(|| format!("requests cannot arrive at {rate}/s for {on} and pause for {off}"))
+            }
+            Arrival::Markov { rates: [Rate(high), Rate(low)], stays } => {
+                (bad_rate(high) || bad_rate(low) || stays.contains(&Picos::ZERO) || rare(high, stays[0])).then(|| {
+                    format!("requests cannot arrive at {high}/s for {} and at {low}/s for {}", stays[0], stays[1])
+                })
+            }
             Arrival::OnOff { rate: Rate(rate), on, off } => (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO)
                 .then(|| format!("requests cannot arrive at {rate}/s for {on} and pause for {off}")),
         };
@@ -149,6 +167,31 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
             "name at least one, such as \"poisson 2000/s\"",
         );
     }
+}
+
+/// Returns whether most phases of this length have no request, so that the search for the next
+/// request would pass too many of them.
+fn rare(rate: f64, phase: Picos) -> bool {
+    rate * phase.as_secs_f64() < 1e-3
+}
+
+/// Checks a distribution of times with means up to `most`.
+pub(super) fn times(times: &TimeDistribution, place: Place, most: Picos, problems: &mut Problems) {
+    problems.time(place, times.mean(), Picos::ZERO, most);
+    let reason = match *times {
+        TimeDistribution::Uniform { min, max } if min > max => format!("no time lies between {min} and {max}"),
+        TimeDistribution::Gamma { mean, deviation } | TimeDistribution::LogNormal { mean, deviation }
+            if deviation.0 / 100 > mean.0 =>
+        {
+            format!("a deviation of {deviation} is more than 100 times the mean of {mean}")
+        }
+        TimeDistribution::Pareto { shape, .. } if !(shape > 1.0 && shape <= 100.0) => {
+            format!("a Pareto distribution with the shape {shape} has no mean")
+        }
+        _ => return,
+    };
+    let remedy = "name the shorter time first, choose deviations of at most 100 means, and shapes above 1 up to 100";
+    problems.add(ProblemKind::BadNumber, place, reason, remedy);
 }
 
 fn bad_rate(rate: f64) -> bool {

@@ -182,7 +182,7 @@ impl Hosts {
         for member in &members {
             let latency_ps = now - member.arrival_ps;
             let (bytes, write) = (u64::from(member.request.bytes), usize::from(member.request.write));
-            let (workload, stream) = &node.streams[member.stream as usize];
+            let (workload, stream) = &mut node.streams[member.stream as usize];
             let workload = &mut self.workloads[usize::from(*workload)];
             if good {
                 self.totals.completed += 1;
