@@ -223,6 +223,7 @@ impl Bed {
                 seed: 1,
                 sample_interval: Picos::SECOND,
                 stop_issuing: None,
+                until: None,
             },
             timers: Timers::default(),
             switches: vec![Switch {

@@ -75,6 +75,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
             seed: dice.bits(),
             sample_interval: Picos(duration.0 / 16),
             stop_issuing: Some(stop),
+            until: None,
         },
         timers: timers(&mut dice),
         switches: Vec::new(),

@@ -9,6 +9,7 @@
 pub mod capture;
 pub mod host;
 pub mod net;
+mod precision;
 pub mod recovery;
 pub mod replicate;
 pub mod results;

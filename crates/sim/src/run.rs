@@ -1,6 +1,7 @@
 //! One run from login to results: [`simulate`].
 
 use crate::net::Observed;
+use crate::precision::StopRule;
 use crate::results;
 use crate::world::World;
 use sanloom_api::results::Results;
@@ -119,6 +120,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     let step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
     let warmup_ps = lab.run.warmup.0.min(duration_ps);
     let mut measuring = warmup_ps == 0;
+    let mut rule = StopRule::new(lab);
     while !stopped && world.run_ps() < duration_ps {
         stopped = report(&mut world, observer, false);
         if stopped || observer.inspect(&mut world) == Control::Stop {
@@ -133,6 +135,12 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
             world.begin_measurement();
             measuring = true;
         }
+        if let Some(rule) = rule.as_mut().filter(|_| measuring) {
+            rule.observe(&world);
+            if rule.is_met() {
+                break;
+            }
+        }
         if lab.run.stop_issuing.is_some_and(|stop| until > stop.0) && measuring && !world.hosts.is_busy() {
             break;
         }
@@ -142,6 +150,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         panic!("the books of the simulation do not balance: {broken}");
     }
     let mut results = results::of(&world, stopped);
+    results.lab.precision = rule.map(|rule| rule.result());
     results.engine.frame_hops = world.net.fate.frame_hops - start_hops;
     results.engine.events = world.net.events() - start_events;
     Finished { results, world }

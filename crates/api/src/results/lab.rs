@@ -18,6 +18,9 @@ pub struct LabInfo {
     pub warmup_s: f64,
     /// True if the run was interrupted; `duration_s` is then the simulated time that was reached.
     pub interrupted: bool,
+    /// Stop rule of the run, if the lab has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<PrecisionResult>,
     /// Version of the program.
     pub sanloom_version: String,
     /// Command that repeats the run.
@@ -26,6 +29,21 @@ pub struct LabInfo {
     /// Text of the lab file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+}
+
+/// Stop rule of a run (`run.until`) and the precision that the run has reached.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrecisionResult {
+    /// Path of the observed number.
+    pub metric: String,
+    /// Wanted half width of the 95 % confidence interval, as a share of the mean.
+    pub wanted: f64,
+    /// Half width that was reached; absent if the run was too short to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<f64>,
+    /// True if the run ended because the interval was narrow enough.
+    pub met: bool,
 }
 
 /// A fault of the lab.

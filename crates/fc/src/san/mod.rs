@@ -11,6 +11,7 @@ mod dark;
 mod join;
 mod masks;
 mod permitted;
+mod precision;
 mod problem;
 mod switches;
 mod validate;
@@ -21,6 +22,7 @@ pub use change::ScheduledChange;
 pub use join::{JoinEnd, Joined, Obstacle, join};
 pub use masks::LunGroup;
 pub use permitted::PermittedPairs;
+pub use precision::{Precision, Quantity};
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use switches::lab_configs;
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
@@ -82,6 +84,8 @@ pub struct Run {
     /// Time at which the workloads stop issuing requests. The run then lasts until everything in
     /// flight has ended, at most until `duration`. `None`: they issue requests until the end.
     pub stop_issuing: Option<Picos>,
+    /// Precision at which the run ends before `duration`; `None`: it lasts until `duration`.
+    pub until: Option<Precision>,
 }
 
 /// Bound on one number of the results.

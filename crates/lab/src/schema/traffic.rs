@@ -81,6 +81,14 @@ pub(super) const RUN: SectionDef = SectionDef {
             example: "\"1.8s\"",
             also: &["stop"],
         },
+        Key {
+            path: "until",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("the run lasts until `duration`"),
+            meaning: "Stop rule: the run ends when the 95 % confidence interval of a mean is this narrow, at the latest at `duration`. The number is `iops`, `throughput_bytes_per_s` or `latency.mean_us` of `totals` or of `hosts.NAME`.",
+            example: "\"ci 2% of totals.iops\"",
+            also: &["precision", "stop_rule", "confidence"],
+        },
     ],
 };
 

@@ -91,10 +91,14 @@ impl BatchMeans {
         }
     }
 
+    /// Returns the means of the full batches, in order of time.
+    pub fn means(&self) -> Vec<f64> {
+        self.full.iter().map(|&sum| sum as f64 / self.length as f64).collect()
+    }
+
     /// Returns the interval of all full batches; `None` with fewer than two.
     pub fn interval(&self) -> Option<ConfidenceInterval> {
-        let means: Vec<f64> = self.full.iter().map(|&sum| sum as f64 / self.length as f64).collect();
-        ConfidenceInterval::of_samples(&means)
+        ConfidenceInterval::of_samples(&self.means())
     }
 }
 

@@ -51,6 +51,40 @@ fn intervals_hold_the_values_of_all_seeds() {
 }
 
 #[test]
+fn a_run_ends_when_its_number_is_known_precisely_enough() {
+    const QUEUE: &str = r#"
+        [run]
+        duration = "60s"
+        warmup = "100ms"
+        [switch.edge]
+        [host.server]
+        [storage.disk]
+        service_time = { distribution = "exponential", mean = "1ms" }
+        [[link]]
+        from = ["server", "disk"]
+        to = "edge"
+        [workload.reads]
+        hosts = "server"
+        targets = "disk"
+        arrivals = "poisson 500/s"
+    "#;
+    // The mean time in the queue and at the server is 2 ms (M/M/1 at half of its capacity); links
+    // and switch add 0.03 ms.
+    let mut inside = 0;
+    for seed in 1..=10 {
+        let sets = ["run.until=ci 5% of totals.latency.mean_us".to_owned(), format!("run.seed={seed}")];
+        let results = run(&lab_with(QUEUE, "", &sets.each_ref().map(String::as_str)));
+        let precision = results.lab.precision.unwrap();
+        assert!(precision.met && precision.reached.is_some_and(|reached| reached <= 0.05), "{precision:?}");
+        assert!(results.lab.duration_s < 60.0 && !results.lab.interrupted);
+        inside += u32::from((results.totals.io.latency.mean_us / 2_030.0 - 1.0).abs() < 0.05);
+    }
+    assert!(inside >= 8, "{inside} of 10 intervals hold the true mean");
+    let short = run(&lab_with(QUEUE, "", &["run.until=ci 5% of totals.latency.mean_us", "run.duration=1s"]));
+    assert!(!short.lab.precision.unwrap().met && short.lab.duration_s == 1.0);
+}
+
+#[test]
 fn a_stopped_replication_leaves_whole_runs_only() {
     let lab = lab_with(FABRIC, "", &["run.duration=20ms", "run.warmup=2ms"]);
     let stop_after_two = |done| if done >= 2 { Control::Stop } else { Control::Continue };

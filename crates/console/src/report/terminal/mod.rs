@@ -60,6 +60,25 @@ fn headline(out: &mut String, results: &Results, width: usize) {
         if lab.interrupted { "; interrupted, so these are the results so far" } else { "" }
     );
     out.push_str(&wrap(&line, width, 2));
+    if let Some(precision) = &lab.precision {
+        let percent = |share: f64| format!("± {:.2} %", 100.0 * share);
+        let line = match precision.reached {
+            Some(reached) if precision.met => {
+                format!("ended when {} was known within {}", clean(&precision.metric), percent(reached))
+            }
+            Some(reached) => format!(
+                "{} is known within {}, not within {}: a longer `duration` is needed",
+                clean(&precision.metric),
+                percent(reached),
+                percent(precision.wanted)
+            ),
+            None => format!(
+                "too short to tell the precision of {}: a longer `duration` is needed",
+                clean(&precision.metric)
+            ),
+        };
+        out.push_str(&wrap(&line, width, 2));
+    }
 }
 
 /// MB/s without the unit, which is in the column heading.

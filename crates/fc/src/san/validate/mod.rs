@@ -118,6 +118,24 @@ impl Lab {
                 format!("choose a time between the warm-up ({}) and the end ({})", run.warmup, run.duration),
             );
         }
+        if let Some(until) = &run.until {
+            if until.target(self).is_none() {
+                problems.add(
+                    ProblemKind::BadNumber,
+                    place.key("until"),
+                    format!("no run can end by the precision of `{}`", until.metric),
+                    "name `iops`, `throughput_bytes_per_s` or `latency.mean_us` of `totals` or of `hosts.NAME`",
+                );
+            }
+            if !(until.relative > 0.0 && until.relative < 1.0) {
+                problems.add(
+                    ProblemKind::BadNumber,
+                    place.key("until"),
+                    format!("an interval of ± {} % cannot be reached", 100.0 * until.relative),
+                    "choose a share above 0 % and below 100 %",
+                );
+            }
+        }
     }
 }
 
