@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 const LAB: &str = r#"
 [timers]
 hold_time = "{hold_time}"
+r_a_tov = "60s"
 
 [switch.sw1]
 
