@@ -101,9 +101,11 @@ fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
             }
         }
     }
-    let metrics = values.into_iter().map(|(path, values)| (path, Interval::of(&values))).collect();
+    let metrics = values.iter().map(|(path, values)| (path.clone(), Interval::of(values))).collect();
+    // A number that some runs do not have cannot be assigned to the seeds.
+    values.retain(|_, values| values.len() == seeds.len());
     let mut first = finished.remove(&0).unwrap_or_default();
-    first.replications = Some(Replications { seeds, confidence: CONFIDENCE, metrics });
+    first.replications = Some(Replications { seeds, confidence: CONFIDENCE, metrics, values });
     first
 }
 

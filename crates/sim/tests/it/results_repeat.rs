@@ -45,6 +45,9 @@ fn intervals_hold_the_values_of_all_seeds() {
     assert_eq!(latency.count, 4);
     assert!(latency.min < latency.max && latency.half_width > 0.0);
     assert!(latency.min <= all.totals.io.latency.mean_us && all.totals.io.latency.mean_us <= latency.max);
+    let values = &replications.values["totals.latency.mean_us"];
+    assert_eq!((values.len(), values[0]), (4, all.totals.io.latency.mean_us));
+    assert_eq!(replications.values.len(), replications.metrics.len());
     let mut single = run(&lab);
     single.replications = all.replications.clone();
     assert_eq!(single.reproducible_json(), all.reproducible_json());
