@@ -16,12 +16,16 @@ const CONFIDENCE: f64 = 0.95;
 /// ones and starts no more.
 pub type Watch<'w> = dyn Fn(u32) -> Control + Sync + 'w;
 
+/// Bits of a derived seed that are left out: a seed has 53 bits. Lab files and `--seed` accept 63
+/// bits, and programs that read JSON numbers as floats keep 53.
+const UNUSED_SEED_BITS: u32 = 11;
+
 /// Returns the seed of a replication: the lab's own seed for the first one, derived seeds for the
-/// others.
+/// others. A run with this seed repeats the replication.
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     match replication {
         0 => seed,
-        _ => stream_rng(seed, Purpose::Replication, replication, 0).next_u64(),
+        _ => stream_rng(seed, Purpose::Replication, replication, 0).next_u64() >> UNUSED_SEED_BITS,
     }
 }
 
