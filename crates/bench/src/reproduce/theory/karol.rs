@@ -101,8 +101,8 @@ fn one_more(states: &BTreeMap<Vec<Output>, f64>) -> BTreeMap<Vec<Output>, f64> {
     next
 }
 
-/// Senders and receivers at one switch. Without places, each input has one receive buffer and a fast
-/// line.
+/// Senders and receivers at one switch. Without places, each input has one receive buffer and a
+/// fast line.
 fn lab(inputs: usize, has_places: bool) -> String {
     let (queueing, rate, credits) = if has_places { ("fifo", "1GFC", 16) } else { ("any", "128GFC", 1) };
     format!(
@@ -150,7 +150,7 @@ pub fn rows(inputs: usize, has_places: bool, sample: Sample) -> Result<Vec<Row>,
         (0..QUEUED).for_each(|_| bed.send(input));
     }
     let start_ps = bed.world.net.now();
-    let mut delivered = vec![0_u64; BATCHES + 1];
+    let mut delivered = [0_u64; BATCHES + 1];
     for (batch, count) in delivered.iter_mut().enumerate() {
         *count = bed.run(start_ps + (batch as u64 + 1) * slots * slot_ps);
     }

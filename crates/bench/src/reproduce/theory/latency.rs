@@ -22,8 +22,8 @@ const BASIS: Basis = Basis {
     tolerance_reason: "each transmission is rounded to picoseconds",
 };
 
-/// Returns the time of a command of a read, in µs: over a fast line of 1 m, a cut-through switch, and
-/// a slow line of 1 m.
+/// Returns the time of a command of a read, in µs: over a fast line of 1 m, a cut-through switch,
+/// and a slow line of 1 m.
 pub fn command_us(fast: &Generation, slow: &Generation) -> f64 {
     fast.us(HEAD) + SWITCH_US + slow.us(wire(CMND)) + 2.0 * LIGHT_US_PER_M
 }

@@ -43,7 +43,7 @@ pub struct Args {
 /// Result of a job.
 enum Outcome {
     Rows(Vec<Row>),
-    /// Whether an interval contains the true mean.
+    /// True if an interval contains the true mean.
     Contains(bool),
 }
 
