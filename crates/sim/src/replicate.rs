@@ -16,12 +16,16 @@ const CONFIDENCE: f64 = 0.95;
 /// ones and starts no more.
 pub type Watch<'w> = dyn Fn(u32) -> Control + Sync + 'w;
 
+/// Bits of a derived seed that are left out: a seed has 53 bits. Lab files and `--seed` accept 63
+/// bits, and programs that read JSON numbers as floats keep 53.
+const UNUSED_SEED_BITS: u32 = 11;
+
 /// Returns the seed of a replication: the lab's own seed for the first one, derived seeds for the
-/// others.
+/// others. A run with this seed repeats the replication.
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     match replication {
         0 => seed,
-        _ => stream_rng(seed, Purpose::Replication, &[&replication.to_string()]).next_u64(),
+        _ => stream_rng(seed, Purpose::Replication, &[&replication.to_string()]).next_u64() >> UNUSED_SEED_BITS,
     }
 }
 
@@ -101,9 +105,11 @@ fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
             }
         }
     }
-    let metrics = values.into_iter().map(|(path, values)| (path, Interval::of(&values))).collect();
+    let metrics = values.iter().map(|(path, values)| (path.clone(), Interval::of(values))).collect();
+    // A number that some runs do not have cannot be assigned to the seeds.
+    values.retain(|_, values| values.len() == seeds.len());
     let mut first = finished.remove(&0).unwrap_or_default();
-    first.replications = Some(Replications { seeds, confidence: CONFIDENCE, metrics });
+    first.replications = Some(Replications { seeds, confidence: CONFIDENCE, metrics, values });
     first
 }
 

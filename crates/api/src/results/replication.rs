@@ -13,6 +13,9 @@ pub struct Replications {
     pub confidence: f64,
     /// An interval for each number, by its path (see [`super::Metrics`]).
     pub metrics: BTreeMap<String, Interval>,
+    /// The values of each number, one for each seed, in the order of `seeds`. Numbers that not all
+    /// runs have are left out.
+    pub values: BTreeMap<String, Vec<f64>>,
 }
 
 /// A mean with its confidence interval: `mean - half_width` to `mean + half_width`.

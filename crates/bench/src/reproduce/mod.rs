@@ -1,8 +1,9 @@
-//! `sanloom reproduce`: numbers of papers beside ours.
+//! `sanloom reproduce`: numbers of papers and of formulas beside ours.
 
 mod iscsi_switch;
 mod npiv;
 mod sansim;
+mod theory;
 mod verdict;
 
 use clap::Subcommand;
@@ -22,12 +23,12 @@ use std::path::{Path, PathBuf};
                   not listed as a known miss, or if a known miss is hit\n\nExample:\n  sanloom reproduce sansim"
 )]
 pub struct Args {
-    /// Paper to reproduce.
+    /// Paper or theory to reproduce.
     #[command(subcommand)]
     pub paper: Paper,
 }
 
-/// The papers.
+/// The papers, and the theory.
 #[derive(Subcommand, Debug)]
 pub enum Paper {
     /// SANSim's core/edge fabric with failing inter-switch links (document 001, section 4), and its
@@ -42,6 +43,14 @@ pub enum Paper {
     /// forwarding path (document 003, Figures 9 to 11)
     #[command(after_help = "Example:\n  sanloom reproduce iscsi-switch")]
     IscsiSwitch(iscsi_switch::Args),
+    /// Numbers that have a formula: line rates, latencies, credits over distance, queues, closed
+    /// networks, confidence intervals, FIFO inputs, shares of a line, hashes, timers
+    #[command(
+        after_help = "A number with a confidence interval is undecided if its interval reaches over an end of the \
+                      tolerance. The exit code is 1 if a number is out of its tolerance\n\nExample:\n  sanloom reproduce \
+                      theory --quick"
+    )]
+    Theory(theory::Args),
 }
 
 /// Options of the results, the same for each paper.
@@ -86,7 +95,7 @@ impl ResultArgs {
     }
 }
 
-/// Reproduces a paper.
+/// Reproduces a paper, or the theory.
 ///
 /// # Errors
 /// If a prediction misses unexpectedly, or an output cannot be written.
@@ -95,5 +104,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Sansim(args) => sansim::run(args),
         Paper::Npiv(args) => npiv::run(args),
         Paper::IscsiSwitch(args) => iscsi_switch::run(args),
+        Paper::Theory(args) => theory::run(args),
     }
 }

@@ -7,6 +7,7 @@ mod histogram;
 mod series;
 mod summary;
 mod time_weighted;
+mod warm_up;
 
 pub use confidence::{BatchMeans, ConfidenceInterval, student_t_975};
 pub use counts::Counts;
@@ -15,3 +16,4 @@ pub use histogram::{HistogramBucket, LatencyHistogram};
 pub use series::{Series, Step};
 pub use summary::Summary;
 pub use time_weighted::TimeWeighted;
+pub use warm_up::warm_up;

@@ -45,9 +45,27 @@ fn intervals_hold_the_values_of_all_seeds() {
     assert_eq!(latency.count, 4);
     assert!(latency.min < latency.max && latency.half_width > 0.0);
     assert!(latency.min <= all.totals.io.latency.mean_us && all.totals.io.latency.mean_us <= latency.max);
+    let values = &replications.values["totals.latency.mean_us"];
+    assert_eq!((values.len(), values[0]), (4, all.totals.io.latency.mean_us));
+    assert_eq!(replications.values.len(), replications.metrics.len());
     let mut single = run(&lab);
     single.replications = all.replications.clone();
     assert_eq!(single.reproducible_json(), all.reproducible_json());
+}
+
+/// TOML has signed integers, and many programs read JSON numbers as floats of 53 bits.
+#[test]
+fn each_seed_of_a_replication_is_accepted_and_repeats_it() {
+    let lab = lab_with(&FABRIC.replace("depth = 4", ""), "", OPEN);
+    let replications = replicate(&lab, 10, 2, &|_| Control::Continue).replications.unwrap();
+    let path = "totals.latency.mean_us";
+    assert_eq!((replications.values.len(), replications.values[path].len()), (replications.metrics.len(), 10));
+    for (seed, value) in replications.seeds.iter().zip(&replications.values[path]) {
+        assert!(*seed < 1 << 53, "{seed}");
+        let set = format!("run.seed={seed}");
+        let single = run(&lab_with(&FABRIC.replace("depth = 4", ""), "", &[OPEN, &[&set]].concat()));
+        assert_eq!(single.totals.io.latency.mean_us, *value, "seed {seed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sanloom_sim::stats::{
-    BatchMeans, ConfidenceInterval, Series, Step, Summary, TimeWeighted, jain_index, student_t_975,
+    BatchMeans, ConfidenceInterval, Series, Step, Summary, TimeWeighted, jain_index, student_t_975, warm_up,
 };
 
 fn summary(values: &[u64]) -> Summary {
@@ -203,4 +203,33 @@ fn jains_index_runs_from_one_nth_to_one() {
     assert!(uneven.is_some_and(|index| (index - 0.986_861_313_868_613).abs() < 1e-12));
     assert_eq!(jain_index(&[]), None);
     assert_eq!(jain_index(&[0.0, 0.0]), None);
+}
+
+#[test]
+fn a_warm_up_ends_where_the_bias_ends() {
+    // A deterministic ripple of mean 0 without a trend, so that the best truncation is known.
+    let ripple = |at: usize| [0.5, -0.25, -0.5, 0.25, 0.0, 0.125, -0.125][at % 7];
+    let biased = |length: usize, until: usize| -> Vec<f64> {
+        (0..length).map(|at| ripple(at) + if at < until { 10.0 } else { 0.0 }).collect()
+    };
+    assert_eq!(warm_up(&biased(700, 100)), Some(100));
+    assert_eq!(warm_up(&biased(700, 0)).map(|end| end < 100), Some(true));
+    // The last observation of the bias is within a batch, which belongs to the warm-up as a whole.
+    assert_eq!(warm_up(&biased(700, 102)), Some(105));
+    // A bias that lasts for most of the series leaves no steady part.
+    assert_eq!(warm_up(&biased(700, 600)), None);
+    // A trend never ends.
+    assert_eq!(warm_up(&(0..700).map(|at| at as f64).collect::<Vec<_>>()), None);
+    assert_eq!(warm_up(&[1.0; 9]), None);
+    assert_eq!(warm_up(&[1.0; 10]), Some(0));
+}
+
+#[test]
+fn a_warm_up_is_found_with_any_offset_and_scale() {
+    let decay = |at: usize| (-(at as f64) / 20.0).exp() * 30.0 + ((at * 7919) % 101) as f64 / 101.0;
+    let plain: Vec<f64> = (0..1_000).map(decay).collect();
+    let end = warm_up(&plain).expect("a steady part");
+    assert!((60..=150).contains(&end), "{end}");
+    let shifted: Vec<f64> = plain.iter().map(|value| 1e6 + value * 1e3).collect();
+    assert_eq!(warm_up(&shifted), Some(end));
 }

@@ -82,6 +82,64 @@ fn gives_every_number_of_the_paper_as_json() {
 }
 
 #[test]
+fn no_number_of_a_small_sample_contradicts_its_formula() {
+    let bench = Bench::new("reproduce-theory");
+    let ran = bench.run("reproduce theory --quick --out out --json");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = list.as_array().expect("a list");
+    let mut ids = BTreeSet::new();
+    for row in rows {
+        assert!(ids.insert(row["id"].as_str().expect("an id")), "{row:?} stands there twice");
+        for number in ["theory", "ours", "difference", "tolerance"] {
+            assert!(row[number].is_number(), "{row:?}");
+        }
+        for text in ["quantity", "source", "tolerance_reason"] {
+            assert!(!row[text].as_str().unwrap_or("").is_empty(), "{row:?}");
+        }
+        assert!(["input", "prediction"].contains(&row["kind"].as_str().unwrap_or("")), "{row:?}");
+        // Only a number with an interval can be undecided.
+        let verdict = row["verdict"].as_str().unwrap_or("");
+        assert!(verdict == "ok" || verdict == "undecided" && row["half_width"].is_number(), "{row:?}");
+    }
+    for id in [
+        "line-128GFC",
+        "saturated-1GFC",
+        "latency-8",
+        "credits-4-100km-2048",
+        "mdc-16-0.9",
+        "mg1-two-0.8",
+        "mva-4-16",
+        "closed-constant-16",
+        "coverage-replications",
+        "coverage-batches",
+        "karol-8",
+        "karol-places-2",
+        "parking-lot-5",
+        "slow-drain-voq-1",
+        "hash-64-pair",
+        "hash-behind-plain",
+        "timer-e-d-tov",
+        "timer-r-a-tov",
+        "timer-hold-time",
+        "timer-f-s-tov",
+        "timer-fspf-hello",
+        "timer-fspf-dead",
+        "timer-rscn-delay",
+        "timer-command",
+        "timer-fast-io-fail",
+        "timer-dev-loss",
+        "timer-no-path-timeout",
+    ] {
+        assert!(ids.contains(id), "{id}");
+    }
+    let page = bench.read("out/report.html");
+    for text in ["Saturation of FIFO inputs", "Pollaczek", "0 missed", "sanloom reproduce theory --quick"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
 fn draws_figure_9_with_four_panels() {
     let bench = Bench::new("reproduce-figure");
     let ran = bench.run("reproduce sansim --duration 20ms --figure9 figure.json --html=page.html");

@@ -87,6 +87,7 @@ fn replications_show_their_interval() {
         seeds: vec![1, 2, 3],
         confidence: 0.95,
         metrics: [("totals.throughput_bytes_per_s".to_owned(), Interval::of(&[6.3e8, 6.4e8, 6.5e8]))].into(),
+        ..Replications::default()
     });
     let text = render(&results, 80);
     assert!(text.contains("3 seeds"), "{text}");
