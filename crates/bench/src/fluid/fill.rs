@@ -93,6 +93,15 @@ impl Share {
         inner.or_else(|| (*queue && flows.contains(&wanted)).then_some(flows))
     }
 
+    /// Returns whether an arbiter serves a trunk in turn with other inputs. Its lines have a turn each,
+    /// as long as frames wait at them, so its share is between that of one input and that of all
+    /// lines.
+    pub fn has_trunk_among_inputs(&self) -> bool {
+        let Share::Group { queue: false, members, .. } = self else { return false };
+        let several = members.len() > 1;
+        members.iter().any(|member| (several && member.weight() != 1.0) || member.has_trunk_among_inputs())
+    }
+
     /// Returns the flows of the tree.
     pub fn flows(&self) -> Vec<usize> {
         let mut flows = match self {

@@ -14,11 +14,13 @@ const SPEEDS: [&[LineRate]; 5] = [
     &[LineRate::Fc16, LineRate::Fc32, LineRate::Fc64],
     &[LineRate::Fc4, LineRate::Fc16, LineRate::Fc64],
 ];
-/// Data in flight of each flow, in bytes: several times what a line carries in a round trip.
-const WINDOW: u32 = 128 << 10;
+/// Data in flight of each flow of reads and of writes, in bytes: many times what a line carries in a
+/// round trip. Commands of writes wait behind the data of earlier ones, so all requests of a flow
+/// advance together, and the line is idle for one round trip per window.
+const WINDOWS: [u32; 2] = [128 << 10, 512 << 10];
 /// Data that each bottleneck carries during the warm-up, and during the measurement, in windows of
 /// all flows.
-const CYCLES: [f64; 2] = [3.0, 5.0];
+const CYCLES: [f64; 2] = [3.0, 10.0];
 
 /// The arrangement of flows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,6 +42,7 @@ struct Draft {
     depth: u32,
     bytes: u32,
     flows: u64,
+    write: bool,
     slowest: f64,
 }
 
@@ -49,8 +52,9 @@ pub fn draw(seed: u64) -> String {
     let bytes = 2048 << dice.range(0, 5);
     let speeds = SPEEDS[dice.index(SPEEDS.len())];
     let flows = dice.range(2, 6);
-    let depth = (WINDOW / bytes).max(4);
-    let mut draft = Draft { dice, text: String::new(), speeds, depth, bytes, flows, slowest: f64::MAX };
+    let write = dice.chance(1, 4);
+    let depth = (WINDOWS[usize::from(write)] / bytes).max(8);
+    let mut draft = Draft { dice, text: String::new(), speeds, depth, bytes, flows, write, slowest: f64::MAX };
     draft.draw();
     let Draft { text, slowest, .. } = draft;
     // The window of all flows at the slowest line of the lab is the longest cycle.
@@ -77,7 +81,7 @@ impl Draft {
 
     fn draw(&mut self) {
         let shape = self.dice.weighted(&[(Shape::Pairs, 4), (Shape::Incast, 2), (Shape::Outcast, 1)]);
-        let write = self.dice.chance(1, 4);
+        let write = self.write;
         let ample = shape != Shape::Incast || self.dice.chance(1, 2);
         // Short links hold few frames on the line, so 16 buffers keep each line busy.
         let frames = (self.bytes / 2048 + 3) * self.depth * self.flows as u32;
@@ -115,7 +119,8 @@ impl Draft {
         let forwarding = self.dice.pick(&["cut-through", "store-and-forward"]);
         let choice = self.dice.pick(&["exchange", "spray", "least-loaded"]);
         let speedup = self.dice.pick(&["1.5", "2", "3"]);
-        let places = self.dice.range(1, 4);
+        // With one place, a line waits whenever the input with the grant is busy with another frame.
+        let places = self.dice.range(2, 4);
         self.line(format_args!(
             "[switch.\"sw{{1..{count}}}\"]\nqueueing = \"{queueing}\"\narbitration = \"{arbitration}\"\nforwarding = \
              \"{forwarding}\"\nisl_choice = \"{choice}\"\ncrossbar = {{ speedup = {speedup}, egress_buffers = {places} }}"

@@ -27,14 +27,14 @@ impl Model {
         Ok(Model { network, filled })
     }
 
-    /// Compares measured requests per second of each flow with the model. Returns the number of
+    /// Compares requests per second of each flow, measured over `seconds`, with the model. Returns the number of
     /// flows that were compared one by one.
     ///
     /// # Errors
     ///
     /// One line for each deviation.
-    pub fn judge(&self, measured: &[f64]) -> Result<usize, String> {
-        judge(&self.network, &self.filled, measured)
+    pub fn judge(&self, measured: &[f64], seconds: f64) -> Result<usize, String> {
+        judge(&self.network, &self.filled, measured, seconds)
     }
 }
 
@@ -80,7 +80,7 @@ pub fn report(text: &str) -> Result<(usize, usize), String> {
     let model = Model::new(&lab).map_err(with_lab)?;
     let results = simulate(&lab, &Options::default(), &mut Blind).results;
     let measured = measure(&lab, &model.network, &results);
-    let compared = model.judge(&measured).map_err(|what| {
+    let compared = model.judge(&measured, results.measured_s()).map_err(|what| {
         let rate = |flow: usize| {
             let (expected, is) = (model.filled.rates[flow], measured[flow]);
             let mb = f64::from(model.network.flows[flow].bytes) / 1e6;
