@@ -34,9 +34,18 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
         (ways - 1) as f64 / f64::from(in_flight.max(1))
     };
     let widest = (0..measured.len()).map(spread).fold(0.0, f64::max);
+    // Flows in a queue advance by all of their requests, which the measurement may cut.
+    let cut = |flow: usize| f64::from(network.flows[flow].depth) / (filled.rates[flow] * seconds);
+    // The data of writes are counted where they leave, unless the flow has a storage system of its own.
+    let counted_early = |flow: usize| {
+        let it = &network.flows[flow];
+        it.write && network.flows.iter().filter(|other| other.storage == it.storage).count() > 1
+    };
+    let early = |flow: usize| if counted_early(flow) { cut(flow) } else { 0.0 };
     for station in &network.stations {
         let used = station.used(measured) / station.capacity;
-        if used > 1.0 + EXCESS {
+        let early = station.uses.iter().map(|used| early(used.0)).fold(0.0, f64::max);
+        if used > 1.0 + EXCESS + early && widest == 0.0 {
             wrong.push(format!("{} carries {:.1} % of its capacity", station.name, 100.0 * used));
         }
     }
@@ -51,7 +60,9 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             let least = group.iter().map(|&other| filled.rates[other]).fold(f64::MAX, f64::min);
             let accepted = HEAD_OF_LINE * (1.0 - widest);
             if rate < accepted * least && most.is_none_or(|(_, used)| used < accepted) {
-                wrong.push(format!("{name} gets {rate:.0}/s, less than {HEAD_OF_LINE} of {least:.0}/s behind FIFO queues"));
+                wrong.push(format!(
+                    "{name} gets {rate:.0}/s, less than {HEAD_OF_LINE} of {least:.0}/s behind FIFO queues"
+                ));
             }
             continue;
         }
@@ -59,16 +70,14 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             continue;
         }
         if let Some((station, used)) = most
-            && used < 1.0 - TOLERANCE - widest - idle(network, filled, flow)
+            && used < 1.0 - TOLERANCE - widest - early(flow) - idle(network, filled, flow)
         {
             wrong.push(format!("{name} is limited by {station}, which is used to {:.1} %", 100.0 * used));
         }
         if let Some(determined) = determined(network, filled, flow) {
             compared += 1;
             let expected = filled.rates[flow];
-            // Flows in a queue advance by all of their requests, which the measurement may cut.
-            let cut = f64::from(network.flows[flow].depth) / (expected * seconds);
-            let tolerance = TOLERANCE + widest + if determined.in_queue { cut } else { 0.0 };
+            let tolerance = TOLERANCE + widest + if determined.in_queue { cut(flow) } else { early(flow) };
             let off = rate / expected - 1.0;
             if off < -tolerance || (off > tolerance && !determined.at_least) {
                 let limits: Vec<&str> =
@@ -110,8 +119,7 @@ fn idle(network: &Network, filled: &Filled, flow: usize) -> f64 {
 fn nearly_full(network: &Network, filled: &Filled, flow: usize) -> Vec<usize> {
     let full = |at: &usize| {
         let station = &network.stations[*at];
-        station.uses.iter().any(|used| used.0 == flow)
-            && station.used(&filled.rates) >= NEARLY_FULL * station.capacity
+        station.uses.iter().any(|used| used.0 == flow) && station.used(&filled.rates) >= NEARLY_FULL * station.capacity
     };
     (0..network.stations.len()).filter(full).collect()
 }
@@ -135,7 +143,7 @@ struct Determined {
 
 /// Returns whether theory fixes the rate of a flow, see [`super`].
 fn determined(network: &Network, filled: &Filled, flow: usize) -> Option<Determined> {
-    if !network.ample && !network.single_output {
+    if !network.ample && !(network.single_output && network.backlogged.iter().all(|backlogged| *backlogged)) {
         return None;
     }
     let full = |flow: usize| nearly_full(network, filled, flow);

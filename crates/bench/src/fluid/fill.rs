@@ -234,10 +234,7 @@ mod tests {
 
     #[test]
     fn a_link_with_fewer_flows_gives_more_to_those_that_need_it() {
-        let links = [
-            station(1.0, turn(vec![flow(0), flow(1), flow(2)])),
-            station(1.0, turn(vec![flow(2), flow(3)])),
-        ];
+        let links = [station(1.0, turn(vec![flow(0), flow(1), flow(2)])), station(1.0, turn(vec![flow(2), flow(3)]))];
         assert_eq!(rates(&links, 4), [0.333333, 0.333333, 0.333333, 0.666667]);
     }
 

@@ -14,13 +14,15 @@ const SPEEDS: [&[LineRate]; 5] = [
     &[LineRate::Fc16, LineRate::Fc32, LineRate::Fc64],
     &[LineRate::Fc4, LineRate::Fc16, LineRate::Fc64],
 ];
-/// Data in flight of each flow of reads and of writes, in bytes: many times what a line carries in a
-/// round trip. Commands of writes wait behind the data of earlier ones, so all requests of a flow
-/// advance together, and the line is idle for one round trip per window.
-const WINDOWS: [u32; 2] = [128 << 10, 512 << 10];
+/// Data in flight of each flow, in bytes: many times what a line carries in a round trip.
+const WINDOW: u32 = 128 << 10;
+/// Data in flight of each flow of writes that need a whole line. Commands wait behind the data of
+/// earlier writes, so all requests of a flow advance together, and the line is idle for one round
+/// trip per window.
+const WINDOW_OF_WRITES: u32 = 512 << 10;
 /// Data that each bottleneck carries during the warm-up, and during the measurement, in windows of
 /// all flows.
-const CYCLES: [f64; 2] = [3.0, 10.0];
+const CYCLES: [f64; 2] = [2.5, 7.0];
 
 /// The arrangement of flows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -43,6 +45,7 @@ struct Draft {
     bytes: u32,
     flows: u64,
     write: bool,
+    shape: Shape,
     slowest: f64,
 }
 
@@ -53,8 +56,11 @@ pub fn draw(seed: u64) -> String {
     let speeds = SPEEDS[dice.index(SPEEDS.len())];
     let flows = dice.range(2, 6);
     let write = dice.chance(1, 4);
-    let depth = (WINDOWS[usize::from(write)] / bytes).max(8);
-    let mut draft = Draft { dice, text: String::new(), speeds, depth, bytes, flows, write, slowest: f64::MAX };
+    let shape = dice.weighted(&[(Shape::Pairs, 4), (Shape::Incast, 2), (Shape::Outcast, 1)]);
+    let fast = 1 + u32::from(speeds.iter().any(|rate| *rate > LineRate::Fc16));
+    let window = if write && shape == Shape::Pairs { WINDOW_OF_WRITES * fast } else { WINDOW };
+    let depth = (window / bytes).max(8);
+    let mut draft = Draft { dice, text: String::new(), speeds, depth, bytes, flows, write, shape, slowest: f64::MAX };
     draft.draw();
     let Draft { text, slowest, .. } = draft;
     // The window of all flows at the slowest line of the lab is the longest cycle.
@@ -80,9 +86,12 @@ impl Draft {
     }
 
     fn draw(&mut self) {
-        let shape = self.dice.weighted(&[(Shape::Pairs, 4), (Shape::Incast, 2), (Shape::Outcast, 1)]);
-        let write = self.write;
+        let (shape, write) = (self.shape, self.write);
         let ample = shape != Shape::Incast || self.dice.chance(1, 2);
+        if !ample {
+            // Requests in flight fill the buffers of the whole way.
+            self.depth *= 3;
+        }
         // Short links hold few frames on the line, so 16 buffers keep each line busy.
         let frames = (self.bytes / 2048 + 3) * self.depth * self.flows as u32;
         let credits = if ample { frames } else { self.dice.range(12, 32) as u32 };
@@ -113,11 +122,16 @@ impl Draft {
     }
 
     fn switches(&mut self, count: u64, ample: bool) {
-        let queueing = self.dice.weighted(&[("voq", 4), ("any", 2), ("fifo", 2)]);
+        // The bound for FIFO queues needs frames whose outputs are independent. A source that sends
+        // whole sequences to slower hosts blocks the others for longer.
+        let fifo = if self.shape == Shape::Outcast { 0 } else { 2 };
+        let queueing = self.dice.weighted(&[("voq", 4), ("any", 2), ("fifo", fifo)]);
         // With few credits, oldest-first divides an output in proportion to what waits.
         let arbitration = if ample { self.dice.pick(&["round-robin", "oldest-first"]) } else { "round-robin" };
         let forwarding = self.dice.pick(&["cut-through", "store-and-forward"]);
-        let choice = self.dice.pick(&["exchange", "spray", "least-loaded"]);
+        // `spray` counts frames. With one data frame per response, every other link gets all data.
+        let spray = u64::from(self.bytes > 2048);
+        let choice = self.dice.weighted(&[("exchange", 1), ("spray", spray), ("least-loaded", 1)]);
         let speedup = self.dice.pick(&["1.5", "2", "3"]);
         // With one place, a line waits whenever the input with the grant is busy with another frame.
         let places = self.dice.range(2, 4);

@@ -33,7 +33,14 @@
 //! - *Senders wait for credits*: the frames of an input come in the proportions in which the switch
 //!   before it sends. This nests, as in the parking-lot problem. Frames for a slow output also fill
 //!   the buffers that other flows need, so rates are determined only if all data leave through one
-//!   output (incast).
+//!   output (incast), and if each flow has more data in flight than the buffers of its way hold.
+//!
+//! No rate is determined where an arbiter serves a trunk in turn with other inputs. Each line of the
+//! trunk has its turn while frames wait there, and the model does not know on how many lines they
+//! arrive. Nor is a rate determined if two stations of a flow are nearly full: with fixed numbers of
+//! requests in flight, FIFO queues in series approach proportional fairness, not max-min fairness.
+//! The expected idle time of a full station grows with the number of such stations, as in a closed
+//! network of equal queues.
 
 mod compare;
 pub mod fill;
@@ -43,4 +50,4 @@ mod run;
 pub mod wire;
 
 pub use compare::{HEAD_OF_LINE, TOLERANCE, judge};
-pub use run::{Model, measure, report};
+pub use run::{Model, measure, report, shrink};

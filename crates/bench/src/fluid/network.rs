@@ -58,8 +58,11 @@ pub struct Network {
     /// True if the buffers of every link hold all frames of the flows over it, so that no sender
     /// waits for credits.
     pub ample: bool,
-    /// Outputs of switches that data frames use, per direction of data; one for an incast.
+    /// True if all data leave the fabric through one port (incast).
     pub single_output: bool,
+    /// For each flow, whether its requests in flight fill all buffers on its way, so that its source
+    /// always has a frame to send.
+    pub backlogged: Vec<bool>,
 }
 
 /// A use of a station by a flow before the tree is built.
@@ -88,28 +91,31 @@ impl Network {
     /// The reason why a fluid model does not describe the lab.
     pub fn new(lab: &Lab) -> Result<Network, String> {
         let flows = flows(lab)?;
-        let mut build = Build { lab, isls: isls(lab), drafts: BTreeMap::new(), held: vec![[0; 2]; lab.links.len()] };
+        let held = vec![[0; 2]; lab.links.len()];
+        let buffers = vec![0; flows.len()];
+        let mut build = Build { lab, isls: isls(lab), drafts: BTreeMap::new(), held, buffers };
         let mut inputs: BTreeMap<(u16, Input), BTreeMap<String, Vec<usize>>> = BTreeMap::new();
         let mut random_ways = Vec::new();
         let mut data_outputs = Vec::new();
         for (number, flow) in flows.iter().enumerate() {
             let ends = [build.access(Node::Host(flow.host))?, build.access(Node::Storage(flow.storage))?];
             let mut ways = 1;
-            for (from, to, traffic, is_data) in [
-                (ends[0], ends[1], flow.request.out, flow.write),
-                (ends[1], ends[0], flow.request.back, !flow.write),
-            ] {
+            for (from, to, traffic, is_data) in
+                [(ends[0], ends[1], flow.request.out, flow.write), (ends[1], ends[0], flow.request.back, !flow.write)]
+            {
                 let routes = build.routes(from.1, to.1)?;
                 if is_data {
                     ways = routes.len();
                     data_outputs.push(to.0);
                 }
                 for route in &routes {
-                    build.add_route(number, flow, (from, to), traffic, route, &mut inputs);
+                    build.add_route(number, flow, (from, to), (traffic, is_data), route, &mut inputs);
                 }
             }
             let by_frame = lab.switches.iter().all(|switch| switch.isl_choice.is_by_frame());
-            if ways > 1 && lab.switches.iter().any(|s| matches!(s.isl_choice, IslChoice::Ingress | IslChoice::DevicePair)) {
+            if ways > 1
+                && lab.switches.iter().any(|s| matches!(s.isl_choice, IslChoice::Ingress | IslChoice::DevicePair))
+            {
                 return Err("the split of `ingress` and `pair` over equal paths depends on addresses".to_owned());
             }
             random_ways.push(if by_frame { 1 } else { ways });
@@ -123,7 +129,11 @@ impl Network {
         let ample = build.has_ample_credits();
         let stations = build.stations(&flows, ample);
         let single_output = data_outputs.len() == 1;
-        Ok(Network { flows, stations, blocking, random_ways, ample, single_output })
+        let fills = |(flow, buffers): (&Flow, &u64)| {
+            flow.request.data_frames * f64::from(flow.depth.saturating_sub(2)) >= *buffers as f64
+        };
+        let backlogged = flows.iter().zip(&build.buffers).map(fills).collect();
+        Ok(Network { flows, stations, blocking, random_ways, ample, single_output, backlogged })
     }
 }
 
@@ -179,6 +189,8 @@ struct Build<'a> {
     drafts: BTreeMap<String, Draft>,
     /// Frames that the windows of all flows may put on each link, by direction.
     held: Vec<[u64; 2]>,
+    /// Buffers for the data of each flow, at the ends of all links of its way.
+    buffers: Vec<u64>,
 }
 
 impl Build<'_> {
@@ -218,8 +230,8 @@ impl Build<'_> {
             }
             let next = self.isls.iter().enumerate().filter_map(|(number, isl)| {
                 let there = if isl.ends[0] == here { isl.ends[1] } else { isl.ends[0] };
-                let leads = isl.ends.contains(&here)
-                    && distance[usize::from(there)] + isl.cost == distance[usize::from(here)];
+                let leads =
+                    isl.ends.contains(&here) && distance[usize::from(there)] + isl.cost == distance[usize::from(here)];
                 leads.then_some((number, there))
             });
             let next: Vec<_> = next.collect();
@@ -245,7 +257,7 @@ impl Build<'_> {
         number: usize,
         flow: &Flow,
         (from, to): ((usize, u16), (usize, u16)),
-        traffic: Traffic,
+        (traffic, is_data): (Traffic, bool),
         route: &Route,
         inputs: &mut BTreeMap<(u16, Input), BTreeMap<String, Vec<usize>>>,
     ) {
@@ -253,6 +265,7 @@ impl Build<'_> {
         let (frames, bytes) = (traffic.frames * route.part, traffic.bytes * route.part);
         let used = |origin: &[(Input, usize)], bytes| Use { flow: number, frames, bytes, origin: origin.to_vec() };
         let window = (traffic.frames * f64::from(flow.depth)).ceil() as u64;
+        let holder = (number, window, is_data);
         let mut origin = vec![(Input::Access(from.0), 1)];
         // The source's own line. A pause before each data sequence occupies the port.
         let link = &lab.links[from.0];
@@ -265,7 +278,7 @@ impl Build<'_> {
             _ => 0.0,
         };
         self.add(format!("{} from its node", link.name), capacity, true, used(&origin, bytes + pause));
-        self.hold(from.0, |node| matches!(node, Node::Switch(_)), window);
+        self.hold(from.0, |node| matches!(node, Node::Switch(_)), holder);
         for hop in 0..=route.hops.len() {
             let here = route.hops.get(hop).map_or(to.1, |&(_, switch)| switch);
             let config = &lab.switches[usize::from(here)];
@@ -298,20 +311,22 @@ impl Build<'_> {
             match route.hops.get(hop) {
                 Some(&(isl, _)) => {
                     for link in self.isls[isl].links.clone() {
-                        self.hold(link, |node| node != Node::Switch(here), window);
+                        self.hold(link, |node| node != Node::Switch(here), holder);
                     }
                     origin.insert(0, (Input::Isl(isl), self.isls[isl].lines));
                 }
-                None => self.hold(to.0, |node| !matches!(node, Node::Switch(_)), window),
+                None => self.hold(to.0, |node| !matches!(node, Node::Switch(_)), holder),
             }
         }
     }
 
-    /// Counts frames that may wait at the end of a link whose node satisfies `is_end`.
-    fn hold(&mut self, link: usize, is_end: impl Fn(Node) -> bool, frames: u64) {
+    /// Counts the frames of a flow that may wait at the end of a link whose node satisfies `is_end`,
+    /// and the buffers there.
+    fn hold(&mut self, link: usize, is_end: impl Fn(Node) -> bool, (flow, frames, is_data): (usize, u64, bool)) {
         for (end, at) in self.lab.links[link].ends.iter().enumerate() {
             if is_end(at.node) {
                 self.held[link][end] += frames;
+                self.buffers[flow] += if is_data { u64::from(at.bb_credit) } else { 0 };
             }
         }
     }

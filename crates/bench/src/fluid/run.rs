@@ -48,11 +48,11 @@ pub fn measure(lab: &Lab, network: &Network, results: &Results) -> Vec<f64> {
         let alone = |same: fn(&super::network::Flow, &super::network::Flow) -> bool| {
             network.flows.iter().filter(|other| other.write == flow.write && same(other, flow)).count() == 1
         };
-        let node = if alone(|a, b| a.host == b.host) {
-            Node::Host(flow.host)
-        } else if alone(|a, b| a.storage == b.storage) {
-            Node::Storage(flow.storage)
-        } else {
+        let host_alone = alone(|a, b| a.host == b.host).then_some(Node::Host(flow.host));
+        let disk_alone = alone(|a, b| a.storage == b.storage).then_some(Node::Storage(flow.storage));
+        // The sender may fill buffers, so the receiver is preferred.
+        let node = if flow.write { disk_alone.or(host_alone) } else { host_alone.or(disk_alone) };
+        let Some(node) = node else {
             let name = &lab.hosts[usize::from(flow.host)].name;
             let stream = results.streams[flow.workload].hosts.iter().find(|host| host.name == *name);
             return stream.map_or(0.0, |stream| stream.iops);
@@ -90,4 +90,28 @@ pub fn report(text: &str) -> Result<(usize, usize), String> {
         with_lab(format!("{what}\n{}", rates.join("\n")))
     })?;
     Ok((measured.len(), compared))
+}
+
+/// Returns the lab file without the workloads that are not needed for a deviation.
+pub fn shrink(text: &str) -> String {
+    let mut best = text.to_owned();
+    while let Some(smaller) = without_one_workload(&best).into_iter().find(|smaller| report(smaller).is_err()) {
+        best = smaller;
+    }
+    best
+}
+
+/// Returns the lab file once for each workload, without it. The last workload stays.
+fn without_one_workload(text: &str) -> Vec<String> {
+    let mut parts = text.split("[workload.");
+    let head = parts.next().unwrap_or_default();
+    let works: Vec<&str> = parts.collect();
+    if works.len() < 2 {
+        return Vec::new();
+    }
+    let without = |left_out: usize| {
+        let kept = works.iter().enumerate().filter(|&(number, _)| number != left_out);
+        std::iter::once(head.to_owned()).chain(kept.map(|(_, work)| format!("[workload.{work}"))).collect()
+    };
+    (0..works.len()).map(without).collect()
 }

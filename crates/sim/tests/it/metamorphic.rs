@@ -148,7 +148,9 @@ proptest! {
             lab.switches.iter_mut().for_each(|switch| halve(&mut switch.latency));
             lab.hosts.iter_mut().for_each(|host| halve(&mut host.cpu_per_io));
             lab.storage.iter_mut().for_each(|system| halve(&mut system.service.time));
-            [&mut lab.run.duration, &mut lab.run.warmup, &mut lab.run.sample_interval].map(halve);
+            for time in [&mut lab.run.duration, &mut lab.run.warmup, &mut lab.run.sample_interval] {
+                halve(time);
+            }
         });
         // Times are rounded to picoseconds, so that ties may be decided otherwise.
         for (fast, slow) in twice.hosts.iter().zip(&plain.hosts) {
@@ -191,15 +193,19 @@ proptest! {
 
     #[test]
     fn a_host_with_two_hbas_does_the_work_of_two_hosts(depth in 1u32..32, blocks in 1u32..64) {
+        let reads = |number: u32, host: &str| format!(
+            "[workload.reads{number}]\nhosts = \"{host}\"\ntargets = \"disk{number}\"\nsize = \"{}B\"\n\
+             depth = {depth}\nlocation = \"sequential\"\n",
+            512 * blocks,
+        );
         let text = |hosts: &str, links: &str, ends: [&str; 2], ports: [&str; 2]| format!(
             "[run]\nduration = \"10ms\"\nwarmup = \"2ms\"\n[switch.sw1]\nqueueing = \"voq\"\n{hosts}\n\
              [storage.\"disk{{1..2}}\"]\nrate = \"150k/s\"\n{links}\n\
              [[link]]\nfrom = \"disk{{1..2}}\"\nto = \"sw1\"\nrate = \"16GFC\"\nlength = \"17m\"\n\
              [[zone]]\nname = \"one\"\nmembers = [\"{}\", \"disk1\"]\n\
              [[zone]]\nname = \"two\"\nmembers = [\"{}\", \"disk2\"]\n\
-             [workload.\"reads{{1..2}}\"]\nhosts = [\"{}\", \"{}\"]\ntargets = \"disk{{1..2}}\"\nsize = \"{}B\"\n\
-             depth = {depth}\nlocation = \"sequential\"\n",
-            ports[0], ports[1], ends[0], ends[1], 512 * blocks,
+             {}{}",
+            ports[0], ports[1], reads(1, ends[0]), reads(2, ends[1]),
         );
         let one = text(
             "[host.host1]\nhbas = 2\nqueue_depth = 64",
