@@ -66,7 +66,7 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             }
             continue;
         }
-        if !blocked.is_empty() || !filled.converged {
+        if !blocked.is_empty() {
             continue;
         }
         if let Some((station, used)) = most

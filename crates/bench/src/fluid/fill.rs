@@ -2,6 +2,8 @@
 
 /// Number of times that all limits are computed before the filling gives up.
 const ROUNDS: usize = 400;
+/// Number of rounds after which rates move only half of the way, because some flows alternate.
+const DAMPED_FROM: usize = 40;
 /// Relative change of a rate that counts as none.
 const STILL: f64 = 1e-9;
 /// Relative distance from its capacity at which a station counts as saturated.
@@ -175,7 +177,7 @@ pub fn fill(stations: &[Station], flows: usize) -> Filled {
     let mut limits = vec![vec![UNLIMITED; flows]; stations.len()];
     let mut rates = vec![UNLIMITED; flows];
     let mut converged = false;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let mut next = rates.clone();
         for flow in 0..flows {
             for &station in &at[flow] {
@@ -184,6 +186,9 @@ pub fn fill(stations: &[Station], flows: usize) -> Filled {
                 limits[station][flow] = stations[station].serve(&demands)[flow];
             }
             next[flow] = at[flow].iter().map(|&station| limits[station][flow]).fold(UNLIMITED, f64::min);
+            if round >= DAMPED_FROM {
+                next[flow] = (next[flow] + rates[flow]) / 2.0;
+            }
         }
         let change = next.iter().zip(&rates).map(|(new, old)| (new / old - 1.0).abs()).fold(0.0, f64::max);
         rates = next;

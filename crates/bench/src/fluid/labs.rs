@@ -22,7 +22,7 @@ const WINDOW: u32 = 128 << 10;
 const WINDOW_OF_WRITES: u32 = 512 << 10;
 /// Data that each bottleneck carries during the warm-up, and during the measurement, in windows of
 /// all flows.
-const CYCLES: [f64; 2] = [2.5, 7.0];
+const CYCLES: [f64; 2] = [2.5, 6.5];
 
 /// The arrangement of flows.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -24,6 +24,9 @@ impl Model {
     pub fn new(lab: &Lab) -> Result<Model, String> {
         let network = Network::new(lab)?;
         let filled = fill(&network.stations, network.flows.len());
+        if !filled.converged {
+            return Err("water filling does not converge".to_owned());
+        }
         Ok(Model { network, filled })
     }
 
