@@ -20,6 +20,8 @@ const HOSTS_PER_MINUTE: u64 = 6;
 /// Number of scripts per minute, run on both paths of an iSCSI switch and on a plain disk, see
 /// `scsi/tests/it/forward/script.rs`.
 const SCRIPTS_PER_MINUTE: u64 = 20_000;
+/// Number of labs per minute that are compared with the fluid model, see `bench/tests/it/fluid.rs`.
+const FLUID_LABS_PER_MINUTE: u64 = 1_000;
 
 /// Runs each campaign for about MINUTES (default 10), starting at SEED. The default seed follows
 /// from the current time, so that each campaign uses new seeds. Assertions, overflow checks and
@@ -43,12 +45,15 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
     run("sanloom-sim", &["frame_path::"], &[("PROPTEST_CASES", &cases)])?;
     let (first, scripts) = (seed, minutes * SCRIPTS_PER_MINUTE);
+    let fluid = (minutes * FLUID_LABS_PER_MINUTE).to_string();
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
         run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
     run("sanloom-bench", &["random_labs::"], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
+    let random = ["fluid::random_labs_reach_the_rates_of_the_fluid_model"];
+    run("sanloom-bench", &random, &[("SANLOOM_FLUID_LABS", &fluid), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
     run("sanloom", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "hosts_that_send_invalid_pdus_disturb_no_other_and_cost_little";

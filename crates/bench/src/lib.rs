@@ -7,6 +7,7 @@
 pub mod bench;
 pub mod ceiling;
 pub mod fabric_bed;
+pub mod fluid;
 pub mod load;
 pub mod npiv_bed;
 mod quote;

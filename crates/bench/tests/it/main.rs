@@ -1,6 +1,7 @@
 //! Integration tests of `sanloom-bench`, one module per topic.
 
 mod fabric_bed;
+mod fluid;
 mod npiv_bed;
 mod random_labs;
 mod survivable;

@@ -9,6 +9,7 @@ mod host_queue;
 mod host_servers;
 mod labs;
 mod machines;
+mod metamorphic;
 mod no_allocation;
 mod results_drops;
 mod results_fabric;

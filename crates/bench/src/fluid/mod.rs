@@ -1,0 +1,53 @@
+//! A fluid model of a lab, as an oracle for the simulator: max-min fair rates of closed loops.
+//!
+//! The model shares no rule with the simulator. Bytes of requests and rates of lines come from the
+//! standards ([`wire`]), routes from the costs of RFC 4626, and rates from water filling
+//! ([`fill`]) over stations: lines, trunks, inputs and crossbars of switches, processors and buses of
+//! hosts, controllers. It knows neither frames in flight nor time.
+//!
+//! # Quantities that are compared
+//!
+//! Rates of closed loops are unique only under conditions, so [`judge`] compares what theory fixes:
+//!
+//! 1. No station carries more than its capacity.
+//! 2. Each flow has a station that limits it, and this station is used to 97 %.
+//! 3. A flow whose rate is *determined* has this rate within 3 %. See below.
+//! 4. FIFO queues: flows that leave an input through different outputs block each other. Saturated
+//!    inputs with one queue reach 2 - √2 = 58.6 % of the capacity (Karol, Hluchyj and Morgan, *Input
+//!    versus output queueing on a space-division packet switch*, 1987). Such a flow gets at least
+//!    this part of the lowest rate of the flows that block each other, and rules 2 and 3 do not
+//!    apply to it.
+//! 5. Exchanges that are distributed at random over n ways with w requests in flight use each way
+//!    only if one of them is there. Tolerances grow by (n - 1) / w, the share of time in which a
+//!    closed network of n equal queues leaves one of them empty.
+//!
+//! # Rates that are determined
+//!
+//! An arbiter in turn is max-min fair for its inputs, not for flows. Within an input the queue for an
+//! output is served in order, so flows share it as their frames arrive. There are two cases:
+//!
+//! - *Ample credits*: the buffers of each link hold all frames of all closed loops over it. Nothing
+//!   but a queue for an output delays a frame. Requests in flight wait where the flow is limited,
+//!   and flows in one queue share it in proportion to their requests there. A rate is determined if
+//!   each flow of the queue waits only there, or needs clearly less than its share.
+//! - *Senders wait for credits*: the frames of an input come in the proportions in which the switch
+//!   before it sends. This nests, as in the parking-lot problem. Frames for a slow output also fill
+//!   the buffers that other flows need, so rates are determined only if all data leave through one
+//!   output (incast), and if each flow has more data in flight than the buffers of its way hold.
+//!
+//! No rate is determined where an arbiter serves a trunk in turn with other inputs. Each line of the
+//! trunk has its turn while frames wait there, and the model does not know on how many lines they
+//! arrive. Nor is a rate determined if two stations of a flow are nearly full: with fixed numbers of
+//! requests in flight, FIFO queues in series approach proportional fairness, not max-min fairness.
+//! The expected idle time of a full station grows with the number of such stations, as in a closed
+//! network of equal queues.
+
+mod compare;
+pub mod fill;
+pub mod labs;
+pub mod network;
+mod run;
+pub mod wire;
+
+pub use compare::{HEAD_OF_LINE, TOLERANCE, judge};
+pub use run::{Model, measure, report, shrink};

@@ -1,0 +1,211 @@
+//! The simulator against the fluid model: random labs in steady state, flow by flow.
+//!
+//! ```text
+//! cargo test -p sanloom-bench --test it fluid                          500 labs
+//! SANLOOM_SEED=17 cargo test -p sanloom-bench --test it fluid          one lab
+//! SANLOOM_FIRST_SEED=5000 SANLOOM_FLUID_LABS=400 cargo test …          other labs
+//! ```
+
+use sanloom_bench::fluid::{Model, labs, report, shrink};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LABS: u64 = 500;
+const THREADS: usize = 2;
+
+#[test]
+fn random_labs_reach_the_rates_of_the_fluid_model() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let one = number("SANLOOM_SEED");
+    let first = one.or(number("SANLOOM_FIRST_SEED")).unwrap_or(0);
+    let many = one.map_or(number("SANLOOM_FLUID_LABS").unwrap_or(LABS), |_| 1);
+    let (next, totals) = (AtomicU64::new(first), Mutex::new(([0, 0], Vec::new())));
+    std::thread::scope(|scope| {
+        let work = || {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= first + many {
+                    return;
+                }
+                let text = labs::draw(seed);
+                let outcome = report(&text).map_err(|what| (what, report(&shrink(&text)).err().unwrap_or_default()));
+                let mut totals = totals.lock().expect("no panic holds it");
+                match outcome {
+                    Ok((flows, compared)) => {
+                        totals.0[0] += flows;
+                        totals.0[1] += compared;
+                    }
+                    Err((what, small)) => {
+                        totals.1.push(format!("seed {seed}: {what}\nwith fewer workloads:\n{small}"));
+                    }
+                }
+            }
+        };
+        (0..THREADS).for_each(|_| drop(scope.spawn(work)));
+    });
+    let ([flows, compared], wrong) = totals.into_inner().expect("no panic holds it");
+    println!("{many} labs: {flows} flows, {compared} compared one by one");
+    assert!(wrong.is_empty(), "{} of {many} labs deviate:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(many < LABS || compared * 5 > flows * 2, "only {compared} of {flows} rates are determined");
+}
+
+/// Four disks and four hosts at 8GFC, joined by one ISL at 32GFC.
+const FAN: &str = r#"
+[switch."sw{1..2}"]
+queueing = "QUEUEING"
+[host."host{1..4}"]
+[storage."disk{1..4}"]
+rate = "10M/s"
+[[link]]
+from = "host{1..4}"
+to = "sw1"
+rate = "8GFC"
+[[link]]
+from = "disk{1..4}"
+to = "sw2"
+rate = "8GFC"
+[[isl]]
+from = "sw1"
+to = "sw2"
+rate = "32GFC"
+[workload."reads{1..4}"]
+hosts = "host{1..4}"
+targets = "disk{1..4}"
+size = "32KiB"
+"#;
+
+/// One disk at 32GFC for four hosts at 8GFC, with short reads.
+const ONE_DISK: &str = r#"
+[switch.sw1]
+queueing = "voq"
+[host."host{1..4}"]
+[storage.disk1]
+rate = "10M/s"
+[[link]]
+from = "host{1..4}"
+to = "sw1"
+rate = "8GFC"
+[[link]]
+from = "disk1"
+to = "sw1"
+rate = "32GFC"
+[workload."reads{1..4}"]
+hosts = "host{1..4}"
+targets = "disk1"
+size = "2KiB"
+"#;
+
+/// Two levels of equal paths: two cores, and two links from each core to each edge.
+const TWO_LEVELS: &str = r#"
+[switch."sw{1..4}"]
+queueing = "voq"
+[host."host{1..4}"]
+[storage."disk{1..4}"]
+rate = "10M/s"
+[[link]]
+from = "host{1..4}"
+to = "sw1"
+rate = "32GFC"
+[[link]]
+from = "disk{1..4}"
+to = "sw4"
+rate = "32GFC"
+[[isl]]
+from = "sw1"
+to = "sw{2..3}"
+rate = "32GFC"
+count = 2
+[[isl]]
+from = "sw4"
+to = "sw{2..3}"
+rate = "32GFC"
+count = 2
+[workload."reads{1..4}"]
+hosts = "host{1..4}"
+targets = "disk{1..4}"
+size = "32KiB"
+"#;
+
+/// Eight pairs at 16GFC over a trunk whose lines are their only bottleneck.
+const TRUNK: &str = r#"
+[switch."sw{1..2}"]
+queueing = "voq"
+[host."host{1..8}"]
+[storage."disk{1..8}"]
+rate = "10M/s"
+[[link]]
+from = "host{1..8}"
+to = "sw1"
+rate = "16GFC"
+[[link]]
+from = "disk{1..8}"
+to = "sw2"
+rate = "16GFC"
+[[isl]]
+from = "sw1"
+to = "sw2"
+rate = "8GFC"
+count = COUNT
+bundle = true
+[workload."reads{1..8}"]
+hosts = "host{1..8}"
+targets = "disk{1..8}"
+size = "32KiB"
+"#;
+
+/// Returns the fluid model of a lab file.
+fn model(text: &str) -> Model {
+    let loaded = sanloom_lab::load("fluid.toml", text, &[]).unwrap_or_else(|bad| panic!("{}", bad.render(false)));
+    Model::new(&loaded.lab).expect("the model describes the lab")
+}
+
+/// Asserts that the model rejects the throughputs that a defective simulator once had, in MB/s.
+fn assert_rejected(text: &str, mb_per_s: &[f64]) {
+    let model = model(text);
+    let measured: Vec<f64> =
+        model.network.flows.iter().zip(mb_per_s).map(|(flow, mb)| mb * 1e6 / f64::from(flow.bytes)).collect();
+    assert_eq!(measured.len(), model.network.flows.len());
+    let what = model.judge(&measured, 1.0).expect_err("throughputs far below the capacity");
+    println!("{what}");
+    assert!(model.judge(&model.filled.rates, 1.0).is_ok(), "the model rejects its own rates");
+}
+
+#[test]
+fn an_input_that_waits_for_slow_output_lines_is_rejected() {
+    for queueing in ["voq", "fifo"] {
+        assert_rejected(&FAN.replace("QUEUEING", queueing), &[836.0 / 4.0; 4]);
+    }
+}
+
+#[test]
+fn an_unfair_division_of_a_disk_is_rejected() {
+    assert_rejected(ONE_DISK, &[382.0, 382.0, 48.0, 0.0]);
+}
+
+#[test]
+fn a_hash_that_leaves_most_equal_paths_unused_is_rejected() {
+    let rates = model(TWO_LEVELS).filled.rates;
+    let total: f64 = rates.iter().sum::<f64>() * f64::from(32 << 10) / 1e6;
+    assert!((total / 13_161.0 - 1.0).abs() < 0.01, "{total}");
+    assert_rejected(TWO_LEVELS, &[3_256.0 / 4.0; 4]);
+}
+
+#[test]
+fn a_trunk_whose_lines_wait_for_each_other_is_rejected() {
+    for (lines, part) in [(2, 0.71), (4, 0.60), (8, 0.55)] {
+        let text = TRUNK.replace("COUNT", &lines.to_string());
+        let rates = model(&text).filled.rates;
+        let part: Vec<f64> = rates.iter().map(|rate| part * rate * f64::from(32 << 10) / 1e6).collect();
+        assert_rejected(&text, &part);
+    }
+}
+
+#[test]
+fn the_labs_of_past_defects_reach_the_rates_of_the_fluid_model() {
+    let run = "[run]\nduration = \"12ms\"\nwarmup = \"4ms\"\n";
+    let fan = ["voq", "fifo", "any"].map(|queueing| FAN.replace("QUEUEING", queueing));
+    let trunks = ["2", "4", "8"].map(|lines| TRUNK.replace("COUNT", lines));
+    for text in fan.into_iter().chain(trunks).chain([ONE_DISK.to_owned(), TWO_LEVELS.to_owned()]) {
+        report(&format!("{run}{text}")).unwrap_or_else(|what| panic!("{what}"));
+    }
+}
