@@ -113,19 +113,25 @@ fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
     first
 }
 
-/// Returns whether a number gets an interval. It does if it belongs to the totals, a host, a stream
-/// or a storage system, or if it is the load of a link.
+/// Returns whether a number gets an interval: those of the totals, hosts, streams and storage
+/// systems, and the load, buffers and waiting times of links, ports and switches.
 fn is_main(path: &str) -> bool {
     let section = path.split('.').next().unwrap_or_default();
+    let ends_with = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     match section {
-        "totals" => true,
+        "totals" | "storage" => true,
         "hosts" => !path.contains(".paths."),
         "streams" => !path.contains(".hosts."),
-        "storage" => true,
-        "links" => {
-            let last = path.rsplit('.').next().unwrap_or_default();
-            matches!(last, "throughput_bytes_per_s" | "utilisation" | "credit_wait_fraction")
-        }
+        "links" => ends_with(&[".throughput_bytes_per_s", ".utilisation", ".credit_wait_fraction"]),
+        "ports" => ends_with(&[
+            ".bytes_sent",
+            ".bytes_received",
+            ".buffers_used_mean",
+            ".zero_credit_fraction",
+            ".waiting.mean_us",
+            ".waiting.p99_us",
+        ]),
+        "switches" => ends_with(&[".bytes_forwarded", ".buffers_used_mean", ".waiting.mean_us", ".waiting.p99_us"]),
         _ => false,
     }
 }

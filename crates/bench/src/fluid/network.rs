@@ -2,7 +2,7 @@
 
 use super::fill::{Share, Station};
 use super::wire::{self, GAP, Request, Traffic};
-use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Load, Node, Queueing, SizeDistribution};
+use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Load, Node, Picos, Queueing, SizeDistribution};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 
@@ -145,7 +145,7 @@ fn flows(lab: &Lab) -> Result<Vec<Flow>, String> {
         let Load::Closed { depth, think_time } = work.load else { return refuse("an open loop") };
         let SizeDistribution::Fixed(bytes) = work.size else { return refuse("several sizes") };
         let &[target] = &work.targets[..] else { return refuse("several targets") };
-        if think_time.0 > 0 || (work.read_share != 0.0 && work.read_share != 1.0) {
+        if think_time.mean() > Picos::ZERO || (work.read_share != 0.0 && work.read_share != 1.0) {
             return refuse("think time, or both directions");
         }
         let write = work.read_share == 0.0;
@@ -346,7 +346,7 @@ impl Build<'_> {
             self.add(format!("bus of {}", host.name), bus.clock_hz as f64, true, used(words));
         }
         let capacity = f64::from(system.service.servers);
-        self.add(format!("controller of {}", system.name), capacity, true, used(system.service.time.as_secs_f64()));
+        self.add(format!("controller of {}", system.name), capacity, true, used(system.service.time.mean().as_secs_f64()));
     }
 
     fn has_ample_credits(&self) -> bool {

@@ -147,7 +147,11 @@ proptest! {
             }
             lab.switches.iter_mut().for_each(|switch| halve(&mut switch.latency));
             lab.hosts.iter_mut().for_each(|host| halve(&mut host.cpu_per_io));
-            lab.storage.iter_mut().for_each(|system| halve(&mut system.service.time));
+            for system in &mut lab.storage {
+                let mut time = system.service.time.mean();
+                halve(&mut time);
+                system.service.time = time.into();
+            }
             for time in [&mut lab.run.duration, &mut lab.run.warmup, &mut lab.run.sample_interval] {
                 halve(time);
             }

@@ -41,6 +41,9 @@ fn intervals_hold_the_values_of_all_seeds() {
     let replications = all.replications.clone().unwrap();
     assert_eq!(replications.seeds[0], lab.run.seed);
     assert_eq!(replications.seeds, (0..4).map(|n| seed_of(lab.run.seed, n)).collect::<Vec<_>>());
+    for path in ["links.ISL.forward.utilisation", "ports.edge1:4.waiting.p99_us", "switches.edge1.buffers_used_mean"] {
+        assert_eq!(replications.metrics.get(path).map(|interval| interval.count), Some(4), "{path}");
+    }
     let latency = replications.metrics["totals.latency.mean_us"];
     assert_eq!(latency.count, 4);
     assert!(latency.min < latency.max && latency.half_width > 0.0);

@@ -40,6 +40,7 @@ fn lab() -> Lab {
             seed: 1,
             sample_interval: Picos::from_ms(10),
             stop_issuing: None,
+            until: None,
         },
         timers: Timers::default(),
         switches: vec![switch("sw1", 1), switch("sw2", 2)],
