@@ -1,7 +1,7 @@
 //! Comparison of measured rates with those of the fluid model.
 
 use super::fill::Filled;
-use super::network::Network;
+use super::network::{Flow, Network};
 
 /// Relative difference between a rate and its prediction that is accepted.
 pub const TOLERANCE: f64 = 0.03;
@@ -14,8 +14,8 @@ const EXCESS: f64 = 0.03;
 const CLEARLY_LESS: f64 = 0.7;
 /// Use of a station from which on requests may queue there for a considerable time.
 const NEARLY_FULL: f64 = 0.9;
-/// Difference between the parts of the requests of two flows that do not wait in a common queue, up to
-/// which they share it in proportion to their requests in flight.
+/// Difference between the parts of the requests of two flows that do not wait in a common queue, up
+/// to which they share it in proportion to their requests in flight.
 const UNEQUAL: f64 = 0.015;
 
 /// Compares `measured` requests per second of each flow, over `seconds`, with the prediction.
@@ -36,10 +36,11 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
     let widest = (0..measured.len()).map(spread).fold(0.0, f64::max);
     // Flows in a queue advance by all of their requests, which the measurement may cut.
     let cut = |flow: usize| f64::from(network.flows[flow].depth) / (filled.rates[flow] * seconds);
-    // The data of writes are counted where they leave, unless the flow has a storage system of its own.
+    // Data are counted where they leave, unless the flow has a receiver of its own.
     let counted_early = |flow: usize| {
-        let it = &network.flows[flow];
-        it.write && network.flows.iter().filter(|other| other.storage == it.storage).count() > 1
+        let receiver = |flow: &Flow| if flow.write { (flow.storage, true) } else { (flow.host, false) };
+        let ours = receiver(&network.flows[flow]);
+        network.flows.iter().filter(|other| receiver(other) == ours).count() > 1
     };
     let early = |flow: usize| if counted_early(flow) { cut(flow) } else { 0.0 };
     for station in &network.stations {
@@ -58,7 +59,7 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
         let most = most.map(|at| (network.stations[at].name.as_str(), used(at)));
         if let Some(group) = blocked.iter().find(|group| group.contains(&flow)) {
             let least = group.iter().map(|&other| filled.rates[other]).fold(f64::MAX, f64::min);
-            let accepted = HEAD_OF_LINE * (1.0 - widest);
+            let accepted = HEAD_OF_LINE * (1.0 - TOLERANCE - widest);
             if rate < accepted * least && most.is_none_or(|(_, used)| used < accepted) {
                 wrong.push(format!(
                     "{name} gets {rate:.0}/s, less than {HEAD_OF_LINE} of {least:.0}/s behind FIFO queues"
@@ -90,7 +91,8 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
     if wrong.is_empty() { Ok(compared) } else { Err(wrong.join("\n")) }
 }
 
-/// Returns the groups of flows that block each other behind FIFO queues, directly or through others.
+/// Returns the groups of flows that block each other behind FIFO queues, directly or through
+/// others.
 fn blocked(network: &Network) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for inputs in &network.blocking {
@@ -143,7 +145,8 @@ struct Determined {
 
 /// Returns whether theory fixes the rate of a flow, see [`super`].
 fn determined(network: &Network, filled: &Filled, flow: usize) -> Option<Determined> {
-    if !network.ample && !(network.single_output && network.backlogged.iter().all(|backlogged| *backlogged)) {
+    let is_incast = network.single_output && network.backlogged.iter().all(|backlogged| *backlogged);
+    if !network.ample && !is_incast {
         return None;
     }
     let full = |flow: usize| nearly_full(network, filled, flow);

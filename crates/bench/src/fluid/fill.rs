@@ -73,7 +73,8 @@ impl Share {
         }
     }
 
-    /// Distributes `budget` frames per second. Adds the requests per second of each flow to `rates`.
+    /// Distributes `budget` frames per second. Adds the requests per second of each flow to
+    /// `rates`.
     fn distribute(&self, budget: f64, demands: &[f64], rates: &mut [f64]) {
         match self {
             Share::Flow { flow, frames, .. } => rates[*flow] += (budget / frames).min(demands[*flow]),
@@ -95,9 +96,9 @@ impl Share {
         inner.or_else(|| (*queue && flows.contains(&wanted)).then_some(flows))
     }
 
-    /// Returns whether an arbiter serves a trunk in turn with other inputs. Its lines have a turn each,
-    /// as long as frames wait at them, so its share is between that of one input and that of all
-    /// lines.
+    /// Returns whether an arbiter serves a trunk in turn with other inputs. Its lines have a turn
+    /// each, as long as frames wait at them, so its share is between that of one input and that of
+    /// all lines.
     pub fn has_trunk_among_inputs(&self) -> bool {
         let Share::Group { queue: false, members, .. } = self else { return false };
         let several = members.len() > 1;
@@ -166,10 +167,10 @@ impl Station {
 
 /// Computes the rates of `flows` flows.
 ///
-/// Each round computes what each station would give to a flow that takes everything, while the other
-/// flows take their present rates. The least of these limits is the flow's next rate. At the fixed
-/// point each flow has a station that is full and at which no other flow takes more than its share
-/// permits: the rates are max-min fair.
+/// Each round computes what each station would give to a flow that takes everything, while the
+/// other flows take their present rates. The least of these limits is the flow's next rate. At the
+/// fixed point each flow has a station that is full and at which no other flow takes more than its
+/// share permits: the rates are max-min fair.
 pub fn fill(stations: &[Station], flows: usize) -> Filled {
     let at: Vec<Vec<usize>> = (0..flows)
         .map(|flow| (0..stations.len()).filter(|&s| stations[s].uses.iter().any(|u| u.0 == flow)).collect())

@@ -133,7 +133,8 @@ impl Draft {
         let spray = u64::from(self.bytes > 2048);
         let choice = self.dice.weighted(&[("exchange", 1), ("spray", spray), ("least-loaded", 1)]);
         let speedup = self.dice.pick(&["1.5", "2", "3"]);
-        // With one place, a line waits whenever the input with the grant is busy with another frame.
+        // With one place, a line waits whenever the input with the grant is busy with another
+        // frame.
         let places = self.dice.range(2, 4);
         self.line(format_args!(
             "[switch.\"sw{{1..{count}}}\"]\nqueueing = \"{queueing}\"\narbitration = \"{arbitration}\"\nforwarding = \

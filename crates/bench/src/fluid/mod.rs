@@ -1,30 +1,34 @@
 //! A fluid model of a lab, as an oracle for the simulator: max-min fair rates of closed loops.
 //!
 //! The model shares no rule with the simulator. Bytes of requests and rates of lines come from the
-//! standards ([`wire`]), routes from the costs of RFC 4626, and rates from water filling
-//! ([`fill`]) over stations: lines, trunks, inputs and crossbars of switches, processors and buses of
-//! hosts, controllers. It knows neither frames in flight nor time.
+//! standards ([`wire`]), routes from the costs of RFC 4626, and rates from water filling ([`fill`])
+//! over stations: lines, trunks, inputs and crossbars of switches, processors and buses of hosts,
+//! controllers. It knows neither frames in flight nor time.
 //!
 //! # Quantities that are compared
 //!
 //! Rates of closed loops are unique only under conditions, so [`judge`] compares what theory fixes:
 //!
 //! 1. No station carries more than its capacity.
-//! 2. Each flow has a station that limits it, and this station is used to 97 %.
+//! 2. One of the stations that the model fills to 90 % for a flow is used to 97 %.
 //! 3. A flow whose rate is *determined* has this rate within 3 %. See below.
 //! 4. FIFO queues: flows that leave an input through different outputs block each other. Saturated
-//!    inputs with one queue reach 2 - √2 = 58.6 % of the capacity (Karol, Hluchyj and Morgan, *Input
-//!    versus output queueing on a space-division packet switch*, 1987). Such a flow gets at least
-//!    this part of the lowest rate of the flows that block each other, and rules 2 and 3 do not
-//!    apply to it.
+//!    inputs with one queue reach 2 - √2 = 58.6 % of the capacity (Karol, Hluchyj and Morgan,
+//!    *Input versus output queueing on a space-division packet switch*, 1987). Such a flow gets at
+//!    least this part, less 3 %, of the lowest rate of the flows that block each other, or has a
+//!    station that is used to this part. In such a lab rules 2 and 3 do not apply.
 //! 5. Exchanges that are distributed at random over n ways with w requests in flight use each way
 //!    only if one of them is there. Tolerances grow by (n - 1) / w, the share of time in which a
 //!    closed network of n equal queues leaves one of them empty.
 //!
+//! 6. The requests of a flow advance together, and a measurement may cut them. Where a queue is
+//!    shared, or data are counted at their sender, tolerances grow by the requests in flight of the
+//!    flow, as a part of those in the whole measurement.
+//!
 //! # Rates that are determined
 //!
-//! An arbiter in turn is max-min fair for its inputs, not for flows. Within an input the queue for an
-//! output is served in order, so flows share it as their frames arrive. There are two cases:
+//! An arbiter in turn is max-min fair for its inputs, not for flows. Within an input the queue for
+//! an output is served in order, so flows share it as their frames arrive. There are two cases:
 //!
 //! - *Ample credits*: the buffers of each link hold all frames of all closed loops over it. Nothing
 //!   but a queue for an output delays a frame. Requests in flight wait where the flow is limited,
@@ -35,12 +39,12 @@
 //!   the buffers that other flows need, so rates are determined only if all data leave through one
 //!   output (incast), and if each flow has more data in flight than the buffers of its way hold.
 //!
-//! No rate is determined where an arbiter serves a trunk in turn with other inputs. Each line of the
-//! trunk has its turn while frames wait there, and the model does not know on how many lines they
-//! arrive. Nor is a rate determined if two stations of a flow are nearly full: with fixed numbers of
-//! requests in flight, FIFO queues in series approach proportional fairness, not max-min fairness.
-//! The expected idle time of a full station grows with the number of such stations, as in a closed
-//! network of equal queues.
+//! No rate is determined where an arbiter serves a trunk in turn with other inputs. Each line of
+//! the trunk has its turn while frames wait there, and the model does not know on how many lines
+//! they arrive. Nor is a rate determined if two stations of a flow are nearly full: with fixed
+//! numbers of requests in flight, FIFO queues in series approach proportional fairness, not max-min
+//! fairness. The expected idle time of a full station grows with the number of such stations, as in
+//! a closed network of equal queues.
 
 mod compare;
 pub mod fill;

@@ -60,8 +60,8 @@ pub struct Network {
     pub ample: bool,
     /// True if all data leave the fabric through one port (incast).
     pub single_output: bool,
-    /// For each flow, whether its requests in flight fill all buffers on its way, so that its source
-    /// always has a frame to send.
+    /// For each flow, whether its requests in flight fill all buffers on its way, so that its
+    /// source always has a frame to send.
     pub backlogged: Vec<bool>,
 }
 
@@ -151,7 +151,7 @@ fn flows(lab: &Lab) -> Result<Vec<Flow>, String> {
         let write = work.read_share == 0.0;
         for &host in &work.hosts {
             let (at, system) = (&lab.hosts[usize::from(host)], &lab.storage[usize::from(target.storage)]);
-            let (&[ref hba], &[ref port]) = (&at.hbas[..], &system.ports[..]) else { return refuse("several ports") };
+            let ([hba], [port]) = (&at.hbas[..], &system.ports[..]) else { return refuse("several ports") };
             let field = hba.receive_size_bytes.min(port.receive_size_bytes);
             let request = Request::new(write, bytes, field, system.max_burst_bytes);
             flows.push(Flow { workload, host, storage: target.storage, write, bytes, depth, request });
@@ -320,8 +320,8 @@ impl Build<'_> {
         }
     }
 
-    /// Counts the frames of a flow that may wait at the end of a link whose node satisfies `is_end`,
-    /// and the buffers there.
+    /// Counts the frames of a flow that may wait at the end of a link whose node satisfies
+    /// `is_end`, and the buffers there.
     fn hold(&mut self, link: usize, is_end: impl Fn(Node) -> bool, (flow, frames, is_data): (usize, u64, bool)) {
         for (end, at) in self.lab.links[link].ends.iter().enumerate() {
             if is_end(at.node) {
@@ -379,9 +379,9 @@ fn queue(uses: &[&Use], flows: &[Flow], lines: usize) -> Share {
     Share::Group { weight: lines as f64, queue: true, members: uses.iter().map(member).collect() }
 }
 
-/// Returns the share of inputs that an arbiter serves in turn. `nested`: senders wait for credits, so
-/// the frames of an input have the proportions in which the arbiter before it sends them. Otherwise
-/// they wait in the queue of the input, in proportion to the requests in flight.
+/// Returns the share of inputs that an arbiter serves in turn. `nested`: senders wait for credits,
+/// so the frames of an input have the proportions in which the arbiter before it sends them.
+/// Otherwise they wait in the queue of the input, in proportion to the requests in flight.
 fn turns(uses: &[&Use], flows: &[Flow], hop: usize, lines: usize, nested: bool) -> Share {
     let mut inputs: BTreeMap<(Input, usize), Vec<&Use>> = BTreeMap::new();
     for used in uses {

@@ -30,8 +30,8 @@ impl Model {
         Ok(Model { network, filled })
     }
 
-    /// Compares requests per second of each flow, measured over `seconds`, with the model. Returns the number of
-    /// flows that were compared one by one.
+    /// Compares requests per second of each flow, measured over `seconds`, with the model. Returns
+    /// the number of flows that were compared one by one.
     ///
     /// # Errors
     ///
@@ -41,9 +41,9 @@ impl Model {
     }
 }
 
-/// Returns the requests per second of each flow in the results of a lab. The data frames on the link
-/// of the host or of the storage system count, if they belong to this flow alone, because requests
-/// are too long for a short run.
+/// Returns the requests per second of each flow in the results of a lab. The data frames on the
+/// link of the host or of the storage system count, if they belong to this flow alone, because
+/// requests are too long for a short run.
 pub fn measure(lab: &Lab, network: &Network, results: &Results) -> Vec<f64> {
     let seconds = results.measured_s();
     let rate = |number: usize| {

@@ -4,8 +4,8 @@
 //!
 //! - FC-FS-5, frame format: SOF 4, header 24, CRC 4 and EOF 4 bytes; a data field of at most 2112
 //!   bytes; at least six primitive signals of four bytes after each frame.
-//! - FCP-4: FCP_CMND IU with 32 bytes (16 bytes of CDB, no additional CDB), FCP_XFER_RDY IU with 12,
-//!   FCP_RSP IU with 24 bytes (no sense data).
+//! - FCP-4: FCP_CMND IU with 32 bytes (16 bytes of CDB, no additional CDB), FCP_XFER_RDY IU with
+//!   12, FCP_RSP IU with 24 bytes (no sense data).
 //! - FC-PI: signalling rates. 8b/10b carries 8 bits in 10; 64b/66b carries 64 in 66; 256b/257b with
 //!   the FEC of FC-FS-4 carries the data rates that FC-PI-6 and FC-PI-7 list.
 
