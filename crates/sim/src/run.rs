@@ -157,7 +157,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
 }
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {
-    let observed = world.net.take_observed();
+    let observed = world.net.recorder.take_observed();
     if !observed.is_empty() {
         observer.observed(world, &observed);
     }

@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
 
     /// Checks the invariants.
     fn check(&mut self, phase: &'static str) -> Result<(), Violation> {
-        for observed in self.world.net.take_observed() {
+        for observed in self.world.net.recorder.take_observed() {
             format!("{observed:?}").hash(&mut self.observed);
         }
         let world = &self.world;
@@ -252,8 +252,8 @@ impl<'a> Run<'a> {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&results::of(world, false)).unwrap_or_default().hash(&mut hasher);
         world.net.now().hash(&mut hasher);
-        format!("{:?} {:?} {:?}", world.hosts.totals, world.net.fate, world.net.losses()).hash(&mut hasher);
-        format!("{:?} {:?}", world.notes.list(), world.net.incidents()).hash(&mut hasher);
+        format!("{:?} {:?} {:?}", world.hosts.totals, world.net.fate, world.net.recorder.losses()).hash(&mut hasher);
+        format!("{:?} {:?}", world.notes.list(), world.net.recorder.incidents()).hash(&mut hasher);
         for lane in world.net.lanes() {
             format!("{:?}", lane.count()).hash(&mut hasher);
         }

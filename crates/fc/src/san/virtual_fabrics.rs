@@ -21,7 +21,7 @@ impl Lab {
         self.zones_at(self.zone_database.clone(), switch)
     }
 
-    /// The part of a zone database of this lab that a switch has: no zones of other virtual fabrics.
+    /// Part of a zone database of this lab that a switch has: no zones of other virtual fabrics.
     pub fn zones_at(&self, mut database: ZoneDatabase, switch: u16) -> ZoneDatabase {
         if self.zone_fabrics.keys().all(|zone| self.zone_counts_at(zone, switch)) {
             return database;

@@ -24,8 +24,8 @@ struct Crossing {
 }
 
 impl Pace {
-    /// Returns the rates of a switch. `fastest` is the time of a byte on its fastest line: ps and the
-    /// bytes they belong to.
+    /// Returns the rates of a switch. `fastest` is the time of a byte on its fastest line: ps and
+    /// the bytes they belong to.
     pub fn new(limits: &CrossbarLimits, (ps, bytes): (u64, u64)) -> Pace {
         let in_units = |ps: u64, bytes: u64| ((u128::from(ps) << 32) / u128::from(bytes.max(1))) as u64;
         Pace {
@@ -89,9 +89,9 @@ impl Crossbar {
         Some(Crossing { upstream: slot.lane, end_ps, more })
     }
 
-    /// Lets a frame cross at once if no other frame is at its input or in the switch for its output.
-    /// Returns the time at which its last bit has crossed. The result is that of [`enqueue`],
-    /// [`grant`] and [`cross`], without the queues in between.
+    /// Lets a frame cross at once if no other frame is at its input or in the switch for its
+    /// output. Returns the time at which its last bit has crossed. The result is that of
+    /// [`enqueue`], [`grant`] and [`cross`], without the queues in between.
     ///
     /// [`enqueue`]: Crossbar::enqueue
     /// [`grant`]: Crossbar::grant

@@ -37,14 +37,12 @@ pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
 pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
 pub use nport::{NPortPlane, Unsent};
-pub use observe::{Incident, Observed, ObservedKind};
+pub use observe::{Incident, Observed, ObservedKind, Recorder};
 pub use queue::{EventQueue, NEVER};
 
-use observe::Recorder;
 use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
 use sources::Sources;
-use std::collections::BTreeMap;
 
 /// State of the frame path.
 pub struct Net {
@@ -61,9 +59,8 @@ pub struct Net {
     /// Frame counters: sent, delivered, lost.
     pub fate: Fate,
     faults: Vec<Option<Box<LaneFault>>>,
-    recorder: Recorder,
-    incidents: Vec<Incident>,
-    losses: BTreeMap<(LossSite, Loss), Lost>,
+    /// Records of the watched lanes, incidents and lost frames.
+    pub recorder: Recorder,
     e_d_tov_ps: u64,
     hold_time_ps: u64,
 }
@@ -280,8 +277,6 @@ impl Net {
             fate: Fate::default(),
             faults: plan.lanes.iter().map(|_| None).collect(),
             recorder: Recorder::default(),
-            incidents: Vec::new(),
-            losses: BTreeMap::new(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
             lanes: plan.lanes,
@@ -356,11 +351,6 @@ impl Net {
     /// Returns the send queue of an N_Port, to discard frames that must not leave.
     pub fn unsent(&mut self, nport: u16) -> Unsent<'_> {
         Unsent { queue: &mut self.nports[usize::from(nport)].queue, messages: &mut self.messages }
-    }
-
-    /// Returns the frames lost so far, by location and reason.
-    pub fn losses(&self) -> &BTreeMap<(LossSite, Loss), Lost> {
-        &self.losses
     }
 
     /// Resets the counters that cannot be reported as a difference of two readings: minima, maxima

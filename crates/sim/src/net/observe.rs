@@ -1,10 +1,11 @@
 //! Records of watched lanes, and incidents in the network.
 
-use super::Net;
 use super::frame_ref::FrameRef;
 use super::lane::{Lane, Sent};
 use super::messages::Messages;
+use super::{Loss, LossSite, Lost};
 use sanloom_wire::Header;
+use std::collections::BTreeMap;
 
 /// A record of a watched lane.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,15 +78,17 @@ pub enum Incident {
     },
 }
 
-/// Records of the watched lanes.
+/// Records of the watched lanes, incidents and lost frames.
 #[derive(Default)]
-pub(super) struct Recorder {
+pub struct Recorder {
     records: Vec<Observed>,
+    pub(super) incidents: Vec<Incident>,
+    pub(super) losses: BTreeMap<(LossSite, Loss), Lost>,
 }
 
 impl Recorder {
     /// Records a frame on a lane.
-    pub fn frame(&mut self, number: u32, lane: &Lane, messages: &Messages, frame: FrameRef, sent: Sent) {
+    pub(super) fn frame(&mut self, number: u32, lane: &Lane, messages: &Messages, frame: FrameRef, sent: Sent) {
         debug_assert!(lane.watched, "lane {number} is watched");
         let message = frame.message().and_then(|message| {
             let header = messages.get(message)?.header;
@@ -98,12 +101,12 @@ impl Recorder {
     }
 
     /// Records an R_RDY for a frame of a lane.
-    pub fn r_rdy(&mut self, number: u32, lane: &Lane, at_ps: u64) {
+    pub(super) fn r_rdy(&mut self, number: u32, lane: &Lane, at_ps: u64) {
         self.records.push(Observed { lane: number, credits: lane.credits, kind: ObservedKind::RRdy { at_ps } });
     }
 
     /// Records a link reset, if the lane is watched. `credits` are available from `restart_ps` on.
-    pub fn reset(&mut self, number: u32, lane: &Lane, credits: u32, at_ps: u64, restart_ps: u64) {
+    pub(super) fn reset(&mut self, number: u32, lane: &Lane, credits: u32, at_ps: u64, restart_ps: u64) {
         if lane.watched {
             let answered_ps = at_ps + (restart_ps - at_ps) / 2;
             let kind = ObservedKind::Reset { at_ps, answered_ps, restart_ps };
@@ -112,27 +115,30 @@ impl Recorder {
     }
 
     /// Records that the light of a lane went off or on, if the lane is watched.
-    pub fn light(&mut self, number: u32, lane: &Lane, at_ps: u64) {
+    pub(super) fn light(&mut self, number: u32, lane: &Lane, at_ps: u64) {
         if lane.watched {
             let kind = ObservedKind::Light { at_ps, up: lane.up };
             self.records.push(Observed { lane: number, credits: lane.credits, kind });
         }
     }
-}
 
-impl Net {
     /// Removes and returns the records of the watched lanes since the last call.
     pub fn take_observed(&mut self) -> Vec<Observed> {
-        std::mem::take(&mut self.recorder.records)
+        std::mem::take(&mut self.records)
     }
 
     /// Returns the number of records that have not been taken.
     pub fn observed(&self) -> usize {
-        self.recorder.records.len()
+        self.records.len()
     }
 
     /// Returns all incidents so far.
     pub fn incidents(&self) -> &[Incident] {
         &self.incidents
+    }
+
+    /// Returns the frames lost so far, by location and reason.
+    pub fn losses(&self) -> &BTreeMap<(LossSite, Loss), Lost> {
+        &self.losses
     }
 }

@@ -31,7 +31,7 @@ impl Net {
         self.note_deadlock();
         let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
         let frames = self.discard(switch, Loss::HoldTime, late) as u32;
-        self.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
+        self.recorder.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
         let crossbar = &self.switches[usize::from(switch)].crossbar;
         crossbar.oldest(port).map_or(NEVER, |oldest| oldest + hold)
     }
@@ -76,7 +76,7 @@ impl Net {
         lane.restart_credits(credits, Some(restart));
         lane.wake_at(&mut self.queue, wake, restart);
         self.recorder.reset(number, lane, credits, now, restart);
-        self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
+        self.recorder.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }
 
@@ -86,8 +86,8 @@ impl Net {
         let search = DeadlockSearch { lanes: &self.lanes, switches: &self.switches, path, visited };
         let Some(cycle) = search.find() else { return };
         let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
-        if !self.incidents.iter().any(known) {
-            self.incidents.push(Incident::Deadlock { at_ps: self.now, cycle });
+        if !self.recorder.incidents.iter().any(known) {
+            self.recorder.incidents.push(Incident::Deadlock { at_ps: self.now, cycle });
         }
     }
 }

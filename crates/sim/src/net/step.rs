@@ -397,7 +397,7 @@ impl Net {
     /// Counts a lost frame and releases its message.
     pub(super) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
         self.fate.lost[why.index()] += 1;
-        let lost = self.losses.entry((site, why)).or_default();
+        let lost = self.recorder.losses.entry((site, why)).or_default();
         lost.frames += 1;
         lost.bytes += frame.wire_bytes();
         if let Some(message) = frame.message() {

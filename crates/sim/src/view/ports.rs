@@ -31,7 +31,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
     let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
     let lane = &net.lanes()[tx as usize];
     let mut discards = BTreeMap::new();
-    for (&(site, reason), lost) in net.losses() {
+    for (&(site, reason), lost) in net.recorder.losses() {
         if site == LossSite::Receiver(rx) {
             *discards.entry(reason.name().to_owned()).or_default() += lost.frames;
         }

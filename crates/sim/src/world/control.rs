@@ -190,8 +190,8 @@ impl ControlPlane {
     /// Reports link resets after a credit timeout to the switches at both ends. The switches notify
     /// the ports that registered for link incidents.
     pub(super) fn report_incidents(&mut self, env: &mut Env<'_>) {
-        debug_assert!(self.incidents_reported <= env.net.incidents().len(), "incidents are never removed");
-        while let Some(incident) = env.net.incidents().get(self.incidents_reported) {
+        debug_assert!(self.incidents_reported <= env.net.recorder.incidents().len(), "incidents are never removed");
+        while let Some(incident) = env.net.recorder.incidents().get(self.incidents_reported) {
             self.incidents_reported += 1;
             let Incident::LinkReset { lane, .. } = *incident else { continue };
             let lane = &env.net.lanes()[lane as usize];

@@ -30,7 +30,7 @@ impl Baseline {
             lanes: net.lanes().iter().map(|lane| count_at(lane, net.now())).collect(),
             flight: net.lanes().iter().map(flight_of).collect(),
             fate: net.fate,
-            losses: net.losses().clone(),
+            losses: net.recorder.losses().clone(),
         }
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Measured<'a> {
 
     /// Returns the lost frames by location and reason.
     pub fn losses(&self) -> BTreeMap<(LossSite, Loss), Lost> {
-        let mut losses = self.net.losses().clone();
+        let mut losses = self.net.recorder.losses().clone();
         for (key, before) in &self.baseline.losses {
             if let Some(lost) = losses.get_mut(key) {
                 lost.frames -= before.frames;
@@ -77,7 +77,7 @@ impl<'a> Measured<'a> {
             let ours = losses.range((LossSite::Line(lane), Loss::ALL[0])..=(LossSite::Line(lane), Loss::LAST));
             ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
         };
-        let (lost, lost_before) = (on_line(self.net.losses()), on_line(&self.baseline.losses));
+        let (lost, lost_before) = (on_line(self.net.recorder.losses()), on_line(&self.baseline.losses));
         (
             (count.frames + before.0 + lost_before.0).saturating_sub(now.0 + lost.0),
             (count.bytes + before.1 + lost_before.1).saturating_sub(now.1 + lost.1),

@@ -171,7 +171,7 @@ impl World {
     /// Reports new incidents of the frame path to the switches.
     #[inline]
     fn report_incidents(&mut self) {
-        if self.control.incidents_reported() < self.net.incidents().len() {
+        if self.control.incidents_reported() < self.net.recorder.incidents().len() {
             let (control, mut env) = self.split_control();
             control.report_incidents(&mut env);
         }

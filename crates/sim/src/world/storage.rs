@@ -9,7 +9,8 @@ use sanloom_scsi::scsi::{IoStatus, IoTag};
 use std::collections::VecDeque;
 
 /// The controller of a storage system. One or more servers with the same distribution of service
-/// times process commands in order of arrival. The medium adds its latency without occupying a server.
+/// times process commands in order of arrival. The medium adds its latency without occupying a
+/// server.
 ///
 /// Models of caches, RAID and disks can later replace the service time in [`Controller::submit`];
 /// nothing else depends on it.
@@ -217,8 +218,8 @@ mod tests {
                 }
                 controller.submit(now, 0, IoTag(tag), false, 512);
             }
-            // Erlang: half of the commands wait at one server and a third at two, each for a mean of
-            // 2 / servers service times.
+            // Erlang: half of the commands wait at one server and a third at two, each for a mean
+            // of 2 / servers service times.
             let wait = [1.0, 1.0 / 3.0][servers as usize - 1];
             let ours = controller.waiting.exact().mean().unwrap() / mean.0 as f64;
             assert!((ours / wait - 1.0).abs() < 0.04, "{servers} servers: {ours}, theory {wait}");

@@ -110,7 +110,8 @@ impl Comparison {
     /// consistent.
     fn same(&self, when: &str) -> Result<(), TestCaseError> {
         let (fast, plain) = (&self.both.fast, &self.both.plain);
-        let lost = fast.losses().iter().map(|(&(place, why), lost)| ((plain_place(place), why.name()), lost.frames));
+        let lost =
+            fast.recorder.losses().iter().map(|(&(place, why), lost)| ((plain_place(place), why.name()), lost.frames));
         let counts = (
             [fast.fate.sent, fast.fate.frame_hops, fast.fate.delivered, fast.frames_in_flight()],
             lost.collect::<BTreeMap<_, _>>(),
@@ -122,7 +123,7 @@ impl Comparison {
             return Err(TestCaseError::fail(format!(
                 "{when}, at {} ps, next {next:?}\nfast  {counts:?} {:?}\nplain {plain_counts:?} {:?} {:?}",
                 plain.now,
-                fast.incidents(),
+                fast.recorder.incidents(),
                 plain.resets,
                 plain.held
             )));
@@ -143,7 +144,7 @@ impl Comparison {
             return Err(TestCaseError::fail(format!("delivery {at}: fast {fast} plain {plain}")));
         }
         let (mut resets, mut held) = (Vec::new(), Vec::new());
-        for incident in fast.incidents() {
+        for incident in fast.recorder.incidents() {
             match *incident {
                 Incident::LinkReset { at_ps, lane } => resets.push((at_ps, lane as usize)),
                 Incident::HoldTime { at_ps, switch, port, frames } => {

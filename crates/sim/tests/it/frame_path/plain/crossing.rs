@@ -28,7 +28,7 @@ impl Speed {
     pub fn new(limits: CrossbarLimits, fastest: (u64, u64)) -> Speed {
         let percent = u128::from(limits.speedup_percent);
         Speed {
-            byte: (u128::from(fastest.0) * 100 << 32) / (u128::from(fastest.1) * percent),
+            byte: ((u128::from(fastest.0) * 100) << 32) / (u128::from(fastest.1) * percent),
             byte_in_total: limits.bandwidth_bit_per_s.map(|rate| (8_000_000_000_000 << 32) / u128::from(rate)),
             seats_per_line: limits.egress_frames.into(),
             total_used_until: 0,

@@ -15,11 +15,11 @@
 //!    - Lanes are checked, in their order. Frames that the receiver has held for the hold time are
 //!      discarded. A sender that has starved for E_D_TOV resets its link.
 //!    - N_Ports empty their buffers.
-//! 4. An output selects the next input in round-robin order (or the oldest frame) among the inputs
-//!    that show a frame for it. With `any` queueing the frame leaves on the line at once. Otherwise
-//!    the output has some seats in front of its lines and grants a free seat to the next input; the
-//!    frames with a seat cross one after the other from their input at the rate of the crossbar, and
-//!    free their buffer when the last bit has crossed.
+//! 4. An output selects the next input in round-robin order (or the oldest frame) among the
+//!    inputs that show a frame for it. With `any` queueing the frame leaves on the line at
+//!    once. Otherwise the output has some seats in front of its lines and grants a free seat to
+//!    the next input; the frames with a seat cross one after the other from their input at the
+//!    rate of the crossbar, and free their buffer when the last bit has crossed.
 //! 5. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
