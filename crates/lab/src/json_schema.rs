@@ -230,6 +230,7 @@ fn value(kind: &Kind) -> Json {
             forms.extend(forms::SIZES.iter().map(|variant| variant_table(forms::DISTRIBUTION, variant)));
             any_of(forms)
         }
+        Kind::StopRule => pattern("^\\s*ci [0-9.]+ *% *of .+$".to_owned()),
         Kind::Times => {
             let mut forms = vec![quantity(&units::TIME)];
             forms.extend(forms::TIMES.iter().map(|variant| variant_table(forms::DISTRIBUTION, variant)));

@@ -181,6 +181,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Arrivals => "arrival process, see below".to_owned(),
         Kind::Sizes => "size or distribution, see below".to_owned(),
         Kind::Times => "time or distribution, see below".to_owned(),
+        Kind::StopRule => "`\"ci PERCENT% of NUMBER\"`".to_owned(),
         Kind::Table => "table of the keys below".to_owned(),
     }
 }

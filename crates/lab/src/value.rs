@@ -7,6 +7,7 @@ use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
 use crate::{forms, presets, suggest};
 use sanloom_fc::config::{Arrival, LineRate, Picos, SizeDistribution, TimeDistribution};
+use sanloom_fc::san::Precision;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -43,6 +44,7 @@ pub(crate) enum Value {
     Arrivals(Vec<Arrival>),
     Sizes(SizeDistribution),
     Times(TimeDistribution),
+    StopRule(Precision),
 }
 
 /// Converts byte ranges of a parsed text to origins.
@@ -193,6 +195,17 @@ impl Reader<'_> {
             Kind::Arrivals => forms::arrivals(value, self.places, self.sink).map(Value::Arrivals),
             Kind::Sizes => forms::sizes(value, self.places, self.sink).map(Value::Sizes),
             Kind::Times => forms::times(value, self.places, self.sink).map(Value::Times),
+            Kind::StopRule => {
+                let text = self.text(value)?;
+                match Precision::parse(text) {
+                    Some(rule) => Some(Value::StopRule(rule)),
+                    None => self.fail(
+                        UNKNOWN_WORD,
+                        format!("`{}` is not a stop rule", cut(text)),
+                        "for example \"ci 2% of totals.iops\"",
+                    ),
+                }
+            }
             Kind::Table => match value.get_ref() {
                 DeValue::Table(_) => Some(Value::Present),
                 other => self.wrong_type(other, "a table"),

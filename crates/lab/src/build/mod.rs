@@ -41,9 +41,9 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::topology;
-use crate::value;
+use crate::value::Value;
 use sanloom_fc::config::{Link, Node, Picos, Timers, ZoneDefault, ZoneMember, Zoning};
-use sanloom_fc::san::{Lab, Place, Precision, Problem, ProblemKind, Run, Section};
+use sanloom_fc::san::{Lab, Place, Problem, ProblemKind, Run, Section};
 use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let mut lab = Lab {
         name: lab_element.text("name").map_or_else(|| stem(label), str::to_owned),
         description: lab_element.text("description").unwrap_or("").to_owned(),
-        run: run(&single("run")?, sink),
+        run: run(&single("run")?),
         timers: timers(&single("timers")?),
         switches,
         hosts,
@@ -299,18 +299,7 @@ fn limits(element: &Element<'_>) -> topology::Limits {
     }
 }
 
-/// Reads the stop rule of a run.
-fn until(element: &Element<'_>, sink: &mut Sink) -> Option<Precision> {
-    let text = element.text("until")?;
-    let rule = Precision::parse(text);
-    if rule.is_none() {
-        let reason = format!("`{}` is not a stop rule", value::cut(text));
-        sink.error(value::UNKNOWN_WORD, &element.origin("until"), reason, "for example \"ci 2% of totals.iops\"");
-    }
-    rule
-}
-
-fn run(element: &Element<'_>, sink: &mut Sink) -> Run {
+fn run(element: &Element<'_>) -> Run {
     let duration = element.time("duration").unwrap_or(Picos::SECOND);
     Run {
         duration,
@@ -318,7 +307,10 @@ fn run(element: &Element<'_>, sink: &mut Sink) -> Run {
         seed: element.integer("seed").unwrap_or(1),
         sample_interval: element.time("sample_interval").unwrap_or(Picos((duration.0 / 100).max(1))),
         stop_issuing: element.time("stop_issuing"),
-        until: until(element, sink),
+        until: match element.get("until") {
+            Some((Value::StopRule(rule), _)) => Some(rule.clone()),
+            _ => None,
+        },
     }
 }
 

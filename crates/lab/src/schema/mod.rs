@@ -115,6 +115,8 @@ pub(crate) enum Kind {
     Sizes,
     /// A time or a distribution of times.
     Times,
+    /// The stop rule of a run.
+    StopRule,
     /// A table. Its keys are listed in the same section, with the table's name and a dot as prefix.
     Table,
 }

@@ -83,7 +83,7 @@ pub(super) const RUN: SectionDef = SectionDef {
         },
         Key {
             path: "until",
-            kind: Kind::Text,
+            kind: Kind::StopRule,
             fallback: Fallback::Absent("the run lasts until `duration`"),
             meaning: "Stop rule: the run ends when the 95 % confidence interval of a mean is this narrow, at the latest at `duration`. The number is `iops`, `throughput_bytes_per_s` or `latency.mean_us` of `totals` or of `hosts.NAME`.",
             example: "\"ci 2% of totals.iops\"",

@@ -82,7 +82,10 @@ fn a_run_ends_when_its_number_is_known_precisely_enough() {
         [storage.disk]
         service_time = { distribution = "exponential", mean = "1ms" }
         [[link]]
-        from = ["server", "disk"]
+        from = "server"
+        to = "edge"
+        [[link]]
+        from = "disk"
         to = "edge"
         [workload.reads]
         hosts = "server"
