@@ -346,7 +346,12 @@ impl Build<'_> {
             self.add(format!("bus of {}", host.name), bus.clock_hz as f64, true, used(words));
         }
         let capacity = f64::from(system.service.servers);
-        self.add(format!("controller of {}", system.name), capacity, true, used(system.service.time.mean().as_secs_f64()));
+        self.add(
+            format!("controller of {}", system.name),
+            capacity,
+            true,
+            used(system.service.time.mean().as_secs_f64()),
+        );
     }
 
     fn has_ample_credits(&self) -> bool {
