@@ -11,7 +11,7 @@ use sanloom_fc::config::{Arbitration, Queueing};
 /// to the switch's own processor; its buffer has no limit.
 ///
 /// With [`Queueing::Any`] a frame goes from its input buffer to the line of the output. With the
-/// other orders it crosses into a small buffer in front of the line, see [`super::crossing`].
+/// other orders it crosses into a small buffer in front of the line.
 ///
 /// A frame is *eligible* if the queueing order lets it leave: with [`Queueing::Fifo`], only the
 /// first frame of an input through which no frame crosses. Each output has a bit mask of the inputs

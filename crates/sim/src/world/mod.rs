@@ -210,7 +210,7 @@ impl World {
         self.net.trim();
     }
 
-    /// Starts recording a link; read the records with [`Net::take_observed`].
+    /// Starts recording a link; read the records with [`crate::net::Recorder::take_observed`].
     pub fn watch(&mut self, link: u16) {
         for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             self.net.lane_mut(lane).watched = true;
