@@ -65,8 +65,7 @@ fn eh_deadline_skips_the_resets_of_luns_and_targets() {
 
 #[test]
 fn with_the_limits_of_linux_the_second_path_takes_over_after_65_s() {
-    // 30 s timeout, 10 s abort, 2 × 10 s resets, 5 s fast_io_fail. With eh_deadline = 5s: 30 s + 10 s
-    // + 5 s.
+    // 30 s timeout, 10 s abort, 2 × 10 s resets, 5 s fast_io_fail. The deadline skips the resets.
     let linux = |deadline: &str| {
         let timers = ["command_timeout=30s", "abort_timeout=10s", "reset_timeout=10s", "multipath.fast_io_fail=5s"];
         let deadline = format!("eh_deadline={deadline}");

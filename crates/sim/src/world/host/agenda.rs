@@ -95,8 +95,11 @@ impl Hosts {
                 node.is_logged_out = true;
                 return Some(Due::LogOut);
             }
-            Job::Unblock(device) => self.unblock(env, host, device),
-            Job::Release(device) => self.release_held(env, host, device),
+            Job::Unblock(device) => {
+                node.unblock(device);
+                self.continue_device(env, host, device);
+            }
+            Job::Release(device) => self.continue_device(env, host, device),
             Job::ErrorHandler(hba) => self.handle_recovery(env, host, hba, Event::Timeout),
             Job::ResetHba(hba) => return Some(Due::ResetHba { nport: node.nports[usize::from(hba)] }),
             Job::Paths(system) => {

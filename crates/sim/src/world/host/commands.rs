@@ -128,7 +128,7 @@ impl Hosts {
 
     /// Submits a command to the initiator of its path, if error recovery does not hold it.
     pub(super) fn submit(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
-        if self.admit(host, command) {
+        if self.nodes[usize::from(host)].admit(command) {
             self.send_command(env, host, command);
         }
     }

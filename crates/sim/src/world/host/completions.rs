@@ -2,7 +2,7 @@
 
 use super::hosts::Completion;
 use super::{Hosts, Job, PROBE, RESET, Stage};
-use crate::host::{End, Input as MultipathInput, PathState, RaisedInterrupt};
+use crate::host::{End, Event, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
@@ -82,7 +82,8 @@ impl Hosts {
     fn command_completed(&mut self, env: &mut Env<'_>, host: u16, tag: u64, outcome: Outcome) {
         if tag & PROBE != 0 {
             if tag & RESET != 0 {
-                self.reset_completed(env, host, tag, outcome);
+                let (serial, good) = (tag as u16, matches!(outcome, Outcome::Completed { .. }));
+                self.handle_recovery(env, host, (tag >> 16) as u16, Event::Reset { serial, good });
             } else {
                 self.probe_completed(env, host, tag, outcome);
             }
@@ -101,12 +102,12 @@ impl Hosts {
         };
         let device = match status {
             Some(status::TASK_SET_FULL | status::BUSY) => None,
-            _ => self.left_device(now, host, command, status == Some(status::GOOD)),
+            _ => node.left_device(now, command, status == Some(status::GOOD)),
         };
         self.apply_outcome(env, host, command, outcome);
         match device {
-            Some(device) => self.continue_device(env, host, sent.hba, device),
-            None => self.continue_draining(env, host, sent.hba),
+            Some(device) => self.continue_device(env, host, device),
+            None => self.drive_handler(env, host, sent.hba),
         }
     }
 

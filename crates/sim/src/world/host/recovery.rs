@@ -4,7 +4,7 @@ use super::{HostNode, Hosts, Job, PROBE, RESET, Stage};
 use crate::host::{Action, CommandId, Device, ErrorHandler, Event, Input as MultipathInput, PathState, QueueDepth};
 use crate::world::Env;
 use sanloom_fc::config;
-use sanloom_fc::fcp::initiator::{self, Outcome};
+use sanloom_fc::fcp::initiator;
 use sanloom_wire::fcp::task_management;
 use sanloom_wire::lun;
 use std::collections::BTreeMap;
@@ -87,6 +87,53 @@ impl HostNode {
         sent.filter_map(|command| self.device_of(command)).filter(is_on).collect()
     }
 
+    /// Returns whether a command may be sent on its path now. Otherwise it is held until the error
+    /// handler of its HBA has finished or its LUN has room.
+    pub(super) fn admit(&mut self, command: u32) -> bool {
+        if self.recovery.is_none() {
+            return true;
+        }
+        let Some(device) = self.device_of(command) else { return false };
+        let hba = self.commands[command as usize].hba;
+        let stage = if self.handler_mut(hba).is_some_and(|handler| handler.is_recovering()) {
+            Stage::Stopped
+        } else if self.depth_mut(device).is_some_and(|depth| !depth.start(device.lun, command)) {
+            Stage::Held
+        } else {
+            return true;
+        };
+        self.commands[command as usize].stage = stage;
+        false
+    }
+
+    /// Accounts for a command in flight that ended, and returns its device. Call it while the
+    /// command is in [`Stage::Sent`]. Returns `None` before the first error of the host.
+    pub(super) fn left_device(&mut self, now: u64, command: u32, good: bool) -> Option<Device> {
+        self.recovery.as_ref()?;
+        let device = self.device_of(command)?;
+        if let Some(depth) = self.depth_mut(device) {
+            depth.end(now, device.lun, good);
+        }
+        Some(device)
+    }
+
+    /// Ends the pause of a LUN that refused a command while none was in flight.
+    pub(super) fn unblock(&mut self, device: Device) {
+        if let Some(depth) = self.depth_mut(device) {
+            depth.unblock(device.lun);
+        }
+    }
+
+    /// Returns a task management function, unless the remote port is lost: then the time limit of
+    /// the reset runs without it.
+    fn reset(&mut self, hba: u16, device: Device, serial: u16, function: u8) -> Option<initiator::Input> {
+        let tag = PROBE | RESET | u64::from(hba) << 16 | u64::from(serial);
+        let d_id = self.paths.system(device.system).address(device.path).port_id;
+        let lun = lun::to_bytes(device.lun).unwrap_or_default();
+        let is_up = matches!(self.path_state(device), PathState::Active | PathState::Suspect);
+        is_up.then_some(initiator::Input::Manage(initiator::Manage { tag, d_id, lun, function }))
+    }
+
     /// Treats the commands that the host holds for a path as returned by it, because the path has
     /// lost its remote port.
     pub(super) fn drop_held(&mut self, system: u16, path: u16) {
@@ -103,43 +150,12 @@ impl HostNode {
 }
 
 impl Hosts {
-    /// Returns whether a command may be sent on its path now. Otherwise it is held until the error
-    /// handler of its HBA has finished or its LUN has room.
-    pub(super) fn admit(&mut self, host: u16, command: u32) -> bool {
-        let node = &mut self.nodes[usize::from(host)];
-        if node.recovery.is_none() {
-            return true;
-        }
-        let Some(device) = node.device_of(command) else { return false };
-        let hba = node.commands[command as usize].hba;
-        let stage = if node.handler_mut(hba).is_some_and(|handler| handler.is_recovering()) {
-            Stage::Stopped
-        } else if node.depth_mut(device).is_some_and(|depth| !depth.start(device.lun, command)) {
-            Stage::Held
-        } else {
-            return true;
-        };
-        node.commands[command as usize].stage = stage;
-        false
-    }
-
-    /// Accounts for a command in flight that ended, and returns its device. Call it while the
-    /// command is in [`Stage::Sent`]. Returns `None` before the first error of the host.
-    pub(super) fn left_device(&mut self, now: u64, host: u16, command: u32, good: bool) -> Option<Device> {
-        let node = &mut self.nodes[usize::from(host)];
-        node.recovery.as_ref()?;
-        let device = node.device_of(command)?;
-        if let Some(depth) = node.depth_mut(device) {
-            depth.end(now, device.lun, good);
-        }
-        Some(device)
-    }
-
     /// Sends a held command of a device that has room, and starts error handling when nothing is in
     /// flight any more.
-    pub(super) fn continue_device(&mut self, env: &mut Env<'_>, host: u16, hba: u16, device: Device) {
+    pub(super) fn continue_device(&mut self, env: &mut Env<'_>, host: u16, device: Device) {
         let now = env.net.now();
         let node = &mut self.nodes[usize::from(host)];
+        let hba = device.path / node.paths.system(device.system).ports.max(1);
         if node.handler_mut(hba).is_some_and(|handler| handler.is_recovering()) {
             return self.drive_handler(env, host, hba);
         }
@@ -151,19 +167,6 @@ impl Hosts {
             node.plan(at, Job::Release(device));
             self.arm(env, host);
         }
-    }
-
-    /// Starts error handling when nothing is in flight any more.
-    pub(super) fn continue_draining(&mut self, env: &mut Env<'_>, host: u16, hba: u16) {
-        if self.nodes[usize::from(host)].handler_mut(hba).is_some_and(|handler| handler.is_draining()) {
-            self.drive_handler(env, host, hba);
-        }
-    }
-
-    /// Sends the next held command of a device.
-    pub(super) fn release_held(&mut self, env: &mut Env<'_>, host: u16, device: Device) {
-        let hba = device.path / self.nodes[usize::from(host)].paths.system(device.system).ports.max(1);
-        self.continue_device(env, host, hba, device);
     }
 
     /// Holds a command that its LUN refused with TASK SET FULL (`full`) or BUSY.
@@ -200,15 +203,6 @@ impl Hosts {
         } else {
             self.retry_on_path(env, host, command);
         }
-    }
-
-    /// Ends the pause of a LUN that refused a command while none was in flight.
-    pub(super) fn unblock(&mut self, env: &mut Env<'_>, host: u16, device: Device) {
-        let node = &mut self.nodes[usize::from(host)];
-        if let Some(depth) = node.depth_mut(device) {
-            depth.unblock(device.lun);
-        }
-        self.release_held(env, host, device);
     }
 
     /// Retries a command that was aborted, or returns it to the multipath layer after its last
@@ -293,14 +287,8 @@ impl Hosts {
         }
     }
 
-    /// Handles the end of a reset.
-    pub(super) fn reset_completed(&mut self, env: &mut Env<'_>, host: u16, tag: u64, outcome: Outcome) {
-        let good = matches!(outcome, Outcome::Completed { .. });
-        self.handle_recovery(env, host, (tag >> 16) as u16, Event::Reset { serial: tag as u16, good });
-    }
-
     /// Executes the actions of an error handler.
-    fn drive_handler(&mut self, env: &mut Env<'_>, host: u16, hba: u16) {
+    pub(super) fn drive_handler(&mut self, env: &mut Env<'_>, host: u16, hba: u16) {
         let now = env.net.now();
         loop {
             let node = &mut self.nodes[usize::from(host)];
@@ -311,11 +299,15 @@ impl Hosts {
             }
             let Some(action) = handler.poll_action() else { break };
             match action {
-                Action::ResetLun { device, serial } => {
-                    self.send_reset(env, host, hba, device, (serial, task_management::LUN_RESET));
-                }
-                Action::ResetTarget { device, serial } => {
-                    self.send_reset(env, host, hba, device, (serial, task_management::TARGET_RESET));
+                Action::ResetLun { device, serial } | Action::ResetTarget { device, serial } => {
+                    let function = match action {
+                        Action::ResetLun { .. } => task_management::LUN_RESET,
+                        _ => task_management::TARGET_RESET,
+                    };
+                    let nport = node.nports[usize::from(hba)];
+                    if let Some(reset) = node.reset(hba, device, serial, function) {
+                        self.handle(env, nport, reset);
+                    }
                 }
                 Action::ResetHba => node.plan(now, Job::ResetHba(hba)),
                 Action::Retry(command) => self.retry(env, host, command),
@@ -330,23 +322,6 @@ impl Hosts {
         self.arm(env, host);
     }
 
-    /// Sends a task management function, unless the remote port is lost: then the time limit of the
-    /// reset runs without it.
-    fn send_reset(&mut self, env: &mut Env<'_>, host: u16, hba: u16, device: Device, (serial, function): (u16, u8)) {
-        let node = &mut self.nodes[usize::from(host)];
-        if !matches!(node.path_state(device), PathState::Active | PathState::Suspect) {
-            return;
-        }
-        let reset = initiator::Manage {
-            tag: PROBE | RESET | u64::from(hba) << 16 | u64::from(serial),
-            d_id: node.paths.system(device.system).address(device.path).port_id,
-            lun: lun::to_bytes(device.lun).unwrap_or_default(),
-            function,
-        };
-        let nport = node.nports[usize::from(hba)];
-        self.handle(env, nport, initiator::Input::Manage(reset));
-    }
-
     /// Sends the commands that waited for the end of error handling.
     fn resume_hba(&mut self, env: &mut Env<'_>, host: u16, hba: u16) {
         let node = &mut self.nodes[usize::from(host)];
@@ -357,7 +332,7 @@ impl Hosts {
             self.submit(env, host, command);
         }
         for device in devices {
-            self.continue_device(env, host, hba, device);
+            self.continue_device(env, host, device);
         }
     }
 }
