@@ -6,9 +6,9 @@
 //! comparisons of earlier ones, as in the document's counts.
 
 use sanloom_fc::config::{
-    Arbitration, CrossbarLimits, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, IslHash, LineRate, Link,
-    LinkEnd, Lun, Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage, StoragePort, Switch,
-    Timers, VirtualMachine, Zone, ZoneDefault, ZoneMember, Zoning,
+    Arbitration, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, IslHash,
+    LineRate, Link, LinkEnd, Lun, Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage,
+    StoragePort, Switch, Timers, VirtualMachine, Zone, ZoneDefault, ZoneMember, Zoning,
 };
 use sanloom_fc::nport::{FabricState, LoginScript};
 use sanloom_fc::san::{Lab, Run};
@@ -289,10 +289,12 @@ fn host(number: u16, virtual_machine: Option<VirtualMachine>) -> Host {
             policy: PathPolicy::RoundRobin,
             fast_io_fail: Picos::SECOND,
             dev_loss: Picos::SECOND,
-            no_path_timeout: Picos::SECOND,
+            polling_interval: Picos::SECOND,
+            no_path_retry: Some(1),
         },
         command_timeout: Picos::SECOND,
         retries: 0,
+        recovery: ErrorRecovery::default(),
         discovery: false,
         virtual_machine,
     }

@@ -203,6 +203,7 @@ fn value(kind: &Kind) -> Json {
         Kind::Bound => object(vec![("type", Json::List(vec![text("number"), text("string")]))]),
         Kind::Flag => object(vec![("type", text("boolean"))]),
         Kind::Time => quantity(&units::TIME),
+        Kind::TimeOr { word } => any_of(vec![quantity(&units::TIME), words([word].into_iter())]),
         Kind::Length => quantity(&units::LENGTH),
         Kind::Size { .. } => quantity(&units::SIZE),
         Kind::PerSecond => quantity(&units::PER_SECOND),

@@ -161,6 +161,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Bound => "number, or text with a unit".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Time => unit("time", &units::TIME),
+        Kind::TimeOr { word } => format!("{}, or `\"{word}\"`", unit("time", &units::TIME)),
         Kind::Length => unit("length", &units::LENGTH),
         Kind::Size { min, max } => {
             let bound = |bytes| value::size(bytes).replace('"', "");

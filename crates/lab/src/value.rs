@@ -21,7 +21,7 @@ pub(crate) enum Value {
     Present,
     Text(String),
     Integer(u64),
-    /// The word of [`Kind::IntegerOr`].
+    /// The word of [`Kind::IntegerOr`] or [`Kind::TimeOr`].
     Word,
     Number(f64),
     Flag(bool),
@@ -138,7 +138,8 @@ impl Reader<'_> {
                 DeValue::Boolean(flag) => Some(Value::Flag(*flag)),
                 other => self.wrong_type(other, "`true` or `false`"),
             },
-            Kind::Time => self.quantity(value, &units::TIME).map(|v| Value::Time(Picos(v))),
+            Kind::TimeOr { word } if value.get_ref().as_str() == Some(word) => Some(Value::Word),
+            Kind::Time | Kind::TimeOr { .. } => self.quantity(value, &units::TIME).map(|v| Value::Time(Picos(v))),
             Kind::Length => self.quantity(value, &units::LENGTH).map(Value::Length),
             Kind::Size { min, max } => {
                 let bytes = self.quantity(value, &units::SIZE)?;

@@ -4,7 +4,7 @@
 //! `fast_io_fail`. [`horizon`] adds all of them. [`Recovery`] ends the run earlier, as soon as the
 //! recovered throughput has been measured.
 
-use crate::host::PathState;
+use crate::host::{HBA_RESET_PS, PathState};
 use crate::run::Control;
 use crate::world::{HostNode, World};
 use sanloom_api::results::measure::per_s;
@@ -24,8 +24,12 @@ pub fn horizon(lab: &Lab, at: Picos, window: Picos) -> Picos {
     let timers = &lab.timers;
     let of_host = |host: &Host| {
         let path = host.multipath.fast_io_fail.min(host.multipath.dev_loss).0;
-        let commands = host.command_timeout.0.saturating_mul(u64::from(host.retries) + 1);
-        path.saturating_add(commands).saturating_add(host.multipath.no_path_timeout.0)
+        let recovery = &host.recovery;
+        let resets = recovery.abort_timeout.0.saturating_add(recovery.reset_timeout.0.saturating_mul(2));
+        let attempt = host.command_timeout.0.saturating_add(resets);
+        let commands = attempt.saturating_mul(u64::from(host.retries) + 1).saturating_add(HBA_RESET_PS);
+        let no_path = host.multipath.no_path_time().map_or(0, |time| time.0);
+        path.saturating_add(commands).saturating_add(no_path)
     };
     let of_hosts = lab.hosts.iter().map(of_host).max().unwrap_or(0);
     let of_fabric = [
@@ -53,12 +57,12 @@ pub fn step_ps(window: Picos) -> u64 {
 /// throughput, stops the workloads, and ends the run when the last request has ended.
 ///
 /// I/O has recovered if
-/// - no command waits for a timer of its path,
+/// - no command waits for a timer of its path or for an error handler,
 /// - every command in flight that has a path was sent after the recovery,
 /// - the throughput of the two halves of the window is the same within 10 %.
 ///
 /// Commands without a path do not delay the window, because nothing brings the path back. Such
-/// commands fail after `no_path_timeout`; the run lasts until then.
+/// commands fail after `no_path_retry` polling intervals; the run lasts until then.
 #[derive(Clone, Debug)]
 pub struct Recovery {
     at_ps: u64,
@@ -214,14 +218,15 @@ impl Recovery {
 /// Returns whether no command of a host waits for a timer of a path. A path that is lost or fails
 /// repeatedly holds nothing up if it has no commands and another path is active.
 fn paths_settled(host: &HostNode) -> bool {
-    host.paths.systems().iter().all(|system| {
-        let used = || (0..).zip(system.paths()).filter(|(_, path)| path.was_up).map(|(number, _)| number);
-        let has_active = used().any(|number| system.state(number) == PathState::Active);
-        used().all(|number| match system.state(number) {
-            PathState::Active | PathState::Failed | PathState::Gone => true,
-            PathState::Blocked | PathState::Suspect => has_active && system.multipath.outstanding(number) == 0,
+    !host.is_recovering()
+        && host.paths.systems().iter().all(|system| {
+            let used = || (0..).zip(system.paths()).filter(|(_, path)| path.was_up).map(|(number, _)| number);
+            let has_active = used().any(|number| system.state(number) == PathState::Active);
+            used().all(|number| match system.state(number) {
+                PathState::Active | PathState::Failed | PathState::Gone => true,
+                PathState::Blocked | PathState::Suspect => has_active && system.multipath.outstanding(number) == 0,
+            })
         })
-    })
 }
 
 impl Steps {

@@ -156,7 +156,14 @@ impl Bed {
             virtual_port: None,
         };
         let command_timeout = Span::from_secs(30);
-        let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+        let fcp = FcpInitiatorConfig {
+            e_d_tov,
+            r_a_tov,
+            command_timeout,
+            recovery: None,
+            max_exchanges: u16::MAX,
+            in_order: true,
+        };
         let mut host = Host::new(login(HOST_NAME, true), fcp, DiskConfig::default());
         host.place(offloads.placement);
         let (max_burst_bytes, max_exchanges) = (1 << 20, 256);

@@ -3,8 +3,8 @@
 use super::Dice;
 use super::switches::Fabrics;
 use sanloom_fc::config::{
-    Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node, PathPolicy, Picos, Service, Storage,
-    StoragePort, Zone, ZoneDefault, ZoneMember,
+    Bus, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node, PathPolicy, Picos,
+    Service, Storage, StoragePort, Zone, ZoneDefault, ZoneMember,
 };
 use sanloom_fc::san::Lab;
 use sanloom_wire::{Wwnn, Wwpn};
@@ -109,10 +109,17 @@ impl Swarm {
                 policy: dice.weighted(&self.policy),
                 fast_io_fail,
                 dev_loss: Picos(fast_io_fail.0 + Picos::from_us(dice.range(0, 200_000)).0),
-                no_path_timeout: Picos::from_us(if dice.chance(1, 8) { 0 } else { dice.spread(100, 300_000) }),
+                polling_interval: Picos::from_us(dice.spread(100, 100_000)),
+                no_path_retry: Some(dice.range(0, 4) as u32),
             },
             command_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
             retries: dice.range(0, 6) as u8,
+            recovery: ErrorRecovery {
+                abort_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
+                reset_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
+                eh_deadline: dice.chance(1, 2).then(|| Picos::from_us(dice.spread(1_000, 1_000_000))),
+                queue_ramp_up: Picos::from_us(dice.spread(100, 300_000)),
+            },
             discovery: true,
             virtual_machine: None,
         }

@@ -89,8 +89,12 @@ impl Trial {
     fn time_limit_ps(&self) -> u64 {
         let timers = &self.lab.timers;
         let one_try = |host: &sanloom_fc::config::Host| {
-            let tries = u64::from(host.retries) + 1;
-            tries * (host.command_timeout.0 + 3 * timers.r_a_tov.0) + host.multipath.no_path_timeout.0
+            // A command is sent on each path, and each attempt may end with all resets.
+            let ports = self.lab.storage.iter().map(|storage| storage.ports.len()).max().unwrap_or(0);
+            let tries = (u64::from(host.retries) + 1) * (host.hbas.len() * ports) as u64;
+            let (recovery, no_path) = (&host.recovery, host.multipath.no_path_time().map_or(0, |time| time.0));
+            let resets = recovery.abort_timeout.0 + 2 * recovery.reset_timeout.0 + sanloom_sim::host::HBA_RESET_PS;
+            tries * (host.command_timeout.0 + 3 * timers.r_a_tov.0 + resets) + no_path
         };
         let commands = self.lab.hosts.iter().map(one_try).max().unwrap_or(0);
         20 * Picos::SECOND.0 + 100 * timers.e_d_tov.0 + 40 * timers.r_a_tov.0 + 8 * commands

@@ -23,15 +23,43 @@ pub struct Host {
     pub bus: Option<Bus>,
     /// Path selection and failover.
     pub multipath: Multipath,
-    /// Time after which an unfinished command is aborted and retried.
+    /// Time after which an unfinished command is aborted.
     pub command_timeout: Picos,
-    /// Number of retries of a command before the request fails.
+    /// Number of retries of a command on one path.
     pub retries: u8,
+    /// Limits of error recovery.
+    pub recovery: ErrorRecovery,
     /// True if its HBAs discover storage and log in to it; otherwise they only log in to the
     /// fabric.
     pub discovery: bool,
     /// `Some` for a virtual machine.
     pub virtual_machine: Option<VirtualMachine>,
+}
+
+/// Limits of error recovery, with the values of Linux as defaults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ErrorRecovery {
+    /// Time to wait for the answer to an ABTS (`FC_SCSI_TM_TOV` of drivers/scsi/libfc/fc_fcp.c).
+    pub abort_timeout: Picos,
+    /// Time to wait for the answer to LOGICAL UNIT RESET and TARGET RESET (`FC_SCSI_TM_TOV`).
+    pub reset_timeout: Picos,
+    /// Time after the first command timeout from which on resets of logical units and targets are
+    /// skipped (`eh_deadline` of drivers/scsi/scsi_error.c); `None`: they are never skipped.
+    pub eh_deadline: Option<Picos>,
+    /// Time without TASK SET FULL after which a reduced queue depth grows by one
+    /// (`SCSI_DEFAULT_QUEUE_RAMP_UP_PERIOD` of drivers/scsi/scsi_scan.c).
+    pub queue_ramp_up: Picos,
+}
+
+impl Default for ErrorRecovery {
+    fn default() -> ErrorRecovery {
+        ErrorRecovery {
+            abort_timeout: Picos::from_secs(10),
+            reset_timeout: Picos::from_secs(10),
+            eh_deadline: None,
+            queue_ramp_up: Picos::from_secs(120),
+        }
+    }
 }
 
 /// Settings of a virtual machine: a host whose HBAs are virtual ports (N_Port_ID virtualisation) on
@@ -134,8 +162,18 @@ pub struct Multipath {
     pub fast_io_fail: Picos,
     /// Time after which the remote port is removed.
     pub dev_loss: Picos,
-    /// Time that a request without a path waits for one before it fails.
-    pub no_path_timeout: Picos,
+    /// Interval at which a failed path is tested, and unit of `no_path_retry`.
+    pub polling_interval: Picos,
+    /// Number of polling intervals for which a request without a path waits before it fails.
+    /// `None`: it waits without limit.
+    pub no_path_retry: Option<u32>,
+}
+
+impl Multipath {
+    /// Time for which a request without a path waits before it fails; `None`: no limit.
+    pub fn no_path_time(&self) -> Option<Picos> {
+        self.no_path_retry.map(|intervals| Picos(self.polling_interval.0.saturating_mul(intervals.into())))
+    }
 }
 
 /// Path selection for a command.

@@ -4,6 +4,7 @@
 use sanloom_fc::exchange::Accepted;
 use sanloom_fc::fcp::initiator::{
     AbortReason, Command, FcpInitiator, FcpInitiatorConfig, Input, MAX_EXCHANGES, Manage, Outcome, Output,
+    RecoveryLimits,
 };
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
@@ -24,14 +25,18 @@ const RX_ID: u16 = 0x55;
 /// between the OX_IDs of a slot.
 const STRIDE: u16 = 4;
 
+const CONFIG: FcpInitiatorConfig = FcpInitiatorConfig {
+    e_d_tov: E_D_TOV,
+    r_a_tov: R_A_TOV,
+    command_timeout: COMMAND_TIMEOUT,
+    recovery: None,
+    max_exchanges: STRIDE,
+    in_order: true,
+};
+const LIMITS: RecoveryLimits = RecoveryLimits { abort_timeout: Span::from_secs(10), reset_timeout: Span::from_secs(6) };
+
 fn initiator(in_order: bool) -> FcpInitiator {
-    let mut initiator = FcpInitiator::new(FcpInitiatorConfig {
-        e_d_tov: E_D_TOV,
-        r_a_tov: R_A_TOV,
-        command_timeout: COMMAND_TIMEOUT,
-        max_exchanges: STRIDE,
-        in_order,
-    });
+    let mut initiator = FcpInitiator::new(FcpInitiatorConfig { in_order, ..CONFIG });
     initiator.handle(Instant::ZERO, Input::LocalId(HOST));
     initiator
 }
@@ -348,6 +353,34 @@ fn exchange_numbers_are_reused_only_after_all_others() {
     for _ in 0..3 {
         assert_eq!(numbers_of_a_round(&mut initiator, Instant::ZERO), expected, "one command at a time has one slot");
     }
+}
+
+#[test]
+fn with_limits_an_unanswered_abts_is_not_repeated() {
+    let mut initiator = FcpInitiator::new(FcpInitiatorConfig { recovery: Some(LIMITS), ..CONFIG });
+    initiator.handle(Instant::ZERO, Input::LocalId(HOST));
+    submit(&mut initiator, Instant::ZERO, 7, DataDirection::Read);
+    let timeout = Instant::ZERO + COMMAND_TIMEOUT;
+    assert_eq!(outcomes(&handle(&mut initiator, timeout, Input::Timeout)), []);
+    let end = timeout + LIMITS.abort_timeout;
+    assert_eq!(initiator.poll_timeout(), Some(end));
+    let emitted = handle(&mut initiator, end, Input::Timeout);
+    assert_eq!(outcomes(&emitted), [(7, Outcome::Aborted(AbortReason::Unanswered))]);
+    assert_eq!(initiator.counters().abts_sent, 1);
+}
+
+#[test]
+fn with_limits_an_unanswered_reset_ends_without_abts() {
+    let mut initiator = FcpInitiator::new(FcpInitiatorConfig { recovery: Some(LIMITS), ..CONFIG });
+    initiator.handle(Instant::ZERO, Input::LocalId(HOST));
+    let function = sanloom_wire::fcp::task_management::TARGET_RESET;
+    handle(&mut initiator, Instant::ZERO, Input::Manage(Manage { tag: 9, d_id: TARGET, lun: [0; 8], function }));
+    let end = Instant::ZERO + LIMITS.reset_timeout;
+    assert_eq!(initiator.poll_timeout(), Some(end));
+    let emitted = handle(&mut initiator, end, Input::Timeout);
+    assert_eq!(emitted.len(), 1, "{emitted:?}");
+    assert_eq!(outcomes(&emitted), [(9, Outcome::Aborted(AbortReason::Unanswered))]);
+    assert_eq!(initiator.counters().abts_sent, 0);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
-    Arbitration, Bus, CrossbarLimits, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lun,
-    MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage,
-    StoragePort, Switch, TimeDistribution, VirtualFabric,
+    Arbitration, Bus, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice,
+    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service,
+    Storage, StoragePort, Switch, TimeDistribution, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -231,6 +231,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
         .map(|(index, e)| {
             let hbas: u64 = parts.count(e, "hbas", sink);
             let frames = e.integer("data_frames_in_flight");
+            let recovery = ErrorRecovery::default();
             let receive_size_bytes = receive_size(e);
             Host {
                 name: e.name.clone(),
@@ -269,10 +270,17 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                     policy: e.choice("multipath.policy", schema::PATH_POLICIES).unwrap_or(PathPolicy::RoundRobin),
                     fast_io_fail: e.time("multipath.fast_io_fail").unwrap_or_default(),
                     dev_loss: e.time("multipath.dev_loss").unwrap_or_default(),
-                    no_path_timeout: e.time("multipath.no_path_timeout").unwrap_or_default(),
+                    polling_interval: e.time("multipath.polling_interval").unwrap_or(Picos::from_secs(5)),
+                    no_path_retry: e.integer("multipath.no_path_retry"),
                 },
-                command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(5)),
+                command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(30)),
                 retries: e.integer("retries").unwrap_or(5),
+                recovery: ErrorRecovery {
+                    abort_timeout: e.time("abort_timeout").unwrap_or(recovery.abort_timeout),
+                    reset_timeout: e.time("reset_timeout").unwrap_or(recovery.reset_timeout),
+                    eh_deadline: e.time("eh_deadline"),
+                    queue_ramp_up: e.time("queue_ramp_up").unwrap_or(recovery.queue_ramp_up),
+                },
                 discovery: e.flag("discovery"),
                 // Set when the names of all hosts are known.
                 virtual_machine: None,

@@ -87,6 +87,8 @@ pub(crate) enum Kind {
     Flag,
     /// A time with its unit.
     Time,
+    /// A time with its unit, or one fixed word.
+    TimeOr { word: &'static str },
     /// A length with its unit.
     Length,
     /// A number of bytes with its unit.

@@ -232,7 +232,14 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
         virtual_port: (number > 0).then_some(VirtualPort { number, script: LoginScript::Standard }),
     };
     let command_timeout = config.command_timeout;
-    let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+    let fcp = FcpInitiatorConfig {
+        e_d_tov,
+        r_a_tov,
+        command_timeout,
+        recovery: None,
+        max_exchanges: u16::MAX,
+        in_order: true,
+    };
     let mut host = Host::new(login, fcp, config.disk);
     host.place(config.adapter.offloads.placement);
     host

@@ -7,19 +7,13 @@ use sanloom_fc::config;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Number of consecutive failures after which a path is demoted.
-pub const FAILURES_TO_DEMOTE: u32 = 3;
-
-/// Interval between probes of a demoted path, in ps.
-pub const PROBE_INTERVAL_PS: u64 = 5_000_000_000_000;
-
 /// The paths of a host to one LUN: their states, and the selection of a path for each command.
 ///
 /// ```text
 ///              RemoteUp            RemoteDown          fast_io_fail        dev_loss
 ///   Gone ------------------> Active ---------> Blocked ------------> Failed -------> Gone
 ///                            |    ^             ^   |                  |
-///         3 Failed in a row  v    | Done        |   +--- RemoteUp -----+---> Active
+///                    Failed  v    | Done        |   +--- RemoteUp -----+---> Active
 ///                           Suspect ------------+
 ///                                    RemoteDown
 /// ```
@@ -27,7 +21,11 @@ pub const PROBE_INTERVAL_PS: u64 = 5_000_000_000_000;
 /// New commands use an active path. If there is none, they use a suspect one: its remote port is
 /// logged in, and a command that may fail is better than one that must wait. If there is no suspect
 /// path either, commands wait here: without limit while a path is blocked, because it will soon be
-/// active or failed, and for at most `no_path_timeout` once all paths have failed.
+/// active or failed, and for at most `no_path_retry` polling intervals once all paths have failed.
+///
+/// A path on which a command timed out is checked after a polling interval. A suspect path is
+/// checked in each polling interval (multipath.conf(5)). Paths without errors are not checked,
+/// because the test commands of a healthy path change nothing.
 ///
 /// Call it like every control machine: [`Multipath::handle`], then [`Multipath::poll_output`] until
 /// `None`, then [`Multipath::poll_timeout`]. Paths are numbered from 0 in the caller's order.
@@ -58,8 +56,10 @@ struct Path {
     /// Start of the current state. For a blocked or failed path, the time at which its remote port
     /// was lost.
     since_ps: u64,
-    failures_in_a_row: u32,
+    /// Time of the next test command; `u64::MAX` if none is due.
     next_probe_ps: u64,
+    /// True while a test command is in flight.
+    probing: bool,
     load: Load,
 }
 
@@ -74,8 +74,8 @@ struct Waiting {
 pub enum PathState {
     /// In use.
     Active,
-    /// The remote port is logged in, but commands fail repeatedly. Used only if no path is active,
-    /// and probed.
+    /// The remote port is logged in, but a command failed after all retries, or a test command
+    /// failed. Used only if no path is active, and probed.
     Suspect,
     /// The remote port was lost recently. No new commands are sent, and outstanding ones are not
     /// given up yet.
@@ -93,10 +93,14 @@ pub enum Input {
     RemoteUp(u16),
     /// The path's remote port was lost: RSCN, logout or own link down.
     RemoteDown(u16),
-    /// A command or a probe completed.
+    /// A command or a probe completed after a failure.
     Done(u16),
-    /// A command or a probe timed out or was aborted.
+    /// A command on the path timed out or was aborted and will be retried on it.
+    Aborted(u16),
+    /// A command failed on the path after all its retries, or a probe failed.
     Failed(u16),
+    /// A probe ended without having been sent.
+    Untested(u16),
     /// The caller's command `.0` has no path and waits for one.
     Wait(u32),
     /// The time of [`Multipath::poll_timeout`] has been reached.
@@ -114,7 +118,7 @@ pub enum Output {
     Probe(u16),
     /// A waiting command may be sent: select its path again.
     Retry(u32),
-    /// A waiting command has exceeded `no_path_timeout`: its requests fail.
+    /// A waiting command has exceeded `no_path_retry`: its requests fail.
     Fail(u32),
 }
 
@@ -149,8 +153,8 @@ impl Multipath {
         let path = Path {
             state: PathState::Gone,
             since_ps: 0,
-            failures_in_a_row: 0,
             next_probe_ps: u64::MAX,
+            probing: false,
             load: Load::default(),
         };
         Multipath {
@@ -207,7 +211,9 @@ impl Multipath {
             Input::RemoteUp(path) => self.remote_up(now_ps, path),
             Input::RemoteDown(path) => self.remote_down(now_ps, path),
             Input::Done(path) => self.done(now_ps, path),
+            Input::Aborted(path) => self.aborted(now_ps, path),
             Input::Failed(path) => self.failed(now_ps, path),
+            Input::Untested(path) => self.probe_ended(path),
             Input::Wait(command) if self.has_usable() => self.output(Output::Retry(command)),
             Input::Wait(command) => {
                 let waiting = Waiting { command, since_ps: now_ps };
@@ -274,22 +280,38 @@ impl Multipath {
         }
     }
 
+    /// Returns whether a path other than `path` is active.
+    pub fn has_other_active(&self, path: u16) -> bool {
+        (0..).zip(&self.paths).any(|(number, other)| number != path && other.state == PathState::Active)
+    }
+
+    fn probe_ended(&mut self, path: u16) {
+        if let Some(path) = self.paths.get_mut(usize::from(path)) {
+            path.probing = false;
+        }
+    }
+
     fn done(&mut self, now_ps: u64, path: u16) {
+        self.probe_ended(path);
         match self.state(path) {
-            PathState::Active => self.paths[usize::from(path)].failures_in_a_row = 0,
+            PathState::Active => self.paths[usize::from(path)].next_probe_ps = u64::MAX,
             PathState::Suspect => self.enter(now_ps, path, PathState::Active),
             // A late completion is no evidence that the remote port has returned.
             PathState::Blocked | PathState::Failed | PathState::Gone => {}
         }
     }
 
-    fn failed(&mut self, now_ps: u64, path: u16) {
-        if self.state(path) != PathState::Active {
-            return;
+    fn aborted(&mut self, now_ps: u64, path: u16) {
+        if self.state(path) == PathState::Active {
+            let at_ps = now_ps.saturating_add(self.config.polling_interval.0);
+            let next_probe_ps = &mut self.paths[usize::from(path)].next_probe_ps;
+            *next_probe_ps = at_ps.min(*next_probe_ps);
         }
-        let failures = &mut self.paths[usize::from(path)].failures_in_a_row;
-        *failures += 1;
-        if *failures >= FAILURES_TO_DEMOTE {
+    }
+
+    fn failed(&mut self, now_ps: u64, path: u16) {
+        self.probe_ended(path);
+        if self.state(path) == PathState::Active {
             self.enter(now_ps, path, PathState::Suspect);
         }
     }
@@ -305,10 +327,10 @@ impl Multipath {
         outputs.push_back(Output::Changed { path: index, from, to });
         match to {
             PathState::Active => {
-                path.failures_in_a_row = 0;
+                path.next_probe_ps = u64::MAX;
                 path.load.reset_speed();
             }
-            PathState::Suspect => path.next_probe_ps = now_ps.saturating_add(PROBE_INTERVAL_PS),
+            PathState::Suspect => path.next_probe_ps = now_ps.saturating_add(self.config.polling_interval.0),
             PathState::Blocked => path.since_ps = now_ps,
             PathState::Failed => outputs.push_back(Output::Withdraw(index)),
             PathState::Gone if from == PathState::Blocked => {
@@ -342,8 +364,8 @@ impl Multipath {
     fn deadline_ps(&self, path: &Path) -> Option<u64> {
         let after = |time: config::Picos| path.since_ps.saturating_add(time.0);
         match path.state {
-            PathState::Active | PathState::Gone => None,
-            PathState::Suspect => Some(path.next_probe_ps),
+            PathState::Active | PathState::Suspect => Some(path.next_probe_ps).filter(|&at_ps| at_ps < u64::MAX),
+            PathState::Gone => None,
             PathState::Blocked => Some(after(self.config.fast_io_fail.min(self.config.dev_loss))),
             PathState::Failed => Some(after(self.config.dev_loss)),
         }
@@ -351,7 +373,7 @@ impl Multipath {
 
     fn no_path_deadline_ps(&self, waiting: Waiting) -> Option<u64> {
         let since_ps = self.no_path_since_ps?.max(waiting.since_ps);
-        Some(since_ps.saturating_add(self.config.no_path_timeout.0))
+        Some(since_ps.saturating_add(self.config.no_path_time()?.0))
     }
 
     /// Processes all expired timers in the order of their times.
@@ -362,9 +384,11 @@ impl Multipath {
             let path = &mut self.paths[usize::from(index)];
             let dev_loss_ps = path.since_ps.saturating_add(self.config.dev_loss.0);
             match path.state {
-                PathState::Suspect => {
-                    path.next_probe_ps = now_ps.saturating_add(PROBE_INTERVAL_PS);
-                    self.output(Output::Probe(index));
+                PathState::Active | PathState::Suspect => {
+                    path.next_probe_ps = now_ps.saturating_add(self.config.polling_interval.0);
+                    if !std::mem::replace(&mut path.probing, true) {
+                        self.output(Output::Probe(index));
+                    }
                 }
                 PathState::Blocked if deadline_ps < dev_loss_ps => {
                     self.enter(deadline_ps, index, PathState::Failed);

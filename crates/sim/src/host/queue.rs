@@ -184,6 +184,11 @@ impl IoQueue {
         self.outstanding.level() < u64::from(self.config.max_outstanding)
     }
 
+    /// Returns the limit on outstanding commands.
+    pub fn most_outstanding(&self) -> u32 {
+        self.config.max_outstanding
+    }
+
     /// Makes a parked command outstanding again. Returns `false` without effect if it is not
     /// parked. Call [`IoQueue::has_room`] first.
     pub fn resume(&mut self, id: CommandId, now_ps: u64) -> bool {

@@ -16,7 +16,7 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node};
-use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES};
+use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_fc::san::Lab;
@@ -170,6 +170,10 @@ impl Plan<'_> {
             e_d_tov: self.lab.timers.e_d_tov.to_span(),
             r_a_tov: self.lab.timers.r_a_tov.to_span(),
             command_timeout: host.command_timeout.to_span(),
+            recovery: Some(RecoveryLimits {
+                abort_timeout: host.recovery.abort_timeout.to_span(),
+                reset_timeout: host.recovery.reset_timeout.to_span(),
+            }),
             max_exchanges: max as u16,
             in_order: self.in_order(),
         }))

@@ -109,8 +109,19 @@ impl World {
                     self.accept_data(nport, frame);
                 }
                 Some(Due::LogOut) => self.log_out_machine(host),
+                Some(Due::ResetHba { nport }) => self.reset_hba(nport),
                 None => break,
             }
+        }
+    }
+
+    /// Ends the logins of a physical port and logs it in again (`fc_lport_reset` of
+    /// drivers/scsi/libfc/fc_lport.c). Does nothing for a port without a fabric login, because it
+    /// logs in as soon as it can.
+    fn reset_hba(&mut self, nport: u16) {
+        if self.nports.node(nport).port_id != FcId::ZERO {
+            self.port_link(nport, false);
+            self.port_link(nport, true);
         }
     }
 

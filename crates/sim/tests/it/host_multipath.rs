@@ -2,20 +2,22 @@
 
 use proptest::prelude::*;
 use sanloom_fc::config::{self, PathPolicy, Picos};
-use sanloom_sim::host::{Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState};
+use sanloom_sim::host::{Choice, End, Input, Multipath, Output, PathState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const FAST_IO_FAIL_PS: u64 = 5_000;
 const DEV_LOSS_PS: u64 = 60_000;
 const NO_PATH_PS: u64 = 100_000;
+const POLLING_PS: u64 = 25_000;
 
 fn config(policy: PathPolicy) -> config::Multipath {
     config::Multipath {
         policy,
         fast_io_fail: Picos(FAST_IO_FAIL_PS),
         dev_loss: Picos(DEV_LOSS_PS),
-        no_path_timeout: Picos(NO_PATH_PS),
+        polling_interval: Picos(POLLING_PS),
+        no_path_retry: Some(4),
     }
 }
 
@@ -55,21 +57,23 @@ fn every_state_meets_every_input() {
     let gone_at = (1_000 + DEV_LOSS_PS, Input::Timeout);
     let states: [(PathState, &[(u64, Input)]); 5] = [
         (PathState::Active, &[up]),
-        (PathState::Suspect, &[up, failed, failed, failed]),
+        (PathState::Suspect, &[up, failed]),
         (PathState::Blocked, &[up, down]),
         (PathState::Failed, &[up, down, fail_at]),
         (PathState::Gone, &[up, down, fail_at, gone_at]),
     ];
-    let inputs: [(&str, u64, Input); 9] = [
+    let inputs: [(&str, u64, Input); 11] = [
         ("remote up", 1_001, Input::RemoteUp(0)),
         ("remote down", 1_001, Input::RemoteDown(0)),
         ("done", 1_001, Input::Done(0)),
+        ("aborted", 1_001, Input::Aborted(0)),
         ("failed", 1_001, Input::Failed(0)),
+        ("untested", 1_001, Input::Untested(0)),
         ("wait", 1_001, Input::Wait(7)),
         ("early timeout", 1_001, Input::Timeout),
         ("fast_io_fail", 1_000 + FAST_IO_FAIL_PS, Input::Timeout),
         ("dev_loss", 1_000 + DEV_LOSS_PS, Input::Timeout),
-        ("probe", 1_000 + PROBE_INTERVAL_PS, Input::Timeout),
+        ("probe", 1_000 + POLLING_PS, Input::Timeout),
     ];
     let mut table = String::new();
     let mut line = |text: String| writeln!(table, "{text}").expect("writing to a string succeeds");
@@ -140,7 +144,7 @@ fn dev_loss_before_fast_io_fail_withdraws_commands_too() {
 }
 
 #[test]
-fn no_path_timeout_begins_when_the_last_path_fails() {
+fn no_path_retry_begins_when_the_last_path_fails() {
     let mut multipath = active(PathPolicy::RoundRobin, 2);
     handle(&mut multipath, 0, Input::RemoteDown(0));
     handle(&mut multipath, 1_000, Input::RemoteDown(1));
@@ -176,39 +180,57 @@ fn a_late_timeout_changes_no_time() {
 }
 
 #[test]
-fn failures_in_a_row_demote_a_path_and_success_brings_it_back() {
+fn a_failure_demotes_a_path_and_the_path_checker_brings_it_back() {
     let mut multipath = active(PathPolicy::RoundRobin, 2);
-    for _ in 1..FAILURES_TO_DEMOTE {
-        assert_eq!(handle(&mut multipath, 10, Input::Failed(0)), []);
-    }
-    assert_eq!(handle(&mut multipath, 10, Input::Done(0)), []);
-    for _ in 1..FAILURES_TO_DEMOTE {
-        assert_eq!(handle(&mut multipath, 20, Input::Failed(0)), []);
-    }
     let demoted = [changed(0, PathState::Active, PathState::Suspect)];
     assert_eq!(handle(&mut multipath, 30, Input::Failed(0)), demoted);
     assert_eq!(choose(&mut multipath), Choice::Path(1));
     assert_eq!(choose(&mut multipath), Choice::Path(1));
-    let probe_ps = 30 + PROBE_INTERVAL_PS;
+    let probe_ps = 30 + POLLING_PS;
     assert_eq!(multipath.poll_timeout(), Some(probe_ps));
-    let probe = handle(&mut multipath, probe_ps, Input::Timeout);
-    assert_eq!(probe, [Output::Probe(0)]);
-    assert_eq!(handle(&mut multipath, probe_ps + 1, Input::Failed(0)), []);
-    let again_ps = probe_ps + PROBE_INTERVAL_PS;
-    assert_eq!(multipath.poll_timeout(), Some(again_ps));
-    let probe = handle(&mut multipath, again_ps, Input::Timeout);
-    assert_eq!(probe, [Output::Probe(0)]);
+    assert_eq!(handle(&mut multipath, probe_ps, Input::Timeout), [Output::Probe(0)]);
+    let again_ps = probe_ps + POLLING_PS;
+    assert_eq!(handle(&mut multipath, again_ps, Input::Timeout), [], "one test command at a time");
+    assert_eq!(handle(&mut multipath, again_ps + 1, Input::Failed(0)), []);
+    let third_ps = again_ps + POLLING_PS;
+    assert_eq!(handle(&mut multipath, third_ps, Input::Timeout), [Output::Probe(0)]);
     let back = [changed(0, PathState::Suspect, PathState::Active)];
-    assert_eq!(handle(&mut multipath, again_ps + 1, Input::Done(0)), back);
+    assert_eq!(handle(&mut multipath, third_ps + 1, Input::Done(0)), back);
     assert_eq!(multipath.poll_timeout(), None);
+}
+
+#[test]
+fn the_path_checker_fails_a_path_that_does_not_answer() {
+    let mut multipath = active(PathPolicy::RoundRobin, 2);
+    assert_eq!(handle(&mut multipath, 10, Input::Aborted(0)), []);
+    assert_eq!(multipath.state(0), PathState::Active);
+    assert_eq!(handle(&mut multipath, 10 + POLLING_PS, Input::Timeout), [Output::Probe(0)]);
+    let demoted = [changed(0, PathState::Active, PathState::Suspect)];
+    assert_eq!(handle(&mut multipath, 30 + POLLING_PS, Input::Failed(0)), demoted);
+}
+
+#[test]
+fn a_path_whose_commands_complete_again_is_not_tested() {
+    let mut multipath = active(PathPolicy::RoundRobin, 1);
+    handle(&mut multipath, 10, Input::Aborted(0));
+    assert_eq!(handle(&mut multipath, 20, Input::Done(0)), []);
+    assert_eq!(multipath.poll_timeout(), None);
+}
+
+#[test]
+fn with_no_path_retry_queue_a_request_waits_without_limit() {
+    let config = config::Multipath { no_path_retry: None, ..config(PathPolicy::RoundRobin) };
+    let mut multipath = Multipath::new(config.into(), 1);
+    assert_eq!(handle(&mut multipath, 0, Input::Wait(1)), []);
+    assert_eq!(multipath.poll_timeout(), None);
+    let back = [changed(0, PathState::Gone, PathState::Active), Output::Retry(1)];
+    assert_eq!(handle(&mut multipath, u64::MAX / 2, Input::RemoteUp(0)), back);
 }
 
 #[test]
 fn a_suspect_path_is_better_than_none() {
     let mut multipath = active(PathPolicy::LeastQueue, 2);
-    for _ in 0..FAILURES_TO_DEMOTE {
-        handle(&mut multipath, 0, Input::Failed(0));
-    }
+    handle(&mut multipath, 0, Input::Failed(0));
     handle(&mut multipath, 0, Input::RemoteDown(1));
     assert_eq!(choose(&mut multipath), Choice::Path(0));
     assert_eq!(handle(&mut multipath, 0, Input::Wait(9)), [Output::Retry(9)]);
@@ -316,7 +338,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..4u16).prop_map(Step::Failed),
         5 => Just(Step::Send),
         3 => (0..80_000u64).prop_map(Step::Pass),
-        1 => Just(Step::Pass(PROBE_INTERVAL_PS)),
+        1 => Just(Step::Pass(POLLING_PS)),
     ]
 }
 

@@ -20,7 +20,7 @@ stop_issuing = "190ms"
 hbas = 2
 [host."vm{1..6}"]
 on = "hv1"
-multipath = { fast_io_fail = "50ms", dev_loss = "1s", no_path_timeout = "1s" }
+multipath = { fast_io_fail = "50ms", dev_loss = "1s", polling_interval = "1s", no_path_retry = 1 }
 [storage.disk]
 [[link]]
 from = "hv1:{0..1}"

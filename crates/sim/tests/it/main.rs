@@ -3,9 +3,11 @@
 mod bundles;
 mod capture_wireshark;
 mod convergence;
+mod error_recovery;
 mod frame_path;
 mod host_multipath;
 mod host_queue;
+mod host_recovery;
 mod host_servers;
 mod labs;
 mod machines;

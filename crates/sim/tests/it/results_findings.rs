@@ -209,7 +209,8 @@ fn a_host_without_a_path_fails_its_requests() {
         "run.duration=400ms",
         "host.server.multipath.fast_io_fail=20ms",
         "host.server.multipath.dev_loss=1s",
-        "host.server.multipath.no_path_timeout=50ms",
+        "host.server.multipath.polling_interval=50ms",
+        "host.server.multipath.no_path_retry=1",
         "host.server.command_timeout=\"50ms\"",
     ];
     let results = run(&lab_with(TINY, more, &sets));
@@ -228,7 +229,7 @@ duration = "1s"
 warmup = "0s"
 [switch.edge]
 [host.server]
-multipath = { no_path_timeout = "10s" }
+multipath = { no_path_retry = 2 }
 [storage.disk]
 [[link]]
 from = "server"

@@ -17,7 +17,7 @@ const CREDIT: Basis = Basis {
 const ROUND: Basis = Basis {
     section: SECTION,
     source: "Fault + RSCN delay: the host learns the loss and asks the name server. From there fast_io_fail until commands \
-             move, dev_loss until the path is removed; from the failed path no_path_timeout until the request fails (FC-LS \
+             move, dev_loss until the path is removed; from the failed path no_path_retry polling intervals until the request fails (FC-LS \
              RSCN; FC transport class and dm-multipath of Linux)",
     tolerance_reason: NEAR,
 };
@@ -110,7 +110,7 @@ pub fn lost_port() -> Result<Vec<Row>, Failure> {
     let host = r#"
         command_timeout = "4s"
         retries = 200
-        multipath = { fast_io_fail = "3s", dev_loss = "9s", no_path_timeout = "20s" }
+        multipath = { fast_io_fail = "3s", dev_loss = "9s", no_path_retry = 4 }
         "#;
     let tail = r#"
         duration = "30s"
@@ -128,7 +128,7 @@ pub fn lost_port() -> Result<Vec<Row>, Failure> {
         row(&ROUND, "rscn-delay", "RSCN delay 300 ms, port down at 1 s: path blocked", 1_300.0, path(0)),
         row(&ROUND, "fast-io-fail", "fast_io_fail 3 s after that: path failed", 4_300.0, path(1)),
         row(&ROUND, "dev-loss", "dev_loss 9 s after that: path removed", 10_300.0, path(2)),
-        row(&ROUND, "no-path-timeout", "no_path_timeout 20 s after the path failed: request failed", 24_300.0, failed),
+        row(&ROUND, "no-path-retry", "no_path_retry 4 x 5 s after the path failed: request failed", 24_300.0, failed),
     ])
 }
 
@@ -152,7 +152,7 @@ pub fn command() -> Result<Vec<Row>, Failure> {
 pub fn login() -> Result<Vec<Row>, Failure> {
     let host = r#"
         command_timeout = "100s"
-        multipath = { fast_io_fail = "60s", dev_loss = "90s", no_path_timeout = "60s" }
+        multipath = { fast_io_fail = "60s", dev_loss = "90s", no_path_retry = 12 }
         "#;
     let tail = |from_ms: u32, r_a_tov_s: u32| {
         format!(

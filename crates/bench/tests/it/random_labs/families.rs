@@ -64,7 +64,8 @@ fn one_fault_in_one_of_two_fabrics_fails_no_request() {
                 host.queue.max_waiting = None;
                 host.multipath = Multipath {
                     policy: PathPolicy::RoundRobin,
-                    no_path_timeout: Picos::from_secs(60),
+                    polling_interval: Picos::from_secs(5),
+                    no_path_retry: Some(12),
                     ..host.multipath
                 };
                 host.command_timeout = Picos::from_secs(5);
@@ -141,7 +142,8 @@ fn lost_frames_cost_time_and_no_request() {
             for host in &mut lab.hosts {
                 host.retries = 100;
                 host.command_timeout = Picos::from_ms(400);
-                host.multipath.no_path_timeout = Picos::from_secs(60);
+                host.multipath.polling_interval = Picos::from_secs(5);
+                host.multipath.no_path_retry = Some(12);
             }
             least = (lab.hosts[0].command_timeout.0, lab.timers.r_a_tov.0);
         });

@@ -92,7 +92,7 @@ fn a_host_without_a_path_fails_its_requests_and_leaves_none_unfinished() {
     assert!(rows.iter().all(|row| row["kind"] == "hba" || row["kind"] == "switch"), "{rows:?}");
     let alone = row(&rows, "single:0");
     assert_eq!(alone["stall_ended"], false, "{alone}");
-    // Its queue depth is 4, and no_path_timeout ends the requests.
+    // Its queue depth is 4, and no_path_retry ends the requests.
     assert_eq!((&alone["ios_failed"], &alone["ios_unfinished"]), (&4.into(), &0.into()));
 }
 
@@ -166,7 +166,7 @@ fn a_chassis_with_several_switches_fails_as_a_whole() {
         |id: u32, ports: &str| format!("virtual_fabric = {{ chassis = \"box\", id = {id}, ports = \"{ports}\" }}\n");
     let shared = format!("[switch.A]\n{}[switch.B]\n{}", fabric(1, "{0..7}"), fabric(2, "{8..15}"));
     let separate = TWO_FABRICS.split_once("[host.h]").expect("hosts follow the switches").1;
-    let work = "multipath = { fast_io_fail = \"50ms\", no_path_timeout = \"100ms\" }\n";
+    let work = "multipath = { fast_io_fail = \"50ms\", polling_interval = \"100ms\", no_path_retry = 1 }\n";
     let run = "[run]\nduration = \"60ms\"\n[workload.w]\nhosts = \"h\"\ntargets = \"d\"\ndepth = 2\n";
     bench.write("box.toml", &format!("{run}{shared}[host.h]\n{work}{}", separate.trim_start()));
     let checked = bench.run("check box.toml").stdout;
@@ -206,7 +206,7 @@ fn throughput_that_was_not_measured_keeps_no_bound() {
 fn nothing_recovers_if_all_storage_is_cut_off() {
     let bench = Bench::new("whatif-no-recovery");
     let single = "[run]\nduration = \"100ms\"\n[switch.A]\n[host.h]\n\
-        multipath = { fast_io_fail = \"50ms\", no_path_timeout = \"1s\" }\n[storage.d]\n\
+        multipath = { fast_io_fail = \"50ms\", polling_interval = \"1s\", no_path_retry = 1 }\n[storage.d]\n\
         [[link]]\nfrom = \"h\"\nto = \"A\"\n[[link]]\nfrom = \"d\"\nto = \"A\"\n\
         [workload.w]\nhosts = \"h\"\ntargets = \"d\"\ndepth = 2\n";
     bench.write("single.toml", single);
@@ -231,7 +231,7 @@ fn the_failure_comes_after_the_start_of_the_last_workload() {
 fn requests_that_fail_without_the_failure_are_not_charged_to_it() {
     let bench = Bench::new("whatif-start-state");
     let dark = "[run]\nduration = \"60ms\"\n[switch.A]\n[switch.B]\n[host.\"{near,far}\"]\n\
-        command_timeout = \"200ms\"\nmultipath = { fast_io_fail = \"50ms\", no_path_timeout = \"200ms\" }\n\
+        command_timeout = \"200ms\"\nmultipath = { fast_io_fail = \"50ms\", polling_interval = \"200ms\", no_path_retry = 1 }\n\
         [storage.\"{d,gone}\"]\n[[link]]\nfrom = \"{near,far,d}\"\nto = \"A\"\n\
         [[link]]\nname = \"cut\"\nfrom = \"gone\"\nto = \"A\"\n\
         [[fault]]\nat = \"0s\"\nkind = \"link-down\"\nlink = \"cut\"\n\

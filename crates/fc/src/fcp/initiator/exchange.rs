@@ -26,6 +26,7 @@ listed_variants! {
         Command,
         Hold,
         Abort,
+        Manage,
     }
 }
 

@@ -10,13 +10,15 @@
 //!                       v             v      BA_ACC                R_A_TOV             reply
 //!                      aborting (ABTS) ----------------> resting ---------> reinstating ----> free
 //!                       |                Done(Aborted)      | BA_RJT: no RRQ  (RRQ)
-//!                       | no answer, three times            v
+//!                       | no answer                         v
 //!                       +-------------> resting ----------> free         Done(Aborted(Unanswered))
 //! ```
 //!
 //! When a remote port goes down, its commands end with [`Outcome::PortGone`]. Their OX_IDs rest for
 //! R_A_TOV, because their frames may still be in flight. An OX_ID is therefore reused only when no
 //! frame of its past can arrive.
+//!
+//! An ABTS without an answer is repeated twice, unless [`RecoveryLimits`] are given.
 //!
 //! A command has a slot and a number: `OX_ID = generation * stride + slot`. The stride is the
 //! smallest power of two not below [`FcpInitiatorConfig::max_exchanges`]. The most recently used
@@ -52,12 +54,25 @@ pub struct FcpInitiatorConfig {
     pub r_a_tov: Span,
     /// Time after which an incomplete command is aborted.
     pub command_timeout: Span,
+    /// Limits of error recovery. `None`: an ABTS is sent up to three times and waits for
+    /// 2 × R_A_TOV, and a task management function is treated like a command.
+    pub recovery: Option<RecoveryLimits>,
     /// Maximum number of commands in flight, limited to [`MAX_EXCHANGES`]; resting OX_IDs do not
     /// count.
     pub max_exchanges: u16,
     /// True if the fabric delivers the frames of an exchange in order, so that a skipped SEQ_CNT
     /// means a lost frame.
     pub in_order: bool,
+}
+
+/// Limits of error recovery of an initiator whose driver escalates by itself, as Linux does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecoveryLimits {
+    /// Time to wait for the answer to an ABTS, which is sent once.
+    pub abort_timeout: Span,
+    /// Time to wait for the answer to a task management function. It then ends with
+    /// [`AbortReason::Unanswered`], and no ABTS is sent for it.
+    pub reset_timeout: Span,
 }
 
 /// Exclusive upper bound of the OX_IDs of commands. The RRQ for OX_ID x has the OX_ID
@@ -317,7 +332,10 @@ impl FcpInitiator {
         };
         self.in_flight += 1;
         debug_assert!(self.in_flight <= self.config.max_exchanges, "{} commands are in flight", self.in_flight);
-        self.arm(slot, List::Command, now + self.config.command_timeout);
+        match self.config.recovery.filter(|_| task_management != 0) {
+            Some(limits) => self.arm(slot, List::Manage, now + limits.reset_timeout),
+            None => self.arm(slot, List::Command, now + self.config.command_timeout),
+        }
         let flags = match command.direction {
             DataDirection::None => 0,
             DataDirection::Read => FcpCmnd::READ,

@@ -27,10 +27,15 @@ impl FcpInitiator {
         exchange.tries += 1;
         let (d_id, ox_id, rx_id, seq_id) = (exchange.d_id, exchange.ox_id, exchange.rx_id, exchange.next_seq_id());
         self.counters.abts_sent += 1;
-        self.arm(slot, List::Abort, now + self.config.r_a_tov.times(2));
+        let timeout = self.config.recovery.map_or(self.config.r_a_tov.times(2), |limits| limits.abort_timeout);
+        self.arm(slot, List::Abort, now + timeout);
         let message = Message::Bls(Bls::Abts);
         let header = self.header(&message, d_id, ox_id);
         self.send(Header { rx_id, seq_id, ..header }, message);
+    }
+
+    fn may_repeat_abts(&self, slot: u16) -> bool {
+        self.config.recovery.is_none() && self.exchanges[usize::from(slot)].tries < MAX_TRIES
     }
 
     /// Handles BA_ACC, or BA_RJT as `None`. After BA_RJT the target has no such exchange, so there
@@ -121,8 +126,8 @@ impl FcpInitiator {
             match List::ALL[usize::from(list)] {
                 List::Command => self.abort(now, slot, AbortReason::Timeout),
                 List::Hold => self.abort(now, slot, AbortReason::LostFrame),
-                List::Abort if self.exchanges[usize::from(slot)].tries < MAX_TRIES => self.send_abts(now, slot),
-                List::Abort => {
+                List::Abort if self.may_repeat_abts(slot) => self.send_abts(now, slot),
+                List::Abort | List::Manage => {
                     let outcome = Outcome::Aborted(AbortReason::Unanswered);
                     self.end_and_rest(now, slot, outcome, false);
                 }

@@ -251,7 +251,15 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     }
     problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
     problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
+    let (recovery, longest) = (&host.recovery, Picos::from_secs(3600));
+    problems.time(place.key("abort_timeout"), recovery.abort_timeout, Picos::from_us(1), longest);
+    problems.time(place.key("reset_timeout"), recovery.reset_timeout, Picos::from_us(1), longest);
+    problems.time(place.key("queue_ramp_up"), recovery.queue_ramp_up, Picos::from_us(1), longest);
+    if let Some(deadline) = recovery.eh_deadline {
+        problems.time(place.key("eh_deadline"), deadline, Picos::ZERO, longest);
+    }
     let multipath = &host.multipath;
+    problems.time(place.key("multipath.polling_interval"), multipath.polling_interval, Picos::from_us(1), longest);
     if multipath.fast_io_fail > multipath.dev_loss {
         problems.add(
             ProblemKind::TimeOrder,

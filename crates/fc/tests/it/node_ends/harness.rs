@@ -181,6 +181,7 @@ impl World {
             e_d_tov: E_D_TOV,
             r_a_tov: R_A_TOV,
             command_timeout: COMMAND_TIMEOUT,
+            recovery: None,
             max_exchanges: 64,
             in_order,
         })

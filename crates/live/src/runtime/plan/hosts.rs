@@ -99,6 +99,13 @@ fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
     let waits = lab.live.back_ends.iter().filter(through).map(|back_end| back_end.retry_for.to_span()).min();
     let waits = waits.unwrap_or(DiskConfig::default().dev_loss);
     let command_timeout = Span::from_ms(waits.as_ms() / COMMAND_TIME_DIVISOR).max(e_d_tov);
-    let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+    let fcp = FcpInitiatorConfig {
+        e_d_tov,
+        r_a_tov,
+        command_timeout,
+        recovery: None,
+        max_exchanges: u16::MAX,
+        in_order: true,
+    };
     Host::new(login, fcp, DiskConfig::default())
 }

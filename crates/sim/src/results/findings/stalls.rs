@@ -85,6 +85,7 @@ fn shorter_timers(view: &View<'_>, stalls: &[Stall]) -> Vec<Candidate> {
     let timers = [
         ("multipath.fast_io_fail", longest(|host| host.multipath.fast_io_fail)),
         ("command_timeout", longest(|host| host.command_timeout)),
+        ("abort_timeout", longest(|host| host.recovery.abort_timeout)),
     ];
     let set = |(key, now): (&str, Picos)| {
         let shorter = Picos(now.0 / 10).max(SHORTEST_TIMER);
@@ -148,13 +149,13 @@ fn fewer_failures(view: &View<'_>, refused: bool) -> Vec<Candidate> {
         return vec![candidate(format!("room for {waiting} waiting requests"), "max_waiting", waiting.to_string())];
     }
     let retries = hosts.iter().map(|host| host.retries).max().unwrap_or(0).saturating_mul(2).saturating_add(4);
-    let timeout = hosts.iter().map(|host| host.multipath.no_path_timeout.0).max().unwrap_or(0);
-    let timeout = Picos(timeout.saturating_mul(10)).max(Picos::SECOND);
-    let longest = Picos::from_secs(600);
+    let most = 1_200;
+    let intervals = hosts.iter().filter_map(|host| host.multipath.no_path_retry).max();
+    let intervals = intervals.map(|intervals| intervals.saturating_mul(10).max(1));
     let mut found = vec![candidate(format!("{retries} retries"), "retries", retries.to_string())];
-    if timeout <= longest {
-        let what = format!("no_path_timeout of {timeout}");
-        found.push(candidate(what, "multipath.no_path_timeout", timeout.to_string()));
+    if let Some(intervals) = intervals.filter(|&intervals| intervals <= most) {
+        let what = format!("no_path_retry of {intervals}");
+        found.push(candidate(what, "multipath.no_path_retry", intervals.to_string()));
     }
     found
 }

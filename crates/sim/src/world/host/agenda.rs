@@ -1,7 +1,7 @@
 //! Scheduled jobs of a host.
 
 use super::{Hosts, Job, Stage};
-use crate::host::Input as MultipathInput;
+use crate::host::{Event, Input as MultipathInput};
 use crate::net::{FrameRef, NEVER};
 use crate::world::Env;
 use std::cmp::Reverse;
@@ -16,6 +16,8 @@ pub(in crate::world) enum Due {
     Received { nport: u16, plane: u16, frame: FrameRef },
     /// The virtual machine has ended its last request, so its ports log out.
     LogOut,
+    /// The error handler of an HBA resets it: it logs in again.
+    ResetHba { nport: u16 },
 }
 
 impl Hosts {
@@ -93,6 +95,13 @@ impl Hosts {
                 node.is_logged_out = true;
                 return Some(Due::LogOut);
             }
+            Job::Unblock(device) => {
+                node.unblock(device);
+                self.continue_device(env, host, device);
+            }
+            Job::Release(device) => self.continue_device(env, host, device),
+            Job::ErrorHandler(hba) => self.handle_recovery(env, host, hba, Event::Timeout),
+            Job::ResetHba(hba) => return Some(Due::ResetHba { nport: node.nports[usize::from(hba)] }),
             Job::Paths(system) => {
                 node.paths.armed(system, NEVER);
                 node.paths.system(system).multipath.handle(now, MultipathInput::Timeout);

@@ -91,9 +91,11 @@ impl Hosts {
                 hba: path / per_hba.max(1),
                 plane,
                 attempts: 0,
+                moves: 0,
                 generation,
                 bytes: command.bytes,
                 sent_ps: now,
+                since_ps: now,
                 stage: Stage::Parked,
             };
             if path == NO_PATH {
@@ -124,8 +126,15 @@ impl Hosts {
         }
     }
 
-    /// Submits a command to the initiator of its path.
+    /// Submits a command to the initiator of its path, if error recovery does not hold it.
     pub(super) fn submit(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        if self.nodes[usize::from(host)].admit(command) {
+            self.send_command(env, host, command);
+        }
+    }
+
+    /// Submits a command to the initiator of its path.
+    pub(super) fn send_command(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
         let node = &mut self.nodes[usize::from(host)];
         let Some(&queued) = node.queue.command(CommandId(command)) else { return };
         let sent = &mut node.commands[command as usize];

@@ -1,15 +1,13 @@
 //! Completions of commands, from the initiator through the interrupt to the host.
 
 use super::hosts::Completion;
-use super::{Hosts, Job, PROBE, Stage};
-use crate::host::{End, Input as MultipathInput, PathState, RaisedInterrupt};
+use super::{Hosts, Job, PROBE, RESET, Stage};
+use crate::host::{End, Event, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_wire::cdb::status;
 
-/// Delay before a command is sent again after TASK SET FULL or BUSY, in ps.
-const BUSY_RETRY_PS: u64 = 1_000_000_000;
 /// Delay before a command is sent again if all exchange numbers of its HBA rest, in ps.
 const NO_EXCHANGE_RETRY_PS: u64 = 10_000_000_000;
 
@@ -83,7 +81,12 @@ impl Hosts {
 
     fn command_completed(&mut self, env: &mut Env<'_>, host: u16, tag: u64, outcome: Outcome) {
         if tag & PROBE != 0 {
-            self.probe_completed(env, host, tag, outcome);
+            if tag & RESET != 0 {
+                let (serial, good) = (tag as u16, matches!(outcome, Outcome::Completed { .. }));
+                self.handle_recovery(env, host, (tag >> 16) as u16, Event::Reset { serial, good });
+            } else {
+                self.probe_completed(env, host, tag, outcome);
+            }
             return;
         }
         let now = env.net.now();
@@ -93,6 +96,26 @@ impl Hosts {
         if sent.generation != generation || sent.stage != Stage::Sent {
             return;
         }
+        let status = match outcome {
+            Outcome::Completed { status, .. } => Some(status),
+            Outcome::Aborted(_) | Outcome::PortGone => None,
+        };
+        let device = match status {
+            Some(status::TASK_SET_FULL | status::BUSY) => None,
+            _ => node.left_device(now, command, status == Some(status::GOOD)),
+        };
+        self.apply_outcome(env, host, command, outcome);
+        match device {
+            Some(device) => self.continue_device(env, host, device),
+            None => self.drive_handler(env, host, sent.hba),
+        }
+    }
+
+    /// Ends a command in flight, or decides how it continues.
+    fn apply_outcome(&mut self, env: &mut Env<'_>, host: u16, command: u32, outcome: Outcome) {
+        let now = env.net.now();
+        let node = &mut self.nodes[usize::from(host)];
+        let sent = node.commands[command as usize];
         let entry = node.paths.system(sent.system);
         let storage = entry.storage;
         match outcome {
@@ -108,17 +131,14 @@ impl Hosts {
                 node.measured.command_latency.record_ps(now - sent.sent_ps);
                 self.end_command(env, host, command, true);
             }
-            Outcome::Completed { status: status::TASK_SET_FULL | status::BUSY, .. } => {
-                node.commands[command as usize].stage = Stage::Waiting;
-                node.measured.retried += 1;
-                node.plan(now + BUSY_RETRY_PS, Job::Submit(command, generation));
-                self.arm(env, host);
+            Outcome::Completed { status: status @ (status::TASK_SET_FULL | status::BUSY), .. } => {
+                self.command_refused(env, host, command, status == status::TASK_SET_FULL);
             }
             Outcome::Aborted(AbortReason::NoExchange) => {
                 // The HBA has not sent the command, so nothing is known about the path.
                 node.commands[command as usize].stage = Stage::Waiting;
                 node.measured.retried += 1;
-                node.plan(now + NO_EXCHANGE_RETRY_PS, Job::Submit(command, generation));
+                node.plan(now + NO_EXCHANGE_RETRY_PS, Job::Submit(command, sent.generation));
                 self.arm(env, host);
             }
             Outcome::Completed { .. } => {
@@ -132,20 +152,17 @@ impl Hosts {
                 self.release_path(host, command);
                 self.resend(env, host, command);
             }
-            Outcome::Aborted(_) => {
+            Outcome::Aborted(reason) => {
                 entry.failed(sent.path);
-                entry.multipath.handle(now, MultipathInput::Failed(sent.path));
+                entry.multipath.handle(now, MultipathInput::Aborted(sent.path));
                 node.measured.aborted += 1;
                 env.note(NoteKind::Aborted { host, storage, path: sent.path });
-                self.release_path(host, command);
+                node.commands[command as usize].stage = Stage::Waiting;
                 self.drain_paths(env, host, sent.system);
-                let node = &mut self.nodes[usize::from(host)];
-                let sent = &mut node.commands[command as usize];
-                sent.attempts = sent.attempts.saturating_add(1);
-                if sent.attempts > node.retries {
-                    self.end_command(env, host, command, false);
+                if reason == AbortReason::Unanswered {
+                    self.abort_unanswered(env, host, command);
                 } else {
-                    self.resend(env, host, command);
+                    self.retry(env, host, command);
                 }
             }
         }

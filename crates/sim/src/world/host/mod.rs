@@ -6,6 +6,7 @@ mod completions;
 mod dma;
 mod hosts;
 mod paths;
+mod recovery;
 mod windows;
 
 pub(super) use agenda::Due;
@@ -14,7 +15,7 @@ pub(super) use hosts::HostsPlan;
 pub(super) use paths::PathTest;
 
 use super::path::Paths;
-use crate::host::{Bus, CommandId, Cpu, Interrupts, IoQueue, Member};
+use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::Stream;
@@ -27,6 +28,9 @@ use std::collections::{BinaryHeap, VecDeque};
 const PROBE: u64 = 1 << 63;
 /// Tag bit of a test command whose outcome is counted; see [`super::World::try_path`].
 const TRIAL: u64 = 1 << 62;
+
+/// Tag bit of a task management function, which has the bit [`PROBE`] as well.
+const RESET: u64 = 1 << 61;
 
 /// Path number of a command without a path.
 const NO_PATH: u16 = u16::MAX;
@@ -50,7 +54,9 @@ pub struct HostNode {
     pub measured: HostMeasure,
     bus_config: Option<config::Bus>,
     cpu_per_io_ps: u64,
-    retries: u8,
+    limits: recovery::Limits,
+    /// `None` before the first error.
+    recovery: Option<Box<recovery::Recovery>>,
     commands: Vec<SentCommand>,
     /// Parked commands that have a path again and continue when the limit on outstanding commands
     /// allows it.
@@ -150,10 +156,15 @@ struct SentCommand {
     hba: u16,
     /// N_Port of the frame path whose window holds the command's data.
     plane: u16,
+    /// Attempts on the path that failed.
     attempts: u8,
+    /// Number of paths that failed the command after all attempts.
+    moves: u8,
     generation: u32,
     bytes: u32,
     sent_ps: u64,
+    /// Time since which the command has this path.
+    since_ps: u64,
     stage: Stage,
 }
 
@@ -165,6 +176,12 @@ enum Stage {
     Waiting,
     /// Submitted to the initiator.
     Sent,
+    /// Waiting for room in the queue of its LUN.
+    Held,
+    /// Waiting for the end of error handling at its HBA.
+    Stopped,
+    /// Its ABTS was not answered; the error handler of its HBA decides.
+    Failed,
     /// Returned by the initiator because its remote port is gone; the path may recover.
     PortLost,
     /// Waiting for a path.
@@ -191,6 +208,14 @@ enum Job {
     Paths(u16),
     /// Log out once the last request has ended.
     Stop,
+    /// The pause of a LUN that refused a command is over.
+    Unblock(Device),
+    /// The next command of a LUN whose commands are held may be sent.
+    Release(Device),
+    /// A time limit of the error handler of an HBA has expired.
+    ErrorHandler(u16),
+    /// Reset an HBA.
+    ResetHba(u16),
 }
 
 /// Host state that is not derived from its configuration.
@@ -239,7 +264,8 @@ impl HostNode {
             },
             bus_config: config.bus,
             cpu_per_io_ps: config.cpu_per_io.0,
-            retries: config.retries,
+            limits: recovery::Limits::new(config, plan.shares_hbas),
+            recovery: None,
             commands: Vec::new(),
             unparked: VecDeque::new(),
             completions: vec![Default::default(); hbas],
@@ -282,9 +308,9 @@ impl HostNode {
         sent
     }
 
-    /// Returns the commands on a path that were returned because its remote port is gone.
-    fn commands_without_port(&self, system: u16, path: u16) -> Vec<u32> {
-        let matches = |sent: &SentCommand| sent.stage == Stage::PortLost && sent.system == system && sent.path == path;
+    /// Returns the commands on a path in one of these stages.
+    fn commands_on(&self, system: u16, path: u16, stages: &[Stage]) -> Vec<u32> {
+        let matches = |sent: &SentCommand| stages.contains(&sent.stage) && (sent.system, sent.path) == (system, path);
         let commands = self.commands.iter().zip(0..);
         commands.filter(|(sent, _)| matches(sent)).map(|(_, number)| number).collect()
     }
@@ -350,9 +376,11 @@ impl SentCommand {
         hba: 0,
         plane: 0,
         attempts: 0,
+        moves: 0,
         generation: 0,
         bytes: 0,
         sent_ps: 0,
+        since_ps: 0,
         stage: Stage::Free,
     };
 }

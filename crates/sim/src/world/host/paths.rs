@@ -2,10 +2,10 @@
 //! path.
 
 use super::{Hosts, Job, NO_PATH, PROBE, Stage, TRIAL};
-use crate::host::{Choice, CommandId, Input as MultipathInput, Output as MultipathOutput, PathState};
+use crate::host::{Choice, CommandId, Event, Input as MultipathInput, Output as MultipathOutput, PathState};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
-use sanloom_fc::fcp::initiator::{self, Outcome};
+use sanloom_fc::fcp::initiator::{self, AbortReason, Outcome};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::{FcId, Wwpn, lun};
@@ -32,7 +32,7 @@ impl Hosts {
         match entry.multipath.choose(bytes, |_| true) {
             Choice::Path(path) => {
                 let sent = &mut node.commands[command as usize];
-                sent.path = path;
+                (sent.path, sent.since_ps) = (path, env.net.now());
                 sent.hba = path / per_hba.max(1);
                 sent.plane = env.nports.plane_of(node.nports[usize::from(sent.hba)]);
                 self.windows.reserve(sent.plane, bytes);
@@ -84,6 +84,7 @@ impl Hosts {
             entry.set_address(path, port_id, frame_bytes);
             entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
             self.drain_paths(env, host, system);
+            self.handle_recovery(env, host, hba, Event::PathUp { system, path });
             self.send_requests(env, host);
         }
     }
@@ -97,8 +98,9 @@ impl Hosts {
         port_id: FcId,
     ) {
         for (system, path) in self.paths_to(host, hba, wwpn) {
-            let entry = self.nodes[usize::from(host)].paths.system(system);
-            entry.multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
+            let node = &mut self.nodes[usize::from(host)];
+            node.drop_held(system, path);
+            node.paths.system(system).multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
             self.drain_paths(env, host, system);
             self.send_requests(env, host);
         }
@@ -154,7 +156,7 @@ impl Hosts {
 
     /// Resends the commands that a recovered path returned when its remote port was lost.
     fn resend_after_port_loss(&mut self, env: &mut Env<'_>, host: u16, system: u16, path: u16) {
-        for command in self.node(host).commands_without_port(system, path) {
+        for command in self.node(host).commands_on(system, path, &[Stage::PortLost]) {
             let node = &mut self.nodes[usize::from(host)];
             node.renew(command);
             node.measured.retried += 1;
@@ -164,12 +166,17 @@ impl Hosts {
 
     /// Moves the commands that a failed path returned to other paths.
     fn fail_over(&mut self, env: &mut Env<'_>, host: u16, system: u16, path: u16) {
-        let commands = self.node(host).commands_without_port(system, path);
+        let commands = self.node(host).commands_on(system, path, &[Stage::PortLost, Stage::Failed]);
         if !commands.is_empty() {
             self.nodes[usize::from(host)].measured.failovers += 1;
         }
-        for command in commands {
+        for &command in &commands {
+            self.nodes[usize::from(host)].commands[command as usize].stage = Stage::Waiting;
             self.release_path(host, command);
+        }
+        let hba = path / self.nodes[usize::from(host)].paths.system(system).ports.max(1);
+        self.handle_recovery(env, host, hba, Event::PathLost { system, path });
+        for command in commands {
             self.resend(env, host, command);
         }
     }
@@ -217,6 +224,7 @@ impl Hosts {
         }
         let input = match outcome {
             Outcome::Completed { .. } => MultipathInput::Done(path),
+            Outcome::Aborted(AbortReason::NoExchange) => MultipathInput::Untested(path),
             Outcome::Aborted(_) | Outcome::PortGone => MultipathInput::Failed(path),
         };
         entry.multipath.handle(env.net.now(), input);
