@@ -18,14 +18,14 @@ use std::sync::Arc;
 ///                                    RemoteDown
 /// ```
 ///
-/// New commands use an active path. If there is none, they use a suspect one: its remote port is
-/// logged in, and a command that may fail is better than one that must wait. If there is no suspect
-/// path either, commands wait here: without limit while a path is blocked, because it will soon be
-/// active or failed, and for at most `no_path_retry` polling intervals once all paths have failed.
+/// New commands use an active path. Without one, commands wait here: without limit while a path is
+/// blocked, because it will soon be active or failed, and for at most `no_path_retry` polling
+/// intervals once all paths are suspect, failed or gone.
 ///
 /// A path on which a command timed out is checked after a polling interval. A suspect path is
-/// checked in each polling interval (multipath.conf(5)). Paths without errors are not checked,
-/// because the test commands of a healthy path change nothing.
+/// checked in each polling interval and used again when the check succeeds (multipath.conf(5)).
+/// Paths without errors are not checked, because the test commands of a healthy path change
+/// nothing.
 ///
 /// Call it like every control machine: [`Multipath::handle`], then [`Multipath::poll_output`] until
 /// `None`, then [`Multipath::poll_timeout`]. Paths are numbered from 0 in the caller's order.
@@ -34,7 +34,7 @@ pub struct Multipath {
     /// Shared by all paths of a host.
     config: Arc<config::Multipath>,
     paths: Vec<Path>,
-    /// Time since which no path is active, suspect or blocked.
+    /// Time since which no path is active or blocked.
     no_path_since_ps: Option<u64>,
     /// Outputs and waiting commands; usually `None`. A path rarely changes, and a large lab has
     /// hundreds of thousands of these.
@@ -75,7 +75,7 @@ pub enum PathState {
     /// In use.
     Active,
     /// The remote port is logged in, but a command failed after all retries, or a test command
-    /// failed. Used only if no path is active, and probed.
+    /// failed. Used again when a test command succeeds.
     Suspect,
     /// The remote port was lost recently. No new commands are sent, and outstanding ones are not
     /// given up yet.
@@ -170,10 +170,10 @@ impl Multipath {
     /// space. The command of `bytes` counts as outstanding on the path until
     /// [`Multipath::release`].
     pub fn choose(&mut self, bytes: u32, admits: impl Fn(u16) -> bool) -> Choice {
-        let Some(state) = self.best_state() else {
+        if !self.has_usable() {
             return Choice::NoPath;
-        };
-        match choice::choose(self, state, bytes, admits) {
+        }
+        match choice::choose(self, PathState::Active, bytes, admits) {
             Some(index) => {
                 self.last = index as u16;
                 self.paths[index].load.send(bytes);
@@ -185,15 +185,8 @@ impl Multipath {
 
     /// Iterates over the paths from which [`Multipath::choose`] selects.
     pub fn candidates(&self) -> impl Iterator<Item = u16> + '_ {
-        let state = self.best_state();
         let most = if self.config.policy == config::PathPolicy::Failover { 1 } else { usize::MAX };
-        (0..).zip(&self.paths).filter(move |(_, path)| Some(path.state) == state).map(|(number, _)| number).take(most)
-    }
-
-    /// Returns the best usable state. Suspect paths are used only if no path is active.
-    fn best_state(&self) -> Option<PathState> {
-        let states = [PathState::Active, PathState::Suspect];
-        states.into_iter().find(|&state| self.paths.iter().any(|path| path.state == state))
+        (0..).zip(&self.paths).filter(|(_, path)| path.state == PathState::Active).map(|(number, _)| number).take(most)
     }
 
     /// Ends the accounting of a command of `bytes` on `path`. Also report the outcome with
@@ -348,7 +341,7 @@ impl Multipath {
         {
             pending.outputs.extend(pending.waiting.drain(..).map(|waiting| Output::Retry(waiting.command)));
         }
-        let is_lost = |path: &Path| matches!(path.state, PathState::Failed | PathState::Gone);
+        let is_lost = |path: &Path| matches!(path.state, PathState::Suspect | PathState::Failed | PathState::Gone);
         if !self.paths.iter().all(is_lost) {
             self.no_path_since_ps = None;
         } else if self.no_path_since_ps.is_none() {
@@ -357,7 +350,7 @@ impl Multipath {
     }
 
     fn has_usable(&self) -> bool {
-        self.best_state().is_some()
+        self.paths.iter().any(|path| path.state == PathState::Active)
     }
 
     /// Returns the next time at which a timer changes the state of `path`.

@@ -208,14 +208,14 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
             NoteKind::Path { host, storage, path, from, to } => {
                 let name = view.names.path(storage, path);
                 let subject = format!("{} {name}", host_name(host));
-                let usable_state = |state| matches!(state, PathState::Active | PathState::Suspect);
+                let usable_state = |state| state == PathState::Active;
                 let kind = match to {
                     PathState::Active => EventKind::PathRestored,
                     _ => EventKind::PathFailover,
                 };
                 let what = match to {
                     PathState::Active => "path is back in use",
-                    PathState::Suspect => "commands on the path fail one after the other",
+                    PathState::Suspect => "path failed a command or its test, and is tested until it answers",
                     PathState::Blocked => "remote port of the path was lost",
                     PathState::Failed => "path failed; its commands move to other paths",
                     PathState::Gone => "remote port of the path was removed after dev_loss",

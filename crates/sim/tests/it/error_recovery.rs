@@ -122,7 +122,9 @@ fn a_timeout_is_retried_on_its_path_until_retries_are_used_up() {
     let fault = LOST.replace("at =", "until = \"250ms\"\nat =").replace("array:0", "array");
     let failed = |retries: &str| {
         let text = SILENT.replace("sw{A,B}", "swA").replace(":{0..1}", "");
-        let sets = ["host.server.hbas=1", "storage.array.ports=1", &format!("host.server.retries={retries}")];
+        let retries = format!("host.server.retries={retries}");
+        // Without a path a request fails at once.
+        let sets = ["host.server.hbas=1", "storage.array.ports=1", "host.server.multipath.no_path_retry=0", &retries];
         run(&lab_with(&text, &fault, &sets)).totals.io.ios_failed
     };
     assert_eq!(failed("5"), 0);
@@ -187,6 +189,7 @@ fn task_set_full_is_repeated_for_retries_plus_one_command_timeouts() {
             "run.duration=4s",
             "run.stop_issuing=3s",
             "host.*.command_timeout=1s",
+            "host.*.multipath.no_path_retry=0",
             &format!("host.*.retries={retries}"),
         ];
         let results = run(&lab_with(STORM, "", &sets));

@@ -228,12 +228,21 @@ fn with_no_path_retry_queue_a_request_waits_without_limit() {
 }
 
 #[test]
-fn a_suspect_path_is_better_than_none() {
+fn commands_wait_for_the_path_checker_if_all_paths_are_suspect() {
     let mut multipath = active(PathPolicy::LeastQueue, 2);
     handle(&mut multipath, 0, Input::Failed(0));
-    handle(&mut multipath, 0, Input::RemoteDown(1));
-    assert_eq!(choose(&mut multipath), Choice::Path(0));
-    assert_eq!(handle(&mut multipath, 0, Input::Wait(9)), [Output::Retry(9)]);
+    handle(&mut multipath, 10, Input::Failed(1));
+    assert_eq!(choose(&mut multipath), Choice::NoPath);
+    assert_eq!(handle(&mut multipath, 20, Input::Wait(9)), []);
+    assert_eq!(handle(&mut multipath, POLLING_PS, Input::Timeout), [Output::Probe(0)]);
+    let back = [changed(0, PathState::Suspect, PathState::Active), Output::Retry(9)];
+    assert_eq!(handle(&mut multipath, POLLING_PS + 5, Input::Done(0)), back);
+    // Without an answer they fail when `no_path_retry` is over.
+    let mut multipath = active(PathPolicy::LeastQueue, 1);
+    handle(&mut multipath, 10, Input::Failed(0));
+    handle(&mut multipath, 20, Input::Wait(9));
+    handle(&mut multipath, 19 + NO_PATH_PS, Input::Timeout);
+    assert_eq!(handle(&mut multipath, 20 + NO_PATH_PS, Input::Timeout), [Output::Fail(9)]);
 }
 
 #[test]
@@ -354,8 +363,7 @@ fn policy() -> impl Strategy<Value = PathPolicy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// For any inputs: a command uses an active path if there is one, otherwise a suspect one,
-    /// otherwise it waits. A waiting command is retried or fails exactly once, and never before its
+    /// For any inputs: a command uses an active path if there is one, otherwise it waits. A waiting command is retried or fails exactly once, and never before its
     /// timeout. Timeouts always advance.
     #[test]
     fn commands_use_the_best_paths_and_each_one_ends(
@@ -379,18 +387,12 @@ proptest! {
                     let has = |state| states.contains(&state);
                     match multipath.choose(512, |_| true) {
                         Choice::Path(path) => {
-                            let state = multipath.state(path);
-                            let best = if has(PathState::Active) {
-                                PathState::Active
-                            } else {
-                                PathState::Suspect
-                            };
-                            prop_assert_eq!(state, best);
+                            prop_assert_eq!(multipath.state(path), PathState::Active);
                             multipath.release(path, 512, End::NotDone);
                         }
                         Choice::Busy => prop_assert!(false, "every path was admitted"),
                         Choice::NoPath => {
-                            prop_assert!(!has(PathState::Active) && !has(PathState::Suspect));
+                            prop_assert!(!has(PathState::Active));
                             waiting.insert(next_command, now_ps);
                             inputs.push((now_ps, Input::Wait(next_command)));
                             next_command += 1;
@@ -472,7 +474,6 @@ fn check(
     for (path, state) in (0..).zip(&*states) {
         prop_assert_eq!(multipath.state(path), *state);
     }
-    let usable = |state: &PathState| matches!(state, PathState::Active | PathState::Suspect);
-    prop_assert!(waiting.is_empty() || !states.iter().any(usable));
+    prop_assert!(waiting.is_empty() || !states.contains(&PathState::Active));
     Ok(())
 }

@@ -91,7 +91,6 @@ impl Hosts {
                 hba: path / per_hba.max(1),
                 plane,
                 attempts: 0,
-                moves: 0,
                 generation,
                 bytes: command.bytes,
                 sent_ps: now,

@@ -158,8 +158,6 @@ struct SentCommand {
     plane: u16,
     /// Attempts on the path that failed.
     attempts: u8,
-    /// Number of paths that failed the command after all attempts.
-    moves: u8,
     generation: u32,
     bytes: u32,
     sent_ps: u64,
@@ -376,7 +374,6 @@ impl SentCommand {
         hba: 0,
         plane: 0,
         attempts: 0,
-        moves: 0,
         generation: 0,
         bytes: 0,
         sent_ps: 0,

@@ -238,27 +238,22 @@ impl Hosts {
     }
 
     /// Returns a command to the multipath layer, because its path has failed it after all attempts
-    /// (`fail_path` of drivers/md/dm-mpath.c). It is sent once on each other path that is active;
-    /// then its requests fail.
+    /// (`fail_path` of drivers/md/dm-mpath.c). It is sent on another path; without one, it waits
+    /// for a path until its `no_path_retry` is over.
     fn path_failed(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
         let now = env.net.now();
         let node = &mut self.nodes[usize::from(host)];
         let sent = &mut node.commands[command as usize];
         let (system, path) = (sent.system, sent.path);
+        sent.attempts = 0;
         let entry = node.paths.system(system);
-        let moves_on = entry.multipath.has_other_active(path) && usize::from(sent.moves) < entry.paths().len();
-        (sent.moves, sent.attempts) = (sent.moves.saturating_add(1), 0);
-        if moves_on && entry.state(path) == PathState::Active {
+        if entry.multipath.has_other_active(path) && entry.state(path) == PathState::Active {
             node.measured.failovers += 1;
         }
         entry.multipath.handle(now, MultipathInput::Failed(path));
         self.release_path(host, command);
         self.drain_paths(env, host, system);
-        if moves_on {
-            self.resend(env, host, command);
-        } else {
-            self.end_command(env, host, command, false);
-        }
+        self.resend(env, host, command);
     }
 
     /// Passes a command whose ABTS was not answered to the error handler of its HBA.
