@@ -1,12 +1,14 @@
 //! The test bed of document 000: exact comparison counts, and the results derived from them.
 
 use sanloom_bench::npiv_bed::{Bed, PER_PORT, PER_SWITCH, Sequence};
-use sanloom_fc::config::{Picos, Processor, ProcessorSharing};
+use sanloom_fc::config::{Picos, Processor, ProcessorPriority, ProcessorSharing};
 use sanloom_fc::switch::{HardZoning, NameLookup};
 
 fn bed(hard_zoning: HardZoning, cards: u16) -> Bed {
     let processor = Processor {
         sharing: ProcessorSharing::PerPort,
+        priority: ProcessorPriority::FabricFirst,
+        per_message: Picos::ZERO,
         per_command: Picos::from_us(100),
         per_login: Picos::ZERO,
         per_name_search: Picos::ZERO,

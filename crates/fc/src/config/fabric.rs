@@ -88,8 +88,12 @@ impl Switch {
 pub struct Processor {
     /// One processor for the whole switch, or one per port.
     pub sharing: ProcessorSharing,
+    /// Order of service of messages between switches and requests of N_Ports.
+    pub priority: ProcessorPriority,
     /// Base time of any request.
     pub per_command: Picos,
+    /// Time of a message of another switch, before the work that it causes.
+    pub per_message: Picos,
     /// Additional time of a fabric login (FLOGI or FDISC).
     pub per_login: Picos,
     /// Additional time per name-server object at a fabric login, for the search for a port with the
@@ -106,6 +110,15 @@ pub enum ProcessorSharing {
     One,
     /// One processor per port; only requests through the same port share a queue.
     PerPort,
+}
+
+/// Order in which a processor serves messages between switches and requests of N_Ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProcessorPriority {
+    /// Messages between switches first. A request that is being served is not interrupted.
+    FabricFirst,
+    /// All in the order of arrival.
+    None,
 }
 
 /// Point at which a switch forwards a frame.

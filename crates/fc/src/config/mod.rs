@@ -20,8 +20,8 @@ mod zoning;
 
 pub use cost::{CostRule, standard as standard_cost};
 pub use fabric::{
-    Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorSharing,
-    Queueing, Switch, Timers,
+    Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
+    ProcessorSharing, Queueing, Switch, Timers,
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use iscsi::{Chap, Iscsi};

@@ -12,8 +12,8 @@ use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
     Arbitration, Bus, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice,
-    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service,
-    Storage, StoragePort, Switch, TimeDistribution, VirtualFabric,
+    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorPriority, ProcessorSharing,
+    Queueing, Service, Storage, StoragePort, Switch, TimeDistribution, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -142,7 +142,11 @@ pub(super) fn switches<'d>(
                 sharing: element
                     .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
                     .unwrap_or(ProcessorSharing::One),
+                priority: element
+                    .choice("processor.priority", schema::PROCESSOR_PRIORITIES)
+                    .unwrap_or(ProcessorPriority::FabricFirst),
                 per_command: element.time("processor.per_command").unwrap_or_default(),
+                per_message: element.time("processor.per_message").unwrap_or_default(),
                 per_login: element.time("processor.per_login").unwrap_or_default(),
                 per_name_search: element.time("processor.per_name_search").unwrap_or_default(),
                 per_comparison: element.time("processor.per_comparison").unwrap_or_default(),

@@ -3,7 +3,8 @@
 use super::live::{ETHERNET, FCOE};
 use super::{
     ADDRESSING, ARBITRATION, COST_RULE, DUPLICATE_NAMES, FLOW_CONTROL, FORWARDING, Fallback, Form, HARD_ZONING,
-    ISL_CHOICE, ISL_HASH, Key, Kind, NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONING_SUPPORT,
+    ISL_CHOICE, ISL_HASH, Key, Kind, NAME_LOOKUP, PROCESSOR_PRIORITY, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef,
+    ZONING_SUPPORT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -337,7 +338,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             path: "processor",
             kind: Kind::Table,
             fallback: Fallback::Absent("logins and requests to the services are answered at once"),
-            meaning: "Processor that serves logins and requests to the services, with the times of each. The tables of the switch change when the service of a request starts; its answer leaves when the service ends.",
+            meaning: "Processor that serves logins, requests to the services and messages of other switches, with the times of each. The tables of the switch change when the service of a request starts; its answer leaves when the service ends.",
             example: "{ sharing = \"per-port\", per_comparison = \"9.4us\" }",
             also: &["cpu", "cpus"],
         },
@@ -348,6 +349,22 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "Number of processors.",
             example: "\"per-port\"",
             also: &["cpus", "count"],
+        },
+        Key {
+            path: "processor.priority",
+            kind: Kind::Choice(PROCESSOR_PRIORITY),
+            fallback: Fallback::Value("\"fabric-first\""),
+            meaning: "Order of service of messages between switches (ELP, EFP, FSPF, zones, names, state changes) and requests of N_Ports.",
+            example: "\"none\"",
+            also: &["order", "class"],
+        },
+        Key {
+            path: "processor.per_message",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"1ms\""),
+            meaning: "Time of a message of another switch, beside the comparisons that it causes. Our estimate, as for `per_command`.",
+            example: "\"1ms\"",
+            also: &["message"],
         },
         Key {
             path: "processor.per_command",

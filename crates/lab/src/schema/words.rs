@@ -4,7 +4,7 @@ use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
     Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash, MediumKind,
-    PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
+    PathPolicy, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -64,6 +64,11 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
     "one" => ProcessorSharing::One, "one for the whole switch; requests wait for each other";
     "per-port" => ProcessorSharing::PerPort, "one at each port; only requests through the same port wait for each other";
+});
+
+words!(PROCESSOR_PRIORITY, PROCESSOR_PRIORITIES: ProcessorPriority {
+    "fabric-first" => ProcessorPriority::FabricFirst, "messages of other switches before requests of N_Ports";
+    "none" => ProcessorPriority::None, "all in the order of arrival: a login storm delays the messages of the fabric";
 });
 
 words!(ADDRESSING, ADDRESSINGS: Addressing {

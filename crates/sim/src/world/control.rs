@@ -3,7 +3,7 @@
 
 use super::command_log::CommandLog;
 use super::notes::NoteKind;
-use super::processor::{Held, SwitchProcessor, is_request};
+use super::processor::{Held, SwitchProcessor, class_of, is_request};
 use super::{Env, Timers, ps_of};
 use crate::net::{End, Incident, Net};
 use sanloom_fc::config::Node;
@@ -110,9 +110,9 @@ impl ControlPlane {
         if let Some(log) = self.command_log.as_mut().filter(|_| is_request(&message.header)) {
             log.request(env.net.now(), switch, port, &message);
         }
-        match &mut node.processor {
-            Some(processor) if is_request(&message.header) => {
-                processor.enqueue(port, message);
+        match (&mut node.processor, class_of(&message.header)) {
+            (Some(processor), Some(class)) => {
+                processor.enqueue(port, class, message);
                 self.run_processor(env, switch);
             }
             _ => {
@@ -158,7 +158,7 @@ impl ControlPlane {
             let mut held = Held::new();
             let work = self.handle_message(env, switch, next.port, next.frame, Some(&mut held));
             if let Some(processor) = &mut self.switches[usize::from(switch)].processor {
-                processor.begin(now, next.server, next.is_login, work, held);
+                processor.begin(now, next.server, next.kind, work, held);
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].processor.as_ref().and_then(SwitchProcessor::next_end) {
@@ -290,6 +290,9 @@ impl ControlPlane {
         let mut up = self.switches.iter().filter(|node| node.up);
         up.any(|node| {
             let machine = &node.machine;
+            if node.processor.as_ref().is_some_and(SwitchProcessor::has_fabric_messages) {
+                return true;
+            }
             let joining = machine.isls().any(|isl| isl.state == IslState::Initialising);
             joining || machine.open_requests() + machine.deferred_queries() > 0 || !machine.names().is_complete()
         })

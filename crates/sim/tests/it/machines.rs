@@ -2,6 +2,7 @@
 //! move and stop.
 
 use crate::labs::{check, lab, lab_with, run, watched};
+use sanloom_api::results::EventKind;
 use sanloom_fc::nport::FabricState;
 use sanloom_sim::net::ObservedKind;
 use sanloom_sim::run::{Blind, Options, simulate};
@@ -294,4 +295,20 @@ fn a_machine_that_stops_during_its_move_or_before_its_creation_does_not_log_in_a
         let mut entries = finished.world.control.switches[1].machine.services().name_server();
         assert!(!entries.any(|entry| entry.port_name == name), "{more}");
     }
+}
+
+#[test]
+fn a_login_storm_ends_an_adjacency_unless_messages_of_the_fabric_come_first() {
+    const STORM: &str = include_str!("../../../../examples/fabric-starvation.toml");
+    let losses = |priority: &str| {
+        let results =
+            run(&lab_with(&STORM.replace("priority = \"none\"", &format!("priority = \"{priority}\"")), "", &[]));
+        let reroutes = results.events.iter().filter(|event| event.kind == EventKind::Reroute);
+        (reroutes.map(|event| event.at_s).collect::<Vec<_>>(), results.totals.longest_stall_s)
+    };
+    let (reroutes, stall_s) = losses("none");
+    // No adjacency ends earlier than the dead interval of 80 s after its last HLO.
+    assert!(reroutes.first().is_some_and(|&at_s| (70.0..130.0).contains(&at_s)), "{reroutes:?}");
+    assert!(stall_s > 10.0, "{stall_s}");
+    assert_eq!(losses("fabric-first").0, [0.0; 0]);
 }

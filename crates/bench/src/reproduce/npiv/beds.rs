@@ -1,7 +1,7 @@
 //! Runs on the test bed of document 000, and the constants of its switch.
 
 use crate::npiv_bed::{Bed, PER_PORT, PER_SWITCH, Sequence};
-use sanloom_fc::config::{Picos, Processor, ProcessorSharing};
+use sanloom_fc::config::{Picos, Processor, ProcessorPriority, ProcessorSharing};
 use sanloom_fc::switch::{HardZoning, NameLookup};
 
 /// Any command, in µs: Figure 8 shows a few milliseconds, and the text does not give the values.
@@ -50,6 +50,8 @@ pub fn beds() -> Vec<Bed> {
         name_lookup: NameLookup::Linear,
         processor: Processor {
             sharing: ProcessorSharing::PerPort,
+            priority: ProcessorPriority::FabricFirst,
+            per_message: Picos::ZERO,
             per_command: Picos::from_us(PER_COMMAND_US),
             per_login: Picos::from_ms(unexplained_ms),
             per_name_search: Picos::from_ns(PER_NAME_SEARCH_NS),

@@ -186,6 +186,7 @@ fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
     if let Some(processor) = &switch.processor {
         let times = [
             ("processor.per_command", processor.per_command),
+            ("processor.per_message", processor.per_message),
             ("processor.per_login", processor.per_login),
             ("processor.per_name_search", processor.per_name_search),
             ("processor.per_comparison", processor.per_comparison),
