@@ -194,7 +194,8 @@ impl Bed {
             for number in 0..self.per_port {
                 // The lab never creates the machine, because the bed does.
                 let start = Some(Picos(u64::MAX));
-                let vm = VirtualMachine { on: card, number, start, script: LoginScript::Npiv };
+                let vm =
+                    VirtualMachine { on: card, number, start, boot: Picos::ZERO.into(), script: LoginScript::Npiv };
                 hosts.push(host(hosts.len() as u16, Some(vm)));
             }
         }

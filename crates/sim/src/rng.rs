@@ -46,6 +46,8 @@ pub enum Purpose {
     ThinkTime,
     /// Service times of a storage system.
     Service,
+    /// Time that a virtual machine takes to boot.
+    Boot,
 }
 
 impl Purpose {
@@ -66,6 +68,7 @@ impl Purpose {
             Purpose::Replication => 11 << 32,
             Purpose::ThinkTime => 12 << 32,
             Purpose::Service => 13 << 32,
+            Purpose::Boot => 14 << 32,
         }
     }
 }

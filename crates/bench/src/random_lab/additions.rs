@@ -46,6 +46,7 @@ fn machines(dice: &mut Dice, lab: &mut Lab) {
             on,
             number: *slot,
             start: dice.chance(1, 3).then(|| Picos(dice.range(0, lab.run.duration.0 / 2))),
+            boot: Picos::from_ms(dice.range(0, 2)).into(),
             script: dice.pick(&[LoginScript::Standard, LoginScript::Npiv]),
         };
         *slot += 1;

@@ -64,7 +64,7 @@ impl Default for ErrorRecovery {
 
 /// Settings of a virtual machine: a host whose HBAs are virtual ports (N_Port_ID virtualisation) on
 /// those of another host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VirtualMachine {
     /// Index into `hosts` of the initial hypervisor.
     pub on: u16,
@@ -75,6 +75,8 @@ pub struct VirtualMachine {
     /// Creation time relative to the start of the workloads; `None`: earlier, as soon as its
     /// hypervisor is logged in.
     pub start: Option<Picos>,
+    /// Time from its creation at `start` until its ports log in.
+    pub boot: TimeDistribution,
     /// Steps of its logins.
     pub script: LoginScript,
 }

@@ -12,7 +12,7 @@ use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 
 /// Keys that have no effect on a host with links of its own.
-const VIRTUAL_ONLY: [&str; 3] = ["start", "interval", "login"];
+const VIRTUAL_ONLY: [&str; 4] = ["start", "interval", "boot", "login"];
 /// Keys of hardware that a virtual machine shares with its hypervisor.
 const HARDWARE: [&str; 5] = ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers"];
 
@@ -50,6 +50,7 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
             on,
             number,
             start: is_timed.then(|| Picos(start.unwrap_or_default().0.saturating_add(later.0))),
+            boot: element.times("boot").unwrap_or(Picos::ZERO.into()),
             script: element.choice("login", schema::LOGIN_SCRIPTS).unwrap_or_default(),
         });
     }

@@ -292,6 +292,14 @@ pub(super) const HOST: SectionDef = SectionDef {
             also: &["created", "create_at", "at"],
         },
         Key {
+            path: "boot",
+            kind: Kind::Times,
+            fallback: Fallback::Value("{ distribution = \"uniform\", min = \"300ms\", max = \"800ms\" }"),
+            meaning: "Time from the creation of a virtual machine with `start` until its ports log in; a time, or a distribution as listed below.",
+            example: "\"500ms\"",
+            also: &["boot_time", "power_on"],
+        },
+        Key {
             path: "interval",
             kind: Kind::Time,
             fallback: Fallback::Value("\"0s\""),

@@ -6,6 +6,7 @@ use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
 use super::path::Paths;
+use super::schedule;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::{Timers, World};
@@ -15,7 +16,7 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node};
+use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node, Picos};
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
@@ -215,7 +216,7 @@ impl Plan<'_> {
                     |t: &sanloom_fc::config::Target| self.lab.storage[usize::from(t.storage)].luns[usize::from(t.lun)];
                 let luns: Vec<Lun> = workload.targets.iter().map(lun).collect();
                 // The stream of a virtual machine starts no earlier than the machine.
-                let created = config.virtual_machine.and_then(|vm| vm.start).unwrap_or_default();
+                let created = Picos(schedule::created_ps(self.lab, host as u16).unwrap_or(0));
                 let mut workload = workload.clone();
                 workload.start = workload.start.max(created);
                 let mut stream = Stream::new(&workload, &config.name, &luns, self.lab.run.seed);

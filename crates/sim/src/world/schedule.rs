@@ -1,6 +1,8 @@
 //! The schedule of a run, and the number of faults that keep each link down.
 
 use crate::net::NEVER;
+use crate::rng::{Purpose, stream_rng};
+use crate::workload::sample_ps;
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 
@@ -24,6 +26,17 @@ pub(super) enum Step {
     Fault(usize, bool),
 }
 
+/// Returns the time at which the ports of a virtual machine log in: its creation, and the time that
+/// it takes to boot, in ps since the start of the workloads. `None` for a machine that exists before
+/// and for other hosts.
+pub fn created_ps(lab: &Lab, host: u16) -> Option<u64> {
+    let host = &lab.hosts[usize::from(host)];
+    let machine = host.virtual_machine?;
+    let start = machine.start?;
+    let mut rng = stream_rng(lab.run.seed, Purpose::Boot, &[&host.name]);
+    Some(start.0.saturating_add(sample_ps(&machine.boot, &mut rng)))
+}
+
 impl Schedule {
     /// Returns the begin and end of each fault, the creation of each virtual machine and each
     /// change of the zones. Times of the lab count from `start_ps`.
@@ -35,9 +48,9 @@ impl Schedule {
                 steps.push((start_ps + until.0, Step::Fault(number, true)));
             }
         }
-        for (host, number) in lab.hosts.iter().zip(0..) {
-            if let Some(at) = host.virtual_machine.and_then(|vm| vm.start) {
-                steps.push((start_ps.saturating_add(at.0), Step::Create(number)));
+        for number in 0..lab.hosts.len() as u16 {
+            if let Some(at_ps) = created_ps(lab, number) {
+                steps.push((start_ps.saturating_add(at_ps), Step::Create(number)));
             }
         }
         for (change, number) in lab.changes.iter().zip(0..) {
