@@ -3,7 +3,8 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult, PortResult,
-    Remedy, Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult, Victim,
+    PrecisionResult, Remedy, Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult,
+    Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -159,7 +160,12 @@ fn example() -> Value {
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
     let direction = || LinkDirection { frames_lost: any(), ..LinkDirection::default() };
     let results = Results {
-        lab: LabInfo { command: some(), source: some(), ..LabInfo::default() },
+        lab: LabInfo {
+            command: some(),
+            source: some(),
+            precision: Some(PrecisionResult { reached: Some(0.0), ..PrecisionResult::default() }),
+            ..LabInfo::default()
+        },
         hosts: vec![HostResult { paths: vec![PathResult::default()], ..HostResult::default() }],
         streams: vec![StreamResult { hosts: vec![StreamHostResult::default()], ..StreamResult::default() }],
         links: vec![LinkResult {

@@ -103,7 +103,16 @@ fn examples() -> Vec<(&'static str, Value)> {
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
     let values = [
         ("Results", to_value(results)),
-        ("LabInfo", to_value(LabInfo { command: some(), source: some(), ..LabInfo::default() })),
+        (
+            "LabInfo",
+            to_value(LabInfo {
+                command: some(),
+                source: some(),
+                precision: Some(PrecisionResult::default()),
+                ..LabInfo::default()
+            }),
+        ),
+        ("PrecisionResult", to_value(PrecisionResult { reached: Some(0.0), ..PrecisionResult::default() })),
         (
             "FaultEvent",
             to_value(FaultEvent { until_s: Some(1.0), link: some(), node: some(), ..FaultEvent::default() }),

@@ -247,7 +247,7 @@ impl Crossbar {
 
     /// Returns the input whose turn it is at `output` and the input whose frame is the next one, if
     /// one is eligible. The two differ only within a trunk.
-    #[inline]
+    #[inline(always)]
     pub(super) fn choose(&self, output: u16) -> Option<(u16, u16)> {
         let out = &self.out[usize::from(output)];
         let masks = self.mask(out, output);

@@ -277,7 +277,7 @@ impl Input {
 
     /// Removes the oldest frame for an output. Returns the index of the frame and whether another
     /// one for this output is left. Read the frame with [`Input::taken`] before the next change.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, output: u16) -> Option<(usize, bool)> {
         let Some(number) = self.find(output) else { return self.take_overflow(output) };
         let index = self.slot_of(number);

@@ -259,7 +259,7 @@ impl Net {
     }
 
     /// Puts a frame on a line.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_on_line(&mut self, number: u32, frame: FrameRef, sent: super::Sent) {
         let lane = &mut self.lanes[number as usize];
         if lane.special {
