@@ -35,6 +35,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const SCRAPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client has to read a part of its answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that the last answers of an instance may take to leave before its process ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// A request and the channel for its answer.
 #[derive(Debug)]
@@ -45,11 +47,11 @@ pub struct ControlRequest {
 }
 
 /// A listening control socket.
-#[derive(Debug)]
 pub struct Control {
     path: PathBuf,
     bell: Arc<OwnedFd>,
     pending: Receiver<ControlRequest>,
+    clients: Arc<ClientList<UnixStream>>,
 }
 
 impl Control {
@@ -72,12 +74,15 @@ impl Control {
             let listener = TcpListener::bind(address).map_err(failed)?;
             tracing::info!(address = %listener.local_addr().map_err(failed)?, "metrics");
             let requests = requests.clone();
-            let accept = move || requests.accept(|| listener.accept(), RequestSender::scraper);
+            let scrapers = Arc::new(ClientList::new());
+            let accept = move || requests.accept(&scrapers, || listener.accept(), RequestSender::scraper);
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(failed)?;
         }
-        let accept = move || requests.accept(|| listener.accept(), RequestSender::serve);
+        let clients = Arc::new(ClientList::new());
+        let list = clients.clone();
+        let accept = move || requests.accept(&list, || listener.accept(), RequestSender::serve);
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
-        Ok(Control { path: path.to_owned(), bell, pending })
+        Ok(Control { path: path.to_owned(), bell, pending, clients })
     }
 
     /// Returns whether a process accepts connections at the path.
@@ -100,6 +105,9 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+        // Requests that nobody takes any more are answered by their threads.
+        drop(std::mem::replace(&mut self.pending, channel().1));
+        self.clients.wait_for_answers(LAST_ANSWERS);
     }
 }
 
@@ -167,6 +175,12 @@ impl<S: AsFd> ClientList<S> {
         self.changed.notify_one();
     }
 
+    /// Waits until each request in progress has been answered, at most for `limit`.
+    fn wait_for_answers(&self, limit: Duration) {
+        let is_busy = |table: &mut ClientTable<S>| table.connected.values().any(|client| client.idle_since.is_none());
+        let _ = self.changed.wait_timeout_while(self.lock(), limit, is_busy);
+    }
+
     fn leave(&self, number: u64) {
         self.lock().connected.remove(&number);
         self.changed.notify_one();
@@ -181,8 +195,12 @@ impl RequestSender {
     /// Serves each client in its own thread. `serve` receives the connection and a function. It
     /// calls the function with false when a request begins, and with true when the request has been
     /// answered.
-    fn accept<S: AsFd + Send + Sync + 'static, A>(&self, next: impl Fn() -> io::Result<(S, A)>, serve: Serve<S>) {
-        let clients = Arc::new(ClientList::new());
+    fn accept<S: AsFd + Send + Sync + 'static, A>(
+        &self,
+        clients: &Arc<ClientList<S>>,
+        next: impl Fn() -> io::Result<(S, A)>,
+        serve: Serve<S>,
+    ) {
         loop {
             let spawned = next().and_then(|(connection, _)| {
                 let connection = Arc::new(connection);
@@ -353,6 +371,30 @@ mod tests {
         assert!(line.contains("invalid request"), "{line}");
         end.send(()).unwrap();
         answers.join().unwrap();
+    }
+
+    #[test]
+    fn an_instance_ends_only_after_its_last_answers_have_left() {
+        for number in 0..50 {
+            let path = std::env::temp_dir().join(format!("sanloom-control-last-{number}-{}.sock", std::process::id()));
+            let control = Control::listen(&path, None).unwrap();
+            let clients: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(&path).unwrap()).collect();
+            clients.iter().for_each(|mut client| client.write_all(&Request::Stop.to_line().unwrap()).unwrap());
+            let mut pending = Vec::new();
+            while pending.len() < clients.len() {
+                let bell = control.bell();
+                poll(&mut [PollFd::new(&bell, PollFlags::IN)], None).unwrap();
+                pending.extend(control.take());
+            }
+            // The last request is never answered by the loop.
+            pending.drain(1..).for_each(|request| request.answer.send(Answer::Done).unwrap());
+            drop(pending);
+            drop(control);
+            for mut client in clients {
+                client.set_nonblocking(true).unwrap();
+                assert!(client.read(&mut [0]).is_ok_and(|bytes| bytes == 1), "an answer is there at once");
+            }
+        }
     }
 
     #[test]
