@@ -163,6 +163,7 @@ fn draw(seed: u64, dice: &mut Dice) -> Lab {
     lab.hosts.iter_mut().filter_map(|host| host.virtual_machine.as_mut()).for_each(|machine| machine.start = None);
     if lab.zoning.default == ZoneDefault::Open && dice.chance(1, 2) {
         lab.zoning.default = ZoneDefault::OpenWithoutZones;
+        lab.zone_database.default_zone = lab.zoning.default;
     }
     for _ in 0..dice.range(0, 2) {
         let link = dice.index(lab.links.len()) as u16;

@@ -130,7 +130,7 @@ fn a_machine_that_moves_sends_no_more_frames_through_its_old_hba() {
 fn a_machine_that_moves_leaves_no_request_for_login_behind() {
     let more = "[[fault]]\nat = \"1000050ns\"\nfor = \"100ms\"\nkind = \"vm-move\"\nvm = \"vm{1..6}\"\nto = \"hv2\"";
     let (mut before, mut after) = (0, 0);
-    watched(&machines("start = \"1ms\"", more), &mut |world, observed| {
+    watched(&machines("start = \"1ms\"\nboot = \"0s\"", more), &mut |world, observed| {
         for one in observed.iter().filter(|one| one.lane == 0 || one.lane == 2) {
             if let ObservedKind::Frame { frame, start_ps, .. } = &one.kind
                 && frame.s_id() == FcId::ZERO
@@ -204,7 +204,7 @@ fn virtual_ports_log_in_again_after_their_physical_port() {
 
 #[test]
 fn machines_begin_one_after_the_other() {
-    let results = run(&machines("start = \"10ms\"\ninterval = \"20ms\"", ""));
+    let results = run(&machines("start = \"10ms\"\ninterval = \"20ms\"\nboot = \"0s\"", ""));
     let done: Vec<f64> = (1..=6).map(|vm| results.metric(&format!("hosts.vm{vm}.ios_completed")).unwrap()).collect();
     assert!(done.windows(2).all(|two| two[0] > two[1]), "{done:?}");
     assert_eq!(results.totals.io.ios_failed, 0);
@@ -307,8 +307,8 @@ fn a_login_storm_ends_an_adjacency_unless_messages_of_the_fabric_come_first() {
         (reroutes.map(|event| event.at_s).collect::<Vec<_>>(), results.totals.longest_stall_s)
     };
     let (reroutes, stall_s) = losses("none");
-    // No adjacency ends earlier than the dead interval of 80 s after its last HLO.
-    assert!(reroutes.first().is_some_and(|&at_s| (70.0..130.0).contains(&at_s)), "{reroutes:?}");
+    // No adjacency ends earlier than the dead interval of 20 s after its last HLO.
+    assert!(reroutes.first().is_some_and(|&at_s| (10.0..90.0).contains(&at_s)), "{reroutes:?}");
     assert!(stall_s > 10.0, "{stall_s}");
     assert_eq!(losses("fabric-first").0, [0.0; 0]);
 }
