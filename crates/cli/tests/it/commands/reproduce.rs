@@ -129,7 +129,7 @@ fn no_number_of_a_small_sample_contradicts_its_formula() {
         "timer-command",
         "timer-fast-io-fail",
         "timer-dev-loss",
-        "timer-no-path-timeout",
+        "timer-no-path-retry",
     ] {
         assert!(ids.contains(id), "{id}");
     }
