@@ -284,6 +284,7 @@ fn host(number: u16, virtual_machine: Option<VirtualMachine>) -> Host {
         hbas: vec![Hba { wwpn: Wwpn(base + 1), receive_size_bytes: 2048, data_frames_in_flight: None }],
         queue: IoQueue { max_outstanding: 1, max_waiting: None, scheduler: IoScheduler::Fifo, merge_up_to_bytes: 0 },
         cpu_per_io: Picos::ZERO,
+        guest_cpu_per_io: Picos::ZERO,
         interrupt: None,
         bus: None,
         multipath: Multipath {

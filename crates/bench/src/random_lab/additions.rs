@@ -123,7 +123,10 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::SlowReceiver { link, .. }
         | FaultKind::WithheldCredits { link, .. }
         | FaultKind::LostRRdy { link, .. } => !between_switches(link),
-        FaultKind::VmMove { .. } | FaultKind::VmStop { .. } => true,
+        FaultKind::VmMove { .. }
+        | FaultKind::VmStop { .. }
+        | FaultKind::DuplicateName { .. }
+        | FaultKind::ForeignAddress { .. } => true,
     });
     lab.faults = faults;
     let fabrics = lab.fabrics();

@@ -95,6 +95,7 @@ impl Swarm {
                 merge_up_to_bytes: if self.merge { dice.range(1, 256) as u32 * 512 } else { 0 },
             },
             cpu_per_io: Picos::from_ns(if self.cpu { dice.spread(100, 50_000) } else { 0 }),
+            guest_cpu_per_io: Picos::ZERO,
             interrupt: self.interrupts.then(|| Interrupt {
                 cost: Picos::from_ns(dice.range(0, 10_000)),
                 max_frames: dice.range(1, 16) as u32,

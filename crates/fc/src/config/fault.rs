@@ -96,6 +96,21 @@ pub enum FaultKind {
         /// Index into `hosts` of the virtual machine.
         host: u16,
     },
+    /// A virtual machine logs in with the port names of another host, until it takes its own back
+    /// at `until`.
+    DuplicateName {
+        /// Index into `hosts` of the virtual machine.
+        host: u16,
+        /// Index into `hosts` of the host whose names it uses.
+        of: u16,
+    },
+    /// The commands of a host carry the addresses of another host as S_ID.
+    ForeignAddress {
+        /// Index into `hosts` of the host that sends them.
+        host: u16,
+        /// Index into `hosts` of the host whose addresses they carry.
+        of: u16,
+    },
 }
 
 /// Direction of a link.

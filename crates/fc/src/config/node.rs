@@ -17,6 +17,9 @@ pub struct Host {
     pub queue: IoQueue,
     /// Processor time of a request before its command leaves. The host has one processor.
     pub cpu_per_io: Picos,
+    /// Processor time of a hypervisor for each command of its virtual machines, after their own
+    /// `cpu_per_io`.
+    pub guest_cpu_per_io: Picos,
     /// Interrupt coalescing; `None`: completions take effect at once and cost nothing.
     pub interrupt: Option<Interrupt>,
     /// System bus; `None`: infinitely fast.

@@ -221,6 +221,12 @@ impl NPort {
         }
     }
 
+    /// Returns a node port without a link that has these names and otherwise the configuration of
+    /// this one.
+    pub fn with_names(&self, wwnn: Wwnn, wwpn: Wwpn) -> NPort {
+        NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() })
+    }
+
     /// Processes one input at `now`.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.inputs += 1;

@@ -86,6 +86,8 @@ problem_kinds! {
     NoSuchPort = "no-such-port",
     /// The hypervisor of a virtual machine is missing or is a virtual machine itself.
     BadHypervisor = "bad-hypervisor",
+    /// A host that uses its own names or addresses as those of another.
+    OwnIdentity = "own-identity",
     /// A link joins nodes that cannot be linked.
     BadLink = "bad-link",
     /// Links of one bundle differ in rate or ends.

@@ -85,6 +85,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
         Trouble::VmMove => &["vm", "to", "until", "for"],
         Trouble::VmStop => &["vm"],
+        Trouble::DuplicateName => &["vm", "of", "until", "for"],
+        Trouble::ForeignAddress => &["host", "of", "until", "for"],
     }
 }
 
@@ -163,11 +165,19 @@ impl Finder<'_, '_> {
             Trouble::LostRRdy => {
                 (self.ends().into_iter()).map(|(link, end)| FaultKind::LostRRdy { link, end, probability }).collect()
             }
-            Trouble::VmMove => match self.destination() {
-                Some(to) => self.machines().into_iter().map(|host| FaultKind::VmMove { host, to }).collect(),
+            Trouble::VmMove => match self.other_host("to") {
+                Some(to) => self.hosts("vm").into_iter().map(|host| FaultKind::VmMove { host, to }).collect(),
                 None => Vec::new(),
             },
-            Trouble::VmStop => self.machines().into_iter().map(|host| FaultKind::VmStop { host }).collect(),
+            Trouble::VmStop => self.hosts("vm").into_iter().map(|host| FaultKind::VmStop { host }).collect(),
+            Trouble::DuplicateName => match self.other_host("of") {
+                Some(of) => self.hosts("vm").into_iter().map(|host| FaultKind::DuplicateName { host, of }).collect(),
+                None => Vec::new(),
+            },
+            Trouble::ForeignAddress => match self.other_host("of") {
+                Some(of) => self.hosts("host").into_iter().map(|host| FaultKind::ForeignAddress { host, of }).collect(),
+                None => Vec::new(),
+            },
         }
     }
 
@@ -326,9 +336,9 @@ impl Finder<'_, '_> {
         switches.into_iter().filter_map(|node| if let Node::Switch(i) = node { Some(i) } else { None }).collect()
     }
 
-    /// Returns the virtual machines in `vm`.
-    fn machines(&mut self) -> Vec<u16> {
-        let hosts = self.nodes("vm", "host", |node| matches!(node, Node::Host(_)));
+    /// Returns the hosts in a key.
+    fn hosts(&mut self, key: &str) -> Vec<u16> {
+        let hosts = self.nodes(key, "host", |node| matches!(node, Node::Host(_)));
         hosts.into_iter().filter_map(|node| if let Node::Host(i) = node { Some(i) } else { None }).collect()
     }
 
@@ -345,13 +355,13 @@ impl Finder<'_, '_> {
         nodes
     }
 
-    /// Returns the hypervisor in `to`.
-    fn destination(&mut self) -> Option<u16> {
-        self.need("to");
-        let name = self.element.text("to")?;
-        let origin = self.element.origin("to");
+    /// Returns the host named by a key.
+    fn other_host(&mut self, key: &str) -> Option<u16> {
+        self.need(key);
+        let name = self.element.text(key)?;
+        let origin = self.element.origin(key);
         match self.names.find(name, "host", |node| matches!(node, Node::Host(_)), &origin, self.sink)? {
-            Node::Host(to) => Some(to),
+            Node::Host(host) => Some(host),
             Node::Switch(_) | Node::Storage(_) => None,
         }
     }

@@ -257,6 +257,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                     merge_up_to_bytes: e.size("max_io").unwrap_or(0) as u32,
                 },
                 cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
+                guest_cpu_per_io: e.time("guest_cpu_per_io").unwrap_or_default(),
                 interrupt: has_table(e, "interrupt").then(|| Interrupt {
                     cost: e.time("interrupt.cost").unwrap_or_default(),
                     max_frames: e.integer("interrupt.max_frames").unwrap_or(1),

@@ -215,6 +215,8 @@ pub(crate) const NEEDS: &[Need] = &[
     Need { section: "fault", when: When::Is("kind", &["switch-reset"]), one_of: &[&["switch"]] },
     Need { section: "fault", when: When::Is("kind", &["vm-move"]), one_of: &[&["vm", "to"]] },
     Need { section: "fault", when: When::Is("kind", &["vm-stop"]), one_of: &[&["vm"]] },
+    Need { section: "fault", when: When::Is("kind", &["duplicate-name"]), one_of: &[&["vm", "of"]] },
+    Need { section: "fault", when: When::Is("kind", &["foreign-address"]), one_of: &[&["host", "of"]] },
     Need { section: "workload", when: When::Is("location", &["strided"]), one_of: &[&["stride"]] },
     Need { section: "switch", when: When::Table("virtual_fabric"), one_of: &[&["chassis", "id", "ports"]] },
     Need { section: "back_end", when: When::Always, one_of: &[&["target", "portals"], &["host", "target_port"]] },

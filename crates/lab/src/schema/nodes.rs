@@ -108,6 +108,14 @@ pub(super) const HOST: SectionDef = SectionDef {
             also: &["cpu", "cpu_time"],
         },
         Key {
+            path: "guest_cpu_per_io",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Of a hypervisor: time of its processor for each command of its virtual machines, after the `cpu_per_io` of the machine.",
+            example: "\"4us\"",
+            also: &["vm_cpu_per_io", "hypervisor_cpu_per_io"],
+        },
+        Key {
             path: "interrupt",
             kind: Kind::Table,
             fallback: Fallback::Absent("completions are handled at once and cost no time"),

@@ -310,10 +310,26 @@ pub(super) const FAULT: SectionDef = SectionDef {
         Key {
             path: "vm",
             kind: Kind::Pattern,
-            fallback: Fallback::Absent("needed by `vm-move` and `vm-stop` only"),
+            fallback: Fallback::Absent("needed by `vm-move`, `vm-stop` and `duplicate-name` only"),
             meaning: "The virtual machine, or a range of them.",
             example: "\"vm3\"",
-            also: &["host", "vms", "machine"],
+            also: &["vms", "machine"],
+        },
+        Key {
+            path: "host",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("needed by `foreign-address` only"),
+            meaning: "The host that sends, or a range of them.",
+            example: "\"server3\"",
+            also: &["hosts", "sender"],
+        },
+        Key {
+            path: "of",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("needed by `duplicate-name` and `foreign-address` only"),
+            meaning: "The host to which the names or addresses belong.",
+            example: "\"vm1\"",
+            also: &["owner", "name_of", "victim"],
         },
         Key {
             path: "to",

@@ -203,6 +203,8 @@ pub(crate) enum Trouble {
     LostRRdy,
     VmMove,
     VmStop,
+    DuplicateName,
+    ForeignAddress,
 }
 
 words!(TROUBLE, TROUBLES: Trouble {
@@ -217,6 +219,8 @@ words!(TROUBLE, TROUBLES: Trouble {
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
     "vm-move" => Trouble::VmMove, "`vm` moves to the hypervisor `to`: its port names log in there while their old logins remain; with `until` or `for` it is stopped in between";
     "vm-stop" => Trouble::VmStop, "`vm` issues no more requests and logs out after the last one has ended";
+    "duplicate-name" => Trouble::DuplicateName, "`vm` logs in with the port names of the host `of`; with `until` or `for` it takes its own back";
+    "foreign-address" => Trouble::ForeignAddress, "the commands of `host` carry the addresses of the host `of` as S_ID";
 });
 
 words!(CARRIER, CARRIERS: Carrier {

@@ -79,6 +79,18 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let name = view.names.node(Node::Host(host)).to_owned();
             FaultText { what: format!("virtual machine {name} stops"), link: None, node: Some(name) }
         }
+        FaultKind::DuplicateName { host, of } => {
+            let (name, of) = (view.names.node(Node::Host(host)).to_owned(), view.names.node(Node::Host(of)));
+            FaultText {
+                what: format!("virtual machine {name} uses the port names of {of}"),
+                link: None,
+                node: Some(name),
+            }
+        }
+        FaultKind::ForeignAddress { host, of } => {
+            let (name, of) = (view.names.node(Node::Host(host)).to_owned(), view.names.node(Node::Host(of)));
+            FaultText { what: format!("{name} sends with the addresses of {of}"), link: None, node: Some(name) }
+        }
     }
 }
 

@@ -47,7 +47,7 @@ impl World {
     pub fn new(lab: Arc<Lab>) -> World {
         let plan = Plan::new(&lab);
         let net = Net::new(net_plan(&lab, &plan.owners[..plan.physical], plan.timers.all));
-        let nports = NPorts { nodes: (0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect() };
+        let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
         World {
             nports,
             control: ControlPlane::new(&lab, &plan.timers),

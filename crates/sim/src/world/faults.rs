@@ -91,6 +91,16 @@ impl World {
                 hosts.stop_machine(&mut env, host);
             }
             FaultKind::VmMove { .. } | FaultKind::VmStop { .. } => {}
+            FaultKind::DuplicateName { host, of } => self.rename_machine(host, if ends { host } else { of }),
+            FaultKind::ForeignAddress { host, of } => {
+                let nports = &self.hosts.node(host).nports;
+                let others = &self.hosts.node(of).nports;
+                let pairs: Vec<_> =
+                    nports.iter().zip(others.iter().cycle()).map(|(&own, &other)| (own, other)).collect();
+                for (nport, other) in pairs {
+                    self.nports.send_as(nport, (!ends).then_some(other));
+                }
+            }
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
             FaultKind::LostRRdy { link, end, probability } => {
                 self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };

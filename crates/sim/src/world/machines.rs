@@ -38,7 +38,7 @@ impl World {
             self.nports.move_to(nport, plane);
         }
         if was_attached {
-            self.hosts.begin_move(host);
+            self.hosts.node_mut(host).begin_move();
         }
         self.process_completions();
         if at_once {
@@ -46,9 +46,26 @@ impl World {
         }
     }
 
+    /// Logs a virtual machine in with the port names of the host `of`. Its logins with other names
+    /// remain until the switch removes them, as those of a machine that moves.
+    pub(super) fn rename_machine(&mut self, host: u16, of: u16) {
+        let config = &self.lab.hosts[usize::from(of)];
+        let names: Vec<_> = config.hbas.iter().map(|hba| (config.wwnn, hba.wwpn)).collect();
+        let mut was_attached = false;
+        for (nport, &(wwnn, wwpn)) in self.hosts.node(host).nports.clone().into_iter().zip(names.iter().cycle()) {
+            was_attached |= self.detach(nport);
+            let login = &mut self.nports.node_mut(nport).login;
+            *login = login.with_names(wwnn, wwpn);
+        }
+        self.process_completions();
+        if was_attached {
+            self.create_machine(host);
+        }
+    }
+
     /// Resumes a virtual machine after a move.
     pub(super) fn resume_machine(&mut self, host: u16) {
-        if self.hosts.end_move(host) {
+        if self.hosts.node_mut(host).end_move() {
             self.create_machine(host);
         }
     }

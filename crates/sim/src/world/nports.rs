@@ -7,11 +7,14 @@
 use sanloom_fc::nport::{FabricState, Input, NPort, Output, RemoteState};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Header};
+use std::collections::BTreeMap;
 
 /// All N_Ports: HBAs of all hosts, then ports of all storage systems, then virtual ports of virtual
 /// machines.
 pub struct NPorts {
     pub nodes: Vec<NodePort>,
+    /// N_Ports with whose address another N_Port sends its commands.
+    foreign: BTreeMap<u16, u16>,
 }
 
 /// One N_Port.
@@ -84,6 +87,24 @@ impl NodePort {
 }
 
 impl NPorts {
+    pub(super) fn new(nodes: Vec<NodePort>) -> NPorts {
+        NPorts { nodes, foreign: BTreeMap::new() }
+    }
+
+    /// Lets an N_Port send its commands with the address of `other`, or with its own again.
+    pub(super) fn send_as(&mut self, nport: u16, other: Option<u16>) {
+        match other {
+            Some(other) => self.foreign.insert(nport, other),
+            None => self.foreign.remove(&nport),
+        };
+    }
+
+    /// Returns the address of another N_Port with which this one sends its commands, if a fault
+    /// makes it do so.
+    pub(super) fn foreign_address(&self, nport: u16) -> Option<FcId> {
+        self.foreign.get(&nport).map(|&other| self.node(other).port_id)
+    }
+
     #[inline]
     pub(super) fn node(&self, nport: u16) -> &NodePort {
         &self.nodes[usize::from(nport)]

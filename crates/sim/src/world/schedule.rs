@@ -26,9 +26,9 @@ pub(super) enum Step {
     Fault(usize, bool),
 }
 
-/// Returns the time at which the ports of a virtual machine log in: its creation, and the time that
-/// it takes to boot, in ps since the start of the workloads. `None` for a machine that exists before
-/// and for other hosts.
+/// Returns the time at which the ports of a virtual machine log in, in ps since the start of the
+/// workloads: its creation and the time that it takes to boot. `None` for a machine that exists
+/// before and for other hosts.
 pub fn created_ps(lab: &Lab, host: u16) -> Option<u64> {
     let host = &lab.hosts[usize::from(host)];
     let machine = host.virtual_machine?;

@@ -363,8 +363,9 @@ fn policy() -> impl Strategy<Value = PathPolicy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// For any inputs: a command uses an active path if there is one, otherwise it waits. A waiting command is retried or fails exactly once, and never before its
-    /// timeout. Timeouts always advance.
+    /// For any inputs: a command uses an active path if there is one, otherwise it waits. A waiting
+    /// command is retried or fails exactly once, and never before its timeout. Timeouts always
+    /// advance.
     #[test]
     fn commands_use_the_best_paths_and_each_one_ends(
         policy in policy(),

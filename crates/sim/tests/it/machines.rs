@@ -203,6 +203,48 @@ fn virtual_ports_log_in_again_after_their_physical_port() {
 }
 
 #[test]
+fn commands_of_machines_wait_for_the_processor_of_their_hypervisor() {
+    let finished = simulate(&hypervisors("guest_cpu_per_io = \"100us\"", ""), &Options::default(), &mut Blind);
+    let results = &finished.results;
+    assert_eq!(results.totals.io.ios_failed, 0);
+    // One processor serves six machines for 100 µs each: 1,900 commands in 190 ms.
+    let done = results.totals.io.ios_completed;
+    assert!((1_880..=1_900).contains(&done), "{done}");
+    let moved = "[[fault]]\nat = \"100ms\"\nkind = \"vm-move\"\nvm = \"vm{1..3}\"\nto = \"hv2\"";
+    let done = run(&hypervisors("guest_cpu_per_io = \"100us\"", moved)).totals.io.ios_completed;
+    assert!((2_750..=2_800).contains(&done), "two processors from 100 ms on: {done}");
+}
+
+/// The switch accepts the newer of two logins with the same name (document 000: an error in a
+/// hypervisor can give a port name to several machines).
+#[test]
+fn a_machine_that_uses_the_name_of_another_takes_its_login() {
+    let more = "[switch.sw1]\nduplicate_names = \"new-wins\"\n[[fault]]\nat = \"50ms\"\nfor = \"50ms\"\n\
+                kind = \"duplicate-name\"\nvm = \"vm2\"\nof = \"vm1\"";
+    let lab = machines("command_timeout = \"20ms\"\nabort_timeout = \"10ms\"\nreset_timeout = \"10ms\"", more);
+    let results = run(&lab);
+    let of = |vm: u8, what: &str| results.metric(&format!("hosts.vm{vm}.{what}")).unwrap();
+    assert!(of(1, "longest_stall_s") > 0.1, "nothing tells the machine that its login has gone");
+    assert_eq!(of(2, "logins"), 3.0, "its own name, that of the other, and its own again");
+    assert!(of(2, "longest_stall_s") < 0.03);
+    assert!((3..=6).all(|vm| of(vm, "longest_stall_s") < 0.03));
+}
+
+#[test]
+fn commands_with_the_address_of_another_host_are_dropped_and_disturb_nobody() {
+    let text = "[run]\nduration = \"300ms\"\n[switch.sw]\n[host.\"h{1..2}\"]\ncommand_timeout = \"20ms\"\n\
+                abort_timeout = \"10ms\"\nreset_timeout = \"10ms\"\n[storage.d]\n[[link]]\nfrom = \"h{1..2}\"\n\
+                to = \"sw\"\n[[link]]\nfrom = \"d\"\nto = \"sw\"\n[workload.w]\nhosts = \"h{1..2}\"\n\
+                targets = \"d\"\narrivals = \"constant 1000/s\"\n[[fault]]\nat = \"100ms\"\nfor = \"50ms\"\n\
+                kind = \"foreign-address\"\nhost = \"h1\"\nof = \"h2\"\n";
+    let results = run(&lab(text));
+    let of = |host: &str, what: &str| results.metric(&format!("hosts.{host}.{what}")).unwrap();
+    assert!(results.switches[0].discards["bad_source_id"] > 10, "{:?}", results.switches[0].discards);
+    assert!(of("h1", "longest_stall_s") > 0.05 && of("h1", "ios_failed") == 0.0);
+    assert!(of("h2", "longest_stall_s") == 0.0 && of("h2", "aborted") == 0.0);
+}
+
+#[test]
 fn machines_begin_one_after_the_other() {
     let results = run(&machines("start = \"10ms\"\ninterval = \"20ms\"\nboot = \"0s\"", ""));
     let done: Vec<f64> = (1..=6).map(|vm| results.metric(&format!("hosts.vm{vm}.ios_completed")).unwrap()).collect();

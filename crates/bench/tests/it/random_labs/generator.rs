@@ -63,5 +63,7 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::LostRRdy { .. } => "lost-r-rdy",
         FaultKind::VmMove { .. } => "vm-move",
         FaultKind::VmStop { .. } => "vm-stop",
+        FaultKind::DuplicateName { .. } => "duplicate-name",
+        FaultKind::ForeignAddress { .. } => "foreign-address",
     }
 }

@@ -251,6 +251,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
         problems.number(place.key("bus.shared_by"), bus.shared_by.into(), 1, 256);
     }
     problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
+    problems.time(place.key("guest_cpu_per_io"), host.guest_cpu_per_io, Picos::ZERO, Picos::SECOND);
     problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
     let (recovery, longest) = (&host.recovery, Picos::from_secs(3600));
     problems.time(place.key("abort_timeout"), recovery.abort_timeout, Picos::from_us(1), longest);

@@ -55,6 +55,7 @@ fn lab() -> Lab {
                 merge_up_to_bytes: 0,
             },
             cpu_per_io: Picos::ZERO,
+            guest_cpu_per_io: Picos::ZERO,
             interrupt: None,
             bus: None,
             multipath: Multipath {

@@ -348,6 +348,21 @@ fn virtual_machine(lab: &Lab, host: u16, place: Place, problems: &mut Problems) 
     );
 }
 
+/// Checks that a host does not use its own names or addresses as those of another.
+fn different_hosts(lab: &Lab, host: u16, of: u16, place: Place, problems: &mut Problems) {
+    if host == of {
+        problems.add(
+            ProblemKind::OwnIdentity,
+            place.key("of"),
+            format!(
+                "`{}` already has its own names and addresses",
+                lab.hosts.get(usize::from(host)).map_or("(no such host)", |h| &h.name)
+            ),
+            "name another host",
+        );
+    }
+}
+
 /// Checks that each virtual machine moves to a different hypervisor.
 fn validate_moves(lab: &Lab, problems: &mut Problems) {
     let mut moves: Vec<(Picos, usize, u16, u16)> = Vec::new();
@@ -434,6 +449,11 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
             super::nodes::hypervisor(lab, name, to, place.key("to"), problems);
         }
         FaultKind::VmStop { host } => virtual_machine(lab, host, place, problems),
+        FaultKind::DuplicateName { host, of } => {
+            virtual_machine(lab, host, place, problems);
+            different_hosts(lab, host, of, place, problems);
+        }
+        FaultKind::ForeignAddress { host, of } => different_hosts(lab, host, of, place, problems),
         FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } => {}
     }
 }

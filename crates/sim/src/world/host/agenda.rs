@@ -1,6 +1,6 @@
 //! Scheduled jobs of a host.
 
-use super::{Hosts, Job, Stage};
+use super::{Hosts, Job};
 use crate::host::{Event, Input as MultipathInput};
 use crate::net::{FrameRef, NEVER};
 use crate::world::Env;
@@ -69,12 +69,9 @@ impl Hosts {
                 }
             }
             Job::AfterThinkTime(stream) => self.create_request(env, host, stream),
-            Job::Submit(command, generation) => {
-                let sent = &node.commands[command as usize];
-                if sent.generation == generation && sent.stage == Stage::Waiting {
-                    self.submit(env, host, command);
-                }
-            }
+            Job::Carry(command, generation) if node.waits(command, generation) => self.carry(env, host, command),
+            Job::Submit(command, generation) if node.waits(command, generation) => self.submit(env, host, command),
+            Job::Carry(..) | Job::Submit(..) => {}
             Job::InterruptHandled(hba, count) => self.process(env, host, hba, count),
             Job::Interrupt(hba) => {
                 if let Some(interrupt) = node.interrupts[usize::from(hba)].timeout(now, &mut node.cpu) {

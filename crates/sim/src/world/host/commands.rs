@@ -4,6 +4,7 @@ use super::{Hosts, Job, NO_PATH, SentCommand, Stage};
 use crate::host::{Choice, CommandId, End, Pushed, Work};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
+use crate::world::nports::Owner;
 use sanloom_fc::fcp::initiator;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::cdb::Cdb;
@@ -118,7 +119,25 @@ impl Hosts {
         sent.stage = Stage::Waiting;
         let generation = sent.generation;
         if at > now {
-            node.plan(at, Job::Submit(command, generation));
+            node.plan(at, Job::Carry(command, generation));
+            self.arm(env, host);
+        } else {
+            self.carry(env, host, command);
+        }
+    }
+
+    /// Charges the processor of the hypervisor for a command of a virtual machine, then submits the
+    /// command.
+    pub(super) fn carry(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
+        let now = env.net.now();
+        let sent = &self.nodes[usize::from(host)].commands[command as usize];
+        let (plane, generation) = (sent.plane, sent.generation);
+        let at = match env.nports.node(plane).owner {
+            Owner::Host { host: carrier, .. } if carrier != host => self.nodes[usize::from(carrier)].carry_guest(now),
+            _ => now,
+        };
+        if at > now {
+            self.nodes[usize::from(host)].plan(at, Job::Submit(command, generation));
             self.arm(env, host);
         } else {
             self.submit(env, host, command);

@@ -141,7 +141,8 @@ impl Hosts {
                 node.plan(now + NO_EXCHANGE_RETRY_PS, Job::Submit(command, sent.generation));
                 self.arm(env, host);
             }
-            // Another initiator reset the LUN (`scsi_decide_disposition` of drivers/scsi/scsi_error.c).
+            // Another initiator reset the LUN (`scsi_decide_disposition` of
+            // drivers/scsi/scsi_error.c).
             Outcome::Completed { status: status::TASK_ABORTED, .. } => {
                 node.commands[command as usize].stage = Stage::Waiting;
                 self.retry(env, host, command);

@@ -102,14 +102,8 @@ impl Hosts {
         env.net.set_timer_earlier(self.first_timer + u32::from(host), self.node(host).next_job_ps());
     }
 
-    /// Marks a virtual machine as moving to another hypervisor.
-    pub(in crate::world) fn begin_move(&mut self, host: u16) {
-        self.nodes[usize::from(host)].is_moving = true;
-    }
-
-    /// Ends the move of a virtual machine. Returns false if it was not moving.
-    pub(in crate::world) fn end_move(&mut self, host: u16) -> bool {
-        std::mem::take(&mut self.nodes[usize::from(host)].is_moving)
+    pub(in crate::world) fn node_mut(&mut self, host: u16) -> &mut HostNode {
+        &mut self.nodes[usize::from(host)]
     }
 
     /// Stops the requests of a virtual machine, which logs out after its last request.
@@ -223,7 +217,12 @@ impl Hosts {
             && let Some(output) = initiator.poll_output()
         {
             match output {
-                Output::Send(frame) => env.net.send_message(plane, frame),
+                Output::Send(mut frame) => {
+                    if let Some(s_id) = env.nports.foreign_address(nport) {
+                        frame.header.s_id = s_id;
+                    }
+                    env.net.send_message(plane, frame);
+                }
                 Output::Transmit(seq) => self.transmit(env, host, plane, seq),
                 Output::Done { tag, ox_id, outcome } => {
                     if !matches!(outcome, Outcome::Completed { .. }) {

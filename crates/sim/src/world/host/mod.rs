@@ -15,7 +15,7 @@ pub(super) use hosts::HostsPlan;
 pub(super) use paths::PathTest;
 
 use super::path::Paths;
-use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member};
+use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member, Work};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::Stream;
@@ -54,6 +54,8 @@ pub struct HostNode {
     pub measured: HostMeasure,
     bus_config: Option<config::Bus>,
     cpu_per_io_ps: u64,
+    /// Time of the processor for a command of a virtual machine, in ps.
+    guest_cpu_per_io_ps: u64,
     limits: recovery::Limits,
     /// `None` before the first error.
     recovery: Option<Box<recovery::Recovery>>,
@@ -193,6 +195,8 @@ enum Job {
     /// Request of a closed stream after its think time.
     AfterThinkTime(u32),
     /// The processor has prepared a command.
+    Carry(u32, u32),
+    /// The processor of the hypervisor, if any, has passed the command on.
     Submit(u32, u32),
     /// An interrupt has been handled: the host processes this many completions of an HBA.
     InterruptHandled(u16, u32),
@@ -231,6 +235,30 @@ pub struct HostPlan {
 }
 
 impl HostNode {
+    /// Returns whether a command still waits for the processor.
+    fn waits(&self, command: u32, generation: u32) -> bool {
+        let sent = &self.commands[command as usize];
+        sent.generation == generation && sent.stage == Stage::Waiting
+    }
+
+    /// Marks a virtual machine as moving to another hypervisor.
+    pub(in crate::world) fn begin_move(&mut self) {
+        self.is_moving = true;
+    }
+
+    /// Ends the move of a virtual machine. Returns false if it was not moving.
+    pub(in crate::world) fn end_move(&mut self) -> bool {
+        std::mem::take(&mut self.is_moving)
+    }
+
+    /// Charges the processor for a command of a virtual machine, and returns the end of this work.
+    fn carry_guest(&mut self, now: u64) -> u64 {
+        match self.guest_cpu_per_io_ps {
+            0 => now,
+            cost => self.cpu.run(now, Work::Request, cost),
+        }
+    }
+
     /// Returns an idle host.
     pub fn new(config: &config::Host, plan: HostPlan) -> HostNode {
         let hbas = config.hbas.len();
@@ -262,6 +290,7 @@ impl HostNode {
             },
             bus_config: config.bus,
             cpu_per_io_ps: config.cpu_per_io.0,
+            guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
             limits: recovery::Limits::new(config, plan.shares_hbas),
             recovery: None,
             commands: Vec::new(),
