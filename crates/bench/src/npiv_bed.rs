@@ -237,6 +237,8 @@ impl Bed {
                 arbitration: Arbitration::RoundRobin,
                 latency: Picos::from_ns(700),
                 crossbar: CrossbarLimits::default(),
+                virtual_channels: None,
+                quarantine: None,
                 isl_choice: IslChoice::Exchange,
                 isl_hash: IslHash::default(),
                 processor: Some(self.processor),

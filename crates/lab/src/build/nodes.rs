@@ -133,6 +133,8 @@ pub(super) fn switches<'d>(
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
             crossbar: crossbar(element),
+            virtual_channels: None,
+            quarantine: None,
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
             isl_hash: element.choice("isl_hash", schema::ISL_HASHES).unwrap_or_default(),
             policy: policy(element),

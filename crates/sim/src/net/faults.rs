@@ -1,5 +1,6 @@
 //! Faults of a lane: lost and corrupted frames; delayed, withheld and lost R_RDYs.
 
+use super::channels::Channel;
 use super::frame_ref::FrameRef;
 use super::{Loss, LossSite, Net};
 use rand::Rng;
@@ -67,8 +68,15 @@ impl Net {
         if !withhold {
             let withheld = lane.receiver.withheld;
             lane.receiver.set_withheld(self.now, 0);
-            for _ in 0..withheld {
-                self.return_credit(number, self.now);
+            let mut by_channel = vec![(0, withheld)];
+            if let Some(channels) = &mut self.channels[number as usize] {
+                let taken = |channel: &mut Channel| (channel.number, std::mem::take(&mut channel.withheld));
+                by_channel = channels.list_mut().iter_mut().map(taken).collect();
+            }
+            for (channel, withheld) in by_channel {
+                for _ in 0..withheld {
+                    self.return_credit(number, self.now, channel);
+                }
             }
         }
     }
@@ -81,20 +89,22 @@ impl Net {
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));
-            self.return_credit(number, arrival_ps);
+            self.return_credit(number, arrival_ps, frame.channel());
         }
         is_lost
     }
 
     /// Returns the time at which the R_RDY for a buffer freed at `at_ps` leaves, or `None` if it is
     /// withheld or lost.
-    pub(super) fn apply_r_rdy_faults(&mut self, number: u32, at_ps: u64) -> Option<u64> {
+    pub(super) fn apply_r_rdy_faults(&mut self, number: u32, at_ps: u64, channel: u8) -> Option<u64> {
         // A withheld R_RDY can be lost only when it is finally sent.
+        let channel = self.channels[number as usize].as_mut().and_then(|channels| channels.get_mut(channel));
         let lane = &mut self.lanes[number as usize];
         if lane.receiver.withholds {
             let withheld = lane.receiver.withheld + 1;
             debug_assert!(withheld <= lane.bb_credit, "lane {number} withholds {withheld} R_RDYs");
             lane.receiver.set_withheld(self.now, withheld);
+            channel.into_iter().for_each(|channel| channel.withheld += 1);
             return None;
         }
         if let Some(fault) = &mut self.faults[number as usize]
@@ -102,6 +112,7 @@ impl Net {
         {
             fault.credits_missing += 1;
             lane.credits_lost += 1;
+            channel.into_iter().for_each(|channel| channel.missing += 1);
             return None;
         }
         let mut ready = at_ps;

@@ -26,6 +26,9 @@ impl Net {
             lane.receiver.set_withheld(now, 0);
             lane.receiver.last_ps = 0;
             let from = lane.from;
+            if let Some(channels) = &mut self.channels[number as usize] {
+                channels.clear(now);
+            }
             // A link that comes up again starts with all credits, so lost credits are restored.
             if let Some(fault) = &mut self.faults[number as usize] {
                 fault.credits_missing = 0;
@@ -58,6 +61,11 @@ impl Net {
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
             lane.restart_zero_credit(self.now);
+            let by_channel = self.held_by_channel(&self.lanes[number as usize]);
+            if let Some(channels) = &mut self.channels[number as usize] {
+                channels.restart(self.now, by_channel, None);
+            }
+            let lane = &self.lanes[number as usize];
             if let End::NPort(nport) = lane.from {
                 self.nports[usize::from(nport)].queue.end_pause();
             }
@@ -96,7 +104,8 @@ impl Net {
             self.wake_output(switch, output);
             return;
         }
-        self.discard(switch, Loss::LinkDown, |buffered| buffered.output == output);
+        let outputs: Vec<u16> = plane.outputs_of(output).collect();
+        self.discard(switch, Loss::LinkDown, |buffered| outputs.contains(&buffered.output));
     }
 
     /// Discards frames from the input buffers of a switch and returns their credits.
@@ -116,7 +125,8 @@ impl Net {
             let plane = &self.switches[usize::from(switch)];
             // A frame that has crossed has freed its receive buffer.
             if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
-                self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()));
+                let channel = buffered.on_line.frame.channel();
+                self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()), channel);
             }
         }
         if !lost.is_empty() {
@@ -137,7 +147,7 @@ impl Net {
 
     /// Checks that the credits of every lane add up to the granted credits. The terms are:
     /// available, returning, used by frames on the line or in the receiver's buffers, and lost or
-    /// withheld because of a fault.
+    /// withheld because of a fault. The same holds for each virtual channel.
     ///
     /// # Errors
     ///
@@ -155,7 +165,7 @@ impl Net {
                 + held
                 + lost
                 + lane.receiver.withheld;
-            if sum != lane.bb_credit {
+            if sum != lane.bb_credit || !self.check_channels(number as u32) {
                 return Err(number as u32);
             }
         }

@@ -1,10 +1,11 @@
 //! The watchdog of a lane: hold time in the receiver's buffers, credit recovery by link reset, and
 //! detection of credit deadlocks.
 
-use super::lane::{End, Lane};
+use super::channels::LaneChannels;
+use super::lane::End;
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, SwitchPlane};
+use super::{Loss, LossSite, Net};
 use std::collections::BTreeSet;
 
 impl Net {
@@ -41,10 +42,12 @@ impl Net {
     fn recover_credit(&mut self, number: u32) -> u64 {
         let now = self.now;
         let lane = &self.lanes[number as usize];
-        if !lane.up || lane.credit_wait_since_ps == NEVER {
+        let channels = self.channels[number as usize].as_ref();
+        let since = channels.map_or(lane.credit_wait_since_ps, |channels| channels.waits_since_ps());
+        if !lane.up || since == NEVER {
             return NEVER;
         }
-        let due = lane.credit_wait_since_ps + self.e_d_tov_ps;
+        let due = since + self.e_d_tov_ps;
         if due > now {
             return due;
         }
@@ -61,6 +64,7 @@ impl Net {
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
+        let used = self.used_by_channel(number);
         if let Some(fault) = &mut self.faults[number as usize] {
             fault.credits_missing = 0;
         }
@@ -74,6 +78,9 @@ impl Net {
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
         let credits = lane.bb_credit.saturating_sub(in_flight);
         lane.restart_credits(credits, Some(restart));
+        if let Some(channels) = &mut self.channels[number as usize] {
+            channels.restart(now, used, Some(restart));
+        }
         lane.wake_at(&mut self.queue, wake, restart);
         self.recorder.reset(number, lane, credits, now, restart);
         self.recorder.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
@@ -83,7 +90,7 @@ impl Net {
     /// Searches for a credit deadlock and records it if it is new.
     fn note_deadlock(&mut self) {
         let (path, visited) = (Vec::new(), BTreeSet::new());
-        let search = DeadlockSearch { lanes: &self.lanes, switches: &self.switches, path, visited };
+        let search = DeadlockSearch { net: self, path, visited };
         let Some(cycle) = search.find() else { return };
         let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
         if !self.recorder.incidents.iter().any(known) {
@@ -92,41 +99,47 @@ impl Net {
     }
 }
 
-/// A search for lanes that wait for each other's buffers.
+/// A lane, or one of its virtual channels.
+type Wait = (u32, Option<u8>);
+
+/// A search for lanes that wait for each other's buffers. The virtual channels of a lane wait
+/// separately.
 struct DeadlockSearch<'a> {
-    lanes: &'a [Lane],
-    switches: &'a [SwitchPlane],
-    /// Lanes from the start of the search to the current one, each waiting for the next.
-    path: Vec<u32>,
-    visited: BTreeSet<u32>,
+    net: &'a Net,
+    /// Waits from the start of the search to the current one, each for the next.
+    path: Vec<Wait>,
+    visited: BTreeSet<Wait>,
 }
 
 impl DeadlockSearch<'_> {
     /// Returns a cycle of lanes in which each lane has no credit, because its receiver's buffers
     /// hold frames for the next lane. The cycle begins with the lowest lane number.
     fn find(mut self) -> Option<Vec<u32>> {
-        (0..self.lanes.len() as u32).find_map(|start| self.visit(start))
+        (0..self.net.lanes.len() as u32).flat_map(|lane| self.net.waits_of(lane)).find_map(|start| self.visit(start))
     }
 
-    fn visit(&mut self, number: u32) -> Option<Vec<u32>> {
-        if let Some(at) = self.path.iter().position(|&lane| lane == number) {
-            let mut cycle = self.path[at..].to_vec();
+    fn visit(&mut self, wait: Wait) -> Option<Vec<u32>> {
+        if let Some(at) = self.path.iter().position(|&other| other == wait) {
+            let mut cycle: Vec<u32> = self.path[at..].iter().map(|&(lane, _)| lane).collect();
             let least = cycle.iter().enumerate().min_by_key(|&(_, lane)| lane).map_or(0, |(i, _)| i);
             cycle.rotate_left(least);
             return Some(cycle);
         }
-        let lane = &self.lanes[number as usize];
+        let (number, channel) = wait;
+        let lane = &self.net.lanes[number as usize];
         let End::Switch { switch, port } = lane.to else { return None };
-        if lane.credit_wait_since_ps == NEVER || lane.credits_returning() > 0 || !self.visited.insert(number) {
+        if !self.net.is_without_credit(wait) || !self.visited.insert(wait) {
             return None;
         }
-        self.path.push(number);
-        let plane = &self.switches[usize::from(switch)];
-        let outputs: BTreeSet<u16> = plane.crossbar.frames_of(port).iter().map(|buffered| buffered.output).collect();
+        self.path.push(wait);
+        let plane = &self.net.switches[usize::from(switch)];
+        let frames = plane.crossbar.frames_of(port);
+        let of_wait = frames.iter().filter(|held| channel.is_none_or(|number| held.on_line.frame.channel() == number));
+        let outputs: BTreeSet<u16> = of_wait.map(|held| held.output).collect();
         for output in outputs {
             for &member in &plane.members[usize::from(output)] {
                 if let Some(next) = plane.tx_lane(member)
-                    && let Some(cycle) = self.visit(next)
+                    && let Some(cycle) = self.visit((next, plane.channel_of(output)))
                 {
                     return Some(cycle);
                 }
@@ -134,5 +147,22 @@ impl DeadlockSearch<'_> {
         }
         self.path.pop();
         None
+    }
+}
+
+impl Net {
+    /// Returns what can wait for credit on a lane: the lane, or each of its virtual channels.
+    fn waits_of(&self, lane: u32) -> Vec<Wait> {
+        let numbers = |channels: &LaneChannels| channels.list().iter().map(|c| (lane, Some(c.number))).collect();
+        self.channels(lane).map_or_else(|| vec![(lane, None)], numbers)
+    }
+
+    /// Returns whether a frame waits for a credit and none is returning.
+    fn is_without_credit(&self, (number, channel): Wait) -> bool {
+        let lane = &self.lanes[number as usize];
+        match (channel, self.channels(number)) {
+            (Some(channel), Some(channels)) => channels.is_stuck(channel),
+            _ => lane.credit_wait_since_ps != NEVER && lane.credits_returning() == 0,
+        }
     }
 }

@@ -75,11 +75,16 @@ impl Net {
             if !self.lanes[lane as usize].up {
                 self.count_loss(&part, Loss::LinkDown, LossSite::Processor(switch));
             } else {
-                let plane = &mut self.switches[usize::from(switch)];
-                let output = plane.output_of[usize::from(port)];
+                let mut part = part;
+                let plane = &self.switches[usize::from(switch)];
                 let input = plane.crossbar.processor();
+                let mut output = plane.output_of[usize::from(port)];
+                if self.has_channels {
+                    output = self.choose_channel(switch, input, output, &mut part);
+                }
                 let on_line = InFlight::new(part, self.now, self.now);
                 let lane = super::NO_LANE;
+                let plane = &mut self.switches[usize::from(switch)];
                 plane.crossbar.enqueue(self.now, Buffered { on_line, input, output, lane, crossed: false });
                 self.wake_output(switch, output);
             }
@@ -95,7 +100,7 @@ impl Net {
         let plane = &mut self.nports[usize::from(nport)];
         plane.buffers.free(at_ps.max(self.now));
         let lane = plane.rx;
-        self.return_credit(lane, at_ps);
+        self.return_credit(lane, at_ps, 0);
     }
 
     #[inline(always)]
@@ -111,7 +116,7 @@ impl Net {
             End::NPort(nport) => {
                 if frame.is_corrupt() {
                     self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(number));
-                    self.return_credit(number, self.now);
+                    self.return_credit(number, self.now, frame.channel());
                     return None;
                 }
                 self.fate.delivered += 1;
@@ -138,7 +143,7 @@ impl Net {
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
             self.count_loss(&frame, Loss::CrcError, LossSite::Receiver(lane));
-            self.return_credit(lane, on_line.tail_ps().max(self.now));
+            self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
             return None;
         }
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
@@ -146,7 +151,7 @@ impl Net {
             Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
             Decision::Forward(Egress::Spray(group)) => plane.spray(group, port, &self.lanes, self.now),
             Decision::Local => {
-                self.return_credit(lane, on_line.tail_ps().max(self.now));
+                self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
                 if frame.is_corrupt() {
                     self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(lane));
                     return None;
@@ -156,12 +161,15 @@ impl Net {
             }
             Decision::Drop(reason) => {
                 self.count_loss(&frame, Loss::Fib(reason), LossSite::Receiver(lane));
-                self.return_credit(lane, on_line.tail_ps().max(self.now));
+                self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
                 return None;
             }
         };
-        let entering = Buffered { on_line, input: port, output, lane, crossed: false };
+        let mut entering = Buffered { on_line, input: port, output, lane, crossed: false };
         let buffers_egress = plane.crossbar.buffers_egress();
+        if self.has_channels {
+            entering.output = self.choose_channel(switch, port, output, &mut entering.on_line.frame);
+        }
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
             self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
@@ -254,7 +262,7 @@ impl Net {
         self.put_on_line(number, slot.frame, sent);
         let upstream = slot.lane;
         if upstream != super::NO_LANE {
-            self.return_credit(upstream, sent.end_ps);
+            self.return_credit(upstream, sent.end_ps, slot.frame.channel());
         }
     }
 
@@ -372,8 +380,9 @@ impl Net {
     }
 
     /// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
+    /// `channel` is the virtual channel of the frame, if the lane has virtual channels.
     #[inline]
-    pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
+    pub(super) fn return_credit(&mut self, number: u32, at_ps: u64, channel: u8) {
         let wake = self.sources.wake(number);
         let mut ready = at_ps;
         let mut lane = &mut self.lanes[number as usize];
@@ -381,9 +390,12 @@ impl Net {
             return;
         }
         if lane.special {
-            match self.apply_r_rdy_faults(number, at_ps) {
+            match self.apply_r_rdy_faults(number, at_ps, channel) {
                 Some(time) => ready = time,
                 None => return,
+            }
+            if self.lanes[number as usize].has_channels {
+                return self.return_to_channel(number, channel, ready);
             }
             lane = &mut self.lanes[number as usize];
         }

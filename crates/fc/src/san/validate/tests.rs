@@ -16,6 +16,8 @@ fn lab() -> Lab {
         arbitration: Arbitration::RoundRobin,
         latency: Picos::from_ns(700),
         crossbar: CrossbarLimits::default(),
+        virtual_channels: None,
+        quarantine: None,
         isl_choice: IslChoice::Exchange,
         isl_hash: IslHash::Plain,
         processor: None,
