@@ -262,6 +262,7 @@ impl Bed {
             zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
             zone_fabrics: Default::default(),
+            zone_priorities: Default::default(),
             zoning,
             workloads: Vec::new(),
             faults: Vec::new(),

@@ -90,6 +90,8 @@ problem_kinds! {
     OwnIdentity = "own-identity",
     /// A link joins nodes that cannot be linked.
     BadLink = "bad-link",
+    /// A switch cannot have the virtual channels that its settings need.
+    NoChannels = "no-virtual-channels",
     /// Links of one bundle differ in rate or ends.
     BadBundle = "bad-bundle",
     /// Two switches of one chassis have the same virtual fabric.

@@ -6,6 +6,7 @@ use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
 use super::path::Paths;
+use super::quality::Quality;
 use super::schedule;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
@@ -62,6 +63,7 @@ impl World {
             timers: plan.timers,
             schedule: Default::default(),
             link_faults: Default::default(),
+            quality: Quality::new(&lab, &net),
             control_frames: 0,
             baseline: Default::default(),
             net,
@@ -326,7 +328,7 @@ fn timers(lab: &Lab, nports: u32) -> Timers {
     let storage = host + lab.hosts.len() as u32;
     let processor = storage + lab.storage.len() as u32;
     let fault = processor + lab.switches.len() as u32;
-    Timers { switch, host, storage, processor, fault, sample: fault + 1, all: fault + 2 }
+    Timers { switch, host, storage, processor, fault, sample: fault + 1, quarantine: fault + 2, all: fault + 3 }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {

@@ -96,6 +96,7 @@ fn lab() -> Lab {
         zone_database: Default::default(),
         zone_policy: Default::default(),
         zone_fabrics: Default::default(),
+        zone_priorities: Default::default(),
         workloads: vec![Workload {
             name: "reads".into(),
             hosts: vec![0],

@@ -213,14 +213,14 @@ fn priority() -> impl Strategy<Value = Action> {
     let number = || any::<u8>().prop_map(usize::from);
     let priority = prop::sample::select(Priority::ALL.to_vec());
     prop_oneof![
-        (number(), number(), priority).prop_map(|(from, to, priority)| Action::Prefer { from, to, priority }),
-        (number(), any::<bool>()).prop_map(|(nport, starts)| Action::Quarantine { nport, starts }),
+        1 => (number(), number(), priority).prop_map(|(from, to, priority)| Action::Prefer { from, to, priority }),
+        3 => (number(), any::<bool>()).prop_map(|(nport, starts)| Action::Quarantine { nport, starts }),
     ]
 }
 
 fn actions(faults: bool) -> impl Strategy<Value = Vec<(u64, Action)>> {
     let gap = prop_oneof![3 => Just(0u64), 3 => 0u64..20_000, 1 => 0u64..2_000_000];
-    let action = prop_oneof![12 => data(), 4 => control(), 3 => priority(), if faults { 8 } else { 0 } => fault()];
+    let action = prop_oneof![12 => data(), 4 => control(), 8 => priority(), if faults { 8 } else { 0 } => fault()];
     prop::collection::vec((gap, action), 1..80)
 }
 

@@ -335,9 +335,9 @@ const WANTED: [(&str, u64); 31] = [
     ("r_rdy_lost", 10),
     ("r_rdy_withheld", 20),
     ("r_rdy_slow", 40),
-    ("low", 40),
-    ("medium", 40),
-    ("high", 10),
+    ("low", 15),
+    ("medium", 150),
+    ("high", 2),
     ("follows its exchange", 1),
 ];
 
