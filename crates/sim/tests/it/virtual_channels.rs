@@ -3,7 +3,6 @@
 use crate::labs::{lab_with, run};
 use sanloom_api::results::{EventKind, Results};
 use sanloom_sim::world::World;
-use std::sync::Arc;
 
 fn text(name: &str) -> String {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -68,14 +67,14 @@ fn a_quarantine_begins_frees_the_others_and_ends() {
     let with = rates(&results);
     let without = rates(&example("quarantine", &["switch.*.quarantine=false"]));
     assert!((1..4).all(|server| with[server] > 1.3 * without[server]), "{with:?} {without:?}");
-    assert_eq!(results.totals.ios_failed, 0);
+    assert_eq!(results.totals.io.ios_failed, 0);
 }
 
 #[test]
 fn frames_and_credits_are_conserved_on_all_channels() {
     for name in ["virtual-channels", "qos-zones", "quarantine"] {
         let lab = lab_with(&text(name), "", &["run.duration=300ms"]);
-        let mut world = World::new(Arc::new(lab));
+        let mut world = World::new(lab);
         world.log_in();
         world.start();
         for step in 1..=100 {
