@@ -21,6 +21,7 @@ mod frame_ref;
 mod input;
 mod lane;
 mod links;
+mod mask;
 mod messages;
 mod nport;
 mod observe;
@@ -266,8 +267,11 @@ impl Net {
         let sources = Sources::new(plan.lanes.len() as u32, plan.timers);
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
+        // Most events are due within the time of a frame and the latency of a switch.
+        let frame_ps = 1_000_000_000_000 * plan.lanes.len() as u64 / frames_per_s.max(1);
+        let window_ps = frame_ps + frame_ps / 2;
         let mut net = Net {
-            queue: EventQueue::new(sources.count(), sources.free(), spacing_ps),
+            queue: EventQueue::with_window(sources.count(), sources.free(), spacing_ps, window_ps),
             sources,
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),
