@@ -5,7 +5,7 @@
 pub(crate) const NAMES: [(&str, &str); 2] = [
     (
         "default",
-        "A fabric of today: cut-through, one queue per input (head-of-line blocking), paths chosen by exchange. All defaults are those of the tables above.",
+        "A fabric of today: cut-through, one queue for each output at every input, paths chosen by exchange. All defaults are those of the tables above.",
     ),
     (
         "sansim-2004",

@@ -221,10 +221,12 @@ impl NPort {
         }
     }
 
-    /// Returns a node port without a link that has these names and otherwise the configuration of
-    /// this one.
+    /// Returns a node port without a link that has these names, and otherwise the configuration and
+    /// the counters of this one.
     pub fn with_names(&self, wwnn: Wwnn, wwpn: Wwpn) -> NPort {
-        NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() })
+        let mut port = NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() });
+        port.exchanges.counters = self.exchanges.counters;
+        port
     }
 
     /// Processes one input at `now`.
