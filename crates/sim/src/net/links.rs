@@ -27,9 +27,7 @@ impl Net {
             lane.receiver.last_ps = 0;
             let from = lane.from;
             // A link that comes up again starts with all credits, so lost credits are restored.
-            if let Some(fault) = &mut self.faults[number as usize] {
-                fault.credits_missing = 0;
-            }
+            self.restart_recovery(number);
             let lane = &mut self.lanes[number as usize];
             let arrival_ps = lane.flight.next_ps();
             self.queue.move_event(self.sources.arrival(number), arrival_ps, NEVER);
