@@ -94,9 +94,10 @@ const SWITCH_PRESETS: &str = r#"
 ## Switch presets
 
 `preset` in `[switch.NAME]` or `[switch."*"]` sets defaults for the switch. Keys of the file override
-them, also keys of `[switch."*"]` and of `--set`. They override the preset of `[lab]`. A source is
-the title of a publication of the vendor. *Assumption* marks a number that we chose. The buffers of
-an ASIC are shared by its ports in a real switch and are not shared here: give a long link `credits`.
+them, also keys of `[switch."*"]` and of `--set`. The preset overrides that of `[lab]`. A source is
+the title of a publication ([Sources](sources.md#publications-about-switches)). *Assumption* marks a
+number that we chose. In a real switch the ports of an ASIC share its buffers. Here each port has
+its own, so give a long link `credits`.
 
 "#;
 

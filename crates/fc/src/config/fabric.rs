@@ -245,8 +245,8 @@ impl Link {
     }
 }
 
-/// BB_SC_N that two ports use if they announced `one` and `other` in ELP or FLOGI: the larger one, or
-/// 0, no credit recovery, if one of them is 0 (FC-FS, BB_Credit recovery).
+/// BB_SC_N that two ports use if they announced `one` and `other` in ELP or FLOGI: the larger one,
+/// or 0, no credit recovery, if one of them is 0 (FC-FS, BB_Credit recovery).
 pub fn common_bb_sc_n(one: u8, other: u8) -> u8 {
     if one == 0 || other == 0 { 0 } else { one.max(other) }
 }

@@ -167,21 +167,25 @@ mod tests {
 
     #[test]
     fn every_rate_is_that_of_its_lanes_and_its_coding() {
-        // Lanes, millions of symbols per second and lane, bits per symbol, data bits of line bits.
-        let (plain, scrambled): (&[_], &[_]) = (&[(8, 10)], &[(64, 66)]);
-        let (nrz, pam4): (&[_], &[_]) = (&[(256, 257), (514, 528)], &[(256, 257), (514, 544)]);
-        let standards: [(&str, u64, u64, u64, &[(u64, u64)]); 11] = [
-            ("1GFC", 1, 1_062_500, 1, plain),
-            ("2GFC", 1, 2_125_000, 1, plain),
-            ("4GFC", 1, 4_250_000, 1, plain),
-            ("8GFC", 1, 8_500_000, 1, plain),
-            ("10GFC", 1, 10_518_750, 1, scrambled),
-            ("16GFC", 1, 14_025_000, 1, scrambled),
-            ("32GFC", 1, 28_050_000, 1, nrz),
-            ("64GFC", 1, 28_900_000, 2, pam4),
-            ("128GFC", 1, 56_100_000, 2, pam4),
-            ("128GFCp", 4, 28_050_000, 1, nrz),
-            ("256GFC", 4, 28_900_000, 2, pam4),
+        /// Data bits of line bits, code by code.
+        type Coding = &'static [(u64, u64)];
+        const PLAIN: Coding = &[(8, 10)];
+        const SCRAMBLED: Coding = &[(64, 66)];
+        const NRZ: Coding = &[(256, 257), (514, 528)];
+        const PAM4: Coding = &[(256, 257), (514, 544)];
+        // Lanes, thousands of symbols per second and lane, bits per symbol.
+        let standards: [(&str, u64, u64, u64, Coding); 11] = [
+            ("1GFC", 1, 1_062_500, 1, PLAIN),
+            ("2GFC", 1, 2_125_000, 1, PLAIN),
+            ("4GFC", 1, 4_250_000, 1, PLAIN),
+            ("8GFC", 1, 8_500_000, 1, PLAIN),
+            ("10GFC", 1, 10_518_750, 1, SCRAMBLED),
+            ("16GFC", 1, 14_025_000, 1, SCRAMBLED),
+            ("32GFC", 1, 28_050_000, 1, NRZ),
+            ("64GFC", 1, 28_900_000, 2, PAM4),
+            ("128GFC", 1, 56_100_000, 2, PAM4),
+            ("128GFCp", 4, 28_050_000, 1, NRZ),
+            ("256GFC", 4, 28_900_000, 2, PAM4),
         ];
         assert_eq!(standards.map(|(name, ..)| name), LineRate::ALL.map(|rate| rate.name()));
         for ((name, lanes, kilobaud, bits, coding), rate) in standards.into_iter().zip(LineRate::ALL) {

@@ -1,7 +1,7 @@
 //! Faults of a lane: lost and corrupted frames; delayed, withheld and lost R_RDYs.
 
 use super::frame_ref::FrameRef;
-use super::recovery::Losses;
+use super::recovery::{self, Losses};
 use super::{Loss, LossSite, Net};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -96,26 +96,12 @@ impl Net {
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));
-            self.lose_frame_credit(number, arrival_ps);
+            recovery::lose_frame(self, number, arrival_ps);
         }
         if self.lanes[number as usize].state_changes.n > 0 {
-            self.after_frame(number, sent_at_ps);
+            recovery::after_frame(self, number, sent_at_ps);
         }
         is_lost
-    }
-
-    /// Handles the credit of a frame that is lost on the line. With credit recovery it is missing
-    /// until the next state change. Without, it returns at once.
-    fn lose_frame_credit(&mut self, number: u32, arrival_ps: u64) {
-        let lane = &mut self.lanes[number as usize];
-        match &mut self.faults[number as usize] {
-            Some(fault) if lane.state_changes.n > 0 => {
-                fault.credits_missing += 1;
-                fault.losses.frame();
-                lane.credits_lost += 1;
-            }
-            _ => self.return_credit(number, arrival_ps),
-        }
     }
 
     /// Returns the time at which the R_RDY for a buffer freed at `at_ps` leaves, or `None` if it is
@@ -135,7 +121,7 @@ impl Net {
             fault.credits_missing += 1;
             fault.losses.r_rdy();
             lane.credits_lost += 1;
-            self.after_r_rdy(number, at_ps, false);
+            recovery::after_r_rdy(self, number, at_ps, false);
             return None;
         }
         let mut ready = at_ps;
@@ -148,7 +134,7 @@ impl Net {
             self.recorder.r_rdy(number, lane, ready);
         }
         if lane.state_changes.n > 0 {
-            self.after_r_rdy(number, ready, true);
+            recovery::after_r_rdy(self, number, ready, true);
         }
         Some(ready)
     }

@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// Counts an R_RDY that leaves at `leaves`, or was lost. The sender restores the credits of lost
-    /// ones after every 2^n.
+    /// Counts an R_RDY that leaves at `leaves`, or was lost. The sender restores the credits of
+    /// lost ones after every 2^n.
     fn count_r_rdy(&mut self, number: usize, leaves: u64) {
         let lane = &mut self.lanes[number];
         let all = 1 << lane.state_changes;
