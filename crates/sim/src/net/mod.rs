@@ -26,6 +26,7 @@ mod messages;
 mod nport;
 mod observe;
 mod queue;
+mod recovery;
 mod reset;
 mod returning;
 mod sources;
@@ -40,6 +41,7 @@ pub use messages::{MessageTx, Messages};
 pub use nport::{NPortPlane, Unsent};
 pub use observe::{Incident, Observed, ObservedKind, Recorder};
 pub use queue::{EventQueue, NEVER};
+pub use recovery::StateChanges;
 
 use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
