@@ -357,12 +357,14 @@ impl Priorities {
 }
 
 impl Net {
-    /// Gives a lane virtual channels. The lane begins and ends at a switch.
+    /// Gives a lane virtual channels. The lane begins and ends at a switch. It has no credit recovery
+    /// by state changes, which count R_RDYs without their channel.
     pub(super) fn add_channels(&mut self, number: u32, credits: &ChannelCredits) {
         let lane = &mut self.lanes[number as usize];
         debug_assert_eq!(credits.0.iter().map(|&count| u32::from(count)).sum::<u32>(), lane.bb_credit);
         lane.special = true;
         lane.has_channels = true;
+        lane.state_changes.n = 0;
         self.channels[number as usize] = Some(Box::new(LaneChannels::new(credits)));
         self.has_channels = true;
     }

@@ -27,6 +27,8 @@ pub struct Hosts {
     initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
     pub(super) dma: FramePool,
+    /// True if a host has a bus.
+    has_buses: bool,
     pub(super) storage_ports: PathTable,
     /// Commands that initiators have completed.
     pub(super) completions: VecDeque<Completion>,
@@ -58,6 +60,7 @@ impl Hosts {
     /// Returns idle hosts.
     pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
         Hosts {
+            has_buses: plan.nodes.iter().any(|node| !node.buses.is_empty()),
             nodes: plan.nodes,
             workloads: plan.workloads,
             totals: RequestTotals::default(),
@@ -129,6 +132,9 @@ impl Hosts {
         nport: u16,
         frame: FrameRef,
     ) -> bool {
+        if !self.has_buses {
+            return false;
+        }
         let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
         let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
         let slot = self.dma.insert(plane, frame);

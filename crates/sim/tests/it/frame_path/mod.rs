@@ -307,7 +307,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
 
 /// Events that must occur, with their minimum number in a hundred cases: at most a fourth of the
 /// actual number.
-const WANTED: [(&str, u64); 31] = [
+const WANTED: [(&str, u64); 33] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),
@@ -339,6 +339,8 @@ const WANTED: [(&str, u64); 31] = [
     ("medium", 150),
     ("high", 2),
     ("follows its exchange", 1),
+    ("frame_credit_recovered", 1),
+    ("r_rdy_credit_recovered", 1),
 ];
 
 /// Loss reasons of the forwarding table that the plain engine does not model.

@@ -114,6 +114,7 @@ impl Wiring {
             }
             credits.0[2] += rest;
             let by_number = present.iter().map(|&channel| (channel, credits.0[usize::from(channel)].into())).collect();
+            self.plain_lanes[number].state_changes = 0;
             self.plain_lanes[number].channels = Some(plain::Channels::new(&by_number));
             self.channels.push((number as u32, credits));
         }
@@ -183,6 +184,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         wwn: Switch::made_up_wwn(number as u16),
         domain,
         ports,
+        rates: [None; 2],
         forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
         queueing: case_switch.queueing,
         arbitration: case_switch.arbitration,
@@ -238,6 +240,9 @@ impl Both {
         let (plans, plain_switches): (Vec<SwitchPlan>, Vec<plain::Switch>) = built.unzip();
         let [hold_time_ps, e_d_tov_ps] = [case.hold_time, case.e_d_tov].map(|ns| ns.map_or(NEVER_PS, |ns| ns * 1_000));
         let empties_after: Vec<u64> = case.nports.iter().map(|nport| nport.empties_after_ns * 1_000).collect();
+        for (lane, plain) in wiring.lanes.iter_mut().zip(&mut wiring.plain_lanes) {
+            (lane.state_changes.n, plain.state_changes) = (case.bb_sc_n, case.bb_sc_n);
+        }
         let mut fast = Net::new(NetPlan {
             switches: plans,
             lanes: std::mem::take(&mut wiring.lanes),

@@ -21,7 +21,10 @@
 //!    the next input; the frames with a seat cross one after the other from their input at the
 //!    rate of the crossbar, and free their buffer when the last bit has crossed.
 //!    A port with virtual channels has an output of its own for each channel.
-//! 5. A sender starves from the moment a frame finds its line free but no credit, until it has a
+//! 5. With credit recovery, the credit of a lost frame returns after the next full count of 2^n
+//!    frames, and that of a lost R_RDY after the next full count of 2^n R_RDYs, unless that state
+//!    change is lost, too. Losses are counted modulo 2^n.
+//! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
 //! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in [`faults`].
@@ -33,6 +36,7 @@ mod switch;
 
 pub use channels::{Channels, Priorities};
 pub use crossing::Speed;
+use faults::Counted;
 pub use faults::{Chances, Fault};
 pub use switch::Switch;
 
@@ -104,6 +108,10 @@ pub struct Lane {
     pub fault: Fault,
     /// Virtual channels; their credits replace those of the lane.
     pub channels: Option<Channels>,
+    /// Exponent of the state changes of credit recovery; 0: none.
+    pub state_changes: u8,
+    /// Frames and R_RDYs since the last state change, and the lost ones among them.
+    counted: Counted,
 }
 
 impl Lane {
@@ -126,6 +134,8 @@ impl Lane {
             flying: Vec::new(),
             fault: Fault::default(),
             channels: None,
+            state_changes: 0,
+            counted: Counted::default(),
         }
     }
 
@@ -462,10 +472,16 @@ impl Engine {
         }
         if self.loses(number) {
             self.lose(Place::Line(number), "frame_loss");
-            self.credit_back(number, arrived, frame.channel);
+            if self.lanes[number].state_changes > 0 {
+                self.lanes[number].counted.frames_lost += 1;
+            } else {
+                self.credit_back(number, arrived, frame.channel);
+            }
+            self.count_frame(number, arrived);
             return end;
         }
         frame.bad |= self.damages(number);
+        self.count_frame(number, arrived);
         self.lanes[number].flying.push((at, tail, frame));
         end
     }
