@@ -41,7 +41,7 @@ fn priorities_share_a_full_line_by_weight_and_none_starves() {
 
 #[test]
 fn the_counters_of_the_channels_add_up_to_those_of_the_link() {
-    let results = example("qos-zones", &["run.duration=100ms"]);
+    let results = example("qos-zones", &["run.duration=200ms"]);
     let isl = results.links.iter().find(|link| link.name == "isl").expect("the ISL");
     for direction in [&isl.forward, &isl.backward] {
         assert_eq!(direction.channels.iter().map(|channel| channel.frames).sum::<u64>(), direction.frames);
@@ -73,7 +73,7 @@ fn a_quarantine_begins_frees_the_others_and_ends() {
 #[test]
 fn frames_and_credits_are_conserved_on_all_channels() {
     for name in ["virtual-channels", "qos-zones", "quarantine"] {
-        let lab = lab_with(&text(name), "", &["run.duration=300ms"]);
+        let lab = lab_with(&text(name), "", &["run.duration=400ms"]);
         let mut world = World::new(lab);
         world.log_in();
         world.start();
