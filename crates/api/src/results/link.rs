@@ -102,8 +102,8 @@ pub struct LinkDirection {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelResult {
-    /// Number of the channel: 0 for frames between switches, 2 to 5 for medium priority, 8 and 9 for
-    /// low, 10 to 14 for high.
+    /// Number of the channel: 0 for frames between switches, 2 to 5 for medium priority, 8 and 9
+    /// for low, 10 to 14 for high.
     pub channel: u64,
     /// Credit that the receiver granted for the channel, in frames.
     pub bb_credit: u64,

@@ -104,8 +104,8 @@ impl ChannelCredits {
     /// Frames between switches get one buffer, and one more for each further 16. The rest is
     /// divided equally; lower numbers get the remainder. Each priority gets one channel before
     /// medium, high and low get further ones in this order. With `medium: None` there are as many
-    /// channels as can have `fill` buffers each, which one channel needs to keep the line busy. With
-    /// a number there are as many as can have one buffer each.
+    /// channels as can have `fill` buffers each, which one channel needs to keep the line busy.
+    /// With a number there are as many as can have one buffer each.
     ///
     /// Returns `None` if there are fewer than two buffers: such a link has no virtual channels.
     pub fn divide(buffers: u16, wanted: VirtualChannels, fill: u16) -> Option<ChannelCredits> {
@@ -177,8 +177,8 @@ impl ChannelCredits {
 /// Buffers that one sender needs to keep a line busy with full frames.
 ///
 /// `byte` is the time of a byte, as ps and the bytes they belong to. A buffer is in use from the
-/// first bit at the sender until the R_RDY has returned: the frame, twice the propagation delay, the
-/// latency of the receiver, and `crossing_ps` until the frame has left the buffer.
+/// first bit at the sender until the R_RDY has returned: the frame, twice the propagation delay,
+/// the latency of the receiver, and `crossing_ps` until the frame has left the buffer.
 pub fn buffers_to_fill(byte: (u64, u64), propagation_ps: u64, latency_ps: u64, crossing_ps: u64) -> u16 {
     let frame_ps = FULL_FRAME_BYTES * byte.0 / byte.1.max(1);
     let used_ps = frame_ps + 2 * propagation_ps + latency_ps + crossing_ps;

@@ -246,7 +246,7 @@ impl Scheduler {
     }
 }
 
-/// Outputs of a switch for virtual channels. They follow the outputs of the ports.
+/// Outputs of a switch for virtual channels, numbered after the outputs of the ports.
 #[derive(Debug)]
 pub(super) struct ChannelOutputs {
     /// Number of ports.
@@ -357,8 +357,8 @@ impl Priorities {
 }
 
 impl Net {
-    /// Gives a lane virtual channels. The lane begins and ends at a switch. It has no credit recovery
-    /// by state changes, which count R_RDYs without their channel.
+    /// Gives a lane virtual channels. The lane begins and ends at a switch. It has no credit
+    /// recovery by state changes, which count R_RDYs without their channel.
     pub(super) fn add_channels(&mut self, number: u32, credits: &ChannelCredits) {
         let lane = &mut self.lanes[number as usize];
         debug_assert_eq!(credits.0.iter().map(|&count| u32::from(count)).sum::<u32>(), lane.bb_credit);
@@ -450,8 +450,8 @@ impl Net {
     }
 
     /// Sends the next frame in front of a lane with virtual channels, if the line and the credits
-    /// allow it, and schedules the next attempt. `first` is the output of its first channel. Returns
-    /// the index of the channel that has sent a frame.
+    /// allow it, and schedules the next attempt. `first` is the output of its first channel.
+    /// Returns the index of the channel that has sent a frame.
     fn send_on_channel(&mut self, number: u32, switch: u16, first: u16) -> Option<usize> {
         let now = self.now;
         let channels = self.channels[number as usize].as_mut()?;

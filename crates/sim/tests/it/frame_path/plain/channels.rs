@@ -1,9 +1,10 @@
 //! Virtual channels of the plain engine.
 //!
 //! A port with channels has several doors, one for each channel, with seats of its own. The line
-//! lets the frames between switches go first. The priorities share it by weight, and the channels of
-//! a priority take turns. A frame goes on the channel of its priority and destination, except if an
-//! earlier frame of its exchange is still at another door because a quarantine has begun or ended.
+//! lets the frames between switches go first. The priorities share it by weight, and the channels
+//! of a priority take turns. A frame goes on the channel of its priority and destination, except if
+//! an earlier frame of its exchange is still at another door because a quarantine has begun or
+//! ended.
 
 use super::switch::{Buffered, Switch};
 use super::{End, Engine, Frame, OVERHEAD};
@@ -160,8 +161,8 @@ impl Engine {
         if follows { other } else { wanted }
     }
 
-    /// Sends what is in front of the lines of a port with channels, and grants the seats that become
-    /// free, as long as something happens.
+    /// Sends what is in front of the lines of a port with channels, and grants the seats that
+    /// become free, as long as something happens.
     pub fn serve_doors(&mut self, switch: usize, output: usize) {
         let port = self.switches[switch].port_of(output);
         let mut free: BTreeSet<usize> = Some(output).filter(|&output| output != port).into_iter().collect();

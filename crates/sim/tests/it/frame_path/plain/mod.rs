@@ -27,7 +27,8 @@
 //! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
-//! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in [`faults`].
+//! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in
+//! [`faults`].
 
 mod channels;
 mod crossing;
