@@ -420,7 +420,7 @@ impl Crossbar {
 
     /// Returns the first input at or after `from` with an eligible frame for `output`, wrapping
     /// around to input 0.
-    #[inline]
+    #[inline(always)]
     fn next_eligible(&self, output: u16, from: usize) -> Option<usize> {
         if let Some(masks) = &self.masks {
             return masks.next(output, from);
@@ -442,7 +442,7 @@ impl Crossbar {
         of_word.chain(self.masks.iter().flat_map(move |masks| masks.iter(output)))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set(&mut self, output: u16, input: u16) {
         match &mut self.masks {
             None => self.out[usize::from(output)].mask |= 1 << (input % 64),
@@ -457,7 +457,7 @@ impl Crossbar {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn clear(&mut self, output: u16, input: u16) {
         match &mut self.masks {
             None => self.out[usize::from(output)].mask &= !(1 << (input % 64)),

@@ -303,22 +303,46 @@ impl Input {
     /// one for this output is left. Read the frame with [`Input::taken`] before the next change.
     #[inline(always)]
     pub(super) fn take(&mut self, output: u16) -> Option<(usize, bool)> {
-        let Some(number) = self.find(output) else { return self.take_overflow(output) };
-        let index = self.slot_of(number);
-        let last_word = (usize::from(self.used) - 1) / FIELDS % self.outputs.len();
-        let mut before = (1 << (BITS * (number % FIELDS))) - 1;
-        for word in number / FIELDS..=last_word {
-            let next = self.outputs.get(word + 1).map_or(NONE, |next| next & NONE);
-            let outputs = self.outputs[word];
-            self.outputs[word] = outputs & before | outputs >> BITS & !before | next << (BITS * (FIELDS - 1));
-            before = 0;
+        if usize::from(self.used) > FIELDS {
+            return self.take_of_many(output);
         }
+        // All frames are in the first word, and no other frame is behind them.
+        let number = field_of(self.outputs[0], output)?;
+        self.outputs[0] = shifted(self.outputs[0], number, NONE);
+        let index = self.release_slot(number);
+        Some((index, field_of(self.outputs[0], output).is_some()))
+    }
+
+    /// Variant of `take` for more frames than one word of `outputs` has.
+    fn take_of_many(&mut self, output: u16) -> Option<(usize, bool)> {
+        let Some(number) = self.find(output) else { return self.take_overflow(output) };
+        self.remove_output(number);
+        let index = self.release_slot(number);
+        let index = if self.has_more { self.advance(index) } else { index };
+        Some((index, self.has(output)))
+    }
+
+    /// Returns the index into `inline` of the frame with this arrival position, which becomes an
+    /// empty slot.
+    #[inline]
+    fn release_slot(&mut self, number: usize) -> usize {
+        let index = self.slot_of(number);
         let before = (1 << (SLOT_BITS * number)) - 1;
         let last = (index as u64) << (SLOT_BITS * (INLINE - 1));
         self.slot_order = self.slot_order & before | self.slot_order >> SLOT_BITS & !before | last;
         self.used -= 1;
-        let index = if self.has_more { self.advance(index) } else { index };
-        Some((index, self.has(output)))
+        index
+    }
+
+    /// Removes the output of the inline frame with this arrival position.
+    fn remove_output(&mut self, number: usize) {
+        let last_word = (usize::from(self.used) - 1) / FIELDS % self.outputs.len();
+        let mut field = number % FIELDS;
+        for word in number / FIELDS..=last_word {
+            let next = self.outputs.get(word + 1).map_or(NONE, |next| next & NONE);
+            self.outputs[word] = shifted(self.outputs[word], field, next);
+            field = 0;
+        }
     }
 
     /// Returns the frame that [`Input::take`] removed.
@@ -372,23 +396,12 @@ impl Input {
     }
 
     /// Returns the position of the first inline frame for this output.
-    #[inline]
     fn find(&self, output: u16) -> Option<usize> {
-        let pattern = ONES * u64::from(output);
         let words = usize::from(self.used).div_ceil(FIELDS);
-        for (number, outputs) in self.outputs.iter().take(words).enumerate() {
-            // The lowest field without a difference is the lowest one at which the subtraction
-            // borrows.
-            let differences = outputs ^ pattern;
-            let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
-            if equal != 0 {
-                return Some(number * FIELDS + equal.trailing_zeros() as usize / BITS);
-            }
-        }
-        None
+        let mut words = self.outputs.iter().enumerate().take(words);
+        words.find_map(|(word, outputs)| Some(word * FIELDS + field_of(*outputs, output)?))
     }
 
-    #[inline(always)]
     fn has(&self, output: u16) -> bool {
         self.find(output).is_some() || (self.has_more && self.has_overflow(output))
     }
@@ -465,6 +478,22 @@ impl Input {
     fn present_ps(&self, now: u64) -> i64 {
         self.held().map(|(_, slot)| now.saturating_sub(slot.at_ps) as i64).sum()
     }
+}
+
+/// Returns the first field of a word of `outputs` that has this output.
+#[inline]
+fn field_of(outputs: u64, output: u16) -> Option<usize> {
+    // The lowest field without a difference is the lowest one at which the subtraction borrows.
+    let differences = outputs ^ (ONES * u64::from(output));
+    let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
+    (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
+}
+
+/// Returns a word of `outputs` without a field. `last` enters the last field.
+#[inline]
+fn shifted(outputs: u64, field: usize, last: u64) -> u64 {
+    let before = (1 << (BITS * field)) - 1;
+    outputs & before | outputs >> BITS & !before | last << (BITS * (FIELDS - 1))
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ impl Lane {
         // show the credits that are applied when they are needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);
-        } else if self.next_credit_ps <= now && !self.special {
+        } else if self.returning.is_full() && self.next_credit_ps <= now && !self.special {
             self.take_credits(now);
         }
         self.credits -= 1;
@@ -395,7 +395,7 @@ impl Lane {
 
     /// Schedules the sender's next attempt at `time`; [`NEVER`] cancels it. `source` is the event
     /// source of the lane's attempts.
-    #[inline]
+    #[inline(always)]
     pub fn wake_at(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
         let old = std::mem::replace(&mut self.wake_ps, time);
         queue.move_event(source, old, time);

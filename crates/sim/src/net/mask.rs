@@ -25,14 +25,12 @@ impl Masks {
         self.bits[usize::from(output) * stride..][..stride].split_at(self.above)
     }
 
-    #[inline]
     pub fn set(&mut self, output: u16, input: u16) {
         let (at, word) = (usize::from(output) * (self.above + self.words), usize::from(input) / 64);
         self.bits[at + self.above + word] |= 1 << (input % 64);
         self.bits[at + word / 64] |= 1 << (word % 64);
     }
 
-    #[inline]
     pub fn clear(&mut self, output: u16, input: u16) {
         let (at, word) = (usize::from(output) * (self.above + self.words), usize::from(input) / 64);
         let bits = &mut self.bits[at + self.above + word];
@@ -47,7 +45,6 @@ impl Masks {
     }
 
     /// Returns the first set bit at or after `from`, wrapping around to bit 0.
-    #[inline]
     pub fn next(&self, output: u16, from: usize) -> Option<usize> {
         let (above, words) = self.of(output);
         let word = from / 64;

@@ -41,6 +41,12 @@ impl Returning {
         }
     }
 
+    /// Returns whether a further time would need memory of its own.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.inline[INLINE - 1] != NEVER
+    }
+
     #[cold]
     fn add_overflow(&mut self, time: u64) {
         let overflow =
