@@ -183,7 +183,8 @@ fn virtual_channels(element: &Element<'_>, uses: Uses) -> Option<VirtualChannels
     let medium = element.integer("virtual_channels.medium");
     let is_asked = has_table(element, "virtual_channels") || element.flag("quarantine");
     let queueing = element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Voq);
-    (medium != Some(0) && (is_asked || queueing == Queueing::Voq)).then(|| VirtualChannels {
+    let has_priorities = (uses.high || uses.low) && queueing == Queueing::Voq;
+    (medium != Some(0) && (is_asked || has_priorities)).then(|| VirtualChannels {
         medium,
         high: element.integer("virtual_channels.high").unwrap_or(uses.high.into()),
         low: element.integer("virtual_channels.low").unwrap_or(uses.low.into()),

@@ -10,7 +10,7 @@ use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
 use super::input::Slot;
 use super::lane::End;
-use super::{NO_LANE, Net};
+use super::{NO_LANE, Net, channels};
 use sanloom_fc::config::{CrossbarLimits, Queueing};
 
 /// A frame that crosses.
@@ -172,9 +172,10 @@ impl Net {
         loop {
             if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
                 self.send_crossed(lane, switch);
-            } else if self.switches[usize::from(switch)].channels.is_some() && self.has_channel_outputs(switch, output)
+            } else if self.switches[usize::from(switch)].channels.is_some()
+                && channels::has_outputs(self, switch, output)
             {
-                return self.serve_channels(switch, output);
+                return channels::serve(self, switch, output);
             } else {
                 for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
                     let plane = &self.switches[usize::from(switch)];

@@ -3,7 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, recovery};
+use super::{Loss, LossSite, Net, channels, recovery};
 
 impl Net {
     /// Returns whether the link carries light in both directions.
@@ -59,7 +59,7 @@ impl Net {
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
             lane.restart_zero_credit(self.now);
-            let by_channel = self.held_by_channel(&self.lanes[number as usize]);
+            let by_channel = channels::held(self, &self.lanes[number as usize]);
             if let Some(channels) = &mut self.channels[number as usize] {
                 channels.restart(self.now, by_channel, None);
             }
@@ -163,7 +163,7 @@ impl Net {
                 + held
                 + lost
                 + lane.receiver.withheld;
-            if sum != lane.bb_credit || !self.check_channels(number as u32) {
+            if sum != lane.bb_credit || !channels::adds_up(self, number as u32) {
                 return Err(number as u32);
             }
         }

@@ -333,7 +333,7 @@ impl Net {
             }
         }
         for (lane, credits) in &plan.channels {
-            net.add_channels(*lane, credits);
+            channels::add(&mut net, *lane, credits);
         }
         for (number, plan) in (0..).zip(&plan.switches) {
             let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);

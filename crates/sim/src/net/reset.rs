@@ -5,7 +5,7 @@ use super::channels::LaneChannels;
 use super::lane::End;
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, recovery};
+use super::{Loss, LossSite, Net, channels, recovery};
 use std::collections::BTreeSet;
 
 impl Net {
@@ -64,7 +64,7 @@ impl Net {
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
-        let used = self.used_by_channel(number);
+        let used = channels::used(self, number);
         recovery::restart(self, number);
         let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];

@@ -7,7 +7,7 @@ use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent};
+use super::{Loss, LossSite, Net, NetEvent, channels};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -80,7 +80,7 @@ impl Net {
                 let input = plane.crossbar.processor();
                 let mut output = plane.output_of[usize::from(port)];
                 if self.has_channels {
-                    output = self.choose_channel(switch, input, output, &mut part);
+                    output = channels::choose(self, switch, input, output, &mut part);
                 }
                 let on_line = InFlight::new(part, self.now, self.now);
                 let lane = super::NO_LANE;
@@ -168,7 +168,7 @@ impl Net {
         let mut entering = Buffered { on_line, input: port, output, lane, crossed: false };
         let buffers_egress = plane.crossbar.buffers_egress();
         if self.has_channels {
-            entering.output = self.choose_channel(switch, port, output, &mut entering.on_line.frame);
+            entering.output = channels::choose(self, switch, port, output, &mut entering.on_line.frame);
         }
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
@@ -395,7 +395,7 @@ impl Net {
                 None => return,
             }
             if self.lanes[number as usize].has_channels {
-                return self.return_to_channel(number, channel, ready);
+                return channels::return_credit(self, number, channel, ready);
             }
             lane = &mut self.lanes[number as usize];
         }

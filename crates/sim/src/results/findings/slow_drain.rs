@@ -101,14 +101,9 @@ fn candidates(view: &View<'_>, culprit: u32) -> Vec<Candidate> {
         let what = "virtual output queues in every switch".to_owned();
         found.push(Candidate { what, set: vec![queues.clone()] });
     }
-    let has_channels = |switch: &Switch| switch.virtual_channels.is_some();
     let joins_switches = |link: &Link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
     let is_watched = |switch: &Switch| switch.quarantine.is_some();
-    if has_voq
-        && lab.switches.iter().all(has_channels)
-        && lab.links.iter().any(joins_switches)
-        && !lab.switches.iter().any(is_watched)
-    {
+    if has_voq && lab.links.iter().any(joins_switches) && !lab.switches.iter().any(is_watched) {
         // A short run needs short windows.
         let window_us = (lab.run.duration.0 / 50_000_000).clamp(100, 1_000_000);
         found.push(Candidate {
