@@ -29,7 +29,7 @@ impl Net {
         if oldest + hold > now {
             return oldest + hold;
         }
-        self.note_deadlock();
+        note_deadlock(self);
         let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
         let frames = self.discard(switch, Loss::HoldTime, late) as u32;
         self.recorder.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
@@ -51,7 +51,7 @@ impl Net {
         if due > now {
             return due;
         }
-        self.note_deadlock();
+        note_deadlock(self);
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
@@ -84,16 +84,16 @@ impl Net {
         self.recorder.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }
+}
 
-    /// Searches for a credit deadlock and records it if it is new.
-    fn note_deadlock(&mut self) {
-        let (path, visited) = (Vec::new(), BTreeSet::new());
-        let search = DeadlockSearch { net: self, path, visited };
-        let Some(cycle) = search.find() else { return };
-        let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
-        if !self.recorder.incidents.iter().any(known) {
-            self.recorder.incidents.push(Incident::Deadlock { at_ps: self.now, cycle });
-        }
+/// Searches for a credit deadlock and records it if it is new.
+fn note_deadlock(net: &mut Net) {
+    let (path, visited) = (Vec::new(), BTreeSet::new());
+    let search = DeadlockSearch { net, path, visited };
+    let Some(cycle) = search.find() else { return };
+    let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
+    if !net.recorder.incidents.iter().any(known) {
+        net.recorder.incidents.push(Incident::Deadlock { at_ps: net.now, cycle });
     }
 }
 
@@ -113,7 +113,7 @@ impl DeadlockSearch<'_> {
     /// Returns a cycle of lanes in which each lane has no credit, because its receiver's buffers
     /// hold frames for the next lane. The cycle begins with the lowest lane number.
     fn find(mut self) -> Option<Vec<u32>> {
-        (0..self.net.lanes.len() as u32).flat_map(|lane| self.net.waits_of(lane)).find_map(|start| self.visit(start))
+        (0..self.net.lanes.len() as u32).flat_map(|lane| waits_of(self.net, lane)).find_map(|start| self.visit(start))
     }
 
     fn visit(&mut self, wait: Wait) -> Option<Vec<u32>> {
@@ -126,7 +126,7 @@ impl DeadlockSearch<'_> {
         let (number, channel) = wait;
         let lane = &self.net.lanes[number as usize];
         let End::Switch { switch, port } = lane.to else { return None };
-        if !self.net.is_without_credit(wait) || !self.visited.insert(wait) {
+        if !is_without_credit(self.net, wait) || !self.visited.insert(wait) {
             return None;
         }
         self.path.push(wait);
@@ -148,19 +148,17 @@ impl DeadlockSearch<'_> {
     }
 }
 
-impl Net {
-    /// Returns what can wait for credit on a lane: the lane, or each of its virtual channels.
-    fn waits_of(&self, lane: u32) -> Vec<Wait> {
-        let numbers = |channels: &LaneChannels| channels.list().iter().map(|c| (lane, Some(c.number))).collect();
-        self.channels(lane).map_or_else(|| vec![(lane, None)], numbers)
-    }
+/// Returns what can wait for credit on a lane: the lane, or each of its virtual channels.
+fn waits_of(net: &Net, lane: u32) -> Vec<Wait> {
+    let numbers = |channels: &LaneChannels| channels.list().iter().map(|c| (lane, Some(c.number))).collect();
+    net.channels(lane).map_or_else(|| vec![(lane, None)], numbers)
+}
 
-    /// Returns whether a frame waits for a credit and none is returning.
-    fn is_without_credit(&self, (number, channel): Wait) -> bool {
-        let lane = &self.lanes[number as usize];
-        match (channel, self.channels(number)) {
-            (Some(channel), Some(channels)) => channels.is_stuck(channel),
-            _ => lane.credit_wait_since_ps != NEVER && lane.credits_returning() == 0,
-        }
+/// Returns whether a frame waits for a credit and none is returning.
+fn is_without_credit(net: &Net, (number, channel): Wait) -> bool {
+    let lane = &net.lanes[number as usize];
+    match (channel, net.channels(number)) {
+        (Some(channel), Some(channels)) => channels.is_stuck(channel),
+        _ => lane.credit_wait_since_ps != NEVER && lane.credits_returning() == 0,
     }
 }
