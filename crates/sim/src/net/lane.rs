@@ -284,8 +284,8 @@ impl Lane {
         self.free_at_ps = start + busy_ps;
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
         // A new minimum must include the R_RDYs that have arrived. Otherwise it does not matter
-        // when they are applied; few waiting ones need little memory. The records of a watched lane
-        // show the credits that are applied when they are needed.
+        // when they are applied, but more of them would need memory of their own. The records of a
+        // watched lane show the credits that are applied when they are needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);
         } else if self.returning.is_full() && self.next_credit_ps <= now && !self.special {

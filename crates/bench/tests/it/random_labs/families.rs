@@ -171,6 +171,8 @@ fn cut_through_is_never_slower_than_store_and_forward_on_an_idle_path() {
                     // Frame by frame, the frames before decide which one takes the longer link.
                     (switch.forwarding, switch.isl_choice) = (forwarding, IslChoice::DevicePair);
                 }
+                // The size below may need more data frames than a host allows for its own sizes.
+                lab.hosts.iter_mut().flat_map(|host| &mut host.hbas).for_each(|hba| hba.data_frames_in_flight = None);
                 for workload in &mut lab.workloads {
                     workload.hosts.truncate(1);
                     workload.size = SizeDistribution::Fixed(4096);
