@@ -200,7 +200,7 @@ impl Net {
         if let Some(ready_ps) = crossbar.pass(now, &entering) {
             let crossed = Crossed { slot: Slot::new(on_line, upstream), input, ready_ps };
             let line = crossbar.served(output);
-            self.return_credit(upstream, ready_ps, on_line.frame.channel());
+            channels::return_credit(self, upstream, ready_ps, on_line.frame.channel());
             match line {
                 Some(line) if self.lanes[line as usize].can_send(now) => self.send(line, switch, &crossed),
                 _ => {
@@ -248,7 +248,7 @@ impl Net {
     fn cross(&mut self, switch: u16, input: u16) -> bool {
         let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(self.now, input) else { return false };
         if crossing.upstream != NO_LANE {
-            self.return_credit(crossing.upstream, crossing.end_ps, crossing.channel);
+            channels::return_credit(self, crossing.upstream, crossing.end_ps, crossing.channel);
         }
         if crossing.more {
             self.expect_input(switch, input);

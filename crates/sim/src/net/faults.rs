@@ -90,7 +90,7 @@ impl Net {
             }
             for (channel, withheld) in by_channel {
                 for _ in 0..withheld {
-                    self.return_credit(number, self.now, channel);
+                    super::channels::return_credit(self, number, self.now, channel);
                 }
             }
         }

@@ -124,7 +124,7 @@ impl Net {
             // A frame that has crossed has freed its receive buffer.
             if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
                 let channel = buffered.on_line.frame.channel();
-                self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()), channel);
+                channels::return_credit(self, lane, self.now.max(buffered.on_line.tail_ps()), channel);
             }
         }
         if !lost.is_empty() {

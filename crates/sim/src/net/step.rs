@@ -80,7 +80,7 @@ impl Net {
                 let input = plane.crossbar.processor();
                 let mut output = plane.output_of[usize::from(port)];
                 if self.has_channels {
-                    output = channels::choose(self, switch, input, output, &mut part);
+                    (output, part) = channels::choose(self, switch, input, output, part);
                 }
                 let on_line = InFlight::new(part, self.now, self.now);
                 let lane = super::NO_LANE;
@@ -100,7 +100,7 @@ impl Net {
         let plane = &mut self.nports[usize::from(nport)];
         plane.buffers.free(at_ps.max(self.now));
         let lane = plane.rx;
-        self.return_credit(lane, at_ps, 0);
+        self.return_credit(lane, at_ps);
     }
 
     #[inline(always)]
@@ -116,7 +116,7 @@ impl Net {
             End::NPort(nport) => {
                 if frame.is_corrupt() {
                     self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(number));
-                    self.return_credit(number, self.now, frame.channel());
+                    self.return_credit(number, self.now);
                     return None;
                 }
                 self.fate.delivered += 1;
@@ -143,7 +143,7 @@ impl Net {
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
             self.count_loss(&frame, Loss::CrcError, LossSite::Receiver(lane));
-            self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
+            channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
             return None;
         }
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
@@ -151,7 +151,7 @@ impl Net {
             Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
             Decision::Forward(Egress::Spray(group)) => plane.spray(group, port, &self.lanes, self.now),
             Decision::Local => {
-                self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
+                channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
                 if frame.is_corrupt() {
                     self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(lane));
                     return None;
@@ -161,15 +161,16 @@ impl Net {
             }
             Decision::Drop(reason) => {
                 self.count_loss(&frame, Loss::Fib(reason), LossSite::Receiver(lane));
-                self.return_credit(lane, on_line.tail_ps().max(self.now), frame.channel());
+                channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
                 return None;
             }
         };
-        let mut entering = Buffered { on_line, input: port, output, lane, crossed: false };
         let buffers_egress = plane.crossbar.buffers_egress();
+        let (mut on_line, mut output) = (on_line, output);
         if self.has_channels {
-            entering.output = channels::choose(self, switch, port, output, &mut entering.on_line.frame);
+            (output, on_line.frame) = channels::choose(self, switch, port, output, frame);
         }
+        let entering = Buffered { on_line, input: port, output, lane, crossed: false };
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
             self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
@@ -262,7 +263,8 @@ impl Net {
         self.put_on_line(number, slot.frame, sent);
         let upstream = slot.lane;
         if upstream != super::NO_LANE {
-            self.return_credit(upstream, sent.end_ps, slot.frame.channel());
+            // A lane to a switch without virtual output queues has no virtual channels.
+            self.return_credit(upstream, sent.end_ps);
         }
     }
 
@@ -379,10 +381,10 @@ impl Net {
         }
     }
 
-    /// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
-    /// `channel` is the virtual channel of the frame, if the lane has virtual channels.
+    /// Returns the R_RDY for a receive buffer at the end of a lane without virtual channels. The
+    /// buffer becomes free at `at_ps`.
     #[inline]
-    pub(super) fn return_credit(&mut self, number: u32, at_ps: u64, channel: u8) {
+    pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
         let wake = self.sources.wake(number);
         let mut ready = at_ps;
         let mut lane = &mut self.lanes[number as usize];
@@ -390,12 +392,9 @@ impl Net {
             return;
         }
         if lane.special {
-            match self.apply_r_rdy_faults(number, at_ps, channel) {
+            match self.apply_r_rdy_faults(number, at_ps, 0) {
                 Some(time) => ready = time,
                 None => return,
-            }
-            if self.lanes[number as usize].has_channels {
-                return channels::return_credit(self, number, channel, ready);
             }
             lane = &mut self.lanes[number as usize];
         }

@@ -76,9 +76,14 @@ pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
     net.has_channels = true;
 }
 
-/// Chooses the output for a frame that enters a switch through `input`. `output` is the port
-/// that the forwarding table has chosen.
-pub(super) fn choose(net: &mut Net, switch: u16, input: u16, output: u16, frame: &mut FrameRef) -> u16 {
+/// Chooses the output for a frame that enters a switch through `input`, and marks the frame with
+/// its priority. `output` is the port that the forwarding table has chosen.
+pub(super) fn choose(net: &Net, switch: u16, input: u16, output: u16, mut frame: FrameRef) -> (u16, FrameRef) {
+    let output = choose_output(net, switch, input, output, &mut frame);
+    (output, frame)
+}
+
+fn choose_output(net: &Net, switch: u16, input: u16, output: u16, frame: &mut FrameRef) -> u16 {
     let (s_id, d_id) = (frame.s_id().to_u32(), frame.d_id().to_u32());
     let plane = &net.switches[usize::from(switch)];
     let Some(outputs) = &plane.channels else {
@@ -219,8 +224,22 @@ fn expect_attempt(net: &mut Net, number: u32, ready: u16) {
     lane.wake_at(&mut net.queue, wake, free.min(channels.next_awaited()));
 }
 
+/// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
+/// `channel` is the virtual channel of the frame, if the lane has virtual channels.
+#[inline]
+pub(super) fn return_credit(net: &mut Net, number: u32, at_ps: u64, channel: u8) {
+    let lane = &net.lanes[number as usize];
+    if !lane.has_channels {
+        net.return_credit(number, at_ps);
+    } else if lane.up
+        && let Some(ready_ps) = net.apply_r_rdy_faults(number, at_ps, channel)
+    {
+        return_to_channel(net, number, channel, ready_ps);
+    }
+}
+
 /// Returns a credit of a lane with virtual channels; its R_RDY leaves at `ready_ps`.
-pub(super) fn return_credit(net: &mut Net, number: u32, channel: u8, ready_ps: u64) {
+fn return_to_channel(net: &mut Net, number: u32, channel: u8, ready_ps: u64) {
     let wake = net.sources.wake(number);
     let lane = &mut net.lanes[number as usize];
     lane.credit_returns(ready_ps);
