@@ -160,7 +160,7 @@ fn alternate(runs: usize, program: &Path) -> Result<Comparison, Failure> {
         for simulator in order(2, round) {
             match simulator {
                 0 => ns3.push(once(program)?),
-                _ => sanloom.push(rate::measure(Nodes::N16, false, None, None, 1)?),
+                _ => sanloom.push(rate::measure(Nodes::N16, false, None, None, 1, 1)?),
             }
         }
     }

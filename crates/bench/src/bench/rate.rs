@@ -9,10 +9,14 @@ use sanloom_console::machine::{Stopwatch, rss_bytes};
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
 use sanloom_console::report::format;
+use sanloom_console::run::measured_threads;
+use sanloom_console::threads;
 use sanloom_fc::san::Lab;
+use sanloom_sim::parallel::Report;
 use sanloom_sim::run::{Control, Observer, Options, Progress, simulate};
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of `sanloom bench sim`.
 #[derive(clap::Args, Debug)]
@@ -33,6 +37,9 @@ pub struct Args {
     /// Runs; the fastest counts, and the memory is that of the first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = quantity::count::<u32>(1..=1000))]
     runs: u32,
+    /// Number of threads of a run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<usize>(1..=255))]
+    threads: usize,
     #[command(flatten)]
     outputs: Outputs,
     /// End with exit code 1 if a bound is missed
@@ -63,6 +70,8 @@ pub struct Rate {
     pub frame_hops_per_cpu_s: f64,
     /// The same for each run.
     pub runs: Vec<f64>,
+    /// Use of the threads by the fastest run.
+    pub threads: String,
     /// Resident memory of the process at the end of the first run loop, in bytes.
     pub rss_bytes: u64,
     /// Pairs of host port and storage port that are logged in.
@@ -77,7 +86,7 @@ pub struct Rate {
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.prepare(&[])?;
-    let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
+    let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs, args.threads)?;
     let bounds = rate.bounds();
     args.outputs.write_or_print("sim", &rate, || text(&rate) + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
@@ -93,6 +102,7 @@ pub fn measure(
     zoning: Option<Enforced>,
     duration: Option<&str>,
     runs: u32,
+    threads: usize,
 ) -> Result<Rate, Failure> {
     let text = nodes.lab(unzoned, zoning, duration.unwrap_or(nodes.duration()));
     let lab = Arc::new(sanloom_lab::load("bench", &text, &[])?.lab);
@@ -100,7 +110,7 @@ pub fn measure(
     let mut rate =
         Rate { nodes: nodes.count(), zoned: !unzoned, duration_s: lab.run.duration.as_secs_f64(), ..Rate::default() };
     for number in 0..runs {
-        let (engine, first) = once(&lab)?;
+        let (engine, first, report) = once(&lab, threads)?;
         if number == 0 {
             rate.rss_bytes = engine.rss_bytes;
             rate.ios = first.ios;
@@ -113,6 +123,7 @@ pub fn measure(
         if engine.frame_hops_per_cpu_s > rate.frame_hops_per_cpu_s {
             rate.frame_hops_per_cpu_s = engine.frame_hops_per_cpu_s;
             (rate.cpu_s, rate.wall_s) = (engine.cpu_s, engine.wall_s);
+            rate.threads = threads::text(&report);
         }
     }
     Ok(rate)
@@ -140,13 +151,16 @@ struct Sums {
     login_bytes: u64,
 }
 
-fn once(lab: &Arc<Lab>) -> Result<(Engine, Sums), Failure> {
+fn once(lab: &Arc<Lab>, threads: usize) -> Result<(Engine, Sums, Report), Failure> {
     let mut gauge = Gauge::default();
-    let results = simulate(lab, &Options::default(), &mut gauge).results;
+    let options = Options { threads: measured_threads(threads), ..Options::default() };
+    let finished = simulate(lab, &options, &mut gauge);
+    let results = finished.results;
     if results.lab.interrupted {
         return Err(Failure::interrupted("a run was not complete"));
     }
     let mut engine = gauge.engine;
+    engine.cpu_s += finished.threads.worked_ns.iter().skip(1).sum::<u64>() as f64 / 1e9;
     engine.frame_hops = results.engine.frame_hops;
     engine.events = results.engine.events;
     engine.frame_hops_per_cpu_s = engine.frame_hops as f64 / engine.cpu_s.max(1e-9);
@@ -156,7 +170,7 @@ fn once(lab: &Arc<Lab>) -> Result<(Engine, Sums), Failure> {
         pairs: paths.filter(|path| path.state == "active").count() as u64,
         login_bytes: gauge.logged_in_bytes.saturating_sub(gauge.built_bytes),
     };
-    Ok((engine, sums))
+    Ok((engine, sums, finished.threads))
 }
 
 /// Measures the login phase and the run loop, without the extraction of the results.
@@ -175,7 +189,7 @@ impl Observer for Gauge {
         } else if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.lap();
             if progress.run_ps >= progress.duration_ps {
-                stopwatch.fill(&mut self.engine);
+                stopwatch.fill(&mut self.engine, Duration::ZERO);
             }
         } else {
             self.logged_in_bytes = rss_bytes();
@@ -190,7 +204,7 @@ fn text(rate: &Rate) -> String {
     format!(
         "{} nodes, {}, saturated 32 KB reads, {} simulated\n\
          frame-hops             {}\n\
-         CPU time               {:.3} s\n\
+         CPU time               {:.3} s, real time {:.3} s\n\
          frame-hops per CPU s   {:.2} M (runs: {})\n\
          resident               {}\n\
          per login pair         {:.0} bytes of {} pairs\n",
@@ -199,10 +213,11 @@ fn text(rate: &Rate) -> String {
         format::seconds(rate.duration_s),
         format::grouped(rate.frame_hops),
         rate.cpu_s,
+        rate.wall_s,
         rate.frame_hops_per_cpu_s / 1e6,
         runs.join(", "),
         format::bytes(rate.rss_bytes),
         rate.bytes_per_login_pair,
         format::grouped(rate.login_pairs),
-    )
+    ) + &rate.threads
 }

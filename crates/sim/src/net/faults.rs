@@ -112,6 +112,7 @@ impl Net {
         }
         if lane.watched {
             self.recorder.r_rdy(number, lane, ready);
+            self.recorder.stamp(self.parts.turn(self.now));
         }
         Some(ready)
     }

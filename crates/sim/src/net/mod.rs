@@ -14,6 +14,7 @@
 
 mod crossbar;
 mod crossing;
+mod divide;
 mod egress;
 mod faults;
 mod flight;
@@ -24,6 +25,7 @@ mod links;
 mod messages;
 mod nport;
 mod observe;
+mod parts;
 mod queue;
 mod reset;
 mod returning;
@@ -38,10 +40,14 @@ pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
 pub use nport::{NPortPlane, Unsent};
 pub use observe::{Incident, Observed, ObservedKind, Recorder};
+pub(crate) use divide::CutLane;
+pub use divide::{Half, Share};
+pub use parts::{Outbox, Turn};
 pub use queue::{EventQueue, NEVER};
 
 use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
+use parts::Parts;
 use sources::Sources;
 
 /// State of the frame path.
@@ -63,6 +69,7 @@ pub struct Net {
     pub recorder: Recorder,
     e_d_tov_ps: u64,
     hold_time_ps: u64,
+    parts: Parts,
 }
 
 /// The frame path of a switch.
@@ -279,6 +286,7 @@ impl Net {
             recorder: Recorder::default(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
+            parts: Parts::default(),
             lanes: plan.lanes,
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {

@@ -133,7 +133,7 @@ impl World {
             self.net.link_down(link);
         }
         let now = self.net.now();
-        self.notes.add(now, NoteKind::Link { link, up });
+        self.notes.add(self.net.turn(), NoteKind::Link { link, up });
         self.downtimes.link_changed(link, up, now);
         self.announce_link(link, up);
     }

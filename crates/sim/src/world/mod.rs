@@ -22,6 +22,7 @@
 mod build;
 mod command_log;
 mod control;
+mod divide;
 mod dispatch;
 mod downtime;
 mod faults;
@@ -53,6 +54,7 @@ pub use target::{Storage, StorageNode};
 
 use crate::net::{Net, NetEvent};
 use crate::stats::Series;
+pub(crate) use divide::WorldShare;
 use measured::Baseline;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
@@ -111,7 +113,7 @@ impl Env<'_> {
     }
 
     fn note(&mut self, kind: NoteKind) {
-        self.notes.add(self.net.now(), kind);
+        self.notes.add(self.net.turn(), kind);
     }
 }
 
