@@ -189,14 +189,14 @@ impl Divided {
         report.alone_ns += threads.now_ns() - begin;
         if threads.in_turn {
             while !parts.iter().all(|part| part.is_done(&sync)) {
-                parts.iter_mut().for_each(|part| drop(part.advance(&sync)));
+                parts.iter_mut().for_each(|part| _ = part.advance(&sync));
             }
         } else {
             let worked = run_parts(&mut parts, &sync, threads.clock);
             report.worked_ns.iter_mut().zip(worked).for_each(|(sum, worked)| *sum += worked);
         }
         let begin = threads.now_ns();
-        parts.iter_mut().for_each(|part| drop(part.receive(&sync)));
+        parts.iter_mut().for_each(|part| part.finish(&sync));
         drop(parts);
         world.unite(&mut self.others, &self.shares, base);
         report.divisions += 1;

@@ -245,8 +245,14 @@ impl<'w> Part<'w> {
         self.clock_ps >= sync.end_ps
     }
 
+    /// Receives the rest after all parts have reached the end, and sets the time of the world to it.
+    pub fn finish(&mut self, sync: &Sync<'_>) {
+        self.receive(sync);
+        self.world.run_until(sync.end_ps - 1);
+    }
+
     /// Receives everything that the other parts have sent. Returns whether there was something.
-    pub fn receive(&mut self, sync: &Sync<'_>) -> bool {
+    fn receive(&mut self, sync: &Sync<'_>) -> bool {
         let before = self.received;
         for at in 0..self.neighbours.len() {
             let channel = sync.channel(self.neighbours[at], self.number);
