@@ -7,7 +7,7 @@ use sanloom_sim::parallel::{Offer, Report};
 /// for any other.
 pub fn undivided(report: &Report) -> Option<String> {
     let reason = report.undivided.as_ref()?;
-    Some(format!("the run used one thread, because {reason}"))
+    Some(format!("the run used one thread, because {reason}\n"))
 }
 
 /// Returns a table of the parallelism that the lab offers, and of the work of each thread. Empty if
