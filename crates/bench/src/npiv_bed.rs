@@ -207,7 +207,10 @@ impl Bed {
         let zoning = Zoning { zones, default: ZoneDefault::Closed };
         let link = |node, port| Link {
             name: format!("link{port}"),
-            ends: [LinkEnd { node, port: 0, bb_credit: 16 }, LinkEnd { node: Node::Switch(0), port, bb_credit: 16 }],
+            ends: [
+                LinkEnd { node, port: 0, bb_credit: 16, bb_sc_n: 0 },
+                LinkEnd { node: Node::Switch(0), port, bb_credit: 16, bb_sc_n: 0 },
+            ],
             rate: LineRate::Fc2,
             propagation: Picos::from_ns(50),
             bundle: None,
@@ -232,6 +235,7 @@ impl Bed {
                 wwn: Switch::made_up_wwn(0),
                 domain: 1,
                 ports: STORAGE_PORT + 1 + self.cards,
+                rates: [None; 2],
                 forwarding: Forwarding::CutThrough,
                 queueing: Queueing::Fifo,
                 arbitration: Arbitration::RoundRobin,

@@ -99,7 +99,18 @@ fn draw(seed: u64, dual: bool) -> Trial {
     nodes::allow_for_distance(&mut lab);
     faults::draw(&mut dice, &mut lab);
     let heal_at = Picos(dice.range(duration.0 / 2, duration.0)).max(lab.run.warmup);
+    credit_recovery(&mut dice, &mut lab);
     Trial { seed, lab, heal_at }
+}
+
+/// Draws credit recovery for a third of the labs: some ends of links support it.
+fn credit_recovery(dice: &mut Dice, lab: &mut Lab) {
+    if !dice.chance(1, 3) {
+        return;
+    }
+    for end in lab.links.iter_mut().flat_map(|link| &mut link.ends) {
+        end.bb_sc_n = if dice.chance(1, 4) { 0 } else { dice.range(1, 6) as u8 };
+    }
 }
 
 /// Draws timers that are short enough for recovery within a short run. The order required by the

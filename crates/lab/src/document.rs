@@ -38,6 +38,8 @@ const TOPOLOGY: [&str; 8] = ["switch", "host", "storage", "link", "isl", "alias"
 pub(crate) struct Document {
     sections: Vec<Section>,
     sets: Vec<SetEntry>,
+    /// Tables of the switch presets.
+    switch_presets: Vec<Table>,
 }
 
 /// One section with all its tables.
@@ -127,6 +129,11 @@ impl Document {
                 section.preset = from.all.or(only).unwrap_or_default();
             }
         }
+        if let Ok(root) = DeTable::parse(presets::SWITCHES) {
+            let mut layer = Document::empty(Vec::new());
+            layer.take(root.get_ref(), Places::BuiltIn, &mut Sink::default());
+            document.switch_presets = layer.sections.into_iter().flat_map(|section| section.tables).collect();
+        }
         document
     }
 
@@ -138,7 +145,7 @@ impl Document {
             preset: Checked::default(),
             defaults: check::defaults(def),
         });
-        Document { sections: sections.collect(), sets }
+        Document { sections: sections.collect(), sets, switch_presets: Vec::new() }
     }
 
     fn take(&mut self, root: &DeTable<'_>, places: Places, sink: &mut Sink) {
@@ -268,13 +275,16 @@ impl Document {
         header: Origin,
     ) -> Element<'d> {
         let sets = self.sets.iter().rev().filter(|s| s.applies(section.def, &name)).collect();
-        let layers = tables
-            .into_iter()
-            .map(|t| &t.checked)
-            .chain(&section.all)
-            .chain([&section.preset, &section.defaults])
-            .collect();
-        Element { def: section.def, name, offset, count, header, layers, sets }
+        let written: Vec<&Checked> = tables.into_iter().map(|t| &t.checked).chain(&section.all).collect();
+        let built_in = [&section.preset, &section.defaults];
+        let mut element = Element { def: section.def, name, offset, count, header, layers: written, sets };
+        if section.def.name == "switch"
+            && let Some(name) = element.text("preset")
+        {
+            element.layers.extend(self.switch_presets.iter().find(|p| p.name == name).map(|p| &p.checked));
+        }
+        element.layers.extend(built_in);
+        element
     }
 }
 

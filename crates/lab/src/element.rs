@@ -7,6 +7,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::overrides::SetEntry;
 use crate::schema::{Fallback, Key, SectionDef};
 use crate::value::Value;
+use sanloom_fc::config::LineRate;
 
 /// One node, link table, zone table or similar, with the layers of its values.
 #[derive(Clone)]
@@ -133,6 +134,13 @@ impl<'d> Element<'d> {
     pub fn bit_rate(&self, path: &str) -> Option<u64> {
         match self.get(path)? {
             (Value::BitRate(rate), _) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    pub fn line_rate(&self, path: &str) -> Option<LineRate> {
+        match self.get(path)? {
+            (Value::LineRate(rate), _) => Some(*rate),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@
 pub(crate) const NAMES: [(&str, &str); 2] = [
     (
         "default",
-        "A fabric of today: cut-through, one queue per input (head-of-line blocking), paths chosen by exchange. All defaults are those of the tables above.",
+        "A fabric of today: cut-through, one queue for each output at every input, paths chosen by exchange. All defaults are those of the tables above.",
     ),
     (
         "sansim-2004",
@@ -13,11 +13,70 @@ pub(crate) const NAMES: [(&str, &str); 2] = [
     ),
 ];
 
+/// Presets of single switches: a lab file with one `[switch.NAME]` for each. A comment behind a
+/// value names its source.
+pub(crate) const SWITCHES: &str = include_str!("presets/switches.toml");
+
+/// Names and models of the presets of switches, in the order of [`SWITCHES`].
+pub(crate) const SWITCH_NAMES: [(&str, &str); 9] = [
+    ("director-gen5", "a director of 16GFC, such as the Brocade DCX 8510-8"),
+    ("director-gen6", "a director of 32GFC, such as the Brocade X6-8"),
+    ("director-gen7", "a director of 64GFC, such as the Brocade X7-8"),
+    ("fixed-port-2g", "a switch of 2GFC as in document 004: Brocade SilkWorm 3800, QLogic SANbox2-16"),
+    ("fixed-port-8g", "a switch of 8GFC, such as the Brocade 5100"),
+    ("fixed-port-16g", "a switch of 16GFC, such as the Brocade 6510"),
+    ("fixed-port-32g", "a switch of 32GFC, such as the Brocade G620"),
+    ("fixed-port-64g", "a switch of 64GFC, such as the Brocade G720"),
+    ("mds-director-32g", "a director with a central arbiter, such as the Cisco MDS 9710 with modules of 32GFC"),
+];
+
+/// Returns the lines of a switch preset: key, value and source.
+pub(crate) fn switch_lines(name: &str) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let header = format!("[switch.{name}]");
+    let lines = SWITCHES.lines().skip_while(move |line| *line != header).skip(1);
+    lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
+        let (key, rest) = line.split_once(" = ")?;
+        let (value, source) = rest.split_once('#')?;
+        Some((key, value.trim(), source.trim()))
+    })
+}
+
 /// Returns the text of a preset.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
     match name {
         "default" => Some(""),
         "sansim-2004" => Some(include_str!("presets/sansim-2004.toml")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check;
+    use crate::diagnostic::Sink;
+    use crate::schema;
+    use crate::value::Places;
+    use toml::de::{DeTable, DeValue};
+
+    #[test]
+    fn every_switch_preset_is_valid_and_each_value_has_a_source() {
+        let section = schema::section("switch").unwrap();
+        let root = DeTable::parse(SWITCHES).unwrap();
+        let DeValue::Table(presets) = root.get_ref()["switch"].get_ref() else { panic!("no presets") };
+        let mut names: Vec<&str> = presets.keys().map(|name| name.get_ref().as_ref()).collect();
+        let mut known: Vec<&str> = SWITCH_NAMES.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(names, known);
+        for (name, preset) in presets {
+            let DeValue::Table(table) = preset.get_ref() else { panic!("{}", name.get_ref()) };
+            let mut sink = Sink::default();
+            check::table(section, table, Places::File, &mut sink);
+            assert!(!sink.has_errors(), "{}", name.get_ref());
+            let lines: Vec<_> = switch_lines(name.get_ref()).collect();
+            assert_eq!(lines.len(), table.len(), "{}", name.get_ref());
+            assert!(lines.iter().all(|(_, _, source)| !source.is_empty()), "{}", name.get_ref());
+        }
     }
 }

@@ -34,7 +34,22 @@ pub fn reference() -> String {
             page.push_str("  ```\n");
         }
     }
+    print_switch_presets(&mut page);
     page
+}
+
+/// Prints the values of the switch presets with their sources.
+fn print_switch_presets(page: &mut String) {
+    page.push_str(SWITCH_PRESETS);
+    for (name, meaning) in presets::SWITCH_NAMES {
+        let _ = writeln!(page, "- `{name}`: {meaning}");
+    }
+    page.push_str("\n| preset | key | value | source |\n|---|---|---|---|\n");
+    for (name, _) in presets::SWITCH_NAMES {
+        for (key, value, source) in presets::switch_lines(name) {
+            let _ = writeln!(page, "| {name} | `{key}` | `{value}` | {} |", escape(source));
+        }
+    }
 }
 
 const INTRODUCTION: &str = r#"# The lab file
@@ -63,8 +78,8 @@ port 5 of a switch. Without a number a link uses the next free port. `disk1:lun0
 `disk1`.
 
 **Layers.** The value of a key comes from the first of these layers that has it: `--set`, the table of
-the name, the table of the range that covers the name, the table of `"*"`, the preset, the defaults
-below.
+the name, the table of the range that covers the name, the table of `"*"`, the preset of the switch,
+the preset of the lab, the defaults below.
 
 **`--set KEY=VALUE`** overrides the file: `run.seed=7`, `workload.reads.depth=8`,
 `switch.*.queueing=voq`, `host.server{1..4}.queue_depth=16`, `isl.ISL1.length=10km`, `fault.1.at=1s`
@@ -72,6 +87,17 @@ below.
 the value are optional.
 
 Some keys exclude each other. An override of one of them removes the other from the file:
+
+"#;
+
+const SWITCH_PRESETS: &str = r#"
+## Switch presets
+
+`preset` in `[switch.NAME]` or `[switch."*"]` sets defaults for the switch. Keys of the file override
+them, also keys of `[switch."*"]` and of `--set`. The preset overrides that of `[lab]`. A source is
+the title of a publication ([Sources](sources.md#publications-about-switches)). *Assumption* marks a
+number that we chose. In a real switch the ports of an ASIC share its buffers. Here each port has
+its own, so give a long link `credits`.
 
 "#;
 
@@ -176,6 +202,7 @@ fn kind(kind: &Kind) -> String {
         }
         Kind::Choice(_) => "word, see below".to_owned(),
         Kind::Preset => "name of a preset".to_owned(),
+        Kind::SwitchPreset => "name of a switch preset".to_owned(),
         Kind::Wwn => "world-wide name, 16 hex digits".to_owned(),
         Kind::Pattern => "name or range".to_owned(),
         Kind::Patterns => "name, range, or list of them".to_owned(),

@@ -168,15 +168,8 @@ impl Reader<'_> {
                 }
             },
             Kind::Choice(words) => self.choice(value, words).map(Value::Choice),
-            Kind::Preset => {
-                let text = self.text(value)?;
-                if presets::text(text).is_some() {
-                    return Some(Value::Text(text.to_owned()));
-                }
-                let names = presets::NAMES.map(|(name, _)| name);
-                let remedy = suggest::remedy(text, names.into_iter(), &format!("choose one of {}", names.join(", ")));
-                self.fail(UNKNOWN_PRESET, format!("there is no preset `{text}`"), remedy)
-            }
+            Kind::Preset => self.preset(value, &presets::NAMES.map(|(name, _)| name)),
+            Kind::SwitchPreset => self.preset(value, &presets::SWITCH_NAMES.map(|(name, _)| name)),
             Kind::Wwn => {
                 let text = self.text(value)?;
                 match text.parse::<sanloom_wire::Wwpn>() {
@@ -273,6 +266,16 @@ impl Reader<'_> {
             Ok(value) => Some(value),
             Err(bad) => self.fail(bad.code, bad.reason, bad.remedy),
         }
+    }
+
+    /// Returns the name of one of the presets `names`.
+    fn preset(&mut self, value: &Spanned<DeValue<'_>>, names: &[&'static str]) -> Option<Value> {
+        let text = self.text(value)?;
+        if names.contains(&text) {
+            return Some(Value::Text(text.to_owned()));
+        }
+        let remedy = suggest::remedy(text, names.iter().copied(), &format!("choose one of {}", names.join(", ")));
+        self.fail(UNKNOWN_PRESET, format!("there is no preset `{}`", cut(text)), remedy)
     }
 
     fn choice(&mut self, value: &Spanned<DeValue<'_>>, words: &'static [Word]) -> Option<usize> {

@@ -89,6 +89,8 @@ pub struct LinkDirection {
     pub credits_min: u64,
     /// Credits lost because a frame or an R_RDY did not arrive.
     pub credits_lost: u64,
+    /// Lost credits that buffer-to-buffer state changes (BB_SC) restored.
+    pub credits_recovered: u64,
     /// Frames lost on the link, by reason.
     pub frames_lost: BTreeMap<String, u64>,
 }

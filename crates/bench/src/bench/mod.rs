@@ -32,7 +32,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum What {
     /// Frame-hops per second of processor time, and memory, on a core/edge fabric under saturated
-    /// 32 KB reads
+    /// reads
     #[command(after_help = "Example:\n  sanloom bench sim")]
     Sim(rate::Args),
     /// The same fabric in ns-3 (without credits and arbitration) and in sanloom (with them), and

@@ -4,9 +4,8 @@
 //! is therefore a lower bound of the difference. Both alternate run by run ([`super::statistics`]).
 
 use super::bound::{self, Bound};
-use super::rate::{self, Rate};
+use super::rate::{self, Rate, Work};
 use super::statistics::{Estimate, Limit, median, order};
-use super::work::Nodes;
 use crate::quote::quote;
 use sanloom_console::exit::Failure;
 use sanloom_console::outputs::Outputs;
@@ -160,7 +159,7 @@ fn alternate(runs: usize, program: &Path) -> Result<Comparison, Failure> {
         for simulator in order(2, round) {
             match simulator {
                 0 => ns3.push(once(program)?),
-                _ => sanloom.push(rate::measure(Nodes::N16, false, None, None, 1, 1)?),
+                _ => sanloom.push(rate::measure(&Work::smallest(), 1)?),
             }
         }
     }

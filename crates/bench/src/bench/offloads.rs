@@ -147,6 +147,7 @@ impl Bed {
             wwnn: Wwnn(wwpn.0),
             receive_size_bytes: 2_112,
             bb_credit: 16,
+            bb_sc_n: 0,
             initiator,
             target: !initiator,
             symbolic_name: String::new(),

@@ -67,6 +67,7 @@ impl Bench {
             r_a_tov: Span::from_ms(10_000),
             rscn_delay: Span::from_ms(5),
             bb_credit: vec![16; usize::from(PORTS)],
+            bb_sc_n: Vec::new(),
             receive_size_bytes: 2112,
             zoning: zones,
             policy,

@@ -128,6 +128,7 @@ impl FabricPlan {
                 r_a_tov: R_A_TOV,
                 rscn_delay: Span::from_ms(5),
                 bb_credit: vec![16; usize::from(ports)],
+                bb_sc_n: Vec::new(),
                 receive_size_bytes: 2112,
                 zoning: database.index(),
                 policy: Policy { addressing: Addressing::Flat, ..Policy::default() },
@@ -147,7 +148,10 @@ impl FabricPlan {
             cost_rule: CostRule::Standard,
             names: NamesConfig::default(),
             flow_control: vec![FlowControl::R_RDY],
-            isls: vec![IslConfig { bytes_per_s: 1_600_000_000, bb_credit: 16, bundle: None }; usize::from(ports)],
+            isls: vec![
+                IslConfig { bytes_per_s: 1_600_000_000, bb_credit: 16, bb_sc_n: 0, bundle: None };
+                usize::from(ports)
+            ],
         }
     }
 }

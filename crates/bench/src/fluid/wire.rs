@@ -82,6 +82,8 @@ pub fn capacity(rate: LineRate) -> f64 {
         LineRate::Fc32 => 3.4e9,
         LineRate::Fc64 => 6.8e9,
         LineRate::Fc128 => 13.2e9,
+        LineRate::Fc128Parallel => 13.6e9,
+        LineRate::Fc256Parallel => 27.2e9,
     }
 }
 

@@ -112,8 +112,9 @@ fn whereabouts(world: &World) -> String {
 
 fn credits(world: &World) -> Option<String> {
     let now = world.net.now();
-    // A credit lost with its R_RDY is restored only when the sender has no credit left.
-    let lost = |fault: &Fault| matches!(fault.kind, FaultKind::LostRRdy { .. });
+    // A credit lost with its R_RDY, or with its frame if there is credit recovery, is restored by a
+    // state change, or when the sender has no credit left.
+    let lost = |fault: &Fault| matches!(fault.kind, FaultKind::LostRRdy { .. } | FaultKind::FrameLoss { .. });
     let may_miss = world.lab.faults.iter().any(lost);
     for (number, lane) in world.net.lanes().iter().enumerate() {
         if !lane.up {
@@ -122,7 +123,9 @@ fn credits(world: &World) -> Option<String> {
         let credits = lane.credits_at(now);
         let returning = lane.credits + lane.credits_returning() - credits + lane.receiver.withheld;
         let missed = lane.bb_credit - credits;
-        if returning > 0 || (missed > 0 && !(may_miss && u64::from(missed) <= lane.credits_lost)) {
+        if returning > 0
+            || (missed > 0 && !(may_miss && u64::from(missed) <= lane.credits_lost - lane.state_changes.recovered))
+        {
             return Some(format!("lane {number} has {credits} of {} credits: {lane:?}", lane.bb_credit));
         }
     }

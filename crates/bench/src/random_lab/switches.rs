@@ -119,7 +119,7 @@ impl Fabrics {
 
     /// Adds a link from a port of a host or storage system to a switch.
     pub(super) fn attach(&self, dice: &mut Dice, lab: &mut Lab, node: Node, port: u16, switch: u16) {
-        let own = LinkEnd { node, port, bb_credit: self.credits(dice) };
+        let own = LinkEnd { node, port, bb_credit: self.credits(dice), bb_sc_n: 0 };
         let far = switch_end(lab, switch, self.credits(dice));
         let ends = if dice.chance(1, 2) { [own, far] } else { [far, own] };
         let (rate, length) = (self.rate(dice), self.length(dice));
@@ -159,6 +159,7 @@ impl Kinds {
             wwn: Switch::made_up_wwn(number),
             domain: number as u8 * 7 + 1,
             ports: 1 + dice.range(0, 2) as u16,
+            rates: [None; 2],
             forwarding: dice.weighted(&self.forwarding),
             queueing: dice.weighted(&self.queueing),
             arbitration: dice.weighted(&self.arbitration),
@@ -179,7 +180,7 @@ fn switch_end(lab: &mut Lab, switch: u16, bb_credit: u16) -> LinkEnd {
     let ports = &mut lab.switches[usize::from(switch)].ports;
     let port = *ports - 1;
     *ports += 1;
-    LinkEnd { node: Node::Switch(switch), port, bb_credit }
+    LinkEnd { node: Node::Switch(switch), port, bb_credit, bb_sc_n: 0 }
 }
 
 fn add_link(lab: &mut Lab, ends: [LinkEnd; 2], rate: LineRate, propagation: Picos, bundle: Option<u16>) {

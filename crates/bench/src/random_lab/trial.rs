@@ -281,8 +281,10 @@ impl Counts {
     fn shrunk(&self, before: &Counts) -> Option<String> {
         let books = |b: &RequestTotals| [b.issued, b.completed, b.failed];
         let fate = |f: &Fate| [f.sent, f.delivered, f.lost_frames(), f.frame_hops];
-        let lane =
-            |l: &LaneCount| [l.frames, l.bytes, l.data_bytes, l.r_rdys, l.credits_lost, l.credit_wait_ps, l.resets];
+        let lane = |l: &LaneCount| {
+            let credits = [l.r_rdys, l.credits_lost, l.credits_recovered, l.credit_wait_ps, l.resets];
+            [[l.frames, l.bytes, l.data_bytes, 0, 0], credits].concat()
+        };
         let less = |now: &[u64], before: &[u64]| now.iter().zip(before).any(|(now, before)| now < before);
         if less(&books(&self.books), &books(&before.books)) {
             return Some(format!("the books lost something: {:?}, then {:?}", before.books, self.books));

@@ -75,7 +75,8 @@ fn compare(name: &str, lab: Lab, watch: &[u16], counts: &[usize]) -> u32 {
 }
 
 fn compare_trial(kind: &str, Trial { seed, lab, .. }: Trial) -> u32 {
-    let watch: Vec<u16> = (seed.is_multiple_of(2)).then_some((seed % lab.links.len() as u64) as u16).into_iter().collect();
+    let watch: Vec<u16> =
+        (seed.is_multiple_of(2)).then_some((seed % lab.links.len() as u64) as u16).into_iter().collect();
     compare(&format!("{kind} {seed}"), lab, &watch, &[2, 3, 4, 7])
 }
 

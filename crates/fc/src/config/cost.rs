@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn a_cost_follows_from_the_rule_and_the_rate() {
         let cost = |rule: CostRule| LineRate::ALL.map(|rate| rule.cost(&[rate.bytes_per_s()]));
-        assert_eq!(cost(CostRule::Standard), [1000, 500, 250, 125, 83, 62, 31, 15, 8]);
+        assert_eq!(cost(CostRule::Standard), [1000, 500, 250, 125, 83, 62, 31, 15, 8, 7, 3]);
         assert_eq!(cost(CostRule::Cisco), cost(CostRule::Standard));
-        assert_eq!(cost(CostRule::Brocade), [1000, 500, 500, 500, 500, 500, 500, 500, 500]);
+        assert_eq!(cost(CostRule::Brocade), [1000, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
     }
 
     #[test]

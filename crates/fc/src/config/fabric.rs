@@ -30,6 +30,8 @@ pub struct Switch {
     pub domain: u8,
     /// Number of ports; every link end uses one.
     pub ports: u16,
+    /// Lowest and highest rate of its ports; `None`: no limit.
+    pub rates: [Option<LineRate>; 2],
     /// Point at which frames are forwarded.
     pub forwarding: Forwarding,
     /// Organisation of the input buffers.
@@ -230,6 +232,23 @@ pub struct LinkEnd {
     /// Receive buffers at this end: the buffer-to-buffer credit granted to the other end, in
     /// frames.
     pub bb_credit: u16,
+    /// BB_SC_N that this end offers: state changes for credit recovery follow every 2^n frames and
+    /// R_RDYs; 0: not supported, at most 15.
+    pub bb_sc_n: u8,
+}
+
+impl Link {
+    /// BB_SC_N of both ends: the larger one, or 0 if one end does not support it (FC-FS, BB_Credit
+    /// recovery).
+    pub fn bb_sc_n(&self) -> u8 {
+        common_bb_sc_n(self.ends[0].bb_sc_n, self.ends[1].bb_sc_n)
+    }
+}
+
+/// BB_SC_N that two ports use if they announced `one` and `other` in ELP or FLOGI: the larger one,
+/// or 0, no credit recovery, if one of them is 0 (FC-FS, BB_Credit recovery).
+pub fn common_bb_sc_n(one: u8, other: u8) -> u8 {
+    if one == 0 || other == 0 { 0 } else { one.max(other) }
 }
 
 /// Fabric-wide timers.
@@ -262,5 +281,16 @@ impl Default for Timers {
             hello: Picos::from_secs(20),
             dead: Picos::from_secs(80),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_bb_sc_n;
+
+    #[test]
+    fn the_larger_exponent_counts_unless_one_port_has_none() {
+        let pairs = [(0, 0), (0, 8), (8, 0), (3, 8), (8, 3), (15, 15)];
+        assert_eq!(pairs.map(|(one, other)| common_bb_sc_n(one, other)), [0, 0, 0, 8, 8, 15]);
     }
 }

@@ -21,7 +21,7 @@ mod zoning;
 pub use cost::{CostRule, standard as standard_cost};
 pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
-    ProcessorSharing, Queueing, Switch, Timers,
+    ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use iscsi::{Chap, Iscsi};

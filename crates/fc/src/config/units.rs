@@ -78,12 +78,17 @@ named_variants! {
         Fc10 => "10GFC",
         /// 14.025 GBd, 64b/66b.
         Fc16 => "16GFC",
-        /// 28.05 GBd, 256b/257b with FEC.
+        /// 28.05 GBd NRZ, 256b/257b and RS(528,514) (FC-PI-6).
         Fc32 => "32GFC",
-        /// 57.8 Gb/s PAM4 with FEC.
+        /// 28.9 GBd PAM4, 256b/257b and RS(544,514) (FC-PI-7).
         Fc64 => "64GFC",
-        /// 112.2 Gb/s PAM4 with FEC.
+        /// 56.1 GBd PAM4, 256b/257b and RS(544,514) (FC-PI-8).
         Fc128 => "128GFC",
+        /// Four lanes of 28.05 GBd NRZ, 256b/257b and RS(528,514): 128GFC-SW4 (FC-PI-6P).
+        Fc128Parallel => "128GFCp",
+        /// Four lanes of 28.9 GBd PAM4, 256b/257b and RS(544,514): 256GFC-SW4 (FC-PI-7P). No
+        /// published standard defines a 256GFC of one lane.
+        Fc256Parallel => "256GFC",
     }
 }
 
@@ -100,6 +105,8 @@ impl LineRate {
             LineRate::Fc32 => 3_400_000_000,
             LineRate::Fc64 => 6_800_000_000,
             LineRate::Fc128 => 13_200_000_000,
+            LineRate::Fc128Parallel => 13_600_000_000,
+            LineRate::Fc256Parallel => 27_200_000_000,
         }
     }
 
@@ -116,6 +123,8 @@ impl LineRate {
             LineRate::Fc32 => (5_000, 17),
             LineRate::Fc64 => (2_500, 17),
             LineRate::Fc128 => (2_500, 33),
+            LineRate::Fc128Parallel => (1_250, 17),
+            LineRate::Fc256Parallel => (625, 17),
         }
     }
 
@@ -153,6 +162,35 @@ mod tests {
         for rate in LineRate::ALL {
             let (ps, bytes) = rate.ps_per_byte();
             assert_eq!(rate.bytes_per_s() as u128 * ps as u128, bytes as u128 * 1_000_000_000_000);
+        }
+    }
+
+    #[test]
+    fn every_rate_is_that_of_its_lanes_and_its_coding() {
+        /// Data bits of line bits, code by code.
+        type Coding = &'static [(u64, u64)];
+        const PLAIN: Coding = &[(8, 10)];
+        const SCRAMBLED: Coding = &[(64, 66)];
+        const NRZ: Coding = &[(256, 257), (514, 528)];
+        const PAM4: Coding = &[(256, 257), (514, 544)];
+        // Lanes, thousands of symbols per second and lane, bits per symbol.
+        let standards: [(&str, u64, u64, u64, Coding); 11] = [
+            ("1GFC", 1, 1_062_500, 1, PLAIN),
+            ("2GFC", 1, 2_125_000, 1, PLAIN),
+            ("4GFC", 1, 4_250_000, 1, PLAIN),
+            ("8GFC", 1, 8_500_000, 1, PLAIN),
+            ("10GFC", 1, 10_518_750, 1, SCRAMBLED),
+            ("16GFC", 1, 14_025_000, 1, SCRAMBLED),
+            ("32GFC", 1, 28_050_000, 1, NRZ),
+            ("64GFC", 1, 28_900_000, 2, PAM4),
+            ("128GFC", 1, 56_100_000, 2, PAM4),
+            ("128GFCp", 4, 28_050_000, 1, NRZ),
+            ("256GFC", 4, 28_900_000, 2, PAM4),
+        ];
+        assert_eq!(standards.map(|(name, ..)| name), LineRate::ALL.map(|rate| rate.name()));
+        for ((name, lanes, kilobaud, bits, coding), rate) in standards.into_iter().zip(LineRate::ALL) {
+            let (data, line) = coding.iter().fold((1, 1), |(data, line), (d, l)| (data * d, line * l));
+            assert_eq!(rate.bytes_per_s() * 8 * line, lanes * kilobaud * 1_000 * bits * data, "{name}");
         }
     }
 

@@ -62,6 +62,8 @@ pub struct EPortConfig {
     pub e_d_tov: Span,
     /// Receive buffers of the port, announced to the neighbour.
     pub bb_credit: u32,
+    /// BB_SC_N of the port, announced to the neighbour; 0: no credit recovery.
+    pub bb_sc_n: u8,
     /// Largest data field that the port accepts, in bytes, 256 to 2112; the same for all classes.
     pub receive_size_bytes: u16,
     /// Classes of service 1, 2 and 3 that the link carries.
@@ -91,7 +93,7 @@ pub struct Neighbour {
     pub r_a_tov: Span,
     /// E_D_TOV, the same at both ends.
     pub e_d_tov: Span,
-    /// The neighbour counts buffer-to-buffer state changes every 2^n frames; 0 means never.
+    /// Buffer-to-buffer state changes follow every 2^n frames in both directions; 0 means never.
     pub bb_sc_n: u8,
 }
 
@@ -440,7 +442,7 @@ impl EPort {
         Elp {
             revision: 3,
             flags: 0,
-            bb_sc_n: 0,
+            bb_sc_n: self.config.bb_sc_n,
             r_a_tov_ms: offer::milliseconds(self.config.r_a_tov),
             e_d_tov_ms: offer::milliseconds(self.config.e_d_tov),
             port_name: self.config.port_name,

@@ -1,6 +1,7 @@
 //! Comparison of the neighbour's link parameters with the own ones.
 
 use super::{EPort, Neighbour};
+use crate::config::common_bb_sc_n;
 use crate::isolation::Isolation;
 use sanloom_scsi::time::Span;
 use sanloom_wire::sw_ils::{Elp, ElpClass};
@@ -46,7 +47,7 @@ impl EPort {
             flow_control: elp.flow_control,
             r_a_tov: config.r_a_tov,
             e_d_tov: config.e_d_tov,
-            bb_sc_n: elp.bb_sc_n,
+            bb_sc_n: common_bb_sc_n(config.bb_sc_n, elp.bb_sc_n),
         })
     }
 }

@@ -40,6 +40,8 @@ pub struct IslConfig {
     pub bytes_per_s: u64,
     /// Receive buffers of this end, in frames.
     pub bb_credit: u16,
+    /// BB_SC_N of this end; 0: no credit recovery.
+    pub bb_sc_n: u8,
     /// Number of the bundle (trunk) that contains the link, if any.
     pub bundle: Option<u16>,
 }
@@ -55,6 +57,7 @@ impl FabricSwitchConfig {
             r_a_tov: services.r_a_tov,
             e_d_tov: services.e_d_tov,
             bb_credit: 0,
+            bb_sc_n: 0,
             receive_size_bytes: services.receive_size_bytes,
             classes: [false, false, true],
             flow_control: self.flow_control.clone(),

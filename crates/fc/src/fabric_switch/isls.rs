@@ -77,6 +77,7 @@ impl Isls {
             port: leader,
             port_name: port_name(self.template.switch_name, leader),
             bb_credit: self.config(leader).bb_credit.into(),
+            bb_sc_n: self.config(leader).bb_sc_n,
             ..self.template.clone()
         })
     }

@@ -174,7 +174,7 @@ fn speed(bytes_per_s: u64) -> PortSpeed {
         Some(LineRate::Fc16) => bits::GBPS_16,
         Some(LineRate::Fc32) => bits::GBPS_32,
         Some(LineRate::Fc64) => bits::GBPS_64,
-        Some(LineRate::Fc128) | None => bits::UNKNOWN,
+        Some(LineRate::Fc128 | LineRate::Fc128Parallel | LineRate::Fc256Parallel) | None => bits::UNKNOWN,
     };
     PortSpeed { capabilities: bit, operating: bit }
 }

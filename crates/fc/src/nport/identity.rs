@@ -63,6 +63,7 @@ impl Identity {
                 highest_version: FC_PH_3,
                 lowest_version: FC_PH_3,
                 bb_credit: self.config.bb_credit,
+                bb_sc_n: self.config.bb_sc_n,
                 receive_size_bytes: self.config.receive_size_bytes,
                 ..CommonParameters::default()
             },

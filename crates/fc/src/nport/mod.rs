@@ -75,6 +75,8 @@ pub struct NPortConfig {
     pub receive_size_bytes: u16,
     /// Buffer-to-buffer credit announced in logins.
     pub bb_credit: u16,
+    /// BB_SC_N announced in FLOGI, 0 to 15; 0: no credit recovery.
+    pub bb_sc_n: u8,
     /// True if the port searches for targets and logs in to them.
     pub initiator: bool,
     /// True if the port accepts logins of initiators.
@@ -221,10 +223,12 @@ impl NPort {
         }
     }
 
-    /// Returns a node port without a link that has these names and otherwise the configuration of
-    /// this one.
+    /// Returns a node port without a link that has these names, and otherwise the configuration and
+    /// the counters of this one.
     pub fn with_names(&self, wwnn: Wwnn, wwpn: Wwpn) -> NPort {
-        NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() })
+        let mut port = NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() });
+        port.exchanges.counters = self.exchanges.counters;
+        port
     }
 
     /// Processes one input at `now`.

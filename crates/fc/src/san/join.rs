@@ -151,7 +151,7 @@ impl Bed {
         for node in nodes {
             let config = &mut configs[node];
             config.isls.resize(usize::from(config.services.ports), IslConfig::default());
-            config.isls.push(IslConfig { bytes_per_s: 1_600_000_000, bb_credit: 16, bundle: None });
+            config.isls.push(IslConfig { bytes_per_s: 1_600_000_000, bb_credit: 16, bb_sc_n: 0, bundle: None });
             config.services.ports += 1;
         }
         let link = cables.len();

@@ -1,7 +1,7 @@
 //! Configuration of the machines of each switch of a [`Lab`].
 
 use super::Lab;
-use crate::config::Node;
+use crate::config::{LinkEnd, Node};
 use crate::domain::DomainConfig;
 use crate::fabric::ZoneSet;
 use crate::fabric_switch::{Cable, FabricSwitchConfig, IslConfig};
@@ -24,7 +24,8 @@ impl FabricSwitchConfig {
             for end in link.ends.iter().filter(|end| end.node == Node::Switch(switch)) {
                 if let Some(slot) = isls.get_mut(usize::from(end.port)) {
                     let bytes_per_s = link.rate.bytes_per_s();
-                    *slot = IslConfig { bytes_per_s, bb_credit: end.bb_credit, bundle: link.bundle };
+                    let LinkEnd { bb_credit, bb_sc_n, .. } = *end;
+                    *slot = IslConfig { bytes_per_s, bb_credit, bb_sc_n, bundle: link.bundle };
                 }
             }
         }
@@ -40,6 +41,7 @@ impl FabricSwitchConfig {
                 r_a_tov: timers.r_a_tov.to_span(),
                 rscn_delay: timers.rscn_delay.to_span(),
                 bb_credit: isls.iter().map(|isl| isl.bb_credit).collect(),
+                bb_sc_n: isls.iter().map(|isl| isl.bb_sc_n).collect(),
                 receive_size_bytes: MAX_DATA_FIELD_BYTES as u16,
                 zoning,
                 policy: config.policy.clone(),

@@ -22,6 +22,7 @@ pub(super) struct Identity {
     pub(super) r_a_tov: Span,
     /// Receive buffers by port; ports beyond the list announce none.
     bb_credit: Vec<u16>,
+    bb_sc_n: Vec<u8>,
     receive_size_bytes: u16,
 }
 
@@ -35,6 +36,7 @@ impl Identity {
             e_d_tov: config.e_d_tov,
             r_a_tov: config.r_a_tov,
             bb_credit: config.bb_credit.clone(),
+            bb_sc_n: config.bb_sc_n.clone(),
             receive_size_bytes: config.receive_size_bytes,
         }
     }
@@ -66,7 +68,7 @@ impl Identity {
                 lowest_version: FC_PH_3,
                 bb_credit: self.bb_credit.get(usize::from(port)).copied().unwrap_or(0),
                 features: feature::F_PORT | feature::NPIV_SUPPORTED | clean,
-                bb_sc_n: 0,
+                bb_sc_n: self.bb_sc_n.get(usize::from(port)).copied().unwrap_or(0),
                 receive_size_bytes: self.receive_size_bytes,
                 word_8: milliseconds(self.r_a_tov),
                 e_d_tov: milliseconds(self.e_d_tov),

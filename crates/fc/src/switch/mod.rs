@@ -101,6 +101,8 @@ pub struct SwitchConfig {
     pub rscn_delay: Span,
     /// Receive buffers by port, announced at login; ports beyond the list announce none.
     pub bb_credit: Vec<u16>,
+    /// BB_SC_N by port, announced at login; ports beyond the list announce 0, no credit recovery.
+    pub bb_sc_n: Vec<u8>,
     /// Largest data field that the services accept, in bytes, 256 to 2112.
     pub receive_size_bytes: u16,
     /// Effective zones, shared by the switches of the fabric.

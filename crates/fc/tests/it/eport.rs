@@ -22,6 +22,7 @@ fn config(switch: u64) -> EPortConfig {
         r_a_tov: Span::from_secs(10),
         e_d_tov: Span::from_secs(2),
         bb_credit: switch as u32,
+        bb_sc_n: 0,
         receive_size_bytes: 2112,
         classes: [false, true, true],
         flow_control: vec![FlowControl::R_RDY, FlowControl::VENDOR],
@@ -143,6 +144,17 @@ fn two_ends_come_up_once_whichever_message_is_faster() {
         );
         assert_eq!(link.ends.iter().map(EPort::requests_rejected).sum::<u64>(), 0);
         assert_eq!(link.offers, [0, 1], "the end whose ELP counted offers FSPF, once");
+    }
+}
+
+#[test]
+fn both_ends_use_the_larger_bb_sc_n_unless_one_has_none() {
+    for (low, high, expected) in [(0, 0, 0), (4, 0, 0), (0, 4, 0), (4, 8, 8), (8, 4, 8)] {
+        let with = |switch, bb_sc_n| EPortConfig { bb_sc_n, ..config(switch) };
+        let mut link = Link::new([with(0x20, low), with(0x30, high)]);
+        link.run(false);
+        let [State::Up(ours), State::Up(theirs)] = [link.ends[0].state(), link.ends[1].state()] else { panic!() };
+        assert_eq!([ours.bb_sc_n, theirs.bb_sc_n], [expected; 2], "{low} and {high}");
     }
 }
 

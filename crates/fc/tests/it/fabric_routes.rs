@@ -68,7 +68,7 @@ fn links_without_a_far_end_and_loops_are_ignored() {
 #[test]
 fn cost_follows_the_rate() {
     let costs: Vec<u32> = LineRate::ALL.iter().map(|rate| cost_of(rate.bytes_per_s())).collect();
-    assert_eq!(costs, [1000, 500, 250, 125, 83, 62, 31, 15, 8]);
+    assert_eq!(costs, [1000, 500, 250, 125, 83, 62, 31, 15, 8, 7, 3]);
     assert_eq!(cost_of(0), u32::MAX);
     assert_eq!(cost_of(u64::MAX), 1);
 }

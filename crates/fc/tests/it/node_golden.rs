@@ -59,6 +59,7 @@ fn logs_in_and_registers_with_the_bytes_of_a_linux_host() {
         wwnn: Wwnn(0x1000_02fc_0000_0001),
         receive_size_bytes: 2112,
         bb_credit: 10,
+        bb_sc_n: 0,
         initiator: true,
         target: true,
         symbolic_name: "fcoe v0.1 over eth0".to_owned(),

@@ -153,6 +153,7 @@ fn config(at: usize) -> NPortConfig {
         wwnn: Wwnn(0x2000_0000_0000_0000 + at as u64),
         receive_size_bytes: 2048,
         bb_credit: 8,
+        bb_sc_n: 0,
         initiator: at < SIDE,
         target: at >= SIDE,
         symbolic_name: String::new(),

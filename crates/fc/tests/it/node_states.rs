@@ -30,6 +30,7 @@ impl Bench {
             wwnn: Wwnn(0x2000_0000_0000_0001),
             receive_size_bytes: 2048,
             bb_credit: 8,
+            bb_sc_n: 0,
             initiator: true,
             target: true,
             symbolic_name: "node".to_owned(),

@@ -29,6 +29,7 @@ fn nport(name: u64, virtual_port: Option<VirtualPort>, initiator: bool) -> NPort
         wwnn: node_of(name),
         receive_size_bytes: 2048,
         bb_credit: 8,
+        bb_sc_n: 0,
         initiator,
         target: false,
         symbolic_name: "node".to_owned(),

@@ -72,6 +72,7 @@ impl World {
                 wwnn: switch_util::node_of(*name),
                 receive_size_bytes: 2112,
                 bb_credit: 4,
+                bb_sc_n: 0,
                 initiator: !target,
                 target: *target,
                 symbolic_name: format!("node {n}"),

@@ -1,7 +1,7 @@
 //! `[[link]]` and `[[isl]]`: conversion of ranges of names to links between ports.
 
 use super::Where;
-use super::nodes::Names;
+use super::nodes::{Names, has_table};
 use super::ports::{self, End, Ports, Supply};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{self, Budget, Document};
@@ -76,14 +76,16 @@ pub(super) fn build<'d>(
             None => default_name(lab, [(draft.ends[0].node, a), (draft.ends[1].node, b)]),
         };
         let element = document.refine(&draft.element, &name);
-        let end = |node: Node, port: u16| LinkEnd { node, port, bb_credit: credit(&element, node, nodes) };
+        let end = |node: Node, port: u16| LinkEnd {
+            node,
+            port,
+            bb_credit: credit(&element, node, nodes),
+            bb_sc_n: credit_recovery(&element, node, nodes),
+        };
         lab.links.push(Link {
             name,
             ends: [end(draft.ends[0].node, a), end(draft.ends[1].node, b)],
-            rate: match element.get("rate") {
-                Some((Value::LineRate(rate), _)) => *rate,
-                _ => LineRate::Fc16,
-            },
+            rate: element.line_rate("rate").unwrap_or(LineRate::Fc16),
             propagation: match element.get("length") {
                 Some((Value::Length(millimetres), _)) => units::propagation(*millimetres),
                 _ => units::propagation(10_000),
@@ -244,17 +246,29 @@ fn default_name(lab: &Lab, ends: [(Node, u16); 2]) -> String {
     format!("{}-{}", name(ends[0]), name(ends[1]))
 }
 
+/// Returns the receive buffers of one end of a link.
 fn credit(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u16 {
-    if let Some(credits) = link.integer("credits") {
-        return credits;
+    let key = if matches!(node, Node::Switch(_)) { "buffers" } else { "frame_buffers" };
+    let of_node = || element_of(node, nodes)?.integer(key);
+    link.integer("credits").or_else(of_node).unwrap_or(16)
+}
+
+/// Returns the BB_SC_N of one end of a link. Ports on Ethernet have no credits to recover.
+fn credit_recovery(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u8 {
+    if has_table(link, "ethernet") {
+        return 0;
     }
-    let (places, index, key) = match node {
-        Node::Switch(i) => (nodes[0], i, "buffers"),
-        Node::Host(i) => (nodes[1], i, "frame_buffers"),
-        Node::Storage(i) => (nodes[2], i, "frame_buffers"),
+    let of_node = || element_of(node, nodes)?.integer("bb_sc");
+    link.integer("bb_sc").or_else(of_node).unwrap_or(0)
+}
+
+fn element_of<'e, 'd>(node: Node, nodes: [&'e Vec<Where<'d>>; 3]) -> Option<&'e Element<'d>> {
+    let (places, index) = match node {
+        Node::Switch(i) => (nodes[0], i),
+        Node::Host(i) => (nodes[1], i),
+        Node::Storage(i) => (nodes[2], i),
     };
-    let element = places.get(usize::from(index)).map(|w| &w.element);
-    element.and_then(|e| e.integer(key)).unwrap_or(16)
+    places.get(usize::from(index)).map(|place| &*place.element)
 }
 
 /// Sets the number of ports of switches with `ports = "auto"` to the ports that links use.

@@ -128,6 +128,7 @@ pub(super) fn switches<'d>(
             domain,
             // 0 means as many as links need; the number is set when the links are known.
             ports: highest.map_or_else(|| element.integer("ports").unwrap_or(0), |last| last.saturating_add(1)),
+            rates: [element.line_rate("min_rate"), element.line_rate("max_rate")],
             forwarding: element.choice("forwarding", schema::FORWARDINGS).unwrap_or(Forwarding::CutThrough),
             queueing: element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Voq),
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 /// Keys that have no effect on a host with links of its own.
 const VIRTUAL_ONLY: [&str; 4] = ["start", "interval", "boot", "login"];
 /// Keys of hardware that a virtual machine shares with its hypervisor.
-const HARDWARE: [&str; 5] = ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers"];
+const HARDWARE: [&str; 6] =
+    ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers", "bb_sc"];
 
 /// Fills `virtual_machine` of the hosts of `lab`. `places` are the locations of the hosts.
 pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) {

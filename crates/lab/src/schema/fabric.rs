@@ -1,6 +1,7 @@
 //! Sections of the fabric: timers, switches, links.
 
 use super::live::{ETHERNET, FCOE};
+use super::nodes::BB_SC;
 use super::{
     ADDRESSING, ARBITRATION, COST_RULE, DUPLICATE_NAMES, FLOW_CONTROL, FORWARDING, Fallback, Form, HARD_ZONING,
     ISL_CHOICE, ISL_HASH, Key, Kind, NAME_LOOKUP, PROCESSOR_PRIORITY, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef,
@@ -79,6 +80,14 @@ pub(super) const SWITCH: SectionDef = SectionDef {
     also: &["switches", "fcf", "bridge"],
     keys: &[
         Key {
+            path: "preset",
+            kind: Kind::SwitchPreset,
+            fallback: Fallback::Absent("the defaults below"),
+            meaning: "Defaults of the other keys for a model of switch; the [switch presets](#switch-presets) are listed below.",
+            example: "\"director-gen6\"",
+            also: &["model", "type", "profile"],
+        },
+        Key {
             path: "domain",
             kind: Kind::IntegerOr { word: "auto", min: 1, max: 239 },
             fallback: Fallback::Value("\"auto\""),
@@ -109,6 +118,23 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "Receive buffers of each port, in frames: the buffer-to-buffer credit granted to the other end of a link.",
             example: "4",
             also: &["credits", "bb_credit", "frame_buffers"],
+        },
+        BB_SC,
+        Key {
+            path: "min_rate",
+            kind: Kind::LineRate,
+            fallback: Fallback::Absent("any"),
+            meaning: "Lowest speed of a port.",
+            example: "\"4GFC\"",
+            also: &["slowest", "min_speed"],
+        },
+        Key {
+            path: "max_rate",
+            kind: Kind::LineRate,
+            fallback: Fallback::Absent("any"),
+            meaning: "Highest speed of a port.",
+            example: "\"32GFC\"",
+            also: &["fastest", "max_speed", "speed", "rate"],
         },
         Key {
             path: "forwarding",
@@ -441,6 +467,15 @@ const CREDITS: Key = Key {
     also: &["buffers", "bb_credit", "credit"],
 };
 
+const BB_SC_OF_LINK: Key = Key {
+    path: "bb_sc",
+    kind: Kind::Integer { min: 0, max: 15 },
+    fallback: Fallback::Absent("`bb_sc` of the nodes at its ends"),
+    meaning: "Credit recovery (BB_SC_N) of both ends of this link; 0: none.",
+    example: "8",
+    also: &["bb_sc_n", "bbscn", "credit_recovery"],
+};
+
 pub(super) const SPREAD_KEY: Key = Key {
     path: "spread",
     kind: Kind::Choice(SPREAD),
@@ -476,6 +511,7 @@ pub(super) const LINK: SectionDef = SectionDef {
         LENGTH,
         COUNT,
         CREDITS,
+        BB_SC_OF_LINK,
         Key {
             path: "name",
             kind: Kind::Pattern,
@@ -521,6 +557,7 @@ pub(super) const ISL: SectionDef = SectionDef {
         LENGTH,
         COUNT,
         CREDITS,
+        BB_SC_OF_LINK,
         Key {
             path: "bundle",
             kind: Kind::Flag,

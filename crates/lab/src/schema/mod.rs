@@ -105,6 +105,8 @@ pub(crate) enum Kind {
     Choice(&'static [Word]),
     /// The name of a preset.
     Preset,
+    /// The name of a preset of a switch.
+    SwitchPreset,
     /// A world-wide name: 16 hex digits.
     Wwn,
     /// One name or range of names.

@@ -31,6 +31,16 @@ const FRAME_BUFFERS: Key = Key {
     also: &["buffers", "credits", "bb_credit"],
 };
 
+/// BB_SC_N of the ports of a switch, host or storage system.
+pub(super) const BB_SC: Key = Key {
+    path: "bb_sc",
+    kind: Kind::Integer { min: 0, max: 15 },
+    fallback: Fallback::Value("0"),
+    meaning: "Credit recovery (BB_SC_N): after every 2^n frames and R_RDYs the ends of a link compare their counts and restore lost credits. The larger value of both ends counts; 0 at one end: no recovery.",
+    example: "8",
+    also: &["bb_sc_n", "bbscn", "credit_recovery"],
+};
+
 /// Adapters can receive 2112 bytes, but Linux and common firmware send data frames of 2048 bytes.
 const RECEIVE_SIZE: Key = Key {
     path: "receive_size",
@@ -58,6 +68,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         WWNN,
         WWPN,
         FRAME_BUFFERS,
+        BB_SC,
         RECEIVE_SIZE,
         Key {
             path: "data_frames_in_flight",
@@ -349,6 +360,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         WWNN,
         WWPN,
         FRAME_BUFFERS,
+        BB_SC,
         RECEIVE_SIZE,
         Key {
             path: "rate",

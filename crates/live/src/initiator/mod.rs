@@ -223,6 +223,7 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
         wwnn,
         receive_size_bytes: 2112,
         bb_credit: 16,
+        bb_sc_n: 0,
         initiator: true,
         target: false,
         symbolic_name: config.symbolic_name.clone(),

@@ -30,6 +30,7 @@ fn system(record: &Path) -> StorageSystem {
         wwnn,
         receive_size_bytes: 2_048,
         bb_credit: 16,
+        bb_sc_n: 0,
         initiator: false,
         target: true,
         symbolic_name: String::new(),

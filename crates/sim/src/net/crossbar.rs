@@ -6,6 +6,7 @@ use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use super::input::{Input, Slot};
 use super::lane::Sent;
+use super::mask::Masks;
 use sanloom_fc::config::{Arbitration, Queueing};
 
 /// A crossbar with input buffers. Input and output numbers are port numbers. The last input belongs
@@ -21,11 +22,10 @@ use sanloom_fc::config::{Arbitration, Queueing};
 pub struct Crossbar {
     pub(super) queueing: Queueing,
     arbitration: Arbitration,
-    words: usize,
     pub(super) inputs: Vec<Input>,
     pub(super) out: Vec<Output>,
-    /// `words` words for each output; empty if one word is enough.
-    masks: Vec<u64>,
+    /// Inputs with an eligible frame for each output, if not all inputs fit into one word.
+    masks: Option<Masks>,
     /// For each input, the inputs of the other links of its trunk. Empty if the switch has no
     /// trunks.
     trunks: Vec<Vec<u16>>,
@@ -149,14 +149,12 @@ impl Crossbar {
     pub fn new(ports: u16, queueing: Queueing, arbitration: Arbitration) -> Crossbar {
         let inputs = usize::from(ports) + 1;
         let outputs = usize::from(ports);
-        let words = inputs.div_ceil(64);
         Crossbar {
             queueing,
             arbitration,
-            words,
             inputs: vec![Input::default(); inputs],
             out: vec![Output { mask: 0, frames: 0, lane: NO_LANE, last: inputs as u16 - 1 }; outputs],
-            masks: vec![0; if words > 1 { outputs * words } else { 0 }],
+            masks: (inputs > 64).then(|| Masks::new(outputs, inputs)),
             trunks: Vec::new(),
             egress: Vec::new(),
             pace: Pace::default(),
@@ -250,14 +248,12 @@ impl Crossbar {
     /// one is eligible. The two differ only within a trunk.
     #[inline(always)]
     pub(super) fn choose(&self, output: u16) -> Option<(u16, u16)> {
-        let out = &self.out[usize::from(output)];
-        let masks = self.mask(out, output);
         if !self.trunks.is_empty() {
             return self.choose_in_order(output);
         }
         let input = match self.arbitration {
-            Arbitration::RoundRobin => next_bit(masks, usize::from(out.last) + 1),
-            Arbitration::OldestFirst => bits(masks).min_by_key(|&i| (self.since(i, output), i)),
+            Arbitration::RoundRobin => self.next_eligible(output, usize::from(self.out[usize::from(output)].last) + 1),
+            Arbitration::OldestFirst => self.eligible(output).min_by_key(|&i| (self.since(i, output), i)),
         };
         input.map(|i| (i as u16, i as u16))
     }
@@ -265,16 +261,26 @@ impl Crossbar {
     /// Variant of `choose` for a switch with trunks. The turn of an input goes to the input of its
     /// trunk with the oldest frame for the output, so that the frames of a trunk keep their order.
     fn choose_in_order(&self, output: u16) -> Option<(u16, u16)> {
-        let masks = self.mask(&self.out[usize::from(output)], output);
-        let inputs = self.inputs.len();
-        let distance = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
-        let first = |i: usize| self.first_of_trunk(i, output);
-        let ready = bits(masks).filter(|&i| self.is_set(output, first(i)));
-        let turn = match self.arbitration {
-            Arbitration::RoundRobin => ready.min_by_key(|&i| distance(i)),
-            Arbitration::OldestFirst => ready.min_by_key(|&i| (self.since(i, output), i)),
-        };
-        turn.map(|turn| (turn as u16, first(turn)))
+        let with_first = |turn: usize| (turn as u16, self.first_of_trunk(turn, output));
+        let is_ready = |&(_, first): &(u16, u16)| self.is_set(output, first);
+        match self.arbitration {
+            Arbitration::RoundRobin => {
+                let last = usize::from(self.out[usize::from(output)].last);
+                let first = self.next_eligible(output, last + 1)?;
+                let mut turn = first;
+                loop {
+                    let chosen = with_first(turn);
+                    if is_ready(&chosen) {
+                        return Some(chosen);
+                    }
+                    turn = self.next_eligible(output, turn + 1).filter(|&next| next != first)?;
+                }
+            }
+            Arbitration::OldestFirst => {
+                let ready = self.eligible(output).map(with_first).filter(is_ready);
+                ready.min_by_key(|&(turn, _)| (self.since(usize::from(turn), output), turn))
+            }
+        }
     }
 
     /// Returns the input of the trunk of `input` that holds the oldest frame for `output`.
@@ -400,73 +406,50 @@ impl Crossbar {
         slots.find(|&(other, _)| other == output).map_or(u64::MAX, |(_, slot)| slot.at_ps)
     }
 
+    /// Returns the first input at or after `from` with an eligible frame for `output`, wrapping
+    /// around to input 0.
     #[inline]
-    fn mask<'a>(&'a self, out: &'a Output, output: u16) -> &'a [u64] {
-        match self.words {
-            1 => std::slice::from_ref(&out.mask),
-            words => &self.masks[usize::from(output) * words..][..words],
+    fn next_eligible(&self, output: u16, from: usize) -> Option<usize> {
+        if let Some(masks) = &self.masks {
+            return masks.next(output, from);
         }
+        let mask = self.out[usize::from(output)].mask;
+        let high = if from < 64 { mask & (!0 << from) } else { 0 };
+        let mask = if high != 0 { high } else { mask };
+        (mask != 0).then(|| mask.trailing_zeros() as usize)
     }
 
-    #[inline]
-    fn word_mut(&mut self, output: u16, input: u16) -> &mut u64 {
-        match self.words {
-            1 => &mut self.out[usize::from(output)].mask,
-            words => &mut self.masks[usize::from(output) * words + usize::from(input) / 64],
-        }
+    /// Iterates over the inputs with an eligible frame for `output`, from the lowest one.
+    fn eligible(&self, output: u16) -> impl Iterator<Item = usize> + '_ {
+        let mut mask = if self.masks.is_some() { 0 } else { self.out[usize::from(output)].mask };
+        let of_word = std::iter::from_fn(move || {
+            let bit = (mask != 0).then(|| mask.trailing_zeros() as usize);
+            mask &= mask.wrapping_sub(1);
+            bit
+        });
+        of_word.chain(self.masks.iter().flat_map(move |masks| masks.iter(output)))
     }
 
     #[inline]
     pub(super) fn set(&mut self, output: u16, input: u16) {
-        *self.word_mut(output, input) |= 1 << (input % 64);
+        match &mut self.masks {
+            None => self.out[usize::from(output)].mask |= 1 << (input % 64),
+            Some(masks) => masks.set(output, input),
+        }
     }
 
     fn is_set(&self, output: u16, input: u16) -> bool {
-        self.mask(&self.out[usize::from(output)], output)[usize::from(input) / 64] & 1 << (input % 64) != 0
+        match &self.masks {
+            None => self.out[usize::from(output)].mask & 1 << (input % 64) != 0,
+            Some(masks) => masks.is_set(output, input.into()),
+        }
     }
 
     #[inline]
     pub(super) fn clear(&mut self, output: u16, input: u16) {
-        *self.word_mut(output, input) &= !(1 << (input % 64));
-    }
-}
-
-/// Iterates over the set bits, lowest first.
-#[inline]
-fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(number, &word)| {
-        let mut word = word;
-        std::iter::from_fn(move || {
-            let bit = (word != 0).then(|| number * 64 + word.trailing_zeros() as usize);
-            word &= word.wrapping_sub(1);
-            bit
-        })
-    })
-}
-
-/// Returns the first set bit at or after `from`, wrapping around to bit 0.
-#[inline]
-fn next_bit(words: &[u64], from: usize) -> Option<usize> {
-    if let [word] = *words {
-        let high = if from < 64 { word & (!0 << from) } else { 0 };
-        let word = if high != 0 { high } else { word };
-        return (word != 0).then(|| word.trailing_zeros() as usize);
-    }
-    let total = words.len() * 64;
-    let from = if from >= total { 0 } else { from };
-    let start = from / 64;
-    let high = words[start] & (!0 << (from % 64));
-    if high != 0 {
-        return Some(start * 64 + high.trailing_zeros() as usize);
-    }
-    for step in 1..=words.len() {
-        let mut at = start + step;
-        if at >= words.len() {
-            at -= words.len();
-        }
-        if words[at] != 0 {
-            return Some(at * 64 + words[at].trailing_zeros() as usize);
+        match &mut self.masks {
+            None => self.out[usize::from(output)].mask &= !(1 << (input % 64)),
+            Some(masks) => masks.clear(output, input),
         }
     }
-    None
 }

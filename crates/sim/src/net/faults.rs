@@ -1,6 +1,7 @@
 //! Faults of a lane: lost and corrupted frames; delayed, withheld and lost R_RDYs.
 
 use super::frame_ref::FrameRef;
+use super::recovery::{self, Losses};
 use super::{Loss, LossSite, Net};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,15 +15,24 @@ pub struct LaneFault {
     pub crc_errors: f64,
     /// Probability that the R_RDY for a frame is lost, 0 to 1.
     pub r_rdy_loss: f64,
-    /// Credits lost with their R_RDY; a link reset restores them.
+    /// Credits lost with their R_RDY or frame; a state change or a link reset restores them.
     pub credits_missing: u32,
+    /// Losses that the next state change repairs.
+    pub(super) losses: Losses,
     rng: Xoshiro256PlusPlus,
 }
 
 impl LaneFault {
     /// Returns a lane without faults. `rng` selects the affected frames once probabilities are set.
     pub fn new(rng: Xoshiro256PlusPlus) -> LaneFault {
-        LaneFault { frame_loss: 0.0, crc_errors: 0.0, r_rdy_loss: 0.0, credits_missing: 0, rng }
+        LaneFault {
+            frame_loss: 0.0,
+            crc_errors: 0.0,
+            r_rdy_loss: 0.0,
+            credits_missing: 0,
+            losses: Losses::default(),
+            rng,
+        }
     }
 
     /// Corrupts or loses a frame. Returns true if the frame is lost.
@@ -32,6 +42,11 @@ impl LaneFault {
             frame.corrupt();
         }
         is_lost
+    }
+
+    /// Returns whether an R_RDY, or another primitive on its way back, is lost.
+    pub(super) fn loses_r_rdy(&mut self) -> bool {
+        self.hits(self.r_rdy_loss)
     }
 
     fn hits(&mut self, probability: f64) -> bool {
@@ -81,7 +96,10 @@ impl Net {
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));
-            self.return_credit(number, arrival_ps);
+            recovery::lose_frame(self, number, arrival_ps);
+        }
+        if self.lanes[number as usize].state_changes.n > 0 {
+            recovery::after_frame(self, number, sent_at_ps);
         }
         is_lost
     }
@@ -98,10 +116,12 @@ impl Net {
             return None;
         }
         if let Some(fault) = &mut self.faults[number as usize]
-            && fault.hits(fault.r_rdy_loss)
+            && fault.loses_r_rdy()
         {
             fault.credits_missing += 1;
+            fault.losses.r_rdy();
             lane.credits_lost += 1;
+            recovery::after_r_rdy(self, number, at_ps, false);
             return None;
         }
         let mut ready = at_ps;
@@ -113,6 +133,9 @@ impl Net {
         if lane.watched {
             self.recorder.r_rdy(number, lane, ready);
             self.recorder.stamp(self.parts.turn(self.now));
+        }
+        if lane.state_changes.n > 0 {
+            recovery::after_r_rdy(self, number, ready, true);
         }
         Some(ready)
     }

@@ -112,7 +112,8 @@ impl Flight {
         let (first, second) = (self.get(0), self.get(1));
         self.put(0, second);
         self.at_ps[1] = NEVER;
-        if self.overflow.is_some() {
+        // With an empty slot there is no overflow, and its memory need not be read.
+        if second.at_ps != NEVER && self.overflow.is_some() {
             self.advance();
         }
         (first, second.at_ps)

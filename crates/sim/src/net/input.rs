@@ -6,54 +6,63 @@ use super::frame_ref::FrameRef;
 use std::collections::VecDeque;
 
 /// Frames stored inline.
-const INLINE: usize = 4;
+const INLINE: usize = 16;
 
-/// Bits of one output number in `outputs`, and a word with a one in each field.
+/// Bits of one output number in `outputs`, numbers in a word, and a word with a one in each field.
 const BITS: usize = 16;
+const FIELDS: usize = 4;
 const ONES: u64 = 0x0001_0001_0001_0001;
 
 /// Marks an empty field in `outputs`.
 const NONE: u64 = 0xffff;
 
+/// The value of `outputs` of an empty buffer.
+const EMPTY: [u64; INLINE / FIELDS] = [ONES * NONE; INLINE / FIELDS];
+
 /// Bits of one slot index in `slot_order`, and the indices in ascending order.
-const SLOT_BITS: usize = 2;
-const IN_ORDER: u8 = 0b11_10_01_00;
+const SLOT_BITS: usize = 4;
+const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
 
 /// An input buffer. It holds few frames, so a linear search is cheaper than one queue for each
 /// output.
 ///
-/// The first cache line has the fields that every frame changes. The inline frames are in the next
-/// two lines and do not move; `slot_order` records their order of arrival. Any further frames are
-/// in `overflow`. The histogram of waiting times comes last.
+/// The first cache line has the fields that every frame reads or changes, and the next two the
+/// counters and the frame that waits for the input. The inline frames do not move; `slot_order`
+/// records their order of arrival, and a free slot is used again at once, so that few lines are in
+/// use. Any further frames are in `overflow`. The histogram of waiting times comes last.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Input {
-    /// Outputs of the inline frames, oldest in the lowest bits; [`NONE`] for an empty field.
-    outputs: u64,
-    /// Indices into `inline` in the order of `outputs`, then the indices of the empty slots. Two
+    /// Outputs of the inline frames, oldest in the lowest bits of the first word; [`NONE`] for an
+    /// empty field.
+    outputs: [u64; INLINE / FIELDS],
+    /// Indices into `inline` in the order of `outputs`, then the indices of the empty slots. Four
     /// bits each, from the lowest bit.
-    slot_order: u8,
+    slot_order: u64,
     /// Number of frames in `inline`.
     used: u8,
     /// True if `overflow` holds frames. If it does, all slots of `inline` are used.
     has_more: bool,
-    /// True if `granted` holds frames.
-    has_grants: bool,
+    /// Number of frames in `granted` and `more_granted`.
+    grants: u16,
     max_frames: u32,
+    /// Time until which a frame crosses from this input.
+    pub(super) busy_until_ps: u64,
+    overflow: Option<Box<Overflow>>,
     bytes: u64,
     held_ps: i64,
     wait_sum_ps: u64,
     wait_max_ps: u64,
-    overflow: Option<Box<Overflow>>,
-    /// Time until which a frame crosses from this input.
-    pub(super) busy_until_ps: u64,
+    /// The first frame that has a place in front of its line and waits for the input, with its
+    /// output; valid while `grants` is not 0.
+    granted: (u16, Slot),
+    /// The others.
+    more_granted: VecDeque<(u16, Slot)>,
     inline: [Slot; INLINE],
     wait_buckets: [u32; WAIT_BUCKETS],
-    /// Frames that have a place in front of their line and wait for the input, with their outputs.
-    granted: VecDeque<(u16, Slot)>,
 }
 
-const _: () = assert!(size_of::<Input>() == 4 * 64 + 4 * WAIT_BUCKETS);
+const _: () = assert!(size_of::<Input>() == (3 + INLINE / 2) * 64 + 4 * WAIT_BUCKETS);
 
 /// Frames that do not fit into the inline slots.
 ///
@@ -169,21 +178,22 @@ impl Default for Slot {
 impl Default for Input {
     fn default() -> Input {
         Input {
-            outputs: ONES * NONE,
+            outputs: EMPTY,
             slot_order: IN_ORDER,
             used: 0,
             has_more: false,
-            has_grants: false,
+            grants: 0,
             max_frames: 0,
+            busy_until_ps: 0,
+            overflow: None,
             bytes: 0,
             held_ps: 0,
             wait_sum_ps: 0,
             wait_max_ps: 0,
-            overflow: None,
-            busy_until_ps: 0,
+            granted: (HOLE, Slot::EMPTY),
+            more_granted: VecDeque::new(),
             inline: [Slot::EMPTY; INLINE],
             wait_buckets: [0; WAIT_BUCKETS],
-            granted: VecDeque::new(),
         }
     }
 }
@@ -192,65 +202,79 @@ impl Input {
     /// Returns the number of frames.
     #[inline]
     pub(super) fn frames(&self) -> u32 {
-        u32::from(self.used) + if self.has_more || self.has_grants { self.further_frames() } else { 0 }
+        u32::from(self.used) + u32::from(self.grants) + if self.has_more { self.further_frames() } else { 0 }
     }
 
     #[cold]
     fn further_frames(&self) -> u32 {
-        self.granted.len() as u32 + self.overflow.as_ref().map_or(0, |overflow| overflow.frames() as u32)
+        self.overflow.as_ref().map_or(0, |overflow| overflow.frames() as u32)
     }
 
     /// Returns the index into `inline` of the frame with this arrival position.
     #[inline]
     fn slot_of(&self, number: usize) -> usize {
-        usize::from(self.slot_order >> (SLOT_BITS * number)) % INLINE
+        (self.slot_order >> (SLOT_BITS * number)) as usize % INLINE
     }
 
     /// Iterates over all frames and their outputs: those with a place in front of their line, then
     /// the others, oldest first.
     pub(super) fn held(&self) -> impl Iterator<Item = (u16, &Slot)> {
-        self.granted.iter().map(|(output, slot)| (*output, slot)).chain(self.iter())
+        let first = (self.grants > 0).then_some(&self.granted);
+        let granted = first.into_iter().chain(&self.more_granted);
+        granted.map(|(output, slot)| (*output, slot)).chain(self.iter())
     }
 
     /// Iterates over the frames without a place in front of their line and their outputs, oldest
     /// first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
-        let inline = (0..usize::from(self.used))
-            .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.inline[self.slot_of(number)]));
+        let inline =
+            (0..usize::from(self.used)).map(|number| (self.output_of(number), &self.inline[self.slot_of(number)]));
         inline.chain(self.overflow.iter().flat_map(|overflow| overflow.iter()))
     }
 
     /// Returns the output of the oldest frame, unless a frame has a place in front of its line.
     pub(super) fn head(&self) -> Option<u16> {
-        if self.has_grants { None } else { self.iter().next().map(|(output, _)| output) }
+        if self.grants > 0 { None } else { self.iter().next().map(|(output, _)| output) }
     }
 
     /// Returns whether a frame with a place in front of its line waits for the input.
     #[inline]
     pub(super) fn has_grants(&self) -> bool {
-        self.has_grants
+        self.grants > 0
     }
 
     /// Returns the number of frames that have a place in front of their line.
+    #[inline]
     pub(super) fn grants(&self) -> usize {
-        self.granted.len()
+        self.grants.into()
     }
 
     /// Moves the oldest frame for an output behind the frames that have a place in front of their
     /// line. Returns whether another frame for this output is left.
+    #[inline]
     pub(super) fn grant(&mut self, output: u16) -> Option<bool> {
         let (index, another) = self.take(output)?;
         let slot = *self.taken(index);
-        self.granted.push_back((output, slot));
-        self.has_grants = true;
+        if self.grants == 0 {
+            self.granted = (output, slot);
+        } else {
+            self.more_granted.push_back((output, slot));
+        }
+        self.grants += 1;
         Some(another)
     }
 
     /// Removes the first frame that has a place in front of its line.
+    #[inline]
     pub(super) fn take_granted(&mut self) -> Option<(u16, Slot)> {
-        let first = self.granted.pop_front();
-        self.has_grants = !self.granted.is_empty();
-        first
+        self.grants = self.grants.checked_sub(1)?;
+        let first = self.granted;
+        if self.grants > 0
+            && let Some(next) = self.more_granted.pop_front()
+        {
+            self.granted = next;
+        }
+        Some(first)
     }
 
     /// Appends a frame.
@@ -281,10 +305,16 @@ impl Input {
     pub(super) fn take(&mut self, output: u16) -> Option<(usize, bool)> {
         let Some(number) = self.find(output) else { return self.take_overflow(output) };
         let index = self.slot_of(number);
-        let before = (1 << (BITS * number)) - 1;
-        self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (INLINE - 1));
+        let last_word = (usize::from(self.used) - 1) / FIELDS % self.outputs.len();
+        let mut before = (1 << (BITS * (number % FIELDS))) - 1;
+        for word in number / FIELDS..=last_word {
+            let next = self.outputs.get(word + 1).map_or(NONE, |next| next & NONE);
+            let outputs = self.outputs[word];
+            self.outputs[word] = outputs & before | outputs >> BITS & !before | next << (BITS * (FIELDS - 1));
+            before = 0;
+        }
         let before = (1 << (SLOT_BITS * number)) - 1;
-        let last = (index as u8) << (SLOT_BITS * (INLINE - 1));
+        let last = (index as u64) << (SLOT_BITS * (INLINE - 1));
         self.slot_order = self.slot_order & before | self.slot_order >> SLOT_BITS & !before | last;
         self.used -= 1;
         let index = if self.has_more { self.advance(index) } else { index };
@@ -330,17 +360,32 @@ impl Input {
 
     #[inline]
     fn put(&mut self, number: usize, output: u16, slot: Slot) {
-        self.outputs = self.outputs & !(NONE << (BITS * number)) | u64::from(output) << (BITS * number);
+        let word = &mut self.outputs[number / FIELDS];
+        let shift = BITS * (number % FIELDS);
+        *word = *word & !(NONE << shift) | u64::from(output) << shift;
         self.inline[self.slot_of(number)] = slot;
+    }
+
+    /// Returns the output of the inline frame with this arrival position.
+    fn output_of(&self, number: usize) -> u16 {
+        (self.outputs[number / FIELDS] >> (BITS * (number % FIELDS))) as u16
     }
 
     /// Returns the position of the first inline frame for this output.
     #[inline]
     fn find(&self, output: u16) -> Option<usize> {
-        // The lowest field without a difference is the lowest one at which the subtraction borrows.
-        let differences = self.outputs ^ (ONES * u64::from(output));
-        let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
-        (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
+        let pattern = ONES * u64::from(output);
+        let words = usize::from(self.used).div_ceil(FIELDS);
+        for (number, outputs) in self.outputs.iter().take(words).enumerate() {
+            // The lowest field without a difference is the lowest one at which the subtraction
+            // borrows.
+            let differences = outputs ^ pattern;
+            let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
+            if equal != 0 {
+                return Some(number * FIELDS + equal.trailing_zeros() as usize / BITS);
+            }
+        }
+        None
     }
 
     #[inline(always)]
@@ -356,9 +401,9 @@ impl Input {
     /// Removes and returns all frames, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<(u16, Slot)> {
         let all = self.held().map(|(output, slot)| (output, *slot)).collect();
-        self.granted.clear();
-        self.has_grants = false;
-        (self.outputs, self.slot_order, self.used, self.has_more) = (ONES * NONE, IN_ORDER, 0, false);
+        self.more_granted.clear();
+        self.grants = 0;
+        (self.outputs, self.slot_order, self.used, self.has_more) = (EMPTY, IN_ORDER, 0, false);
         self.overflow = None;
         all
     }
@@ -373,7 +418,9 @@ impl Input {
             let held = overflow.outputs.iter().zip(&mut overflow.slots);
             held.filter(|(output, _)| **output != HOLE).map(|(_, slot)| slot)
         });
-        further.chain(self.granted.iter_mut().map(|(_, slot)| slot)).for_each(|slot| change(&mut slot.frame));
+        let first = (self.grants > 0).then_some(&mut self.granted);
+        let granted = first.into_iter().chain(&mut self.more_granted).map(|(_, slot)| slot);
+        further.chain(granted).for_each(|slot| change(&mut slot.frame));
     }
 
     /// Counts a frame that arrives at `at` in the empty buffer and has crossed at `end`.
@@ -446,7 +493,7 @@ mod tests {
             let (mut input, mut model) = (Input::default(), Vec::new());
             for (number, (kind, output)) in steps.into_iter().enumerate() {
                 let on_line = InFlight::new(FrameRef::NONE, number as u64, 0);
-                if kind > 0 && input.frames() < 30 {
+                if kind > 0 && input.frames() < 40 {
                     input.push(output, Slot::new(on_line, 0));
                     model.push((output, number as u64));
                 } else {

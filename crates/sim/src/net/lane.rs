@@ -3,6 +3,7 @@
 use super::flight::Flight;
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
 use super::queue::{EventQueue, NEVER};
+use super::recovery::StateChanges;
 use super::returning::Returning;
 use sanloom_fc::config::LineRate;
 
@@ -105,12 +106,14 @@ pub struct Lane {
     pub faulty: bool,
     /// Faults of the receiver.
     pub receiver: Receiver,
-    /// Credits lost with their R_RDY.
+    /// Credits lost with their R_RDY or with their frame.
     pub credits_lost: u64,
     /// Link resets after a credit timeout.
     pub resets: u64,
     /// Total delay of the R_RDYs that the receiver sent late, in ps.
     pub late_ps: u64,
+    /// Credit recovery.
+    pub state_changes: StateChanges,
 }
 
 /// Faults of a receiver.
@@ -160,8 +163,10 @@ pub struct LaneCount {
     pub credit_wait_ps: u64,
     /// Time that frames occupied the line, each with the gap after it, in ps.
     pub busy_ps: u64,
-    /// Credits lost with their R_RDY.
+    /// Credits lost with their R_RDY or with their frame.
     pub credits_lost: u64,
+    /// Lost credits that state changes (BB_SC) restored.
+    pub credits_recovered: u64,
     /// Link resets after a credit timeout.
     pub resets: u64,
     /// Total delay of the R_RDYs that the receiver sent late, in ps.
@@ -231,6 +236,7 @@ impl Lane {
             credits_lost: 0,
             resets: 0,
             late_ps: 0,
+            state_changes: StateChanges::default(),
             credits_min: bb_credit,
             zero_since_ps: 0,
         }
@@ -274,10 +280,11 @@ impl Lane {
         let busy_ps = self.whole(free_parts);
         self.free_at_ps = start + busy_ps;
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
-        // A new minimum must include the R_RDYs that have arrived by now. In all other cases they are
-        // applied when they are needed. Later ones may not be known yet, even if they arrive before
-        // the frame starts.
-        if self.credits <= self.credits_min && self.next_credit_ps <= now {
+        // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be known
+        // yet, even if they arrive before the frame starts. Otherwise it does not matter when R_RDYs
+        // are applied; few waiting ones need little memory. The records of a watched lane show the
+        // credits that are applied when they are needed.
+        if self.next_credit_ps <= now && (self.credits <= self.credits_min || !self.special) {
             self.take_credits(now);
         }
         self.credits -= 1;
@@ -329,6 +336,11 @@ impl Lane {
     #[inline]
     pub fn next_credit(&self) -> u64 {
         self.next_credit_ps
+    }
+
+    /// Returns the frames sent and the R_RDYs received, which never decrease.
+    pub(super) fn sent_and_returned(&self) -> (u64, u64) {
+        (self.frames, self.r_rdys)
     }
 
     /// Sends the R_RDY of a buffer that becomes free at `free_ps`. Calls may come out of order,
@@ -485,6 +497,7 @@ impl Lane {
             credit_wait_ps: self.credit_wait_ps,
             busy_ps: self.busy_ps(u64::MAX),
             credits_lost: self.credits_lost,
+            credits_recovered: self.state_changes.recovered,
             resets: self.resets,
             late_ps: self.late_ps,
         }

@@ -3,7 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net};
+use super::{Loss, LossSite, Net, recovery};
 
 impl Net {
     /// Returns whether the link carries light in both directions.
@@ -27,9 +27,7 @@ impl Net {
             lane.receiver.last_ps = 0;
             let from = lane.from;
             // A link that comes up again starts with all credits, so lost credits are restored.
-            if let Some(fault) = &mut self.faults[number as usize] {
-                fault.credits_missing = 0;
-            }
+            recovery::restart(self, number);
             let lane = &mut self.lanes[number as usize];
             let arrival_ps = lane.flight.next_ps();
             self.queue.move_event(self.sources.arrival(number), arrival_ps, NEVER);

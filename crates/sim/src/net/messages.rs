@@ -65,8 +65,7 @@ impl Messages {
         let parts = len_bytes.div_ceil(u32::from(part_bytes)).clamp(1, u16::MAX.into()) as u16;
         let encoded = OnceCell::new();
         let frame = Some(frame);
-        let slot =
-            Slot { frame, shared: None, parts, in_flight: parts, delivered: 0, len_bytes, part_bytes, encoded };
+        let slot = Slot { frame, shared: None, parts, in_flight: parts, delivered: 0, len_bytes, part_bytes, encoded };
         MessageTx { number: self.store(slot), next_part: 0 }
     }
 

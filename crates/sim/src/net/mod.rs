@@ -22,17 +22,21 @@ mod frame_ref;
 mod input;
 mod lane;
 mod links;
+mod mask;
 mod messages;
 mod nport;
 mod observe;
 mod parts;
 mod queue;
+mod recovery;
 mod reset;
 mod returning;
 mod sources;
 mod step;
 
 pub use crossbar::{Crossbar, InputCount, Pace, WAIT_BUCKETS, WaitCount};
+pub(crate) use divide::CutLane;
+pub use divide::{Half, Share};
 pub use faults::LaneFault;
 pub use flight::{Flight, InFlight};
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
@@ -40,14 +44,13 @@ pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
 pub use nport::{NPortPlane, Unsent};
 pub use observe::{Incident, Observed, ObservedKind, Recorder};
-pub(crate) use divide::CutLane;
-pub use divide::{Half, Share};
 pub use parts::{Outbox, Turn};
 pub use queue::{EventQueue, NEVER};
+pub use recovery::StateChanges;
 
+use parts::Parts;
 use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
-use parts::Parts;
 use sources::Sources;
 
 /// State of the frame path.
@@ -273,8 +276,11 @@ impl Net {
         let sources = Sources::new(plan.lanes.len() as u32, plan.timers);
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
+        // Most events are due within the time of a frame and the latency of a switch.
+        let frame_ps = 1_000_000_000_000 * plan.lanes.len() as u64 / frames_per_s.max(1);
+        let window_ps = frame_ps + frame_ps / 2;
         let mut net = Net {
-            queue: EventQueue::new(sources.count(), sources.free(), spacing_ps),
+            queue: EventQueue::with_window(sources.count(), sources.free(), spacing_ps, window_ps),
             sources,
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),

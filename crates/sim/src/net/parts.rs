@@ -5,10 +5,10 @@
 //! A frame or R_RDY for the other half leaves through an [`Outbox`] and has its effect there at a
 //! later time, at least [`Lane::lookahead_ps`](super::Lane::lookahead_ps) after the event.
 
+use super::Net;
 use super::flight::InFlight;
 use super::messages::Parcel;
 use super::queue::NEVER;
-use super::Net;
 use super::sources::Source;
 
 /// Place of an event among the events of all parts.

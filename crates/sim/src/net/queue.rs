@@ -19,8 +19,10 @@ use std::collections::BinaryHeap;
 /// Time value for no event.
 pub const NEVER: u64 = u64::MAX;
 
+/// Least number of slots.
 const SLOTS: usize = 1 << 12;
-const MASK: u64 = SLOTS as u64 - 1;
+/// Highest number of slots: 2 MiB.
+const MOST_SLOTS: usize = 1 << 17;
 const NIL: u32 = u32::MAX;
 
 /// An event in a slot, with the index of the next one.
@@ -37,9 +39,12 @@ const NO_EVENT: Entry = Entry { time: NEVER, source: NIL, next: NIL };
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     /// The first event of each slot; valid only while the slot's bit is set.
-    slots: Box<[Entry; SLOTS]>,
-    bits: Box<[u64; SLOTS / 64]>,
-    summary: [u64; SLOTS / 64 / 64],
+    slots: Box<[Entry]>,
+    /// Used slots, and the words of `bits` that are not 0.
+    bits: Box<[u64]>,
+    summary: Box<[u64]>,
+    /// Number of slots, less 1.
+    mask: u64,
     shift: u32,
     /// Number of the current slot. Its events are in `current`.
     slot: u64,
@@ -65,11 +70,19 @@ impl EventQueue {
     /// Returns a queue for `sources` sources, of which the first `free_sources` are free.
     /// `spacing_ps` is the expected time between two events.
     pub fn new(sources: usize, free_sources: usize, spacing_ps: u64) -> EventQueue {
+        EventQueue::with_window(sources, free_sources, spacing_ps, 0)
+    }
+
+    /// Returns a queue for events of which most are due within `window_ps` from the present.
+    pub fn with_window(sources: usize, free_sources: usize, spacing_ps: u64, window_ps: u64) -> EventQueue {
+        let shift = shift_for(spacing_ps);
+        let slots = ((window_ps >> shift) as usize).clamp(SLOTS, MOST_SLOTS).next_power_of_two();
         EventQueue {
-            slots: boxed(NO_EVENT),
-            bits: boxed(0),
-            summary: [0; SLOTS / 64 / 64],
-            shift: shift_for(spacing_ps),
+            slots: vec![NO_EVENT; slots].into(),
+            bits: vec![0; slots / 64].into(),
+            summary: vec![0; slots / 64 / 64].into(),
+            mask: slots as u64 - 1,
+            shift,
             slot: 0,
             current: Vec::with_capacity(64),
             others: Vec::with_capacity(64),
@@ -97,7 +110,7 @@ impl EventQueue {
         let near = self.next_slot_in_use();
         let mut first = NEVER;
         if let Some(slot) = near {
-            let mut entry = Some(&self.slots[(slot & MASK) as usize]);
+            let mut entry = Some(&self.slots[(slot & self.mask) as usize]);
             while let Some(&Entry { time, next, .. }) = entry {
                 first = first.min(time);
                 entry = self.others.get(next as usize);
@@ -188,8 +201,8 @@ impl EventQueue {
     pub fn add(&mut self, source: u32, time: u64) {
         let slot = time >> self.shift;
         let ahead = slot.wrapping_sub(self.slot);
-        if ahead.wrapping_sub(1) < MASK {
-            let index = (slot & MASK) as usize;
+        if ahead.wrapping_sub(1) < self.mask {
+            let index = (slot & self.mask) as usize;
             let bit = 1 << (index % 64);
             let word = &mut self.bits[index / 64];
             if *word & bit == 0 {
@@ -231,7 +244,7 @@ impl EventQueue {
             Ok(at) => drop(self.cancelled.remove(at)),
             Err(_) => self.far.push(Reverse((time, source))),
         }
-        self.far_from = self.far_from.min(slot - MASK);
+        self.far_from = self.far_from.min(slot - self.mask);
     }
 
     /// Removes the event of a source that is due at `time`.
@@ -241,7 +254,7 @@ impl EventQueue {
             if let Some(at) = self.current.iter().rposition(|event| event.1 == source) {
                 self.current.remove(at);
             }
-        } else if slot - self.slot > MASK || !self.remove_from_slot((slot & MASK) as usize, source) {
+        } else if slot - self.slot > self.mask || !self.remove_from_slot((slot & self.mask) as usize, source) {
             let at = self.cancelled.partition_point(|&event| event < (time, source));
             self.cancelled.insert(at, (time, source));
         }
@@ -308,7 +321,7 @@ impl EventQueue {
         if let Some(slot) = self.next_slot_in_use()
             && slot < self.far_from
         {
-            let index = (slot & MASK) as usize;
+            let index = (slot & self.mask) as usize;
             let Entry { time, source, next } = self.slots[index];
             if next == NIL {
                 if time > limit {
@@ -356,7 +369,7 @@ impl EventQueue {
         }
         let Some(slot) = near.filter(|slot| slot << self.shift <= limit) else { return };
         self.slot = slot;
-        let index = (slot & MASK) as usize;
+        let index = (slot & self.mask) as usize;
         if self.bits[index / 64] & 1 << (index % 64) != 0 {
             self.clear_bit(index);
             let first = self.slots[index];
@@ -383,8 +396,8 @@ impl EventQueue {
         self.far_from = NEVER;
         while let Some(time) = self.first_far() {
             let slot = time >> self.shift;
-            if slot - self.slot > MASK {
-                self.far_from = slot - MASK;
+            if slot - self.slot > self.mask {
+                self.far_from = slot - self.mask;
                 break;
             }
             if let Some(Reverse((time, source))) = self.far.pop() {
@@ -410,9 +423,9 @@ impl EventQueue {
 
     #[inline]
     fn next_slot_in_use(&self) -> Option<u64> {
-        let start = ((self.slot + 1) & MASK) as usize;
+        let start = ((self.slot + 1) & self.mask) as usize;
         let ahead = self.find_from(start).or_else(|| self.find_from(0))?;
-        let distance = (ahead as u64).wrapping_sub(self.slot) & MASK;
+        let distance = (ahead as u64).wrapping_sub(self.slot) & self.mask;
         Some(self.slot + distance)
     }
 
@@ -446,11 +459,6 @@ fn shift_for(spacing_ps: u64) -> u32 {
     spacing.saturating_sub(3).max(spacing.min(12)).clamp(8, 30)
 }
 
-fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
-    let Ok(array) = vec![value; N].into_boxed_slice().try_into() else { unreachable!("the length is N") };
-    array
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,8 +470,9 @@ mod tests {
         fn events_leave_in_the_order_of_time_and_source(
             steps in prop::collection::vec((0u32..40, 0u64..4_000_000, 0u8..8), 1..400),
             spacing in 1u64..100_000,
+            window in 0u64..10_000_000,
         ) {
-            let mut queue = EventQueue::new(40, 20, spacing);
+            let mut queue = EventQueue::with_window(40, 20, spacing, window);
             let mut model = BTreeSet::new();
             let mut times = [NEVER; 40];
             let mut now = 0;

@@ -4,7 +4,7 @@
 use super::lane::{End, Lane};
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, SwitchPlane};
+use super::{Loss, LossSite, Net, SwitchPlane, recovery};
 use std::collections::BTreeSet;
 
 impl Net {
@@ -63,9 +63,7 @@ impl Net {
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
-        if let Some(fault) = &mut self.faults[number as usize] {
-            fault.credits_missing = 0;
-        }
+        recovery::restart(self, number);
         let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
         lane.receiver.set_withheld(now, 0);

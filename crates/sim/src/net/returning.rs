@@ -56,10 +56,11 @@ impl Returning {
     /// Removes and returns the earliest time, or [`NEVER`] if there is none.
     #[inline]
     pub(super) fn take(&mut self) -> u64 {
-        let first = self.inline[0];
+        let [first, .., last] = self.inline;
         self.inline.copy_within(1.., 0);
         self.inline[INLINE - 1] = NEVER;
-        if self.overflow.is_some() {
+        // With an empty slot there is no overflow, and its memory need not be read.
+        if last != NEVER && self.overflow.is_some() {
             self.advance();
         }
         first

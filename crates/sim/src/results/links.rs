@@ -57,6 +57,7 @@ fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDir
         bb_credit: u64::from(lane.bb_credit),
         credits_min: u64::from(lane.credits_min),
         credits_lost: count.credits_lost,
+        credits_recovered: count.credits_recovered,
         frames_lost: view.lost_at(&[LossSite::Line(number)]),
     }
 }

@@ -86,6 +86,16 @@ impl Plan<'_> {
         !self.lab.switches.iter().any(|switch| switch.isl_choice.is_by_frame())
     }
 
+    /// Returns the BB_SC_N that a port announces, that of its link.
+    fn bb_sc_n(&self, owner: Owner) -> u8 {
+        let is_ours = |end: &&LinkEnd| match (end.node, owner) {
+            (Node::Host(own), Owner::Host { host, hba }) => (own, end.port) == (host, hba),
+            (Node::Storage(own), Owner::Storage { storage, port }) => (own, end.port) == (storage, port),
+            _ => false,
+        };
+        self.lab.links.iter().flat_map(|link| &link.ends).find(is_ours).map_or(0, |end| end.bb_sc_n)
+    }
+
     fn node(&self, net: &Net, nport: usize) -> NodePort {
         let owner = self.owners[nport];
         let virtual_number = self.virtual_number(nport);
@@ -103,6 +113,7 @@ impl Plan<'_> {
             wwnn: Default::default(),
             receive_size_bytes: 2048,
             bb_credit: rx.map_or(1, |lane| lane.bb_credit as u16),
+            bb_sc_n: self.bb_sc_n(owner),
             initiator: false,
             target: false,
             symbolic_name: String::new(),
@@ -343,6 +354,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             let credit = u32::from(to.bb_credit);
             let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
             lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);
+            lane.state_changes.n = link.bb_sc_n();
             lanes.push(lane);
         }
     }

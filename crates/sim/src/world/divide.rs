@@ -79,7 +79,8 @@ impl World {
             let switch = usize::from(switch);
             std::mem::swap(&mut self.control.switches[switch], &mut to.control.switches[switch]);
         }
-        let swap = |own: &mut [NodePort], other: &mut [NodePort], at: usize| std::mem::swap(&mut own[at], &mut other[at]);
+        let swap =
+            |own: &mut [NodePort], other: &mut [NodePort], at: usize| std::mem::swap(&mut own[at], &mut other[at]);
         for &nport in nports {
             swap(&mut self.nports.nodes, &mut to.nports.nodes, usize::from(nport));
         }

@@ -95,6 +95,7 @@ impl<'a> Measured<'a> {
             data_bytes: now.data_bytes - before.data_bytes,
             r_rdys: now.r_rdys - before.r_rdys,
             credits_lost: now.credits_lost - before.credits_lost,
+            credits_recovered: now.credits_recovered - before.credits_recovered,
             credit_wait_ps: now.credit_wait_ps - before.credit_wait_ps,
             busy_ps: now.busy_ps - before.busy_ps,
             resets: now.resets - before.resets,

@@ -22,8 +22,8 @@
 mod build;
 mod command_log;
 mod control;
-mod divide;
 mod dispatch;
+mod divide;
 mod downtime;
 mod faults;
 mod host;

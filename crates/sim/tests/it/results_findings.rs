@@ -162,6 +162,17 @@ fn lost_credits_are_found_where_they_are_lost() {
 }
 
 #[test]
+fn restored_credits_are_counted_and_reset_no_link() {
+    let results = example("credit-recovery", &[]);
+    let finding = find(&results, FindingKind::CreditLoss).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert!(finding.detail.contains("restored"), "{finding:?}");
+    assert_eq!(results.totals.link_resets, 0);
+    let isl = results.links.iter().find(|link| link.name == "ISL1").expect("ISL1");
+    let (lost, recovered) = (isl.forward.credits_lost, isl.forward.credits_recovered);
+    assert!(lost > 1_000 && recovered <= lost && lost - recovered < 8, "{recovered} of {lost}");
+}
+
+#[test]
 fn a_deadlock_names_its_circle() {
     let results = example("credit-deadlock", &["run.duration=600ms"]);
     assert!(results.totals.deadlocks > 0, "{:?}", results.events);

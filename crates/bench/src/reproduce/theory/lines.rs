@@ -20,6 +20,7 @@ pub const FRAME: u64 = 2048;
 /// bits of the line.
 pub struct Generation {
     pub name: &'static str,
+    /// Symbols per second of all lanes.
     baud: f64,
     bits: f64,
     coding: &'static [(f64, f64)],
@@ -31,7 +32,7 @@ const fn generation(name: &'static str, baud: f64, bits: f64, coding: &'static [
 
 /// The generations of FC-PI-2 to FC-PI-8 and 10GFC. Every coding is a product of data bits per line
 /// bits: 8b/10b, 64b/66b, 256b/257b, and the Reed-Solomon codes (528,514) and (544,514).
-pub const GENERATIONS: [Generation; 9] = [
+pub const GENERATIONS: [Generation; 11] = [
     generation("1GFC", 1.0625e9, 1.0, &[(8.0, 10.0)]),
     generation("2GFC", 2.125e9, 1.0, &[(8.0, 10.0)]),
     generation("4GFC", 4.25e9, 1.0, &[(8.0, 10.0)]),
@@ -41,6 +42,8 @@ pub const GENERATIONS: [Generation; 9] = [
     generation("32GFC", 28.05e9, 1.0, &[(256.0, 257.0), (514.0, 528.0)]),
     generation("64GFC", 28.9e9, 2.0, &[(256.0, 257.0), (514.0, 544.0)]),
     generation("128GFC", 56.1e9, 2.0, &[(256.0, 257.0), (514.0, 544.0)]),
+    generation("128GFCp", 4.0 * 28.05e9, 1.0, &[(256.0, 257.0), (514.0, 528.0)]),
+    generation("256GFC", 4.0 * 28.9e9, 2.0, &[(256.0, 257.0), (514.0, 544.0)]),
 ];
 
 impl Generation {
@@ -79,8 +82,8 @@ pub fn read_slots(size: u64) -> u64 {
 
 const INPUT: Basis = Basis {
     section: "Line rates",
-    source: "Baud rate × bits per symbol × data bits per line bit / 8 (FC-PI-2, FC-PI-5, FC-PI-6, FC-PI-7, FC-PI-8, 10GFC; \
-             8b/10b, 64b/66b, 256b/257b with RS(528,514) or RS(544,514))",
+    source: "Baud rate × bits per symbol × data bits per line bit / 8 (FC-PI-2, FC-PI-5, FC-PI-6, FC-PI-6P, FC-PI-7, FC-PI-7P, \
+             FC-PI-8, 10GFC;              8b/10b, 64b/66b, 256b/257b with RS(528,514) or RS(544,514))",
     tolerance_reason: "an input is exact",
 };
 

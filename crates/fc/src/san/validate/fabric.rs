@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum propagation delay: half a second, about 100,000 km of fibre.
 const MAX_PROPAGATION: Picos = Picos::from_ms(500);
 
+/// Largest BB_SC_N, a field of four bits (FC-LS, FLOGI).
+const MAX_BB_SC_N: u64 = 15;
+
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.links.len() > MAX_LINKS {
         problems.add(
@@ -30,6 +33,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
             );
         }
         validate_link(lab, link, place, problems);
+        validate_rate(lab, link, place.key("rate"), problems);
         for (end, key) in link.ends.iter().zip(["from", "to"]) {
             validate_end(lab, end, place.key(key), problems);
             if let Some(first) = used.insert((end.node, end.port), &link.name) {
@@ -152,6 +156,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
         );
     }
     for end in &link.ends {
+        problems.number(place.key("bb_sc"), end.bb_sc_n.into(), 0, MAX_BB_SC_N);
         if end.bb_credit == 0 {
             problems.add(
                 ProblemKind::BadNumber,
@@ -164,6 +169,26 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
                 "choose at least 1",
             );
         }
+    }
+}
+
+/// Requires a rate that the switches at both ends support.
+fn validate_rate(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) {
+    for end in &link.ends {
+        let Node::Switch(i) = end.node else { continue };
+        let Some(switch) = lab.switches.get(usize::from(i)) else { continue };
+        let [lowest, highest] = switch.rates;
+        let supported = match (lowest, highest) {
+            (Some(lowest), _) if link.rate < lowest => format!("at least {lowest}"),
+            (_, Some(highest)) if link.rate > highest => format!("at most {highest}"),
+            _ => continue,
+        };
+        problems.add(
+            ProblemKind::RateNotSupported,
+            place,
+            format!("the link `{}` has {}, but `{}` supports {supported}", link.name, link.rate, switch.name),
+            format!("choose {supported}, or another `preset`, `min_rate` or `max_rate` of `{}`", switch.name),
+        );
     }
 }
 

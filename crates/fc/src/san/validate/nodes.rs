@@ -180,6 +180,16 @@ pub(super) fn hypervisor(lab: &Lab, name: &str, on: u16, place: Place, problems:
 }
 
 fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
+    if let [Some(lowest), Some(highest)] = switch.rates
+        && lowest > highest
+    {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("min_rate"),
+            format!("`{}` has no rate from {lowest} to {highest}", switch.name),
+            "make `min_rate` at most `max_rate`",
+        );
+    }
     problems.number(place.key("domain"), switch.domain.into(), 1, 239);
     problems.number(place.key("ports"), switch.ports.into(), 1, 65_535);
     problems.time(place.key("latency"), switch.latency, Picos::ZERO, Picos::SECOND);

@@ -11,6 +11,7 @@ fn lab() -> Lab {
         wwn: Switch::made_up_wwn(u16::from(domain) - 1),
         domain,
         ports: 8,
+        rates: [None; 2],
         forwarding: Forwarding::CutThrough,
         queueing: Queueing::Fifo,
         arbitration: Arbitration::RoundRobin,
@@ -25,7 +26,7 @@ fn lab() -> Lab {
     };
     let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
         name: name.into(),
-        ends: [a, b].map(|(node, port)| LinkEnd { node, port, bb_credit: 16 }),
+        ends: [a, b].map(|(node, port)| LinkEnd { node, port, bb_credit: 16, bb_sc_n: 0 }),
         rate: LineRate::Fc16,
         propagation: Picos::from_ns(50),
         bundle,

@@ -138,6 +138,7 @@ impl Net {
                 r_a_tov: Span::from_secs(10),
                 e_d_tov: Span::from_secs(2),
                 bb_credit: 8,
+                bb_sc_n: 0,
                 receive_size_bytes: 2112,
                 classes: [false, true, true],
                 flow_control: vec![FlowControl::R_RDY],

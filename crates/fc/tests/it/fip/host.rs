@@ -41,6 +41,7 @@ impl Net {
                 wwnn: host_node(number),
                 receive_size_bytes: 2112,
                 bb_credit: 10,
+                bb_sc_n: 0,
                 initiator: !target,
                 target,
                 symbolic_name: format!("host {number}"),

@@ -95,6 +95,7 @@ pub fn switch_config(number: usize) -> FabricSwitchConfig {
             r_a_tov: Span::from_secs(10),
             rscn_delay: Span::from_ms(5),
             bb_credit: vec![16; usize::from(PORTS)],
+            bb_sc_n: Vec::new(),
             receive_size_bytes: 2112,
             zoning: Arc::new(ZoneSet::new(&zoning)),
             policy: Policy::default(),
@@ -114,7 +115,10 @@ pub fn switch_config(number: usize) -> FabricSwitchConfig {
         cost_rule: CostRule::Standard,
         names: NamesConfig::default(),
         flow_control: vec![FlowControl::R_RDY],
-        isls: vec![IslConfig { bytes_per_s: 1_250_000_000, bb_credit: 16, bundle: None }; usize::from(PORTS)],
+        isls: vec![
+            IslConfig { bytes_per_s: 1_250_000_000, bb_credit: 16, bb_sc_n: 0, bundle: None };
+            usize::from(PORTS)
+        ],
     }
 }
 

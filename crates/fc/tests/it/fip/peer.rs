@@ -30,6 +30,7 @@ impl Net {
             wwnn: node_name,
             receive_size_bytes: 2112,
             bb_credit: 10,
+            bb_sc_n: 0,
             initiator: !target,
             target,
             symbolic_name: format!("peer {number}"),

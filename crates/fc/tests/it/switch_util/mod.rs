@@ -43,6 +43,7 @@ pub fn config(domain: u8, zoning: Arc<ZoneSet>) -> SwitchConfig {
         r_a_tov: Span::from_ms(10_000),
         rscn_delay: RSCN_DELAY,
         bb_credit: vec![16; 300],
+        bb_sc_n: Vec::new(),
         receive_size_bytes: 2112,
         zoning,
         policy: Policy::default(),

@@ -87,6 +87,7 @@ fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
         wwnn: config.wwnn,
         receive_size_bytes: hba.receive_size_bytes,
         bb_credit: BB_CREDIT,
+        bb_sc_n: 0,
         initiator: true,
         target: false,
         symbolic_name: config.name.clone(),

@@ -112,6 +112,7 @@ fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: At) ->
         wwnn: config.wwnn,
         receive_size_bytes: values.receive_size_bytes,
         bb_credit: 16,
+        bb_sc_n: 0,
         initiator: false,
         target: true,
         symbolic_name: config.name.clone(),

@@ -7,7 +7,7 @@ use crate::net::GAP_BYTES;
 use sanloom_api::results::measure::{ratio, s_of_ps};
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results};
 use sanloom_api::words::plural;
-use sanloom_fc::config::Node;
+use sanloom_fc::config::{Link, Node};
 
 /// Minimum share of the time that a sender waits for credit to be reported.
 const WAIT_SHARE: f64 = 0.1;
@@ -42,17 +42,25 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
     for (count, lane) in view.lanes.iter().zip(0u32..).filter(|(count, _)| count.credits_lost > 0) {
         let share = ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps);
         let sender = view.names.port(view.names.from(lane));
+        let n = view.world.net.lanes()[lane as usize].state_changes.n;
+        let what = if n == 0 { "R_RDYs from" } else { "R_RDYs or frames at" };
+        let recovery = match n {
+            0 => "without credit recovery (`bb_sc`)".to_owned(),
+            _ => format!("while state changes (BB_SC) restored {}", plural(count.credits_recovered, "credit")),
+        };
         found.push(Finding {
             kind: FindingKind::CreditLoss,
             title: format!("{sender} lost {}", plural(count.credits_lost, "credit")),
             detail: format!(
-                "R_RDYs from {} were lost on {}, which points to its cable or optics; {sender} waited for credit {} of \
-                 the time and reset the link {}",
+                "{what} {} were lost on {}, which points to its cable or optics; {sender} waited for credit {} of the \
+                 time and reset the link {}, {recovery}",
                 view.names.port(view.names.to(lane)),
                 view.names.link(lane),
                 percent(share),
                 plural(count.resets, "time")
             ),
+            candidates: if n == 0 { recovery_by_state_changes(view, lane) } else { Vec::new() },
+            measure: Measure::Link,
             culprit: Some(view.names.link(lane).to_owned()),
             ..Finding::default()
         });
@@ -113,8 +121,21 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
 /// Returns the change that gives the link of a lane enough credits.
 fn more_credits(view: &View<'_>, lane: u32, needed: u64) -> Vec<Candidate> {
     let link = &view.world.lab.links[lane as usize / 2];
-    let is_isl = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
-    let section = if is_isl { "isl" } else { "link" };
     let what = format!("{needed} receive buffers at both ends of {}", link.name);
-    vec![Candidate { what, set: vec![(format!("{section}.{}.credits", link.name), needed.to_string())] }]
+    vec![Candidate { what, set: vec![(key_of(link, "credits"), needed.to_string())] }]
+}
+
+/// Returns the change that turns on credit recovery on the link of a lane, with state changes at
+/// least as often as all its buffers are used twice.
+fn recovery_by_state_changes(view: &View<'_>, lane: u32) -> Vec<Candidate> {
+    let link = &view.world.lab.links[lane as usize / 2];
+    let buffers = view.world.net.lanes()[lane as usize].bb_credit;
+    let what = format!("credit recovery (BB_SC) on {}", link.name);
+    vec![Candidate { what, set: vec![(key_of(link, "bb_sc"), (buffers.ilog2() + 1).min(15).to_string())] }]
+}
+
+/// Returns the name of a key of a link for an override.
+fn key_of(link: &Link, key: &str) -> String {
+    let is_isl = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+    format!("{}.{}.{key}", if is_isl { "isl" } else { "link" }, link.name)
 }

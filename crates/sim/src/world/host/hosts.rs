@@ -25,6 +25,8 @@ pub struct Hosts {
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
     initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
+    /// True if a host has a bus.
+    has_buses: bool,
     pub(super) storage_ports: PathTable,
     /// Commands that initiators have completed.
     pub(super) completions: VecDeque<Completion>,
@@ -56,6 +58,7 @@ impl Hosts {
     /// Returns idle hosts.
     pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
         Hosts {
+            has_buses: plan.nodes.iter().any(|node| !node.buses.is_empty()),
             nodes: plan.nodes,
             workloads: plan.workloads,
             totals: RequestTotals::default(),
@@ -149,6 +152,9 @@ impl Hosts {
         nport: u16,
         frame: FrameRef,
     ) -> bool {
+        if !self.has_buses {
+            return false;
+        }
         let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
         let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
         let node = &mut self.nodes[usize::from(host)];

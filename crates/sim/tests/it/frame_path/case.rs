@@ -14,6 +14,8 @@ pub struct Case {
     pub nports: Vec<NPortCase>,
     pub isl_choice: IslChoice,
     pub isl_hash: IslHash,
+    /// Exponent of the state changes of credit recovery on all links; 0: none.
+    pub bb_sc_n: u8,
     /// In ns; `None` if it never expires.
     pub hold_time: Option<u64>,
     pub e_d_tov: Option<u64>,
@@ -207,20 +209,23 @@ pub fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec(isl, 0..8),
             prop::collection::vec(nport(switches, faults), nports),
             prop::sample::select(choices),
-            prop::sample::select(vec![IslHash::Salted, IslHash::Plain]),
+            (prop::sample::select(vec![IslHash::Salted, IslHash::Plain]), prop::sample::select(vec![0, 0, 1, 2, 3])),
             timeout(faults, 200_000..2_000_000),
             timeout(faults, 200_000..4_000_000),
             actions(faults),
         )
-            .prop_map(|(switches, isls, nports, isl_choice, isl_hash, hold_time, e_d_tov, actions)| Case {
-                switches,
-                isls,
-                nports,
-                isl_choice,
-                isl_hash,
-                hold_time,
-                e_d_tov,
-                actions,
-            })
+            .prop_map(
+                |(switches, isls, nports, isl_choice, (isl_hash, bb_sc_n), hold_time, e_d_tov, actions)| Case {
+                    switches,
+                    isls,
+                    nports,
+                    isl_choice,
+                    isl_hash,
+                    bb_sc_n,
+                    hold_time,
+                    e_d_tov,
+                    actions,
+                },
+            )
     })
 }

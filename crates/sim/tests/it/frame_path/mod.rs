@@ -290,7 +290,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
 
 /// Events that must occur, with their minimum number in a hundred cases: at most a fourth of the
 /// actual number.
-const WANTED: [(&str, u64); 27] = [
+const WANTED: [(&str, u64); 29] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),
@@ -318,6 +318,8 @@ const WANTED: [(&str, u64); 27] = [
     ("r_rdy_lost", 10),
     ("r_rdy_withheld", 20),
     ("r_rdy_slow", 40),
+    ("frame_credit_recovered", 1),
+    ("r_rdy_credit_recovered", 1),
 ];
 
 /// Loss reasons of the forwarding table that the plain engine does not model.

@@ -142,6 +142,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         wwn: Switch::made_up_wwn(number as u16),
         domain,
         ports,
+        rates: [None; 2],
         forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
         queueing: case_switch.queueing,
         arbitration: case_switch.arbitration,
@@ -195,6 +196,9 @@ impl Both {
         let (plans, plain_switches): (Vec<SwitchPlan>, Vec<plain::Switch>) = built.unzip();
         let [hold_time_ps, e_d_tov_ps] = [case.hold_time, case.e_d_tov].map(|ns| ns.map_or(NEVER_PS, |ns| ns * 1_000));
         let empties_after: Vec<u64> = case.nports.iter().map(|nport| nport.empties_after_ns * 1_000).collect();
+        for (lane, plain) in wiring.lanes.iter_mut().zip(&mut wiring.plain_lanes) {
+            (lane.state_changes.n, plain.state_changes) = (case.bb_sc_n, case.bb_sc_n);
+        }
         let mut fast = Net::new(NetPlan {
             switches: plans,
             lanes: std::mem::take(&mut wiring.lanes),

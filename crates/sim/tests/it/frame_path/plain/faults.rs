@@ -28,6 +28,15 @@ pub struct Chances {
     pub r_rdy_loss: f64,
 }
 
+/// Frames and R_RDYs of a lane since the last state change of credit recovery.
+#[derive(Default)]
+pub struct Counted {
+    frames: u64,
+    r_rdys: u64,
+    pub frames_lost: u64,
+    r_rdys_lost: u64,
+}
+
 impl Fault {
     fn hits(&mut self, which: fn(&Chances) -> f64) -> bool {
         let Some((chances, rng)) = &mut self.chances else { return false };
@@ -76,15 +85,58 @@ impl Engine {
         }
         if fault.hits(|chances| chances.r_rdy_loss) {
             self.count("r_rdy_lost");
+            self.lanes[lane].counted.r_rdys_lost += 1;
+            self.count_r_rdy(lane, at);
             return None;
         }
-        if fault.slow == 0 {
-            return Some(at);
+        let mut leaves = at;
+        if fault.slow > 0 {
+            leaves = at.max(fault.slow_until) + fault.slow;
+            fault.slow_until = leaves;
+            self.count("r_rdy_slow");
         }
-        let leaves = at.max(fault.slow_until) + fault.slow;
-        fault.slow_until = leaves;
-        self.count("r_rdy_slow");
+        self.count_r_rdy(lane, leaves);
         Some(leaves)
+    }
+
+    /// Counts a frame that arrives, or would have arrived, at `arrived`. The receiver returns the
+    /// credits of lost frames after every 2^n frames.
+    pub(super) fn count_frame(&mut self, number: usize, arrived: u64) {
+        let lane = &mut self.lanes[number];
+        let all = 1 << lane.state_changes;
+        lane.counted.frames += 1;
+        if lane.state_changes == 0 || lane.counted.frames < all {
+            return;
+        }
+        lane.counted.frames = 0;
+        let at = arrived + lane.time(4);
+        for _ in 0..std::mem::take(&mut lane.counted.frames_lost) % all {
+            self.count("frame_credit_recovered");
+            self.credit_back(number, at);
+        }
+    }
+
+    /// Counts an R_RDY that leaves at `leaves`, or was lost. The sender restores the credits of
+    /// lost ones after every 2^n.
+    fn count_r_rdy(&mut self, number: usize, leaves: u64) {
+        let lane = &mut self.lanes[number];
+        let all = 1 << lane.state_changes;
+        lane.counted.r_rdys += 1;
+        if lane.state_changes == 0 || lane.counted.r_rdys < all {
+            return;
+        }
+        lane.counted.r_rdys = 0;
+        if lane.counted.r_rdys_lost == 0 || lane.fault.hits(|chances| chances.r_rdy_loss) {
+            return;
+        }
+        let at = leaves + 2 * lane.time(4) + lane.propagation;
+        let restored = std::mem::take(&mut lane.counted.r_rdys_lost) % all;
+        lane.returns.extend((0..restored).map(|_| at));
+        let first = lane.returns.iter().min().copied();
+        if let Some(first) = first.filter(|_| lane.credit_wait_since.is_some()) {
+            self.schedule_try(first.max(self.now), number);
+        }
+        (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
     }
 
     pub(super) fn count(&mut self, what: &'static str) {
@@ -160,6 +212,7 @@ impl Engine {
         let lane = &mut self.lanes[number];
         (lane.credits, lane.credit_wait_since) = (0, None);
         lane.returns.clear();
+        lane.counted = Counted::default();
         lane.fault.withheld = 0;
         lane.fault.slow_until = 0;
         self.attempts.retain(|t| t.1 != number);

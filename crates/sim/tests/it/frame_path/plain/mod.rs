@@ -20,7 +20,10 @@
 //!    once. Otherwise the output has some seats in front of its lines and grants a free seat to
 //!    the next input; the frames with a seat cross one after the other from their input at the
 //!    rate of the crossbar, and free their buffer when the last bit has crossed.
-//! 5. A sender starves from the moment a frame finds its line free but no credit, until it has a
+//! 5. With credit recovery, the credit of a lost frame returns after the next full count of 2^n
+//!    frames, and that of a lost R_RDY after the next full count of 2^n R_RDYs, unless that state
+//!    change is lost, too. Losses are counted modulo 2^n.
+//! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
 //! Routing and arbitration are in [`switch`], faults in [`faults`].
@@ -30,6 +33,7 @@ mod faults;
 mod switch;
 
 pub use crossing::Speed;
+use faults::Counted;
 pub use faults::{Chances, Fault};
 pub use switch::Switch;
 
@@ -97,6 +101,10 @@ pub struct Lane {
     /// frame.
     flying: Vec<(u64, u64, Frame)>,
     pub fault: Fault,
+    /// Exponent of the state changes of credit recovery; 0: none.
+    pub state_changes: u8,
+    /// Frames and R_RDYs since the last state change, and the lost ones among them.
+    counted: Counted,
 }
 
 impl Lane {
@@ -118,6 +126,8 @@ impl Lane {
             returns: Vec::new(),
             flying: Vec::new(),
             fault: Fault::default(),
+            state_changes: 0,
+            counted: Counted::default(),
         }
     }
 
@@ -444,10 +454,16 @@ impl Engine {
         }
         if self.loses(number) {
             self.lose(Place::Line(number), "frame_loss");
-            self.credit_back(number, arrived);
+            if self.lanes[number].state_changes > 0 {
+                self.lanes[number].counted.frames_lost += 1;
+            } else {
+                self.credit_back(number, arrived);
+            }
+            self.count_frame(number, arrived);
             return end;
         }
         frame.bad |= self.damages(number);
+        self.count_frame(number, arrived);
         self.lanes[number].flying.push((at, tail, frame));
         end
     }
