@@ -60,7 +60,8 @@ pub struct Lane {
     pub output: u16,
     /// True if the line carries light.
     pub up: bool,
-    /// True if the lane is watched, faulty, part of a bundle, or ends in another part of the network.
+    /// True if the lane is watched, faulty, part of a bundle, or ends in another part of the
+    /// network.
     pub special: bool,
     /// True if the receiver forwards a frame before its last bit has arrived.
     pub cut_through: bool,
@@ -280,9 +281,9 @@ impl Lane {
         let busy_ps = self.whole(free_parts);
         self.free_at_ps = start + busy_ps;
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
-        // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be known
-        // yet, even if they arrive before the frame starts. Otherwise it does not matter when R_RDYs
-        // are applied; few waiting ones need little memory. The records of a watched lane show the
+        // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be
+        // known yet, even if they arrive before the frame starts. Otherwise it does not matter
+        // when R_RDYs are applied; few waiting ones need little memory. The records of a watched lane show the
         // credits that are applied when they are needed.
         if self.next_credit_ps <= now && (self.credits <= self.credits_min || !self.special) {
             self.take_credits(now);

@@ -29,7 +29,7 @@ struct Slot {
     encoded: OnceCell<Vec<u8>>,
 }
 
-/// A message of several parts that cross between two parts of the network, each of which has a pool.
+/// A message whose parts cross between two parts of the network, each of which has a pool.
 #[derive(Debug)]
 struct Shared {
     frame: Frame,

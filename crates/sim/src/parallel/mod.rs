@@ -1,8 +1,8 @@
 //! One run on several cores.
 //!
-//! The first events of a run are recorded. They show how much work each node causes, and the nodes
-//! are assigned to parts accordingly. Each part is a [`World`] with the state of its nodes, and runs
-//! in a thread of its own. Frames and R_RDYs between parts need time on their line, so a part may
+//! The first events of a run are recorded. From the number of events of each node, the nodes are
+//! assigned to parts with equal work. Each part is a [`World`] with the state of its nodes, and
+//! runs in a thread of its own. Frames and R_RDYs between parts need time on their line, so a part may
 //! run ahead of the others by this time ([`sync`]).
 //!
 //! Everything that needs the whole world happens between two such stretches: steps of the schedule,
