@@ -283,8 +283,8 @@ impl Lane {
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
         // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be
         // known yet, even if they arrive before the frame starts. Otherwise it does not matter
-        // when R_RDYs are applied; few waiting ones need little memory. The records of a watched lane show the
-        // credits that are applied when they are needed.
+        // when R_RDYs are applied; few waiting ones need little memory. The records of a watched
+        // lane show the credits that are applied when they are needed.
         if self.next_credit_ps <= now && (self.credits <= self.credits_min || !self.special) {
             self.take_credits(now);
         }

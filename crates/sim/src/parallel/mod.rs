@@ -2,8 +2,8 @@
 //!
 //! The first events of a run are recorded. From the number of events of each node, the nodes are
 //! assigned to parts with equal work. Each part is a [`World`] with the state of its nodes, and
-//! runs in a thread of its own. Frames and R_RDYs between parts need time on their line, so a part may
-//! run ahead of the others by this time ([`sync`]).
+//! runs in a thread of its own. Frames and R_RDYs between parts need time on their line, so a
+//! part may run ahead of the others by this time ([`sync`]).
 //!
 //! Everything that needs the whole world happens between two such stretches: steps of the schedule,
 //! samples, link resets and the hold time, and everything that the caller of [`Engine::run_until`]
@@ -210,8 +210,8 @@ impl Threads {
     }
 }
 
-/// Runs each part in a thread, the first in that of the caller. Returns the processor time that each
-/// worked.
+/// Runs each part in a thread, the first in that of the caller. Returns the processor time that
+/// each worked.
 fn run_parts(parts: &mut [Part<'_>], sync: &Sync<'_>, clock: Option<ThreadClock>) -> Vec<u64> {
     std::thread::scope(|scope| {
         let (first, others) = parts.split_at_mut(1);

@@ -14,8 +14,9 @@ pub struct Offer {
     pub lookahead_ps: u64,
     /// Mean number of events of the whole lab within the lookahead.
     pub events_in_lookahead: f64,
-    /// Events of all parts per event of the longest chain of events that wait for each other. This is
-    /// the speed-up on that many cores if each event takes the same time and synchronisation none.
+    /// Events of all parts per event of the longest chain of events that wait for each other.
+    /// This is the speed-up on that many cores if each event takes the same time and
+    /// synchronisation none.
     pub parallelism: f64,
     /// Events of all parts per event of the busiest part: the speed-up if no part ever waits.
     pub balance: f64,

@@ -245,7 +245,8 @@ impl<'w> Part<'w> {
         self.clock_ps >= sync.end_ps
     }
 
-    /// Receives the rest after all parts have reached the end, and sets the time of the world to it.
+    /// Receives the rest after all parts have reached the end, and sets the time of the world to
+    /// it.
     pub fn finish(&mut self, sync: &Sync<'_>) {
         self.receive(sync);
         self.world.run_until(sync.end_ps - 1);

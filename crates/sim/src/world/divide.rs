@@ -104,7 +104,8 @@ impl World {
         }
     }
 
-    /// Ends [`World::divide`] when all parts have reached the same time and nothing is between them.
+    /// Ends [`World::divide`] when all parts have reached the same time and nothing is between
+    /// them.
     pub(crate) fn unite(&mut self, others: &mut [World], shares: &[WorldShare], base: RequestTotals) {
         let mut records = Records::default();
         let mut cut = Vec::new();
