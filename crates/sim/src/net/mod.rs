@@ -10,7 +10,7 @@
 //!
 //! - Fill words are computed, not simulated.
 //! - An R_RDY does not wait for a frame in the same direction.
-//! - Inside a switch, the crossbar has no limit except [`sanloom_fc::config::Queueing`].
+//! - With [`sanloom_fc::config::Queueing::Any`] the crossbar has no limit.
 
 mod crossbar;
 mod crossing;
