@@ -163,7 +163,8 @@ fn limit_frames_in_flight(dice: &mut Dice, lab: &mut Lab) {
     }
 }
 
-fn largest(size: &SizeDistribution) -> u32 {
+/// Returns the largest size that can be drawn, in bytes.
+pub(super) fn largest(size: &SizeDistribution) -> u32 {
     match size {
         SizeDistribution::Fixed(bytes) => *bytes,
         SizeDistribution::Weighted(list) => list.iter().map(|entry| entry.0).max().unwrap_or(0),

@@ -1,6 +1,7 @@
 //! Reports about a seed.
 
 use super::{Outcome, Trial, generate, shrink};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a trial. A panic counts as a failure.
@@ -29,6 +30,9 @@ pub fn judge(trial: &Trial) -> Result<Outcome, String> {
 pub fn judge_seed(seed: u64) -> Result<Outcome, String> {
     let trial = generate(seed);
     judge(&trial).map_err(|what| {
+        // libtest drops what a process has printed with `eprintln!` if the process exits, and the
+        // search for a smaller lab may take longer than the test.
+        let _ = writeln!(std::io::stderr(), "seed {seed}: {what}; now looking for a smaller lab");
         let small = shrink(&trial, |smaller| judge(smaller).is_err());
         let why = judge(&small).err().unwrap_or_default();
         let repeat = command(seed);

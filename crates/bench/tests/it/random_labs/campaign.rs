@@ -1,6 +1,7 @@
 //! The seeds of one CI run.
 
 use sanloom_bench::random_lab::{Outcome, command, generate, judge_seed};
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -139,7 +140,7 @@ impl Progress {
             if let Some((seed, since)) = *slot.lock().expect("no panic holds it")
                 && since.elapsed() > HANGS
             {
-                eprintln!("seed {seed} hangs: {}", command(seed));
+                let _ = writeln!(std::io::stderr(), "seed {seed} hangs: {}", command(seed));
                 std::process::exit(1);
             }
         }
