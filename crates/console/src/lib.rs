@@ -20,4 +20,5 @@ pub mod quantity;
 pub mod remedy;
 pub mod report;
 pub mod run;
+pub mod threads;
 pub mod whatif;

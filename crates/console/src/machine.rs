@@ -41,9 +41,9 @@ impl Stopwatch {
     }
 
     /// Sets the fields that depend on real time and on the machine; `frame_hops` must be set
-    /// before.
-    pub fn fill(&self, engine: &mut Engine) {
-        engine.cpu_s = self.taken.0.as_secs_f64();
+    /// before. `others` is the processor time of other threads of the run.
+    pub fn fill(&self, engine: &mut Engine, others: Duration) {
+        engine.cpu_s = (self.taken.0 + others).as_secs_f64();
         engine.wall_s = self.taken.1.as_secs_f64();
         engine.frame_hops_per_cpu_s = if engine.cpu_s > 0.0 { engine.frame_hops as f64 / engine.cpu_s } else { 0.0 };
         engine.rss_bytes = rss_bytes();

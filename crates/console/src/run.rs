@@ -2,13 +2,14 @@
 
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::machine::Stopwatch;
+use crate::machine::{Stopwatch, thread_cpu};
 use crate::report::format;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sanloom_api::results::{ExpectationResult, Metrics, Results};
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 use sanloom_sim::net::Observed;
+use sanloom_sim::parallel::Threads;
 use sanloom_sim::run::{Control, Finished, Observer, Options, Progress, simulate};
 use sanloom_sim::world::World;
 use std::io::IsTerminal;
@@ -36,6 +37,14 @@ pub struct View<'a> {
     pub inspect: Option<(u64, &'a mut Inspect<'a>)>,
     /// Continues after the first Ctrl-C.
     pub ignores_interrupt: bool,
+    /// Number of threads of the run; 0 and 1 mean the thread of the caller.
+    pub threads: usize,
+}
+
+/// Returns the options of a run with this number of threads, whose work is measured.
+pub fn measured_threads(count: usize) -> Threads {
+    let clock = || u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+    Threads { count, clock: (count > 1).then_some(clock), ..Threads::default() }
 }
 
 /// Simulates a lab; `engine` is filled in.
@@ -53,9 +62,11 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         inspect,
         ignores_interrupt: view.ignores_interrupt,
     };
-    let mut finished = simulate(lab, &Options { watch, step_ps }, &mut watcher);
+    let threads = measured_threads(view.threads);
+    let mut finished = simulate(lab, &Options { watch, step_ps, threads }, &mut watcher);
     if let Some(stopwatch) = &watcher.stopwatch {
-        stopwatch.fill(&mut finished.results.engine);
+        let others_ns: u64 = finished.threads.worked_ns.iter().skip(1).sum();
+        stopwatch.fill(&mut finished.results.engine, Duration::from_nanos(others_ns));
     }
     if let Some(bar) = &watcher.bar {
         bar.bar.finish_and_clear();

@@ -9,6 +9,7 @@
 pub mod capture;
 pub mod host;
 pub mod net;
+pub mod parallel;
 mod precision;
 pub mod recovery;
 pub mod replicate;

@@ -1,6 +1,7 @@
 //! One run from login to results: [`simulate`].
 
 use crate::net::Observed;
+use crate::parallel::{self, Engine, Threads};
 use crate::precision::StopRule;
 use crate::results;
 use crate::world::World;
@@ -67,6 +68,8 @@ pub struct Options {
     /// Longest simulated time between two calls of [`Observer::inspect`], in ps; at most 10 ms.
     /// `None`: a two-hundredth of the run.
     pub step_ps: Option<u64>,
+    /// Threads of the run. Nothing but the speed depends on them.
+    pub threads: Threads,
 }
 
 /// Returns the world of a lab, which must have passed `Lab::validate`, at a time after the start of
@@ -98,6 +101,8 @@ pub struct Finished {
     pub results: Results,
     /// The world at the end of the run, for checks and views.
     pub world: World,
+    /// How the run used its threads.
+    pub threads: parallel::Report,
 }
 
 /// Simulates a lab, which must have passed `Lab::validate`, from the first login to the end.
@@ -115,6 +120,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         world.log_in();
     }
     world.start();
+    let mut engine = Engine::new(&mut world, options.threads);
     let start_hops = world.net.fate.frame_hops;
     let start_events = world.net.events();
     let step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
@@ -130,7 +136,8 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         if !measuring {
             until = until.min(warmup_ps);
         }
-        world.run_until(world.start_ps + until);
+        let until_ps = world.start_ps + until;
+        engine.run_until(&mut world, until_ps);
         if !measuring && until == warmup_ps {
             world.begin_measurement();
             measuring = true;
@@ -153,7 +160,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     results.lab.precision = rule.map(|rule| rule.result());
     results.engine.frame_hops = world.net.fate.frame_hops - start_hops;
     results.engine.events = world.net.events() - start_events;
-    Finished { results, world }
+    Finished { results, world, threads: engine.report().clone() }
 }
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {

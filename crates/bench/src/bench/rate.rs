@@ -12,7 +12,10 @@ use sanloom_console::machine::{Stopwatch, rss_bytes, thread_cpu};
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
 use sanloom_console::report::format;
+use sanloom_console::run::measured_threads;
+use sanloom_console::threads;
 use sanloom_fc::san::Lab;
+use sanloom_sim::parallel::Report;
 use sanloom_sim::run::{Control, Observer, Options, Progress, simulate};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -45,6 +48,9 @@ pub struct Args {
     /// Runs; the fastest counts, and the memory is that of the first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = quantity::count::<u32>(1..=1000))]
     runs: u32,
+    /// Number of threads of a run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<usize>(1..=255))]
+    threads: usize,
     #[command(flatten)]
     outputs: Outputs,
     /// End with exit code 1 if a bound is missed
@@ -77,6 +83,8 @@ pub struct Rate {
     pub frame_hops_per_cpu_s: f64,
     /// The same for each run.
     pub runs: Vec<f64>,
+    /// Use of the threads by the fastest run.
+    pub threads: String,
     /// Resident memory of the process at the end of the first run loop, in bytes.
     pub rss_bytes: u64,
     /// Pairs of host port and storage port that are logged in.
@@ -124,17 +132,20 @@ pub struct Work<'a> {
     pub zoning: Option<Enforced>,
     pub duration: Option<&'a str>,
     pub bare: bool,
+    /// Number of threads of a run.
+    pub threads: usize,
 }
 
 impl Work<'_> {
     fn of(args: &Args) -> Work<'_> {
-        let &Args { nodes, fabric, unzoned, zoning, ref duration, bare, .. } = args;
-        Work { nodes, fabric, unzoned, zoning, duration: duration.as_deref(), bare }
+        let &Args { nodes, fabric, unzoned, zoning, ref duration, bare, threads, .. } = args;
+        Work { nodes, fabric, unzoned, zoning, duration: duration.as_deref(), bare, threads }
     }
 
     /// Returns the work of the smallest fabric.
     pub fn smallest() -> Work<'static> {
-        Work { nodes: Nodes::N16, fabric: Fabric::Sansim, unzoned: false, zoning: None, duration: None, bare: false }
+        let (nodes, fabric) = (Nodes::N16, Fabric::Sansim);
+        Work { nodes, fabric, unzoned: false, zoning: None, duration: None, bare: false, threads: 1 }
     }
 }
 
@@ -143,7 +154,7 @@ impl Work<'_> {
 /// # Errors
 /// If the duration is invalid, or Ctrl-C was pressed.
 pub fn measure(work: &Work<'_>, runs: u32) -> Result<Rate, Failure> {
-    let &Work { nodes, fabric, unzoned, zoning, duration, bare } = work;
+    let &Work { nodes, fabric, unzoned, zoning, duration, bare, .. } = work;
     let text = fabric.lab(nodes, unzoned, zoning, duration.unwrap_or(nodes.duration(fabric)));
     let lab = Arc::new(sanloom_lab::load("bench", &text, &[])?.lab);
     drop(text);
@@ -159,7 +170,7 @@ pub fn measure(work: &Work<'_>, runs: u32) -> Result<Rate, Failure> {
         if let Some(bare) = rate.bare.as_mut().filter(|_| number % 2 == 1) {
             bare.once(work, lab.run.duration.0);
         }
-        let (engine, first) = once(&lab)?;
+        let (engine, first, report) = once(&lab, work.threads)?;
         if let Some(bare) = rate.bare.as_mut().filter(|_| number % 2 == 0) {
             bare.once(work, lab.run.duration.0);
         }
@@ -176,6 +187,7 @@ pub fn measure(work: &Work<'_>, runs: u32) -> Result<Rate, Failure> {
         if engine.frame_hops_per_cpu_s > rate.frame_hops_per_cpu_s {
             rate.frame_hops_per_cpu_s = engine.frame_hops_per_cpu_s;
             (rate.cpu_s, rate.wall_s) = (engine.cpu_s, engine.wall_s);
+            rate.threads = threads::text(&report);
         }
     }
     if let Some(bare) = &mut rate.bare {
@@ -222,13 +234,16 @@ struct Sums {
     login_s: f64,
 }
 
-fn once(lab: &Arc<Lab>) -> Result<(Engine, Sums), Failure> {
+fn once(lab: &Arc<Lab>, threads: usize) -> Result<(Engine, Sums, Report), Failure> {
     let mut gauge = Gauge::default();
-    let results = simulate(lab, &Options::default(), &mut gauge).results;
+    let options = Options { threads: measured_threads(threads), ..Options::default() };
+    let finished = simulate(lab, &options, &mut gauge);
+    let results = finished.results;
     if results.lab.interrupted {
         return Err(Failure::interrupted("a run was not complete"));
     }
     let mut engine = gauge.engine;
+    engine.cpu_s += finished.threads.worked_ns.iter().skip(1).sum::<u64>() as f64 / 1e9;
     engine.frame_hops = results.engine.frame_hops;
     engine.events = results.engine.events;
     engine.frame_hops_per_cpu_s = engine.frame_hops as f64 / engine.cpu_s.max(1e-9);
@@ -239,7 +254,7 @@ fn once(lab: &Arc<Lab>) -> Result<(Engine, Sums), Failure> {
         login_s: gauge.login.map_or(0.0, |(from, to)| (to - from).as_secs_f64()),
         login_bytes: gauge.logged_in_bytes.saturating_sub(gauge.built_bytes),
     };
-    Ok((engine, sums))
+    Ok((engine, sums, finished.threads))
 }
 
 /// Measures the login phase and the run loop, without the extraction of the results.
@@ -261,7 +276,7 @@ impl Observer for Gauge {
         } else if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.lap();
             if progress.run_ps >= progress.duration_ps {
-                stopwatch.fill(&mut self.engine);
+                stopwatch.fill(&mut self.engine, Duration::ZERO);
             }
         } else {
             self.logged_in_bytes = rss_bytes();
@@ -279,7 +294,7 @@ fn text(rate: &Rate) -> String {
         "{} nodes, {}, saturated {} reads, {} simulated\n\
          logins                 {:.3} s of CPU time\n\
          frame-hops             {}\n\
-         CPU time               {:.3} s\n\
+         CPU time               {:.3} s, real time {:.3} s\n\
          frame-hops per CPU s   {:.2} M (runs: {})\n\
          resident               {}\n\
          per login pair         {:.0} bytes of {} pairs\n",
@@ -290,6 +305,7 @@ fn text(rate: &Rate) -> String {
         rate.login_s,
         format::grouped(rate.frame_hops),
         rate.cpu_s,
+        rate.wall_s,
         rate.frame_hops_per_cpu_s / 1e6,
         millions(&rate.runs),
         format::bytes(rate.rss_bytes),
@@ -307,5 +323,6 @@ fn text(rate: &Rate) -> String {
             format::grouped(bare.frame_hops),
         );
     }
+    text.push_str(&rate.threads);
     text
 }

@@ -5,3 +5,4 @@ mod fluid;
 mod npiv_bed;
 mod random_labs;
 mod survivable;
+mod threads;

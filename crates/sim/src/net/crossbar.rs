@@ -3,6 +3,7 @@
 use super::NO_LANE;
 use super::egress::{Egress, NO_TRUNK};
 use super::flight::InFlight;
+use super::frame_ref::FrameRef;
 use super::input::{Input, Slot};
 use super::lane::Sent;
 use super::mask::Masks;
@@ -359,6 +360,12 @@ impl Crossbar {
     /// the counters were reset.
     pub fn held_area_ps(&self, input: u16, now: u64) -> u64 {
         self.inputs[usize::from(input)].held_area_ps(now)
+    }
+
+    /// Passes each frame in the switch to `change`, in any order.
+    pub(super) fn change_frames(&mut self, mut change: impl FnMut(&mut FrameRef)) {
+        self.inputs.iter_mut().for_each(|input| input.change_frames(&mut change));
+        self.egress.iter_mut().for_each(|egress| egress.change_frames(&mut change));
     }
 
     /// Resets the counters of all inputs.

@@ -1,6 +1,7 @@
 //! The frames in front of the lines of an output.
 
 use super::crossbar::Buffered;
+use super::frame_ref::FrameRef;
 use super::input::Slot;
 use super::queue::NEVER;
 use std::collections::VecDeque;
@@ -109,6 +110,12 @@ impl Egress {
     pub fn arrivals(&self, input: u16) -> impl Iterator<Item = u64> + '_ {
         let crossed = self.places.iter().filter(move |place| place.input == input && place.ready_ps != NEVER);
         crossed.map(|place| place.slot.at_ps)
+    }
+
+    /// Passes each frame that has crossed to `change`.
+    pub fn change_frames(&mut self, change: &mut impl FnMut(&mut FrameRef)) {
+        let crossed = self.places.iter_mut().filter(|place| place.ready_ps != NEVER);
+        crossed.for_each(|place| change(&mut place.slot.frame));
     }
 
     /// Removes the crossed frames for which `which` returns true.

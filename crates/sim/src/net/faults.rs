@@ -132,6 +132,7 @@ impl Net {
         }
         if lane.watched {
             self.recorder.r_rdy(number, lane, ready);
+            self.recorder.stamp(self.parts.turn(self.now));
         }
         if lane.state_changes.n > 0 {
             recovery::after_r_rdy(self, number, ready, true);

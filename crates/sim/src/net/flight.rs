@@ -146,6 +146,14 @@ impl Flight {
         }
     }
 
+    /// Passes each frame to `change`.
+    pub(super) fn change_frames(&mut self, mut change: impl FnMut(&mut FrameRef)) {
+        let used = self.at_ps.iter().filter(|&&at_ps| at_ps != NEVER).count();
+        self.frames[..used].iter_mut().for_each(&mut change);
+        let overflow = self.overflow.iter_mut().flat_map(|overflow| &mut overflow.0);
+        overflow.for_each(|on_line| change(&mut on_line.frame));
+    }
+
     /// Removes and returns all frames, in the order of arrival.
     pub fn take(&mut self) -> Vec<FrameRef> {
         let frames = self.iter().map(|on_line| on_line.frame).collect();

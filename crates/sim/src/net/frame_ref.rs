@@ -142,6 +142,12 @@ impl FrameRef {
     pub fn rx_id(&self) -> u16 {
         self.high()
     }
+    /// Sets the number of the control message.
+    pub(super) fn set_message(&mut self, number: u32) {
+        debug_assert!(!self.is_data(), "a data frame has no message");
+        self.place = self.place & !(0xff_ffff << 32) | u64::from(number) << 32;
+    }
+
     /// Returns the number of the control message in [`super::Messages`].
     #[inline]
     pub fn message(&self) -> Option<u32> {

@@ -421,6 +421,21 @@ impl Input {
         all
     }
 
+    /// Passes each frame to `change`, in any order.
+    pub(super) fn change_frames(&mut self, change: &mut impl FnMut(&mut FrameRef)) {
+        for number in 0..usize::from(self.used) {
+            let index = self.slot_of(number);
+            change(&mut self.inline[index].frame);
+        }
+        let further = self.overflow.iter_mut().flat_map(|overflow| {
+            let held = overflow.outputs.iter().zip(&mut overflow.slots);
+            held.filter(|(output, _)| **output != HOLE).map(|(_, slot)| slot)
+        });
+        let first = (self.grants > 0).then_some(&mut self.granted);
+        let granted = first.into_iter().chain(&mut self.more_granted).map(|(_, slot)| slot);
+        further.chain(granted).for_each(|slot| change(&mut slot.frame));
+    }
+
     /// Counts a frame that arrives at `at` in the empty buffer and has crossed at `end`.
     #[inline]
     pub(super) fn pass(&mut self, at: u64, end: u64) {

@@ -1,7 +1,7 @@
 //! One direction of a link: the line, the sender's credits and the frames on the line.
 
 use super::flight::Flight;
-use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
+use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
 use super::queue::{EventQueue, NEVER};
 use super::recovery::StateChanges;
 use super::returning::Returning;
@@ -60,7 +60,8 @@ pub struct Lane {
     pub output: u16,
     /// True if the line carries light.
     pub up: bool,
-    /// True if the lane is watched, faulty or part of a bundle.
+    /// True if the lane is watched, faulty, part of a bundle, or ends in another part of the
+    /// network.
     pub special: bool,
     /// True if the receiver forwards a frame before its last bit has arrived.
     pub cut_through: bool,
@@ -280,12 +281,13 @@ impl Lane {
         let busy_ps = self.whole(free_parts);
         self.free_at_ps = start + busy_ps;
         self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
-        // A new minimum must include the R_RDYs that have arrived. Otherwise it does not matter
-        // when they are applied, but more of them would need memory of their own. The records of a
-        // watched lane show the credits that are applied when they are needed.
-        if self.credits <= self.credits_min && self.next_credit_ps <= start {
-            self.take_credits(start);
-        } else if self.returning.is_full() && self.next_credit_ps <= now && !self.special {
+        // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be
+        // known yet, even if they arrive before the frame starts. Otherwise it does not matter
+        // when R_RDYs are applied, but more of them would need memory of their own. The records of
+        // a watched lane show the credits that are applied when they are needed.
+        if self.next_credit_ps <= now
+            && (self.credits <= self.credits_min || (self.returning.is_full() && !self.special))
+        {
             self.take_credits(now);
         }
         self.credits -= 1;
@@ -351,6 +353,35 @@ impl Lane {
         let time = free_ps + self.r_rdy_ps;
         self.r_rdys += 1;
         self.expect_credit(time);
+    }
+
+    /// Counts the R_RDY of a buffer that becomes free at `free_ps`. Returns its arrival time at the
+    /// sender, which belongs to another part of the network.
+    pub(super) fn credit_leaves(&mut self, free_ps: u64) -> u64 {
+        self.r_rdys += 1;
+        free_ps + self.r_rdy_ps
+    }
+
+    /// Returns the time of the sender's next attempt, [`NEVER`] if none is scheduled.
+    pub(super) fn wake_ps(&self) -> u64 {
+        self.wake_ps
+    }
+
+    /// Returns the shortest time in ps from an event at one end of the lane to its first effect at
+    /// the other end: of a frame without data from the sender, and of an R_RDY from the receiver.
+    pub fn lookahead_ps(&self) -> [u64; 2] {
+        let frame_bytes = if self.cut_through { HEADER_WIRE_BYTES } else { OVERHEAD_BYTES };
+        [self.time_of(frame_bytes) + self.propagation_ps + self.latency_ps, self.r_rdy_ps]
+    }
+
+    /// Exchanges the state of the receiver with another copy of the lane.
+    pub(super) fn swap_receiver(&mut self, other: &mut Lane) {
+        std::mem::swap(&mut self.flight, &mut other.flight);
+        std::mem::swap(&mut self.watchdog_armed, &mut other.watchdog_armed);
+        std::mem::swap(&mut self.r_rdys, &mut other.r_rdys);
+        std::mem::swap(&mut self.receiver, &mut other.receiver);
+        std::mem::swap(&mut self.credits_lost, &mut other.credits_lost);
+        std::mem::swap(&mut self.late_ps, &mut other.late_ps);
     }
 
     #[inline]

@@ -3,6 +3,8 @@
 use super::frame_ref::FrameRef;
 use sanloom_wire::Frame;
 use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A pool of control messages. A message is freed when each of its parts has been delivered or
 /// lost.
@@ -15,6 +17,8 @@ pub struct Messages {
 #[derive(Debug)]
 struct Slot {
     frame: Option<Frame>,
+    /// The message, if parts of it may be in several pools. Then `frame` is `None`.
+    shared: Option<Arc<Shared>>,
     parts: u16,
     /// Parts that are neither delivered nor lost.
     in_flight: u16,
@@ -23,6 +27,20 @@ struct Slot {
     part_bytes: u16,
     /// The encoded payload. Set when a part crosses a watched link for the first time.
     encoded: OnceCell<Vec<u8>>,
+}
+
+/// A message whose parts cross between two parts of the network, each of which has a pool.
+#[derive(Debug)]
+struct Shared {
+    frame: Frame,
+    /// Parts delivered so far. All of them arrive at the same pool.
+    delivered: AtomicU16,
+}
+
+/// Parts of a message on the way from one pool to another.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    slot: Slot,
 }
 
 /// Limit on messages in the pool, because a frame reference has 24 bits for the message number.
@@ -46,8 +64,13 @@ impl Messages {
         let len_bytes = frame.payload.len() as u32;
         let parts = len_bytes.div_ceil(u32::from(part_bytes)).clamp(1, u16::MAX.into()) as u16;
         let encoded = OnceCell::new();
-        let slot = Slot { frame: Some(frame), parts, in_flight: parts, delivered: 0, len_bytes, part_bytes, encoded };
-        let number = match self.free.pop() {
+        let frame = Some(frame);
+        let slot = Slot { frame, shared: None, parts, in_flight: parts, delivered: 0, len_bytes, part_bytes, encoded };
+        MessageTx { number: self.store(slot), next_part: 0 }
+    }
+
+    fn store(&mut self, slot: Slot) -> u32 {
+        match self.free.pop() {
             Some(number) => {
                 self.slots[number as usize] = slot;
                 number
@@ -57,14 +80,44 @@ impl Messages {
                 self.slots.push(slot);
                 self.slots.len() as u32 - 1
             }
+        }
+    }
+
+    /// Removes `parts` of the parts of a message that are in flight, to add them to another pool.
+    pub(super) fn leave(&mut self, number: u32, parts: u16) -> Parcel {
+        let slot = &mut self.slots[number as usize];
+        if slot.parts > 1
+            && let Some(frame) = slot.frame.take()
+        {
+            slot.shared = Some(Arc::new(Shared { frame, delivered: AtomicU16::new(slot.delivered) }));
+        }
+        let moved = Slot {
+            frame: slot.frame.take(),
+            shared: slot.shared.clone(),
+            in_flight: parts,
+            encoded: OnceCell::new(),
+            ..*slot
         };
-        MessageTx { number, next_part: 0 }
+        for _ in 0..parts {
+            self.part_ended(number);
+        }
+        Parcel { slot: moved }
+    }
+
+    /// Adds parts of a message from another pool. Returns their number in this pool.
+    pub(super) fn enter(&mut self, parcel: Parcel) -> u32 {
+        self.store(parcel.slot)
+    }
+
+    /// Returns the number of parts that a sender has not sent.
+    pub(super) fn unsent_parts(&self, tx: &MessageTx) -> u16 {
+        self.slots[tx.number as usize].parts.saturating_sub(tx.next_part)
     }
 
     /// Returns the next part of a message, and whether it is the last one.
     pub fn next_part(&self, tx: &mut MessageTx) -> Option<(FrameRef, bool)> {
         let slot = &self.slots[tx.number as usize];
-        let header = &slot.frame.as_ref()?.header;
+        let header = &slot.message()?.header;
         let sent = u32::from(tx.next_part) * u32::from(slot.part_bytes);
         let len = slot.len_bytes.saturating_sub(sent).min(u32::from(slot.part_bytes)) as u16;
         let frame = FrameRef::control(header, tx.number, tx.next_part, len);
@@ -75,9 +128,17 @@ impl Messages {
     /// Records the delivery of a part. Returns the whole message with its last part.
     pub fn deliver(&mut self, number: u32) -> Option<Frame> {
         let slot = &mut self.slots[number as usize];
-        slot.delivered += 1;
-        let whole = slot.delivered == slot.parts;
-        let frame = if whole { slot.frame.take() } else { None };
+        let frame = match &slot.shared {
+            Some(shared) => {
+                let delivered = shared.delivered.fetch_add(1, Ordering::Relaxed) + 1;
+                (delivered == slot.parts).then(|| shared.frame.clone())
+            }
+            None => {
+                slot.delivered += 1;
+                let whole = slot.delivered == slot.parts;
+                if whole { slot.frame.take() } else { None }
+            }
+        };
         self.part_ended(number);
         frame
     }
@@ -87,7 +148,7 @@ impl Messages {
         let slot = &mut self.slots[number as usize];
         slot.in_flight -= 1;
         if slot.in_flight == 0 {
-            slot.frame = None;
+            (slot.frame, slot.shared) = (None, None);
             slot.encoded = OnceCell::new();
             self.free.push(number);
         }
@@ -102,7 +163,7 @@ impl Messages {
 
     /// Returns the message while at least one part is in flight and not all parts have arrived.
     pub fn get(&self, number: u32) -> Option<&Frame> {
-        self.slots[number as usize].frame.as_ref()
+        self.slots[number as usize].message()
     }
 
     /// Appends the bytes of one part as sent on the wire.
@@ -110,7 +171,7 @@ impl Messages {
         out.clear();
         let Some(number) = frame.message() else { return };
         let slot = &self.slots[number as usize];
-        if let Some(message) = &slot.frame {
+        if let Some(message) = slot.message() {
             let all = slot.encoded.get_or_init(|| {
                 let mut all = Vec::with_capacity(slot.len_bytes as usize);
                 message.payload.write_to(&mut all);
@@ -142,6 +203,12 @@ impl Messages {
     /// Returns whether no message is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl Slot {
+    fn message(&self) -> Option<&Frame> {
+        self.frame.as_ref().or_else(|| self.shared.as_ref().map(|shared| &shared.frame))
     }
 }
 

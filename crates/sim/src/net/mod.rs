@@ -14,6 +14,7 @@
 
 mod crossbar;
 mod crossing;
+pub(crate) mod divide;
 mod egress;
 mod faults;
 mod flight;
@@ -25,6 +26,7 @@ mod mask;
 mod messages;
 mod nport;
 mod observe;
+pub(crate) mod parts;
 mod queue;
 mod recovery;
 mod reset;
@@ -33,6 +35,7 @@ mod sources;
 mod step;
 
 pub use crossbar::{Crossbar, InputCount, Pace, WAIT_BUCKETS, WaitCount};
+pub use divide::{Half, Share};
 pub use faults::LaneFault;
 pub use flight::{Flight, InFlight};
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
@@ -40,9 +43,11 @@ pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
 pub use nport::{NPortPlane, Unsent};
 pub use observe::{Incident, Observed, ObservedKind, Recorder};
+pub use parts::{Outbox, Turn};
 pub use queue::{EventQueue, NEVER};
 pub use recovery::StateChanges;
 
+use parts::Parts;
 use sanloom_fc::config::{Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
 use sources::Sources;
@@ -66,6 +71,7 @@ pub struct Net {
     pub recorder: Recorder,
     e_d_tov_ps: u64,
     hold_time_ps: u64,
+    parts: Parts,
 }
 
 /// The frame path of a switch.
@@ -285,6 +291,7 @@ impl Net {
             recorder: Recorder::default(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
+            parts: Parts::default(),
             lanes: plan.lanes,
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {

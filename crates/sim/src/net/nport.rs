@@ -157,6 +157,16 @@ impl SendQueue {
         frame.map_or(Next::Nothing, Next::Frame)
     }
 
+    /// Moves the unsent parts of all messages to another pool.
+    pub fn move_messages(&mut self, from: &mut Messages, to: &mut Messages) {
+        for entry in &mut self.entries {
+            if let Tx::Message(tx) = entry {
+                let parts = from.unsent_parts(tx);
+                tx.number = to.enter(from.leave(tx.number, parts));
+            }
+        }
+    }
+
     /// Ends a pause, because the link has come up.
     pub fn end_pause(&mut self) {
         self.not_before_ps = 0;

@@ -3,6 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::{Lane, Sent};
 use super::messages::Messages;
+use super::parts::Turn;
 use super::{Loss, LossSite, Lost};
 use sanloom_wire::Header;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ pub enum Incident {
 #[derive(Default)]
 pub struct Recorder {
     records: Vec<Observed>,
+    /// Turns of the last records while the network is divided; see [`super::parts::Turn`].
+    turns: Option<Vec<Turn>>,
     pub(super) incidents: Vec<Incident>,
     pub(super) losses: BTreeMap<(LossSite, Loss), Lost>,
 }
@@ -119,6 +122,42 @@ impl Recorder {
         if lane.watched {
             let kind = ObservedKind::Light { at_ps, up: lane.up };
             self.records.push(Observed { lane: number, credits: lane.credits, kind });
+        }
+    }
+
+    /// Stores the turn of the last record, if the network is divided.
+    #[inline]
+    pub(super) fn stamp(&mut self, turn: Turn) {
+        if let Some(turns) = &mut self.turns {
+            turns.push(turn);
+        }
+    }
+
+    /// Starts to store the turns of the records.
+    pub(super) fn begin_turns(&mut self) {
+        self.turns = Some(Vec::new());
+    }
+
+    /// Ends [`Recorder::begin_turns`]. Removes and returns the records since then, with their
+    /// turns.
+    pub(super) fn end_turns(&mut self) -> Vec<(Turn, Observed)> {
+        let turns = self.turns.take().unwrap_or_default();
+        let records = self.records.split_off(self.records.len() - turns.len());
+        turns.into_iter().zip(records).collect()
+    }
+
+    /// Appends the records of all parts of the network in the order of their turns.
+    pub(crate) fn append(&mut self, mut records: Vec<(Turn, Observed)>) {
+        records.sort_by_key(|(turn, _)| *turn);
+        self.records.extend(records.into_iter().map(|(_, record)| record));
+    }
+
+    /// Moves the counts of the lost frames to another recorder.
+    pub(super) fn move_losses(&mut self, to: &mut Recorder) {
+        for (key, lost) in std::mem::take(&mut self.losses) {
+            let sum = to.losses.entry(key).or_default();
+            sum.frames += lost.frames;
+            sum.bytes += lost.bytes;
         }
     }
 

@@ -95,6 +95,65 @@ impl EventQueue {
         self.times[(source - self.free_sources) as usize]
     }
 
+    /// Returns the time of the next event, or [`NEVER`] if there is none.
+    pub fn next_time(&mut self) -> u64 {
+        if let Some(&(time, _)) = self.current.last() {
+            return time;
+        }
+        let near = self.next_slot_in_use();
+        let mut first = NEVER;
+        if let Some(slot) = near {
+            let mut entry = Some(&self.slots[(slot & MASK) as usize]);
+            while let Some(&Entry { time, next, .. }) = entry {
+                first = first.min(time);
+                entry = self.others.get(next as usize);
+            }
+        }
+        if near.is_none_or(|slot| slot >= self.far_from) {
+            first = first.min(self.first_far().unwrap_or(NEVER));
+        }
+        first
+    }
+
+    /// Removes all events and starts at `now`. The event times of the sources remain, and the
+    /// caller adds the events again.
+    pub fn restart(&mut self, now: u64) {
+        self.bits.fill(0);
+        self.summary.fill(0);
+        self.slot = now >> self.shift;
+        self.current.clear();
+        self.others.clear();
+        self.unused = NIL;
+        self.far.clear();
+        self.cancelled.clear();
+        self.far_from = NEVER;
+    }
+
+    /// Adds the events of the sources that are not free and have one.
+    pub fn add_timed(&mut self) {
+        for at in 0..self.times.len() {
+            let time = self.times[at];
+            if time != NEVER {
+                self.add(self.free_sources + at as u32, time);
+            }
+        }
+    }
+
+    /// Returns the event time of a source that is not free, without its event.
+    pub fn time_mut(&mut self, source: u32) -> &mut u64 {
+        &mut self.times[(source - self.free_sources) as usize]
+    }
+
+    /// Counts events that another queue has processed.
+    pub fn count_popped(&mut self, events: u64) {
+        self.popped += events;
+    }
+
+    /// Returns the number of events that have left the queue, and restarts it.
+    pub fn take_popped(&mut self) -> u64 {
+        std::mem::take(&mut self.popped)
+    }
+
     /// Returns the number of events that have left the queue.
     pub fn popped(&self) -> u64 {
         self.popped

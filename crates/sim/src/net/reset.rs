@@ -28,6 +28,7 @@ impl Net {
         if oldest + hold > now {
             return oldest + hold;
         }
+        debug_assert!(!self.parts.is_divided(), "the network is united before frames are discarded");
         self.note_deadlock();
         let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
         let frames = self.discard(switch, Loss::HoldTime, late) as u32;
@@ -48,6 +49,7 @@ impl Net {
         if due > now {
             return due;
         }
+        debug_assert!(!self.parts.is_divided(), "the network is united before a link is reset");
         self.note_deadlock();
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();

@@ -7,7 +7,7 @@ use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent};
+use super::{Loss, LossSite, Net, NetEvent, parts};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -19,6 +19,7 @@ impl Net {
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
             debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
+            self.parts.begin(self.now, time, source);
             self.now = time;
             match self.sources.decode(source) {
                 Source::Arrival(lane) => {
@@ -350,7 +351,8 @@ impl Net {
         self.put_on_line(number, frame, sent);
     }
 
-    /// Puts a frame on a line that is watched, faulty or part of a bundle.
+    /// Puts a frame on a line that is watched, faulty, part of a bundle, or ends in another part of
+    /// the network.
     fn put_on_special_line(&mut self, number: u32, mut frame: FrameRef, sent: super::Sent) {
         let lane = &mut self.lanes[number as usize];
         let mut at_ps = sent.at_ps;
@@ -365,8 +367,12 @@ impl Net {
         let lane = &self.lanes[number as usize];
         if lane.watched {
             self.recorder.frame(number, lane, &self.messages, frame, sent);
+            self.recorder.stamp(self.parts.turn(self.now));
         }
-        if self.lanes[number as usize].flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
+        let on_line = InFlight::new(frame, at_ps, sent.tail_ps);
+        if self.parts.is_away(number) {
+            parts::send_across(self, number, on_line);
+        } else if self.lanes[number as usize].flight.push(on_line) {
             self.queue.add(self.sources.arrival(number), at_ps);
         }
     }
@@ -384,6 +390,10 @@ impl Net {
             match self.apply_r_rdy_faults(number, at_ps) {
                 Some(time) => ready = time,
                 None => return,
+            }
+            if self.parts.is_away(number) {
+                parts::return_across(self, number, ready);
+                return;
             }
             lane = &mut self.lanes[number as usize];
         }

@@ -3,7 +3,7 @@
 use super::World;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
-use crate::net::{End, LaneFault};
+use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
 
@@ -133,7 +133,7 @@ impl World {
             self.net.link_down(link);
         }
         let now = self.net.now();
-        self.notes.add(now, NoteKind::Link { link, up });
+        self.notes.add(parts::turn(&self.net), NoteKind::Link { link, up });
         self.downtimes.link_changed(link, up, now);
         self.announce_link(link, up);
     }

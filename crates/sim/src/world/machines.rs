@@ -1,6 +1,7 @@
 //! Creation, migration and shutdown of virtual machines.
 
 use super::World;
+use super::nports::Owner;
 use sanloom_fc::nport;
 
 impl World {
@@ -87,7 +88,9 @@ impl World {
         let node = self.nports.node(nport);
         let (plane, login) = (node.plane, &node.login);
         self.net.unsent(plane).discard_source(node.port_id, |header| login.is_source(header));
-        self.hosts.discard_source(plane, node.port_id);
+        if let Owner::Host { host, .. } = node.owner {
+            self.hosts.discard_source(host, plane, node.port_id);
+        }
         self.port_link(nport, false);
         self.nports.detach(nport)
     }

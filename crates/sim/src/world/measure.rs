@@ -65,6 +65,23 @@ impl WorkloadMeasure {
         all
     }
 
+    /// Exchanges the measurements of one host with another part of the world.
+    pub(super) fn swap_host(&mut self, other: &mut WorkloadMeasure, host: u16) {
+        let entry = usize::from(self.entry_of_host[usize::from(host)]);
+        if let (Some(own), Some(other)) = (self.hosts.get_mut(entry), other.hosts.get_mut(entry)) {
+            std::mem::swap(own, other);
+        }
+    }
+
+    /// Moves the measurements of all hosts together from another part of the world.
+    pub(super) fn add_sums(&mut self, part: &mut WorkloadMeasure) {
+        let own = self.by_direction.iter_mut().chain([&mut self.command_latency]);
+        for (own, part) in own.zip(part.by_direction.iter_mut().chain([&mut part.command_latency])) {
+            own.merge(part);
+            part.clear();
+        }
+    }
+
     pub(super) fn offer(&mut self, host: u16, bytes: u32) {
         let entry = self.entry(host);
         entry.offered[0] += 1;

@@ -23,6 +23,7 @@ mod build;
 mod command_log;
 mod control;
 mod dispatch;
+mod divide;
 mod downtime;
 mod faults;
 mod host;
@@ -51,8 +52,9 @@ pub use path::{Path, Paths, System};
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
 
-use crate::net::{Net, NetEvent};
+use crate::net::{Net, NetEvent, parts};
 use crate::stats::Series;
+pub(crate) use divide::WorldShare;
 use measured::Baseline;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
@@ -111,7 +113,7 @@ impl Env<'_> {
     }
 
     fn note(&mut self, kind: NoteKind) {
-        self.notes.add(self.net.now(), kind);
+        self.notes.add(parts::turn(self.net), kind);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Events of a run for its report.
 
 use crate::host::PathState;
+use crate::net::Turn;
 use sanloom_fc::isolation::Isolation;
 
 /// An event for the report.
@@ -67,17 +68,51 @@ pub const MAX_NOTES: usize = 10_000;
 pub struct Notes {
     list: Vec<Note>,
     omitted: u64,
+    /// Turns of the last notes while the world is divided.
+    turns: Option<Vec<Turn>>,
 }
 
 impl Notes {
-    /// Appends a note. Beyond [`MAX_NOTES`], notes are only counted.
-    pub(super) fn add(&mut self, at_ps: u64, kind: NoteKind) {
+    /// Appends a note of the event with this turn. Beyond [`MAX_NOTES`], notes are only counted.
+    pub(super) fn add(&mut self, turn: Turn, kind: NoteKind) {
+        let at_ps = turn.0;
         debug_assert!(self.list.last().is_none_or(|last| last.at_ps <= at_ps), "notes are in the order of time");
         if self.list.len() < MAX_NOTES {
             self.list.push(Note { at_ps, kind });
+            self.turns.iter_mut().for_each(|turns| turns.push(turn));
         } else {
             self.omitted += 1;
         }
+    }
+
+    /// Starts to store the turns of the notes.
+    pub(super) fn begin_turns(&mut self) {
+        self.turns = Some(Vec::new());
+    }
+
+    /// Ends [`Notes::begin_turns`]. Removes and returns the notes since then, with their turns.
+    pub(super) fn end_turns(&mut self) -> Vec<(Turn, Note)> {
+        let turns = self.turns.take().unwrap_or_default();
+        let notes = self.list.split_off(self.list.len() - turns.len());
+        turns.into_iter().zip(notes).collect()
+    }
+
+    /// Appends the notes of all parts of the world in the order of their turns. Each part has kept
+    /// at least those of its notes that are within the limit.
+    pub(super) fn append(&mut self, mut notes: Vec<(Turn, Note)>) {
+        notes.sort_by_key(|(turn, _)| *turn);
+        for (_, note) in notes {
+            if self.list.len() < MAX_NOTES {
+                self.list.push(note);
+            } else {
+                self.omitted += 1;
+            }
+        }
+    }
+
+    /// Moves the number of notes beyond the limit from another list.
+    pub(super) fn add_omitted(&mut self, other: &mut Notes) {
+        self.omitted += std::mem::take(&mut other.omitted);
     }
 
     /// Returns the stored notes in the order of time.

@@ -105,6 +105,11 @@ impl NPorts {
         self.foreign.get(&nport).map(|&other| self.node(other).port_id)
     }
 
+    /// Copies the addresses of [`NPorts::send_as`] from another world.
+    pub(super) fn copy_foreign(&mut self, other: &NPorts) {
+        self.foreign.clone_from(&other.foreign);
+    }
+
     #[inline]
     pub(super) fn node(&self, nport: u16) -> &NodePort {
         &self.nodes[usize::from(nport)]

@@ -78,6 +78,20 @@ impl Storage {
         self.ports.get(usize::from(nport.wrapping_sub(self.first_nport))).map(|port| &port.target)
     }
 
+    /// Exchanges the state of some systems and of the ports of systems among `nports` with another
+    /// world.
+    pub(super) fn hand_over(&mut self, to: &mut Storage, systems: &[u16], nports: &[u16]) {
+        for &system in systems {
+            std::mem::swap(&mut self.systems[usize::from(system)], &mut to.systems[usize::from(system)]);
+        }
+        for &nport in nports {
+            let at = usize::from(nport.wrapping_sub(self.first_nport));
+            if let (Some(own), Some(other)) = (self.ports.get_mut(at), to.ports.get_mut(at)) {
+                std::mem::swap(own, other);
+            }
+        }
+    }
+
     /// Restarts the measurement at the end of the warm-up.
     pub(super) fn restart(&mut self, now_ps: u64) {
         for system in &mut self.systems {

@@ -20,6 +20,7 @@ mod results_numbers;
 mod results_repeat;
 mod stats_histogram;
 mod stats_numbers;
+mod threads;
 mod trace_timeline;
 mod workload_arrivals;
 mod workload_determinism;

@@ -13,10 +13,12 @@ use sanloom_console::quantity;
 use sanloom_console::remedy;
 use sanloom_console::report::{self, csv, file, folder};
 use sanloom_console::run::{self, View};
+use sanloom_console::threads;
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 use sanloom_lab::{LoadedLab, Override, topology};
 use sanloom_sim::capture::Window;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,8 +92,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         file::make_folder(folder)?;
     }
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
-    let view = View { bar: !args.quiet, tap: Some((recorder.links(), &mut recorder)), ..View::default() };
+    let threads = args.threads.threads.map_or(1, NonZeroUsize::get);
+    let view = View { bar: !args.quiet, tap: Some((recorder.links(), &mut recorder)), threads, ..View::default() };
     let finished = run::run(&lab, view);
+    if !args.quiet {
+        let text = threads::undivided(&finished.threads).unwrap_or_default() + &threads::text(&finished.threads);
+        text.lines().for_each(output::note);
+    }
     let mut results = finished.results;
     if !recorder.finish()? {
         return Ok(());

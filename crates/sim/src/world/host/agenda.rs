@@ -80,10 +80,10 @@ impl Hosts {
             }
             Job::DmaIn(hba, slot) => {
                 let nport = node.nports[usize::from(hba)];
-                return self.dma.remove(slot).map(|(plane, frame)| Due::Received { nport, plane, frame });
+                return node.dma.remove(slot).map(|(plane, frame)| Due::Received { nport, plane, frame });
             }
             Job::DmaOut(slot) => {
-                if let Some((plane, frame)) = self.dma.remove(slot) {
+                if let Some((plane, frame)) = node.dma.remove(slot) {
                     env.net.send_frame(plane, frame);
                 }
             }

@@ -3,8 +3,8 @@
 use crate::net::FrameRef;
 use sanloom_wire::FcId;
 
-/// Data frames on a host bus, each with the N_Port of the frame path through which it arrived or
-/// will leave.
+/// Data frames of one host on a bus, each with the N_Port of the frame path through which it
+/// arrived or will leave.
 #[derive(Default)]
 pub(super) struct FramePool {
     slots: Vec<Option<(u16, FrameRef)>>,

@@ -1,6 +1,5 @@
 //! All hosts, with the initiators and the resources of HBAs that hosts share.
 
-use super::dma::FramePool;
 use super::windows::Windows;
 use super::{HostNode, Job};
 use crate::host::FrameWindow;
@@ -26,7 +25,6 @@ pub struct Hosts {
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
     initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
-    pub(super) dma: FramePool,
     /// True if a host has a bus.
     has_buses: bool,
     pub(super) storage_ports: PathTable,
@@ -66,7 +64,6 @@ impl Hosts {
             totals: RequestTotals::default(),
             initiators: plan.initiators,
             windows: Windows::new(plan.windows),
-            dma: FramePool::default(),
             storage_ports: PathTable::new(&lab.storage),
             completions: VecDeque::new(),
             next_requests: Vec::new(),
@@ -93,6 +90,28 @@ impl Hosts {
         self.nodes.iter().any(HostNode::is_busy)
     }
 
+    /// Exchanges the state of some hosts and N_Ports with another world. The measurements of the
+    /// workloads on these hosts move, except those of all hosts together.
+    pub(in crate::world) fn hand_over(&mut self, to: &mut Hosts, hosts: &[u16], nports: &[u16]) {
+        debug_assert!(!self.has_completions(), "completions are processed before the world is divided");
+        for &host in hosts {
+            std::mem::swap(&mut self.nodes[usize::from(host)], &mut to.nodes[usize::from(host)]);
+            self.workloads.iter_mut().zip(&mut to.workloads).for_each(|(own, other)| own.swap_host(other, host));
+        }
+        for &nport in nports {
+            std::mem::swap(&mut self.initiators[usize::from(nport)], &mut to.initiators[usize::from(nport)]);
+            self.windows.swap(&mut to.windows, nport);
+        }
+    }
+
+    /// Adds the sums of the hosts of another part of the world, whose totals began with `base`.
+    pub(in crate::world) fn add_counts(&mut self, part: &mut Hosts, base: RequestTotals) {
+        self.totals.issued += part.totals.issued - base.issued;
+        self.totals.completed += part.totals.completed - base.completed;
+        self.totals.failed += part.totals.failed - base.failed;
+        self.workloads.iter_mut().zip(&mut part.workloads).for_each(|(own, part)| own.add_sums(part));
+    }
+
     /// Restarts the measurement at the end of the warm-up. Hosts continue their time series unless
     /// `series` returns a new one.
     pub(in crate::world) fn restart(&mut self, now_ps: u64, series: impl Fn() -> Option<Series>) {
@@ -117,9 +136,10 @@ impl Hosts {
         self.arm(env, host);
     }
 
-    /// Discards the frames on buses that would leave through `plane` with source address `s_id`.
-    pub(in crate::world) fn discard_source(&mut self, plane: u16, s_id: FcId) {
-        self.dma.discard_source(plane, s_id);
+    /// Discards the frames of a host on buses that would leave through `plane` with source address
+    /// `s_id`.
+    pub(in crate::world) fn discard_source(&mut self, host: u16, plane: u16, s_id: FcId) {
+        self.nodes[usize::from(host)].dma.discard_source(plane, s_id);
     }
 
     /// Moves a received data frame over the bus into memory. The frame keeps its receive buffer of
@@ -137,8 +157,9 @@ impl Hosts {
         }
         let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
         let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
-        let slot = self.dma.insert(plane, frame);
-        self.nodes[usize::from(host)].plan(done_ps, Job::DmaIn(hba, slot));
+        let node = &mut self.nodes[usize::from(host)];
+        let slot = node.dma.insert(plane, frame);
+        node.plan(done_ps, Job::DmaIn(hba, slot));
         self.arm(env, host);
         true
     }
@@ -165,8 +186,9 @@ impl Hosts {
         }
         while let Some(frame) = seq.next_frame() {
             if let Some(done_ps) = self.occupy_bus(env, plane, frame.len) {
-                let slot = self.dma.insert(plane, FrameRef::data(&seq, &frame));
-                self.nodes[usize::from(host)].plan(done_ps, Job::DmaOut(slot));
+                let node = &mut self.nodes[usize::from(host)];
+                let slot = node.dma.insert(plane, FrameRef::data(&seq, &frame));
+                node.plan(done_ps, Job::DmaOut(slot));
             }
         }
         self.arm(env, host);

@@ -68,6 +68,8 @@ pub struct HostNode {
     agenda: BinaryHeap<Reverse<(u64, u64, Job)>>,
     next_job: u64,
     members: Vec<Member>,
+    /// Frames on the buses for this host.
+    dma: dma::FramePool,
     /// True if the host has stopped issuing requests.
     stopped: bool,
     /// True if this virtual machine has logged out permanently.
@@ -299,6 +301,7 @@ impl HostNode {
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),
+            dma: dma::FramePool::default(),
             stopped: false,
             shares_hbas: plan.shares_hbas,
             is_moving: false,

@@ -15,6 +15,14 @@ impl Windows {
         Windows { by_plane, freed: Vec::new() }
     }
 
+    /// Exchanges the window of a plane with another world. Virtual ports have none.
+    pub fn swap(&mut self, other: &mut Windows, plane: u16) {
+        let at = usize::from(plane);
+        if let (Some(own), Some(other)) = (self.by_plane.get_mut(at), other.by_plane.get_mut(at)) {
+            std::mem::swap(own, other);
+        }
+    }
+
     /// Returns whether a command of `bytes` may start. While hosts wait for the window, only the
     /// host may start a command to which the window is offered.
     pub fn admits(&self, plane: u16, bytes: u32, is_offered: bool) -> bool {

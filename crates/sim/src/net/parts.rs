@@ -1,0 +1,188 @@
+//! Frames and R_RDYs between the parts of a divided network.
+//!
+//! Each part is a [`Net`] of the whole lab that owns only some of the nodes. A lane between two
+//! parts is *cut*: the sender's half of its state is in one part, the receiver's half in the other.
+//! A frame or R_RDY for the other half leaves through an [`Outbox`] and has its effect there at a
+//! later time, at least [`Lane::lookahead_ps`](super::Lane::lookahead_ps) after the event.
+
+use super::Net;
+use super::flight::InFlight;
+use super::messages::Parcel;
+use super::queue::NEVER;
+use super::sources::Source;
+
+/// Place of an event among the events of all parts.
+///
+/// The events of the undivided network are ordered by time and source, except that an event can
+/// cause another one at the same time from a smaller source. Within a part, the turn of an event is
+/// therefore the largest pair of time and source so far. Sorted by turns, the events of all parts
+/// have the order of the undivided network, because no event has an effect on another part at the
+/// same time.
+pub type Turn = (u64, u32);
+
+/// Value in [`Parts::away`] of a lane with both ends in this part.
+const HERE: u8 = u8::MAX;
+
+/// Cut lanes, and everything that leaves through them.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// For each lane, the part at its other end, or [`HERE`]. Empty if the network is not divided.
+    away: Vec<u8>,
+    /// Outgoing frames and R_RDYs, by part.
+    out: Vec<Outbox>,
+    /// Largest source of an event at the current time.
+    source: u32,
+    /// Recorded events: time and source.
+    profile: Option<Vec<(u64, u32)>>,
+}
+
+/// Frames and R_RDYs for another part.
+#[derive(Default)]
+pub struct Outbox {
+    /// Frames with their lanes and, for the part of a control message, the message.
+    frames: Vec<(u32, InFlight, Option<Box<Parcel>>)>,
+    /// Arrival times of R_RDYs at the sender of a lane, with the lane.
+    r_rdys: Vec<(u32, u64)>,
+}
+
+impl Outbox {
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.r_rdys.is_empty()
+    }
+
+    /// Moves all items behind those of another outbox.
+    pub fn append_to(&mut self, other: &mut Outbox) {
+        if other.is_empty() {
+            std::mem::swap(self, other);
+        } else {
+            other.frames.append(&mut self.frames);
+            other.r_rdys.append(&mut self.r_rdys);
+        }
+    }
+}
+
+impl Parts {
+    /// Notes the event that begins at `time`.
+    #[inline]
+    pub fn begin(&mut self, now: u64, time: u64, source: u32) {
+        self.source = if time > now { source } else { self.source.max(source) };
+        if let Some(profile) = &mut self.profile {
+            profile.push((time, source));
+        }
+    }
+
+    /// Returns the turn of the current event.
+    #[inline]
+    pub fn turn(&self, now: u64) -> Turn {
+        (now, self.source)
+    }
+
+    /// Returns whether the other end of a lane is in another part.
+    #[inline]
+    pub fn is_away(&self, lane: u32) -> bool {
+        self.away.get(lane as usize).is_some_and(|&part| part != HERE)
+    }
+
+    /// Sets the cut lanes, each with the part at its other end, of a network with `lanes` lanes and
+    /// `parts` parts.
+    pub fn set_away(&mut self, lanes: usize, parts: usize, cut: impl Iterator<Item = (u32, u8)>) {
+        self.away.clear();
+        self.away.resize(lanes, HERE);
+        self.out.resize_with(parts, Outbox::default);
+        cut.for_each(|(lane, part)| self.away[lane as usize] = part);
+    }
+
+    /// Ends the division.
+    pub fn clear(&mut self) {
+        debug_assert!(self.out.iter().all(Outbox::is_empty), "all frames and R_RDYs have been received");
+        self.away.clear();
+    }
+
+    pub fn is_divided(&self) -> bool {
+        !self.away.is_empty()
+    }
+
+    fn outbox(&mut self, lane: u32) -> &mut Outbox {
+        &mut self.out[usize::from(self.away[lane as usize])]
+    }
+}
+
+/// Returns the turn of the current event.
+pub fn turn(net: &Net) -> Turn {
+    net.parts.turn(net.now)
+}
+
+/// Starts to record the events.
+pub fn begin_profile(net: &mut Net) {
+    net.parts.profile = Some(Vec::new());
+}
+
+/// Returns the number of recorded events.
+pub fn profiled(net: &Net) -> usize {
+    net.parts.profile.as_ref().map_or(0, Vec::len)
+}
+
+/// Ends the recording of events. Returns their times, each with the lane whose sender
+/// (`true`) or receiver (`false`) processed it, or else the timer.
+pub fn end_profile(net: &mut Net) -> Vec<(u64, Result<(u32, bool), u32>)> {
+    let profile = net.parts.profile.take().unwrap_or_default();
+    let place = |source| match net.sources.decode(source) {
+        Source::Arrival(lane) | Source::InputReady(lane) | Source::Watchdog(lane) => Ok((lane, false)),
+        Source::Wake(lane) => Ok((lane, true)),
+        Source::Timer(timer) => Err(timer),
+    };
+    profile.into_iter().map(|(time, source)| (time, place(source))).collect()
+}
+
+/// Returns the time of the next event, or [`NEVER`] if there is none.
+pub fn next_event_ps(net: &mut Net) -> u64 {
+    net.queue.next_time()
+}
+
+/// Returns the time at which a timer expires, or [`NEVER`].
+pub fn timer_ps(net: &Net, timer: u32) -> u64 {
+    net.queue.time_of(net.sources.timer(timer))
+}
+
+/// Sends a frame to the part in which the lane ends.
+#[cold]
+pub(super) fn send_across(net: &mut Net, lane: u32, on_line: InFlight) {
+    let parcel = on_line.frame.message().map(|message| Box::new(net.messages.leave(message, 1)));
+    net.parts.outbox(lane).frames.push((lane, on_line, parcel));
+}
+
+/// Returns the R_RDY for a buffer that becomes free at `free_ps` to the part in which the lane
+/// begins.
+#[cold]
+pub(super) fn return_across(net: &mut Net, lane: u32, free_ps: u64) {
+    let at_ps = net.lanes[lane as usize].credit_leaves(free_ps);
+    net.parts.outbox(lane).r_rdys.push((lane, at_ps));
+}
+
+/// Returns the frames and R_RDYs for another part.
+pub fn outbox(net: &mut Net, part: usize) -> &mut Outbox {
+    &mut net.parts.out[part]
+}
+
+/// Receives the frames and R_RDYs of another part. None has an effect before the current time.
+pub fn receive(net: &mut Net, inbox: &mut Outbox) {
+    for (number, mut on_line, parcel) in inbox.frames.drain(..) {
+        debug_assert!(on_line.at_ps > net.now, "a frame on lane {number} comes too late");
+        if let Some(parcel) = parcel {
+            on_line.frame.set_message(net.messages.enter(*parcel));
+        }
+        if net.lanes[number as usize].flight.push(on_line) {
+            net.queue.add(net.sources.arrival(number), on_line.at_ps);
+        }
+    }
+    for (number, at_ps) in inbox.r_rdys.drain(..) {
+        debug_assert!(at_ps > net.now, "an R_RDY of lane {number} comes too late");
+        let wake = net.sources.wake(number);
+        let lane = &mut net.lanes[number as usize];
+        lane.expect_credit(at_ps);
+        if lane.credit_wait_since_ps != NEVER {
+            let time = lane.next_credit().max(net.now);
+            lane.wake_by(&mut net.queue, wake, time);
+        }
+    }
+}

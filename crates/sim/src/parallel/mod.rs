@@ -1,0 +1,226 @@
+//! One run on several cores.
+//!
+//! The first events of a run are recorded. From the number of events of each node, the nodes are
+//! assigned to parts with equal work. Each part is a [`World`] with the state of its nodes, and
+//! runs in a thread of its own. Frames and R_RDYs between parts need time on their line, so a
+//! part may run ahead of the others by this time ([`sync`]).
+//!
+//! Everything that needs the whole world happens between two such stretches: steps of the schedule,
+//! samples, link resets and the hold time, and everything that the caller of [`Engine::run_until`]
+//! does. The parts are then united in one world. Results, captures and traces do not depend on the
+//! number of threads.
+
+mod offer;
+mod plan;
+mod sync;
+
+pub use offer::Offer;
+pub use sync::ThreadClock;
+
+use crate::net::parts;
+use crate::world::{World, WorldShare};
+use offer::Profile;
+use plan::Plan;
+use std::panic::resume_unwind;
+use sync::{Part, Sync};
+
+/// Events that are recorded before the world is divided.
+const PROFILED_EVENTS: usize = 200_000;
+
+/// Fewest events of the whole lab within the lookahead that are worth a division. Each of them
+/// needs about 0.5 µs, and an exchange between two cores about 0.2 µs.
+const FEWEST_EVENTS: f64 = 16.0;
+
+/// Numbers of parts for which the parallelism is reported.
+const REPORTED_PARTS: [usize; 4] = [2, 4, 16, 64];
+
+/// Threads of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads {
+    /// Number of threads; 0 and 1 mean the thread of the caller.
+    pub count: usize,
+    /// Divides every lab that can be divided, soon and however small it is.
+    pub always: bool,
+    /// Runs the parts in turn in the thread of the caller.
+    pub in_turn: bool,
+    /// Clock for [`Report::worked_ns`].
+    pub clock: Option<ThreadClock>,
+}
+
+/// How a run used its threads.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Report {
+    /// Number of parts, each with a thread; 1 if the lab was not divided.
+    pub parts: usize,
+    /// Reason why the lab was not divided.
+    pub undivided: Option<String>,
+    /// Parallelism with various numbers of parts. Empty if too few events were recorded.
+    pub offers: Vec<Offer>,
+    /// Processor time that each part worked, in ns; empty without a clock.
+    pub worked_ns: Vec<u64>,
+    /// Processor time in which the world was undivided after the first division, or was divided and
+    /// united, in ns.
+    pub alone_ns: u64,
+    /// Number of divisions.
+    pub divisions: u64,
+}
+
+/// Runs a world with several threads.
+pub struct Engine {
+    threads: Threads,
+    stage: Stage,
+    report: Report,
+}
+
+enum Stage {
+    Undivided,
+    Recording,
+    Divided(Box<Divided>),
+}
+
+struct Divided {
+    plan: Plan,
+    shares: Vec<WorldShare>,
+    /// All parts but the first, which is the world itself.
+    others: Vec<World>,
+}
+
+impl Engine {
+    /// Returns an engine for a world whose workloads are about to start.
+    pub fn new(world: &mut World, threads: Threads) -> Engine {
+        let mut report = Report { parts: 1, ..Report::default() };
+        let stage = if threads.count < 2 {
+            Stage::Undivided
+        } else if world.is_divisible() {
+            parts::begin_profile(&mut world.net);
+            report.undivided = Some("the run was too short".into());
+            Stage::Recording
+        } else {
+            report.undivided = Some("requests to switches are logged".into());
+            Stage::Undivided
+        };
+        Engine { threads, stage, report }
+    }
+
+    /// Returns how the run used its threads so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
+    pub fn run_until(&mut self, world: &mut World, until_ps: u64) {
+        if let Stage::Recording = self.stage {
+            self.record(world, until_ps);
+        }
+        match &mut self.stage {
+            Stage::Undivided | Stage::Recording => world.run_until(until_ps),
+            Stage::Divided(divided) => divided.run_until(world, until_ps, &self.threads, &mut self.report),
+        }
+    }
+
+    fn record(&mut self, world: &mut World, until_ps: u64) {
+        let wanted = if self.threads.always { PROFILED_EVENTS / 200 } else { PROFILED_EVENTS };
+        let mut step_ps = 1_000_000;
+        while parts::profiled(&world.net) < wanted {
+            if world.net.now() >= until_ps {
+                return;
+            }
+            world.run_until(until_ps.min(world.net.now() + step_ps));
+            step_ps *= 2;
+        }
+        let profile = Profile::take(world);
+        self.stage = match self.divide(world, &profile) {
+            Ok(divided) => Stage::Divided(Box::new(divided)),
+            Err(reason) => {
+                self.report.undivided = Some(reason);
+                Stage::Undivided
+            }
+        };
+    }
+
+    fn divide(&mut self, world: &World, profile: &Profile) -> Result<Divided, String> {
+        let lab = world.lab.clone();
+        if !self.threads.always {
+            let offers = REPORTED_PARTS.iter().filter_map(|&parts| profile.offer(&lab, world, parts));
+            self.report.offers = offers.collect();
+        }
+        let parts = self.threads.count.min(usize::from(u8::MAX));
+        let plan = Plan::new(&lab, &world.net, &profile.load(), parts)
+            .ok_or("its nodes share state, or their links are too short")?;
+        let offer = profile.offer_of(&plan);
+        if !self.threads.always && offer.events_in_lookahead < FEWEST_EVENTS {
+            return Err(format!(
+                "there are only {:.1} events within {} ns, the time that parts can run apart",
+                offer.events_in_lookahead,
+                offer.lookahead_ps / 1_000
+            ));
+        }
+        self.report.parts = plan.parts;
+        self.report.undivided = None;
+        self.report.worked_ns = vec![0; plan.parts];
+        let others = (1..plan.parts).map(|_| World::new(lab.clone())).collect();
+        Ok(Divided { shares: plan.shares(&lab, world), plan, others })
+    }
+}
+
+impl Divided {
+    fn run_until(&mut self, world: &mut World, until_ps: u64, threads: &Threads, report: &mut Report) {
+        while world.net.now() < until_ps {
+            let stop_ps = world.next_common_ps().min(until_ps + 1).max(world.net.now() + 1);
+            if stop_ps > world.net.now() + 1 {
+                self.run_divided(world, stop_ps, threads, report);
+            }
+            if stop_ps <= until_ps {
+                let begin = threads.now_ns();
+                world.run_until(stop_ps);
+                report.alone_ns += threads.now_ns() - begin;
+            }
+        }
+    }
+
+    /// Runs all parts up to `end_ps`, excluded.
+    fn run_divided(&mut self, world: &mut World, end_ps: u64, threads: &Threads, report: &mut Report) {
+        let begin = threads.now_ns();
+        let base = world.hosts.totals;
+        let sync = Sync::new(&self.plan, world.net.now() + 1, end_ps);
+        world.divide(&mut self.others, &self.shares);
+        let worlds = std::iter::once(&mut *world).chain(&mut self.others);
+        let mut parts: Vec<Part<'_>> =
+            worlds.enumerate().map(|(number, world)| Part::new(&sync, number, world)).collect();
+        report.alone_ns += threads.now_ns() - begin;
+        if threads.in_turn {
+            while !parts.iter().all(|part| part.is_done(&sync)) {
+                parts.iter_mut().for_each(|part| _ = part.advance(&sync));
+            }
+        } else {
+            let worked = run_parts(&mut parts, &sync, threads.clock);
+            report.worked_ns.iter_mut().zip(worked).for_each(|(sum, worked)| *sum += worked);
+        }
+        let begin = threads.now_ns();
+        parts.iter_mut().for_each(|part| part.finish(&sync));
+        drop(parts);
+        world.unite(&mut self.others, &self.shares, base);
+        report.divisions += 1;
+        report.alone_ns += threads.now_ns() - begin;
+    }
+}
+
+impl Threads {
+    fn now_ns(&self) -> u64 {
+        self.clock.map_or(0, |clock| clock())
+    }
+}
+
+/// Runs each part in a thread, the first in that of the caller. Returns the processor time that
+/// each worked.
+fn run_parts(parts: &mut [Part<'_>], sync: &Sync<'_>, clock: Option<ThreadClock>) -> Vec<u64> {
+    std::thread::scope(|scope| {
+        let (first, others) = parts.split_at_mut(1);
+        let running: Vec<_> = others.iter_mut().map(|part| scope.spawn(|| part.run(sync, clock))).collect();
+        let mut worked = vec![first[0].run(sync, clock)];
+        for thread in running {
+            worked.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        worked
+    })
+}
