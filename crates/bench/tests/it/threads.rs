@@ -65,8 +65,9 @@ fn compare(name: &str, lab: Lab, watch: &[u16], counts: &[usize]) -> u32 {
         if written.json != expected.json {
             let text = |json: &serde_json::Value| serde_json::to_string_pretty(json).unwrap_or_default();
             let (one, many) = (text(&expected.json), text(&written.json));
-            let differs = one.lines().zip(many.lines()).enumerate().find(|(_, (one, many))| one != many);
-            panic!("{context}: {differs:?}");
+            let lines = one.lines().zip(many.lines()).enumerate();
+            let differs: Vec<_> = lines.filter(|(_, (one, many))| one != many).take(5).collect();
+            panic!("{context}: {differs:#?}");
         }
         assert!(written.trace == expected.trace, "{context}: the traces differ");
         assert!(written.capture == expected.capture, "{context}: the captures differ");

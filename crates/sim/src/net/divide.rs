@@ -103,9 +103,13 @@ pub(crate) fn hand_over(net: &mut Net, to: &mut Net, share: &Share) {
         }
     }
     for &nport in &share.nports {
-        let nport = usize::from(nport);
-        net.nports[nport].queue.move_messages(&mut net.messages, &mut to.messages);
-        std::mem::swap(&mut net.nports[nport], &mut to.nports[nport]);
+        // Virtual ports have no frame path of their own.
+        if let (Some(own), Some(other)) =
+            (net.nports.get_mut(usize::from(nport)), to.nports.get_mut(usize::from(nport)))
+        {
+            own.queue.move_messages(&mut net.messages, &mut to.messages);
+            std::mem::swap(own, other);
+        }
     }
     for &timer in &share.timers {
         let source = net.sources.timer(timer);

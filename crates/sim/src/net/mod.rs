@@ -233,6 +233,8 @@ pub enum NetEvent {
     },
     /// The timer with this number has expired.
     Timer(u32),
+    /// A link was reset, or frames were discarded after the hold time.
+    Incident,
 }
 
 /// Construction parameters of a [`Net`].

@@ -29,7 +29,13 @@ impl Net {
                 }
                 Source::Wake(lane) => self.wake(lane),
                 Source::InputReady(lane) => self.input_ready(lane),
-                Source::Watchdog(lane) => self.watchdog(lane),
+                Source::Watchdog(lane) => {
+                    let known = self.recorder.incidents.len();
+                    self.watchdog(lane);
+                    if self.recorder.incidents.len() > known {
+                        return Some(NetEvent::Incident);
+                    }
+                }
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
             }
         }

@@ -5,7 +5,7 @@
 
 use super::measure::RequestTotals;
 use super::notes::Note;
-use super::{NodePort, Owner, World};
+use super::{NodePort, Owner, World, host};
 use crate::net::divide::{self, CutLane};
 use crate::net::{Observed, Share, Turn, parts};
 use sanloom_fc::config::Node;
@@ -74,7 +74,7 @@ impl World {
     fn hand_over(&mut self, to: &mut World, share: &WorldShare) {
         divide::hand_over(&mut self.net, &mut to.net, &share.net);
         let nports = &share.net.nports;
-        self.hosts.hand_over(&mut to.hosts, &share.hosts, nports);
+        host::divide::hand_over(&mut self.hosts, &mut to.hosts, &share.hosts, nports);
         self.storage.hand_over(&mut to.storage, &share.storage, nports);
         for &switch in &share.net.switches {
             let switch = usize::from(switch);
@@ -120,7 +120,7 @@ impl World {
             other.hand_over(self, share);
             divide::add_counts(&mut self.net, &mut other.net);
             self.notes.add_omitted(&mut other.notes);
-            self.hosts.add_counts(&mut other.hosts, base);
+            host::divide::add_counts(&mut self.hosts, &mut other.hosts, base);
             self.control_frames += std::mem::take(&mut other.control_frames);
         }
         divide::put_cut(&mut self.net, &cut);

@@ -125,13 +125,12 @@ impl World {
                 NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
                 NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer_expired(timer),
+                NetEvent::Incident => self.report_incidents(),
             }
             if self.hosts.has_completions() {
                 self.process_completions();
             }
-            self.report_incidents();
         }
-        self.report_incidents();
     }
 
     fn timer_expired(&mut self, timer: u32) {

@@ -23,7 +23,7 @@ pub struct Hosts {
     /// Request totals of the whole run.
     pub totals: RequestTotals,
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
-    initiators: Vec<Option<FcpInitiator>>,
+    pub(super) initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
     /// True if a host has a bus.
     has_buses: bool,
@@ -88,28 +88,6 @@ impl Hosts {
     /// Returns whether a request is waiting or in flight.
     pub fn is_busy(&self) -> bool {
         self.nodes.iter().any(HostNode::is_busy)
-    }
-
-    /// Exchanges the state of some hosts and N_Ports with another world. The measurements of the
-    /// workloads on these hosts move, except those of all hosts together.
-    pub(in crate::world) fn hand_over(&mut self, to: &mut Hosts, hosts: &[u16], nports: &[u16]) {
-        debug_assert!(!self.has_completions(), "completions are processed before the world is divided");
-        for &host in hosts {
-            std::mem::swap(&mut self.nodes[usize::from(host)], &mut to.nodes[usize::from(host)]);
-            self.workloads.iter_mut().zip(&mut to.workloads).for_each(|(own, other)| own.swap_host(other, host));
-        }
-        for &nport in nports {
-            std::mem::swap(&mut self.initiators[usize::from(nport)], &mut to.initiators[usize::from(nport)]);
-            self.windows.swap(&mut to.windows, nport);
-        }
-    }
-
-    /// Adds the sums of the hosts of another part of the world, whose totals began with `base`.
-    pub(in crate::world) fn add_counts(&mut self, part: &mut Hosts, base: RequestTotals) {
-        self.totals.issued += part.totals.issued - base.issued;
-        self.totals.completed += part.totals.completed - base.completed;
-        self.totals.failed += part.totals.failed - base.failed;
-        self.workloads.iter_mut().zip(&mut part.workloads).for_each(|(own, part)| own.add_sums(part));
     }
 
     /// Restarts the measurement at the end of the warm-up. Hosts continue their time series unless

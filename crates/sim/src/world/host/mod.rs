@@ -3,6 +3,7 @@
 mod agenda;
 mod commands;
 mod completions;
+pub(super) mod divide;
 mod dma;
 mod hosts;
 mod paths;
