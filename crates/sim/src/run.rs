@@ -123,10 +123,13 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     let mut engine = Engine::new(&mut world, options.threads);
     let start_hops = world.net.fate.frame_hops;
     let start_events = world.net.events();
-    let step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
+    let mut step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
     let warmup_ps = lab.run.warmup.0.min(duration_ps);
     let mut measuring = warmup_ps == 0;
     let mut rule = StopRule::new(lab);
+    // Some runs end with a step. The records of watched links need memory.
+    let fixed_step =
+        options.step_ps.is_some() || rule.is_some() || lab.run.stop_issuing.is_some() || !options.watch.is_empty();
     while !stopped && world.run_ps() < duration_ps {
         stopped = report(&mut world, observer, false);
         if stopped || observer.inspect(&mut world) == Control::Stop {
@@ -138,6 +141,9 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         }
         let until_ps = world.start_ps + until;
         engine.run_until(&mut world, until_ps);
+        if !fixed_step {
+            step = engine.step_after(step).min(MAX_STEP_PS);
+        }
         if !measuring && until == warmup_ps {
             world.begin_measurement();
             measuring = true;

@@ -30,7 +30,9 @@ pub(super) struct Parts {
     away: Vec<u8>,
     /// Outgoing frames and R_RDYs, by part.
     out: Vec<Outbox>,
-    /// Largest source of an event at the current time.
+    /// True while the network is divided or its events are recorded.
+    pub notes_events: bool,
+    /// Largest source of an event at the current time; only while events are noted.
     source: u32,
     /// Recorded events: time and source.
     profile: Option<Vec<(u64, u32)>>,
@@ -63,7 +65,7 @@ impl Outbox {
 
 impl Parts {
     /// Notes the event that begins at `time`.
-    #[inline]
+    #[cold]
     pub fn begin(&mut self, now: u64, time: u64, source: u32) {
         self.source = if time > now { source } else { self.source.max(source) };
         if let Some(profile) = &mut self.profile {
@@ -86,6 +88,7 @@ impl Parts {
     /// Sets the cut lanes, each with the part at its other end, of a network with `lanes` lanes and
     /// `parts` parts.
     pub fn set_away(&mut self, lanes: usize, parts: usize, cut: impl Iterator<Item = (u32, u8)>) {
+        (self.notes_events, self.source) = (true, 0);
         self.away.clear();
         self.away.resize(lanes, HERE);
         self.out.resize_with(parts, Outbox::default);
@@ -96,6 +99,7 @@ impl Parts {
     pub fn clear(&mut self) {
         debug_assert!(self.out.iter().all(Outbox::is_empty), "all frames and R_RDYs have been received");
         self.away.clear();
+        self.notes_events = false;
     }
 
     pub fn is_divided(&self) -> bool {
@@ -115,6 +119,7 @@ pub fn turn(net: &Net) -> Turn {
 /// Starts to record the events.
 pub fn begin_profile(net: &mut Net) {
     net.parts.profile = Some(Vec::new());
+    net.parts.notes_events = true;
 }
 
 /// Returns the number of recorded events.
@@ -126,6 +131,7 @@ pub fn profiled(net: &Net) -> usize {
 /// (`true`) or receiver (`false`) processed it, or else the timer.
 pub fn end_profile(net: &mut Net) -> Vec<(u64, Result<(u32, bool), u32>)> {
     let profile = net.parts.profile.take().unwrap_or_default();
+    net.parts.notes_events = false;
     let place = |source| match net.sources.decode(source) {
         Source::Arrival(lane) | Source::InputReady(lane) | Source::Watchdog(lane) => Ok((lane, false)),
         Source::Wake(lane) => Ok((lane, true)),

@@ -19,7 +19,9 @@ impl Net {
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
             debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
-            self.parts.begin(self.now, time, source);
+            if self.parts.notes_events {
+                self.parts.begin(self.now, time, source);
+            }
             self.now = time;
             match self.sources.decode(source) {
                 Source::Arrival(lane) => {

@@ -31,6 +31,12 @@ const PROFILED_EVENTS: usize = 200_000;
 /// needs about 0.5 µs, and an exchange between two cores about 0.2 µs.
 const FEWEST_EVENTS: f64 = 16.0;
 
+/// Greatest share of the time of a run that divisions may take before the run is united less often.
+const DIVIDING_SHARE: f64 = 0.02;
+
+/// Longest real time between two calls of [`Engine::run_until`] that the engine asks for, in ns.
+const LONGEST_STEP_NS: u64 = 250_000_000;
+
 /// Numbers of parts for which the parallelism is reported.
 const REPORTED_PARTS: [usize; 4] = [2, 4, 16, 64];
 
@@ -70,6 +76,8 @@ pub struct Engine {
     threads: Threads,
     stage: Stage,
     report: Report,
+    /// Time of the first part and of divisions at the last call of [`Engine::step_after`], in ns.
+    counted_ns: u64,
 }
 
 enum Stage {
@@ -99,12 +107,22 @@ impl Engine {
             report.undivided = Some("requests to switches are logged".into());
             Stage::Undivided
         };
-        Engine { threads, stage, report }
+        Engine { threads, stage, report, counted_ns: 0 }
     }
 
     /// Returns how the run used its threads so far.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Returns the simulated time up to the next call of [`Engine::run_until`] after a time of
+    /// `step_ps`: twice as long if divisions take much of the time and a call takes little.
+    pub fn step_after(&mut self, step_ps: u64) -> u64 {
+        let alone_ns = self.report.alone_ns;
+        let all_ns = alone_ns + self.report.worked_ns.first().copied().unwrap_or(0);
+        let step_ns = all_ns - std::mem::replace(&mut self.counted_ns, all_ns);
+        let is_costly = alone_ns as f64 > all_ns as f64 * DIVIDING_SHARE;
+        if is_costly && 2 * step_ns < LONGEST_STEP_NS { step_ps.saturating_mul(2) } else { step_ps }
     }
 
     /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
