@@ -21,7 +21,7 @@ pub struct LabFile {
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Threads {
     /// Number of simulations that run at the same time; results do not depend on it [default: one
-    /// for each core]. `sanloom sim` also runs a large lab itself on this many cores, if given
+    /// for each core]
     #[arg(long, value_name = "N", value_parser = parse_positive::<NonZeroUsize>)]
     pub threads: Option<NonZeroUsize>,
 }

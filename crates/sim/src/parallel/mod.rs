@@ -35,7 +35,17 @@ const FEWEST_EVENTS: f64 = 16.0;
 const DIVIDING_SHARE: f64 = 0.02;
 
 /// Longest real time between two calls of [`Engine::run_until`] that the engine asks for, in ns.
-const LONGEST_STEP_NS: u64 = 250_000_000;
+const LONGEST_STEP_NS: u64 = 1_000_000_000;
+
+/// Greatest processor time of a part, in percent of the mean, before the world is divided anew. The
+/// first division rests on the start of a run, in which the load may differ from the later one.
+const UNBALANCED_PERCENT: u64 = 115;
+
+/// Processor time of the busiest part before the first new division, in ns. It doubles each time.
+const BEFORE_NEW_PLAN_NS: u64 = 200_000_000;
+
+/// Divisions before a new one in tests.
+const TESTED_DIVISIONS: u64 = 16;
 
 /// Numbers of parts for which the parallelism is reported.
 const REPORTED_PARTS: [usize; 4] = [2, 4, 16, 64];
@@ -78,6 +88,11 @@ pub struct Engine {
     report: Report,
     /// Time of the first part and of divisions at the last call of [`Engine::step_after`], in ns.
     counted_ns: u64,
+    /// Number of plans so far, and use of the threads when the last one was made.
+    plans: u32,
+    planned: Report,
+    /// Worlds without state, for the next division.
+    unused: Vec<World>,
 }
 
 enum Stage {
@@ -107,7 +122,7 @@ impl Engine {
             report.undivided = Some("requests to switches are logged".into());
             Stage::Undivided
         };
-        Engine { threads, stage, report, counted_ns: 0 }
+        Engine { threads, stage, report, counted_ns: 0, plans: 0, planned: Report::default(), unused: Vec::new() }
     }
 
     /// Returns how the run used its threads so far.
@@ -127,13 +142,38 @@ impl Engine {
 
     /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
     pub fn run_until(&mut self, world: &mut World, until_ps: u64) {
+        if self.is_unbalanced()
+            && let Stage::Divided(divided) = std::mem::replace(&mut self.stage, Stage::Recording)
+        {
+            self.unused = divided.others;
+            parts::begin_profile(&mut world.net);
+        }
         if let Stage::Recording = self.stage {
+            let begin = self.threads.now_ns();
             self.record(world, until_ps);
+            if self.plans > 1 {
+                self.report.alone_ns += self.threads.now_ns() - begin;
+            }
         }
         match &mut self.stage {
             Stage::Undivided | Stage::Recording => world.run_until(until_ps),
             Stage::Divided(divided) => divided.run_until(world, until_ps, &self.threads, &mut self.report),
         }
+    }
+
+    /// Returns whether the parts of the present division had different amounts of work.
+    fn is_unbalanced(&self) -> bool {
+        if !matches!(self.stage, Stage::Divided(_)) {
+            return false;
+        }
+        if self.threads.always {
+            return self.report.divisions - self.planned.divisions >= TESTED_DIVISIONS;
+        }
+        let before = self.planned.worked_ns.iter();
+        let worked = self.report.worked_ns.iter().zip(before).map(|(now, before)| now - before);
+        let (all, longest) = worked.fold((0, 0), |(all, longest), ns| (all + ns, ns.max(longest)));
+        let enough_ns = BEFORE_NEW_PLAN_NS.saturating_mul(1 << self.plans.min(32)) / 2;
+        longest > enough_ns && longest * self.report.parts as u64 * 100 > all * UNBALANCED_PERCENT
     }
 
     fn record(&mut self, world: &mut World, until_ps: u64) {
@@ -175,8 +215,10 @@ impl Engine {
         }
         self.report.parts = plan.parts;
         self.report.undivided = None;
-        self.report.worked_ns = vec![0; plan.parts];
-        let others = (1..plan.parts).map(|_| World::new(lab.clone())).collect();
+        self.report.worked_ns.resize(plan.parts.max(self.report.worked_ns.len()), 0);
+        (self.plans, self.planned) = (self.plans + 1, self.report.clone());
+        let mut others = std::mem::take(&mut self.unused);
+        others.resize_with(plan.parts - 1, || World::new(lab.clone()));
         Ok(Divided { shares: plan.shares(&lab, world), plan, others })
     }
 }

@@ -68,8 +68,11 @@ pub struct Args {
     /// confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<u32>(1..=100_000))]
     replications: u32,
-    #[command(flatten)]
-    threads: Threads,
+    /// Number of cores for one run of a large lab, and for the replications and remedies that run
+    /// at the same time; results do not depend on it [default: one core for a run, and all cores
+    /// for replications and remedies]
+    #[arg(long, value_name = "N", value_parser = quantity::count::<usize>(1..=255))]
+    threads: Option<usize>,
     /// Do not try remedies for findings
     #[arg(long)]
     no_remedies: bool,
@@ -92,7 +95,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         file::make_folder(folder)?;
     }
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
-    let threads = args.threads.threads.map_or(1, NonZeroUsize::get);
+    let threads = args.threads.unwrap_or(1);
+    let at_once = Threads { threads: args.threads.and_then(NonZeroUsize::new) };
     let view = View { bar: !args.quiet, tap: Some((recorder.links(), &mut recorder)), threads, ..View::default() };
     let finished = run::run(&lab, view);
     if !args.quiet {
@@ -104,13 +108,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.replications > 1 && !results.lab.interrupted {
-        results.replications = replications::run(&lab, args.replications, args.threads, args.quiet);
+        results.replications = replications::run(&lab, args.replications, at_once, args.quiet);
     }
     args.describe(&mut results, &loaded);
     if !args.no_remedies {
         let (label, sets) = (args.file.label(), args.overrides());
         let source = remedy::Source { label: &label, text: &loaded.text, sets: &sets };
-        remedy::try_all(&source, &lab, &mut results, args.threads)?;
+        remedy::try_all(&source, &lab, &mut results, at_once)?;
     }
     sanloom_console::run::judge(&lab, &mut results);
     args.write(&loaded, &results, report_folder.as_deref())?;
