@@ -116,6 +116,11 @@ pub fn turn(net: &Net) -> Turn {
     net.parts.turn(net.now)
 }
 
+/// Returns whether this is one part of a divided network.
+pub fn is_divided(net: &Net) -> bool {
+    net.parts.is_divided()
+}
+
 /// Starts to record the events.
 pub fn begin_profile(net: &mut Net) {
     net.parts.profile = Some(Vec::new());

@@ -7,7 +7,7 @@ use super::measure::RequestTotals;
 use super::notes::Note;
 use super::{NodePort, Owner, World, host};
 use crate::net::divide::{self, CutLane};
-use crate::net::{Observed, Share, Turn, parts};
+use crate::net::{NEVER, Observed, Share, Turn, parts};
 use sanloom_fc::config::Node;
 
 /// The nodes of one part.
@@ -58,10 +58,11 @@ impl World {
     }
 
     /// Returns the next time at which an event may need the whole world: a step of the schedule, a
-    /// sample, or an effect of a watchdog.
+    /// sample after those that the parts take themselves, or an effect of a watchdog.
     pub(crate) fn next_common_ps(&self) -> u64 {
-        let timers = [self.timers.fault, self.timers.sample].map(|timer| parts::timer_ps(&self.net, timer));
-        timers.into_iter().fold(divide::next_watchdog_effect_ps(&self.net), u64::min)
+        let [fault, sample] = [self.timers.fault, self.timers.sample].map(|timer| parts::timer_ps(&self.net, timer));
+        let deferred_ps = self.lane_series.deferrable().saturating_mul(self.sample_step_ps());
+        divide::next_watchdog_effect_ps(&self.net).min(fault).min(sample.saturating_add(deferred_ps))
     }
 
     /// Returns whether the state of the world can be divided. Test beds record the requests to
@@ -97,6 +98,8 @@ impl World {
             other.start_ps = self.start_ps;
             other.hosts.totals = self.hosts.totals;
             other.nports.copy_foreign(&self.nports);
+            other.lane_series.copy_length(&self.lane_series);
+            other.net.set_timer(self.timers.sample, parts::timer_ps(&self.net, self.timers.sample));
         }
         for ((part, share), cut) in std::iter::once(self).chain(others).zip(shares).zip(&cut) {
             divide::put_cut(&mut part.net, cut);
@@ -122,10 +125,12 @@ impl World {
             self.notes.add_omitted(&mut other.notes);
             host::divide::add_counts(&mut self.hosts, &mut other.hosts, base);
             self.control_frames += std::mem::take(&mut other.control_frames);
+            other.net.set_timer(self.timers.sample, NEVER);
         }
         divide::put_cut(&mut self.net, &cut);
         self.net.recorder.append(records.observed);
         self.notes.append(records.notes);
+        self.lane_series.unite(others.iter_mut().map(|other| &mut other.lane_series));
         divide::reschedule(&mut self.net);
     }
 }

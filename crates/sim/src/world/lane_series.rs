@@ -7,6 +7,9 @@ use crate::stats::Counts;
 /// Limit on stored values: steps × (lanes + storage systems).
 const MAX_VALUES: usize = 1_000_000;
 
+/// Limit on steps that end while the world is divided, because each needs memory in each part.
+const MOST_DEFERRED: usize = 16;
+
 /// Time series of all lanes and storage systems, in steps of equal length.
 pub struct LaneSeries {
     steps: Vec<LaneStep>,
@@ -14,6 +17,8 @@ pub struct LaneSeries {
     samples_per_step: u64,
     /// Counters at the end of the last step.
     last: Counters,
+    /// Counters of one part at the ends of steps while the world is divided.
+    deferred: Vec<Counters>,
 }
 
 /// Counters whose differences form the steps.
@@ -62,6 +67,11 @@ impl LaneStep {
 }
 
 impl Counters {
+    /// Returns the number of values in a step.
+    fn values(&self) -> usize {
+        self.busy_ps.len() + self.storage_bytes.len()
+    }
+
     fn read(net: &Net, storage: &Storage) -> Counters {
         let now = net.now();
         let (lanes, systems) = (net.lanes(), &storage.systems);
@@ -73,6 +83,17 @@ impl Counters {
             storage_bytes: systems.iter().map(|system| system.all_bytes).collect(),
             storage_area: systems.iter().map(|system| system.controller.depth_area(now)).collect(),
         }
+    }
+
+    /// Adds the counters of another part of the world at the same time.
+    fn add(&mut self, part: &Counters) {
+        debug_assert_eq!(self.at_ps, part.at_ps, "all parts end a step at the same time");
+        let sum = |own: &mut [u64], part: &[u64]| own.iter_mut().zip(part).for_each(|(own, part)| *own += part);
+        sum(&mut self.busy_ps, &part.busy_ps);
+        sum(&mut self.credit_wait_ps, &part.credit_wait_ps);
+        sum(&mut self.storage_bytes, &part.storage_bytes);
+        self.storage_area.iter_mut().zip(&part.storage_area).for_each(|(own, part)| *own += part);
+        self.dropped += part.dropped;
     }
 
     /// Returns the step from `before` to these counters, or `None` if it is empty.
@@ -96,7 +117,7 @@ impl Counters {
 
 impl Default for LaneSeries {
     fn default() -> LaneSeries {
-        LaneSeries { steps: Vec::new(), samples_per_step: 1, last: Counters::default() }
+        LaneSeries { steps: Vec::new(), samples_per_step: 1, last: Counters::default(), deferred: Vec::new() }
     }
 }
 
@@ -125,12 +146,44 @@ impl LaneSeries {
     /// Ends the current step. If there are too many steps, they are merged in pairs, and later
     /// steps are twice as long.
     pub(super) fn end_step(&mut self, net: &Net, storage: &Storage) {
-        let now = Counters::read(net, storage);
+        self.end_step_with(Counters::read(net, storage));
+    }
+
+    /// Ends the current step of one part of the world.
+    pub(super) fn defer_step(&mut self, net: &Net, storage: &Storage) {
+        self.deferred.push(Counters::read(net, storage));
+    }
+
+    /// Returns the number of steps that may end before the world is united. The next one may
+    /// change the length of the steps.
+    pub(super) fn deferrable(&self) -> u64 {
+        let values = self.last.values().max(1);
+        let merged = (self.steps.len() + 1).max(MAX_VALUES / values + 1).max(2).next_multiple_of(2);
+        (merged - self.steps.len() - 1).min(MOST_DEFERRED) as u64
+    }
+
+    /// Copies the length of the steps from another part of the world.
+    pub(super) fn copy_length(&mut self, from: &LaneSeries) {
+        self.samples_per_step = from.samples_per_step;
+    }
+
+    /// Ends the steps that all parts of the world have ended.
+    pub(super) fn unite<'p>(&mut self, others: impl Iterator<Item = &'p mut LaneSeries>) {
+        let mut all = std::mem::take(&mut self.deferred);
+        for other in others {
+            let part = std::mem::take(&mut other.deferred);
+            debug_assert_eq!(all.len(), part.len(), "all parts end the same steps");
+            all.iter_mut().zip(&part).for_each(|(all, part)| all.add(part));
+        }
+        all.into_iter().for_each(|counters| self.end_step_with(counters));
+    }
+
+    fn end_step_with(&mut self, now: Counters) {
         let Some(step) = now.since(&self.last) else { return };
         self.last = now;
         self.steps.push(step);
         let steps = self.steps.len();
-        let values = steps * (net.lanes().len() + storage.systems.len());
+        let values = steps * self.last.values();
         if steps > 1 && steps.is_multiple_of(2) && values > MAX_VALUES {
             let joined = self.steps.chunks(2).map(|pair| {
                 let mut step = pair[0].clone();

@@ -246,9 +246,17 @@ impl World {
 
     /// Ends the current step of the time series and schedules the end of the next one.
     fn sample(&mut self) {
-        self.lane_series.end_step(&self.net, &self.storage);
-        let step_ps = self.lab.run.sample_interval.0.max(1).saturating_mul(self.lane_series.samples_per_step());
-        self.net.set_timer(self.timers.sample, self.net.now().saturating_add(step_ps));
+        if parts::is_divided(&self.net) {
+            self.lane_series.defer_step(&self.net, &self.storage);
+        } else {
+            self.lane_series.end_step(&self.net, &self.storage);
+        }
+        self.net.set_timer(self.timers.sample, self.net.now().saturating_add(self.sample_step_ps()));
+    }
+
+    /// Returns the length of a step of the time series, in ps.
+    fn sample_step_ps(&self) -> u64 {
+        self.lab.run.sample_interval.0.max(1).saturating_mul(self.lane_series.samples_per_step())
     }
 
     /// Returns the counters of the frame path since the end of the warm-up.
