@@ -132,9 +132,12 @@ pub fn profiled(net: &Net) -> usize {
     net.parts.profile.as_ref().map_or(0, Vec::len)
 }
 
-/// Ends the recording of events. Returns their times, each with the lane whose sender
-/// (`true`) or receiver (`false`) processed it, or else the timer.
-pub fn end_profile(net: &mut Net) -> Vec<(u64, Result<(u32, bool), u32>)> {
+/// Place of a recorded event: the lane whose sender (`true`) or receiver (`false`) processed it, or
+/// else the timer.
+pub type Place = Result<(u32, bool), u32>;
+
+/// Ends the recording of events. Returns their times and places.
+pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
     let profile = net.parts.profile.take().unwrap_or_default();
     net.parts.notes_events = false;
     let place = |source| match net.sources.decode(source) {
