@@ -3,6 +3,7 @@
 use super::NO_LANE;
 use super::egress::{Egress, NO_TRUNK};
 use super::flight::InFlight;
+use super::frame_ref::FrameRef;
 use super::input::{Input, Slot};
 use super::lane::Sent;
 use super::mask::Masks;
@@ -187,6 +188,24 @@ impl Crossbar {
             }
         }
         self
+    }
+
+    /// Adds outputs for virtual channels, up to `outputs` in total.
+    pub fn with_outputs(mut self, outputs: usize) -> Crossbar {
+        let last = self.processor();
+        self.out.resize(outputs, Output { mask: 0, frames: 0, lane: NO_LANE, last });
+        let inputs = self.inputs.len();
+        self.masks = (inputs > 64).then(|| Masks::new(outputs, inputs));
+        self
+    }
+
+    /// Returns whether a frame for an output is in the switch that meets the condition.
+    pub(super) fn holds(&self, output: u16, which: impl Fn(&FrameRef) -> bool) -> bool {
+        if !self.waits(output) {
+            return false;
+        }
+        let held = self.inputs.iter().flat_map(Input::held).filter(|&(other, _)| other == output);
+        held.map(|(_, slot)| slot).chain(self.egress[usize::from(output)].crossed()).any(|slot| which(&slot.frame))
     }
 
     /// Dedicates an output to a single lane.

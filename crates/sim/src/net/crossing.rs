@@ -10,13 +10,15 @@ use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
 use super::input::Slot;
 use super::lane::End;
-use super::{NO_LANE, Net};
+use super::{NO_LANE, Net, channels};
 use sanloom_fc::config::{CrossbarLimits, Queueing};
 
 /// A frame that crosses.
 struct Crossing {
     /// Lane on which the frame arrived, or [`NO_LANE`].
     upstream: u32,
+    /// Virtual channel on which the frame arrived.
+    channel: u8,
     /// Time at which the last bit has crossed.
     end_ps: u64,
     /// True if the input has another frame that waits for the end of this one.
@@ -86,7 +88,7 @@ impl Crossbar {
         buffer.count_held(&slot, end_ps);
         let more = buffer.has_grants() || (self.queueing == Queueing::Fifo && !is_processor && buffer.frames() > 0);
         self.egress[usize::from(output)].fill(input, slot, end_ps);
-        Some(Crossing { upstream: slot.lane, end_ps, more })
+        Some(Crossing { upstream: slot.lane, channel: slot.frame.channel(), end_ps, more })
     }
 
     /// Lets a frame cross at once if no other frame is at its input or in the switch for its
@@ -170,6 +172,10 @@ impl Net {
         loop {
             if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
                 self.send_crossed(lane, switch);
+            } else if self.switches[usize::from(switch)].channels.is_some()
+                && channels::has_outputs(self, switch, output)
+            {
+                return channels::serve(self, switch, output);
             } else {
                 for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
                     let plane = &self.switches[usize::from(switch)];
@@ -194,7 +200,7 @@ impl Net {
         if let Some(ready_ps) = crossbar.pass(now, &entering) {
             let crossed = Crossed { slot: Slot::new(on_line, upstream), input, ready_ps };
             let line = crossbar.served(output);
-            self.return_credit(upstream, ready_ps);
+            channels::return_credit(self, upstream, ready_ps, on_line.frame.channel());
             match line {
                 Some(line) if self.lanes[line as usize].can_send(now) => self.send(line, switch, &crossed),
                 _ => {
@@ -215,7 +221,7 @@ impl Net {
 
     /// Grants the free places in front of the lines of an output. Returns whether a frame crosses
     /// at once.
-    fn grant_places(&mut self, switch: u16, output: u16) -> bool {
+    pub(super) fn grant_places(&mut self, switch: u16, output: u16) -> bool {
         let mut crosses = false;
         while let Some(input) = self.switches[usize::from(switch)].crossbar.grant(output) {
             // An input that was busy until now serves its earlier grants first, with its own event.
@@ -242,7 +248,7 @@ impl Net {
     fn cross(&mut self, switch: u16, input: u16) -> bool {
         let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(self.now, input) else { return false };
         if crossing.upstream != NO_LANE {
-            self.return_credit(crossing.upstream, crossing.end_ps);
+            channels::return_credit(self, crossing.upstream, crossing.end_ps, crossing.channel);
         }
         if crossing.more {
             self.expect_input(switch, input);

@@ -111,6 +111,11 @@ impl Egress {
         crossed.map(|place| place.slot.at_ps)
     }
 
+    /// Iterates over the crossed frames.
+    pub fn crossed(&self) -> impl Iterator<Item = &Slot> {
+        self.places.iter().filter(|place| place.ready_ps != NEVER).map(|place| &place.slot)
+    }
+
     /// Removes the crossed frames for which `which` returns true.
     pub fn discard(&mut self, output: u16, which: &mut impl FnMut(&Buffered) -> bool) -> Vec<Buffered> {
         let mut lost = Vec::new();

@@ -60,7 +60,7 @@ pub struct Lane {
     pub output: u16,
     /// True if the line carries light.
     pub up: bool,
-    /// True if the lane is watched, faulty or part of a bundle.
+    /// True if the lane is watched or faulty, is part of a bundle, or has virtual channels.
     pub special: bool,
     /// True if the receiver forwards a frame before its last bit has arrived.
     pub cut_through: bool,
@@ -104,6 +104,8 @@ pub struct Lane {
     pub watched: bool,
     /// True if the lane has a fault.
     pub faulty: bool,
+    /// True if the lane has virtual channels.
+    pub has_channels: bool,
     /// Faults of the receiver.
     pub receiver: Receiver,
     /// Credits lost with their R_RDY or with their frame.
@@ -227,6 +229,7 @@ impl Lane {
             bundle: None,
             watched: false,
             faulty: false,
+            has_channels: false,
             frames: 0,
             bytes: 0,
             data_bytes: 0,

@@ -9,9 +9,9 @@
 //! State changes matter only on a lane with a fault. Other lanes need no work: their frames and
 //! R_RDYs are counted anyway.
 
-use super::Net;
 use super::lane::Lane;
 use super::queue::NEVER;
+use super::{Net, channels};
 
 /// Bytes of a state change on the line, a primitive like R_RDY.
 const PRIMITIVE_BYTES: u64 = 4;
@@ -75,6 +75,7 @@ pub(super) fn after_frame(net: &mut Net, number: u32, sent_ps: u64) {
     lane.state_changes.recovered += u64::from(credits);
     let arrival_ps = sent_ps + lane.time_of(PRIMITIVE_BYTES) + lane.propagation_ps;
     for _ in 0..credits {
+        // A link with virtual channels has no credit recovery.
         net.return_credit(number, arrival_ps);
     }
 }
@@ -114,7 +115,7 @@ pub(super) fn restart(net: &mut Net, number: u32) {
 
 /// Handles the credit of a frame that is lost on the line. With credit recovery it is missing until
 /// the next state change. Without, it returns at once.
-pub(super) fn lose_frame(net: &mut Net, number: u32, arrival_ps: u64) {
+pub(super) fn lose_frame(net: &mut Net, number: u32, arrival_ps: u64, channel: u8) {
     let lane = &mut net.lanes[number as usize];
     match &mut net.faults[number as usize] {
         Some(fault) if lane.state_changes.n > 0 => {
@@ -122,6 +123,6 @@ pub(super) fn lose_frame(net: &mut Net, number: u32, arrival_ps: u64) {
             fault.losses.frames += 1;
             lane.credits_lost += 1;
         }
-        _ => net.return_credit(number, arrival_ps),
+        _ => channels::return_credit(net, number, arrival_ps, channel),
     }
 }

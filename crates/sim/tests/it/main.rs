@@ -21,6 +21,7 @@ mod results_repeat;
 mod stats_histogram;
 mod stats_numbers;
 mod trace_timeline;
+mod virtual_channels;
 mod workload_arrivals;
 mod workload_determinism;
 mod workload_requests;

@@ -131,7 +131,12 @@ fn recovery_by_state_changes(view: &View<'_>, lane: u32) -> Vec<Candidate> {
     let link = &view.world.lab.links[lane as usize / 2];
     let buffers = view.world.net.lanes()[lane as usize].bb_credit;
     let what = format!("credit recovery (BB_SC) on {}", link.name);
-    vec![Candidate { what, set: vec![(key_of(link, "bb_sc"), (buffers.ilog2() + 1).min(15).to_string())] }]
+    let mut set = vec![(key_of(link, "bb_sc"), (buffers.ilog2() + 1).min(15).to_string())];
+    // A link with virtual channels has no credit recovery.
+    if view.world.net.channels(lane).is_some() {
+        set.push(("switch.*.virtual_channels.medium".to_owned(), "0".to_owned()));
+    }
+    vec![Candidate { what, set }]
 }
 
 /// Returns the name of a key of a link for an override.

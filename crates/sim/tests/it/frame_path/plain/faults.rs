@@ -1,8 +1,9 @@
 //! Faults of the plain engine: lost and corrupted frames; slow, withheld and lost R_RDYs; hold
 //! time; link resets; links that go down; and switches that restart.
 
+use super::channels::Channel;
 use super::switch::Buffered;
-use super::{End, Engine, Place};
+use super::{End, Engine, Lane, Place};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -46,6 +47,16 @@ impl Fault {
     }
 }
 
+impl Lane {
+    /// Start of the longest present wait for a credit.
+    fn starves_since(&self) -> Option<u64> {
+        match &self.channels {
+            Some(channels) => channels.list.values().filter_map(|channel| channel.waits_since).min(),
+            None => self.credit_wait_since,
+        }
+    }
+}
+
 impl Engine {
     /// Sets the probabilities of a lane. The seed takes effect only the first time.
     pub fn set_chances(&mut self, lane: usize, chances: Chances, seed: u64) {
@@ -61,8 +72,13 @@ impl Engine {
     pub fn withhold_r_rdys(&mut self, lane: usize, withhold: bool) {
         self.lanes[lane].fault.withholds = withhold;
         if !withhold {
-            for _ in 0..std::mem::take(&mut self.lanes[lane].fault.withheld) {
-                self.credit_back(lane, self.now);
+            let mut withheld = vec![(0, std::mem::take(&mut self.lanes[lane].fault.withheld))];
+            if let Some(channels) = &mut self.lanes[lane].channels {
+                let list = channels.list.iter_mut();
+                withheld = list.map(|(&number, channel)| (number, std::mem::take(&mut channel.withheld))).collect();
+            }
+            for (channel, withheld) in withheld {
+                (0..withheld).for_each(|_| self.credit_back(lane, self.now, channel));
             }
         }
     }
@@ -76,10 +92,11 @@ impl Engine {
     }
 
     /// Returns the time at which the R_RDY of a buffer freed at `at` leaves, if it leaves.
-    pub(super) fn r_rdy_leaves(&mut self, lane: usize, at: u64) -> Option<u64> {
-        let fault = &mut self.lanes[lane].fault;
+    pub(super) fn r_rdy_leaves(&mut self, lane: usize, at: u64, channel: u8) -> Option<u64> {
+        let Lane { channels, fault, .. } = &mut self.lanes[lane];
         if fault.withholds {
             fault.withheld += 1;
+            channels.iter_mut().for_each(|all| all.list.get_mut(&channel).unwrap().withheld += 1);
             self.count("r_rdy_withheld");
             return None;
         }
@@ -112,7 +129,7 @@ impl Engine {
         let at = arrived + lane.time(4);
         for _ in 0..std::mem::take(&mut lane.counted.frames_lost) % all {
             self.count("frame_credit_recovered");
-            self.credit_back(number, at);
+            self.credit_back(number, at, 0);
         }
     }
 
@@ -155,7 +172,7 @@ impl Engine {
             End::NPort(_) => None,
         };
         let held = oldest.map(|since| since + self.hold_time);
-        held.into_iter().chain(lane.credit_wait_since.map(|since| since + self.e_d_tov)).min()
+        held.into_iter().chain(lane.starves_since().map(|since| since + self.e_d_tov)).min()
     }
 
     pub(super) fn run_watchdog(&mut self, number: usize) {
@@ -166,7 +183,7 @@ impl Engine {
                 self.held.push((now, switch, port, gone));
             }
         }
-        if self.lanes[number].credit_wait_since.is_some_and(|since| since + self.e_d_tov <= now) {
+        if self.lanes[number].starves_since().is_some_and(|since| since + self.e_d_tov <= now) {
             self.reset_link(number);
         }
     }
@@ -194,6 +211,7 @@ impl Engine {
         let lane = &mut self.lanes[number];
         let restart = self.now + 2 * lane.propagation + lane.time(8);
         lane.returns = vec![restart; lane.buffers - used];
+        self.restart_channels(number, Some(restart));
         self.schedule_try(restart, number);
     }
 
@@ -215,6 +233,9 @@ impl Engine {
         lane.counted = Counted::default();
         lane.fault.withheld = 0;
         lane.fault.slow_until = 0;
+        for channel in lane.channels.iter_mut().flat_map(|channels| channels.list.values_mut()) {
+            *channel = Channel { buffers: channel.buffers, ..Channel::default() };
+        }
         self.attempts.retain(|t| t.1 != number);
     }
 
@@ -237,7 +258,10 @@ impl Engine {
                     if lanes.into_iter().any(|lane| self.lanes[lane].up) {
                         self.try_output(switch, output);
                     } else {
-                        self.discard(switch, "link_down", |_, b| b.output == output);
+                        let machine = &self.switches[switch];
+                        let outputs: Vec<usize> =
+                            (0..machine.seats.len()).filter(|&other| machine.port_of(other) == output).collect();
+                        self.discard(switch, "link_down", |_, b| outputs.contains(&b.output));
                     }
                 }
             }
@@ -249,6 +273,7 @@ impl Engine {
         for number in [2 * link, 2 * link + 1] {
             self.lanes[number].up = true;
             self.lanes[number].credits = self.lanes[number].buffers - self.held_by_receiver(number);
+            self.restart_channels(number, None);
         }
         self.try_lane(2 * link);
         self.try_lane(2 * link + 1);
@@ -296,7 +321,7 @@ impl Engine {
                 count += 1;
                 self.lose(place, why);
                 if let Place::Receiver(lane) = place {
-                    self.credit_back(lane, self.now.max(b.tail));
+                    self.credit_back(lane, self.now.max(b.tail), b.frame.channel);
                 }
             }
         }
