@@ -177,14 +177,14 @@ impl Uses {
     }
 }
 
-/// Returns the virtual channels of a switch. Channels that the file asks for are kept with any
-/// queueing, so that the validation of the lab can report them.
+/// Returns the virtual channels of a switch. Switches with virtual output queues have them unless
+/// `virtual_channels.medium` is 0. Channels that the file asks for are kept with any queueing, so
+/// that the validation of the lab can report them.
 fn virtual_channels(element: &Element<'_>, uses: Uses) -> Option<VirtualChannels> {
     let medium = element.integer("virtual_channels.medium");
     let is_asked = has_table(element, "virtual_channels") || element.flag("quarantine");
     let queueing = element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Voq);
-    let has_priorities = (uses.high || uses.low) && queueing == Queueing::Voq;
-    (medium != Some(0) && (is_asked || has_priorities)).then(|| VirtualChannels {
+    (medium != Some(0) && (is_asked || queueing == Queueing::Voq)).then(|| VirtualChannels {
         medium,
         high: element.integer("virtual_channels.high").unwrap_or(uses.high.into()),
         low: element.integer("virtual_channels.low").unwrap_or(uses.low.into()),

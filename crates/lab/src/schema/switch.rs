@@ -130,9 +130,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         Key {
             path: "virtual_channels",
             kind: Kind::Table,
-            fallback: Fallback::Absent(
-                "no virtual channels, unless a zone has a priority or the switch has `quarantine`",
-            ),
+            fallback: Fallback::Absent("the numbers below with `queueing = \"voq\"`, otherwise no virtual channels"),
             meaning: "Virtual channels of the links to other switches that have them, too. They need `queueing = \"voq\"`. The receive buffers of a link are divided among its channels.",
             example: "{ medium = 4, high = 2, low = 1 }",
             also: &["vc", "vcs", "virtual_lanes", "channels"],

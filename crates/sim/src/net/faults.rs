@@ -129,9 +129,12 @@ impl Net {
             && fault.loses_r_rdy()
         {
             fault.credits_missing += 1;
-            fault.losses.r_rdy();
             lane.credits_lost += 1;
-            channel.into_iter().for_each(|channel| channel.missing += 1);
+            let channel = channel.map_or(0, |channel| {
+                channel.missing += 1;
+                channel.number
+            });
+            fault.losses.r_rdy(channel);
             recovery::after_r_rdy(self, number, at_ps, false);
             return None;
         }

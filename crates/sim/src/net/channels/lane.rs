@@ -2,6 +2,7 @@
 
 use crate::net::queue::NEVER;
 use sanloom_fc::config::{ChannelCredits, FABRIC_CHANNEL, MAX_CHANNELS, Priority};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// State of the virtual channels of a lane.
@@ -215,7 +216,7 @@ impl Scheduler {
         }
         let of = |at: usize| Priority::of_channel(list[at].number);
         let start = |priority: Priority| self.finish[priority as usize].max(self.virtual_time);
-        let priority = candidates().map(of).min_by_key(|&priority| (start(priority), priority))?;
+        let priority = candidates().map(of).min_by_key(|&priority| (start(priority), Reverse(priority)))?;
         let last = self.last[priority as usize];
         let turn = |at: &usize| (list[*at].number <= last, list[*at].number);
         candidates().filter(|&at| of(at) == priority).min_by_key(turn)

@@ -64,14 +64,12 @@ impl Net {
     }
 }
 
-/// Gives a lane virtual channels. The lane begins and ends at a switch. It has no credit
-/// recovery by state changes, which count R_RDYs without their channel.
+/// Gives a lane virtual channels. The lane begins and ends at a switch.
 pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
     let lane = &mut net.lanes[number as usize];
     debug_assert_eq!(credits.0.iter().map(|&count| u32::from(count)).sum::<u32>(), lane.bb_credit);
     lane.special = true;
     lane.has_channels = true;
-    lane.state_changes.n = 0;
     net.channels[number as usize] = Some(Box::new(LaneChannels::new(credits)));
     net.has_channels = true;
 }
@@ -240,17 +238,34 @@ pub(super) fn return_credit(net: &mut Net, number: u32, at_ps: u64, channel: u8)
 
 /// Returns a credit of a lane with virtual channels; its R_RDY leaves at `ready_ps`.
 fn return_to_channel(net: &mut Net, number: u32, channel: u8, ready_ps: u64) {
-    let wake = net.sources.wake(number);
     let lane = &mut net.lanes[number as usize];
     lane.credit_returns(ready_ps);
     let at_ps = ready_ps + lane.r_rdy_ps;
+    channel_expects(net, number, channel, at_ps);
+}
+
+/// Adds a credit that state changes restore at `at_ps`. `channel` is ignored if the lane has no
+/// virtual channels.
+pub(super) fn expect_credit(net: &mut Net, number: u32, channel: u8, at_ps: u64) {
+    let lane = &mut net.lanes[number as usize];
+    lane.expect_credit(at_ps);
+    if lane.has_channels {
+        channel_expects(net, number, channel, at_ps);
+    } else if lane.credit_wait_since_ps != NEVER {
+        let time = lane.next_credit().max(net.now);
+        lane.wake_by(&mut net.queue, net.sources.wake(number), time);
+    }
+}
+
+/// Adds a credit of a channel, which arrives at `at_ps`.
+fn channel_expects(net: &mut Net, number: u32, channel: u8, at_ps: u64) {
     let Some(channel) = net.channels[number as usize].as_mut().and_then(|all| all.get_mut(channel)) else {
         return;
     };
     channel.expect_credit(at_ps);
     if channel.waits_since_ps != NEVER {
         let time = channel.next_credit().max(net.now);
-        lane.wake_by(&mut net.queue, wake, time);
+        net.lanes[number as usize].wake_by(&mut net.queue, net.sources.wake(number), time);
     }
 }
 

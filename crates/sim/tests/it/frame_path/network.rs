@@ -114,7 +114,6 @@ impl Wiring {
             }
             credits.0[2] += rest;
             let by_number = present.iter().map(|&channel| (channel, credits.0[usize::from(channel)].into())).collect();
-            self.plain_lanes[number].state_changes = 0;
             self.plain_lanes[number].channels = Some(plain::Channels::new(&by_number));
             self.channels.push((number as u32, credits));
         }

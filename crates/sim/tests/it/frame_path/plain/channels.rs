@@ -8,6 +8,7 @@
 
 use super::switch::{Buffered, Switch};
 use super::{End, Engine, Frame, OVERHEAD};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// First numbers of the channels of low, medium and high priority.
@@ -58,7 +59,8 @@ impl Channels {
         if could.contains(&0) {
             return Some(0);
         }
-        let class = could.iter().map(|&channel| class_of(channel)).min_by_key(|&class| (self.begins(class), class))?;
+        let class =
+            could.iter().map(|&channel| class_of(channel)).min_by_key(|&class| (self.begins(class), Reverse(class)))?;
         let of_class: Vec<u8> = could.iter().copied().filter(|&channel| class_of(channel) == class).collect();
         let after = of_class.iter().find(|&&channel| channel > self.last[class]);
         after.or(of_class.first()).copied()

@@ -34,8 +34,9 @@ pub struct Chances {
 pub struct Counted {
     frames: u64,
     r_rdys: u64,
-    pub frames_lost: u64,
-    r_rdys_lost: u64,
+    /// Lost frames and R_RDYs, by channel.
+    frames_lost: BTreeMap<u8, u64>,
+    r_rdys_lost: BTreeMap<u8, u64>,
 }
 
 impl Fault {
@@ -48,6 +49,17 @@ impl Fault {
 }
 
 impl Lane {
+    /// Returns the channel of a frame; 0 on a lane without channels.
+    fn channel_or_none(&self, channel: u8) -> u8 {
+        if self.channels.is_some() { channel } else { 0 }
+    }
+
+    /// Counts a lost frame whose credit has not returned.
+    pub fn count_lost_frame(&mut self, channel: u8) {
+        let channel = self.channel_or_none(channel);
+        *self.counted.frames_lost.entry(channel).or_default() += 1;
+    }
+
     /// Start of the longest present wait for a credit.
     fn starves_since(&self) -> Option<u64> {
         match &self.channels {
@@ -102,7 +114,8 @@ impl Engine {
         }
         if fault.hits(|chances| chances.r_rdy_loss) {
             self.count("r_rdy_lost");
-            self.lanes[lane].counted.r_rdys_lost += 1;
+            let channel = self.lanes[lane].channel_or_none(channel);
+            *self.lanes[lane].counted.r_rdys_lost.entry(channel).or_default() += 1;
             self.count_r_rdy(lane, at);
             return None;
         }
@@ -127,9 +140,11 @@ impl Engine {
         }
         lane.counted.frames = 0;
         let at = arrived + lane.time(4);
-        for _ in 0..std::mem::take(&mut lane.counted.frames_lost) % all {
-            self.count("frame_credit_recovered");
-            self.credit_back(number, at, 0);
+        for (channel, lost) in std::mem::take(&mut lane.counted.frames_lost) {
+            for _ in 0..lost % all {
+                self.count("frame_credit_recovered");
+                self.credit_back(number, at, channel);
+            }
         }
     }
 
@@ -143,17 +158,27 @@ impl Engine {
             return;
         }
         lane.counted.r_rdys = 0;
-        if lane.counted.r_rdys_lost == 0 || lane.fault.hits(|chances| chances.r_rdy_loss) {
+        if lane.counted.r_rdys_lost.is_empty() || lane.fault.hits(|chances| chances.r_rdy_loss) {
             return;
         }
         let at = leaves + 2 * lane.time(4) + lane.propagation;
-        let restored = std::mem::take(&mut lane.counted.r_rdys_lost) % all;
-        lane.returns.extend((0..restored).map(|_| at));
-        let first = lane.returns.iter().min().copied();
-        if let Some(first) = first.filter(|_| lane.credit_wait_since.is_some()) {
-            self.schedule_try(first.max(self.now), number);
+        for (channel, lost) in std::mem::take(&mut lane.counted.r_rdys_lost) {
+            let lane = &mut self.lanes[number];
+            let restored = lost % all;
+            let (returns, waits) = match &mut lane.channels {
+                Some(channels) => {
+                    let channel = channels.list.get_mut(&channel).unwrap();
+                    (&mut channel.returns, channel.waits_since.is_some())
+                }
+                None => (&mut lane.returns, lane.credit_wait_since.is_some()),
+            };
+            returns.extend((0..restored).map(|_| at));
+            let first = returns.iter().min().copied();
+            if let Some(first) = first.filter(|_| waits) {
+                self.schedule_try(first.max(self.now), number);
+            }
+            (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
         }
-        (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
     }
 
     pub(super) fn count(&mut self, what: &'static str) {

@@ -474,7 +474,7 @@ impl Engine {
         if self.loses(number) {
             self.lose(Place::Line(number), "frame_loss");
             if self.lanes[number].state_changes > 0 {
-                self.lanes[number].counted.frames_lost += 1;
+                self.lanes[number].count_lost_frame(frame.channel);
             } else {
                 self.credit_back(number, arrived, frame.channel);
             }
