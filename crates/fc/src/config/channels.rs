@@ -101,8 +101,8 @@ pub struct ChannelCredits(pub [u16; MAX_CHANNELS]);
 impl ChannelCredits {
     /// Divides the buffers of a receiver among the channels of a link.
     ///
-    /// Frames between switches get one buffer, and one more for each further 16. The rest is
-    /// divided equally; lower numbers get the remainder. Each priority gets one channel before
+    /// Frames between switches get one buffer for each 16, at least one and at most four. The rest
+    /// is divided equally; lower numbers get the remainder. Each priority gets one channel before
     /// medium, high and low get further ones in this order. With `medium: None` there are as many
     /// channels as can have `fill` buffers each, which one channel needs to keep the line busy.
     /// With a number there are as many as can have one buffer each.
@@ -112,8 +112,7 @@ impl ChannelCredits {
         if buffers < 2 {
             return None;
         }
-        let fabric = (buffers / 16).max(1);
-        let data = usize::from(buffers - fabric);
+        let data = usize::from(buffers - fabric_buffers(buffers));
         let order = [
             (Priority::Medium, wanted.medium.unwrap_or(4)),
             (Priority::High, wanted.high),
@@ -135,7 +134,7 @@ impl ChannelCredits {
 
     /// Divides another number of buffers among the same channels. There is at least one for each.
     pub fn with_buffers(&self, buffers: u16) -> ChannelCredits {
-        let fabric = (buffers / 16).max(1);
+        let fabric = fabric_buffers(buffers);
         let data = buffers.saturating_sub(fabric);
         let channels: Vec<u8> = self.channels().filter(|&channel| channel != FABRIC_CHANNEL).collect();
         let count = channels.len().max(1) as u16;
@@ -172,6 +171,24 @@ impl ChannelCredits {
         let turn = (d_id >> 8 & 0xff) + (d_id & 0xff);
         priority.channels().start + (turn % u32::from(count.max(1))) as u8
     }
+}
+
+/// Buffers of a link with virtual channels for frames between switches.
+const fn fabric_buffers(buffers: u16) -> u16 {
+    match buffers / 16 {
+        0 => 1,
+        share @ 1..=4 => share,
+        _ => 4,
+    }
+}
+
+/// Buffers of a link with virtual channels of which `data` are for data frames.
+pub fn buffers_with_data(data: u64) -> u64 {
+    let is_enough = |&buffers: &u64| {
+        let all = buffers.min(u16::MAX.into()) as u16;
+        buffers - u64::from(fabric_buffers(all)) >= data
+    };
+    (data + 1..data + 4).find(is_enough).unwrap_or(data + 4)
 }
 
 /// Buffers that one sender needs to keep a line busy with full frames.
@@ -226,6 +243,16 @@ mod tests {
         assert_eq!(divided(3, Some(4), 5, 2, 1), [(0, 1), (2, 1), (10, 1)]);
         assert_eq!(divided(2, Some(4), 5, 2, 1), [(0, 1), (2, 1)]);
         assert_eq!(ChannelCredits::divide(1, VirtualChannels { medium: None, high: 0, low: 0 }, 1), None);
+    }
+
+    #[test]
+    fn a_link_has_few_buffers_more_than_its_data_channels() {
+        for buffers in 2..500 {
+            let data = u64::from(buffers - fabric_buffers(buffers));
+            assert!(buffers_with_data(data) <= u64::from(buffers), "{buffers}");
+            assert!(buffers_with_data(data + 1) > u64::from(buffers), "{buffers}");
+        }
+        assert_eq!(buffers_with_data(203), 207);
     }
 
     #[test]

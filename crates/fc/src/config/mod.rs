@@ -21,7 +21,7 @@ mod zoning;
 
 pub use channels::{
     ChannelCredits, FABRIC_CHANNEL, MAX_CHANNELS, MAX_FRAME_BYTES, Priority, SlowDrain, VirtualChannels,
-    buffers_to_fill,
+    buffers_to_fill, buffers_with_data,
 };
 pub use cost::{CostRule, standard as standard_cost};
 pub use fabric::{

@@ -131,6 +131,20 @@ impl LaneChannels {
         &self.list
     }
 
+    /// Returns the credits of the channels for data frames.
+    pub fn data_credits(&self) -> u32 {
+        self.data_channels().map(|channel| channel.granted).sum()
+    }
+
+    /// Returns the credits of the data channel that has the fewest.
+    pub fn fewest_data_credits(&self) -> Option<u32> {
+        self.data_channels().map(|channel| channel.granted).min()
+    }
+
+    fn data_channels(&self) -> impl Iterator<Item = &Channel> {
+        self.list.iter().filter(|channel| channel.number != FABRIC_CHANNEL)
+    }
+
     pub(in crate::net) fn list_mut(&mut self) -> &mut [Channel] {
         &mut self.list
     }
