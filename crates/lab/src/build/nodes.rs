@@ -182,7 +182,9 @@ impl Uses {
 /// that the validation of the lab can report them.
 fn virtual_channels(element: &Element<'_>, uses: Uses) -> Option<VirtualChannels> {
     let medium = element.integer("virtual_channels.medium");
-    let is_asked = has_table(element, "virtual_channels") || element.flag("quarantine");
+    let number = |key| element.integer::<u8>(key).is_some_and(|channels| channels > 0);
+    let is_asked = element.flag("quarantine")
+        || ["virtual_channels.medium", "virtual_channels.high", "virtual_channels.low"].into_iter().any(number);
     let queueing = element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Voq);
     (medium != Some(0) && (is_asked || queueing == Queueing::Voq)).then(|| VirtualChannels {
         medium,

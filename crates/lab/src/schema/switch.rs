@@ -130,7 +130,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         Key {
             path: "virtual_channels",
             kind: Kind::Table,
-            fallback: Fallback::Absent("the numbers below with `queueing = \"voq\"`, otherwise no virtual channels"),
+            fallback: Fallback::Absent("the channels below"),
             meaning: "Virtual channels of the links to other switches that have them, too. They need `queueing = \"voq\"`. The receive buffers of a link are divided among its channels.",
             example: "{ medium = 4, high = 2, low = 1 }",
             also: &["vc", "vcs", "virtual_lanes", "channels"],
@@ -139,7 +139,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             path: "virtual_channels.medium",
             kind: Kind::IntegerOr { word: "auto", min: 0, max: 4 },
             fallback: Fallback::Value("\"auto\""),
-            meaning: "Channels of medium priority, chosen by destination. `auto`: up to four, as many as can each keep the line busy with their share of the buffers. 0: the switch has no virtual channels.",
+            meaning: "Channels of medium priority, chosen by destination. `auto`: up to four, as many as can each keep the line busy with their share of the buffers, and none with another `queueing`. 0: the switch has no virtual channels.",
             example: "4",
             also: &["normal", "data"],
         },
