@@ -32,6 +32,9 @@ pub struct Crossbar {
     /// Buffers in front of the lines of each output; empty with [`Queueing::Any`].
     pub(super) egress: Vec<Egress>,
     pub(super) pace: Pace,
+    /// True if a line may be faster than the frames arrive in front of it: over a slower line, or
+    /// through a slow crossbar.
+    pub(super) has_fast_lines: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +161,7 @@ impl Crossbar {
             trunks: Vec::new(),
             egress: Vec::new(),
             pace: Pace::default(),
+            has_fast_lines: false,
         }
     }
 

@@ -9,9 +9,10 @@
 use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
 use super::input::Slot;
-use super::lane::End;
-use super::{NO_LANE, Net, channels};
-use sanloom_fc::config::{CrossbarLimits, Queueing};
+use super::lane::{End, Lane};
+use super::queue::NEVER;
+use super::{NO_LANE, Net, SwitchPlane, channels};
+use sanloom_fc::config::{CrossbarLimits, Queueing, Switch};
 
 /// A frame that crosses.
 struct Crossing {
@@ -158,6 +159,33 @@ impl Crossbar {
         Some(crossed)
     }
 
+    /// Returns whether a frame in front of the lines of `output` may start now on a lane.
+    ///
+    /// # Errors
+    ///
+    /// The time at which the first frame may start, or [`NEVER`].
+    #[inline]
+    pub(super) fn may_start(&self, output: u16, now: u64, lane: &Lane) -> Result<usize, u64> {
+        let start = |slot: &Slot, ready_ps| lane.start_of(ready_ps, &slot.frame);
+        self.egress[usize::from(output)].next_to_start(now, start)
+    }
+
+    /// Removes the next frame in front of the lines of `output` that may start now on a lane.
+    ///
+    /// # Errors
+    ///
+    /// The time at which the first frame may start, or [`NEVER`].
+    #[inline]
+    pub(super) fn take_startable(&mut self, output: u16, now: u64, lane: &Lane) -> Result<Crossed, u64> {
+        if !self.has_fast_lines {
+            return self.take_crossed(output).ok_or(NEVER);
+        }
+        let at = self.may_start(output, now, lane)?;
+        let crossed = self.egress[usize::from(output)].take_at(at).ok_or(NEVER)?;
+        self.out[usize::from(output)].frames -= 1;
+        Ok(crossed)
+    }
+
     /// Counts a frame whose first bit leaves at `start_ps`.
     #[inline]
     pub(super) fn count_sent(&mut self, crossed: &Crossed, start_ps: u64) {
@@ -202,7 +230,7 @@ impl Net {
             let line = crossbar.served(output);
             channels::return_credit(self, upstream, ready_ps, on_line.frame.channel());
             match line {
-                Some(line) if self.lanes[line as usize].can_send(now) => self.send(line, switch, &crossed),
+                Some(line) if may_send_at_once(self, line, switch, &crossed) => self.send(line, switch, &crossed),
                 _ => {
                     self.switches[usize::from(switch)].crossbar.put_crossed(crossed, output);
                     self.serve_output(switch, output);
@@ -295,7 +323,11 @@ impl Net {
             self.wait_for_credit(number);
             return;
         }
-        let Some(crossed) = crossbar.take_crossed(output) else { return };
+        let crossed = match crossbar.take_startable(output, now, lane) {
+            Ok(crossed) => crossed,
+            Err(NEVER) => return,
+            Err(start_ps) => return lane.wake_at(&mut self.queue, wake, start_ps),
+        };
         let more = crossbar.has_crossed(output);
         self.send(number, switch, &crossed);
         let lane = &mut self.lanes[number as usize];
@@ -313,4 +345,34 @@ impl Net {
         self.switches[usize::from(switch)].crossbar.count_sent(crossed, sent.start_ps);
         self.put_on_line(number, crossed.slot.frame, sent);
     }
+}
+
+/// Returns whether a line is free, has a credit, and can start the frame now.
+#[inline]
+fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {
+    let now = net.now;
+    let lane = &mut net.lanes[line as usize];
+    lane.can_send(now)
+        && (!net.switches[usize::from(switch)].crossbar.has_fast_lines
+            || lane.start_of(crossed.ready_ps, &crossed.slot.frame) <= now)
+}
+
+/// Prepares a switch, its incoming lanes and its crossbar for lines that may be faster than frames
+/// arrive for them.
+///
+/// A cut-through switch stores frames from a slower line if it has no crossbar: they would occupy
+/// a line, which stands still until they are there.
+pub(super) fn mark_fast_lines(lanes: &mut [Lane], plane: &mut SwitchPlane, number: u16, config: &Switch) {
+    let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
+    let is_slower = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 > b.0 * a.1;
+    let sends = lanes.iter().filter(|lane| at_switch(lane.from)).map(Lane::ps_per_byte);
+    let fastest = sends.reduce(|best, rate| if is_slower(best, rate) { rate } else { best });
+    let Some(fastest) = fastest else { return };
+    let mut mixes = false;
+    for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && is_slower(lane.ps_per_byte(), fastest)) {
+        mixes |= lane.cut_through;
+        lane.cut_through &= config.queueing != Queueing::Any;
+    }
+    let limits = &config.crossbar;
+    plane.crossbar.has_fast_lines = mixes || limits.speedup_percent < 100 || limits.bandwidth_bit_per_s.is_some();
 }

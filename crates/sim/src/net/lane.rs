@@ -262,6 +262,12 @@ impl Lane {
         ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
     }
 
+    /// Returns the earliest start of a frame whose last bit is there at `tail_ps`.
+    #[inline]
+    pub fn start_of(&self, tail_ps: u64, frame: &FrameRef) -> u64 {
+        tail_ps.saturating_sub(self.time_of(frame.wire_bytes()))
+    }
+
     /// Puts a frame on the line at `now`. If the frame is still arriving over a slower line, its
     /// start is delayed so that its last bit is there in time.
     #[inline(always)]

@@ -341,6 +341,7 @@ impl Net {
             if let Some(fastest) = lanes.map(Lane::ps_per_byte).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
                 net.switches[usize::from(number)].crossbar.set_pace(Pace::new(&plan.config.crossbar, fastest));
             }
+            crossing::mark_fast_lines(&mut net.lanes, &mut net.switches[usize::from(number)], number, &plan.config);
         }
         net
     }

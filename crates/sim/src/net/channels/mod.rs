@@ -170,10 +170,17 @@ fn send(net: &mut Net, number: u32, switch: u16, first: u16) -> Option<usize> {
         ready |= u16::from(crossbar.has_crossed(first + at as u16)) << at;
     }
     let mut sent = None;
+    // Time at which the first of the frames can start that have not yet arrived far enough.
+    let mut start_ps = NEVER;
     if lane.free_at_ps <= now {
         let mut may_leave = ready;
-        for (at, channel) in channels.list.iter_mut().enumerate() {
-            if ready & 1 << at != 0 && !channel.has_credit(now) {
+        for (at, channel) in channels.list.iter_mut().enumerate().filter(|(at, _)| ready & 1 << at != 0) {
+            if crossbar.has_fast_lines
+                && let Err(later_ps) = crossbar.may_start(first + at as u16, now, lane)
+            {
+                may_leave &= !(1 << at);
+                start_ps = start_ps.min(later_ps);
+            } else if !channel.has_credit(now) {
                 may_leave &= !(1 << at);
                 channels.waiting |= 1 << at;
                 if channel.start_wait(now) {
@@ -184,7 +191,7 @@ fn send(net: &mut Net, number: u32, switch: u16, first: u16) -> Option<usize> {
         sent = channels.scheduler.choose(&channels.list, may_leave);
     }
     if let Some(at) = sent
-        && let Some(mut crossed) = crossbar.take_crossed(first + at as u16)
+        && let Ok(mut crossed) = crossbar.take_startable(first + at as u16, now, lane)
     {
         let bytes = crossed.slot.frame.wire_bytes();
         let channel = &mut channels.list[at];
@@ -202,13 +209,14 @@ fn send(net: &mut Net, number: u32, switch: u16, first: u16) -> Option<usize> {
         crossbar.count_sent(&crossed, times.start_ps);
         net.put_on_line(number, crossed.slot.frame, times);
     }
-    expect_attempt(net, number, ready);
+    expect_attempt(net, number, ready, start_ps);
     sent
 }
 
 /// Schedules the next attempt of a lane with virtual channels, and starts or ends the wait of
-/// the lane. `ready` has one bit for each channel with a frame in front of the line.
-fn expect_attempt(net: &mut Net, number: u32, ready: u16) {
+/// the lane. `ready` has one bit for each channel with a frame in front of the line. If the line is
+/// free, the first of them can start at `start_ps`.
+fn expect_attempt(net: &mut Net, number: u32, ready: u16, start_ps: u64) {
     let now = net.now;
     let wake = net.sources.wake(number);
     let Some(channels) = &net.channels[number as usize] else { return };
@@ -218,7 +226,8 @@ fn expect_attempt(net: &mut Net, number: u32, ready: u16) {
     } else {
         lane.credit_wait_since_ps = lane.credit_wait_since_ps.min(now);
     }
-    let free = if ready & !channels.waiting != 0 { lane.free_at_ps } else { NEVER };
+    let next_ps = if lane.free_at_ps > now { lane.free_at_ps } else { start_ps };
+    let free = if ready & !channels.waiting != 0 { next_ps } else { NEVER };
     lane.wake_at(&mut net.queue, wake, free.min(channels.next_awaited()));
 }
 

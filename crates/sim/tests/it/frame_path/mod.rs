@@ -338,6 +338,7 @@ const WANTED: [(&str, u64); 33] = [
     ("low", 15),
     ("medium", 150),
     ("high", 2),
+    ("a line waits for a slower one", 1),
     ("follows its exchange", 1),
     ("frame_credit_recovered", 1),
     ("r_rdy_credit_recovered", 1),

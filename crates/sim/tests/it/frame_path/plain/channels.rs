@@ -196,8 +196,15 @@ impl Engine {
             doors.iter().copied().filter(|&(_, door)| engine.switches[switch].next_seat(door).is_some()).collect()
         };
         let mut sent = None;
+        let mut starts = Vec::new();
         if self.lanes[number].free_at <= now {
-            let waiting = ready(self);
+            let mut waiting = ready(self);
+            waiting.retain(|_, door| {
+                let lane = &self.lanes[number];
+                let seat = self.switches[switch].seat_to_start(*door, now, |bytes| lane.time(bytes));
+                starts.extend(seat.err().flatten());
+                seat.is_ok()
+            });
             let channels = self.lanes[number].channels.as_mut().unwrap();
             let mut could = BTreeSet::new();
             for &channel in waiting.keys() {
@@ -211,7 +218,8 @@ impl Engine {
             let next = channels.next(&could);
             if let Some(channel) = next {
                 let door = waiting[&channel];
-                let at = self.switches[switch].next_seat(door).unwrap();
+                let lane = &self.lanes[number];
+                let at = self.switches[switch].seat_to_start(door, now, |bytes| lane.time(bytes)).unwrap();
                 let (buffered, ready_at) = self.switches[switch].seats[door].remove(at).crossed.unwrap();
                 let bytes = u64::from(buffered.frame.len).next_multiple_of(4) + OVERHEAD + 24;
                 let channels = self.lanes[number].channels.as_mut().unwrap();
@@ -223,11 +231,13 @@ impl Engine {
         }
         let ready = ready(self);
         let channels = self.lanes[number].channels.as_ref().unwrap();
-        let mut attempts: Vec<u64> = Vec::new();
+        let mut attempts: Vec<u64> = starts;
         for (channel, state) in &channels.list {
             match state.waits_since {
                 Some(_) => attempts.extend(state.returns.iter().min()),
-                None if ready.contains_key(channel) => attempts.push(self.lanes[number].free_at),
+                None if ready.contains_key(channel) && self.lanes[number].free_at > now => {
+                    attempts.push(self.lanes[number].free_at);
+                }
                 None => {}
             }
         }

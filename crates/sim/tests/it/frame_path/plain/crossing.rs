@@ -87,6 +87,31 @@ impl Switch {
         })
     }
 
+    /// Returns the seat whose frame may start now, or the time at which the first one may. `time`
+    /// is the time of bytes on the line. A line never waits for the last bits of a frame while
+    /// another frame could be sent.
+    pub fn seat_to_start(&self, output: usize, now: u64, time: impl Fn(u64) -> u64) -> Result<usize, Option<u64>> {
+        let bundle =
+            |input: usize| self.together.get(input).filter(|members| members.len() > 1).map(|members| members[0]);
+        let seats = &self.seats[output];
+        let mut starts = Vec::new();
+        for (at, seat) in seats.iter().enumerate() {
+            let Some((buffered, ready)) = seat.crossed else { continue };
+            let own = bundle(seat.input);
+            let follows = |other: &Seat| other.input == seat.input || (own.is_some() && bundle(other.input) == own);
+            if seats[..at].iter().any(follows) {
+                continue;
+            }
+            let bytes = u64::from(buffered.frame.len).next_multiple_of(4) + OVERHEAD;
+            let start = ready.saturating_sub(time(bytes));
+            if start <= now {
+                return Ok(at);
+            }
+            starts.push(start);
+        }
+        Err(starts.into_iter().min())
+    }
+
     /// Takes the granted frames of an input back into its queue and gives up their seats.
     pub fn take_back(&mut self, now: u64, input: usize) {
         let granted = std::mem::take(&mut self.granted[input]);
@@ -194,10 +219,18 @@ impl Engine {
             return;
         }
         self.collect_credits(number);
-        let Some(at) = self.switches[switch].next_seat(output) else { return };
-        if !self.may_send(number) {
+        if self.switches[switch].next_seat(output).is_none() || !self.may_send(number) {
             return;
         }
+        let lane = &self.lanes[number];
+        let at = match self.switches[switch].seat_to_start(output, self.now, |bytes| lane.time(bytes)) {
+            Ok(at) => at,
+            Err(start) => {
+                start.into_iter().for_each(|start| self.schedule_try(start, number));
+                self.count("a line waits for a slower one");
+                return;
+            }
+        };
         let (buffered, ready) = self.switches[switch].seats[output].remove(at).crossed.unwrap();
         let frame: Frame = buffered.frame;
         self.put(number, ready, frame);

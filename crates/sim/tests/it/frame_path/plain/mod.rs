@@ -463,7 +463,9 @@ impl Engine {
             End::NPort(_) => (arrived, arrived),
             End::Switch(switch, _) => {
                 let switch = &self.switches[switch];
-                let first = if switch.cut_through { start + lane.time(28) + lane.propagation } else { arrived };
+                let is_stored = switch.stores_slower_than.is_some_and(|fastest| lane.time(1_000_000) > fastest);
+                let first =
+                    if switch.cut_through && !is_stored { start + lane.time(28) + lane.propagation } else { arrived };
                 (first + switch.latency, arrived)
             }
         };

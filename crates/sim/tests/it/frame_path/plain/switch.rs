@@ -21,6 +21,8 @@ pub struct Switch {
     /// World-wide name of the switch, if it is part of the hashes.
     pub salt: Option<u64>,
     pub cut_through: bool,
+    /// Time of a megabyte on the fastest line, if frames of slower lines are stored.
+    pub stores_slower_than: Option<u64>,
     pub latency: u64,
     pub ports: usize,
     domain: u32,
@@ -62,6 +64,7 @@ impl Switch {
             isl_choice,
             salt: None,
             cut_through,
+            stores_slower_than: None,
             latency,
             ports,
             domain,
