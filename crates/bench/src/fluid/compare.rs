@@ -36,8 +36,8 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
     let widest = (0..measured.len()).map(spread).fold(0.0, f64::max);
     // Flows in a queue advance by all of their requests, which the measurement may cut.
     let cut = |flow: usize| f64::from(network.flows[flow].depth) / (filled.rates[flow] * seconds);
-    // Data are counted on a line, before the bus of the receiver. They are counted where they leave,
-    // unless the flow has a receiver of its own.
+    // Data are counted on a line: that of the receiver, before its bus, or that of the sender if
+    // several flows have the same receiver.
     let counted_early = |flow: usize| {
         let receiver = |flow: &Flow| if flow.write { (flow.storage, true) } else { (flow.host, false) };
         let ours = receiver(&network.flows[flow]);

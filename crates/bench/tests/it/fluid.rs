@@ -155,8 +155,8 @@ targets = "disk{1..8}"
 size = "32KiB"
 "#;
 
-/// Writes of a host at 4GFC and of one at 64GFC to the same storage port at 64GFC. A line that waits
-/// for the last bits of each slow frame leaves less than half to the fast host.
+/// Writes of a host at 4GFC and of one at 64GFC to the same storage port at 64GFC. A line that
+/// waits for the last bits of each slow frame leaves less than half to the fast host.
 const SLOW_SENDER: &str = r#"
 [switch.sw1]
 queueing = "QUEUEING"

@@ -32,8 +32,7 @@ pub struct Crossbar {
     /// Buffers in front of the lines of each output; empty with [`Queueing::Any`].
     pub(super) egress: Vec<Egress>,
     pub(super) pace: Pace,
-    /// True if a line may be faster than the frames arrive in front of it: over a slower line, or
-    /// through a slow crossbar.
+    /// True if a line may be faster than frames cross to it.
     pub(super) has_fast_lines: bool,
 }
 

@@ -357,22 +357,23 @@ fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) ->
             || lane.start_of(crossed.ready_ps, &crossed.slot.frame) <= now)
 }
 
-/// Prepares a switch, its incoming lanes and its crossbar for lines that may be faster than frames
+/// Prepares the crossbar of a switch and its incoming lanes for lines that are faster than frames
 /// arrive for them.
 ///
-/// A cut-through switch stores frames from a slower line if it has no crossbar: they would occupy
-/// a line, which stands still until they are there.
+/// A cut-through switch forwards a frame of a slower line so late that its fastest line can send it
+/// without a pause. Otherwise the frame would occupy places and lines that stand still.
 pub(super) fn mark_fast_lines(lanes: &mut [Lane], plane: &mut SwitchPlane, number: u16, config: &Switch) {
     let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
     let is_slower = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 > b.0 * a.1;
     let sends = lanes.iter().filter(|lane| at_switch(lane.from)).map(Lane::ps_per_byte);
-    let fastest = sends.reduce(|best, rate| if is_slower(best, rate) { rate } else { best });
-    let Some(fastest) = fastest else { return };
-    let mut mixes = false;
-    for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && is_slower(lane.ps_per_byte(), fastest)) {
-        mixes |= lane.cut_through;
-        lane.cut_through &= config.queueing != Queueing::Any;
+    if let Some(fastest) = sends.reduce(|best, rate| if is_slower(best, rate) { rate } else { best }) {
+        for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && lane.cut_through) {
+            if is_slower(lane.ps_per_byte(), fastest) {
+                lane.cut_through = false;
+                lane.faster = Some((fastest.0 as u32, fastest.1 as u16));
+            }
+        }
     }
     let limits = &config.crossbar;
-    plane.crossbar.has_fast_lines = mixes || limits.speedup_percent < 100 || limits.bandwidth_bit_per_s.is_some();
+    plane.crossbar.has_fast_lines = limits.speedup_percent < 100 || limits.bandwidth_bit_per_s.is_some();
 }

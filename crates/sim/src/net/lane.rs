@@ -62,7 +62,7 @@ pub struct Lane {
     pub up: bool,
     /// True if the lane is watched or faulty, is part of a bundle, or has virtual channels.
     pub special: bool,
-    /// True if the receiver forwards a frame before its last bit has arrived.
+    /// True if the receiver forwards a frame as soon as its header has arrived.
     pub cut_through: bool,
     /// True if a watchdog run is scheduled early enough for any frame that arrives from now on.
     pub watchdog_armed: bool,
@@ -106,6 +106,9 @@ pub struct Lane {
     pub faulty: bool,
     /// True if the lane has virtual channels.
     pub has_channels: bool,
+    /// Time of a byte on the fastest line of a cut-through receiver with faster lines than this one,
+    /// as ps and the bytes they belong to.
+    pub faster: Option<(u32, u16)>,
     /// Faults of the receiver.
     pub receiver: Receiver,
     /// Credits lost with their R_RDY or with their frame.
@@ -207,6 +210,7 @@ impl Lane {
             propagation_ps,
             latency_ps: 0,
             cut_through: false,
+            faster: None,
             up: true,
             free_at_ps: 0,
             run_bytes: 0,
@@ -311,6 +315,9 @@ impl Lane {
         let tail_ps = end_ps + self.propagation_ps;
         let at_ps = if self.cut_through {
             start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps + self.latency_ps
+        } else if let Some((ps, bytes)) = self.faster {
+            let header_ps = start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps;
+            header_ps.max(tail_ps - wire_bytes * u64::from(ps) / u64::from(bytes)) + self.latency_ps
         } else {
             tail_ps + self.latency_ps
         };

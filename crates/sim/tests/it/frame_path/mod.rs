@@ -307,7 +307,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
 
 /// Events that must occur, with their minimum number in a hundred cases: at most a fourth of the
 /// actual number.
-const WANTED: [(&str, u64); 33] = [
+const WANTED: [(&str, u64); 34] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),

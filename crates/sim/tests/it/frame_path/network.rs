@@ -215,8 +215,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
     let rates = wiring.ends.iter().zip(&wiring.rates).filter(|(ends, _)| ends.iter().any(at_switch));
     if let Some(fastest) = rates.map(|(_, rate)| rate.ps_per_byte()).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
         plain.speed = plain::Speed::new(config.crossbar, fastest);
-        let megabyte = 1_000_000 * fastest.0 / fastest.1;
-        plain.stores_slower_than = (config.queueing == Queueing::Any).then_some(megabyte);
+        plain.fastest = fastest;
     }
     plain.salt = (case.isl_hash == IslHash::Salted).then_some(config.wwn.0);
     for (id, home) in wiring.ids.iter().zip(&wiring.homes).filter(|(_, home)| home.0 == number) {

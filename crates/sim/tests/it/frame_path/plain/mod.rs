@@ -463,9 +463,16 @@ impl Engine {
             End::NPort(_) => (arrived, arrived),
             End::Switch(switch, _) => {
                 let switch = &self.switches[switch];
-                let is_stored = switch.stores_slower_than.is_some_and(|fastest| lane.time(1_000_000) > fastest);
-                let first =
-                    if switch.cut_through && !is_stored { start + lane.time(28) + lane.propagation } else { arrived };
+                // A frame of a slower line comes in when the fastest line could send it without a
+                // pause.
+                let header = start + lane.time(28) + lane.propagation;
+                let could_leave = arrived - lane.time(bytes).min(bytes * switch.fastest.0 / switch.fastest.1);
+                let is_slower = lane.rate.ps_per_byte() != switch.fastest;
+                let first = match (switch.cut_through, is_slower) {
+                    (false, _) => arrived,
+                    (true, false) => header,
+                    (true, true) => header.max(could_leave),
+                };
                 (first + switch.latency, arrived)
             }
         };

@@ -21,8 +21,8 @@ pub struct Switch {
     /// World-wide name of the switch, if it is part of the hashes.
     pub salt: Option<u64>,
     pub cut_through: bool,
-    /// Time of a megabyte on the fastest line, if frames of slower lines are stored.
-    pub stores_slower_than: Option<u64>,
+    /// Time of a byte on the fastest line: ps and the bytes they belong to.
+    pub fastest: (u64, u64),
     pub latency: u64,
     pub ports: usize,
     domain: u32,
@@ -64,7 +64,7 @@ impl Switch {
             isl_choice,
             salt: None,
             cut_through,
-            stores_slower_than: None,
+            fastest: (1, 1),
             latency,
             ports,
             domain,
