@@ -86,6 +86,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
         zone_fabrics: Default::default(),
+        zone_priorities: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         changes: Vec::new(),

@@ -93,4 +93,25 @@ pub struct LinkDirection {
     pub credits_recovered: u64,
     /// Frames lost on the link, by reason.
     pub frames_lost: BTreeMap<String, u64>,
+    /// Virtual channels, by number; absent for a link without them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelResult>,
+}
+
+/// One virtual channel of a direction of a link.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChannelResult {
+    /// Number of the channel: 0 for frames between switches, 2 to 5 for medium priority, 8 and 9
+    /// for low, 10 to 14 for high.
+    pub channel: u64,
+    /// Credit that the receiver granted for the channel, in frames.
+    pub bb_credit: u64,
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes of these frames, from SOF to EOF inclusive.
+    pub bytes: u64,
+    /// Time in which a frame was ready to leave but its channel had no credit, in seconds. The
+    /// channels of a link may wait at the same time.
+    pub credit_wait_s: f64,
 }

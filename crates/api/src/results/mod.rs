@@ -33,7 +33,7 @@ pub use expectation::ExpectationResult;
 pub use host::{HostResult, PathResult, StreamHostResult, StreamResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
 pub use lab::{FaultEvent, LabInfo, PrecisionResult};
-pub use link::{LinkDirection, LinkKind, LinkResult};
+pub use link::{ChannelResult, LinkDirection, LinkKind, LinkResult};
 pub use metric::{Metrics, is_metric_path};
 pub use outline::{Stray, stray};
 pub use port::{PortKind, PortResult, SwitchResult};

@@ -2,9 +2,9 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult, PortResult,
-    PrecisionResult, Remedy, Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult,
-    Victim,
+    ChannelResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult,
+    PortResult, PrecisionResult, Remedy, Replications, Results, StorageResult, StreamHostResult, StreamResult,
+    SwitchResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -158,7 +158,8 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
 fn example() -> Value {
     let some = || Some(String::new());
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
-    let direction = || LinkDirection { frames_lost: any(), ..LinkDirection::default() };
+    let direction =
+        || LinkDirection { frames_lost: any(), channels: vec![ChannelResult::default()], ..LinkDirection::default() };
     let results = Results {
         lab: LabInfo {
             command: some(),

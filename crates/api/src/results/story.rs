@@ -43,6 +43,8 @@ pub enum EventKind {
     Reroute,
     /// A port was isolated from the switch at its other end.
     Isolated,
+    /// A quarantine of slow devices began or ended.
+    Quarantine,
     /// A zone change came into force in the whole fabric, or failed.
     ZoneChange,
     /// A switch notified its N_Ports of a change.
@@ -79,6 +81,7 @@ impl EventKind {
             EventKind::FramesDiscarded => "frames discarded",
             EventKind::Reroute => "reroute",
             EventKind::Isolated => "isolated",
+            EventKind::Quarantine => "quarantine",
             EventKind::ZoneChange => "zone change",
             EventKind::Rscn => "RSCN",
             EventKind::Login => "login",

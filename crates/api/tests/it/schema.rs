@@ -126,7 +126,11 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("StreamResult", to_value(StreamResult::default())),
         ("StreamHostResult", to_value(StreamHostResult::default())),
         ("LinkResult", to_value(LinkResult { bundle: some(), ..LinkResult::default() })),
-        ("LinkDirection", to_value(LinkDirection::default())),
+        (
+            "LinkDirection",
+            to_value(LinkDirection { channels: vec![ChannelResult::default()], ..LinkDirection::default() }),
+        ),
+        ("ChannelResult", to_value(ChannelResult::default())),
         ("PortResult", to_value(PortResult::default())),
         ("SwitchResult", to_value(SwitchResult::default())),
         ("StorageResult", to_value(StorageResult::default())),

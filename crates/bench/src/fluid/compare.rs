@@ -36,16 +36,17 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
     let widest = (0..measured.len()).map(spread).fold(0.0, f64::max);
     // Flows in a queue advance by all of their requests, which the measurement may cut.
     let cut = |flow: usize| f64::from(network.flows[flow].depth) / (filled.rates[flow] * seconds);
-    // Data are counted where they leave, unless the flow has a receiver of its own.
+    // Data are counted on a line: that of the receiver, before its bus, or that of the sender if
+    // several flows have the same receiver.
     let counted_early = |flow: usize| {
         let receiver = |flow: &Flow| if flow.write { (flow.storage, true) } else { (flow.host, false) };
         let ours = receiver(&network.flows[flow]);
         network.flows.iter().filter(|other| receiver(other) == ours).count() > 1
     };
-    let early = |flow: usize| if counted_early(flow) { cut(flow) } else { 0.0 };
+    let early = |flow: usize, in_node: bool| if in_node || counted_early(flow) { cut(flow) } else { 0.0 };
     for station in &network.stations {
         let used = station.used(measured) / station.capacity;
-        let early = station.uses.iter().map(|used| early(used.0)).fold(0.0, f64::max);
+        let early = station.uses.iter().map(|used| early(used.0, station.in_node)).fold(0.0, f64::max);
         if used > 1.0 + EXCESS + early && widest == 0.0 {
             wrong.push(format!("{} carries {:.1} % of its capacity", station.name, 100.0 * used));
         }
@@ -71,14 +72,16 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             continue;
         }
         if let Some((station, used)) = most
-            && used < 1.0 - TOLERANCE - widest - early(flow) - idle(network, filled, flow)
+            && used < 1.0 - TOLERANCE - widest - early(flow, false) - idle(network, filled, flow)
         {
             wrong.push(format!("{name} is limited by {station}, which is used to {:.1} %", 100.0 * used));
         }
         if let Some(determined) = determined(network, filled, flow) {
             compared += 1;
             let expected = filled.rates[flow];
-            let tolerance = TOLERANCE + widest + if determined.in_queue { cut(flow) } else { early(flow) };
+            let in_node = filled.bottlenecks[flow].iter().any(|&at| network.stations[at].in_node);
+            let early = early(flow, in_node || determined.in_queue);
+            let tolerance = TOLERANCE + widest + early;
             let off = rate / expected - 1.0;
             if off < -tolerance || (off > tolerance && !determined.at_least) {
                 let limits: Vec<&str> =

@@ -2,8 +2,9 @@
 
 /// Number of times that all limits are computed before the filling gives up.
 const ROUNDS: usize = 400;
-/// Number of rounds after which rates move only half of the way, because some flows alternate.
-const DAMPED_FROM: usize = 40;
+/// Number of rounds after which rates move only half of the way, because some flows alternate. After
+/// twice as many rounds they move a quarter of the way, and so on.
+const DAMPED_EACH: usize = 40;
 /// Relative change of a rate that counts as none.
 const STILL: f64 = 1e-9;
 /// Relative distance from its capacity at which a station counts as saturated.
@@ -22,6 +23,9 @@ pub struct Station {
     pub share: Share,
     /// Units of one request of each flow.
     pub uses: Vec<(usize, f64)>,
+    /// True for a resource of a node, which serves data before or after the line on which they are
+    /// counted.
+    pub in_node: bool,
 }
 
 /// The order of service of a station, as a tree. Siblings get equal numbers of frames for each unit
@@ -187,9 +191,8 @@ pub fn fill(stations: &[Station], flows: usize) -> Filled {
                 limits[station][flow] = stations[station].serve(&demands)[flow];
             }
             next[flow] = at[flow].iter().map(|&station| limits[station][flow]).fold(UNLIMITED, f64::min);
-            if round >= DAMPED_FROM {
-                next[flow] = (next[flow] + rates[flow]) / 2.0;
-            }
+            let part = 0.5_f64.powi((round / DAMPED_EACH) as i32);
+            next[flow] = part * next[flow] + (1.0 - part) * rates[flow];
         }
         let change = next.iter().zip(&rates).map(|(new, old)| (new / old - 1.0).abs()).fold(0.0, f64::max);
         rates = next;
@@ -222,7 +225,7 @@ mod tests {
 
     fn station(capacity: f64, share: Share) -> Station {
         let uses = share.flows().into_iter().map(|flow| (flow, 1.0)).collect();
-        Station { name: String::new(), capacity, share, uses }
+        Station { name: String::new(), capacity, share, uses, in_node: false }
     }
 
     fn rates(stations: &[Station], flows: usize) -> Vec<f64> {

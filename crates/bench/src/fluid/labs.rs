@@ -97,7 +97,9 @@ impl Draft {
         let credits = if ample { frames } else { self.dice.range(12, 32) as u32 };
         let core_edge = shape == Shape::Pairs && self.dice.chance(1, 3);
         let switches = if core_edge { 4 } else { self.dice.range(1, 4) };
-        self.switches(switches, ample);
+        let channels = self.switches(switches, ample);
+        // Each channel holds all frames. The buffers of a line are divided among its channels.
+        let credits_of_isl = if ample { credits * channels.max(1) + 8 } else { credits };
         let nodes = match (shape, write) {
             (Shape::Pairs, _) => [self.flows, self.flows],
             (Shape::Incast, false) | (Shape::Outcast, true) => [1, self.flows],
@@ -105,7 +107,7 @@ impl Draft {
         };
         self.nodes(nodes, switches, core_edge, credits);
         if core_edge {
-            self.core_edge(credits);
+            self.core_edge(credits_of_isl);
         } else {
             for switch in 1..switches {
                 let lines = if self.dice.chance(1, 2) { 1 } else { self.dice.range(2, 8) };
@@ -113,7 +115,7 @@ impl Draft {
                 let bundle = lines > 1;
                 self.line(format_args!(
                     "[[isl]]\nfrom = \"sw{switch}\"\nto = \"sw{}\"\nrate = \"{rate}\"\ncount = {lines}\nbundle = \
-                     {bundle}\ncredits = {credits}",
+                     {bundle}\ncredits = {credits_of_isl}",
                     switch + 1
                 ));
             }
@@ -121,7 +123,8 @@ impl Draft {
         self.workloads(nodes, write);
     }
 
-    fn switches(&mut self, count: u64, ample: bool) {
+    /// Writes the switches, and returns the number of virtual channels of their ISLs.
+    fn switches(&mut self, count: u64, ample: bool) -> u32 {
         // The bound for FIFO queues needs frames whose outputs are independent. A source that sends
         // whole sequences to slower hosts blocks the others for longer.
         let fifo = if self.shape == Shape::Outcast { 0 } else { 2 };
@@ -136,10 +139,17 @@ impl Draft {
         // With one place, a line waits whenever the input with the grant is busy with another
         // frame.
         let places = self.dice.range(2, 4);
+        // With few credits, several channels would have too few each to keep a line busy.
+        let channels = match queueing {
+            "voq" if ample => self.dice.range(0, 4),
+            "voq" => self.dice.range(0, 1),
+            _ => 0,
+        };
         self.line(format_args!(
             "[switch.\"sw{{1..{count}}}\"]\nqueueing = \"{queueing}\"\narbitration = \"{arbitration}\"\nforwarding = \
-             \"{forwarding}\"\nisl_choice = \"{choice}\"\ncrossbar = {{ speedup = {speedup}, egress_buffers = {places} }}"
+             \"{forwarding}\"\nisl_choice = \"{choice}\"\ncrossbar = {{ speedup = {speedup}, egress_buffers = {places} }}\nvirtual_channels = {{ medium = {channels} }}"
         ));
+        channels as u32
     }
 
     /// Writes hosts and storage systems with their links.

@@ -45,6 +45,11 @@
 //! numbers of requests in flight, FIFO queues in series approach proportional fairness, not max-min
 //! fairness. The expected idle time of a full station grows with the number of such stations, as in
 //! a closed network of equal queues.
+//!
+//! # Virtual channels
+//!
+//! The line of an ISL serves its virtual channels in turn, and each channel its inputs. The port
+//! number of the destination chooses the channel.
 
 mod compare;
 pub mod fill;
@@ -54,4 +59,4 @@ mod run;
 pub mod wire;
 
 pub use compare::{HEAD_OF_LINE, TOLERANCE, judge};
-pub use run::{Model, measure, report, shrink};
+pub use run::{Model, NOT_CONVERGED, measure, report, shrink};

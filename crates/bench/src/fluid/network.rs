@@ -6,6 +6,11 @@ use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Load, Node, Picos, Qu
 use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 
+/// Most virtual channels for data of medium priority.
+const MOST_CHANNELS: u8 = 4;
+/// Most buffers of a link with virtual channels that are for frames between switches.
+const FABRIC_BUFFERS: u64 = 4;
+
 /// A closed loop of one host on one storage system.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Flow {
@@ -72,6 +77,8 @@ struct Use {
     bytes: f64,
     /// Inputs from the sending switch back to the source, with their lines.
     origin: Vec<(Input, usize)>,
+    /// Virtual channel of the frames on this line; 0 if the line has none.
+    channel: u64,
 }
 
 /// Collects the uses of a station.
@@ -263,7 +270,8 @@ impl Build<'_> {
     ) {
         let lab = self.lab;
         let (frames, bytes) = (traffic.frames * route.part, traffic.bytes * route.part);
-        let used = |origin: &[(Input, usize)], bytes| Use { flow: number, frames, bytes, origin: origin.to_vec() };
+        let used =
+            |origin: &[(Input, usize)], bytes| Use { flow: number, frames, bytes, origin: origin.to_vec(), channel: 0 };
         let window = (traffic.frames * f64::from(flow.depth)).ceil() as u64;
         let holder = (number, window, is_data);
         let mut origin = vec![(Input::Access(from.0), 1)];
@@ -295,7 +303,9 @@ impl Build<'_> {
                 flows.push(number);
             }
             let queue = config.arbitration == Arbitration::OldestFirst;
-            self.add(output, capacity, queue, used(&origin, bytes));
+            let channels = route.hops.get(hop).map_or(0, |&(isl, _)| self.channels(isl));
+            let channel = self.area(to).checked_rem(channels).unwrap_or(0);
+            self.add(output, capacity, queue, Use { channel, ..used(&origin, bytes) });
             if config.queueing != Queueing::Any {
                 let crossing = bytes - frames * GAP as f64;
                 if let Some(bits) = config.crossbar.bandwidth_bit_per_s {
@@ -320,6 +330,22 @@ impl Build<'_> {
         }
     }
 
+    /// Returns the number of virtual channels that an ISL has for data of medium priority.
+    fn channels(&self, isl: usize) -> u64 {
+        let of = |switch: u16| {
+            let channels = self.lab.switches[usize::from(switch)].virtual_channels;
+            channels.map_or(0, |channels| channels.medium.unwrap_or(MOST_CHANNELS).into())
+        };
+        self.isls[isl].ends.map(of).into_iter().min().unwrap_or(0)
+    }
+
+    /// Returns the area of the address of the node at a link, which is the number of its port. The
+    /// third byte of the address is 0, so the area alone chooses a virtual channel.
+    fn area(&self, (link, switch): (usize, u16)) -> u64 {
+        let mut ends = self.lab.links[link].ends.iter();
+        ends.find(|end| end.node == Node::Switch(switch)).map_or(0, |end| end.port.into())
+    }
+
     /// Counts the frames of a flow that may wait at the end of a link whose node satisfies
     /// `is_end`, and the buffers there.
     fn hold(&mut self, link: usize, is_end: impl Fn(Node) -> bool, (flow, frames, is_data): (usize, u64, bool)) {
@@ -335,7 +361,7 @@ impl Build<'_> {
     fn add_nodes(&mut self, number: usize, flow: &Flow) {
         let host = &self.lab.hosts[usize::from(flow.host)];
         let system = &self.lab.storage[usize::from(flow.storage)];
-        let used = |units: f64| Use { flow: number, frames: 1.0, bytes: units, origin: Vec::new() };
+        let used = |units: f64| Use { flow: number, frames: 1.0, bytes: units, origin: Vec::new(), channel: 0 };
         let interrupt = host.interrupt.map_or(0.0, |i| i.cost.as_secs_f64() / f64::from(i.max_frames));
         let cpu = host.cpu_per_io.as_secs_f64() + interrupt;
         if cpu > 0.0 {
@@ -355,7 +381,14 @@ impl Build<'_> {
     }
 
     fn has_ample_credits(&self) -> bool {
-        let ends = |link: usize| self.lab.links[link].ends.map(|end| u64::from(end.bb_credit));
+        // All frames of a link may use one of its channels. A part of the buffers is for frames
+        // between switches.
+        let channels = |link: usize| self.isls.iter().position(|isl| isl.links.contains(&link));
+        let of_channel = |link: usize, buffers: u64| match channels(link).map_or(0, |isl| self.channels(isl)) {
+            0 => buffers,
+            channels => buffers.saturating_sub(FABRIC_BUFFERS) / channels,
+        };
+        let ends = |link: usize| self.lab.links[link].ends.map(|end| of_channel(link, end.bb_credit.into()));
         (0..self.held.len()).all(|link| (0..2).all(|end| ends(link)[end] >= self.held[link][end]))
     }
 
@@ -365,10 +398,19 @@ impl Build<'_> {
             for used in &draft.uses {
                 *uses.entry(used.flow).or_default() += used.bytes;
             }
-            let all: Vec<&Use> = draft.uses.iter().collect();
-            let share = if draft.queue { queue(&all, flows, 1) } else { turns(&all, flows, 0, 1, !ample) };
+            let share = |uses: &[&Use]| {
+                if draft.queue { queue(uses, flows, 1) } else { turns(uses, flows, 0, 1, !ample) }
+            };
+            let mut channels: BTreeMap<u64, Vec<&Use>> = BTreeMap::new();
+            draft.uses.iter().for_each(|used| channels.entry(used.channel).or_default().push(used));
+            let mut shares: Vec<Share> = channels.values().map(|uses| share(uses)).collect();
+            let share = match shares.len() {
+                1 => shares.remove(0),
+                _ => Share::Group { weight: 1.0, queue: false, members: shares },
+            };
             let uses = uses.into_iter().collect();
-            Station { name: name.clone(), capacity: draft.capacity, share, uses }
+            let in_node = draft.uses.iter().all(|used| used.origin.is_empty());
+            Station { name: name.clone(), capacity: draft.capacity, share, uses, in_node }
         };
         self.drafts.iter().map(build).collect()
     }

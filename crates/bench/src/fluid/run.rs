@@ -9,6 +9,9 @@ use sanloom_fc::san::Lab;
 use sanloom_sim::run::{Blind, Options, simulate};
 use std::sync::Arc;
 
+/// The reason that [`Model::new`] gives for a lab whose rates it does not find.
+pub const NOT_CONVERGED: &str = "water filling does not converge";
+
 /// The fluid model of a lab.
 pub struct Model {
     pub network: Network,
@@ -25,7 +28,7 @@ impl Model {
         let network = Network::new(lab)?;
         let filled = fill(&network.stations, network.flows.len());
         if !filled.converged {
-            return Err("water filling does not converge".to_owned());
+            return Err(NOT_CONVERGED.to_owned());
         }
         Ok(Model { network, filled })
     }

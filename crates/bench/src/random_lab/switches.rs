@@ -170,6 +170,8 @@ impl Kinds {
             processor: None,
             policy: Default::default(),
             joining: Default::default(),
+            virtual_channels: None,
+            quarantine: None,
             virtual_fabric: None,
         });
         number

@@ -1,5 +1,6 @@
 //! Switches, links and timers of a lab.
 
+use super::channels::{SlowDrain, VirtualChannels};
 use super::joining::Joining;
 use super::policy::Policy;
 use super::units::{LineRate, Picos};
@@ -40,6 +41,10 @@ pub struct Switch {
     pub arbitration: Arbitration,
     /// Rates of the crossbar, unless the queueing is [`Queueing::Any`].
     pub crossbar: CrossbarLimits,
+    /// Virtual channels of its links to switches that have them, too; `None`: one channel.
+    pub virtual_channels: Option<VirtualChannels>,
+    /// Quarantine of slow devices at its ports; `None`: off.
+    pub quarantine: Option<SlowDrain>,
     /// Latency to the arbiter, from the last bit (store-and-forward) or the end of the header
     /// (cut-through).
     pub latency: Picos,

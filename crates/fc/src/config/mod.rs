@@ -3,6 +3,7 @@
 //! All items are plain values. The module imports no machine; the machines import it. The whole lab
 //! and its validation are in [`crate::san`], above the machines.
 
+mod channels;
 mod cost;
 mod fabric;
 mod fault;
@@ -18,6 +19,10 @@ mod volumes;
 mod workload;
 mod zoning;
 
+pub use channels::{
+    ChannelCredits, FABRIC_CHANNEL, MAX_CHANNELS, MAX_FRAME_BYTES, Priority, SlowDrain, VirtualChannels,
+    buffers_to_fill, buffers_with_data,
+};
 pub use cost::{CostRule, standard as standard_cost};
 pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,

@@ -27,7 +27,7 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use switches::lab_configs;
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 
-use crate::config::{Fault, Host, Link, Live, Picos, Storage, Switch, Timers, Workload, ZonePolicy, Zoning};
+use crate::config::{Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers, Workload, ZonePolicy, Zoning};
 use crate::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
@@ -58,6 +58,8 @@ pub struct Lab {
     pub zone_policy: ZonePolicy,
     /// Zones that belong to only one virtual fabric (VF_ID), by name.
     pub zone_fabrics: BTreeMap<String, u16>,
+    /// Zones with another priority than medium, by name.
+    pub zone_priorities: BTreeMap<String, Priority>,
     /// Streams of requests.
     pub workloads: Vec<Workload>,
     /// Faults, sorted by time.

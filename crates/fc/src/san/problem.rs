@@ -90,6 +90,8 @@ problem_kinds! {
     OwnIdentity = "own-identity",
     /// A link joins nodes that cannot be linked.
     BadLink = "bad-link",
+    /// A switch cannot have the virtual channels that its settings need.
+    NoChannels = "no-virtual-channels",
     /// A link has a rate that a switch at its end does not support.
     RateNotSupported = "rate-not-supported",
     /// Links of one bundle differ in rate or ends.

@@ -104,6 +104,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
         zone_fabrics: Default::default(),
+        zone_priorities: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         changes: Vec::new(),

@@ -12,8 +12,9 @@ use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
     Arbitration, Bus, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice,
-    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorPriority, ProcessorSharing,
-    Queueing, Service, Storage, StoragePort, Switch, TimeDistribution, VirtualFabric,
+    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Priority, Processor, ProcessorPriority,
+    ProcessorSharing, Queueing, Service, SlowDrain, Storage, StoragePort, Switch, TimeDistribution, VirtualChannels,
+    VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -113,6 +114,7 @@ pub(super) fn switches<'d>(
     };
     let taken: BTreeSet<u8> = elements.iter().filter_map(explicit).collect();
     let mut free = (1..=239_u8).filter(|domain| !taken.contains(domain));
+    let uses = Uses::of(document, &elements);
     let mut switches = Vec::new();
     for element in &elements {
         let domain = match element.integer::<u64>("domain") {
@@ -134,6 +136,8 @@ pub(super) fn switches<'d>(
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
             crossbar: crossbar(element),
+            virtual_channels: virtual_channels(element, uses),
+            quarantine: element.flag("quarantine").then(|| slow_drain(element)),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
             isl_hash: element.choice("isl_hash", schema::ISL_HASHES).unwrap_or_default(),
             policy: policy(element),
@@ -155,6 +159,48 @@ pub(super) fn switches<'d>(
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+/// Priorities that zones or quarantines of the lab use.
+#[derive(Clone, Copy)]
+struct Uses {
+    high: bool,
+    low: bool,
+}
+
+impl Uses {
+    fn of(document: &Document, switches: &[Element<'_>]) -> Uses {
+        let zones = document.list("zone");
+        let has = |priority| zones.iter().any(|zone| zone.choice("priority", schema::PRIORITIES) == Some(priority));
+        let quarantine = switches.iter().any(|switch| switch.flag("quarantine"));
+        Uses { high: has(Priority::High), low: has(Priority::Low) || quarantine }
+    }
+}
+
+/// Returns the virtual channels of a switch. Switches with virtual output queues have them unless
+/// `virtual_channels.medium` is 0. Channels that the file asks for are kept with any queueing, so
+/// that the validation of the lab can report them.
+fn virtual_channels(element: &Element<'_>, uses: Uses) -> Option<VirtualChannels> {
+    let medium = element.integer("virtual_channels.medium");
+    let number = |key| element.integer::<u8>(key).is_some_and(|channels| channels > 0);
+    let is_asked = element.flag("quarantine")
+        || ["virtual_channels.medium", "virtual_channels.high", "virtual_channels.low"].into_iter().any(number);
+    let queueing = element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Voq);
+    (medium != Some(0) && (is_asked || queueing == Queueing::Voq)).then(|| VirtualChannels {
+        medium,
+        high: element.integer("virtual_channels.high").unwrap_or(uses.high.into()),
+        low: element.integer("virtual_channels.low").unwrap_or(uses.low.into()),
+    })
+}
+
+fn slow_drain(element: &Element<'_>) -> SlowDrain {
+    let default = SlowDrain::default();
+    let permille = |share: f64| (share * 1000.0).round() as u32;
+    SlowDrain {
+        share_permille: element.number("slow_drain.share").map_or(default.share_permille, permille),
+        window: element.time("slow_drain.window").unwrap_or(default.window),
+        recovery: element.time("slow_drain.recovery").unwrap_or(default.recovery),
+    }
 }
 
 fn crossbar(element: &Element<'_>) -> CrossbarLimits {

@@ -9,7 +9,7 @@ use crate::document::{self, Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Spread};
 use crate::{check, suggest, value};
-use sanloom_fc::config::{ZoneDefault, ZonePolicy};
+use sanloom_fc::config::{Priority, ZoneDefault, ZonePolicy};
 use sanloom_fc::san::{Lab, ProblemKind};
 use sanloom_fc::zoning::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase};
 use sanloom_fc::zoning::{ZoneDefinition, ZoneLimits, ZoneProblem};
@@ -57,6 +57,11 @@ pub(super) fn build<'d>(
         Some((name.clone(), id))
     };
     lab.zone_fabrics = written.iter().filter_map(of).collect();
+    let priority = |((kind, name), element): (&(ObjectKind, String), &Rc<Element<'_>>)| {
+        let priority = element.choice("priority", schema::PRIORITIES).filter(|_| *kind == ObjectKind::Zone)?;
+        Some((name.clone(), priority)).filter(|_| priority != Priority::Medium)
+    };
+    lab.zone_priorities = written.iter().filter_map(priority).collect();
     let implicit = document.list("zone_config").is_empty();
     if implicit && !order.is_empty() {
         defined.configs.insert(ALL_ZONES.to_owned(), order);

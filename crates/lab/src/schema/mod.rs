@@ -7,6 +7,7 @@ mod fabric;
 mod iscsi;
 mod live;
 mod nodes;
+mod switch;
 mod traffic;
 mod volumes;
 mod words;
@@ -139,7 +140,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::LAB,
     traffic::RUN,
     fabric::TIMERS,
-    fabric::SWITCH,
+    switch::SWITCH,
     nodes::HOST,
     nodes::STORAGE,
     fabric::LINK,

@@ -4,7 +4,7 @@ use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
     Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash, MediumKind,
-    PathPolicy, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
+    PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -69,6 +69,12 @@ words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
 words!(PROCESSOR_PRIORITY, PROCESSOR_PRIORITIES: ProcessorPriority {
     "fabric-first" => ProcessorPriority::FabricFirst, "messages of other switches before requests of N_Ports";
     "none" => ProcessorPriority::None, "all in the order of arrival: a login storm delays the messages of the fabric";
+});
+
+words!(PRIORITY, PRIORITIES: Priority {
+    "high" => Priority::High, "channels 10 to 14: 60 parts of a busy line";
+    "medium" => Priority::Medium, "channels 2 to 5: 30 parts";
+    "low" => Priority::Low, "channels 8 and 9: 10 parts";
 });
 
 words!(ADDRESSING, ADDRESSINGS: Addressing {

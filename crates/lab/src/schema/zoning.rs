@@ -1,7 +1,7 @@
 //! Sections of zoning, and of a file of zone edits.
 
 use super::fabric::SPREAD_KEY;
-use super::{EDIT_ACTION, Fallback, Form, Key, Kind, MERGE_CONTROL, MERGE_RULE, SectionDef, ZONE_DEFAULT};
+use super::{EDIT_ACTION, Fallback, Form, Key, Kind, MERGE_CONTROL, MERGE_RULE, PRIORITY, SectionDef, ZONE_DEFAULT};
 
 pub(super) const ZONING: SectionDef = SectionDef {
     name: "zoning",
@@ -141,6 +141,14 @@ pub(super) const ZONE: SectionDef = SectionDef {
             meaning: "The only virtual fabric (VF_ID) that has the zone.",
             example: "10",
             also: &["vf_id", "vsan", "fid"],
+        },
+        Key {
+            path: "priority",
+            kind: Kind::Choice(PRIORITY),
+            fallback: Fallback::Value("\"medium\""),
+            meaning: "Priority of the frames between its members on links with virtual channels. Among several zones of two ports, one that is not medium counts, high before low.",
+            example: "\"high\"",
+            also: &["qos", "class"],
         },
         SPREAD_KEY,
     ],

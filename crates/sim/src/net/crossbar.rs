@@ -32,6 +32,8 @@ pub struct Crossbar {
     /// Buffers in front of the lines of each output; empty with [`Queueing::Any`].
     pub(super) egress: Vec<Egress>,
     pub(super) pace: Pace,
+    /// True if a line may be faster than frames cross to it.
+    pub(super) has_fast_lines: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +160,7 @@ impl Crossbar {
             trunks: Vec::new(),
             egress: Vec::new(),
             pace: Pace::default(),
+            has_fast_lines: false,
         }
     }
 
@@ -188,6 +191,24 @@ impl Crossbar {
             }
         }
         self
+    }
+
+    /// Adds outputs for virtual channels, up to `outputs` in total.
+    pub fn with_outputs(mut self, outputs: usize) -> Crossbar {
+        let last = self.processor();
+        self.out.resize(outputs, Output { mask: 0, frames: 0, lane: NO_LANE, last });
+        let inputs = self.inputs.len();
+        self.masks = (inputs > 64).then(|| Masks::new(outputs, inputs));
+        self
+    }
+
+    /// Returns whether a frame for an output is in the switch that meets the condition.
+    pub(super) fn holds(&self, output: u16, which: impl Fn(&FrameRef) -> bool) -> bool {
+        if !self.waits(output) {
+            return false;
+        }
+        let held = self.inputs.iter().flat_map(Input::held).filter(|&(other, _)| other == output);
+        held.map(|(_, slot)| slot).chain(self.egress[usize::from(output)].crossed()).any(|slot| which(&slot.frame))
     }
 
     /// Dedicates an output to a single lane.

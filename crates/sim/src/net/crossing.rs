@@ -9,14 +9,17 @@
 use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
 use super::input::Slot;
-use super::lane::End;
-use super::{NO_LANE, Net};
-use sanloom_fc::config::{CrossbarLimits, Queueing};
+use super::lane::{End, Lane};
+use super::queue::NEVER;
+use super::{NO_LANE, Net, SwitchPlane, channels};
+use sanloom_fc::config::{CrossbarLimits, Queueing, Switch};
 
 /// A frame that crosses.
 struct Crossing {
     /// Lane on which the frame arrived, or [`NO_LANE`].
     upstream: u32,
+    /// Virtual channel on which the frame arrived.
+    channel: u8,
     /// Time at which the last bit has crossed.
     end_ps: u64,
     /// True if the input has another frame that waits for the end of this one.
@@ -86,7 +89,7 @@ impl Crossbar {
         buffer.count_held(&slot, end_ps);
         let more = buffer.has_grants() || (self.queueing == Queueing::Fifo && !is_processor && buffer.frames() > 0);
         self.egress[usize::from(output)].fill(input, slot, end_ps);
-        Some(Crossing { upstream: slot.lane, end_ps, more })
+        Some(Crossing { upstream: slot.lane, channel: slot.frame.channel(), end_ps, more })
     }
 
     /// Lets a frame cross at once if no other frame is at its input or in the switch for its
@@ -156,6 +159,33 @@ impl Crossbar {
         Some(crossed)
     }
 
+    /// Returns whether a frame in front of the lines of `output` may start now on a lane.
+    ///
+    /// # Errors
+    ///
+    /// The time at which the first frame may start, or [`NEVER`].
+    #[inline]
+    pub(super) fn may_start(&self, output: u16, now: u64, lane: &Lane) -> Result<usize, u64> {
+        let start = |slot: &Slot, ready_ps| lane.start_of(ready_ps, &slot.frame);
+        self.egress[usize::from(output)].next_to_start(now, start)
+    }
+
+    /// Removes the next frame in front of the lines of `output` that may start now on a lane.
+    ///
+    /// # Errors
+    ///
+    /// The time at which the first frame may start, or [`NEVER`].
+    #[inline]
+    pub(super) fn take_startable(&mut self, output: u16, now: u64, lane: &Lane) -> Result<Crossed, u64> {
+        if !self.has_fast_lines {
+            return self.take_crossed(output).ok_or(NEVER);
+        }
+        let at = self.may_start(output, now, lane)?;
+        let crossed = self.egress[usize::from(output)].take_at(at).ok_or(NEVER)?;
+        self.out[usize::from(output)].frames -= 1;
+        Ok(crossed)
+    }
+
     /// Counts a frame whose first bit leaves at `start_ps`.
     #[inline]
     pub(super) fn count_sent(&mut self, crossed: &Crossed, start_ps: u64) {
@@ -170,6 +200,10 @@ impl Net {
         loop {
             if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
                 self.send_crossed(lane, switch);
+            } else if self.switches[usize::from(switch)].channels.is_some()
+                && channels::has_outputs(self, switch, output)
+            {
+                return channels::serve(self, switch, output);
             } else {
                 for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
                     let plane = &self.switches[usize::from(switch)];
@@ -194,9 +228,9 @@ impl Net {
         if let Some(ready_ps) = crossbar.pass(now, &entering) {
             let crossed = Crossed { slot: Slot::new(on_line, upstream), input, ready_ps };
             let line = crossbar.served(output);
-            self.return_credit(upstream, ready_ps);
+            channels::return_credit(self, upstream, ready_ps, on_line.frame.channel());
             match line {
-                Some(line) if self.lanes[line as usize].can_send(now) => self.send(line, switch, &crossed),
+                Some(line) if may_send_at_once(self, line, switch, &crossed) => self.send(line, switch, &crossed),
                 _ => {
                     self.switches[usize::from(switch)].crossbar.put_crossed(crossed, output);
                     self.serve_output(switch, output);
@@ -215,7 +249,7 @@ impl Net {
 
     /// Grants the free places in front of the lines of an output. Returns whether a frame crosses
     /// at once.
-    fn grant_places(&mut self, switch: u16, output: u16) -> bool {
+    pub(super) fn grant_places(&mut self, switch: u16, output: u16) -> bool {
         let mut crosses = false;
         while let Some(input) = self.switches[usize::from(switch)].crossbar.grant(output) {
             // An input that was busy until now serves its earlier grants first, with its own event.
@@ -242,7 +276,7 @@ impl Net {
     fn cross(&mut self, switch: u16, input: u16) -> bool {
         let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(self.now, input) else { return false };
         if crossing.upstream != NO_LANE {
-            self.return_credit(crossing.upstream, crossing.end_ps);
+            channels::return_credit(self, crossing.upstream, crossing.end_ps, crossing.channel);
         }
         if crossing.more {
             self.expect_input(switch, input);
@@ -289,7 +323,11 @@ impl Net {
             self.wait_for_credit(number);
             return;
         }
-        let Some(crossed) = crossbar.take_crossed(output) else { return };
+        let crossed = match crossbar.take_startable(output, now, lane) {
+            Ok(crossed) => crossed,
+            Err(NEVER) => return,
+            Err(start_ps) => return lane.wake_at(&mut self.queue, wake, start_ps),
+        };
         let more = crossbar.has_crossed(output);
         self.send(number, switch, &crossed);
         let lane = &mut self.lanes[number as usize];
@@ -307,4 +345,35 @@ impl Net {
         self.switches[usize::from(switch)].crossbar.count_sent(crossed, sent.start_ps);
         self.put_on_line(number, crossed.slot.frame, sent);
     }
+}
+
+/// Returns whether a line is free, has a credit, and can start the frame now.
+#[inline]
+fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {
+    let now = net.now;
+    let lane = &mut net.lanes[line as usize];
+    lane.can_send(now)
+        && (!net.switches[usize::from(switch)].crossbar.has_fast_lines
+            || lane.start_of(crossed.ready_ps, &crossed.slot.frame) <= now)
+}
+
+/// Prepares the crossbar of a switch and its incoming lanes for lines that are faster than frames
+/// arrive for them.
+///
+/// A cut-through switch forwards a frame of a slower line so late that its fastest line can send it
+/// without a pause. Otherwise the frame would occupy places and lines that stand still.
+pub(super) fn mark_fast_lines(lanes: &mut [Lane], plane: &mut SwitchPlane, number: u16, config: &Switch) {
+    let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
+    let is_slower = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 > b.0 * a.1;
+    let sends = lanes.iter().filter(|lane| at_switch(lane.from)).map(Lane::ps_per_byte);
+    if let Some(fastest) = sends.reduce(|best, rate| if is_slower(best, rate) { rate } else { best }) {
+        for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && lane.cut_through) {
+            if is_slower(lane.ps_per_byte(), fastest) {
+                lane.cut_through = false;
+                lane.faster = Some((fastest.0 as u32, fastest.1 as u16));
+            }
+        }
+    }
+    let limits = &config.crossbar;
+    plane.crossbar.has_fast_lines = limits.speedup_percent < 100 || limits.bandwidth_bit_per_s.is_some();
 }

@@ -97,6 +97,7 @@ pub(crate) fn hand_over(net: &mut Net, to: &mut Net, share: &Share) {
         if !matches!(half, Half::Receiver(_)) {
             std::mem::swap(own, other);
             std::mem::swap(&mut net.faults[lane], &mut to.faults[lane]);
+            std::mem::swap(&mut net.channels[lane], &mut to.channels[lane]);
             if let Some(bundle) = other.bundle {
                 to.bundles[usize::from(bundle)] = net.bundles[usize::from(bundle)];
             }

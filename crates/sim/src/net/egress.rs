@@ -102,7 +102,36 @@ impl Egress {
     /// Removes the frame that leaves next.
     #[inline]
     pub fn take(&mut self) -> Option<Crossed> {
-        let place = self.places.remove(self.next()?)?;
+        self.take_at(self.next()?)
+    }
+
+    /// Returns the position of the frame that leaves a line that is free now, if a frame may start
+    /// only when its last bits will be there in time. `start` returns this time for a frame and the
+    /// time at which its last bit has crossed.
+    ///
+    /// # Errors
+    ///
+    /// The time at which the first frame may start; [`NEVER`] if none has begun to cross.
+    pub fn next_to_start(&self, now: u64, start: impl Fn(&Slot, u64) -> u64) -> Result<usize, u64> {
+        let mut first = NEVER;
+        for (at, place) in self.places.iter().enumerate() {
+            let is_before =
+                |other: &Place| other.input == place.input || (place.trunk != NO_TRUNK && other.trunk == place.trunk);
+            if place.ready_ps == NEVER || self.places.iter().take(at).any(is_before) {
+                continue;
+            }
+            let start_ps = start(&place.slot, place.ready_ps);
+            if start_ps <= now {
+                return Ok(at);
+            }
+            first = first.min(start_ps);
+        }
+        Err(first)
+    }
+
+    /// Removes the frame at a position.
+    pub fn take_at(&mut self, at: usize) -> Option<Crossed> {
+        let place = self.places.remove(at)?;
         Some(Crossed { slot: place.slot, input: place.input, ready_ps: place.ready_ps })
     }
 
@@ -116,6 +145,11 @@ impl Egress {
     pub fn change_frames(&mut self, change: &mut impl FnMut(&mut FrameRef)) {
         let crossed = self.places.iter_mut().filter(|place| place.ready_ps != NEVER);
         crossed.for_each(|place| change(&mut place.slot.frame));
+    }
+
+    /// Iterates over the crossed frames.
+    pub fn crossed(&self) -> impl Iterator<Item = &Slot> {
+        self.places.iter().filter(|place| place.ready_ps != NEVER).map(|place| &place.slot)
     }
 
     /// Removes the crossed frames for which `which` returns true.

@@ -1,5 +1,6 @@
 //! Faults of a lane: lost and corrupted frames; delayed, withheld and lost R_RDYs.
 
+use super::channels::Channel;
 use super::frame_ref::FrameRef;
 use super::recovery::{self, Losses};
 use super::{Loss, LossSite, Net};
@@ -82,8 +83,15 @@ impl Net {
         if !withhold {
             let withheld = lane.receiver.withheld;
             lane.receiver.set_withheld(self.now, 0);
-            for _ in 0..withheld {
-                self.return_credit(number, self.now);
+            let mut by_channel = vec![(0, withheld)];
+            if let Some(channels) = &mut self.channels[number as usize] {
+                let taken = |channel: &mut Channel| (channel.number, std::mem::take(&mut channel.withheld));
+                by_channel = channels.list_mut().iter_mut().map(taken).collect();
+            }
+            for (channel, withheld) in by_channel {
+                for _ in 0..withheld {
+                    super::channels::return_credit(self, number, self.now, channel);
+                }
             }
         }
     }
@@ -96,7 +104,7 @@ impl Net {
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));
-            recovery::lose_frame(self, number, arrival_ps);
+            recovery::lose_frame(self, number, arrival_ps, frame.channel());
         }
         if self.lanes[number as usize].state_changes.n > 0 {
             recovery::after_frame(self, number, sent_at_ps);
@@ -106,21 +114,27 @@ impl Net {
 
     /// Returns the time at which the R_RDY for a buffer freed at `at_ps` leaves, or `None` if it is
     /// withheld or lost.
-    pub(super) fn apply_r_rdy_faults(&mut self, number: u32, at_ps: u64) -> Option<u64> {
+    pub(super) fn apply_r_rdy_faults(&mut self, number: u32, at_ps: u64, channel: u8) -> Option<u64> {
         // A withheld R_RDY can be lost only when it is finally sent.
+        let channel = self.channels[number as usize].as_mut().and_then(|channels| channels.get_mut(channel));
         let lane = &mut self.lanes[number as usize];
         if lane.receiver.withholds {
             let withheld = lane.receiver.withheld + 1;
             debug_assert!(withheld <= lane.bb_credit, "lane {number} withholds {withheld} R_RDYs");
             lane.receiver.set_withheld(self.now, withheld);
+            channel.into_iter().for_each(|channel| channel.withheld += 1);
             return None;
         }
         if let Some(fault) = &mut self.faults[number as usize]
             && fault.loses_r_rdy()
         {
             fault.credits_missing += 1;
-            fault.losses.r_rdy();
             lane.credits_lost += 1;
+            let channel = channel.map_or(0, |channel| {
+                channel.missing += 1;
+                channel.number
+            });
+            fault.losses.r_rdy(channel);
             recovery::after_r_rdy(self, number, at_ps, false);
             return None;
         }

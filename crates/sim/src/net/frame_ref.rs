@@ -9,8 +9,8 @@ use sanloom_wire::{FcId, Header};
 /// The value is packed into two words because each hop copies a frame several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRef {
-    /// From the lowest bit: D_ID (24 bits), S_ID (24), flags (8), then SEQ_ID of a data frame or
-    /// the low byte of the part number of a control message (8).
+    /// From the lowest bit: D_ID (24 bits), S_ID (24), flags (4), virtual channel (4), then SEQ_ID
+    /// of a data frame or the low byte of the part number of a control message (8).
     ends: u64,
     /// Four 16-bit groups from the lowest bit. The first is the length of the data field in bytes.
     /// The second is SEQ_CNT of a data frame or OX_ID of a control message. The other two are OX_ID
@@ -32,6 +32,10 @@ const DATA: u8 = 1;
 const FROM_RESPONDER: u8 = 2;
 const LAST: u8 = 4;
 const CORRUPT: u8 = 8;
+
+/// Position and width of the virtual channel in the first word.
+const CHANNEL_SHIFT: u32 = 52;
+const CHANNEL_MASK: u64 = 0xf << CHANNEL_SHIFT;
 
 impl FrameRef {
     /// No frame: the value of an unused entry.
@@ -107,6 +111,17 @@ impl FrameRef {
     /// Marks the CRC as bad.
     pub fn corrupt(&mut self) {
         self.ends |= u64::from(CORRUPT) << 48;
+    }
+    /// Returns the virtual channel on which the frame crossed the last link that has virtual
+    /// channels, 0 to 15. Before the first one it is the lowest channel of the frame's priority, or
+    /// 0.
+    #[inline]
+    pub fn channel(&self) -> u8 {
+        ((self.ends & CHANNEL_MASK) >> CHANNEL_SHIFT) as u8
+    }
+    /// Sets the virtual channel.
+    pub fn set_channel(&mut self, channel: u8) {
+        self.ends = self.ends & !CHANNEL_MASK | u64::from(channel) << CHANNEL_SHIFT & CHANNEL_MASK;
     }
     /// Returns the length of the data field in bytes.
     #[inline]

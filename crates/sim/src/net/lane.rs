@@ -60,10 +60,10 @@ pub struct Lane {
     pub output: u16,
     /// True if the line carries light.
     pub up: bool,
-    /// True if the lane is watched, faulty, part of a bundle, or ends in another part of the
-    /// network.
+    /// True if the lane is watched, faulty, part of a bundle, has virtual channels, or ends in another
+    /// part of the network.
     pub special: bool,
-    /// True if the receiver forwards a frame before its last bit has arrived.
+    /// True if the receiver forwards a frame as soon as its header has arrived.
     pub cut_through: bool,
     /// True if a watchdog run is scheduled early enough for any frame that arrives from now on.
     pub watchdog_armed: bool,
@@ -105,6 +105,11 @@ pub struct Lane {
     pub watched: bool,
     /// True if the lane has a fault.
     pub faulty: bool,
+    /// True if the lane has virtual channels.
+    pub has_channels: bool,
+    /// Time of a byte on the fastest line of a cut-through receiver with faster lines than this one,
+    /// as ps and the bytes they belong to.
+    pub faster: Option<(u32, u16)>,
     /// Faults of the receiver.
     pub receiver: Receiver,
     /// Credits lost with their R_RDY or with their frame.
@@ -206,6 +211,7 @@ impl Lane {
             propagation_ps,
             latency_ps: 0,
             cut_through: false,
+            faster: None,
             up: true,
             free_at_ps: 0,
             run_bytes: 0,
@@ -228,6 +234,7 @@ impl Lane {
             bundle: None,
             watched: false,
             faulty: false,
+            has_channels: false,
             frames: 0,
             bytes: 0,
             data_bytes: 0,
@@ -258,6 +265,12 @@ impl Lane {
     #[inline]
     fn whole(&self, parts: u64) -> u64 {
         ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    /// Returns the earliest start of a frame whose last bit is there at `tail_ps`.
+    #[inline]
+    pub fn start_of(&self, tail_ps: u64, frame: &FrameRef) -> u64 {
+        tail_ps.saturating_sub(self.time_of(frame.wire_bytes()))
     }
 
     /// Puts a frame on the line at `now`. If the frame is still arriving over a slower line, its
@@ -304,6 +317,9 @@ impl Lane {
         let tail_ps = end_ps + self.propagation_ps;
         let at_ps = if self.cut_through {
             start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps + self.latency_ps
+        } else if let Some((ps, bytes)) = self.faster {
+            let header_ps = start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps;
+            header_ps.max(tail_ps - wire_bytes * u64::from(ps) / u64::from(bytes)) + self.latency_ps
         } else {
             tail_ps + self.latency_ps
         };
@@ -370,7 +386,8 @@ impl Lane {
     /// Returns the shortest time in ps from an event at one end of the lane to its first effect at
     /// the other end: of a frame without data from the sender, and of an R_RDY from the receiver.
     pub fn lookahead_ps(&self) -> [u64; 2] {
-        let frame_bytes = if self.cut_through { HEADER_WIRE_BYTES } else { OVERHEAD_BYTES };
+        let is_early = self.cut_through || self.faster.is_some();
+        let frame_bytes = if is_early { HEADER_WIRE_BYTES } else { OVERHEAD_BYTES };
         [self.time_of(frame_bytes) + self.propagation_ps + self.latency_ps, self.r_rdy_ps]
     }
 

@@ -3,7 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, recovery};
+use super::{Loss, LossSite, Net, channels, recovery};
 
 impl Net {
     /// Returns whether the link carries light in both directions.
@@ -26,6 +26,9 @@ impl Net {
             lane.receiver.set_withheld(now, 0);
             lane.receiver.last_ps = 0;
             let from = lane.from;
+            if let Some(channels) = &mut self.channels[number as usize] {
+                channels.clear(now);
+            }
             // A link that comes up again starts with all credits, so lost credits are restored.
             recovery::restart(self, number);
             let lane = &mut self.lanes[number as usize];
@@ -56,6 +59,11 @@ impl Net {
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
             lane.restart_zero_credit(self.now);
+            let by_channel = channels::held(self, &self.lanes[number as usize]);
+            if let Some(channels) = &mut self.channels[number as usize] {
+                channels.restart(self.now, by_channel, None);
+            }
+            let lane = &self.lanes[number as usize];
             if let End::NPort(nport) = lane.from {
                 self.nports[usize::from(nport)].queue.end_pause();
             }
@@ -94,7 +102,8 @@ impl Net {
             self.wake_output(switch, output);
             return;
         }
-        self.discard(switch, Loss::LinkDown, |buffered| buffered.output == output);
+        let outputs: Vec<u16> = plane.outputs_of(output).collect();
+        self.discard(switch, Loss::LinkDown, |buffered| outputs.contains(&buffered.output));
     }
 
     /// Discards frames from the input buffers of a switch and returns their credits.
@@ -114,7 +123,8 @@ impl Net {
             let plane = &self.switches[usize::from(switch)];
             // A frame that has crossed has freed its receive buffer.
             if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
-                self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()));
+                let channel = buffered.on_line.frame.channel();
+                channels::return_credit(self, lane, self.now.max(buffered.on_line.tail_ps()), channel);
             }
         }
         if !lost.is_empty() {
@@ -135,7 +145,7 @@ impl Net {
 
     /// Checks that the credits of every lane add up to the granted credits. The terms are:
     /// available, returning, used by frames on the line or in the receiver's buffers, and lost or
-    /// withheld because of a fault.
+    /// withheld because of a fault. The same holds for each virtual channel.
     ///
     /// # Errors
     ///
@@ -153,7 +163,7 @@ impl Net {
                 + held
                 + lost
                 + lane.receiver.withheld;
-            if sum != lane.bb_credit {
+            if sum != lane.bb_credit || !channels::adds_up(self, number as u32) {
                 return Err(number as u32);
             }
         }

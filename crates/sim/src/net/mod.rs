@@ -12,6 +12,7 @@
 //! - An R_RDY does not wait for a frame in the same direction.
 //! - With [`sanloom_fc::config::Queueing::Any`] the crossbar has no limit.
 
+mod channels;
 mod crossbar;
 mod crossing;
 pub(crate) mod divide;
@@ -34,6 +35,7 @@ mod returning;
 mod sources;
 mod step;
 
+pub use channels::{Channel, ChannelCount, LaneChannels, Priorities};
 pub use crossbar::{Crossbar, InputCount, Pace, WAIT_BUCKETS, WaitCount};
 pub use divide::{Half, Share};
 pub use faults::LaneFault;
@@ -47,8 +49,9 @@ pub use parts::{Outbox, Turn};
 pub use queue::{EventQueue, NEVER};
 pub use recovery::StateChanges;
 
+use channels::ChannelOutputs;
 use parts::Parts;
-use sanloom_fc::config::{Forwarding, IslChoice};
+use sanloom_fc::config::{ChannelCredits, Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
 use sources::Sources;
 
@@ -67,6 +70,12 @@ pub struct Net {
     /// Frame counters: sent, delivered, lost.
     pub fate: Fate,
     faults: Vec<Option<Box<LaneFault>>>,
+    /// Virtual channels of the lanes that have them.
+    channels: Vec<Option<Box<LaneChannels>>>,
+    /// True if a lane has virtual channels.
+    has_channels: bool,
+    /// Priorities of frames, for virtual channels.
+    pub priorities: Priorities,
     /// Records of the watched lanes, incidents and lost frames.
     pub recorder: Recorder,
     e_d_tov_ps: u64,
@@ -92,6 +101,8 @@ pub struct SwitchPlane {
     members: Vec<Vec<u16>>,
     /// Next leg of each spray group.
     next_leg: Vec<u16>,
+    /// Outputs of virtual channels; `None` if no port has them.
+    channels: Option<Box<ChannelOutputs>>,
     /// True if the legs of a spray group are chosen by load, not in turn.
     by_load: bool,
     /// True if the input drops frames with a bad CRC.
@@ -242,6 +253,9 @@ pub struct NetPlan {
     pub switches: Vec<SwitchPlan>,
     /// Lanes in pairs: 2n and 2n + 1 are the two directions of link n.
     pub lanes: Vec<Lane>,
+    /// Virtual channels of the lanes that have them. Both ends are switches with virtual output
+    /// queues, and all lanes of a bundle have the same channels.
+    pub channels: Vec<(u32, ChannelCredits)>,
     /// N_Ports; each is the end of one link.
     pub nports: Vec<NPortPlan>,
     /// Number of timers for the layers above.
@@ -284,12 +298,18 @@ impl Net {
             queue: EventQueue::with_window(sources.count(), sources.free(), spacing_ps, window_ps),
             sources,
             now: 0,
-            switches: plan.switches.iter().map(SwitchPlane::new).collect(),
+            switches: (0..)
+                .zip(&plan.switches)
+                .map(|(number, switch)| SwitchPlane::new(number, switch, &plan))
+                .collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
             bundles: vec![Bundle::default(); plan.bundles],
             messages: Messages::default(),
             fate: Fate::default(),
             faults: plan.lanes.iter().map(|_| None).collect(),
+            channels: plan.lanes.iter().map(|_| None).collect(),
+            has_channels: false,
+            priorities: Priorities::default(),
             recorder: Recorder::default(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
@@ -304,7 +324,8 @@ impl Net {
                     let plane = &mut net.switches[usize::from(switch)];
                     plane.tx[usize::from(port)] = number;
                     lane.output = plane.output_of[usize::from(port)];
-                    if let [_] = plane.members[usize::from(lane.output)][..] {
+                    if plane.members[usize::from(lane.output)].len() == 1 && plane.outputs_of(lane.output).count() == 1
+                    {
                         plane.crossbar.serve(lane.output, number);
                     }
                 }
@@ -320,12 +341,16 @@ impl Net {
                 End::NPort(nport) => net.nports[usize::from(nport)].rx = number,
             }
         }
+        for (lane, credits) in &plan.channels {
+            channels::add(&mut net, *lane, credits);
+        }
         for (number, plan) in (0..).zip(&plan.switches) {
             let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
             let lanes = net.lanes.iter().filter(|lane| at_switch(lane.from) || at_switch(lane.to));
             if let Some(fastest) = lanes.map(Lane::ps_per_byte).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
                 net.switches[usize::from(number)].crossbar.set_pace(Pace::new(&plan.config.crossbar, fastest));
             }
+            crossing::mark_fast_lines(&mut net.lanes, &mut net.switches[usize::from(number)], number, &plan.config);
         }
         net
     }
@@ -404,7 +429,7 @@ impl Net {
 }
 
 impl SwitchPlane {
-    fn new(plan: &SwitchPlan) -> SwitchPlane {
+    fn new(number: u16, plan: &SwitchPlan, net: &NetPlan) -> SwitchPlane {
         let config = &plan.config;
         let ports = usize::from(config.ports);
         let mut output_of: Vec<u16> = (0..config.ports).collect();
@@ -423,6 +448,12 @@ impl SwitchPlane {
         for (port, &output) in output_of.iter().enumerate() {
             members[usize::from(output)].push(port as u16);
         }
+        let channels = ChannelOutputs::of_switch(number, &output_of, net);
+        if let Some(channels) = &channels {
+            for port in channels.ports() {
+                members.push(members[usize::from(port)].clone());
+            }
+        }
         let mut fib = Fib::new(config.domain, config.ports, config.isl_choice).with_salt(config.isl_salt());
         for (port, bundle) in (0..).zip(&plan.bundle_of_port) {
             bundle.iter().for_each(|bundle| fib.join_bundle(port, output_of[usize::from(port)], *bundle));
@@ -430,7 +461,8 @@ impl SwitchPlane {
         SwitchPlane {
             fib,
             crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration)
-                .with_trunks(&members)
+                .with_trunks(&members[..ports])
+                .with_outputs(members.len())
                 .with_egress(config.crossbar.egress_frames, members.iter().map(Vec::len)),
             tx: vec![NO_LANE; ports],
             rx: vec![NO_LANE; ports],
@@ -438,6 +470,7 @@ impl SwitchPlane {
             bundle_output,
             members,
             next_leg: vec![0; 256],
+            channels,
             by_load: config.isl_choice == IslChoice::LeastLoaded,
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }
@@ -475,7 +508,8 @@ impl SwitchPlane {
         let members = &self.members[usize::from(output)];
         let lines = || members.iter().filter_map(|&port| lanes.get(self.tx[usize::from(port)] as usize));
         let free_ps = lines().filter(|lane| lane.up).map(|lane| lane.free_at_ps.max(now)).min();
-        (self.crossbar.waiting(output), free_ps.unwrap_or(NEVER), lines().map(Lane::bytes).sum())
+        let waiting = self.outputs_of(output).map(|output| self.crossbar.waiting(output)).sum();
+        (waiting, free_ps.unwrap_or(NEVER), lines().map(Lane::bytes).sum())
     }
 
     /// Returns the loss location of a frame in the buffer of an input.

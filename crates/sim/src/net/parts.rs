@@ -5,11 +5,10 @@
 //! A frame or R_RDY for the other half leaves through an [`Outbox`] and has its effect there at a
 //! later time, at least [`Lane::lookahead_ps`](super::Lane::lookahead_ps) after the event.
 
-use super::Net;
 use super::flight::InFlight;
 use super::messages::Parcel;
-use super::queue::NEVER;
 use super::sources::Source;
+use super::{Net, channels};
 
 /// Place of an event among the events of all parts.
 ///
@@ -43,8 +42,8 @@ pub(super) struct Parts {
 pub struct Outbox {
     /// Frames with their lanes and, for the part of a control message, the message.
     frames: Vec<(u32, InFlight, Option<Box<Parcel>>)>,
-    /// Arrival times of R_RDYs at the sender of a lane, with the lane.
-    r_rdys: Vec<(u32, u64)>,
+    /// Arrival times of R_RDYs at the sender of a lane, with the lane and the virtual channel.
+    r_rdys: Vec<(u32, u64, u8)>,
 }
 
 impl Outbox {
@@ -148,12 +147,12 @@ pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
     profile.into_iter().map(|(time, source)| (time, place(source))).collect()
 }
 
-/// Returns the time of the next event, or [`NEVER`] if there is none.
+/// Returns the time of the next event, or [`NEVER`](super::NEVER) if there is none.
 pub fn next_event_ps(net: &mut Net) -> u64 {
     net.queue.next_time()
 }
 
-/// Returns the time at which a timer expires, or [`NEVER`].
+/// Returns the time at which a timer expires, or [`NEVER`](super::NEVER).
 pub fn timer_ps(net: &Net, timer: u32) -> u64 {
     net.queue.time_of(net.sources.timer(timer))
 }
@@ -166,11 +165,11 @@ pub(super) fn send_across(net: &mut Net, lane: u32, on_line: InFlight) {
 }
 
 /// Returns the R_RDY for a buffer that becomes free at `free_ps` to the part in which the lane
-/// begins.
+/// begins. `channel` is ignored if the lane has no virtual channels.
 #[cold]
-pub(super) fn return_across(net: &mut Net, lane: u32, free_ps: u64) {
+pub(super) fn return_across(net: &mut Net, lane: u32, free_ps: u64, channel: u8) {
     let at_ps = net.lanes[lane as usize].credit_leaves(free_ps);
-    net.parts.outbox(lane).r_rdys.push((lane, at_ps));
+    net.parts.outbox(lane).r_rdys.push((lane, at_ps, channel));
 }
 
 /// Returns the frames and R_RDYs for another part.
@@ -189,14 +188,8 @@ pub fn receive(net: &mut Net, inbox: &mut Outbox) {
             net.queue.add(net.sources.arrival(number), on_line.at_ps);
         }
     }
-    for (number, at_ps) in inbox.r_rdys.drain(..) {
+    for (number, at_ps, channel) in inbox.r_rdys.drain(..) {
         debug_assert!(at_ps > net.now, "an R_RDY of lane {number} comes too late");
-        let wake = net.sources.wake(number);
-        let lane = &mut net.lanes[number as usize];
-        lane.expect_credit(at_ps);
-        if lane.credit_wait_since_ps != NEVER {
-            let time = lane.next_credit().max(net.now);
-            lane.wake_by(&mut net.queue, wake, time);
-        }
+        channels::expect_credit(net, number, channel, at_ps);
     }
 }

@@ -1,10 +1,11 @@
 //! The watchdog of a lane: hold time in the receiver's buffers, credit recovery by link reset, and
 //! detection of credit deadlocks.
 
-use super::lane::{End, Lane};
+use super::channels::LaneChannels;
+use super::lane::End;
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, SwitchPlane, recovery};
+use super::{Loss, LossSite, Net, channels, recovery};
 use std::collections::BTreeSet;
 
 impl Net {
@@ -29,7 +30,7 @@ impl Net {
             return oldest + hold;
         }
         debug_assert!(!self.parts.is_divided(), "the network is united before frames are discarded");
-        self.note_deadlock();
+        note_deadlock(self);
         let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
         let frames = self.discard(switch, Loss::HoldTime, late) as u32;
         self.recorder.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
@@ -42,15 +43,17 @@ impl Net {
     fn recover_credit(&mut self, number: u32) -> u64 {
         let now = self.now;
         let lane = &self.lanes[number as usize];
-        if !lane.up || lane.credit_wait_since_ps == NEVER {
+        let channels = self.channels[number as usize].as_ref();
+        let since = channels.map_or(lane.credit_wait_since_ps, |channels| channels.waits_since_ps());
+        if !lane.up || since == NEVER {
             return NEVER;
         }
-        let due = lane.credit_wait_since_ps + self.e_d_tov_ps;
+        let due = since + self.e_d_tov_ps;
         if due > now {
             return due;
         }
         debug_assert!(!self.parts.is_divided(), "the network is united before a link is reset");
-        self.note_deadlock();
+        note_deadlock(self);
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
@@ -63,6 +66,7 @@ impl Net {
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
+        let used = channels::used(self, number);
         recovery::restart(self, number);
         let wake = self.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
@@ -74,59 +78,68 @@ impl Net {
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
         let credits = lane.bb_credit.saturating_sub(in_flight);
         lane.restart_credits(credits, Some(restart));
+        if let Some(channels) = &mut self.channels[number as usize] {
+            channels.restart(now, used, Some(restart));
+        }
         lane.wake_at(&mut self.queue, wake, restart);
         self.recorder.reset(number, lane, credits, now, restart);
         self.recorder.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }
+}
 
-    /// Searches for a credit deadlock and records it if it is new.
-    fn note_deadlock(&mut self) {
-        let (path, visited) = (Vec::new(), BTreeSet::new());
-        let search = DeadlockSearch { lanes: &self.lanes, switches: &self.switches, path, visited };
-        let Some(cycle) = search.find() else { return };
-        let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
-        if !self.recorder.incidents.iter().any(known) {
-            self.recorder.incidents.push(Incident::Deadlock { at_ps: self.now, cycle });
-        }
+/// Searches for a credit deadlock and records it if it is new.
+fn note_deadlock(net: &mut Net) {
+    let (path, visited) = (Vec::new(), BTreeSet::new());
+    let search = DeadlockSearch { net, path, visited };
+    let Some(cycle) = search.find() else { return };
+    let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
+    if !net.recorder.incidents.iter().any(known) {
+        net.recorder.incidents.push(Incident::Deadlock { at_ps: net.now, cycle });
     }
 }
 
-/// A search for lanes that wait for each other's buffers.
+/// A lane, or one of its virtual channels.
+type Wait = (u32, Option<u8>);
+
+/// A search for lanes that wait for each other's buffers. The virtual channels of a lane wait
+/// separately.
 struct DeadlockSearch<'a> {
-    lanes: &'a [Lane],
-    switches: &'a [SwitchPlane],
-    /// Lanes from the start of the search to the current one, each waiting for the next.
-    path: Vec<u32>,
-    visited: BTreeSet<u32>,
+    net: &'a Net,
+    /// Waits from the start of the search to the current one, each for the next.
+    path: Vec<Wait>,
+    visited: BTreeSet<Wait>,
 }
 
 impl DeadlockSearch<'_> {
     /// Returns a cycle of lanes in which each lane has no credit, because its receiver's buffers
     /// hold frames for the next lane. The cycle begins with the lowest lane number.
     fn find(mut self) -> Option<Vec<u32>> {
-        (0..self.lanes.len() as u32).find_map(|start| self.visit(start))
+        (0..self.net.lanes.len() as u32).flat_map(|lane| waits_of(self.net, lane)).find_map(|start| self.visit(start))
     }
 
-    fn visit(&mut self, number: u32) -> Option<Vec<u32>> {
-        if let Some(at) = self.path.iter().position(|&lane| lane == number) {
-            let mut cycle = self.path[at..].to_vec();
+    fn visit(&mut self, wait: Wait) -> Option<Vec<u32>> {
+        if let Some(at) = self.path.iter().position(|&other| other == wait) {
+            let mut cycle: Vec<u32> = self.path[at..].iter().map(|&(lane, _)| lane).collect();
             let least = cycle.iter().enumerate().min_by_key(|&(_, lane)| lane).map_or(0, |(i, _)| i);
             cycle.rotate_left(least);
             return Some(cycle);
         }
-        let lane = &self.lanes[number as usize];
+        let (number, channel) = wait;
+        let lane = &self.net.lanes[number as usize];
         let End::Switch { switch, port } = lane.to else { return None };
-        if lane.credit_wait_since_ps == NEVER || lane.credits_returning() > 0 || !self.visited.insert(number) {
+        if !is_without_credit(self.net, wait) || !self.visited.insert(wait) {
             return None;
         }
-        self.path.push(number);
-        let plane = &self.switches[usize::from(switch)];
-        let outputs: BTreeSet<u16> = plane.crossbar.frames_of(port).iter().map(|buffered| buffered.output).collect();
+        self.path.push(wait);
+        let plane = &self.net.switches[usize::from(switch)];
+        let frames = plane.crossbar.frames_of(port);
+        let of_wait = frames.iter().filter(|held| channel.is_none_or(|number| held.on_line.frame.channel() == number));
+        let outputs: BTreeSet<u16> = of_wait.map(|held| held.output).collect();
         for output in outputs {
             for &member in &plane.members[usize::from(output)] {
                 if let Some(next) = plane.tx_lane(member)
-                    && let Some(cycle) = self.visit(next)
+                    && let Some(cycle) = self.visit((next, plane.channel_of(output)))
                 {
                     return Some(cycle);
                 }
@@ -134,5 +147,20 @@ impl DeadlockSearch<'_> {
         }
         self.path.pop();
         None
+    }
+}
+
+/// Returns what can wait for credit on a lane: the lane, or each of its virtual channels.
+fn waits_of(net: &Net, lane: u32) -> Vec<Wait> {
+    let numbers = |channels: &LaneChannels| channels.list().iter().map(|c| (lane, Some(c.number))).collect();
+    net.channels(lane).map_or_else(|| vec![(lane, None)], numbers)
+}
+
+/// Returns whether a frame waits for a credit and none is returning.
+fn is_without_credit(net: &Net, (number, channel): Wait) -> bool {
+    let lane = &net.lanes[number as usize];
+    match (channel, net.channels(number)) {
+        (Some(channel), Some(channels)) => channels.is_stuck(channel),
+        _ => lane.credit_wait_since_ps != NEVER && lane.credits_returning() == 0,
     }
 }

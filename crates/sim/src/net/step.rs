@@ -7,7 +7,7 @@ use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent, parts};
+use super::{Loss, LossSite, Net, NetEvent, channels, parts};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -84,11 +84,16 @@ impl Net {
             if !self.lanes[lane as usize].up {
                 self.count_loss(&part, Loss::LinkDown, LossSite::Processor(switch));
             } else {
-                let plane = &mut self.switches[usize::from(switch)];
-                let output = plane.output_of[usize::from(port)];
+                let mut part = part;
+                let plane = &self.switches[usize::from(switch)];
                 let input = plane.crossbar.processor();
+                let mut output = plane.output_of[usize::from(port)];
+                if self.has_channels {
+                    (output, part) = channels::choose(self, switch, input, output, part);
+                }
                 let on_line = InFlight::new(part, self.now, self.now);
                 let lane = super::NO_LANE;
+                let plane = &mut self.switches[usize::from(switch)];
                 plane.crossbar.enqueue(self.now, Buffered { on_line, input, output, lane, crossed: false });
                 self.wake_output(switch, output);
             }
@@ -147,7 +152,7 @@ impl Net {
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
             self.count_loss(&frame, Loss::CrcError, LossSite::Receiver(lane));
-            self.return_credit(lane, on_line.tail_ps().max(self.now));
+            channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
             return None;
         }
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
@@ -155,7 +160,7 @@ impl Net {
             Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
             Decision::Forward(Egress::Spray(group)) => plane.spray(group, port, &self.lanes, self.now),
             Decision::Local => {
-                self.return_credit(lane, on_line.tail_ps().max(self.now));
+                channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
                 if frame.is_corrupt() {
                     self.count_loss(&frame, Loss::CrcAtDestination, LossSite::Receiver(lane));
                     return None;
@@ -165,12 +170,16 @@ impl Net {
             }
             Decision::Drop(reason) => {
                 self.count_loss(&frame, Loss::Fib(reason), LossSite::Receiver(lane));
-                self.return_credit(lane, on_line.tail_ps().max(self.now));
+                channels::return_credit(self, lane, on_line.tail_ps().max(self.now), frame.channel());
                 return None;
             }
         };
-        let entering = Buffered { on_line, input: port, output, lane, crossed: false };
         let buffers_egress = plane.crossbar.buffers_egress();
+        let (mut on_line, mut output) = (on_line, output);
+        if self.has_channels {
+            (output, on_line.frame) = channels::choose(self, switch, port, output, frame);
+        }
+        let entering = Buffered { on_line, input: port, output, lane, crossed: false };
         if !watchdog_armed {
             self.lanes[lane as usize].watchdog_armed = true;
             self.queue.schedule_earlier(self.sources.watchdog(lane), self.now + self.hold_time_ps);
@@ -263,6 +272,7 @@ impl Net {
         self.put_on_line(number, slot.frame, sent);
         let upstream = slot.lane;
         if upstream != super::NO_LANE {
+            // A lane to a switch without virtual output queues has no virtual channels.
             self.return_credit(upstream, sent.end_ps);
         }
     }
@@ -385,7 +395,8 @@ impl Net {
         }
     }
 
-    /// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
+    /// Returns the R_RDY for a receive buffer at the end of a lane without virtual channels. The
+    /// buffer becomes free at `at_ps`.
     #[inline]
     pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
         let wake = self.sources.wake(number);
@@ -395,12 +406,12 @@ impl Net {
             return;
         }
         if lane.special {
-            match self.apply_r_rdy_faults(number, at_ps) {
+            match self.apply_r_rdy_faults(number, at_ps, 0) {
                 Some(time) => ready = time,
                 None => return,
             }
             if self.parts.is_away(number) {
-                parts::return_across(self, number, ready);
+                parts::return_across(self, number, ready, 0);
                 return;
             }
             lane = &mut self.lanes[number as usize];

@@ -114,13 +114,13 @@ impl Engine {
         let mut report = Report { parts: 1, ..Report::default() };
         let stage = if threads.count < 2 {
             Stage::Undivided
-        } else if world.is_divisible() {
+        } else if let Some(reason) = world.is_indivisible() {
+            report.undivided = Some(reason.into());
+            Stage::Undivided
+        } else {
             parts::begin_profile(&mut world.net);
             report.undivided = Some("the run was too short".into());
             Stage::Recording
-        } else {
-            report.undivided = Some("requests to switches are logged".into());
-            Stage::Undivided
         };
         Engine { threads, stage, report, counted_ns: 0, plans: 0, planned: Report::default(), unused: Vec::new() }
     }

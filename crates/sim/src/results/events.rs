@@ -268,6 +268,14 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 let subject = format!("{}:{port}", view.names.node(Node::Switch(switch)));
                 add(EventKind::Isolated, subject, format!("port isolated: {reason}"), None);
             }
+            NoteKind::Quarantine { switch, port, starts } => {
+                let subject = format!("{}:{port}", view.names.node(Node::Switch(switch)));
+                let what = match starts {
+                    true => "slow devices: their frames use the channels of low priority",
+                    false => "the devices are no longer slow: the quarantine ends",
+                };
+                add(EventKind::Quarantine, subject, what.to_owned(), None);
+            }
             NoteKind::ZonesChanged { switch, change, ref failure } => {
                 let name = view.names.node(Node::Switch(switch)).to_owned();
                 let what = match failure {

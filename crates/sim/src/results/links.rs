@@ -1,9 +1,9 @@
 //! Results of links.
 
 use super::view::View;
-use crate::net::LossSite;
+use crate::net::{ChannelCount, LossSite};
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
-use sanloom_api::results::{LinkDirection, LinkKind, LinkResult};
+use sanloom_api::results::{ChannelResult, LinkDirection, LinkKind, LinkResult};
 use sanloom_fc::config::{Link, Node};
 
 pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
@@ -59,6 +59,17 @@ fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDir
         credits_lost: count.credits_lost,
         credits_recovered: count.credits_recovered,
         frames_lost: view.lost_at(&[LossSite::Line(number)]),
+        channels: view.world.measured().channel_counts(number).iter().map(channel).collect(),
+    }
+}
+
+fn channel(count: &ChannelCount) -> ChannelResult {
+    ChannelResult {
+        channel: count.number.into(),
+        bb_credit: count.granted.into(),
+        frames: count.frames,
+        bytes: count.bytes,
+        credit_wait_s: s_of_ps(count.credit_wait_ps),
     }
 }
 

@@ -6,6 +6,7 @@ use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
 use super::path::Paths;
+use super::quality::Quality;
 use super::schedule;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
@@ -16,7 +17,9 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_fc::config::{self, FaultKind, LinkEnd, Lun, Node, Picos};
+use sanloom_fc::config::{
+    self, ChannelCredits, FaultKind, LinkEnd, Lun, MAX_FRAME_BYTES, Node, Picos, buffers_to_fill,
+};
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
@@ -60,6 +63,7 @@ impl World {
             timers: plan.timers,
             schedule: Default::default(),
             link_faults: Default::default(),
+            quality: Quality::new(&lab, &net),
             control_frames: 0,
             baseline: Default::default(),
             net,
@@ -335,7 +339,7 @@ fn timers(lab: &Lab, nports: u32) -> Timers {
     let storage = host + lab.hosts.len() as u32;
     let processor = storage + lab.storage.len() as u32;
     let fault = processor + lab.switches.len() as u32;
-    Timers { switch, host, storage, processor, fault, sample: fault + 1, all: fault + 2 }
+    Timers { switch, host, storage, processor, fault, sample: fault + 1, quarantine: fault + 2, all: fault + 3 }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
@@ -376,6 +380,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             .zip(0..)
             .map(|(config, number)| SwitchPlan { config: config.clone(), bundle_of_port: bundles_of(lab, number) })
             .collect(),
+        channels: virtual_channels(lab, &lanes),
         lanes,
         nports: owners.iter().map(nport).collect(),
         timers,
@@ -383,6 +388,28 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
         e_d_tov_ps: lab.timers.e_d_tov.0,
         hold_time_ps: lab.timers.hold_time.0,
     }
+}
+
+/// Returns the virtual channels of the lanes between switches that both have them.
+fn virtual_channels(lab: &Lab, lanes: &[Lane]) -> Vec<(u32, ChannelCredits)> {
+    let divided = |number: usize, lane: &Lane| {
+        let (End::Switch { switch: from, .. }, End::Switch { switch: to, .. }) = (lane.from, lane.to) else {
+            return None;
+        };
+        let [from, to] = [from, to].map(|switch| &lab.switches[usize::from(switch)]);
+        let wanted = from.virtual_channels?.common(to.virtual_channels?);
+        // All lines of a bundle have the channels that the line with the fewest buffers can have.
+        let lines = lanes.iter().filter(|other| other.bundle.is_some() && other.bundle == lane.bundle);
+        let least = lines.map(|line| line.bb_credit).min().unwrap_or(lane.bb_credit).min(lane.bb_credit);
+        let (ps, bytes) = lane.ps_per_byte();
+        let crossing_ps =
+            lane.time_of(u64::from(MAX_FRAME_BYTES)) * 100 / u64::from(to.crossbar.speedup_percent.max(1));
+        let fill = buffers_to_fill((ps, bytes), lane.propagation_ps, to.latency.0, crossing_ps);
+        let channels = ChannelCredits::divide(least as u16, wanted, fill)?;
+        let credits = channels.with_buffers(lane.bb_credit as u16);
+        Some((number as u32, credits))
+    };
+    lanes.iter().enumerate().filter_map(|(number, lane)| divided(number, lane)).collect()
 }
 
 /// Returns the number of the N_Port. Every link end in a validated lab has one.

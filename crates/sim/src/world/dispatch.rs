@@ -171,6 +171,7 @@ impl World {
     fn address_changed(&mut self, nport: u16, port_id: FcId) {
         let (hosts, mut env) = self.split_hosts();
         hosts.address_changed(&mut env, nport, port_id);
+        self.set_priorities(nport, port_id);
         for port in self.nports.set_port_id(nport, port_id) {
             self.port_link(port, port_id != FcId::ZERO);
         }

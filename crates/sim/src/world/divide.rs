@@ -65,10 +65,17 @@ impl World {
         divide::next_watchdog_effect_ps(&self.net).min(fault).min(sample.saturating_add(deferred_ps))
     }
 
-    /// Returns whether the state of the world can be divided. Test beds record the requests to
-    /// switches in one log.
-    pub(crate) fn is_divisible(&self) -> bool {
-        self.control.command_log.is_none()
+    /// Returns the reason why the state of the world cannot be divided, if there is one. Test beds
+    /// record the requests to switches in one log, and all switches know each priority and each
+    /// quarantine at once.
+    pub(crate) fn is_indivisible(&self) -> Option<&'static str> {
+        if self.control.command_log.is_some() {
+            Some("requests to switches are logged")
+        } else if self.quality.is_used() {
+            Some("zones have priorities, or a switch has a quarantine")
+        } else {
+            None
+        }
     }
 
     /// Moves the state of a share to another world of the same lab, which has none of it.

@@ -1,6 +1,6 @@
 //! Counters of the frame path since the end of the warm-up.
 
-use crate::net::{Fate, Lane, LaneCount, Loss, LossSite, Lost, Net};
+use crate::net::{ChannelCount, Fate, Lane, LaneCount, Loss, LossSite, Lost, Net};
 use std::collections::BTreeMap;
 
 /// Counters at the end of the warm-up.
@@ -9,6 +9,8 @@ pub(super) struct Baseline {
     /// End of the warm-up, in ps since the first login.
     at_ps: u64,
     lanes: Vec<LaneCount>,
+    /// Counters of the virtual channels of each lane.
+    channels: Vec<Vec<ChannelCount>>,
     /// Frames and bytes in flight on each lane.
     flight: Vec<(u64, u64)>,
     fate: Fate,
@@ -28,6 +30,7 @@ impl Baseline {
         Baseline {
             at_ps: net.now(),
             lanes: net.lanes().iter().map(|lane| count_at(lane, net.now())).collect(),
+            channels: (0..net.lanes().len() as u32).map(|lane| channels_at(net, lane)).collect(),
             flight: net.lanes().iter().map(flight_of).collect(),
             fate: net.fate,
             losses: net.recorder.losses().clone(),
@@ -103,6 +106,23 @@ impl<'a> Measured<'a> {
             zero_credit_ps: now.zero_credit_ps.saturating_sub(before.zero_credit_ps),
         }
     }
+
+    /// Returns the counters of the virtual channels of a lane, by number.
+    pub fn channel_counts(&self, lane: u32) -> Vec<ChannelCount> {
+        let mut counts = channels_at(self.net, lane);
+        let before = self.baseline.channels.get(lane as usize).into_iter().flatten();
+        for (now, before) in counts.iter_mut().zip(before) {
+            now.frames -= before.frames;
+            now.bytes -= before.bytes;
+            now.credit_wait_ps -= before.credit_wait_ps;
+        }
+        counts
+    }
+}
+
+/// Returns the counters of the virtual channels of a lane.
+fn channels_at(net: &Net, lane: u32) -> Vec<ChannelCount> {
+    net.channels(lane).map_or_else(Vec::new, |all| all.list().iter().map(|one| one.count(net.now())).collect())
 }
 
 /// Returns the counters of a lane, with the intervals that are open at `now`.

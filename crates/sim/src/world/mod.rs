@@ -35,6 +35,7 @@ mod notes;
 mod nports;
 mod path;
 mod processor;
+mod quality;
 mod schedule;
 mod storage;
 mod target;
@@ -56,6 +57,7 @@ use crate::net::{Net, NetEvent, parts};
 use crate::stats::Series;
 pub(crate) use divide::WorldShare;
 use measured::Baseline;
+use quality::Quality;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use schedule::{LinkFaults, Schedule};
@@ -70,6 +72,7 @@ pub(crate) struct Timers {
     processor: u32,
     fault: u32,
     sample: u32,
+    quarantine: u32,
     all: u32,
 }
 
@@ -92,6 +95,7 @@ pub struct World {
     timers: Timers,
     schedule: Schedule,
     link_faults: LinkFaults,
+    quality: Quality,
     /// Control frames delivered so far.
     control_frames: u64,
     baseline: Baseline,
@@ -150,6 +154,8 @@ impl World {
             control.run_processor(&mut env, (timer - timers.processor) as u16);
         } else if timer == timers.fault {
             self.execute_schedule();
+        } else if timer == timers.quarantine {
+            self.end_windows();
         } else {
             self.sample();
         }
@@ -230,6 +236,7 @@ impl World {
         let (hosts, mut env) = self.split_hosts();
         hosts.start_streams(&mut env);
         self.net.set_timer(self.timers.sample, self.start_ps + self.lab.run.sample_interval.0);
+        self.watch_devices();
     }
 
     /// Ends the warm-up: discards all measurements so far.

@@ -49,6 +49,13 @@ pub enum NoteKind {
     Reroute,
     /// A port became isolated from the switch at its other end.
     Isolated { switch: u16, port: u16, reason: Isolation },
+    /// The quarantine of the devices at a port began or ended.
+    Quarantine {
+        switch: u16,
+        port: u16,
+        /// True if it began.
+        starts: bool,
+    },
     /// A scheduled change of the zones succeeded or failed.
     ZonesChanged {
         /// Switch at which the change was committed.

@@ -22,6 +22,7 @@ mod stats_histogram;
 mod stats_numbers;
 mod threads;
 mod trace_timeline;
+mod virtual_channels;
 mod workload_arrivals;
 mod workload_determinism;
 mod workload_requests;

@@ -95,6 +95,7 @@ pub fn slow_drain(queueing: &str, sample: Sample) -> Result<Vec<Row>, Failure> {
         [switch."sw{{1..2}}"]
         queueing = "{queueing}"
         buffers = 16
+        virtual_channels = {{ medium = 0 }}
         [host.slow]
         [host.other]
         [storage."s{{1..2}}"]

@@ -202,13 +202,14 @@ fn a_remedy_is_printed_only_with_the_gain_that_it_has_in_this_lab() {
     let bench = Bench::new("sim-remedies");
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/slow-drain.toml");
     bench.write("slow.toml", &std::fs::read_to_string(example).expect("the example"));
-    let words = "sim slow.toml --no-report --set run.duration=1s --set switch.*.queueing=any";
+    let words = "sim slow.toml --no-report --set run.duration=1s --set switch.*.queueing=any --set \
+                 switch.*.virtual_channels.medium=0";
     let ran = bench.run(words);
     // Queues alone and buffers alone do not free the victims.
     assert_eq!(ran.stdout.matches("Tried: ").count(), 2, "{}", ran.stdout);
     for part in [
         "Tried: one request in flight for server1, and virtual output queues in every switch",
-        "3 victims become 0 Repeat it: sanloom sim slow.toml --set run.duration=1s --set 'switch.*.queueing=any' --set host.server1.queue_depth=1 --set 'switch.*.queueing=voq'",
+        "3 victims become 0 Repeat it: sanloom sim slow.toml --set run.duration=1s --set 'switch.*.queueing=any' --set 'switch.*.virtual_channels.medium=0' --set host.server1.queue_depth=1 --set 'switch.*.queueing=voq'",
         "Tried: one request in flight for server1 (--set host.server1.queue_depth=1)",
         "but the finding remains: 3 hosts still lose up to",
     ] {

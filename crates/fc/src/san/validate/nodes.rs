@@ -2,7 +2,7 @@
 
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Host, MediumKind, Node, Picos, Storage, Switch};
+use crate::config::{Host, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_wire::ether::MacAddr;
@@ -180,6 +180,7 @@ pub(super) fn hypervisor(lab: &Lab, name: &str, on: u16, place: Place, problems:
 }
 
 fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
+    channels(switch, place, problems);
     if let [Some(lowest), Some(highest)] = switch.rates
         && lowest > highest
     {
@@ -204,6 +205,38 @@ fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
         for (key, time) in times {
             problems.time(place.key(key), time, Picos::ZERO, Picos::from_secs(60));
         }
+    }
+}
+
+/// Checks the virtual channels of a switch and its quarantine of slow devices.
+fn channels(switch: &Switch, place: Place, problems: &mut Problems) {
+    let key = if switch.quarantine.is_some() { "quarantine" } else { "virtual_channels" };
+    if switch.virtual_channels.is_some() && switch.queueing != Queueing::Voq {
+        problems.add(
+            ProblemKind::NoChannels,
+            place.key(key),
+            "virtual channels need virtual output queues".to_owned(),
+            "set `queueing = \"voq\"`, or leave this key out",
+        );
+    } else if switch.virtual_channels.is_none() && switch.quarantine.is_some() {
+        problems.add(
+            ProblemKind::NoChannels,
+            place.key(key),
+            "a quarantine needs virtual channels, and `virtual_channels.medium` is 0".to_owned(),
+            "leave `virtual_channels.medium` out, or set it to 1 or more",
+        );
+    }
+    let Some(slow) = switch.quarantine else { return };
+    if !(1..=1_000).contains(&slow.share_permille) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("slow_drain.share"),
+            "a share of time is at most 1".to_owned(),
+            "write a share between 0.001 and 1",
+        );
+    }
+    for (time, key) in [(slow.window, "slow_drain.window"), (slow.recovery, "slow_drain.recovery")] {
+        problems.time(place.key(key), time, Picos::from_us(1), Picos::from_secs(1_000_000));
     }
 }
 

@@ -17,6 +17,8 @@ fn lab() -> Lab {
         arbitration: Arbitration::RoundRobin,
         latency: Picos::from_ns(700),
         crossbar: CrossbarLimits::default(),
+        virtual_channels: None,
+        quarantine: None,
         isl_choice: IslChoice::Exchange,
         isl_hash: IslHash::Plain,
         processor: None,
@@ -95,6 +97,7 @@ fn lab() -> Lab {
         zone_database: Default::default(),
         zone_policy: Default::default(),
         zone_fabrics: Default::default(),
+        zone_priorities: Default::default(),
         workloads: vec![Workload {
             name: "reads".into(),
             hosts: vec![0],

@@ -7,7 +7,7 @@ use crate::net::GAP_BYTES;
 use sanloom_api::results::measure::{ratio, s_of_ps};
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results};
 use sanloom_api::words::plural;
-use sanloom_fc::config::{Link, Node};
+use sanloom_fc::config::{Link, Node, buffers_with_data};
 
 /// Minimum share of the time that a sender waits for credit to be reported.
 const WAIT_SHARE: f64 = 0.1;
@@ -83,15 +83,18 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
         let frame_ps = lane.time_of(count.bytes / count.frames + GAP_BYTES).max(1);
         let round_ps = frame_ps + 2 * lane.propagation_ps + lane.time_of(4);
         let needed = round_ps.div_ceil(frame_ps);
+        // Of the virtual channels, one is for frames between switches.
+        let channels = view.world.net.channels(number).map(|channels| channels.data_credits());
+        let credits = channels.unwrap_or(lane.bb_credit);
         // If the receiver's buffers are occupied for long, the distance is not the cause.
         let to = view.names.port(view.names.to(number));
         let held = results.ports.iter().find(|port| port.name == to).map_or(0.0, |port| port.buffers_used_mean);
-        if needed <= u64::from(lane.bb_credit) || held > 0.5 * f64::from(lane.bb_credit) {
+        if needed <= u64::from(credits) || held > 0.5 * f64::from(credits) {
             continue;
         }
         // One round for as many frames as there are credits is the most that the distance causes.
-        let idle_ps = round_ps.saturating_sub(u64::from(lane.bb_credit) * frame_ps);
-        let explained_ps = u128::from(count.frames) * u128::from(idle_ps) / u128::from(lane.bb_credit.max(1));
+        let idle_ps = round_ps.saturating_sub(u64::from(credits) * frame_ps);
+        let explained_ps = u128::from(count.frames) * u128::from(idle_ps) / u128::from(credits.max(1));
         if 2 * explained_ps < u128::from(count.credit_wait_ps) {
             continue;
         }
@@ -102,14 +105,13 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
             title: format!("{} has too few credits for its length", view.names.link(number)),
             detail: format!(
                 "a credit is away for {:.1} us and a frame takes {:.2} us, so {needed} credits keep the line busy; {from} \
-                 was given {} and waited for credit {} of the time, with the line {} busy",
+                 was given {credits} and waited for credit {} of the time, with the line {} busy",
                 round_ps as f64 / 1e6,
                 frame_ps as f64 / 1e6,
-                lane.bb_credit,
                 percent(share),
                 percent(busy)
             ),
-            candidates: more_credits(view, number, needed),
+            candidates: more_credits(view, number, channels.map_or(needed, |_| buffers_with_data(needed))),
             measure: Measure::Link,
             culprit: Some(view.names.link(number).to_owned()),
             ..Finding::default()
@@ -126,10 +128,11 @@ fn more_credits(view: &View<'_>, lane: u32, needed: u64) -> Vec<Candidate> {
 }
 
 /// Returns the change that turns on credit recovery on the link of a lane, with state changes at
-/// least as often as all its buffers are used twice.
+/// least as often as all buffers of the lane, or of its smallest data channel, are used twice.
 fn recovery_by_state_changes(view: &View<'_>, lane: u32) -> Vec<Candidate> {
     let link = &view.world.lab.links[lane as usize / 2];
-    let buffers = view.world.net.lanes()[lane as usize].bb_credit;
+    let smallest = view.world.net.channels(lane).and_then(|channels| channels.fewest_data_credits());
+    let buffers = smallest.unwrap_or(view.world.net.lanes()[lane as usize].bb_credit).max(1);
     let what = format!("credit recovery (BB_SC) on {}", link.name);
     vec![Candidate { what, set: vec![(key_of(link, "bb_sc"), (buffers.ilog2() + 1).min(15).to_string())] }]
 }

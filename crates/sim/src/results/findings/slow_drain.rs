@@ -8,7 +8,7 @@ use crate::world::Owner;
 use sanloom_api::results::measure::{ratio, s_of_ps};
 use sanloom_api::results::{Candidate, Finding, FindingKind, Results, Victim};
 use sanloom_api::words::plural;
-use sanloom_fc::config::{Node, Queueing};
+use sanloom_fc::config::{Link, Node, Queueing, SlowDrain, Switch};
 use std::collections::BTreeSet;
 
 /// Minimum share of the measured time that the sender to a slow receiver waits for credit.
@@ -101,6 +101,20 @@ fn candidates(view: &View<'_>, culprit: u32) -> Vec<Candidate> {
         let what = "virtual output queues in every switch".to_owned();
         found.push(Candidate { what, set: vec![queues.clone()] });
     }
+    let joins_switches = |link: &Link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+    let is_watched = |switch: &Switch| switch.quarantine.is_some();
+    if has_voq && lab.links.iter().any(joins_switches) && !lab.switches.iter().any(is_watched) {
+        // A short run needs short windows.
+        let window_us = (lab.run.duration.0 / 50_000_000).clamp(100, 1_000_000);
+        found.push(Candidate {
+            what: "a quarantine of slow devices".to_owned(),
+            set: vec![
+                set("switch.*.quarantine", "true"),
+                set("switch.*.slow_drain.window", &format!("{window_us}us")),
+                set("switch.*.slow_drain.share", &share_of_quarantine(view, culprit)),
+            ],
+        });
+    }
     if let Node::Host(host) = view.names.to(culprit).node {
         // A slow host that has one request in flight occupies few buffers of the fabric.
         let name = &lab.hosts[usize::from(host)].name;
@@ -118,6 +132,13 @@ fn candidates(view: &View<'_>, culprit: u32) -> Vec<Candidate> {
     let what = format!("{more} buffers in every port of a switch");
     found.push(Candidate { what, set: vec![set("switch.*.buffers", &more)] });
     found
+}
+
+/// Returns a share of a window by which the culprit is detected: half of its share over the run, at
+/// most that of Fabric OS.
+fn share_of_quarantine(view: &View<'_>, culprit: u32) -> String {
+    let usual = f64::from(SlowDrain::default().share_permille) / 1_000.0;
+    format!("{:.3}", (wait_share(view, culprit) / 2.0).min(usual))
 }
 
 /// Returns the lanes upstream that wait for credit because of the back-pressure. The search goes

@@ -2,7 +2,7 @@
 
 use crate::frame_path::plain::Chances;
 use proptest::prelude::*;
-use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Queueing};
+use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Priority, Queueing};
 
 /// A network with a sequence of actions.
 #[derive(Clone, Debug)]
@@ -12,6 +12,9 @@ pub struct Case {
     /// whether the link shares a bundle with the previous one.
     pub isls: Vec<(usize, usize, LineRate, u64, [u32; 2], bool)>,
     pub nports: Vec<NPortCase>,
+    /// Virtual channels that a link between switches with virtual output queues may have, with
+    /// their shares of its credits; empty: none.
+    pub channels: Vec<(u8, u16)>,
     pub isl_choice: IslChoice,
     pub isl_hash: IslHash,
     /// Exponent of the state changes of credit recovery on all links; 0: none.
@@ -30,6 +33,12 @@ pub struct SwitchCase {
     pub crossbar: CrossbarLimits,
     pub cut_through: bool,
     pub latency_ns: u64,
+}
+
+impl SwitchCase {
+    fn with(self, queueing: Option<Queueing>) -> SwitchCase {
+        SwitchCase { queueing: queueing.unwrap_or(self.queueing), ..self }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +92,16 @@ pub enum Action {
     Chances {
         lane: usize,
         chances: Chances,
+    },
+    /// Sets the priority of the frames between two N_Ports.
+    Prefer {
+        from: usize,
+        to: usize,
+        priority: Priority,
+    },
+    Quarantine {
+        nport: usize,
+        starts: bool,
     },
 }
 
@@ -182,9 +201,28 @@ fn fault() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// Virtual channels of the links between switches.
+fn channels() -> impl Strategy<Value = Vec<(u8, u16)>> {
+    let all: Vec<u8> = Priority::ALL.into_iter().flat_map(Priority::channels).collect();
+    let some = prop::sample::subsequence(all, 0..7).prop_flat_map(|numbers| {
+        let shares = prop::collection::vec(1u16..4, numbers.len());
+        shares.prop_map(move |shares| numbers.iter().copied().zip(shares).collect())
+    });
+    prop_oneof![1 => Just(Vec::new()), 3 => some]
+}
+
+fn priority() -> impl Strategy<Value = Action> {
+    let number = || any::<u8>().prop_map(usize::from);
+    let priority = prop::sample::select(Priority::ALL.to_vec());
+    prop_oneof![
+        1 => (number(), number(), priority).prop_map(|(from, to, priority)| Action::Prefer { from, to, priority }),
+        3 => (number(), any::<bool>()).prop_map(|(nport, starts)| Action::Quarantine { nport, starts }),
+    ]
+}
+
 fn actions(faults: bool) -> impl Strategy<Value = Vec<(u64, Action)>> {
     let gap = prop_oneof![3 => Just(0u64), 3 => 0u64..20_000, 1 => 0u64..2_000_000];
-    let action = prop_oneof![12 => data(), 4 => control(), if faults { 8 } else { 0 } => fault()];
+    let action = prop_oneof![12 => data(), 4 => control(), 8 => priority(), if faults { 8 } else { 0 } => fault()];
     prop::collection::vec((gap, action), 1..80)
 }
 
@@ -195,8 +233,10 @@ pub fn case() -> impl Strategy<Value = Case> {
         let time = prop_oneof![5_000u64..200_000, long];
         prop::option::weighted(0.8, time).prop_map(move |time| time.filter(|_| faults))
     };
-    (1usize..5, 2usize..8, any::<bool>()).prop_flat_map(move |(switches, nports, faults)| {
-        let isl = (0..switches, 0..switches, rate(), light(), [1u32..6, 1u32..6], any::<bool>());
+    // Virtual channels need virtual output queues at both ends of a link.
+    let queueing = prop::option::of(Just(Queueing::Voq));
+    (1usize..5, 2usize..8, any::<bool>(), queueing).prop_flat_map(move |(switches, nports, faults, queueing)| {
+        let isl = (0..switches, 0..switches, rate(), light(), [1u32..12, 1u32..12], any::<bool>());
         let choices = vec![
             IslChoice::Ingress,
             IslChoice::Spray,
@@ -205,9 +245,10 @@ pub fn case() -> impl Strategy<Value = Case> {
             IslChoice::DevicePair,
         ];
         (
-            prop::collection::vec(switch(), switches),
+            prop::collection::vec(switch().prop_map(move |switch| switch.with(queueing)), switches),
             prop::collection::vec(isl, 0..8),
             prop::collection::vec(nport(switches, faults), nports),
+            channels(),
             prop::sample::select(choices),
             (prop::sample::select(vec![IslHash::Salted, IslHash::Plain]), prop::sample::select(vec![0, 0, 1, 2, 3])),
             timeout(faults, 200_000..2_000_000),
@@ -215,16 +256,19 @@ pub fn case() -> impl Strategy<Value = Case> {
             actions(faults),
         )
             .prop_map(
-                |(switches, isls, nports, isl_choice, (isl_hash, bb_sc_n), hold_time, e_d_tov, actions)| Case {
-                    switches,
-                    isls,
-                    nports,
-                    isl_choice,
-                    isl_hash,
-                    bb_sc_n,
-                    hold_time,
-                    e_d_tov,
-                    actions,
+                |(switches, isls, nports, channels, isl_choice, (isl_hash, bb_sc_n), hold_time, e_d_tov, actions)| {
+                    Case {
+                        switches,
+                        isls,
+                        nports,
+                        channels,
+                        isl_choice,
+                        isl_hash,
+                        bb_sc_n,
+                        hold_time,
+                        e_d_tov,
+                        actions,
+                    }
                 },
             )
     })

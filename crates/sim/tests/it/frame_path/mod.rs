@@ -45,6 +45,7 @@ fn plain_frame(frame: &FrameRef) -> plain::Frame {
         len: frame.len_bytes(),
         control: !frame.is_data(),
         bad: frame.is_corrupt(),
+        channel: frame.channel(),
     }
 }
 
@@ -227,6 +228,22 @@ impl Comparison {
                 (fault.frame_loss, fault.crc_errors, fault.r_rdy_loss) = (frame_loss, crc_errors, r_rdy_loss);
                 both.plain.set_chances(lane, chances, seed);
             }
+            Action::Prefer { from, to, priority } => {
+                let [s_id, d_id] = [from, to].map(|nport| both.wiring.ids[nport % both.wiring.ids.len()].to_u32());
+                both.fast.priorities.set_pair(s_id, d_id, priority);
+                both.plain.priorities.pairs.insert((s_id, d_id), priority as usize);
+            }
+            Action::Quarantine { nport, starts } => {
+                let id = both.wiring.ids[nport % both.wiring.ids.len()].to_u32();
+                both.fast.priorities.quarantine(id, starts);
+                let plain = &mut both.plain.priorities;
+                if starts {
+                    plain.quarantined.insert(id);
+                    plain.changed.insert(id);
+                } else {
+                    plain.quarantined.remove(&id);
+                }
+            }
         }
     }
 
@@ -247,7 +264,7 @@ fn frames(s_id: FcId, d_id: FcId, exchange: u16, bytes: usize, control: bool) ->
     let (s_id, d_id) = (s_id.to_u32(), d_id.to_u32());
     let frame = |part: usize| {
         let len = bytes.saturating_sub(part * FRAME_BYTES).min(FRAME_BYTES) as u16;
-        plain::Frame { s_id, d_id, exchange, part: part as u16, len, control, bad: false }
+        plain::Frame { s_id, d_id, exchange, part: part as u16, len, control, bad: false, channel: 0 }
     };
     (0..bytes.div_ceil(FRAME_BYTES).max(1)).map(frame).collect()
 }
@@ -291,7 +308,7 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
 
 /// Events that must occur, with their minimum number in a hundred cases: at most a fourth of the
 /// actual number.
-const WANTED: [(&str, u64); 29] = [
+const WANTED: [(&str, u64); 34] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),
@@ -319,6 +336,11 @@ const WANTED: [(&str, u64); 29] = [
     ("r_rdy_lost", 10),
     ("r_rdy_withheld", 20),
     ("r_rdy_slow", 40),
+    ("low", 15),
+    ("medium", 150),
+    ("high", 2),
+    ("a line waits for a slower one", 1),
+    ("follows its exchange", 1),
     ("frame_credit_recovered", 1),
     ("r_rdy_credit_recovered", 1),
 ];

@@ -2,7 +2,7 @@
 
 use crate::frame_path::case::{Case, Target};
 use crate::frame_path::plain;
-use sanloom_fc::config::{Forwarding, IslHash, LineRate, Picos, Switch};
+use sanloom_fc::config::{ChannelCredits, Forwarding, IslHash, LineRate, Picos, Priority, Queueing, Switch};
 use sanloom_fc::fabric::routes::{Isl, IslEnd, SwitchRoutes, routes};
 use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
 use sanloom_sim::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
@@ -25,6 +25,7 @@ pub struct Wiring {
     rates: Vec<LineRate>,
     pub ids: Vec<FcId>,
     lanes: Vec<Lane>,
+    channels: Vec<(u32, ChannelCredits)>,
     plain_lanes: Vec<plain::Lane>,
     /// ISLs with their link numbers.
     isls: Vec<(usize, Isl)>,
@@ -47,6 +48,7 @@ impl Wiring {
             wiring.homes.push((nport.switch, port));
         }
         wiring.join(case);
+        wiring.add_channels(case);
         wiring
     }
 
@@ -75,6 +77,45 @@ impl Wiring {
                 let (a, b) = (IslEnd { switch: a, port: pa }, IslEnd { switch: b, port: pb });
                 self.isls.push((self.links() - 1, Isl { a, b, cost: 1, bundle: number, up: true }));
             }
+        }
+    }
+
+    /// Adds virtual channels to the links between switches with virtual output queues.
+    fn add_channels(&mut self, case: &Case) {
+        let is_voq = |end: &End| matches!(end, End::Switch { switch, .. } if case.switches[usize::from(*switch)].queueing == Queueing::Voq);
+        for number in 0..self.lanes.len() {
+            if case.channels.is_empty() || !self.ends[number].iter().all(is_voq) {
+                continue;
+            }
+            let lane = &self.lanes[number];
+            // The lines of a bundle have the same channels, as many as its shortest line allows.
+            let lines = self.lanes.iter().filter(|other| other.bundle.is_some() && other.bundle == lane.bundle);
+            let least = lines.map(|line| line.bb_credit).min().unwrap_or(lane.bb_credit);
+            // Medium priority is always there.
+            let medium = case.channels.iter().copied().find(|(number, _)| *number == 2).unwrap_or((2, 1));
+            let others = case.channels.iter().copied().filter(|(number, _)| *number != 2);
+            let numbers = std::iter::once((0, 1)).chain([medium]).chain(others);
+            let mut credits = ChannelCredits::default();
+            for (number, _) in numbers.clone().take(least as usize) {
+                // The numbers of a priority have no gaps.
+                let mut range = Priority::of_channel(number).channels();
+                let free = range.find(|&free| credits.0[usize::from(free)] == 0);
+                credits.0[usize::from(if number == 0 { 0 } else { free.expect("a free number") })] = 1;
+            }
+            if least < 2 {
+                continue;
+            }
+            let mut rest = lane.bb_credit as u16 - credits.channels().count() as u16;
+            let present: Vec<u8> = credits.channels().collect();
+            for (channel, (_, share)) in present.iter().zip(numbers) {
+                let more = (share - 1).min(rest);
+                credits.0[usize::from(*channel)] += more;
+                rest -= more;
+            }
+            credits.0[2] += rest;
+            let by_number = present.iter().map(|&channel| (channel, credits.0[usize::from(channel)].into())).collect();
+            self.plain_lanes[number].channels = Some(plain::Channels::new(&by_number));
+            self.channels.push((number as u32, credits));
         }
     }
 
@@ -147,6 +188,8 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
         queueing: case_switch.queueing,
         arbitration: case_switch.arbitration,
         crossbar: case_switch.crossbar,
+        virtual_channels: None,
+        quarantine: None,
         latency: Picos::from_ns(case_switch.latency_ns),
         isl_choice: case.isl_choice,
         isl_hash: case.isl_hash,
@@ -172,6 +215,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
     let rates = wiring.ends.iter().zip(&wiring.rates).filter(|(ends, _)| ends.iter().any(at_switch));
     if let Some(fastest) = rates.map(|(_, rate)| rate.ps_per_byte()).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
         plain.speed = plain::Speed::new(config.crossbar, fastest);
+        plain.fastest = fastest;
     }
     plain.salt = (case.isl_hash == IslHash::Salted).then_some(config.wwn.0);
     for (id, home) in wiring.ids.iter().zip(&wiring.homes).filter(|(_, home)| home.0 == number) {
@@ -202,6 +246,7 @@ impl Both {
         let mut fast = Net::new(NetPlan {
             switches: plans,
             lanes: std::mem::take(&mut wiring.lanes),
+            channels: wiring.channels.clone(),
             nports: case.nports.iter().map(|_| NPortPlan { sequence_overhead_ps: 0, frame_bytes: 2048 }).collect(),
             timers: 0,
             bundles: 2 * usize::from(wiring.bundles),
@@ -217,13 +262,22 @@ impl Both {
         for (&id, &(home, port)) in wiring.ids.iter().zip(&wiring.homes) {
             fast.fib_mut(home as u16).apply(&FibDelta::OwnId { port, id });
         }
-        let plain = plain::Engine::new(
+        let mut plain = plain::Engine::new(
             std::mem::take(&mut wiring.plain_lanes),
             plain_switches,
             empties_after.iter().copied().map(plain::NPort::new).collect(),
             hold_time_ps,
             e_d_tov_ps,
         );
+        for (lane, credits) in &wiring.channels {
+            let plain::End::Switch(switch, port) = plain.lanes[*lane as usize].from else { continue };
+            let switch = &mut plain.switches[switch];
+            let port = switch.together[port][0];
+            if !switch.has_doors(port) {
+                switch.add_doors(port, credits.channels());
+            }
+        }
+        plain.priorities.matter = !wiring.channels.is_empty();
         let mut both = Both { fast, plain, wiring, empties_after };
         both.reroute();
         both

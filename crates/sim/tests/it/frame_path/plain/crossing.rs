@@ -39,7 +39,7 @@ impl Speed {
 impl Switch {
     /// Gives a free seat of an output to the next input.
     fn grant(&mut self, output: usize) -> Option<usize> {
-        if self.seats[output].len() >= self.speed.seats_per_line * self.together[output].len() {
+        if self.seats[output].len() >= self.speed.seats_per_line * self.together[self.port_of(output)].len() {
             return None;
         }
         let (turn, input) = self.choose(output)?;
@@ -54,7 +54,7 @@ impl Switch {
 
     /// Moves the first granted frame of an input, if no other frame crosses from it. Returns the
     /// time at which its last bit has crossed.
-    fn cross(&mut self, now: u64, input: usize) -> Option<u64> {
+    fn cross(&mut self, now: u64, input: usize) -> Option<(u64, u8)> {
         if self.busy_until[input] > now || self.granted[input].is_empty() {
             return None;
         }
@@ -72,11 +72,11 @@ impl Switch {
         self.busy_until[input] = end;
         let mut seats = self.seats[buffered.output].iter_mut();
         seats.find(|seat| seat.input == input && seat.crossed.is_none()).unwrap().crossed = Some((buffered, end));
-        Some(end)
+        Some((end, buffered.frame.channel))
     }
 
     /// Returns the seat whose frame leaves next: no frame overtakes an earlier one of its bundle.
-    fn next_seat(&self, output: usize) -> Option<usize> {
+    pub fn next_seat(&self, output: usize) -> Option<usize> {
         let bundle =
             |input: usize| self.together.get(input).filter(|members| members.len() > 1).map(|members| members[0]);
         let seats = &self.seats[output];
@@ -85,6 +85,31 @@ impl Switch {
             let waits = |other: &Seat| own.is_some() && bundle(other.input) == own && other.crossed.is_none();
             seats[at].crossed.is_some() && !seats[..at].iter().any(waits)
         })
+    }
+
+    /// Returns the seat whose frame may start now, or the time at which the first one may. `time`
+    /// is the time of bytes on the line. A line never waits for the last bits of a frame while
+    /// another frame could be sent.
+    pub fn seat_to_start(&self, output: usize, now: u64, time: impl Fn(u64) -> u64) -> Result<usize, Option<u64>> {
+        let bundle =
+            |input: usize| self.together.get(input).filter(|members| members.len() > 1).map(|members| members[0]);
+        let seats = &self.seats[output];
+        let mut starts = Vec::new();
+        for (at, seat) in seats.iter().enumerate() {
+            let Some((buffered, ready)) = seat.crossed else { continue };
+            let own = bundle(seat.input);
+            let follows = |other: &Seat| other.input == seat.input || (own.is_some() && bundle(other.input) == own);
+            if seats[..at].iter().any(follows) {
+                continue;
+            }
+            let bytes = u64::from(buffered.frame.len).next_multiple_of(4) + OVERHEAD;
+            let start = ready.saturating_sub(time(bytes));
+            if start <= now {
+                return Ok(at);
+            }
+            starts.push(start);
+        }
+        Err(starts.into_iter().min())
     }
 
     /// Takes the granted frames of an input back into its queue and gives up their seats.
@@ -115,6 +140,9 @@ impl Engine {
     /// Sends what is in front of the lines of an output and grants the free seats, as long as
     /// something happens.
     pub fn serve(&mut self, switch: usize, output: usize) {
+        if self.switches[switch].has_doors(output) {
+            return self.serve_doors(switch, output);
+        }
         loop {
             for member in self.switches[switch].together[output].clone() {
                 if let Some(lane) = self.lane_from(End::Switch(switch, member)) {
@@ -142,10 +170,10 @@ impl Engine {
     }
 
     fn cross(&mut self, switch: usize, input: usize) -> bool {
-        let Some(end) = self.switches[switch].cross(self.now, input) else { return false };
+        let Some((end, channel)) = self.switches[switch].cross(self.now, input) else { return false };
         if input != self.switches[switch].processor() {
             let upstream = self.lane_to(End::Switch(switch, input));
-            self.credit_back(upstream, end);
+            self.credit_back(upstream, end, channel);
             self.expect_input(switch, input);
         }
         true
@@ -191,10 +219,18 @@ impl Engine {
             return;
         }
         self.collect_credits(number);
-        let Some(at) = self.switches[switch].next_seat(output) else { return };
-        if !self.may_send(number) {
+        if self.switches[switch].next_seat(output).is_none() || !self.may_send(number) {
             return;
         }
+        let lane = &self.lanes[number];
+        let at = match self.switches[switch].seat_to_start(output, self.now, |bytes| lane.time(bytes)) {
+            Ok(at) => at,
+            Err(start) => {
+                start.into_iter().for_each(|start| self.schedule_try(start, number));
+                self.count("a line waits for a slower one");
+                return;
+            }
+        };
         let (buffered, ready) = self.switches[switch].seats[output].remove(at).crossed.unwrap();
         let frame: Frame = buffered.frame;
         self.put(number, ready, frame);

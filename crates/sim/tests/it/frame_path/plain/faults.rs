@@ -1,8 +1,9 @@
 //! Faults of the plain engine: lost and corrupted frames; slow, withheld and lost R_RDYs; hold
 //! time; link resets; links that go down; and switches that restart.
 
+use super::channels::Channel;
 use super::switch::Buffered;
-use super::{End, Engine, Place};
+use super::{End, Engine, Lane, Place};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -33,8 +34,9 @@ pub struct Chances {
 pub struct Counted {
     frames: u64,
     r_rdys: u64,
-    pub frames_lost: u64,
-    r_rdys_lost: u64,
+    /// Lost frames and R_RDYs, by channel.
+    frames_lost: BTreeMap<u8, u64>,
+    r_rdys_lost: BTreeMap<u8, u64>,
 }
 
 impl Fault {
@@ -43,6 +45,27 @@ impl Fault {
         let probability = which(chances);
         // No random number is drawn if the probability is 0.
         probability > 0.0 && ((rng.next_u64() >> 11) as f64) < probability * 9_007_199_254_740_992.0
+    }
+}
+
+impl Lane {
+    /// Returns the channel of a frame; 0 on a lane without channels.
+    fn channel_or_none(&self, channel: u8) -> u8 {
+        if self.channels.is_some() { channel } else { 0 }
+    }
+
+    /// Counts a lost frame whose credit has not returned.
+    pub fn count_lost_frame(&mut self, channel: u8) {
+        let channel = self.channel_or_none(channel);
+        *self.counted.frames_lost.entry(channel).or_default() += 1;
+    }
+
+    /// Start of the longest present wait for a credit.
+    fn starves_since(&self) -> Option<u64> {
+        match &self.channels {
+            Some(channels) => channels.list.values().filter_map(|channel| channel.waits_since).min(),
+            None => self.credit_wait_since,
+        }
     }
 }
 
@@ -61,8 +84,13 @@ impl Engine {
     pub fn withhold_r_rdys(&mut self, lane: usize, withhold: bool) {
         self.lanes[lane].fault.withholds = withhold;
         if !withhold {
-            for _ in 0..std::mem::take(&mut self.lanes[lane].fault.withheld) {
-                self.credit_back(lane, self.now);
+            let mut withheld = vec![(0, std::mem::take(&mut self.lanes[lane].fault.withheld))];
+            if let Some(channels) = &mut self.lanes[lane].channels {
+                let list = channels.list.iter_mut();
+                withheld = list.map(|(&number, channel)| (number, std::mem::take(&mut channel.withheld))).collect();
+            }
+            for (channel, withheld) in withheld {
+                (0..withheld).for_each(|_| self.credit_back(lane, self.now, channel));
             }
         }
     }
@@ -76,16 +104,18 @@ impl Engine {
     }
 
     /// Returns the time at which the R_RDY of a buffer freed at `at` leaves, if it leaves.
-    pub(super) fn r_rdy_leaves(&mut self, lane: usize, at: u64) -> Option<u64> {
-        let fault = &mut self.lanes[lane].fault;
+    pub(super) fn r_rdy_leaves(&mut self, lane: usize, at: u64, channel: u8) -> Option<u64> {
+        let Lane { channels, fault, .. } = &mut self.lanes[lane];
         if fault.withholds {
             fault.withheld += 1;
+            channels.iter_mut().for_each(|all| all.list.get_mut(&channel).unwrap().withheld += 1);
             self.count("r_rdy_withheld");
             return None;
         }
         if fault.hits(|chances| chances.r_rdy_loss) {
             self.count("r_rdy_lost");
-            self.lanes[lane].counted.r_rdys_lost += 1;
+            let channel = self.lanes[lane].channel_or_none(channel);
+            *self.lanes[lane].counted.r_rdys_lost.entry(channel).or_default() += 1;
             self.count_r_rdy(lane, at);
             return None;
         }
@@ -110,9 +140,11 @@ impl Engine {
         }
         lane.counted.frames = 0;
         let at = arrived + lane.time(4);
-        for _ in 0..std::mem::take(&mut lane.counted.frames_lost) % all {
-            self.count("frame_credit_recovered");
-            self.credit_back(number, at);
+        for (channel, lost) in std::mem::take(&mut lane.counted.frames_lost) {
+            for _ in 0..lost % all {
+                self.count("frame_credit_recovered");
+                self.credit_back(number, at, channel);
+            }
         }
     }
 
@@ -126,17 +158,27 @@ impl Engine {
             return;
         }
         lane.counted.r_rdys = 0;
-        if lane.counted.r_rdys_lost == 0 || lane.fault.hits(|chances| chances.r_rdy_loss) {
+        if lane.counted.r_rdys_lost.is_empty() || lane.fault.hits(|chances| chances.r_rdy_loss) {
             return;
         }
         let at = leaves + 2 * lane.time(4) + lane.propagation;
-        let restored = std::mem::take(&mut lane.counted.r_rdys_lost) % all;
-        lane.returns.extend((0..restored).map(|_| at));
-        let first = lane.returns.iter().min().copied();
-        if let Some(first) = first.filter(|_| lane.credit_wait_since.is_some()) {
-            self.schedule_try(first.max(self.now), number);
+        for (channel, lost) in std::mem::take(&mut lane.counted.r_rdys_lost) {
+            let lane = &mut self.lanes[number];
+            let restored = lost % all;
+            let (returns, waits) = match &mut lane.channels {
+                Some(channels) => {
+                    let channel = channels.list.get_mut(&channel).unwrap();
+                    (&mut channel.returns, channel.waits_since.is_some())
+                }
+                None => (&mut lane.returns, lane.credit_wait_since.is_some()),
+            };
+            returns.extend((0..restored).map(|_| at));
+            let first = returns.iter().min().copied();
+            if let Some(first) = first.filter(|_| waits) {
+                self.schedule_try(first.max(self.now), number);
+            }
+            (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
         }
-        (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
     }
 
     pub(super) fn count(&mut self, what: &'static str) {
@@ -155,7 +197,7 @@ impl Engine {
             End::NPort(_) => None,
         };
         let held = oldest.map(|since| since + self.hold_time);
-        held.into_iter().chain(lane.credit_wait_since.map(|since| since + self.e_d_tov)).min()
+        held.into_iter().chain(lane.starves_since().map(|since| since + self.e_d_tov)).min()
     }
 
     pub(super) fn run_watchdog(&mut self, number: usize) {
@@ -166,7 +208,7 @@ impl Engine {
                 self.held.push((now, switch, port, gone));
             }
         }
-        if self.lanes[number].credit_wait_since.is_some_and(|since| since + self.e_d_tov <= now) {
+        if self.lanes[number].starves_since().is_some_and(|since| since + self.e_d_tov <= now) {
             self.reset_link(number);
         }
     }
@@ -194,6 +236,7 @@ impl Engine {
         let lane = &mut self.lanes[number];
         let restart = self.now + 2 * lane.propagation + lane.time(8);
         lane.returns = vec![restart; lane.buffers - used];
+        self.restart_channels(number, Some(restart));
         self.schedule_try(restart, number);
     }
 
@@ -215,6 +258,9 @@ impl Engine {
         lane.counted = Counted::default();
         lane.fault.withheld = 0;
         lane.fault.slow_until = 0;
+        for channel in lane.channels.iter_mut().flat_map(|channels| channels.list.values_mut()) {
+            *channel = Channel { buffers: channel.buffers, ..Channel::default() };
+        }
         self.attempts.retain(|t| t.1 != number);
     }
 
@@ -237,7 +283,10 @@ impl Engine {
                     if lanes.into_iter().any(|lane| self.lanes[lane].up) {
                         self.try_output(switch, output);
                     } else {
-                        self.discard(switch, "link_down", |_, b| b.output == output);
+                        let machine = &self.switches[switch];
+                        let outputs: Vec<usize> =
+                            (0..machine.seats.len()).filter(|&other| machine.port_of(other) == output).collect();
+                        self.discard(switch, "link_down", |_, b| outputs.contains(&b.output));
                     }
                 }
             }
@@ -249,6 +298,7 @@ impl Engine {
         for number in [2 * link, 2 * link + 1] {
             self.lanes[number].up = true;
             self.lanes[number].credits = self.lanes[number].buffers - self.held_by_receiver(number);
+            self.restart_channels(number, None);
         }
         self.try_lane(2 * link);
         self.try_lane(2 * link + 1);
@@ -296,7 +346,7 @@ impl Engine {
                 count += 1;
                 self.lose(place, why);
                 if let Place::Receiver(lane) = place {
-                    self.credit_back(lane, self.now.max(b.tail));
+                    self.credit_back(lane, self.now.max(b.tail), b.frame.channel);
                 }
             }
         }

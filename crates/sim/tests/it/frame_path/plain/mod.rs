@@ -20,18 +20,22 @@
 //!    once. Otherwise the output has some seats in front of its lines and grants a free seat to
 //!    the next input; the frames with a seat cross one after the other from their input at the
 //!    rate of the crossbar, and free their buffer when the last bit has crossed.
+//!    A port with virtual channels has an output of its own for each channel.
 //! 5. With credit recovery, the credit of a lost frame returns after the next full count of 2^n
 //!    frames, and that of a lost R_RDY after the next full count of 2^n R_RDYs, unless that state
 //!    change is lost, too. Losses are counted modulo 2^n.
 //! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
 //!    credit.
 //!
-//! Routing and arbitration are in [`switch`], faults in [`faults`].
+//! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in
+//! [`faults`].
 
+mod channels;
 mod crossing;
 mod faults;
 mod switch;
 
+pub use channels::{Channels, Priorities};
 pub use crossing::Speed;
 use faults::Counted;
 pub use faults::{Chances, Fault};
@@ -62,6 +66,8 @@ pub struct Frame {
     pub control: bool,
     /// True if the CRC is bad.
     pub bad: bool,
+    /// Virtual channel of the last link that has them.
+    pub channel: u8,
 }
 
 /// Destination at which a frame is delivered.
@@ -101,6 +107,8 @@ pub struct Lane {
     /// frame.
     flying: Vec<(u64, u64, Frame)>,
     pub fault: Fault,
+    /// Virtual channels; their credits replace those of the lane.
+    pub channels: Option<Channels>,
     /// Exponent of the state changes of credit recovery; 0: none.
     pub state_changes: u8,
     /// Frames and R_RDYs since the last state change, and the lost ones among them.
@@ -126,6 +134,7 @@ impl Lane {
             returns: Vec::new(),
             flying: Vec::new(),
             fault: Fault::default(),
+            channels: None,
             state_changes: 0,
             counted: Counted::default(),
         }
@@ -167,6 +176,7 @@ pub struct Engine {
     pub lanes: Vec<Lane>,
     pub switches: Vec<Switch>,
     pub nports: Vec<NPort>,
+    pub priorities: Priorities,
     hold_time: u64,
     e_d_tov: u64,
     pub sent: u64,
@@ -193,6 +203,7 @@ impl Engine {
             lanes,
             switches,
             nports,
+            priorities: Priorities::default(),
             hold_time,
             e_d_tov,
             sent: 0,
@@ -218,10 +229,12 @@ impl Engine {
     /// Sends frames from the processor of a switch through a port.
     pub fn send_from_switch(&mut self, switch: usize, port: usize, frames: impl IntoIterator<Item = Frame>) {
         let Some(lane) = self.lane_from(End::Switch(switch, port)) else { return };
-        for frame in frames {
+        for mut frame in frames {
             self.sent += 1;
             if self.lanes[lane].up {
                 let output = self.output_of(switch, port);
+                let input = self.switches[switch].processor();
+                let output = self.choose_door(switch, input, output, &mut frame);
                 self.switches[switch].enqueue_own(self.now, output, frame);
                 self.try_output(switch, output);
             } else {
@@ -253,7 +266,7 @@ impl Engine {
                     let buffer = self.nports[number].holds_until.iter().position(|&until| until == at).unwrap();
                     self.nports[number].holds_until.remove(buffer);
                     let lane = self.lane_to(End::NPort(number));
-                    self.credit_back(lane, at);
+                    self.credit_back(lane, at, 0);
                 }
             }
         }
@@ -286,12 +299,12 @@ impl Engine {
         match self.lanes[number].to {
             End::NPort(_) if frame.bad => {
                 self.lose(Place::Receiver(number), "crc_error_at_destination");
-                self.credit_back(number, self.now);
+                self.credit_back(number, self.now, frame.channel);
             }
             End::NPort(nport) => {
                 self.delivered.push((self.now, Goal::NPort(nport), frame));
                 match self.nports[nport].empties_after {
-                    0 => self.credit_back(number, self.now),
+                    0 => self.credit_back(number, self.now, frame.channel),
                     time => self.nports[nport].holds_until.push(self.now + time),
                 }
             }
@@ -309,6 +322,8 @@ impl Engine {
                 };
                 match route {
                     Ok(Some(output)) => {
+                        let mut frame = frame;
+                        let output = self.choose_door(switch, port, output, &mut frame);
                         self.switches[switch].take(self.now, tail, port, output, frame);
                         match self.switches[switch].queueing {
                             Queueing::Any => self.try_output(switch, output),
@@ -320,7 +335,7 @@ impl Engine {
                     Ok(None) => self.delivered.push((self.now, Goal::Switch(switch, port), frame)),
                     Err(why) => self.lose(Place::Receiver(number), why),
                 }
-                self.credit_back(number, self.now.max(tail));
+                self.credit_back(number, self.now.max(tail), frame.channel);
             }
         }
     }
@@ -351,10 +366,11 @@ impl Engine {
                 let output = self.output_of(switch, port);
                 let Some((turn, input)) = self.switches[switch].choose(output) else { return };
                 let leaving = self.switches[switch].leave(turn, input, output);
+                let channel = leaving.frame.channel;
                 let end = self.put(number, leaving.tail, leaving.frame);
                 if input != self.switches[switch].processor() {
                     let upstream = self.lane_to(End::Switch(switch, input));
-                    self.credit_back(upstream, end);
+                    self.credit_back(upstream, end, channel);
                 }
             }
         }
@@ -418,7 +434,7 @@ impl Engine {
 
     /// Retries all lanes of a switch after frames were removed out of order.
     fn try_all(&mut self, switch: usize) {
-        for output in 0..self.switches[switch].ports {
+        for output in 0..self.switches[switch].seats.len() {
             if self.switches[switch].waits(output) {
                 self.try_output(switch, output);
             }
@@ -438,13 +454,25 @@ impl Engine {
         lane.run_bytes += bytes + 24;
         lane.bytes += bytes;
         lane.free_at = lane.run_began + lane.time(lane.run_bytes);
-        lane.credits -= 1;
+        match &mut lane.channels {
+            Some(channels) => channels.list.get_mut(&frame.channel).unwrap().credits -= 1,
+            None => lane.credits -= 1,
+        }
         let arrived = end + lane.propagation;
         let (mut at, tail) = match lane.to {
             End::NPort(_) => (arrived, arrived),
             End::Switch(switch, _) => {
                 let switch = &self.switches[switch];
-                let first = if switch.cut_through { start + lane.time(28) + lane.propagation } else { arrived };
+                // A frame of a slower line comes in when the fastest line could send it without a
+                // pause.
+                let header = start + lane.time(28) + lane.propagation;
+                let could_leave = arrived - lane.time(bytes).min(bytes * switch.fastest.0 / switch.fastest.1);
+                let is_slower = lane.rate.ps_per_byte() != switch.fastest;
+                let first = match (switch.cut_through, is_slower) {
+                    (false, _) => arrived,
+                    (true, false) => header,
+                    (true, true) => header.max(could_leave),
+                };
                 (first + switch.latency, arrived)
             }
         };
@@ -455,9 +483,9 @@ impl Engine {
         if self.loses(number) {
             self.lose(Place::Line(number), "frame_loss");
             if self.lanes[number].state_changes > 0 {
-                self.lanes[number].counted.frames_lost += 1;
+                self.lanes[number].count_lost_frame(frame.channel);
             } else {
-                self.credit_back(number, arrived);
+                self.credit_back(number, arrived, frame.channel);
             }
             self.count_frame(number, arrived);
             return end;
@@ -469,13 +497,22 @@ impl Engine {
     }
 
     /// Returns the credit of a receive buffer that becomes free at `at`.
-    fn credit_back(&mut self, number: usize, at: u64) {
+    fn credit_back(&mut self, number: usize, at: u64, channel: u8) {
         if !self.lanes[number].up {
             return;
         }
-        let Some(leaves) = self.r_rdy_leaves(number, at) else { return };
+        let Some(leaves) = self.r_rdy_leaves(number, at, channel) else { return };
         let back = &self.lanes[number ^ 1];
         let at = leaves + back.time(4) + back.propagation;
+        if let Some(channels) = &mut self.lanes[number].channels {
+            let channel = channels.list.get_mut(&channel).unwrap();
+            channel.returns.push(at);
+            if channel.waits_since.is_some() {
+                let first = *channel.returns.iter().min().unwrap();
+                self.schedule_try(first.max(self.now), number);
+            }
+            return;
+        }
         self.lanes[number].returns.push(at);
         if self.lanes[number].credit_wait_since.is_some() {
             let first = *self.lanes[number].returns.iter().min().unwrap();

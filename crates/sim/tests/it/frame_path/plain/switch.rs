@@ -21,6 +21,8 @@ pub struct Switch {
     /// World-wide name of the switch, if it is part of the hashes.
     pub salt: Option<u64>,
     pub cut_through: bool,
+    /// Time of a byte on the fastest line: ps and the bytes they belong to.
+    pub fastest: (u64, u64),
     pub latency: u64,
     pub ports: usize,
     domain: u32,
@@ -38,10 +40,12 @@ pub struct Switch {
     pub granted: Vec<Vec<Buffered>>,
     /// Seats in front of the lines of each output, in the order of their grants.
     pub seats: Vec<Vec<Seat>>,
+    /// Port and channel of each output beyond the ports.
+    pub doors: Vec<(usize, u8)>,
     pub speed: Speed,
     pub busy_until: Vec<u64>,
     pub shown: Vec<bool>,
-    served_last: Vec<usize>,
+    pub served_last: Vec<usize>,
     next_leg: BTreeMap<u32, usize>,
 }
 
@@ -60,6 +64,7 @@ impl Switch {
             isl_choice,
             salt: None,
             cut_through,
+            fastest: (1, 1),
             latency,
             ports,
             domain,
@@ -69,6 +74,7 @@ impl Switch {
             inputs: vec![Vec::new(); ports + 1],
             granted: vec![Vec::new(); ports + 1],
             seats: vec![Vec::new(); ports],
+            doors: Vec::new(),
             speed: Speed::default(),
             busy_until: vec![0; ports + 1],
             shown: vec![true; ports + 1],
@@ -145,8 +151,13 @@ impl Switch {
                 ("spray", leg)
             }
             IslChoice::LeastLoaded => {
-                let queued = |leg: usize| self.inputs.iter().flatten().filter(|b| b.output == leg).count();
-                let waiting = |leg: usize| queued(leg) + self.seats[leg].len();
+                let queued =
+                    |leg: usize| self.inputs.iter().flatten().filter(|b| self.port_of(b.output) == leg).count();
+                let seats = |leg: usize| {
+                    let of_leg = self.seats.iter().enumerate().filter(|(output, _)| self.port_of(*output) == leg);
+                    of_leg.map(|(_, seats)| seats.len()).sum::<usize>()
+                };
+                let waiting = |leg: usize| queued(leg) + seats(leg);
                 let free = |leg: usize| self.together[leg].iter().filter_map(|&port| line(port).0).min();
                 let carried = |leg: usize| self.together[leg].iter().map(|&port| line(port).1).sum::<u64>();
                 let load = |leg: usize| (waiting(leg), free(leg).unwrap_or(u64::MAX), carried(leg));
