@@ -2,8 +2,8 @@
 
 /// Number of times that all limits are computed before the filling gives up.
 const ROUNDS: usize = 400;
-/// Number of rounds after which rates move only half of the way, because some flows alternate. After
-/// twice as many rounds they move a quarter of the way, and so on.
+/// Number of rounds after which rates move only half of the way, because some flows alternate.
+/// After twice as many rounds they move a quarter of the way, and so on.
 const DAMPED_EACH: usize = 40;
 /// Relative change of a rate that counts as none.
 const STILL: f64 = 1e-9;

@@ -60,8 +60,8 @@ pub struct Lane {
     pub output: u16,
     /// True if the line carries light.
     pub up: bool,
-    /// True if the lane is watched, faulty, part of a bundle, has virtual channels, or ends in another
-    /// part of the network.
+    /// True if the lane is watched, faulty, part of a bundle, has virtual channels, or ends in
+    /// another part of the network.
     pub special: bool,
     /// True if the receiver forwards a frame as soon as its header has arrived.
     pub cut_through: bool,
@@ -107,8 +107,8 @@ pub struct Lane {
     pub faulty: bool,
     /// True if the lane has virtual channels.
     pub has_channels: bool,
-    /// Time of a byte on the fastest line of a cut-through receiver with faster lines than this one,
-    /// as ps and the bytes they belong to.
+    /// Time of a byte on the fastest line of a cut-through receiver with faster lines than this
+    /// one, as ps and the bytes they belong to.
     pub faster: Option<(u32, u16)>,
     /// Faults of the receiver.
     pub receiver: Receiver,

@@ -256,8 +256,8 @@ fn return_to_channel(net: &mut Net, number: u32, channel: u8, ready_ps: u64) {
     channel_expects(net, number, channel, at_ps);
 }
 
-/// Adds a credit that arrives at the sender of a lane at `at_ps`. `channel` is ignored if the lane has no
-/// virtual channels.
+/// Adds a credit that arrives at the sender of a lane at `at_ps`. `channel` is ignored if the lane
+/// has no virtual channels.
 pub(super) fn expect_credit(net: &mut Net, number: u32, channel: u8, at_ps: u64) {
     let lane = &mut net.lanes[number as usize];
     lane.expect_credit(at_ps);
