@@ -2,8 +2,7 @@
 
 use super::Dice;
 use sanloom_fc::config::{
-    Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, LineRate, Link, LinkEnd, Node, Picos, Queueing,
-    SlowDrain, Switch, VirtualChannels,
+    Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, LineRate, Link, LinkEnd, Node, Picos, Queueing, Switch,
 };
 use sanloom_fc::san::Lab;
 
@@ -48,7 +47,6 @@ struct Kinds {
     isl_choice: Vec<(IslChoice, u64)>,
     isl_hash: Vec<(IslHash, u64)>,
     crossbar: Vec<(CrossbarLimits, u64)>,
-    channels: Vec<(Option<VirtualChannels>, u64)>,
 }
 
 impl Fabrics {
@@ -70,12 +68,6 @@ impl Fabrics {
                 CrossbarLimits::default(),
                 CrossbarLimits { speedup_percent: 100, bandwidth_bit_per_s: None, egress_frames: 1 },
                 CrossbarLimits { speedup_percent: 150, bandwidth_bit_per_s: Some(32_000_000_000), egress_frames: 4 },
-            ]),
-            channels: dice.swarm(&[
-                None,
-                Some(VirtualChannels { medium: None, high: 0, low: 0 }),
-                Some(VirtualChannels { medium: Some(4), high: 1, low: 1 }),
-                Some(VirtualChannels { medium: Some(1), high: 0, low: 2 }),
             ]),
         };
         for _ in 0..count {
@@ -162,15 +154,6 @@ impl Fabrics {
 impl Kinds {
     fn switch(&self, dice: &mut Dice, lab: &mut Lab) -> u16 {
         let number = lab.switches.len() as u16;
-        let queueing = dice.weighted(&self.queueing);
-        // Virtual channels need virtual output queues.
-        let virtual_channels = dice.weighted(&self.channels).filter(|_| queueing == Queueing::Voq);
-        let has_low = virtual_channels.is_some_and(|channels| channels.low > 0);
-        let quarantine = has_low.then(|| SlowDrain {
-            share_permille: dice.range(100, 900) as u32,
-            window: Picos::from_us(dice.spread(10, 5_000)),
-            recovery: Picos::from_us(dice.spread(10, 20_000)),
-        });
         lab.switches.push(Switch {
             name: format!("switch{number}"),
             wwn: Switch::made_up_wwn(number),
@@ -178,7 +161,7 @@ impl Kinds {
             ports: 1 + dice.range(0, 2) as u16,
             rates: [None; 2],
             forwarding: dice.weighted(&self.forwarding),
-            queueing,
+            queueing: dice.weighted(&self.queueing),
             arbitration: dice.weighted(&self.arbitration),
             latency: Picos::from_ns(if dice.chance(1, 2) { 0 } else { dice.spread(100, 5_000) }),
             isl_choice: dice.weighted(&self.isl_choice),
@@ -187,8 +170,8 @@ impl Kinds {
             processor: None,
             policy: Default::default(),
             joining: Default::default(),
-            virtual_channels,
-            quarantine,
+            virtual_channels: None,
+            quarantine: None,
             virtual_fabric: None,
         });
         number
