@@ -3,7 +3,7 @@
 //! The first events of a run are recorded. From the number of events of each node, the nodes are
 //! assigned to parts with equal work. Each part is a [`World`] with the state of its nodes, and
 //! runs in a thread of its own. Frames and R_RDYs between parts need time on their line, so a
-//! part may run ahead of the others by this time ([`sync`]).
+//! part may run ahead of the others by this time (`sync.rs`).
 //!
 //! Everything that needs the whole world happens between two such stretches: steps of the schedule,
 //! samples, link resets and the hold time, and everything that the caller of [`Engine::run_until`]
