@@ -1,11 +1,11 @@
 //! Additional features of some labs: virtual machines that move and stop, changes of zones during
-//! the run, and switches with different cost rules.
+//! the run, switches with different cost rules, virtual channels and quarantines.
 //!
 //! The additions are drawn last, with their own dice, so that a lab without them does not depend on
 //! this module.
 
-use super::{Dice, reach};
-use sanloom_fc::config::CostRule;
+use super::{Dice, nodes, reach};
+use sanloom_fc::config::{CostRule, Queueing, SlowDrain, VirtualChannels};
 use sanloom_fc::config::{Fault, FaultKind, Hba, Host, Node, Picos, VirtualMachine, ZoneMember};
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::san::{Lab, ScheduledChange};
@@ -28,6 +28,30 @@ pub(super) fn draw(seed: u64, lab: &mut Lab) {
     if dice.chance(1, 3) && !lab.zoning.zones.is_empty() {
         changes(dice, lab);
     }
+    const DICE_OF_CHANNELS: u64 = 0xc4a2_2e15;
+    channels(&mut Dice::new(seed ^ DICE_OF_CHANNELS << 32), lab);
+}
+
+/// Draws virtual channels for the switches of half of the labs, and quarantines for some of them.
+fn channels(dice: &mut Dice, lab: &mut Lab) {
+    if !dice.chance(1, 2) {
+        return;
+    }
+    for switch in lab.switches.iter_mut().filter(|switch| switch.queueing == Queueing::Voq) {
+        switch.virtual_channels = dice.pick(&[
+            None,
+            Some(VirtualChannels { medium: None, high: 0, low: 0 }),
+            Some(VirtualChannels { medium: Some(4), high: 1, low: 1 }),
+            Some(VirtualChannels { medium: Some(1), high: 0, low: 2 }),
+        ]);
+        let has_low = switch.virtual_channels.is_some_and(|channels| channels.low > 0);
+        switch.quarantine = (has_low && dice.chance(1, 2)).then(|| SlowDrain {
+            share_permille: dice.range(100, 900) as u32,
+            window: Picos::from_us(dice.spread(10, 5_000)),
+            recovery: Picos::from_us(dice.spread(10, 20_000)),
+        });
+    }
+    nodes::allow_for_distance(lab);
 }
 
 fn cost_rules(dice: &mut Dice, lab: &mut Lab) {

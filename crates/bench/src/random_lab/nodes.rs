@@ -164,8 +164,19 @@ impl Swarm {
 pub(super) fn allow_for_distance(lab: &mut Lab) {
     let round_trip = |link: &Link| 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
     let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
+    // A virtual channel may have a single credit. All buffers of the links before it may then be
+    // full of frames for it.
+    let has_channels = |link: &Link| {
+        link.ends.iter().all(|end| match end.node {
+            Node::Switch(switch) => lab.switches[usize::from(switch)].virtual_channels.is_some(),
+            _ => false,
+        })
+    };
+    let buffers = lab.links.iter().flat_map(|link| &link.ends).map(|end| u64::from(end.bb_credit)).max().unwrap_or(0);
+    let behind_channel = if lab.links.iter().any(has_channels) { 4 * buffers * longest } else { 0 };
     let frame_time = |link: &Link| {
-        let credits = link.ends.iter().map(|end| u64::from(end.bb_credit)).min().unwrap_or(1);
+        let of_link = link.ends.iter().map(|end| u64::from(end.bb_credit)).min().unwrap_or(1);
+        let credits = if has_channels(link) { 1 } else { of_link };
         (round_trip(link) / credits.max(1)).max(link.rate.time_of(2_200).0)
     };
     let slowest = lab.links.iter().map(frame_time).max().unwrap_or(0);
@@ -181,7 +192,7 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
         host.command_timeout.0 = host.command_timeout.0.max(least);
     }
     let timers = &mut lab.timers;
-    timers.hold_time.0 = timers.hold_time.0.max(20 * longest);
+    timers.hold_time.0 = timers.hold_time.0.max(20 * longest).max(behind_channel);
     timers.e_d_tov.0 = timers.e_d_tov.0.max(timers.hold_time.0 * 3 / 2);
     // Login requests wait in the port behind the data of all commands, and must be answered within
     // 2 R_A_TOV.
