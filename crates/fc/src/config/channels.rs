@@ -168,8 +168,12 @@ impl ChannelCredits {
             0 => (Priority::Medium, count(Priority::Medium)),
             count => (priority, count),
         };
-        let turn = (d_id >> 8 & 0xff) + (d_id & 0xff);
-        priority.channels().start + (turn % u32::from(count.max(1))) as u8
+        priority.channels().start + (Self::turn_of(d_id) % u32::from(count.max(1))) as u8
+    }
+
+    /// Number that, modulo the number of channels of a priority, chooses the channel of an address.
+    pub const fn turn_of(d_id: u32) -> u32 {
+        (d_id >> 8 & 0xff) + (d_id & 0xff)
     }
 }
 

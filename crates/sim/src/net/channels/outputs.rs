@@ -2,17 +2,44 @@
 
 use crate::net::lane::End;
 use crate::net::{NetPlan, SwitchPlane};
-use sanloom_fc::config::{ChannelCredits, FABRIC_CHANNEL, Priority};
+use sanloom_fc::config::{ChannelCredits, Priority};
 
 /// Outputs of a switch for virtual channels, numbered after the outputs of the ports.
 #[derive(Debug)]
 pub(in crate::net) struct ChannelOutputs {
     /// Number of ports.
     ports: u16,
-    /// For each port that has them: its first channel output and its channels.
-    of_port: Vec<Option<(u16, ChannelCredits)>>,
+    /// Outputs of each port that has them.
+    of_port: Vec<Option<PortOutputs>>,
     /// Port and channel of each channel output, from the first one on.
     of_output: Vec<(u16, u8)>,
+}
+
+/// Channel outputs of a port, one for each channel, by number.
+#[derive(Clone, Debug)]
+struct PortOutputs {
+    first: u16,
+    count: u16,
+    /// First output and number of outputs for each priority. A priority without a channel uses the
+    /// outputs of medium priority.
+    of_priority: [(u16, u32); Priority::ALL.len()],
+    credits: ChannelCredits,
+}
+
+impl PortOutputs {
+    fn new(first: u16, credits: &ChannelCredits) -> PortOutputs {
+        let outputs_of = |priority: Priority| {
+            let before = credits.channels().take_while(|&channel| channel < priority.channels().start).count();
+            let count = credits.channels().filter(|channel| priority.channels().contains(channel)).count();
+            (first + before as u16, count as u32)
+        };
+        let medium = outputs_of(Priority::Medium);
+        let of_priority = Priority::ALL.map(|priority| match outputs_of(priority) {
+            (_, 0) => medium,
+            outputs => outputs,
+        });
+        PortOutputs { first, count: credits.channels().count() as u16, of_priority, credits: *credits }
+    }
 }
 
 impl ChannelOutputs {
@@ -27,10 +54,10 @@ impl ChannelOutputs {
             let Some(port) = port else { continue };
             let first = outputs.ports + outputs.of_output.len() as u16;
             let of_port = &mut outputs.of_port[usize::from(port)];
-            if let Some((_, other)) = of_port {
-                debug_assert!(other.has_same_channels(credits), "the lanes of a trunk have the same channels");
+            if let Some(other) = of_port {
+                debug_assert!(other.credits.has_same_channels(credits), "the lanes of a trunk have the same channels");
             } else {
-                *of_port = Some((first, *credits));
+                *of_port = Some(PortOutputs::new(first, credits));
                 outputs.of_output.extend(credits.channels().map(|channel| (port, channel)));
             }
         }
@@ -44,15 +71,17 @@ impl ChannelOutputs {
 
     /// Returns the first channel output of a port and the number of its channels.
     pub(super) fn range(&self, port: u16) -> Option<(u16, usize)> {
-        let (first, credits) = self.of_port.get(usize::from(port))?.as_ref()?;
-        Some((*first, credits.channels().count()))
+        let outputs = self.of_port.get(usize::from(port))?.as_ref()?;
+        Some((outputs.first, outputs.count.into()))
     }
 
     /// Returns the output of a port for a frame with this priority; `None`: between switches.
     pub(super) fn output(&self, port: u16, priority: Option<Priority>, d_id: u32) -> u16 {
-        let Some(Some((first, credits))) = self.of_port.get(usize::from(port)) else { return port };
-        let channel = priority.map_or(FABRIC_CHANNEL, |priority| credits.channel_of(priority, d_id));
-        first + credits.channels().take_while(|&other| other != channel).count() as u16
+        let Some(Some(outputs)) = self.of_port.get(usize::from(port)) else { return port };
+        // The lowest channel is that of frames between switches.
+        let Some(priority) = priority else { return outputs.first };
+        let (first, count) = outputs.of_priority[priority as usize];
+        first + (ChannelCredits::turn_of(d_id) % count.max(1)) as u16
     }
 }
 
