@@ -92,8 +92,6 @@ fn choose_output(net: &Net, switch: u16, input: u16, output: u16, frame: &mut Fr
         return outputs.output(output, None, d_id);
     }
     mark(net, switch, input, frame);
-    let plane = &net.switches[usize::from(switch)];
-    let Some(outputs) = &plane.channels else { return output };
     let own = Priority::of_channel(frame.channel());
     let held = net.priorities.quarantined.contains(&d_id);
     let wanted = outputs.output(output, Some(if held { Priority::Low } else { own }), d_id);

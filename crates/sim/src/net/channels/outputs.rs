@@ -28,15 +28,11 @@ struct PortOutputs {
 
 impl PortOutputs {
     fn new(first: u16, credits: &ChannelCredits) -> PortOutputs {
-        let outputs_of = |priority: Priority| {
-            let before = credits.channels().take_while(|&channel| channel < priority.channels().start).count();
-            let count = credits.channels().filter(|channel| priority.channels().contains(channel)).count();
-            (first + before as u16, count as u32)
-        };
-        let medium = outputs_of(Priority::Medium);
-        let of_priority = Priority::ALL.map(|priority| match outputs_of(priority) {
-            (_, 0) => medium,
-            outputs => outputs,
+        let of_priority = Priority::ALL.map(|priority| {
+            let lowest = credits.channel_of(priority, 0);
+            let of_class = Priority::of_channel(lowest).channels();
+            let before = credits.channels().take_while(|&channel| channel < lowest).count();
+            (first + before as u16, credits.channels().filter(|channel| of_class.contains(channel)).count() as u32)
         });
         PortOutputs { first, count: credits.channels().count() as u16, of_priority, credits: *credits }
     }
