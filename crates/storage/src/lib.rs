@@ -1,0 +1,7 @@
+//! Models of storage: disks, SSDs, caches and RAID.
+//!
+//! A model receives requests and times and returns times. It never reads a clock, does no I/O, has
+//! no queue of events, and knows no network. Times are integer picoseconds, as in the simulator.
+//! Addresses are blocks of 512 bytes unless a name says otherwise.
+
+#![warn(missing_docs)]

@@ -1,0 +1,1 @@
+//! Integration tests of `sanloom-storage`, one module per topic.
