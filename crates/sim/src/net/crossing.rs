@@ -151,6 +151,14 @@ impl Crossbar {
         self.egress[usize::from(output)].has_frame()
     }
 
+    /// Returns which of `count` outputs have a frame in front of their lines that may leave: one bit
+    /// for each output, the lowest for `first`.
+    #[inline]
+    pub(super) fn crossed(&self, first: u16, count: u16) -> u16 {
+        let outputs = &self.egress[usize::from(first)..][..usize::from(count)];
+        outputs.iter().enumerate().fold(0, |mask, (at, egress)| mask | u16::from(egress.has_frame()) << at)
+    }
+
     /// Removes the next frame in front of the lines of `output`.
     #[inline]
     pub(super) fn take_crossed(&mut self, output: u16) -> Option<Crossed> {
@@ -200,10 +208,8 @@ impl Net {
         loop {
             if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
                 self.send_crossed(lane, switch);
-            } else if self.switches[usize::from(switch)].channels.is_some()
-                && channels::has_outputs(self, switch, output)
-            {
-                return channels::serve(self, switch, output);
+            } else if channels::serve(self, switch, output) {
+                return;
             } else {
                 for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
                     let plane = &self.switches[usize::from(switch)];

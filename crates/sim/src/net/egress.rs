@@ -17,6 +17,10 @@ pub(super) struct Egress {
     places: VecDeque<Place>,
     /// Number of places.
     capacity: u16,
+    /// Number of places with a frame that has begun to cross.
+    crossed: u16,
+    /// True once a frame of a trunk has occupied a place.
+    has_trunks: bool,
 }
 
 /// An occupied place.
@@ -44,7 +48,7 @@ impl Egress {
     /// Returns an empty buffer with `frames` places for each of `lines` lines.
     pub fn new(frames: u16, lines: usize) -> Egress {
         let capacity = (usize::from(frames) * lines).min(usize::from(u16::MAX));
-        Egress { places: VecDeque::with_capacity(capacity), capacity: capacity as u16 }
+        Egress { places: VecDeque::with_capacity(capacity), capacity: capacity as u16, crossed: 0, has_trunks: false }
     }
 
     /// Returns whether a place is free.
@@ -57,12 +61,15 @@ impl Egress {
     #[inline]
     pub fn reserve(&mut self, input: u16, trunk: u16) {
         debug_assert!(self.has_place(), "no place of {} is free", self.capacity);
+        self.has_trunks |= trunk != NO_TRUNK;
         self.places.push_back(Place { input, trunk, ready_ps: NEVER, slot: Slot::default() });
     }
 
     /// Occupies a place with a frame that has crossed.
     pub fn put(&mut self, crossed: Crossed, trunk: u16) {
         let Crossed { slot, input, ready_ps } = crossed;
+        self.has_trunks |= trunk != NO_TRUNK;
+        self.crossed += 1;
         self.places.push_back(Place { input, trunk, ready_ps, slot });
     }
 
@@ -73,6 +80,7 @@ impl Egress {
         debug_assert!(place.is_some(), "input {input} has no reserved place");
         if let Some(place) = place {
             (place.slot, place.ready_ps) = (slot, ready_ps);
+            self.crossed += 1;
         }
     }
 
@@ -96,7 +104,7 @@ impl Egress {
     /// Returns whether a frame may leave.
     #[inline]
     pub fn has_frame(&self) -> bool {
-        self.next().is_some()
+        self.crossed > 0 && (!self.has_trunks || self.next().is_some())
     }
 
     /// Removes the frame that leaves next.
@@ -132,6 +140,7 @@ impl Egress {
     /// Removes the frame at a position.
     pub fn take_at(&mut self, at: usize) -> Option<Crossed> {
         let place = self.places.remove(at)?;
+        self.crossed -= 1;
         Some(Crossed { slot: place.slot, input: place.input, ready_ps: place.ready_ps })
     }
 
@@ -163,6 +172,7 @@ impl Egress {
             }
             !goes
         });
+        self.crossed -= lost.len() as u16;
         lost
     }
 }

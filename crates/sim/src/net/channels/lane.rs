@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 pub struct LaneChannels {
     /// Channels of the lane, by number.
     pub(super) list: Vec<Channel>,
+    /// Position in `list` of each channel by its number; a position behind the end if the lane does
+    /// not have the channel.
+    positions: [u8; MAX_CHANNELS],
     /// Channels in `list` with a frame that waits for a credit, one bit each.
     pub(super) waiting: u16,
     pub(super) scheduler: Scheduler,
@@ -69,8 +72,14 @@ impl Channel {
         }
     }
 
-    /// Applies the credits that have arrived by `now`. Returns whether a frame may be sent.
+    /// Returns whether a frame may be sent. Applies the credits that have arrived by `now` if no
+    /// other is left.
+    #[inline]
     pub(super) fn has_credit(&mut self, now: u64) -> bool {
+        self.credits > 0 || self.take_credits(now)
+    }
+
+    fn take_credits(&mut self, now: u64) -> bool {
         while self.next_credit() <= now {
             self.returning.pop_front();
             self.credits += 1;
@@ -83,7 +92,11 @@ impl Channel {
         self.returning.front().copied().unwrap_or(NEVER)
     }
 
+    #[inline]
     pub(super) fn expect_credit(&mut self, at_ps: u64) {
+        if self.returning.back().is_none_or(|&last| last <= at_ps) {
+            return self.returning.push_back(at_ps);
+        }
         let position = self.returning.partition_point(|&other| other <= at_ps);
         self.returning.insert(position, at_ps);
     }
@@ -123,7 +136,11 @@ impl Channel {
 impl LaneChannels {
     pub(super) fn new(credits: &ChannelCredits) -> LaneChannels {
         let channel = |number: u8| Channel::new(number, credits.0[usize::from(number)].into());
-        LaneChannels { list: credits.channels().map(channel).collect(), waiting: 0, scheduler: Scheduler::default() }
+        let list: Vec<Channel> = credits.channels().map(channel).collect();
+        let scheduler = Scheduler::new(&list);
+        let mut positions = [u8::MAX; MAX_CHANNELS];
+        list.iter().zip(0..).for_each(|(channel, at)| positions[usize::from(channel.number)] = at);
+        LaneChannels { list, positions, waiting: 0, scheduler }
     }
 
     /// Returns the channels, by number.
@@ -151,7 +168,8 @@ impl LaneChannels {
 
     /// Returns a channel by its number.
     pub(in crate::net) fn get_mut(&mut self, number: u8) -> Option<&mut Channel> {
-        self.list.iter_mut().find(|channel| channel.number == number)
+        let position = self.positions.get(usize::from(number))?;
+        self.list.get_mut(usize::from(*position))
     }
 
     /// Returns the start of the longest present wait for a credit, or [`NEVER`].
@@ -167,14 +185,19 @@ impl LaneChannels {
 
     /// Returns the arrival time of the next credit of a waiting channel, or [`NEVER`].
     pub(super) fn next_awaited(&self) -> u64 {
+        if self.waiting == 0 {
+            return NEVER;
+        }
         let waiting = self.list.iter().filter(|channel| channel.waits_since_ps != NEVER);
         waiting.map(Channel::next_credit).min().unwrap_or(NEVER)
     }
 
     /// Ends the waits of channels that have a credit at `now`.
+    #[inline]
     pub(super) fn end_waits(&mut self, now: u64) {
-        for (at, channel) in self.list.iter_mut().enumerate() {
-            if self.waiting & 1 << at != 0 && channel.has_credit(now) {
+        for at in bits(self.waiting) {
+            let channel = &mut self.list[at];
+            if channel.has_credit(now) {
                 channel.end_wait(now);
                 self.waiting &= !(1 << at);
             }
@@ -205,47 +228,78 @@ impl LaneChannels {
     }
 }
 
+/// Iterates over the positions of the bits that are set, from the lowest one.
+#[inline]
+pub(super) fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        at
+    })
+}
+
 /// Order of service among the channels of a line.
 ///
 /// Frames between switches come first. The priorities share the line by weight, counted in bytes
-/// (start-time fair queueing), and the channels of a priority take turns.
+/// (start-time fair queueing), and the channels of a priority take turns. A mask has one bit for
+/// each channel of the lane, in the order of their numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scheduler {
     /// Virtual time: start of the last frame.
     virtual_time: u64,
     /// Virtual time at which the last frame of each priority ends.
     finish: [u64; Priority::ALL.len()],
-    /// Channel of each priority that was served last.
-    last: [u8; Priority::ALL.len()],
+    /// Channels of each priority.
+    of_priority: [u16; Priority::ALL.len()],
+    /// Channels of each priority up to the one that was served last.
+    served: [u16; Priority::ALL.len()],
+    /// The channel for frames between switches.
+    fabric: u16,
 }
 
 impl Scheduler {
-    /// Returns the index in `list` of the channel whose frame leaves next. `may_leave` has one bit
-    /// for each channel of the list.
-    pub(super) fn choose(&self, list: &[Channel], may_leave: u16) -> Option<usize> {
-        let candidates = || (0..list.len()).filter(|at| may_leave & 1 << at != 0);
-        let first = candidates().next()?;
-        if list[first].number == FABRIC_CHANNEL {
-            return Some(first);
+    fn new(list: &[Channel]) -> Scheduler {
+        let mut scheduler = Scheduler::default();
+        for (at, channel) in list.iter().enumerate() {
+            let mask = match channel.number {
+                FABRIC_CHANNEL => &mut scheduler.fabric,
+                number => &mut scheduler.of_priority[Priority::of_channel(number) as usize],
+            };
+            *mask |= 1 << at;
         }
-        let of = |at: usize| Priority::of_channel(list[at].number);
-        let start = |priority: Priority| self.finish[priority as usize].max(self.virtual_time);
-        let priority = candidates().map(of).min_by_key(|&priority| (start(priority), Reverse(priority)))?;
-        let last = self.last[priority as usize];
-        let turn = |at: &usize| (list[*at].number <= last, list[*at].number);
-        candidates().filter(|&at| of(at) == priority).min_by_key(turn)
+        scheduler
     }
 
-    /// Records that a frame of a data channel leaves.
-    pub(super) fn serve(&mut self, channel: u8, bytes: u64) {
-        if channel == FABRIC_CHANNEL {
-            return;
+    /// Returns the position of the channel whose frame leaves next, among those of a mask.
+    #[inline]
+    pub(super) fn choose(&self, may_leave: u16) -> Option<usize> {
+        let from_fabric = may_leave & self.fabric;
+        let candidates = if from_fabric != 0 { from_fabric } else { may_leave };
+        if candidates & candidates.wrapping_sub(1) == 0 {
+            return (candidates != 0).then(|| candidates.trailing_zeros() as usize);
         }
-        let priority = Priority::of_channel(channel);
+        let waiting = Priority::ALL.into_iter().filter(|&priority| candidates & self.of(priority) != 0);
+        let start = |priority: Priority| self.finish[priority as usize].max(self.virtual_time);
+        let priority = waiting.min_by_key(|&priority| (start(priority), Reverse(priority)))?;
+        let candidates = candidates & self.of(priority);
+        let behind = candidates & !self.served[priority as usize];
+        Some(if behind != 0 { behind } else { candidates }.trailing_zeros() as usize)
+    }
+
+    fn of(&self, priority: Priority) -> u16 {
+        self.of_priority[priority as usize]
+    }
+
+    /// Records that a frame of a channel leaves.
+    #[inline]
+    pub(super) fn serve(&mut self, at: usize, bytes: u64) {
+        let Some(priority) = Priority::ALL.into_iter().find(|&priority| self.of(priority) & 1 << at != 0) else {
+            return;
+        };
         let start = self.finish[priority as usize].max(self.virtual_time);
         self.virtual_time = start;
         self.finish[priority as usize] = start + bytes * Priority::High.weight() / priority.weight();
-        self.last[priority as usize] = channel;
+        self.served[priority as usize] = u16::MAX >> (15 - at);
     }
 }
 
@@ -259,11 +313,11 @@ mod tests {
 
     /// Serves persistent demand of the channels and counts their frames.
     fn served(numbers: &[u8], frames: usize) -> Vec<usize> {
-        let (list, mut scheduler) = (list(numbers), Scheduler::default());
+        let mut scheduler = Scheduler::new(&list(numbers));
         let mut counts = vec![0; numbers.len()];
         for _ in 0..frames {
-            let at = scheduler.choose(&list, (1 << numbers.len()) - 1).expect("a frame");
-            scheduler.serve(list[at].number, 2_172);
+            let at = scheduler.choose((1 << numbers.len()) - 1).expect("a frame");
+            scheduler.serve(at, 2_172);
             counts[at] += 1;
         }
         counts
@@ -279,24 +333,24 @@ mod tests {
 
     #[test]
     fn a_priority_that_was_idle_gets_no_extra_share() {
-        let (list, mut scheduler) = (list(&[2, 10]), Scheduler::default());
+        let mut scheduler = Scheduler::new(&list(&[2, 10]));
         for _ in 0..100 {
-            scheduler.serve(2, 2_172);
+            scheduler.serve(0, 2_172);
         }
         let mut high = 0;
         for _ in 0..90 {
-            let at = scheduler.choose(&list, 0b11).expect("a frame");
-            scheduler.serve(list[at].number, 2_172);
-            high += usize::from(list[at].number == 10);
+            let at = scheduler.choose(0b11).expect("a frame");
+            scheduler.serve(at, 2_172);
+            high += at;
         }
         assert!((59..=61).contains(&high), "{high} of 90");
     }
 
     #[test]
     fn frames_between_switches_leave_first() {
-        let (list, scheduler) = (list(&[0, 2, 10]), Scheduler::default());
-        assert_eq!(scheduler.choose(&list, 0b111), Some(0));
-        assert_eq!(scheduler.choose(&list, 0b110), Some(2));
-        assert_eq!(scheduler.choose(&list, 0), None);
+        let scheduler = Scheduler::new(&list(&[0, 2, 10]));
+        assert_eq!(scheduler.choose(0b111), Some(0));
+        assert_eq!(scheduler.choose(0b110), Some(2));
+        assert_eq!(scheduler.choose(0), None);
     }
 }

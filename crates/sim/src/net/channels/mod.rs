@@ -9,6 +9,7 @@
 mod lane;
 mod outputs;
 
+use lane::bits;
 pub use lane::{Channel, ChannelCount, LaneChannels};
 pub(super) use outputs::ChannelOutputs;
 
@@ -68,7 +69,6 @@ impl Net {
 pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
     let lane = &mut net.lanes[number as usize];
     debug_assert_eq!(credits.0.iter().map(|&count| u32::from(count)).sum::<u32>(), lane.bb_credit);
-    lane.special = true;
     lane.has_channels = true;
     net.channels[number as usize] = Some(Box::new(LaneChannels::new(credits)));
     net.has_channels = true;
@@ -115,19 +115,14 @@ fn mark(net: &Net, switch: u16, input: u16, frame: &mut FrameRef) {
     }
 }
 
-/// Returns whether an output or its port has virtual channels.
-pub(super) fn has_outputs(net: &Net, switch: u16, output: u16) -> bool {
-    let plane = &net.switches[usize::from(switch)];
-    plane.channels.as_ref().is_some_and(|outputs| outputs.range(plane.port_of(output)).is_some())
-}
-
 /// Sends the frames in front of the lines of a port with virtual channels and grants the places
 /// that become free, until neither is possible. `output` is the port or one of its channel
-/// outputs.
-pub(super) fn serve(net: &mut Net, switch: u16, output: u16) {
+/// outputs. Returns false if the port has no virtual channels.
+pub(super) fn serve(net: &mut Net, switch: u16, output: u16) -> bool {
     let plane = &net.switches[usize::from(switch)];
-    let port = plane.port_of(output);
-    let Some((first, count)) = plane.channels.as_ref().and_then(|outputs| outputs.range(port)) else { return };
+    let Some((port, first, count)) = plane.channels.as_ref().and_then(|outputs| outputs.of(output)) else {
+        return false;
+    };
     // Channels whose places may be granted.
     let mut grants: u16 = if output == port { 0 } else { 1 << (output - first) };
     loop {
@@ -135,26 +130,26 @@ pub(super) fn serve(net: &mut Net, switch: u16, output: u16) {
             let plane = &net.switches[usize::from(switch)];
             let lane = plane.tx[usize::from(plane.members[usize::from(port)][i])];
             if lane != NO_LANE
-                && let Some(freed) = send(net, lane, switch, first)
+                && let Some(freed) = send(net, lane, switch, first, count)
             {
                 grants |= 1 << freed;
             }
         }
         let mut crosses = false;
-        for at in (0..count).filter(|at| grants & 1 << at != 0) {
+        for at in bits(grants) {
             crosses |= net.grant_places(switch, first + at as u16);
         }
         grants = 0;
         if !crosses {
-            return;
+            return true;
         }
     }
 }
 
 /// Sends the next frame in front of a lane with virtual channels, if the line and the credits
-/// allow it, and schedules the next attempt. `first` is the output of its first channel.
-/// Returns the index of the channel that has sent a frame.
-fn send(net: &mut Net, number: u32, switch: u16, first: u16) -> Option<usize> {
+/// allow it, and schedules the next attempt. `first` is the output of its first channel, `count`
+/// the number of channels. Returns the position of the channel that has sent a frame.
+fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> Option<usize> {
     let now = net.now;
     let channels = net.channels[number as usize].as_mut()?;
     let lane = &mut net.lanes[number as usize];
@@ -163,39 +158,36 @@ fn send(net: &mut Net, number: u32, switch: u16, first: u16) -> Option<usize> {
     }
     channels.end_waits(now);
     let crossbar = &mut net.switches[usize::from(switch)].crossbar;
-    let mut ready = 0;
-    for at in 0..channels.list.len() {
-        ready |= u16::from(crossbar.has_crossed(first + at as u16)) << at;
-    }
+    let mut ready = crossbar.crossed(first, count);
     let mut sent = None;
     // Time at which the first of the frames can start that have not yet arrived far enough.
     let mut start_ps = NEVER;
     if lane.free_at_ps <= now {
-        let mut may_leave = ready;
-        for (at, channel) in channels.list.iter_mut().enumerate().filter(|(at, _)| ready & 1 << at != 0) {
+        let mut may_leave = ready & !channels.waiting;
+        for at in bits(may_leave) {
             if crossbar.has_fast_lines
                 && let Err(later_ps) = crossbar.may_start(first + at as u16, now, lane)
             {
                 may_leave &= !(1 << at);
                 start_ps = start_ps.min(later_ps);
-            } else if !channel.has_credit(now) {
+            } else if !channels.list[at].has_credit(now) {
                 may_leave &= !(1 << at);
                 channels.waiting |= 1 << at;
-                if channel.start_wait(now) {
+                if channels.list[at].start_wait(now) {
                     net.queue.schedule_earlier(net.sources.watchdog(number), now + net.e_d_tov_ps);
                 }
             }
         }
-        sent = channels.scheduler.choose(&channels.list, may_leave);
+        sent = channels.scheduler.choose(may_leave);
     }
     if let Some(at) = sent
         && let Ok(mut crossed) = crossbar.take_startable(first + at as u16, now, lane)
     {
         let bytes = crossed.slot.frame.wire_bytes();
+        channels.scheduler.serve(at, bytes + GAP_BYTES);
         let channel = &mut channels.list[at];
         channel.credits -= 1;
         (channel.frames, channel.bytes) = (channel.frames + 1, channel.bytes + bytes);
-        channels.scheduler.serve(channel.number, bytes + GAP_BYTES);
         crossed.slot.frame.set_channel(channel.number);
         if !crossbar.has_crossed(first + at as u16) {
             ready &= !(1 << at);
@@ -236,17 +228,22 @@ pub(super) fn return_credit(net: &mut Net, number: u32, at_ps: u64, channel: u8)
     let lane = &net.lanes[number as usize];
     if !lane.has_channels {
         net.return_credit(number, at_ps);
-    } else if lane.up
-        && let Some(ready_ps) = net.apply_r_rdy_faults(number, at_ps, channel)
-    {
-        return_to_channel(net, number, channel, ready_ps);
+    } else if lane.up {
+        return_to_channel(net, number, at_ps, channel);
     }
 }
 
-/// Returns a credit of a lane with virtual channels; its R_RDY leaves at `ready_ps`.
-fn return_to_channel(net: &mut Net, number: u32, channel: u8, ready_ps: u64) {
-    if net.parts.is_away(number) {
-        return parts::return_across(net, number, ready_ps, channel);
+/// Returns a credit of a lane with virtual channels; the buffer becomes free at `at_ps`.
+fn return_to_channel(net: &mut Net, number: u32, at_ps: u64, channel: u8) {
+    let mut ready_ps = at_ps;
+    if net.lanes[number as usize].special {
+        match net.apply_r_rdy_faults(number, at_ps, channel) {
+            Some(time) => ready_ps = time,
+            None => return,
+        }
+        if net.parts.is_away(number) {
+            return parts::return_across(net, number, ready_ps, channel);
+        }
     }
     let lane = &mut net.lanes[number as usize];
     lane.credit_returns(ready_ps);

@@ -65,6 +65,18 @@ impl ChannelOutputs {
         self.of_output.iter().map(|&(port, _)| port)
     }
 
+    /// Returns the port of an output, the first channel output of this port, and the number of its
+    /// channels.
+    #[inline]
+    pub(super) fn of(&self, output: u16) -> Option<(u16, u16, u16)> {
+        let port = match output.checked_sub(self.ports) {
+            Some(at) => self.of_output.get(usize::from(at))?.0,
+            None => output,
+        };
+        let outputs = self.of_port.get(usize::from(port))?.as_ref()?;
+        Some((port, outputs.first, outputs.count))
+    }
+
     /// Returns the first channel output of a port and the number of its channels.
     pub(super) fn range(&self, port: u16) -> Option<(u16, usize)> {
         let outputs = self.of_port.get(usize::from(port))?.as_ref()?;
@@ -82,15 +94,6 @@ impl ChannelOutputs {
 }
 
 impl SwitchPlane {
-    /// Returns the port of an output: its own number, or the port of a channel output.
-    pub(in crate::net) fn port_of(&self, output: u16) -> u16 {
-        let of_channel = || {
-            let outputs = self.channels.as_ref()?;
-            outputs.of_output.get(usize::from(output.checked_sub(outputs.ports)?)).map(|&(port, _)| port)
-        };
-        of_channel().unwrap_or(output)
-    }
-
     /// Returns the virtual channel of an output.
     pub(in crate::net) fn channel_of(&self, output: u16) -> Option<u8> {
         let outputs = self.channels.as_ref()?;
