@@ -89,7 +89,7 @@ impl Net {
                 let input = plane.crossbar.processor();
                 let mut output = plane.output_of[usize::from(port)];
                 if self.has_channels {
-                    (output, part) = channels::choose(self, switch, input, output, part);
+                    (output, part) = channels::choose(self, switch, super::NO_LANE, output, part);
                 }
                 let on_line = InFlight::new(part, self.now, self.now);
                 let lane = super::NO_LANE;
@@ -177,7 +177,7 @@ impl Net {
         let buffers_egress = plane.crossbar.buffers_egress();
         let (mut on_line, mut output) = (on_line, output);
         if self.has_channels {
-            (output, on_line.frame) = channels::choose(self, switch, port, output, frame);
+            (output, on_line.frame) = channels::choose(self, switch, lane, output, frame);
         }
         let entering = Buffered { on_line, input: port, output, lane, crossed: false };
         if !watchdog_armed {

@@ -33,11 +33,14 @@ pub struct Priorities {
     /// Addresses whose frames may still be on channels of another priority because their quarantine
     /// has begun or ended.
     changed: BTreeSet<u32>,
+    /// True once a pair or an address has had a priority of its own.
+    any: bool,
 }
 
 impl Priorities {
     /// Sets the priority of the frames from one address to another.
     pub fn set_pair(&mut self, s_id: u32, d_id: u32, priority: Priority) {
+        self.any = true;
         match priority {
             Priority::Medium => self.pairs.remove(&(s_id, d_id)),
             _ => self.pairs.insert((s_id, d_id), priority),
@@ -48,6 +51,7 @@ impl Priorities {
     pub fn quarantine(&mut self, d_id: u32, starts: bool) {
         let changes = if starts { self.quarantined.insert(d_id) } else { self.quarantined.remove(&d_id) };
         if changes {
+            self.any = true;
             self.changed.insert(d_id);
         }
     }
@@ -74,25 +78,29 @@ pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
     net.has_channels = true;
 }
 
-/// Chooses the output for a frame that enters a switch through `input`, and marks the frame with
-/// its priority. `output` is the port that the forwarding table has chosen.
-pub(super) fn choose(net: &Net, switch: u16, input: u16, output: u16, mut frame: FrameRef) -> (u16, FrameRef) {
-    let output = choose_output(net, switch, input, output, &mut frame);
+/// Chooses the output for a frame that arrives on a lane, or with [`NO_LANE`] from the processor of
+/// the switch, and marks the frame with its priority. `output` is the port that the forwarding
+/// table has chosen.
+pub(super) fn choose(net: &Net, switch: u16, arrives: u32, output: u16, mut frame: FrameRef) -> (u16, FrameRef) {
+    let output = choose_output(net, switch, arrives, output, &mut frame);
     (output, frame)
 }
 
-fn choose_output(net: &Net, switch: u16, input: u16, output: u16, frame: &mut FrameRef) -> u16 {
+fn choose_output(net: &Net, switch: u16, arrives: u32, output: u16, frame: &mut FrameRef) -> u16 {
     let (s_id, d_id) = (frame.s_id().to_u32(), frame.d_id().to_u32());
     let plane = &net.switches[usize::from(switch)];
     let Some(outputs) = &plane.channels else {
-        mark(net, switch, input, frame);
+        mark(net, arrives, frame);
         return output;
     };
     if d_id >= FIRST_SERVICE {
         return outputs.output(output, None, d_id);
     }
-    mark(net, switch, input, frame);
+    mark(net, arrives, frame);
     let own = Priority::of_channel(frame.channel());
+    if !net.priorities.any {
+        return outputs.output(output, Some(own), d_id);
+    }
     let held = net.priorities.quarantined.contains(&d_id);
     let wanted = outputs.output(output, Some(if held { Priority::Low } else { own }), d_id);
     if wanted == output || !net.priorities.changed.contains(&d_id) {
@@ -106,13 +114,17 @@ fn choose_output(net: &Net, switch: u16, input: u16, output: u16, frame: &mut Fr
 }
 
 /// Marks a frame that arrives from an N_Port with its priority.
-fn mark(net: &Net, switch: u16, input: u16, frame: &mut FrameRef) {
-    let arrives = net.switches[usize::from(switch)].rx_lane(input);
-    if arrives.is_some_and(|lane| matches!(net.lanes[lane as usize].from, End::NPort(_))) {
-        let pair = (frame.s_id().to_u32(), frame.d_id().to_u32());
-        let priority = net.priorities.pairs.get(&pair).copied().unwrap_or_default();
-        frame.set_channel(priority.channels().start);
+#[inline]
+fn mark(net: &Net, arrives: u32, frame: &mut FrameRef) {
+    if arrives == NO_LANE || !matches!(net.lanes[arrives as usize].from, End::NPort(_)) {
+        return;
     }
+    let mut priority = Priority::Medium;
+    if net.priorities.any {
+        let pair = (frame.s_id().to_u32(), frame.d_id().to_u32());
+        priority = net.priorities.pairs.get(&pair).copied().unwrap_or_default();
+    }
+    frame.set_channel(priority.channels().start);
 }
 
 /// Sends the frames in front of the lines of a port with virtual channels and grants the places
@@ -153,7 +165,8 @@ fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> Opti
     let now = net.now;
     let channels = net.channels[number as usize].as_mut()?;
     let lane = &mut net.lanes[number as usize];
-    if !lane.up {
+    let is_expected = lane.free_at_ps > now && lane.wake_ps() == lane.free_at_ps;
+    if !lane.up || is_expected && channels.waiting == 0 && lane.credit_wait_since_ps == NEVER {
         return None;
     }
     channels.end_waits(now);
