@@ -144,10 +144,17 @@ pub struct PortRow {
     pub logins: u32,
     /// Transmit credits: available, and total.
     pub credits: [u32; 2],
+    /// Number of virtual channels of the link; 0 if it has none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub channels: u32,
     /// Frames sent since the start.
     pub frames_sent: u64,
     /// Frames received since the start.
     pub frames_received: u64,
     /// Frames discarded at the port, by reason.
     pub discards: BTreeMap<String, u64>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

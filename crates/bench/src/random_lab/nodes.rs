@@ -166,17 +166,11 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
     let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
     // A virtual channel may have a single credit. All buffers of the links before it may then be
     // full of frames for it.
-    let has_channels = |link: &Link| {
-        link.ends.iter().all(|end| match end.node {
-            Node::Switch(switch) => lab.switches[usize::from(switch)].virtual_channels.is_some(),
-            _ => false,
-        })
-    };
     let buffers = lab.links.iter().flat_map(|link| &link.ends).map(|end| u64::from(end.bb_credit)).max().unwrap_or(0);
-    let behind_channel = if lab.links.iter().any(has_channels) { 4 * buffers * longest } else { 0 };
+    let behind_channel = if lab.links.iter().any(|link| lab.has_channels(link)) { 4 * buffers * longest } else { 0 };
     let frame_time = |link: &Link| {
         let of_link = link.ends.iter().map(|end| u64::from(end.bb_credit)).min().unwrap_or(1);
-        let credits = if has_channels(link) { 1 } else { of_link };
+        let credits = if lab.has_channels(link) { 1 } else { of_link };
         (round_trip(link) / credits.max(1)).max(link.rate.time_of(2_200).0)
     };
     let slowest = lab.links.iter().map(frame_time).max().unwrap_or(0);

@@ -7,6 +7,7 @@
 
 mod attached;
 mod change;
+mod channels;
 mod dark;
 mod join;
 mod masks;

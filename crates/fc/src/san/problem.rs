@@ -136,6 +136,8 @@ problem_kinds! {
     NoWorkload = "no-workload",
     /// Advice: a link has too few credits for its length.
     FewCredits = "few-credits",
+    /// Advice: a zone has a priority, but no link has virtual channels.
+    UnusedPriority = "unused-priority",
     /// Switches of one fabric differ in settings that must be equal.
     UnlikeSwitches = "unlike-switches",
     /// Advice: a link between switches will be isolated.

@@ -53,6 +53,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         attached: shown.port(&link.ends[1 - side as usize]),
         logins: node.machine.logins().filter(|(_, port)| *port == end.port).count() as u32,
         credits: [lane.credits_at(net.now()), lane.bb_credit],
+        channels: net.channels(tx).map_or(0, |channels| channels.list().len() as u32),
         frames_sent: lane.count().frames,
         frames_received: world.measured().received(rx).0,
         discards,

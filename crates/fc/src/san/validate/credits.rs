@@ -2,7 +2,7 @@
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{Link, Node, SizeDistribution, Workload, buffers_with_data};
+use crate::config::{Link, SizeDistribution, Workload, buffers_with_data};
 use crate::san::{Lab, Place, ProblemKind, Section};
 
 /// Delimiters, header and CRC of a frame, and the smallest gap after it, in bytes (FC-FS).
@@ -19,7 +19,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     for (index, link) in lab.links.iter().enumerate() {
         let needed_by = |bytes| {
             let for_data = needed(link, bytes);
-            if has_channels(lab, link) { buffers_with_data(for_data) } else { for_data }
+            if lab.has_channels(link) { buffers_with_data(for_data) } else { for_data }
         };
         let needed = needed_by(full_bytes);
         let Some(end) = link.ends.iter().find(|end| u64::from(end.bb_credit) < needed) else { continue };
@@ -44,14 +44,6 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
             format!("give the link `credits = {advised}`, unless this is intended"),
         );
     }
-}
-
-/// Returns whether a link has virtual channels, of which one is for frames between switches.
-fn has_channels(lab: &Lab, link: &Link) -> bool {
-    link.ends.iter().all(|end| match end.node {
-        Node::Switch(switch) => lab.switches[usize::from(switch)].virtual_channels.is_some(),
-        _ => false,
-    })
 }
 
 /// Credits that keep a line busy with frames of this length, including the gap. A credit is in use

@@ -53,8 +53,17 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 /// Advice about zones that permit nothing or less than they seem to.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let known = known_members(lab);
+    let has_channels = lab.links.iter().any(|link| lab.has_channels(link));
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);
+        if !has_channels && lab.zone_priorities.contains_key(&zone.name) {
+            problems.add(
+                ProblemKind::UnusedPriority,
+                place.key("priority"),
+                format!("the priority of zone `{}` has no effect: no link has virtual channels", zone.name),
+                "leave it out, or link switches with `queueing = \"voq\"` and `virtual_channels`",
+            );
+        }
         let ports = |member: &ZoneMember| known.get(member).copied().unwrap_or(0);
         for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
             let (reason, remedy) = match members.iter().find(|member| ports(member) == 0) {

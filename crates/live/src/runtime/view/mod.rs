@@ -91,6 +91,7 @@ impl<'a> Tables<'a> {
             attached: shown.port(&link.ends[1 - side]),
             logins: logins(end.port),
             credits: [0, 0],
+            channels: 0,
             frames_sent: 0,
             frames_received: 0,
             discards: BTreeMap::new(),
