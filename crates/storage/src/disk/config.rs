@@ -1,23 +1,40 @@
 //! Parameters of a disk: plain values, with the unit in the name of each.
 //!
+//! All of them can be read from a file by `serde`. Unknown keys are errors.
+//!
 //! Blocks have 512 bytes. Times are in milliseconds, because data sheets state them so;
 //! [`super::Disk::new`] converts them to picoseconds once.
 
 use super::schedule::Scheduler;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Picoseconds in a millisecond.
 pub(crate) const PS_PER_MS: f64 = 1e9;
 
-/// Converts a time of a data sheet. Negative times become 0.
+/// Longest time that a parameter may have.
+pub(crate) const MAX_MS: f64 = 1e6;
+
+/// Converts a time of a data sheet. Negative times become 0, and long ones [`MAX_MS`].
 pub(crate) fn ps(ms: f64) -> u64 {
-    (ms * PS_PER_MS).round() as u64
+    (ms.min(MAX_MS) * PS_PER_MS).round() as u64
+}
+
+/// Window without a limit.
+fn all() -> usize {
+    usize::MAX
+}
+
+fn is_all(window: &usize) -> bool {
+    *window == usize::MAX
 }
 
 /// Order of the tracks of a cylinder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mapping {
     /// Every cylinder starts at the first surface.
+    #[default]
     Normal,
     /// Every second cylinder runs from the last surface to the first, so the head stays the same
     /// where the cylinder changes.
@@ -25,7 +42,8 @@ pub enum Mapping {
 }
 
 /// Adjacent cylinders with the same number of blocks in a track.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Zone {
     /// First cylinder. Cylinders between two zones hold no data.
     pub first_cylinder: u32,
@@ -34,6 +52,7 @@ pub struct Zone {
     /// Blocks of each track.
     pub blocks_per_track: u32,
     /// Offset of the first block of the zone from the index mark, in blocks.
+    #[serde(default)]
     pub first_block_offset: u32,
     /// Offset between the starts of successive tracks of a cylinder, in blocks.
     pub track_skew: u32,
@@ -41,13 +60,16 @@ pub struct Zone {
     /// next cylinder, in blocks.
     pub cylinder_skew: u32,
     /// Blocks without data at the start of the zone.
+    #[serde(default)]
     pub empty_blocks: u64,
     /// Spare blocks at the end of the zone.
+    #[serde(default)]
     pub spare_blocks: u64,
 }
 
 /// Seek time as a function of the distance in cylinders. No seek is needed for distance 0.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SeekCurve {
     /// Straight line from the time for one cylinder to the time for the full stroke.
     Linear {
@@ -79,6 +101,7 @@ pub enum SeekCurve {
         /// Factor of the distance.
         long_factor_ms: f64,
         /// Explicit times for 1, 2, 3, … cylinders, which take precedence; may be empty.
+        #[serde(default)]
         first_ms: Cow<'static, [f64]>,
     },
     /// Measured points, sorted by distance, with straight lines between them. The last two points
@@ -90,7 +113,8 @@ pub enum SeekCurve {
 }
 
 /// End of a read-ahead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReadAhead {
     /// The disk reads requested blocks only.
     None,
@@ -106,7 +130,8 @@ pub enum ReadAhead {
 }
 
 /// Treatment of written blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WritePolicy {
     /// A write ends when its blocks are on the medium.
     Through,
@@ -116,11 +141,15 @@ pub enum WritePolicy {
         dirty_blocks: u64,
         /// Largest number of separate extents that wait for the medium.
         dirty_extents: usize,
+        /// Number of extents, oldest first, from which the queue rule selects the next write-back.
+        #[serde(default = "all", skip_serializing_if = "is_all")]
+        window: usize,
     },
 }
 
 /// The on-board cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheConfig {
     /// Number of segments; each one holds adjacent blocks. Without segments there are no hits.
     pub segments: usize,
@@ -133,21 +162,26 @@ pub struct CacheConfig {
     /// Largest number of blocks after the last requested one.
     pub max_read_ahead_blocks: u64,
     /// True if the disk reads ahead only after a read that continues the one before.
+    #[serde(default)]
     pub read_ahead_only_if_sequential: bool,
     /// True if a segment keeps blocks that the host has read. Otherwise only blocks that the host
     /// has not read yet are hits.
+    #[serde(default)]
     pub keeps_read_blocks: bool,
     /// Share of a read that must be in the cache before the bus transfer starts, in percent.
     /// With 0, the transfer starts when the first block is there.
+    #[serde(default)]
     pub read_watermark_percent: u32,
     /// Treatment of written blocks.
     pub write: WritePolicy,
     /// True if a write may start in the middle of its blocks, whichever passes the head first.
+    #[serde(default)]
     pub zero_latency_writes: bool,
 }
 
 /// Time that a command needs besides mechanics and bus, by the kind of the command before.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Overheads {
     /// Read from the cache after a read.
     pub read_hit_after_read_ms: f64,
@@ -162,10 +196,13 @@ pub struct Overheads {
     /// Write after a write, before its seek.
     pub write_after_write_ms: f64,
     /// Time between the start of the seek of a write and the start of its bus transfer.
+    #[serde(default)]
     pub write_transfer_delay_ms: f64,
     /// Time after the last block of a read.
+    #[serde(default)]
     pub read_completion_ms: f64,
     /// Time after the last block of a write to the medium.
+    #[serde(default)]
     pub write_completion_ms: f64,
 }
 
@@ -187,7 +224,8 @@ impl Overheads {
 }
 
 /// Time for a block on the bus between the disk and its host.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bus {
     /// Block of a read.
     pub read_block_ms: f64,
@@ -196,28 +234,35 @@ pub struct Bus {
 }
 
 /// Order of requests that wait for the medium.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueueConfig {
     /// Rule that selects the next request.
     pub scheduler: Scheduler,
     /// Number of requests, oldest first, from which the rule selects.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
     pub window: usize,
-    /// Waiting time after which the oldest request is next, whatever the rule.
+    /// Waiting time after which the oldest request is next, whatever the rule. Write-back has no
+    /// such limit.
+    #[serde(default)]
     pub age_limit_ms: Option<f64>,
 }
 
 /// All parameters of a disk.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiskConfig {
     /// Name for messages and results.
     pub name: Cow<'static, str>,
     /// Addressable blocks of 512 bytes; 0 stands for all that the zones hold.
+    #[serde(default)]
     pub blocks: u64,
     /// Number of surfaces with data, each with its head.
     pub surfaces: u32,
     /// Speed of rotation.
     pub rpm: f64,
     /// Order of tracks.
+    #[serde(default)]
     pub mapping: Mapping,
     /// Zones from the first block to the last.
     pub zones: Cow<'static, [Zone]>,
@@ -226,6 +271,7 @@ pub struct DiskConfig {
     /// Time to change the head. Seek and head switch overlap.
     pub head_switch_ms: f64,
     /// Additional time after a seek or head switch before a write.
+    #[serde(default)]
     pub write_settle_ms: f64,
     /// On-board cache.
     pub cache: CacheConfig,
@@ -234,47 +280,12 @@ pub struct DiskConfig {
     /// Bus.
     pub bus: Bus,
     /// Queue for the medium.
+    #[serde(default)]
     pub queue: QueueConfig,
 }
 
-/// Error of a [`DiskConfig`]. Each message names the value and the remedy.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A number that must be positive and finite is not.
-    #[error("disk {disk}: {value} is {number}; set a positive number")]
-    NotPositive {
-        /// Name of the disk.
-        disk: String,
-        /// Name of the value.
-        value: &'static str,
-        /// The value.
-        number: f64,
-    },
-    /// A zone is empty, or does not follow the zone before.
-    #[error(
-        "disk {disk}: zone {zone} is empty or does not follow zone {zone} - 1; list zones by first cylinder, with \
-         at least one track and more blocks than spare ones"
-    )]
-    Zone {
-        /// Name of the disk.
-        disk: String,
-        /// Index of the zone, from 0.
-        zone: usize,
-    },
-    /// The zones hold fewer blocks than the disk has.
-    #[error("disk {disk}: {blocks} blocks, but its zones hold {held}; reduce the blocks or the spare blocks")]
-    Capacity {
-        /// Name of the disk.
-        disk: String,
-        /// Blocks of the disk.
-        blocks: u64,
-        /// Blocks of the zones.
-        held: u64,
-    },
-    /// A seek table has no points, or its distances do not increase.
-    #[error("disk {disk}: the seek points are empty or not sorted; list them by increasing distance")]
-    SeekTable {
-        /// Name of the disk.
-        disk: String,
-    },
+impl Default for QueueConfig {
+    fn default() -> QueueConfig {
+        QueueConfig { scheduler: Scheduler::Fcfs, window: usize::MAX, age_limit_ms: None }
+    }
 }

@@ -1,6 +1,7 @@
 //! Layout of a disk: logical block addresses to cylinders, heads and angles.
 
-use super::config::{ConfigError, DiskConfig, Mapping, Zone};
+use super::check::{self, ConfigError};
+use super::config::{DiskConfig, Mapping, Zone};
 
 /// Place of a block on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,14 +45,11 @@ impl Geometry {
     /// Computes the layout.
     ///
     /// # Errors
-    /// If a zone is empty or out of order, or the zones hold too few blocks.
+    /// If a number is out of its range, a zone is empty or out of order, or the zones hold too few
+    /// blocks.
     pub fn new(config: &DiskConfig) -> Result<Geometry, ConfigError> {
         let disk = || config.name.clone().into_owned();
-        for (value, number) in [("rpm", config.rpm), ("surfaces", f64::from(config.surfaces))] {
-            if !(number.is_finite() && number > 0.0) {
-                return Err(ConfigError::NotPositive { disk: disk(), value, number });
-            }
-        }
+        check::check(config)?;
         let mut areas: Vec<Area> = Vec::with_capacity(config.zones.len());
         let (mut next_lbn, mut next_cylinder) = (0, 0);
         for (index, zone) in config.zones.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Arm and rotation: times at which blocks pass the head.
 
-use super::config::{ConfigError, DiskConfig, ps};
+use super::check::ConfigError;
+use super::config::{DiskConfig, ps};
 use super::geometry::{Geometry, Place};
 use super::seek::Seek;
 
@@ -42,13 +43,8 @@ impl Mechanism {
     /// Computes the layout and the seek times.
     ///
     /// # Errors
-    /// If [`Geometry::new`] rejects the layout, or the seek table is empty or not sorted.
+    /// If [`Geometry::new`] rejects the parameters.
     pub fn new(config: &DiskConfig) -> Result<Mechanism, ConfigError> {
-        if let super::config::SeekCurve::Table { points } = &config.seek
-            && (points.is_empty() || points.windows(2).any(|pair| pair[0].0 >= pair[1].0))
-        {
-            return Err(ConfigError::SeekTable { disk: config.name.clone().into_owned() });
-        }
         let geometry = Geometry::new(config)?;
         let seek = Seek::new(&config.seek, geometry.cylinders(), geometry.revolution_ps());
         let (head_switch_ps, write_settle_ps) = (ps(config.head_switch_ms), ps(config.write_settle_ms));
@@ -150,7 +146,7 @@ impl Stream {
             if self.begin_ps + track_ps > now_ps || end_lbn >= limit_lbn {
                 let elapsed_ps = now_ps.saturating_sub(self.begin_ps).min(track_ps);
                 let turn_ps = mechanism.geometry.revolution_ps();
-                let passed = elapsed_ps * u64::from(place.blocks_per_track) / turn_ps;
+                let passed = (elapsed_ps + SLACK_PS) * u64::from(place.blocks_per_track) / turn_ps;
                 return ((self.lbn + passed.min(left)).min(limit_lbn), place.arm());
             }
             self.begin_ps = mechanism.next_track_ps(&place, end_lbn, self.begin_ps + track_ps, false);

@@ -1,5 +1,6 @@
 //! Disks: layout, seeks, rotation, on-board cache, bus and queue.
 
+mod check;
 mod config;
 pub mod demerit;
 mod geometry;
@@ -15,8 +16,9 @@ mod service;
 mod stats;
 mod times;
 
+pub use check::ConfigError;
 pub use config::{
-    Bus, CacheConfig, ConfigError, DiskConfig, Mapping, Overheads, QueueConfig, ReadAhead, SeekCurve, WritePolicy, Zone,
+    Bus, CacheConfig, DiskConfig, Mapping, Overheads, QueueConfig, ReadAhead, SeekCurve, WritePolicy, Zone,
 };
 pub use geometry::{Geometry, Place};
 pub use mechanism::{Approach, Arm, Mechanism, Stream};

@@ -1,6 +1,7 @@
 //! The disk: queue, cache and arm on a common time line.
 
-use super::config::{ConfigError, DiskConfig, WritePolicy, ps};
+use super::check::ConfigError;
+use super::config::{DiskConfig, WritePolicy, ps};
 use super::mechanism::{Arm, Mechanism, Stream};
 use super::request::{Ended, Op, Phases, Request, Source};
 use super::schedule::{Decision, Queue, Waiting};
@@ -83,8 +84,12 @@ impl Ord for ByEnd {
 /// A disk in virtual time.
 ///
 /// A simulator calls [`Disk::submit`] with times that never decrease, asks for [`Disk::next_ps`],
-/// and calls [`Disk::pop_ended`] at that time until there is none. Read-ahead and write-back need
-/// no calls: the disk makes up for them at the next one.
+/// and calls [`Disk::pop_ended`] at that time until there is none. Then it asks for the next time
+/// again. Only that question selects requests for the arm at the current time, so all requests
+/// that arrive at one time are compared with each other. Read-ahead and write-back need no calls:
+/// the disk makes up for them at the next one.
+///
+/// A clone shares the layout and the seek times, so a system of equal disks clones an idle one.
 ///
 /// Simplifications: a flush blocks the requests behind it; the medium has no defects; a read is
 /// not compared with written blocks that the cache holds only in part.
@@ -135,7 +140,10 @@ impl Disk {
         let cache = &config.cache;
         let queue = &config.queue;
         let age_limit_ps = queue.age_limit_ms.map(ps);
-        let new_queue = || Queue::new(queue.scheduler, queue.window, age_limit_ps);
+        let write_back_window = match cache.write {
+            WritePolicy::Through => 1,
+            WritePolicy::Back { window, .. } => window,
+        };
         Ok(Disk {
             mechanism: Arc::new(Mechanism::new(config)?),
             config: Arc::new(config.clone()),
@@ -148,9 +156,9 @@ impl Disk {
             ahead: None,
             segments: Segments::new(cache.segments, cache.segment_blocks, cache.write_segments),
             requests: Slots { entries: Vec::new(), free: Vec::new() },
-            queue: new_queue(),
+            queue: Queue::new(queue.scheduler, queue.window, age_limit_ps),
             extents: Slots { entries: Vec::new(), free: Vec::new() },
-            dirty: new_queue(),
+            dirty: Queue::new(queue.scheduler, write_back_window, None),
             last_extent: None,
             dirty_blocks: 0,
             writing_blocks: 0,
@@ -180,9 +188,15 @@ impl Disk {
         self.dirty_blocks
     }
 
+    /// Number of requests that wait for the arm, for room in the cache or for a flush.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.held.len() + usize::from(self.flush.is_some())
+    }
+
     /// Accepts a request at `now_ps`. A range beyond the last block is cut.
     pub fn submit(&mut self, now_ps: u64, request: Request) {
-        self.advance(now_ps);
+        self.advance_before(now_ps);
+        self.clock_ps = self.clock_ps.max(now_ps);
         let submitted = Submitted { request, at_ps: now_ps };
         let passes = self.held.is_empty() || matches!(request.op, Op::Read | Op::WriteThrough);
         if self.flush.is_none() && passes {
@@ -190,12 +204,12 @@ impl Disk {
         } else {
             self.held.push_back(submitted);
         }
-        self.advance(now_ps);
     }
 
-    /// Returns the next time at which a request may end or the disk selects another one. None if
-    /// the disk has no request.
-    pub fn next_ps(&self) -> Option<u64> {
+    /// Selects requests for the arm at the current time, and returns the next time at which a
+    /// request ends or the arm is free for another one. None if the disk has no request.
+    pub fn next_ps(&mut self) -> Option<u64> {
+        self.advance_before(self.clock_ps + 1);
         let end_ps = self.ended.peek().map(|Reverse(ended)| ended.0.ended_ps);
         let has_work = !self.queue.is_empty() || !self.held.is_empty() || self.flush.is_some();
         let select_ps = has_work.then_some(self.arm_free_ps);
@@ -204,17 +218,21 @@ impl Disk {
 
     /// Returns a request that has ended at `now_ps`, the earliest first.
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<Ended> {
-        self.advance(now_ps);
+        self.advance_before(now_ps);
+        self.clock_ps = self.clock_ps.max(now_ps);
         if self.ended.peek()?.0.0.ended_ps > now_ps {
             return None;
         }
         self.ended.pop().map(|Reverse(ended)| ended.0)
     }
 
-    /// Makes the decisions of the arm up to `now_ps`.
-    fn advance(&mut self, now_ps: u64) {
-        while self.arm_free_ps <= now_ps {
+    /// Makes the decisions of the arm before `now_ps`.
+    fn advance_before(&mut self, now_ps: u64) {
+        loop {
             let at_ps = self.arm_free_ps.max(self.clock_ps);
+            if at_ps >= now_ps {
+                return;
+            }
             self.dirty_blocks -= std::mem::take(&mut self.writing_blocks);
             self.release_held(at_ps);
             let prefers_write = !self.held.is_empty() && !self.was_write_back;
@@ -226,7 +244,6 @@ impl Disk {
                 break;
             }
         }
-        self.clock_ps = self.clock_ps.max(now_ps);
     }
 
     /// Accepts requests that waited for room in the cache or for a flush.
@@ -286,7 +303,7 @@ impl Disk {
     fn has_room(&self, request: &Request) -> bool {
         match self.config.cache.write {
             WritePolicy::Through => true,
-            WritePolicy::Back { dirty_blocks, dirty_extents } => {
+            WritePolicy::Back { dirty_blocks, dirty_extents, .. } => {
                 let extents = self.dirty.len() + usize::from(self.writing_blocks > 0);
                 self.dirty_blocks == 0
                     || (self.dirty_blocks + request.blocks <= dirty_blocks

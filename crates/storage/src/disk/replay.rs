@@ -1,6 +1,7 @@
 //! Replay of a trace with one request at a time.
 
-use super::config::{ConfigError, DiskConfig};
+use super::check::ConfigError;
+use super::config::DiskConfig;
 use super::model::Disk;
 use super::request::{Ended, Op, Request};
 use crate::trace::validate::Record;

@@ -2,9 +2,11 @@
 
 use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism};
+use serde::{Deserialize, Serialize};
 
 /// Rule that selects the next request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Scheduler {
     /// First come, first served.
     Fcfs,
@@ -13,6 +15,7 @@ pub enum Scheduler {
     /// Nearest request in the current direction; the direction changes behind the last request.
     Look,
     /// Nearest request towards higher cylinders; then again from the lowest one.
+    #[serde(rename = "c_look")]
     CLook,
     /// Shortest positioning time first: seek, head switch, settling and rotational wait.
     Sptf,

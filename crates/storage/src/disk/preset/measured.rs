@@ -102,7 +102,7 @@ const CHEETAH_9LP_SEEK: [(u32, f64); 21] = [
     (6894, 10.627),
 ];
 
-/// Seagate ST39102 (Cheetah 9LP) of 1998: 9.1 GB, 10,045 rpm, Ultra2 SCSI.
+/// Seagate ST39102 (Cheetah 9LP), about 1998: 9.1 GB, 10,045 rpm, Ultra2 SCSI.
 pub fn cheetah_9lp() -> DiskConfig {
     DiskConfig {
         name: Cow::Borrowed("cheetah9LP"),
@@ -123,7 +123,7 @@ pub fn cheetah_9lp() -> DiskConfig {
             keeps_read_blocks: false,
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 0,
-            write: WritePolicy::Back { dirty_blocks: 3 * 561, dirty_extents: 3 },
+            write: WritePolicy::Back { dirty_blocks: 3 * 561, dirty_extents: 3, window: usize::MAX },
             zero_latency_writes: false,
         },
         overheads: Overheads {
@@ -186,7 +186,7 @@ const ATLAS_10K_SEEK: [(u32, f64); 24] = [
     (10021, 10.828),
 ];
 
-/// Quantum Atlas 10K of 1999: 9.1 GB, 10,025 rpm, Ultra2 SCSI.
+/// Quantum Atlas 10K, about 1999: 9.1 GB, 10,025 rpm, Ultra2 SCSI.
 pub fn atlas_10k() -> DiskConfig {
     DiskConfig {
         name: Cow::Borrowed("atlas10k"),
@@ -207,7 +207,7 @@ pub fn atlas_10k() -> DiskConfig {
             keeps_read_blocks: true,
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 0,
-            write: WritePolicy::Back { dirty_blocks: 10 * 374, dirty_extents: 10 },
+            write: WritePolicy::Back { dirty_blocks: 10 * 374, dirty_extents: 10, window: usize::MAX },
             zero_latency_writes: true,
         },
         overheads: Overheads {
@@ -235,7 +235,7 @@ const C2247A_ZONES: [Zone; 8] = [
 
 const C2247A_FIRST_SEEKS_MS: [f64; 10] = [2.89, 3.68, 3.81, 3.98, 4.27, 4.65, 4.52, 4.65, 4.82, 4.99];
 
-/// HP C2247A of 1992: 1.05 GB, 5,400 rpm, SCSI-2.
+/// HP C2247A, about 1993: 1.05 GB, 5,400 rpm, SCSI-2.
 pub fn c2247a() -> DiskConfig {
     DiskConfig {
         name: Cow::Borrowed("hp_c2247a"),
