@@ -2,6 +2,7 @@
 
 use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism};
+use super::seek::Seek;
 use serde::{Deserialize, Serialize};
 
 /// Rule that selects the next request.
@@ -64,10 +65,13 @@ pub struct Decision {
     pub arm: Arm,
 }
 
-/// Requests that wait for the medium, oldest first.
+/// Requests that wait for the medium.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Queue {
+    /// Oldest first, or by cylinder.
     waiting: Vec<Waiting>,
+    /// True if the order of arrival does not matter, so that the requests are sorted by cylinder.
+    is_sorted: bool,
     scheduler: Scheduler,
     window: usize,
     age_limit_ps: Option<u64>,
@@ -78,7 +82,8 @@ pub struct Queue {
 impl Queue {
     /// Creates an empty queue. The rule selects from the oldest `window` requests.
     pub fn new(scheduler: Scheduler, window: usize, age_limit_ps: Option<u64>) -> Queue {
-        Queue { waiting: Vec::new(), scheduler, window: window.max(1), age_limit_ps, is_upwards: true }
+        let is_sorted = scheduler == Scheduler::Sptf && window == usize::MAX && age_limit_ps.is_none();
+        Queue { waiting: Vec::new(), is_sorted, scheduler, window: window.max(1), age_limit_ps, is_upwards: true }
     }
 
     /// Number of waiting requests.
@@ -91,9 +96,14 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// Adds a request behind the others.
+    /// Adds a request, the youngest one.
     pub fn push(&mut self, waiting: Waiting) {
-        self.waiting.push(waiting);
+        if self.is_sorted {
+            let index = self.waiting.partition_point(|other| other.cylinder <= waiting.cylinder);
+            self.waiting.insert(index, waiting);
+        } else {
+            self.waiting.push(waiting);
+        }
     }
 
     /// Removes and returns the next request.
@@ -114,8 +124,11 @@ impl Queue {
                 let ahead = |waiting: &Waiting| waiting.cylinder.wrapping_sub(decision.arm.cylinder);
                 first_min(window, |waiting| (ahead(waiting) > i32::MAX as u32, waiting.cylinder))
             }
-            Scheduler::Sptf => shortest(mechanism, window, decision, 0),
-            Scheduler::AgedSptf { weight_permille } => shortest(mechanism, window, decision, weight_permille),
+            Scheduler::Sptf if self.is_sorted => Costs::new(mechanism, decision, 0).cheapest_of_sorted(window),
+            Scheduler::Sptf => Costs::new(mechanism, decision, 0).cheapest(window),
+            Scheduler::AgedSptf { weight_permille } => {
+                Costs::new(mechanism, decision, weight_permille).cheapest(window)
+            }
         };
         Some(self.waiting.remove(index))
     }
@@ -135,44 +148,93 @@ fn look(window: &[Waiting], cylinder: u32, is_upwards: bool) -> (usize, bool) {
     (first_min(window, key), is_upwards)
 }
 
-/// Returns the request with the shortest positioning time minus its share of the waiting time.
+/// Positioning times at one decision.
 ///
 /// All angles are below one revolution, so the wait needs no division: the seek table holds each
 /// time modulo one revolution, too.
-fn shortest(mechanism: &Mechanism, window: &[Waiting], decision: &Decision, weight_permille: u32) -> usize {
-    let turn_ps = mechanism.geometry.revolution_ps() as i64;
-    let switch_ps = mechanism.head_switch_ps as i64;
-    let switch_turned_ps = switch_ps % turn_ps;
-    let settle_ps = mechanism.write_settle_ps as i64;
-    let start = |start_ps: u64| (start_ps as i64 - decision.now_ps as i64, start_ps as i64 % turn_ps);
-    let starts = [start(decision.read_start_ps), start(decision.write_start_ps)];
-    let (mut best, mut best_ps) = (0, i64::MAX);
-    for (index, waiting) in window.iter().enumerate() {
-        let seek = mechanism.seek.time(waiting.cylinder.abs_diff(decision.arm.cylinder));
-        let (mut move_ps, mut turned_ps) = (seek.time_ps as i64, seek.turned_ps as i64);
-        if waiting.head != decision.arm.head && move_ps < switch_ps {
-            (move_ps, turned_ps) = (switch_ps, switch_turned_ps);
-        }
-        let (delay_ps, start_ps) = starts[usize::from(waiting.is_write)];
-        if waiting.is_write && move_ps > 0 {
-            move_ps += settle_ps;
-            turned_ps = (turned_ps + settle_ps) % turn_ps;
-        }
-        let mut wait_ps = waiting.angle_ps as i64 - start_ps - turned_ps;
-        if wait_ps < 0 {
-            wait_ps += turn_ps;
-        }
-        if wait_ps < 0 {
-            wait_ps += turn_ps;
-        }
-        let mut cost_ps = delay_ps + move_ps + wait_ps;
-        if weight_permille > 0 {
-            let age_ps = (decision.now_ps - waiting.since_ps) as i64;
-            cost_ps -= age_ps / 1000 * i64::from(weight_permille);
-        }
-        if cost_ps < best_ps {
-            (best, best_ps) = (index, cost_ps);
+struct Costs<'a> {
+    seek: &'a Seek,
+    arm: Arm,
+    now_ps: u64,
+    turn_ps: i64,
+    switch_ps: i64,
+    settle_ps: i64,
+    /// Delay until the arm can move, and the angle at that time, for reads and writes.
+    starts: [(i64, i64); 2],
+    weight_permille: i64,
+}
+
+impl<'a> Costs<'a> {
+    fn new(mechanism: &'a Mechanism, decision: &Decision, weight_permille: u32) -> Costs<'a> {
+        let turn_ps = mechanism.geometry.revolution_ps() as i64;
+        let start = |start_ps: u64| (start_ps as i64 - decision.now_ps as i64, start_ps as i64 % turn_ps);
+        Costs {
+            seek: &mechanism.seek,
+            arm: decision.arm,
+            now_ps: decision.now_ps,
+            turn_ps,
+            switch_ps: mechanism.head_switch_ps as i64,
+            settle_ps: mechanism.write_settle_ps as i64,
+            starts: [start(decision.read_start_ps), start(decision.write_start_ps)],
+            weight_permille: i64::from(weight_permille),
         }
     }
-    best
+
+    /// Positioning time of a request minus its share of the waiting time.
+    #[inline]
+    fn of(&self, waiting: &Waiting) -> i64 {
+        let seek = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder));
+        let (mut move_ps, mut turned_ps) = (seek.time_ps as i64, seek.turned_ps as i64);
+        if move_ps < self.switch_ps && waiting.head != self.arm.head {
+            (move_ps, turned_ps) = (self.switch_ps, self.switch_ps % self.turn_ps);
+        }
+        let (delay_ps, start_ps) = self.starts[usize::from(waiting.is_write)];
+        if waiting.is_write && move_ps > 0 {
+            move_ps += self.settle_ps;
+            turned_ps = (turned_ps + self.settle_ps) % self.turn_ps;
+        }
+        let mut wait_ps = waiting.angle_ps as i64 - start_ps - turned_ps;
+        wait_ps += if wait_ps < 0 { self.turn_ps } else { 0 };
+        wait_ps += if wait_ps < 0 { self.turn_ps } else { 0 };
+        let cost_ps = delay_ps + move_ps + wait_ps;
+        if self.weight_permille == 0 {
+            return cost_ps;
+        }
+        cost_ps - (self.now_ps - waiting.since_ps) as i64 / 1000 * self.weight_permille
+    }
+
+    /// Returns the cheapest request of a list in any order.
+    fn cheapest(&self, window: &[Waiting]) -> usize {
+        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting), index));
+        costs.min().map_or(0, |(_, index)| index)
+    }
+
+    /// Returns the cheapest request of a list that is sorted by cylinder.
+    ///
+    /// The search starts at the arm and goes in both directions. A direction ends where the seek
+    /// alone takes longer than the cheapest request so far, so most requests are not visited.
+    fn cheapest_of_sorted(&self, sorted: &[Waiting]) -> usize {
+        let delay_ps = self.starts[0].0.min(self.starts[1].0);
+        let middle = sorted.partition_point(|waiting| waiting.cylinder < self.arm.cylinder);
+        let (mut best, mut best_ps) = (0, i64::MAX);
+        let mut visit = |index: usize, waiting: &Waiting| {
+            let floor_ps = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder)).floor_ps as i64;
+            if delay_ps + floor_ps > best_ps {
+                return false;
+            }
+            let cost_ps = self.of(waiting);
+            if cost_ps < best_ps {
+                (best, best_ps) = (index, cost_ps);
+            }
+            true
+        };
+        let mut up = sorted[middle..].iter().enumerate();
+        let mut down = sorted[..middle].iter().enumerate().rev();
+        let (mut is_up, mut is_down) = (true, true);
+        while is_up || is_down {
+            is_up = is_up && up.next().is_some_and(|(index, waiting)| visit(middle + index, waiting));
+            is_down = is_down && down.next().is_some_and(|(index, waiting)| visit(index, waiting));
+        }
+        best
+    }
 }

@@ -2,13 +2,15 @@
 
 use super::config::{SeekCurve, ps};
 
-/// Time of a seek, and the same time modulo one revolution.
+/// Time of a seek, the same time modulo one revolution, and a bound for longer seeks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeekTime {
     /// Time until the head is on its track.
     pub time_ps: u64,
     /// Angle by which the disk turns in this time, as a time below one revolution.
     pub turned_ps: u64,
+    /// Shortest time of this and all longer seeks. Measured curves are not monotonic.
+    pub floor_ps: u64,
 }
 
 /// Seek times by distance.
@@ -26,9 +28,13 @@ impl Seek {
         let full = cylinders.saturating_sub(1);
         let times = (0..cylinders.max(1)).map(|distance| {
             let time_ps = if distance == 0 { 0 } else { ps(time_ms(curve, distance, full)) };
-            SeekTime { time_ps, turned_ps: time_ps % revolution_ps }
+            SeekTime { time_ps, turned_ps: time_ps % revolution_ps, floor_ps: time_ps }
         });
-        Seek { times: times.collect() }
+        let mut times: Vec<SeekTime> = times.collect();
+        for index in (1..times.len()).rev() {
+            times[index - 1].floor_ps = times[index - 1].floor_ps.min(times[index].floor_ps);
+        }
+        Seek { times }
     }
 
     /// Returns the time for a distance in cylinders. Longer distances take as long as a full
