@@ -5,3 +5,6 @@
 //! Addresses are blocks of 512 bytes unless a name says otherwise.
 
 #![warn(missing_docs)]
+
+pub mod disk;
+pub mod trace;

@@ -1,0 +1,240 @@
+//! Order of requests that wait for the medium.
+
+use super::geometry::Place;
+use super::mechanism::{Arm, Mechanism};
+use super::seek::Seek;
+use serde::{Deserialize, Serialize};
+
+/// Rule that selects the next request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Scheduler {
+    /// First come, first served.
+    Fcfs,
+    /// Shortest seek first, by cylinder distance.
+    Sstf,
+    /// Nearest request in the current direction; the direction changes behind the last request.
+    Look,
+    /// Nearest request towards higher cylinders; then again from the lowest one.
+    #[serde(rename = "c_look")]
+    CLook,
+    /// Shortest positioning time first: seek, head switch, settling and rotational wait.
+    Sptf,
+    /// Positioning time minus a share of the waiting time, so that old requests are preferred.
+    AgedSptf {
+        /// Share of the waiting time, in thousandths.
+        weight_permille: u32,
+    },
+}
+
+/// A request that waits for the medium, with its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Number of the request in its table.
+    pub index: u32,
+    /// True for a write.
+    pub is_write: bool,
+    /// Cylinder.
+    pub cylinder: u32,
+    /// Head.
+    pub head: u32,
+    /// Angle of the first block, as a time after the index mark.
+    pub angle_ps: u64,
+    /// Time of arrival.
+    pub since_ps: u64,
+}
+
+impl Waiting {
+    /// Creates a request for `place`.
+    pub fn new(index: u32, is_write: bool, place: &Place, since_ps: u64) -> Waiting {
+        let Place { cylinder, head, angle_ps, .. } = *place;
+        Waiting { index, is_write, cylinder, head, angle_ps, since_ps }
+    }
+}
+
+/// State of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision {
+    /// Time of the decision.
+    pub now_ps: u64,
+    /// Time at which a read can begin to move the arm.
+    pub read_start_ps: u64,
+    /// Time at which a write can begin to move the arm.
+    pub write_start_ps: u64,
+    /// Track of the head.
+    pub arm: Arm,
+}
+
+/// Requests that wait for the medium.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Queue {
+    /// Oldest first, or by cylinder.
+    waiting: Vec<Waiting>,
+    /// True if the order of arrival does not matter, so that the requests are sorted by cylinder.
+    is_sorted: bool,
+    scheduler: Scheduler,
+    window: usize,
+    age_limit_ps: Option<u64>,
+    /// Direction of LOOK.
+    is_upwards: bool,
+}
+
+impl Queue {
+    /// Creates an empty queue. The rule selects from the oldest `window` requests.
+    pub fn new(scheduler: Scheduler, window: usize, age_limit_ps: Option<u64>) -> Queue {
+        let is_sorted = scheduler == Scheduler::Sptf && window == usize::MAX && age_limit_ps.is_none();
+        Queue { waiting: Vec::new(), is_sorted, scheduler, window: window.max(1), age_limit_ps, is_upwards: true }
+    }
+
+    /// Number of waiting requests.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// True if no request waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds a request, the youngest one.
+    pub fn push(&mut self, waiting: Waiting) {
+        if self.is_sorted {
+            let index = self.waiting.partition_point(|other| other.cylinder <= waiting.cylinder);
+            self.waiting.insert(index, waiting);
+        } else {
+            self.waiting.push(waiting);
+        }
+    }
+
+    /// Removes and returns the next request.
+    pub fn pop(&mut self, mechanism: &Mechanism, decision: &Decision) -> Option<Waiting> {
+        let oldest = self.waiting.first()?;
+        let is_late = self.age_limit_ps.is_some_and(|limit_ps| decision.now_ps - oldest.since_ps > limit_ps);
+        let window = &self.waiting[..self.window.min(self.waiting.len())];
+        let index = match self.scheduler {
+            _ if is_late || window.len() == 1 => 0,
+            Scheduler::Fcfs => 0,
+            Scheduler::Sstf => first_min(window, |waiting| waiting.cylinder.abs_diff(decision.arm.cylinder)),
+            Scheduler::Look => {
+                let (index, is_upwards) = look(window, decision.arm.cylinder, self.is_upwards);
+                self.is_upwards = is_upwards;
+                index
+            }
+            Scheduler::CLook => {
+                let ahead = |waiting: &Waiting| waiting.cylinder.wrapping_sub(decision.arm.cylinder);
+                first_min(window, |waiting| (ahead(waiting) > i32::MAX as u32, waiting.cylinder))
+            }
+            Scheduler::Sptf if self.is_sorted => Costs::new(mechanism, decision, 0).cheapest_of_sorted(window),
+            Scheduler::Sptf => Costs::new(mechanism, decision, 0).cheapest(window),
+            Scheduler::AgedSptf { weight_permille } => {
+                Costs::new(mechanism, decision, weight_permille).cheapest(window)
+            }
+        };
+        Some(self.waiting.remove(index))
+    }
+}
+
+fn first_min<K: Ord>(window: &[Waiting], key: impl Fn(&Waiting) -> K) -> usize {
+    window.iter().enumerate().min_by_key(|(_, waiting)| key(waiting)).map_or(0, |(index, _)| index)
+}
+
+/// Returns the nearest request in the direction, or else in the other one, and the direction.
+fn look(window: &[Waiting], cylinder: u32, is_upwards: bool) -> (usize, bool) {
+    let is_ahead = |waiting: &Waiting, up: bool| {
+        if up { waiting.cylinder >= cylinder } else { waiting.cylinder <= cylinder }
+    };
+    let is_upwards = is_upwards == window.iter().any(|waiting| is_ahead(waiting, is_upwards));
+    let key = |waiting: &Waiting| (!is_ahead(waiting, is_upwards), waiting.cylinder.abs_diff(cylinder));
+    (first_min(window, key), is_upwards)
+}
+
+/// Positioning times at one decision.
+///
+/// All angles are below one revolution, so the wait needs no division: the seek table holds each
+/// time modulo one revolution, too.
+struct Costs<'a> {
+    seek: &'a Seek,
+    arm: Arm,
+    now_ps: u64,
+    turn_ps: i64,
+    switch_ps: i64,
+    settle_ps: i64,
+    /// Delay until the arm can move, and the angle at that time, for reads and writes.
+    starts: [(i64, i64); 2],
+    weight_permille: i64,
+}
+
+impl<'a> Costs<'a> {
+    fn new(mechanism: &'a Mechanism, decision: &Decision, weight_permille: u32) -> Costs<'a> {
+        let turn_ps = mechanism.geometry.revolution_ps() as i64;
+        let start = |start_ps: u64| (start_ps as i64 - decision.now_ps as i64, start_ps as i64 % turn_ps);
+        Costs {
+            seek: &mechanism.seek,
+            arm: decision.arm,
+            now_ps: decision.now_ps,
+            turn_ps,
+            switch_ps: mechanism.head_switch_ps as i64,
+            settle_ps: mechanism.write_settle_ps as i64,
+            starts: [start(decision.read_start_ps), start(decision.write_start_ps)],
+            weight_permille: i64::from(weight_permille),
+        }
+    }
+
+    /// Positioning time of a request minus its share of the waiting time.
+    #[inline]
+    fn of(&self, waiting: &Waiting) -> i64 {
+        let seek = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder));
+        let (mut move_ps, mut turned_ps) = (seek.time_ps as i64, seek.turned_ps as i64);
+        if move_ps < self.switch_ps && waiting.head != self.arm.head {
+            (move_ps, turned_ps) = (self.switch_ps, self.switch_ps % self.turn_ps);
+        }
+        let (delay_ps, start_ps) = self.starts[usize::from(waiting.is_write)];
+        if waiting.is_write && move_ps > 0 {
+            move_ps += self.settle_ps;
+            turned_ps = (turned_ps + self.settle_ps) % self.turn_ps;
+        }
+        let mut wait_ps = waiting.angle_ps as i64 - start_ps - turned_ps;
+        wait_ps += if wait_ps < 0 { self.turn_ps } else { 0 };
+        wait_ps += if wait_ps < 0 { self.turn_ps } else { 0 };
+        let cost_ps = delay_ps + move_ps + wait_ps;
+        if self.weight_permille == 0 {
+            return cost_ps;
+        }
+        cost_ps - (self.now_ps - waiting.since_ps) as i64 / 1000 * self.weight_permille
+    }
+
+    /// Returns the cheapest request of a list in any order.
+    fn cheapest(&self, window: &[Waiting]) -> usize {
+        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting), index));
+        costs.min().map_or(0, |(_, index)| index)
+    }
+
+    /// Returns the cheapest request of a list that is sorted by cylinder.
+    ///
+    /// The search starts at the arm and goes in both directions. A direction ends where the seek
+    /// alone takes longer than the cheapest request so far, so most requests are not visited.
+    fn cheapest_of_sorted(&self, sorted: &[Waiting]) -> usize {
+        let delay_ps = self.starts[0].0.min(self.starts[1].0);
+        let middle = sorted.partition_point(|waiting| waiting.cylinder < self.arm.cylinder);
+        let (mut best, mut best_ps) = (0, i64::MAX);
+        let mut visit = |index: usize, waiting: &Waiting| {
+            let floor_ps = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder)).floor_ps as i64;
+            if delay_ps + floor_ps > best_ps {
+                return false;
+            }
+            let cost_ps = self.of(waiting);
+            if cost_ps < best_ps {
+                (best, best_ps) = (index, cost_ps);
+            }
+            true
+        };
+        let mut up = sorted[middle..].iter().enumerate();
+        let mut down = sorted[..middle].iter().enumerate().rev();
+        let (mut is_up, mut is_down) = (true, true);
+        while is_up || is_down {
+            is_up = is_up && up.next().is_some_and(|(index, waiting)| visit(middle + index, waiting));
+            is_down = is_down && down.next().is_some_and(|(index, waiting)| visit(index, waiting));
+        }
+        best
+    }
+}
