@@ -316,6 +316,7 @@ fn storage() -> Storage {
         ports: vec![StoragePort { wwpn: STORAGE_NAME, receive_size_bytes: 2048, sequence_overhead: Picos::ZERO }],
         service: Service { time: Picos::from_us(10).into(), servers: 1, max_queued: 64, media_latency: Picos::ZERO },
         luns: vec![Lun { blocks: 1024, block_bytes: 512 }],
+        disk: None,
         max_burst_bytes: 65_536,
     }
 }

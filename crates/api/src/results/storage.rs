@@ -34,4 +34,48 @@ pub struct StorageResult {
     pub latency: Latency,
     /// Part of that time before the controller starts the command.
     pub waiting: Latency,
+    /// Disks behind the controller, one for each LUN; empty without `disk`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskResult>,
+}
+
+/// One disk behind a controller. Times are means over its completed commands; their sum is the
+/// response time of the disk.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskResult {
+    /// Number of the LUN on the disk.
+    pub lun: u16,
+    /// Model of the disk.
+    pub model: String,
+    /// Completed commands.
+    pub commands: u64,
+    /// Reads whose blocks were in the cache of the disk, or about to be read ahead.
+    pub read_hits: u64,
+    /// Reads from the medium.
+    pub read_misses: u64,
+    /// Writes that ended in the cache.
+    pub cached_writes: u64,
+    /// Writes that ended on the medium.
+    pub medium_writes: u64,
+    /// Fraction of the time in which the arm worked for commands or write-back, 0 to 1.
+    pub utilisation: f64,
+    /// Response time in ms.
+    pub response_ms: f64,
+    /// Wait for other commands, for the arm, and for room in the cache, in ms.
+    pub queue_ms: f64,
+    /// Command overhead in ms.
+    pub overhead_ms: f64,
+    /// Seek in ms.
+    pub seek_ms: f64,
+    /// Rotational wait in ms.
+    pub rotation_ms: f64,
+    /// Transfer from or to the medium in ms.
+    pub medium_ms: f64,
+    /// Transfer over the bus that does not overlap with the medium, in ms.
+    pub bus_ms: f64,
+    /// Mean seek distance of accesses to the medium, in cylinders.
+    pub seek_cylinders: f64,
+    /// Written blocks of 512 bytes that are not on the medium at the end.
+    pub dirty_blocks: u64,
 }

@@ -71,7 +71,7 @@ fn requests(world: &World) -> Option<String> {
     if books.issued != books.completed + books.failed {
         return Some(format!("requests have not ended: {books:?}"));
     }
-    let storage = world.storage.systems.iter().position(|storage| storage.controller.next_end().is_some());
+    let storage = world.storage.systems.iter().position(|storage| storage.controller.depth.level() > 0);
     storage.map(|storage| format!("storage {storage} is at work"))
 }
 

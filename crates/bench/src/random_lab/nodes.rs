@@ -146,6 +146,7 @@ impl Swarm {
                 media_latency: Picos::from_us(if dice.chance(1, 2) { 0 } else { dice.range(1, 300) }),
             },
             luns: (0..dice.range(1, 4)).map(|_| Lun { blocks: dice.range(4096, 65_536), block_bytes }).collect(),
+            disk: None,
             max_burst_bytes: 512 * dice.spread(1, 256) as u32,
         }
     }

@@ -2,7 +2,9 @@
 
 use super::units::Picos;
 use super::workload::TimeDistribution;
+use sanloom_storage::disk::DiskConfig;
 use sanloom_wire::{Wwnn, Wwpn};
+use std::sync::Arc;
 
 /// Host: its HBAs, and the path of an application's request to the HBA (document 001, section 2.2).
 #[derive(Clone, PartialEq, Debug)]
@@ -207,6 +209,8 @@ pub struct Storage {
     pub service: Service,
     /// LUNs, reachable through every port; the LUN number is the index.
     pub luns: Vec<Lun>,
+    /// Disk behind the controller for each LUN; `None`: the medium takes no time of its own.
+    pub disk: Option<Arc<DiskConfig>>,
     /// Largest burst requested by one XFER_RDY, in bytes.
     pub max_burst_bytes: u32,
 }

@@ -18,8 +18,10 @@ use sanloom_fc::config::{
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
+use sanloom_storage::disk::{self, DiskConfig, WritePolicy};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Code of a node that does not exist.
 pub(crate) const UNKNOWN_NODE: &str = "unknown-node";
@@ -359,7 +361,9 @@ pub(super) fn storage<'d>(
             let luns = if virtual_disks { 0 } else { luns_left.count(e, "luns", sink) };
             let receive_size_bytes = receive_size(e);
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
-            let blocks = e.size("lun_size").unwrap_or(0) / u64::from(block_bytes.max(1));
+            let disk = disk(e);
+            let bytes = disk.as_ref().filter(|_| !e.is_given("lun_size")).and_then(|disk| disk.capacity_bytes());
+            let blocks = bytes.or(e.size("lun_size")).unwrap_or(0) / u64::from(block_bytes.max(1));
             Storage {
                 name: e.name.clone(),
                 wwnn: Wwnn(world_wide_name(e, "wwnn", 1, storage_name(index, 0))),
@@ -380,11 +384,28 @@ pub(super) fn storage<'d>(
                     media_latency: e.time("media_latency").unwrap_or_default(),
                 },
                 luns: vec![Lun { blocks, block_bytes }; luns as usize],
+                disk: disk.map(Arc::new),
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
             }
         })
         .collect();
     (storage, elements.into_iter().map(Where::new).collect())
+}
+
+/// Returns the disk behind each LUN of a storage system.
+fn disk(element: &Element<'_>) -> Option<DiskConfig> {
+    let mut config = element.choice("disk", schema::DISKS)?();
+    if let Some(scheduler) = element.choice("disk_scheduler", schema::DISK_SCHEDULERS) {
+        config.queue.scheduler = scheduler;
+    }
+    if let Some(bit_per_s) = element.bit_rate("disk_interface") {
+        let block_ms = 512.0 * 8.0 * 1e3 / bit_per_s as f64;
+        config.bus = disk::Bus { read_block_ms: block_ms, write_block_ms: block_ms };
+    }
+    if element.is_given("disk_write_cache") && !element.flag("disk_write_cache") {
+        config.cache.write = WritePolicy::Through;
+    }
+    Some(config)
 }
 
 fn service_time(element: &Element<'_>, sink: &mut Sink) -> TimeDistribution {

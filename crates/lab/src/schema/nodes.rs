@@ -2,7 +2,7 @@
 
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, UPLINK, VN2VN};
-use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
+use super::{DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
     path: "wwnn",
@@ -403,6 +403,38 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             also: &["latency"],
         },
         Key {
+            path: "disk",
+            kind: Kind::Choice(DISK),
+            fallback: Fallback::Absent("the medium takes only `media_latency`"),
+            meaning: "Model of a disk, one for each LUN. A command that the controller has processed goes to the disk of its LUN, so its time depends on the address, on the commands before it, and on the cache of the disk. Only for a simulation; `sanloom up` ignores it.",
+            example: "\"cheetah-9lp\"",
+            also: &["disks", "drive", "device"],
+        },
+        Key {
+            path: "disk_scheduler",
+            kind: Kind::Choice(DISK_SCHEDULER),
+            fallback: Fallback::Absent("that of the model"),
+            meaning: "Order in which a disk serves the commands in its queue.",
+            example: "\"sptf\"",
+            also: &["disk_queue", "disk_elevator"],
+        },
+        Key {
+            path: "disk_interface",
+            kind: Kind::BitRate,
+            fallback: Fallback::Absent("that of the model"),
+            meaning: "Rate of the bus between disk and controller, without coding. The three disks of the oldest models were measured on slow buses (5 MB/s).",
+            example: "\"800Mb/s\"",
+            also: &["disk_bus", "disk_rate"],
+        },
+        Key {
+            path: "disk_write_cache",
+            kind: Kind::Flag,
+            fallback: Fallback::Absent("that of the model"),
+            meaning: "False: a write ends when its data are on the medium, not in the cache of the disk.",
+            example: "false",
+            also: &["write_cache", "wce"],
+        },
+        Key {
             path: "luns",
             kind: Kind::Integer { min: 1, max: 16_384 },
             fallback: Fallback::Value("1"),
@@ -414,7 +446,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             path: "lun_size",
             kind: Kind::Size { min: 512, max: 1 << 60 },
             fallback: Fallback::Value("\"64GiB\""),
-            meaning: "Size of each LUN.",
+            meaning: "Size of each LUN. With `disk`, the default is the size of the disk, and a LUN begins at its first block.",
             example: "\"64GiB\"",
             also: &["size", "capacity"],
         },

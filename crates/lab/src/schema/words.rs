@@ -11,6 +11,7 @@ use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 use sanloom_fc::zoning::{MergeControl, MergeRules};
 use sanloom_scsi::iscsi::parameters::Digests;
 use sanloom_scsi::scsi::AccessState;
+use sanloom_storage::disk::{DiskConfig, Scheduler, preset};
 
 /// Declares two tables of equal length: the words with their descriptions, and the values.
 macro_rules! words {
@@ -263,4 +264,30 @@ words!(ACCESS_STATE, ACCESS_STATES: AccessState {
     "unavailable" => AccessState::Unavailable, "only commands that report the state";
     "offline" => AccessState::Offline, "the same; a host cannot change it";
     "transitioning" => AccessState::Transitioning, "changing to another state; hosts wait";
+});
+
+/// Function that returns the parameters of a disk.
+pub(crate) type DiskPreset = fn() -> DiskConfig;
+
+words!(DISK, DISKS: DiskPreset {
+    "hp-c2247a" => preset::c2247a, "HP C2247A, 1993: 1 GB, 5,400 rpm";
+    "cheetah-9lp" => preset::cheetah_9lp, "Seagate ST39102 (Cheetah 9LP), 1997: 9 GB, 10,000 rpm";
+    "atlas-10k" => preset::atlas_10k, "Quantum Atlas 10K, 1999: 9 GB, 10,000 rpm";
+    "ultrastar-146z10" => preset::ultrastar_146z10, "IBM Ultrastar 146Z10: 146 GB, 10,000 rpm";
+    "ultrastar-15k450" => preset::ultrastar_15k450, "Hitachi Ultrastar 15K450: 450 GB, 15,000 rpm";
+    "travelstar-5k320" => preset::travelstar_5k320, "Hitachi Travelstar 5K320: 320 GB, 5,400 rpm, 2.5 inches";
+    "travelstar-7k320" => preset::travelstar_7k320, "Hitachi Travelstar 7K320: 320 GB, 7,200 rpm, 2.5 inches";
+    "ultrastar-c15k600" => preset::ultrastar_c15k600, "HGST Ultrastar C15K600: 600 GB, 15,000 rpm";
+    "st2000dm006" => preset::st2000dm006, "Seagate ST2000DM006: 2 TB, 7,200 rpm";
+    "ultrastar-7k8" => preset::ultrastar_7k8, "HGST Ultrastar 7K8: 8 TB, 7,200 rpm";
+    "ultrastar-dc-hc310" => preset::ultrastar_dc_hc310, "Western Digital Ultrastar DC HC310: 6 TB, 7,200 rpm";
+});
+
+words!(DISK_SCHEDULER, DISK_SCHEDULERS: Scheduler {
+    "fcfs" => Scheduler::Fcfs, "first come, first served";
+    "sstf" => Scheduler::Sstf, "shortest seek first";
+    "look" => Scheduler::Look, "nearest in the direction of the arm, which turns behind the last one";
+    "c-look" => Scheduler::CLook, "nearest towards the inner cylinders, then again from the outer ones";
+    "sptf" => Scheduler::Sptf, "shortest positioning time first: seek and rotation";
+    "aged-sptf" => Scheduler::AgedSptf { weight_permille: 10 }, "the same, minus 1 % of the time that a command has waited";
 });

@@ -1,8 +1,15 @@
 //! Results of storage systems.
 
 use super::view::{View, latency};
-use sanloom_api::results::StorageResult;
+use crate::world::StorageNode;
 use sanloom_api::results::measure::{mean_level, per_s};
+use sanloom_api::results::{DiskResult, StorageResult};
+use sanloom_fc::config::Storage;
+
+fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
+    let disks = storage.controller.disks().zip(config.disk.as_ref());
+    disks.map(|(disks, config)| disks.results(config, view.measured_ps)).unwrap_or_default()
+}
 
 pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
     let pairs = view.world.storage.systems.iter().zip(&view.world.lab.storage);
@@ -25,6 +32,7 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 task_set_full: controller.refused,
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
+                disks: disks(view, storage, config),
             }
         })
         .collect()

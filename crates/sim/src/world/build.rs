@@ -1,6 +1,7 @@
 //! Construction of a world from a lab.
 
 use super::control::{ControlPlane, bundles_of};
+use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
@@ -270,12 +271,16 @@ impl Plan<'_> {
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
         };
+        let mut controller = Controller::new(
+            &config.service,
+            digits(self.lab.storage.len()),
+            stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
+        );
+        if let Some(disk) = &config.disk {
+            controller = controller.with_disks(Disks::new(disk, &config.luns));
+        }
         StorageNode {
-            controller: Controller::new(
-                &config.service,
-                digits(self.lab.storage.len()),
-                stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
-            ),
+            controller,
             device: Device::new(device),
             nports: nports.collect(),
             ios: [0; 2],

@@ -22,6 +22,7 @@
 mod build;
 mod command_log;
 mod control;
+mod disks;
 mod dispatch;
 mod divide;
 mod downtime;

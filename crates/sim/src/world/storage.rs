@@ -1,27 +1,26 @@
 //! A storage system: a controller with a transaction rate in front of a RAM disk (document 001,
-//! sections 2.4 and 4).
+//! sections 2.4 and 4) or of disks.
 
+use super::disks::Disks;
 use crate::rng::StreamRng;
 use crate::stats::{LatencyHistogram, TimeWeighted};
 use crate::workload::sample_ps;
 use sanloom_fc::config;
-use sanloom_scsi::scsi::{IoStatus, IoTag};
+use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag};
 use std::collections::VecDeque;
 
 /// The controller of a storage system. One or more servers with the same distribution of service
 /// times process commands in order of arrival. The medium adds its latency without occupying a
-/// server.
-///
-/// Models of caches, RAID and disks can later replace the service time in [`Controller::submit`];
-/// nothing else depends on it.
+/// server. Behind it, a command may need the disk of its LUN.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: config::Service,
     rng: StreamRng,
     /// Times at which the servers become free, earliest first.
     servers: VecDeque<u64>,
-    /// In-flight commands in the order of their completion.
+    /// Commands that no disk has yet, in the order in which the controller ends them.
     in_flight: VecDeque<Job>,
+    disks: Option<Box<Disks>>,
     /// Start times of the commands that no server has started yet.
     start_times: VecDeque<u64>,
     /// Number of in-flight commands over time.
@@ -38,14 +37,32 @@ pub struct Controller {
     pub refused: u64,
 }
 
+/// A command in a storage system.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+pub struct Job {
+    /// Time at which the controller ends it.
     end_ps: u64,
     arrival_ps: u64,
     nport: u16,
     tag: IoTag,
-    write: bool,
     bytes: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// First block.
+    pub lba: u64,
+    /// Index of the LUN.
+    pub unit: u16,
+    pub op: IoOp,
+    pub write: bool,
+    /// True if the data must be on the medium.
+    pub fua: bool,
+}
+
+impl Job {
+    /// Returns whether the command needs the disk of its LUN.
+    fn needs_disk(&self) -> bool {
+        !matches!(self.op, IoOp::Unmap | IoOp::Mapping)
+    }
 }
 
 /// A command that the controller has completed or rejected.
@@ -69,6 +86,7 @@ impl Controller {
             rng,
             servers: vec![0; config.servers.max(1) as usize].into(),
             in_flight: VecDeque::new(),
+            disks: None,
             start_times: VecDeque::new(),
             depth: TimeWeighted::new(0),
             latency: LatencyHistogram::with_digits(digits),
@@ -79,13 +97,26 @@ impl Controller {
         }
     }
 
-    /// Accepts a command, which completes at the time given by [`Controller::next_end`]. Returns
-    /// the result at once if the command is rejected.
-    pub fn submit(&mut self, now_ps: u64, nport: u16, tag: IoTag, write: bool, bytes: u32) -> Option<Ended> {
+    /// Puts disks behind the controller.
+    pub fn with_disks(mut self, disks: Disks) -> Controller {
+        self.disks = Some(Box::new(disks));
+        self
+    }
+
+    /// Returns the disks behind the controller.
+    pub fn disks(&self) -> Option<&Disks> {
+        self.disks.as_deref()
+    }
+
+    /// Accepts a command. Returns the result at once if it is rejected.
+    pub fn submit(&mut self, now_ps: u64, nport: u16, io: &Io) -> Option<Ended> {
         while self.start_times.front().is_some_and(|&start| start <= now_ps) {
             self.start_times.pop_front();
         }
-        if self.start_times.len() >= self.config.max_queued as usize {
+        let write = io.op.changes_medium();
+        let &Io { tag, bytes, blocks, lba, unit, op, fua, .. } = io;
+        let waiting = self.start_times.len() + self.disks.as_ref().map_or(0, |disks| disks.waiting());
+        if waiting >= self.config.max_queued as usize {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
@@ -100,25 +131,41 @@ impl Controller {
             self.start_times.push_back(begin_ps);
         }
         let end_ps = served_ps + self.config.media_latency.0;
-        let job = Job { end_ps, arrival_ps: now_ps, nport, tag, write, bytes };
+        let job = Job { end_ps, arrival_ps: now_ps, nport, tag, bytes, blocks, lba, unit, op, write, fua };
         insert_sorted(&mut self.in_flight, job, |job| job.end_ps);
         self.depth.raise(now_ps, 1);
         None
     }
 
-    /// Returns the time at which the next command completes.
-    pub fn next_end(&self) -> Option<u64> {
-        self.in_flight.front().map(|job| job.end_ps)
+    /// Returns the time of the next event: a command completes or moves on.
+    #[inline]
+    pub fn next_ps(&mut self) -> Option<u64> {
+        let own = self.in_flight.front().map(|job| job.end_ps);
+        match &mut self.disks {
+            None => own,
+            Some(disks) => [own, disks.next_ps()].into_iter().flatten().min(),
+        }
     }
 
     /// Removes and returns the next command, if it has completed by `now_ps`.
+    #[inline]
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<Ended> {
-        let job = *self.in_flight.front().filter(|job| job.end_ps <= now_ps)?;
-        self.in_flight.pop_front();
+        let job = self.pop_job(now_ps)?;
         self.depth.lower(now_ps, 1);
         self.latency.record_ps(now_ps - job.arrival_ps);
         let Job { nport, tag, write, bytes, .. } = job;
         Some(Ended { nport, tag, status: IoStatus::Good, write, bytes })
+    }
+
+    fn pop_job(&mut self, now_ps: u64) -> Option<Job> {
+        while let Some(&job) = self.in_flight.front().filter(|job| job.end_ps <= now_ps) {
+            self.in_flight.pop_front();
+            match &mut self.disks {
+                Some(disks) if job.needs_disk() => disks.submit(now_ps, job),
+                _ => return Some(job),
+            }
+        }
+        self.disks.as_mut()?.pop_ended(now_ps)
     }
 
     /// Returns the total busy time of all servers from the start of the measurement to `now_ps`, in
@@ -144,6 +191,9 @@ impl Controller {
         self.waiting.clear();
         self.assigned_ps = self.unfinished_ps(now_ps);
         self.refused = 0;
+        if let Some(disks) = &mut self.disks {
+            disks.restart();
+        }
     }
 }
 
@@ -164,6 +214,13 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, exponential, stream_rng};
     use sanloom_fc::config::{Picos, Service, TimeDistribution};
+    use sanloom_scsi::scsi::NexusId;
+
+    /// A read of one block.
+    fn read(tag: u32) -> Io {
+        let nexus = NexusId::default();
+        Io { tag: IoTag(tag), nexus, unit: 0, op: IoOp::Read, lba: 0, blocks: 1, bytes: 512, fua: false }
+    }
 
     fn controller(servers: u32, max_queued: u32) -> Controller {
         let time = Picos::from_us(40);
@@ -173,7 +230,7 @@ mod tests {
 
     fn ends(controller: &mut Controller) -> Vec<u64> {
         let mut ends = Vec::new();
-        while let Some(at) = controller.next_end() {
+        while let Some(at) = controller.next_ps() {
             assert!(controller.pop_ended(at).is_some());
             ends.push(at / 1_000_000);
         }
@@ -184,7 +241,7 @@ mod tests {
     fn commands_follow_each_other_at_the_transaction_rate() {
         let mut controller = controller(1, 100);
         for tag in 0..3 {
-            assert_eq!(controller.submit(0, 0, IoTag(tag), false, 512), None);
+            assert_eq!(controller.submit(0, 0, &read(tag)), None);
         }
         assert_eq!(ends(&mut controller), [45, 85, 125]);
     }
@@ -193,7 +250,7 @@ mod tests {
     fn two_servers_work_side_by_side() {
         let mut controller = controller(2, 100);
         for tag in 0..4 {
-            assert_eq!(controller.submit(0, 0, IoTag(tag), false, 512), None);
+            assert_eq!(controller.submit(0, 0, &read(tag)), None);
         }
         assert_eq!(ends(&mut controller), [45, 45, 85, 85]);
     }
@@ -212,11 +269,11 @@ mod tests {
             for tag in 0..COMMANDS {
                 // Half of the capacity.
                 now += (2.0 / f64::from(servers) * mean.0 as f64 * exponential(&mut rng)) as u64;
-                while let Some(at) = controller.next_end().filter(|&at| at <= now) {
+                while let Some(at) = controller.next_ps().filter(|&at| at <= now) {
                     assert!(at >= last && controller.pop_ended(at).is_some());
                     last = at;
                 }
-                controller.submit(now, 0, IoTag(tag), false, 512);
+                controller.submit(now, 0, &read(tag));
             }
             // Erlang: half of the commands wait at one server and a third at two, each for a mean
             // of 2 / servers service times.
@@ -229,14 +286,14 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_with_task_set_full() {
         let mut controller = controller(1, 1);
-        assert_eq!(controller.submit(0, 0, IoTag(0), false, 512), None);
-        assert_eq!(controller.submit(0, 0, IoTag(1), false, 512), None);
-        let refused = controller.submit(0, 7, IoTag(2), false, 512);
+        assert_eq!(controller.submit(0, 0, &read(0)), None);
+        assert_eq!(controller.submit(0, 0, &read(1)), None);
+        let refused = controller.submit(0, 7, &read(2));
         assert_eq!(
             refused,
             Some(Ended { nport: 7, tag: IoTag(2), status: IoStatus::TaskSetFull, write: false, bytes: 512 })
         );
-        assert_eq!(controller.submit(40_000_000, 0, IoTag(3), false, 512), None);
+        assert_eq!(controller.submit(40_000_000, 0, &read(3)), None);
         assert_eq!(controller.refused, 1);
     }
 
@@ -244,7 +301,7 @@ mod tests {
     fn a_server_is_busy_no_longer_than_the_time_that_has_passed() {
         let mut controller = controller(1, 100);
         for tag in 0..10 {
-            assert_eq!(controller.submit(0, 0, IoTag(tag), false, 512), None);
+            assert_eq!(controller.submit(0, 0, &read(tag)), None);
         }
         assert_eq!(controller.busy_ps(100_000_000), 100_000_000);
         controller.restart(100_000_000);

@@ -191,16 +191,15 @@ impl Storage {
     }
 
     fn submit(&mut self, net: &mut Net, storage: u16, nport: u16, io: &scsi::Io) {
-        let write = io.op.changes_medium();
         let controller = &mut self.systems[usize::from(storage)].controller;
-        match controller.submit(net.now(), nport, io.tag, write, io.bytes) {
+        match controller.submit(net.now(), nport, io) {
             Some(refused) => self.input(net, nport, Input::IoDone { tag: io.tag, status: refused.status }),
             None => self.arm_controller(net, storage),
         }
     }
 
-    fn arm_controller(&self, net: &mut Net, storage: u16) {
-        if let Some(at) = self.systems[usize::from(storage)].controller.next_end() {
+    fn arm_controller(&mut self, net: &mut Net, storage: u16) {
+        if let Some(at) = self.systems[usize::from(storage)].controller.next_ps() {
             net.set_timer_earlier(self.first_timer + u32::from(storage), at);
         }
     }

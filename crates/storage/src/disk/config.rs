@@ -284,6 +284,13 @@ pub struct DiskConfig {
     pub queue: QueueConfig,
 }
 
+impl DiskConfig {
+    /// Returns the size of the disk in bytes; `None` if its parameters contradict each other.
+    pub fn capacity_bytes(&self) -> Option<u64> {
+        Some(super::Geometry::new(self).ok()?.blocks() * 512)
+    }
+}
+
 impl Default for QueueConfig {
     fn default() -> QueueConfig {
         QueueConfig { scheduler: Scheduler::Fcfs, window: usize::MAX, age_limit_ms: None }

@@ -183,6 +183,11 @@ impl Disk {
         &self.stats
     }
 
+    /// Restarts the sums of [`Disk::stats`].
+    pub fn restart_stats(&mut self) {
+        self.stats = DiskStats::default();
+    }
+
     /// Blocks that are not on the medium yet. A disk without power loses them.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty_blocks

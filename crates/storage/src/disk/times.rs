@@ -34,12 +34,15 @@ impl Times {
     }
 }
 
-/// Occupation of the bus: one reserved transfer, which may lie in the future.
+/// Occupation of the bus: transfers without a pause between them, which may lie in the future, and
+/// those before.
 ///
-/// A short transfer may precede the reserved one, because a disk leaves the bus while it moves its
-/// arm. Such a transfer is not recorded, so two short transfers may overlap.
+/// A short transfer may precede reserved ones, because a disk leaves the bus while it moves its
+/// arm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Bus {
+    /// End of the transfers before the reserved ones.
+    before_ps: u64,
     from_ps: u64,
     until_ps: u64,
 }
@@ -47,11 +50,31 @@ pub(super) struct Bus {
 impl Bus {
     /// Reserves the bus from `earliest_ps` on, and returns the start of the transfer.
     pub fn reserve(&mut self, earliest_ps: u64, duration_ps: u64) -> u64 {
-        if earliest_ps + duration_ps <= self.from_ps {
-            return earliest_ps;
+        let early_ps = earliest_ps.max(self.before_ps);
+        if early_ps + duration_ps <= self.from_ps {
+            self.before_ps = early_ps + duration_ps;
+            return early_ps;
         }
         let start_ps = earliest_ps.max(self.until_ps);
-        *self = Bus { from_ps: start_ps, until_ps: start_ps + duration_ps };
+        if start_ps > self.until_ps {
+            *self = Bus { before_ps: self.until_ps, from_ps: start_ps, until_ps: start_ps };
+        }
+        self.until_ps += duration_ps;
         start_ps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_never_overlap_and_a_short_one_may_precede_reserved_ones() {
+        let mut bus = Bus::default();
+        assert_eq!([bus.reserve(0, 10), bus.reserve(0, 10), bus.reserve(5, 10)], [0, 10, 20]);
+        assert_eq!(bus.reserve(100, 10), 100);
+        assert_eq!([bus.reserve(25, 10), bus.reserve(31, 10)], [30, 40]);
+        assert_eq!([bus.reserve(60, 50), bus.reserve(60, 40)], [110, 60]);
+        assert_eq!(bus.reserve(60, 1), 160);
     }
 }

@@ -347,6 +347,18 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
                 "choose a power of two from 512B to 64KiB; usual are \"512B\" and \"4KiB\"",
             );
         }
+        let bytes = u128::from(lun.blocks) * u128::from(lun.block_bytes);
+        if let Some(disk) = &storage.disk
+            && disk.capacity_bytes().is_none_or(|capacity| bytes > u128::from(capacity))
+        {
+            let capacity = disk.capacity_bytes().unwrap_or(0);
+            problems.add(
+                ProblemKind::BadSize,
+                place.key("lun_size"),
+                format!("a LUN of {bytes} bytes does not fit on the disk `{}` of {capacity} bytes", disk.name),
+                "make it smaller, or leave it out: a LUN then has the size of its disk",
+            );
+        }
         if lun.blocks == 0 {
             problems.add(
                 ProblemKind::BadSize,

@@ -85,6 +85,7 @@ fn lab() -> Lab {
                 media_latency: Picos::ZERO,
             },
             luns: vec![Lun { blocks: 1000, block_bytes: 512 }],
+            disk: None,
             max_burst_bytes: 65_536,
         }],
         links: vec![

@@ -1,0 +1,118 @@
+//! The disks behind a controller.
+
+use super::storage::Job;
+use sanloom_api::results::DiskResult;
+use sanloom_api::results::measure::mean_level;
+use sanloom_fc::config::Lun;
+use sanloom_scsi::scsi::IoOp;
+use sanloom_storage::disk::{Disk, DiskConfig, DiskStats, Op, Phases, Request};
+
+/// Size of a block of a disk.
+const DISK_BLOCK_BYTES: u32 = 512;
+
+/// Disks behind a controller, one for each LUN, and the commands in them.
+#[derive(Clone, Debug)]
+pub struct Disks {
+    disks: Vec<Disk>,
+    /// Blocks of a disk in a block of a LUN.
+    blocks_per_block: u64,
+    /// Commands in the disks, by the identifier of their request.
+    jobs: Vec<Job>,
+    free: Vec<u32>,
+}
+
+impl Disks {
+    /// Returns idle disks. A disk whose parameters are wrong takes no part; a lab with one is
+    /// refused before.
+    pub fn new(config: &DiskConfig, luns: &[Lun]) -> Disks {
+        let disk = Disk::new(config);
+        debug_assert!(disk.is_ok(), "{disk:?}");
+        let block_bytes = luns.first().map_or(DISK_BLOCK_BYTES, |lun| lun.block_bytes);
+        Disks {
+            disks: disk.map(|disk| vec![disk; luns.len()]).unwrap_or_default(),
+            blocks_per_block: u64::from(block_bytes / DISK_BLOCK_BYTES),
+            jobs: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Passes a command that the controller has processed to the disk of its LUN.
+    pub fn submit(&mut self, now_ps: u64, job: Job) {
+        let Some(disk) = self.disks.get_mut(usize::from(job.unit)) else { return };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.jobs[id as usize] = job;
+                id
+            }
+            None => {
+                self.jobs.push(job);
+                self.jobs.len() as u32 - 1
+            }
+        };
+        let op = match job.op {
+            IoOp::Flush => Op::Flush,
+            _ if job.write && job.fua => Op::WriteThrough,
+            _ if job.write => Op::Write,
+            _ => Op::Read,
+        };
+        let (lbn, blocks) = (job.lba * self.blocks_per_block, u64::from(job.blocks) * self.blocks_per_block);
+        disk.submit(now_ps, Request { id: id.into(), lbn, blocks: blocks.max(1), op });
+    }
+
+    /// Returns the next time at which a command ends or a disk chooses another one.
+    pub fn next_ps(&mut self) -> Option<u64> {
+        self.disks.iter_mut().filter_map(Disk::next_ps).min()
+    }
+
+    /// Removes and returns the next command that a disk has ended by `now_ps`.
+    pub fn pop_ended(&mut self, now_ps: u64) -> Option<Job> {
+        let ended = self.disks.iter_mut().find_map(|disk| disk.pop_ended(now_ps))?;
+        self.free.push(ended.id as u32);
+        self.jobs.get(ended.id as usize).copied()
+    }
+
+    /// Returns the number of commands that wait for a disk.
+    pub fn waiting(&self) -> usize {
+        self.disks.iter().map(Disk::waiting).sum()
+    }
+
+    /// Restarts the measurement.
+    pub fn restart(&mut self) {
+        self.disks.iter_mut().for_each(Disk::restart_stats);
+    }
+
+    /// Returns the results of a measurement over `measured_ps`.
+    pub fn results(&self, config: &DiskConfig, measured_ps: u64) -> Vec<DiskResult> {
+        self.disks.iter().zip(0..).map(|(disk, lun)| result(disk, lun, config, measured_ps)).collect()
+    }
+}
+
+fn result(disk: &Disk, lun: u16, config: &DiskConfig, measured_ps: u64) -> DiskResult {
+    let stats: &DiskStats = disk.stats();
+    let mut phases = Phases::default();
+    let mut commands = 0;
+    for (_, count) in stats.kinds() {
+        phases.add(&count.phases);
+        commands += count.requests;
+    }
+    let ms = |ps: u64| if commands == 0 { 0.0 } else { ps as f64 / 1e9 / commands as f64 };
+    DiskResult {
+        lun,
+        model: config.name.to_string(),
+        commands,
+        read_hits: stats.read_hits.requests + stats.read_ahead_hits.requests,
+        read_misses: stats.read_misses.requests,
+        cached_writes: stats.cached_writes.requests,
+        medium_writes: stats.medium_writes.requests,
+        utilisation: mean_level(u128::from(stats.busy_ps + stats.write_back_ps), measured_ps).min(1.0),
+        response_ms: ms(phases.total_ps()),
+        queue_ms: ms(phases.queue_ps),
+        overhead_ms: ms(phases.overhead_ps),
+        seek_ms: ms(phases.seek_ps),
+        rotation_ms: ms(phases.rotation_ps),
+        medium_ms: ms(phases.medium_ps),
+        bus_ms: ms(phases.bus_ps),
+        seek_cylinders: stats.mean_seek_cylinders(),
+        dirty_blocks: disk.dirty_blocks(),
+    }
+}
