@@ -144,6 +144,10 @@ pub enum WritePolicy {
         /// Number of extents, oldest first, from which the queue rule selects the next write-back.
         #[serde(default = "all", skip_serializing_if = "is_all")]
         window: usize,
+        /// True if only a write that continues the write before ends in the cache, and all others
+        /// end on the medium.
+        #[serde(default)]
+        only_appending: bool,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism};
-use super::seek::Seek;
+use super::seek::{Seek, SeekTime};
 use serde::{Deserialize, Serialize};
 
 /// Rule that selects the next request.
@@ -180,10 +180,14 @@ impl<'a> Costs<'a> {
         }
     }
 
+    #[inline]
+    fn seek_of(&self, waiting: &Waiting) -> SeekTime {
+        self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder))
+    }
+
     /// Positioning time of a request minus its share of the waiting time.
     #[inline]
-    fn of(&self, waiting: &Waiting) -> i64 {
-        let seek = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder));
+    fn of(&self, waiting: &Waiting, seek: SeekTime) -> i64 {
         let (mut move_ps, mut turned_ps) = (seek.time_ps as i64, seek.turned_ps as i64);
         if move_ps < self.switch_ps && waiting.head != self.arm.head {
             (move_ps, turned_ps) = (self.switch_ps, self.switch_ps % self.turn_ps);
@@ -205,7 +209,7 @@ impl<'a> Costs<'a> {
 
     /// Returns the cheapest request of a list in any order.
     fn cheapest(&self, window: &[Waiting]) -> usize {
-        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting), index));
+        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting, self.seek_of(waiting)), index));
         costs.min().map_or(0, |(_, index)| index)
     }
 
@@ -218,11 +222,11 @@ impl<'a> Costs<'a> {
         let middle = sorted.partition_point(|waiting| waiting.cylinder < self.arm.cylinder);
         let (mut best, mut best_ps) = (0, i64::MAX);
         let mut visit = |index: usize, waiting: &Waiting| {
-            let floor_ps = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder)).floor_ps as i64;
-            if delay_ps + floor_ps > best_ps {
+            let seek = self.seek_of(waiting);
+            if delay_ps + seek.floor_ps as i64 > best_ps {
                 return false;
             }
-            let cost_ps = self.of(waiting);
+            let cost_ps = self.of(waiting, seek);
             if cost_ps < best_ps {
                 (best, best_ps) = (index, cost_ps);
             }

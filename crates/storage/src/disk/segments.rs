@@ -35,9 +35,16 @@ impl Segments {
 
     /// Returns the segment that holds `lbn`, or that ends just before it.
     pub fn find(&self, lbn: u64) -> Option<usize> {
-        let holds = |segment: &Segment| segment.start_lbn <= lbn && lbn < segment.end_lbn;
-        let ends = |segment: &Segment| segment.used > 0 && segment.end_lbn == lbn;
-        self.segments.iter().position(holds).or_else(|| self.segments.iter().position(ends))
+        let mut ending = None;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if lbn <= segment.end_lbn && segment.start_lbn <= lbn && segment.used > 0 {
+                if lbn < segment.end_lbn {
+                    return Some(index);
+                }
+                ending = ending.or(Some(index));
+            }
+        }
+        ending
     }
 
     /// Marks the segment as the most recently used one.

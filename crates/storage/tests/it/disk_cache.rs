@@ -196,6 +196,22 @@ fn a_write_through_ends_on_the_medium_with_and_without_a_write_cache() {
 }
 
 #[test]
+fn only_appending_writes_end_in_the_cache_if_the_policy_asks_for_it() {
+    let mut config = preset::cheetah_9lp();
+    config.cache.write =
+        WritePolicy::Back { dirty_blocks: 1000, dirty_extents: 3, window: usize::MAX, only_appending: true };
+    let mut disk = disk(&config);
+    let mut sources = Vec::new();
+    let mut now_ps = 0;
+    for lbn in [5_000_000, 5_000_008, 5_000_016, 9_000_000] {
+        let ended = serve(&mut disk, now_ps, Op::Write, lbn, 8);
+        sources.push(ended.source);
+        now_ps = ended.ended_ps + 50 * MS;
+    }
+    assert_eq!(sources, [Source::Medium, Source::Cache, Source::Cache, Source::Medium]);
+}
+
+#[test]
 fn an_age_limit_ends_starvation() {
     let longest = |age_limit_ms| {
         let mut config = preset::cheetah_9lp();

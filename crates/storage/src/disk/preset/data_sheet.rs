@@ -103,6 +103,7 @@ impl DataSheet {
                         dirty_blocks,
                         dirty_extents: (dirty_blocks / 8).max(1) as usize,
                         window: self.write_back_window,
+                        only_appending: false,
                     },
                 },
                 zero_latency_writes: true,
