@@ -157,7 +157,12 @@ impl Disk {
             command_free_ps: 0,
             bus: Bus::default(),
             ahead: None,
-            segments: Segments::new(cache.segments, cache.segment_blocks, cache.write_segments),
+            segments: Segments::new(
+                cache.segments,
+                cache.segment_blocks,
+                cache.write_segments,
+                cache.keeps_read_blocks,
+            ),
             requests: Slots { entries: Vec::new(), free: Vec::new() },
             queue: Queue::new(queue.scheduler, queue.window, age_limit_ps),
             extents: Slots { entries: Vec::new(), free: Vec::new() },

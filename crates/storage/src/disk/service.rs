@@ -124,7 +124,7 @@ impl Disk {
         self.stop_read_ahead(start_ps);
         // Blocks at the start of the request may be in the cache already.
         let known = self.segments.find(lbn);
-        let known_lbn = known.map_or(lbn, |index| self.segments.get(index).end_lbn.max(lbn));
+        let known_lbn = known.map_or(lbn, |index| self.segments.get(index).end_lbn.clamp(lbn, end_lbn - 1));
         let place = if known_lbn == lbn { place } else { self.mechanism.geometry.place(known_lbn) };
         let limit_lbn = self.read_ahead_limit(lbn, end_lbn, known_lbn + u64::from(place.left_on_track));
         let approach = self.mechanism.approach(start_ps, self.arm, &place, false);
@@ -181,7 +181,13 @@ impl Disk {
         let bus_start_ps = self.bus.reserve(start_ps + self.times.write_transfer_delay, bus_ps);
         let ready_ps = bus_start_ps + bus_ps;
         self.update_read_ahead(now_ps);
+        let ahead_end = |disk: &Disk| disk.ahead.map(|ahead| disk.segments.get(ahead.segment).end_lbn);
+        let ahead_end_lbn = ahead_end(self);
         self.segments.write(request.lbn, request.blocks);
+        if ahead_end(self) != ahead_end_lbn {
+            // The write has taken the segment that the read-ahead fills.
+            self.ahead = None;
+        }
         self.last_write_end_lbn = request.lbn + request.blocks;
         self.dirty_blocks += request.blocks;
         let last = self.last_extent.filter(|_| self.extends_last(&request));

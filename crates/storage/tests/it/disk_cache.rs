@@ -86,6 +86,38 @@ fn blocks_that_the_host_has_read_are_hits_only_if_the_disk_keeps_them() {
 }
 
 #[test]
+fn a_write_that_takes_the_segment_of_a_read_ahead_ends_the_read_ahead() {
+    let mut config = preset::cheetah_9lp();
+    config.cache.segments = 1;
+    config.cache.keeps_read_blocks = true;
+    let mut disk = disk(&config);
+    let first = serve(&mut disk, 0, Op::Read, 1000, 8);
+    let write = serve(&mut disk, first.ended_ps + MS, Op::Write, 9_000_000, 8);
+    let written = serve(&mut disk, write.ended_ps + 50 * MS, Op::Read, 9_000_000, 8);
+    assert_eq!(written.source, Source::Cache);
+    let other = serve(&mut disk, written.ended_ps, Op::Read, 5_000_000, 8);
+    assert_eq!(other.source, Source::Medium);
+    assert!(other.phases.seek_ps > MS, "{other:?}");
+}
+
+#[test]
+fn blocks_behind_written_ones_stay_in_the_cache() {
+    for (keeps_read_blocks, before, behind) in
+        [(false, Source::Medium, Source::Cache), (true, Source::Cache, Source::Cache)]
+    {
+        let source_at = |lbn| {
+            let mut config = preset::cheetah_9lp();
+            config.cache.keeps_read_blocks = keeps_read_blocks;
+            let mut disk = disk(&config);
+            let read = serve(&mut disk, 0, Op::Read, 800, 8);
+            let write = serve(&mut disk, read.ended_ps + 20 * MS, Op::Write, 900, 8);
+            serve(&mut disk, write.ended_ps + 50 * MS, Op::Read, lbn, 8).source
+        };
+        assert_eq!((source_at(850), source_at(920)), (before, behind));
+    }
+}
+
+#[test]
 fn read_ahead_starts_at_the_second_sequential_read_if_the_disk_waits_for_it() {
     let mut config = preset::cheetah_9lp();
     config.cache.read_ahead_only_if_sequential = true;
