@@ -81,7 +81,7 @@ impl Mechanism {
         let wait_ps = self.wait_ps(ready_ps, place.angle_ps);
         let here = blocks.min(u64::from(place.left_on_track));
         let revolution_ps = self.geometry.revolution_ps();
-        let span_ps = self.geometry.blocks_ps(here, place.blocks_per_track);
+        let span_ps = place.blocks_ps(here);
         let starts_inside = is_zero_latency && wait_ps + span_ps > revolution_ps;
         if !starts_inside {
             return Stream::new(lbn, place, ready_ps + wait_ps).end_ps(self, blocks, true);
@@ -133,12 +133,24 @@ impl Stream {
         *self = Stream { lbn, place: next, begin_ps };
     }
 
+    /// Track of the head.
+    pub fn arm(&self) -> Arm {
+        self.place.arm()
+    }
+
     /// Returns the time at which the last of `blocks` has passed.
-    pub fn end_ps(mut self, mechanism: &Mechanism, mut blocks: u64, is_write: bool) -> u64 {
+    #[inline]
+    pub fn end_ps(mut self, mechanism: &Mechanism, blocks: u64, is_write: bool) -> u64 {
+        self.pass(mechanism, blocks, is_write)
+    }
+
+    /// Continues to the track of the last of `blocks`, and returns the time at which this block has
+    /// passed.
+    pub fn pass(&mut self, mechanism: &Mechanism, mut blocks: u64, is_write: bool) -> u64 {
         loop {
             let place = self.place;
             let here = blocks.min(u64::from(place.left_on_track));
-            let end_ps = self.begin_ps + mechanism.geometry.blocks_ps(here, place.blocks_per_track);
+            let end_ps = self.begin_ps + place.blocks_ps(here);
             if here == blocks || self.lbn + here >= mechanism.geometry.blocks() {
                 return end_ps;
             }
@@ -153,10 +165,13 @@ impl Stream {
         loop {
             let place = self.place;
             let left = u64::from(place.left_on_track);
-            let track_ps = mechanism.geometry.blocks_ps(left, place.blocks_per_track);
+            let track_ps = place.blocks_ps(left);
             let end_lbn = self.lbn + left;
             if self.begin_ps + track_ps > now_ps || end_lbn >= limit_lbn {
-                let elapsed_ps = now_ps.saturating_sub(self.begin_ps).min(track_ps);
+                if now_ps <= self.begin_ps {
+                    return (self.lbn.min(limit_lbn), place.arm());
+                }
+                let elapsed_ps = (now_ps - self.begin_ps).min(track_ps);
                 let turn_ps = mechanism.geometry.revolution_ps();
                 let passed = (elapsed_ps + SLACK_PS) * u64::from(place.blocks_per_track) / turn_ps;
                 return ((self.lbn + passed.min(left)).min(limit_lbn), place.arm());

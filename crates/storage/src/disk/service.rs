@@ -131,12 +131,13 @@ impl Disk {
         let begin_ps = start_ps + approach.move_ps + approach.wait_ps;
         let mut stream = Stream::new(known_lbn, place, begin_ps);
         let blocks = end_lbn - known_lbn;
-        let read_ps = stream.end_ps(&self.mechanism, blocks, false);
+        let first_stream = stream;
+        let read_ps = stream.pass(&self.mechanism, blocks, false);
         self.count_access(self.arm, place.arm(), read_ps - start_ps);
         let (bus_block_ps, completion_ps) = (self.times.bus_read_block, self.times.read_completion);
         let percent = u64::from(self.config.cache.read_watermark_percent);
         let first = (request.blocks * percent).div_ceil(100).max(1).saturating_sub(known_lbn - lbn).max(1);
-        let first_ps = stream.end_ps(&self.mechanism, first, false);
+        let first_ps = first_stream.end_ps(&self.mechanism, first, false);
         let bus_ps = request.blocks * bus_block_ps;
         let bus_start_ps = self.bus.reserve(first_ps, bus_ps);
         let end_ps = (bus_start_ps + bus_ps).max(read_ps + bus_block_ps);
@@ -144,8 +145,7 @@ impl Disk {
         let held_ps = self.config.cache.segment_blocks.min(request.blocks) * bus_block_ps;
         self.arm_free_ps = read_ps.max(end_ps - held_ps);
         self.media_free_ps = self.arm_free_ps;
-        let (_, arm) = stream.until(&self.mechanism, end_lbn, read_ps);
-        self.arm = arm;
+        self.arm = stream.arm();
         if let Some(index) = known.or_else(|| self.segments.take(lbn)) {
             self.segments.touch(index);
             self.segments.extend(index, end_lbn);
