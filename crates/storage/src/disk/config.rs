@@ -178,6 +178,10 @@ pub struct CacheConfig {
     pub read_watermark_percent: u32,
     /// Treatment of written blocks.
     pub write: WritePolicy,
+    /// True if a read of blocks on one track may start with any of them, whichever passes the head
+    /// first. The bus transfer still starts with the first block.
+    #[serde(default)]
+    pub zero_latency_reads: bool,
     /// True if a write may start in the middle of its blocks, whichever passes the head first.
     #[serde(default)]
     pub zero_latency_writes: bool,

@@ -132,7 +132,13 @@ impl Disk {
         let mut stream = Stream::new(known_lbn, place, begin_ps);
         let blocks = end_lbn - known_lbn;
         let first_stream = stream;
-        let read_ps = stream.pass(&self.mechanism, blocks, false);
+        let mut read_ps = stream.pass(&self.mechanism, blocks, false);
+        let revolution_ps = self.mechanism.geometry.revolution_ps();
+        let is_on_one_track = blocks <= u64::from(place.left_on_track);
+        if self.config.cache.zero_latency_reads && is_on_one_track {
+            // The head may reach its track among the blocks; one revolution later all are read.
+            read_ps = read_ps.min(begin_ps - approach.wait_ps + revolution_ps);
+        }
         self.count_access(self.arm, place.arm(), read_ps - start_ps);
         let (bus_block_ps, completion_ps) = (self.times.bus_read_block, self.times.read_completion);
         let percent = u64::from(self.config.cache.read_watermark_percent);

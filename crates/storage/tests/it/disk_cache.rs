@@ -244,6 +244,29 @@ fn only_appending_writes_end_in_the_cache_if_the_policy_asks_for_it() {
 }
 
 #[test]
+fn a_read_of_a_whole_track_takes_one_revolution_with_zero_latency() {
+    for zero_latency_reads in [false, true] {
+        let mut config = preset::cheetah_9lp();
+        config.cache.zero_latency_reads = zero_latency_reads;
+        config.bus.read_block_ms = 0.0;
+        let disk = disk(&config);
+        let turn_ps = disk.mechanism().geometry.revolution_ps();
+        let (mut sum_ps, mut longest_ps) = (0, 0);
+        for step in 0..100 {
+            let mut disk = disk.clone();
+            let read = serve(&mut disk, step * turn_ps / 100, Op::Read, 254 * 24, 254);
+            let after_seek_ps = read.phases.rotation_ps + read.phases.medium_ps;
+            sum_ps += after_seek_ps;
+            longest_ps = longest_ps.max(after_seek_ps);
+        }
+        let mean = sum_ps as f64 / 100.0 / turn_ps as f64;
+        // Without it, half a revolution passes before the first block.
+        let expected = if zero_latency_reads { 1.0 } else { 1.5 };
+        assert!((mean - expected).abs() < 0.02, "{mean} revolutions, longest {longest_ps} ps");
+    }
+}
+
+#[test]
 fn an_age_limit_ends_starvation() {
     let longest = |age_limit_ms| {
         let mut config = preset::cheetah_9lp();

@@ -106,6 +106,7 @@ impl DataSheet {
                         only_appending: false,
                     },
                 },
+                zero_latency_reads: false,
                 zero_latency_writes: true,
             },
             overheads: Overheads::uniform(self.overhead_ms),

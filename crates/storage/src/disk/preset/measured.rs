@@ -129,6 +129,7 @@ pub fn cheetah_9lp() -> DiskConfig {
                 window: usize::MAX,
                 only_appending: false,
             },
+            zero_latency_reads: false,
             zero_latency_writes: false,
         },
         overheads: Overheads {
@@ -218,6 +219,7 @@ pub fn atlas_10k() -> DiskConfig {
                 window: usize::MAX,
                 only_appending: false,
             },
+            zero_latency_reads: false,
             zero_latency_writes: true,
         },
         overheads: Overheads {
@@ -274,6 +276,7 @@ pub fn c2247a() -> DiskConfig {
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 75,
             write: WritePolicy::Through,
+            zero_latency_reads: false,
             zero_latency_writes: false,
         },
         overheads: Overheads {
