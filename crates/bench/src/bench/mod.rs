@@ -14,6 +14,7 @@ mod offloads;
 mod pdu_copy;
 mod rate;
 pub(super) mod statistics;
+mod storage;
 mod switch;
 mod work;
 
@@ -46,6 +47,9 @@ pub enum What {
     /// Name-server responses per second of processor time
     #[command(after_help = "Example:\n  sanloom bench names")]
     Names(names::Args),
+    /// Requests per second of processor time of the disk model, for each rule of its queue
+    #[command(after_help = "Example:\n  sanloom bench storage")]
+    Storage(storage::Args),
     /// Frames that the switch forwards between two Ethernet ports, beside a forwarder that does not
     /// inspect them
     #[command(after_help = "Example:\n  sanloom bench forward")]
@@ -83,6 +87,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Ns3(args) => ns3::run(args),
         What::Login(args) => login::run(args),
         What::Names(args) => names::run(args),
+        What::Storage(args) => storage::run(args),
         What::Forward(args) => forward::run(args),
         What::Fdisc(args) => fdisc::run(args),
         What::Chain(args) => chain::run(args),

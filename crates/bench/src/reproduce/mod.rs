@@ -1,5 +1,6 @@
 //! `sanloom reproduce`: numbers of papers and of formulas beside ours.
 
+mod disks;
 mod iscsi_switch;
 mod npiv;
 mod sansim;
@@ -43,6 +44,14 @@ pub enum Paper {
     /// forwarding path (document 003, Figures 9 to 11)
     #[command(after_help = "Example:\n  sanloom reproduce iscsi-switch")]
     IscsiSwitch(iscsi_switch::Args),
+    /// Measured response times of three disks beside those of the disk model, with the demerit
+    /// figure and both distributions, and queues of random reads
+    #[command(
+        after_help = "A TOML file of parameters has the keys that --print shows\n\nExamples:\n  sanloom reproduce \
+                      disks\n  sanloom reproduce disks --print cheetah9LP > disk.toml\n  sanloom reproduce disks --disk \
+                      disk.toml --trace measured.trace.gz"
+    )]
+    Disks(disks::Args),
     /// Numbers that have a formula: line rates, latencies, credits over distance, queues, closed
     /// networks, confidence intervals, FIFO inputs, shares of a line, hashes, timers
     #[command(
@@ -104,6 +113,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Sansim(args) => sansim::run(args),
         Paper::Npiv(args) => npiv::run(args),
         Paper::IscsiSwitch(args) => iscsi_switch::run(args),
+        Paper::Disks(args) => disks::run(args),
         Paper::Theory(args) => theory::run(args),
     }
 }

@@ -144,6 +144,10 @@ pub enum WritePolicy {
         /// Number of extents, oldest first, from which the queue rule selects the next write-back.
         #[serde(default = "all", skip_serializing_if = "is_all")]
         window: usize,
+        /// True if only a write that continues the write before ends in the cache, and all others
+        /// end on the medium.
+        #[serde(default)]
+        only_appending: bool,
     },
 }
 
@@ -174,6 +178,10 @@ pub struct CacheConfig {
     pub read_watermark_percent: u32,
     /// Treatment of written blocks.
     pub write: WritePolicy,
+    /// True if a read of blocks on one track may start with any of them, whichever passes the head
+    /// first. The bus transfer still starts with the first block.
+    #[serde(default)]
+    pub zero_latency_reads: bool,
     /// True if a write may start in the middle of its blocks, whichever passes the head first.
     #[serde(default)]
     pub zero_latency_writes: bool,

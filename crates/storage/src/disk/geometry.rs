@@ -17,6 +17,20 @@ pub struct Place {
     pub left_on_track: u32,
     /// Blocks of the track.
     pub blocks_per_track: u32,
+    /// Time of a block in 2^-20 picoseconds.
+    block_q20: u64,
+}
+
+/// Bits behind the binary point of [`Place::block_q20`]: a revolution of a second still fits.
+const FRACTION: u32 = 20;
+
+impl Place {
+    /// Returns the time that `count` adjacent blocks of the track need to pass the head, rounded
+    /// down; `count` is at most the number of blocks of the track.
+    #[inline]
+    pub fn blocks_ps(&self, count: u64) -> u64 {
+        (count * self.block_q20) >> FRACTION
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +42,8 @@ struct Area {
     zone: Zone,
     /// Offset between the starts of successive cylinders, in blocks.
     step: u64,
+    /// Time of a block in 2^-20 picoseconds.
+    block_q20: u64,
 }
 
 /// Layout of a disk.
@@ -50,6 +66,7 @@ impl Geometry {
     pub fn new(config: &DiskConfig) -> Result<Geometry, ConfigError> {
         let disk = || config.name.clone().into_owned();
         check::check(config)?;
+        let revolution_ps = (60e12 / config.rpm).round() as u64;
         let mut areas: Vec<Area> = Vec::with_capacity(config.zones.len());
         let (mut next_lbn, mut next_cylinder) = (0, 0);
         for (index, zone) in config.zones.iter().enumerate() {
@@ -63,7 +80,9 @@ impl Geometry {
                 .filter(|held| *held > 0)
                 .ok_or(error)?;
             let step = u64::from(zone.cylinder_skew) + u64::from(config.surfaces - 1) * u64::from(zone.track_skew);
-            areas.push(Area { first_lbn: next_lbn, end_lbn: next_lbn + held, zone: *zone, step });
+            // Rounded up, so that the whole track takes one revolution.
+            let block_q20 = (revolution_ps << FRACTION).div_ceil(u64::from(zone.blocks_per_track));
+            areas.push(Area { first_lbn: next_lbn, end_lbn: next_lbn + held, zone: *zone, step, block_q20 });
             (next_lbn, next_cylinder) = (next_lbn + held, zone.last_cylinder + 1);
         }
         if areas.is_empty() {
@@ -76,7 +95,7 @@ impl Geometry {
             areas,
             surfaces: config.surfaces,
             mapping: config.mapping,
-            revolution_ps: (60e12 / config.rpm).round() as u64,
+            revolution_ps,
             blocks: if config.blocks == 0 { next_lbn } else { config.blocks },
             cylinders: next_cylinder,
         })
@@ -116,15 +135,11 @@ impl Geometry {
         Place {
             cylinder,
             head,
-            angle_ps: self.blocks_ps(slot % per_track, zone.blocks_per_track),
+            angle_ps: (slot % per_track * area.block_q20) >> FRACTION,
             left_on_track: (per_track - block).min(area.end_lbn - lbn) as u32,
             blocks_per_track: zone.blocks_per_track,
+            block_q20: area.block_q20,
         }
-    }
-
-    /// Returns the time that `count` adjacent blocks of a track need to pass the head.
-    pub fn blocks_ps(&self, count: u64, blocks_per_track: u32) -> u64 {
-        count * self.revolution_ps / u64::from(blocks_per_track)
     }
 
     /// Returns the address behind the last block of the cylinder that holds `lbn`.

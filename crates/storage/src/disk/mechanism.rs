@@ -81,25 +81,18 @@ impl Mechanism {
         let wait_ps = self.wait_ps(ready_ps, place.angle_ps);
         let here = blocks.min(u64::from(place.left_on_track));
         let revolution_ps = self.geometry.revolution_ps();
-        let span_ps = self.geometry.blocks_ps(here, place.blocks_per_track);
+        let span_ps = place.blocks_ps(here);
         let starts_inside = is_zero_latency && wait_ps + span_ps > revolution_ps;
         if !starts_inside {
-            return Stream { lbn, begin_ps: ready_ps + wait_ps }.end_ps(self, blocks, true);
+            return Stream::new(lbn, place, ready_ps + wait_ps).end_ps(self, blocks, true);
         }
         let end_ps = ready_ps + revolution_ps;
         if here == blocks {
             return end_ps;
         }
-        let begin_ps = self.next_track_ps(&place, lbn + here, end_ps, true);
-        Stream { lbn: lbn + here, begin_ps }.end_ps(self, blocks - here, true)
-    }
-
-    /// Returns the time at which block `next`, the first of its track, starts to pass the head,
-    /// which leaves the track of `place` at `at_ps`.
-    fn next_track_ps(&self, place: &Place, next: u64, at_ps: u64, is_write: bool) -> u64 {
-        let next = self.geometry.place(next);
-        let approach = self.approach(at_ps, place.arm(), &next, is_write);
-        at_ps + approach.move_ps + approach.wait_ps
+        let mut stream = Stream::new(lbn, place, ready_ps);
+        stream.next_track(self, lbn + here, end_ps, true);
+        stream.end_ps(self, blocks - here, true)
     }
 }
 
@@ -114,24 +107,55 @@ impl Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// Address of a block.
-    pub lbn: u64,
+    lbn: u64,
+    /// Its place, so that blocks on the same track need no computation.
+    place: Place,
     /// Time at which this block starts to pass the head.
-    pub begin_ps: u64,
+    begin_ps: u64,
 }
 
 impl Stream {
+    /// Creates a stream whose block `lbn`, at `place`, starts to pass the head at `begin_ps`.
+    pub fn new(lbn: u64, place: Place, begin_ps: u64) -> Stream {
+        Stream { lbn, place, begin_ps }
+    }
+
+    /// Address of the block that starts the stream, or the current track of it.
+    pub fn lbn(&self) -> u64 {
+        self.lbn
+    }
+
+    /// Continues with block `lbn`, the first of its track, after the end of the current track.
+    fn next_track(&mut self, mechanism: &Mechanism, lbn: u64, end_ps: u64, is_write: bool) {
+        let next = mechanism.geometry.place(lbn);
+        let approach = mechanism.approach(end_ps, self.place.arm(), &next, is_write);
+        let begin_ps = end_ps + approach.move_ps + approach.wait_ps;
+        *self = Stream { lbn, place: next, begin_ps };
+    }
+
+    /// Track of the head.
+    pub fn arm(&self) -> Arm {
+        self.place.arm()
+    }
+
     /// Returns the time at which the last of `blocks` has passed.
-    pub fn end_ps(mut self, mechanism: &Mechanism, mut blocks: u64, is_write: bool) -> u64 {
+    #[inline]
+    pub fn end_ps(mut self, mechanism: &Mechanism, blocks: u64, is_write: bool) -> u64 {
+        self.pass(mechanism, blocks, is_write)
+    }
+
+    /// Continues to the track of the last of `blocks`, and returns the time at which this block has
+    /// passed.
+    pub fn pass(&mut self, mechanism: &Mechanism, mut blocks: u64, is_write: bool) -> u64 {
         loop {
-            let place = mechanism.geometry.place(self.lbn);
+            let place = self.place;
             let here = blocks.min(u64::from(place.left_on_track));
-            let end_ps = self.begin_ps + mechanism.geometry.blocks_ps(here, place.blocks_per_track);
+            let end_ps = self.begin_ps + place.blocks_ps(here);
             if here == blocks || self.lbn + here >= mechanism.geometry.blocks() {
                 return end_ps;
             }
             blocks -= here;
-            self.lbn += here;
-            self.begin_ps = mechanism.next_track_ps(&place, self.lbn, end_ps, is_write);
+            self.next_track(mechanism, self.lbn + here, end_ps, is_write);
         }
     }
 
@@ -139,18 +163,20 @@ impl Stream {
     /// the track of the head.
     pub fn until(&mut self, mechanism: &Mechanism, limit_lbn: u64, now_ps: u64) -> (u64, Arm) {
         loop {
-            let place = mechanism.geometry.place(self.lbn);
+            let place = self.place;
             let left = u64::from(place.left_on_track);
-            let track_ps = mechanism.geometry.blocks_ps(left, place.blocks_per_track);
+            let track_ps = place.blocks_ps(left);
             let end_lbn = self.lbn + left;
             if self.begin_ps + track_ps > now_ps || end_lbn >= limit_lbn {
-                let elapsed_ps = now_ps.saturating_sub(self.begin_ps).min(track_ps);
+                if now_ps <= self.begin_ps {
+                    return (self.lbn.min(limit_lbn), place.arm());
+                }
+                let elapsed_ps = (now_ps - self.begin_ps).min(track_ps);
                 let turn_ps = mechanism.geometry.revolution_ps();
                 let passed = (elapsed_ps + SLACK_PS) * u64::from(place.blocks_per_track) / turn_ps;
                 return ((self.lbn + passed.min(left)).min(limit_lbn), place.arm());
             }
-            self.begin_ps = mechanism.next_track_ps(&place, end_lbn, self.begin_ps + track_ps, false);
-            self.lbn = end_lbn;
+            self.next_track(mechanism, end_lbn, self.begin_ps + track_ps, false);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::check::ConfigError;
 use super::config::{DiskConfig, WritePolicy, ps};
+use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism, Stream};
 use super::request::{Ended, Op, Phases, Request, Source};
 use super::schedule::{Decision, Queue, Waiting};
@@ -108,7 +109,7 @@ pub struct Disk {
     pub(super) bus: Bus,
     pub(super) ahead: Option<Ahead>,
     pub(super) segments: Segments,
-    pub(super) requests: Slots<Submitted>,
+    pub(super) requests: Slots<(Submitted, Place)>,
     pub(super) queue: Queue,
     pub(super) extents: Slots<Extent>,
     pub(super) dirty: Queue,
@@ -125,6 +126,8 @@ pub struct Disk {
     pub(super) last_op: Op,
     /// Address behind the last read.
     pub(super) last_read_end_lbn: u64,
+    /// Address behind the last write.
+    pub(super) last_write_end_lbn: u64,
     /// Latest time that the disk has seen.
     clock_ps: u64,
     ended: BinaryHeap<Reverse<ByEnd>>,
@@ -154,7 +157,12 @@ impl Disk {
             command_free_ps: 0,
             bus: Bus::default(),
             ahead: None,
-            segments: Segments::new(cache.segments, cache.segment_blocks, cache.write_segments),
+            segments: Segments::new(
+                cache.segments,
+                cache.segment_blocks,
+                cache.write_segments,
+                cache.keeps_read_blocks,
+            ),
             requests: Slots { entries: Vec::new(), free: Vec::new() },
             queue: Queue::new(queue.scheduler, queue.window, age_limit_ps),
             extents: Slots { entries: Vec::new(), free: Vec::new() },
@@ -167,6 +175,7 @@ impl Disk {
             was_write_back: false,
             last_op: Op::Read,
             last_read_end_lbn: u64::MAX,
+            last_write_end_lbn: u64::MAX,
             clock_ps: 0,
             ended: BinaryHeap::new(),
             stats: DiskStats::default(),
@@ -287,7 +296,7 @@ impl Disk {
         request.blocks = request.blocks.clamp(1, last + 1 - request.lbn);
         match submitted.request.op {
             Op::Read if self.read_from_cache(now_ps, &submitted) => {}
-            Op::Write if matches!(self.config.cache.write, WritePolicy::Back { .. }) => {
+            Op::Write if self.caches(&submitted.request) => {
                 if self.has_room(&submitted.request) {
                     self.write_to_cache(now_ps, &submitted);
                 } else {
@@ -299,9 +308,17 @@ impl Disk {
             Op::Read | Op::Write | Op::WriteThrough => {
                 let place = self.mechanism.geometry.place(submitted.request.lbn);
                 let is_write = submitted.request.op != Op::Read;
-                let index = self.requests.put(submitted);
+                let index = self.requests.put((submitted, place));
                 self.queue.push(Waiting::new(index, is_write, &place, submitted.at_ps));
             }
+        }
+    }
+
+    /// True if a write ends in the cache.
+    fn caches(&self, request: &Request) -> bool {
+        match self.config.cache.write {
+            WritePolicy::Through => false,
+            WritePolicy::Back { only_appending, .. } => !only_appending || request.lbn == self.last_write_end_lbn,
         }
     }
 
@@ -335,10 +352,10 @@ impl Disk {
             arm: self.arm_at(at_ps),
         };
         if let Some(waiting) = self.queue.pop(&self.mechanism, &decision) {
-            let submitted = self.requests.take(waiting.index);
+            let (submitted, place) = self.requests.take(waiting.index);
             if submitted.request.op == Op::Read {
                 if !self.read_from_cache(at_ps, &submitted) {
-                    self.read_from_medium(&submitted);
+                    self.read_from_medium(&submitted, place);
                 }
             } else {
                 self.write_to_medium(&submitted);

@@ -2,7 +2,7 @@
 
 use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism};
-use super::seek::Seek;
+use super::seek::{Seek, SeekTime};
 use serde::{Deserialize, Serialize};
 
 /// Rule that selects the next request.
@@ -148,6 +148,19 @@ fn look(window: &[Waiting], cylinder: u32, is_upwards: bool) -> (usize, bool) {
     (first_min(window, key), is_upwards)
 }
 
+/// Returns a time modulo one revolution. Most times are shorter than two revolutions, and need no
+/// division.
+#[inline]
+fn below(time_ps: i64, turn_ps: i64) -> i64 {
+    if time_ps < turn_ps {
+        time_ps
+    } else if time_ps < 2 * turn_ps {
+        time_ps - turn_ps
+    } else {
+        time_ps % turn_ps
+    }
+}
+
 /// Positioning times at one decision.
 ///
 /// All angles are below one revolution, so the wait needs no division: the seek table holds each
@@ -167,7 +180,11 @@ struct Costs<'a> {
 impl<'a> Costs<'a> {
     fn new(mechanism: &'a Mechanism, decision: &Decision, weight_permille: u32) -> Costs<'a> {
         let turn_ps = mechanism.geometry.revolution_ps() as i64;
-        let start = |start_ps: u64| (start_ps as i64 - decision.now_ps as i64, start_ps as i64 % turn_ps);
+        let now_angle_ps = decision.now_ps as i64 % turn_ps;
+        let start = |start_ps: u64| {
+            let delay_ps = start_ps as i64 - decision.now_ps as i64;
+            (delay_ps, below(now_angle_ps + delay_ps, turn_ps))
+        };
         Costs {
             seek: &mechanism.seek,
             arm: decision.arm,
@@ -180,18 +197,22 @@ impl<'a> Costs<'a> {
         }
     }
 
+    #[inline]
+    fn seek_of(&self, waiting: &Waiting) -> SeekTime {
+        self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder))
+    }
+
     /// Positioning time of a request minus its share of the waiting time.
     #[inline]
-    fn of(&self, waiting: &Waiting) -> i64 {
-        let seek = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder));
+    fn of(&self, waiting: &Waiting, seek: SeekTime) -> i64 {
         let (mut move_ps, mut turned_ps) = (seek.time_ps as i64, seek.turned_ps as i64);
         if move_ps < self.switch_ps && waiting.head != self.arm.head {
-            (move_ps, turned_ps) = (self.switch_ps, self.switch_ps % self.turn_ps);
+            (move_ps, turned_ps) = (self.switch_ps, below(self.switch_ps, self.turn_ps));
         }
         let (delay_ps, start_ps) = self.starts[usize::from(waiting.is_write)];
         if waiting.is_write && move_ps > 0 {
             move_ps += self.settle_ps;
-            turned_ps = (turned_ps + self.settle_ps) % self.turn_ps;
+            turned_ps = below(turned_ps + self.settle_ps, self.turn_ps);
         }
         let mut wait_ps = waiting.angle_ps as i64 - start_ps - turned_ps;
         wait_ps += if wait_ps < 0 { self.turn_ps } else { 0 };
@@ -205,7 +226,7 @@ impl<'a> Costs<'a> {
 
     /// Returns the cheapest request of a list in any order.
     fn cheapest(&self, window: &[Waiting]) -> usize {
-        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting), index));
+        let costs = window.iter().enumerate().map(|(index, waiting)| (self.of(waiting, self.seek_of(waiting)), index));
         costs.min().map_or(0, |(_, index)| index)
     }
 
@@ -218,11 +239,11 @@ impl<'a> Costs<'a> {
         let middle = sorted.partition_point(|waiting| waiting.cylinder < self.arm.cylinder);
         let (mut best, mut best_ps) = (0, i64::MAX);
         let mut visit = |index: usize, waiting: &Waiting| {
-            let floor_ps = self.seek.time(waiting.cylinder.abs_diff(self.arm.cylinder)).floor_ps as i64;
-            if delay_ps + floor_ps > best_ps {
+            let seek = self.seek_of(waiting);
+            if delay_ps + seek.floor_ps as i64 > best_ps {
                 return false;
             }
-            let cost_ps = self.of(waiting);
+            let cost_ps = self.of(waiting, seek);
             if cost_ps < best_ps {
                 (best, best_ps) = (index, cost_ps);
             }

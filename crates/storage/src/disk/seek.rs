@@ -39,6 +39,7 @@ impl Seek {
 
     /// Returns the time for a distance in cylinders. Longer distances take as long as a full
     /// stroke.
+    #[inline]
     pub fn time(&self, distance: u32) -> SeekTime {
         self.times[(distance as usize).min(self.times.len() - 1)]
     }

@@ -19,13 +19,16 @@ pub struct Segments {
     segments: Vec<Segment>,
     blocks: u64,
     written: usize,
+    keeps_read: bool,
     uses: u64,
 }
 
 impl Segments {
     /// Creates empty segments of `blocks` each, of which writes may fill `written`.
-    pub fn new(segments: usize, blocks: u64, written: usize) -> Segments {
-        Segments { segments: vec![Segment::default(); segments], blocks, written: written.min(segments), uses: 0 }
+    pub fn new(segments: usize, blocks: u64, written: usize, keeps_read: bool) -> Segments {
+        let written = written.min(segments);
+        let keeps_read = keeps_read && written > 0;
+        Segments { segments: vec![Segment::default(); segments], blocks, written, keeps_read, uses: 0 }
     }
 
     /// Returns the segment.
@@ -35,9 +38,16 @@ impl Segments {
 
     /// Returns the segment that holds `lbn`, or that ends just before it.
     pub fn find(&self, lbn: u64) -> Option<usize> {
-        let holds = |segment: &Segment| segment.start_lbn <= lbn && lbn < segment.end_lbn;
-        let ends = |segment: &Segment| segment.used > 0 && segment.end_lbn == lbn;
-        self.segments.iter().position(holds).or_else(|| self.segments.iter().position(ends))
+        let mut ending = None;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if lbn <= segment.end_lbn && segment.start_lbn <= lbn && segment.used > 0 {
+                if lbn < segment.end_lbn {
+                    return Some(index);
+                }
+                ending = ending.or(Some(index));
+            }
+        }
+        ending
     }
 
     /// Marks the segment as the most recently used one.
@@ -67,18 +77,17 @@ impl Segments {
         segment.start_lbn = segment.start_lbn.max(end_lbn.min(segment.end_lbn));
     }
 
-    /// Removes written blocks from all segments, then stores them in a segment for writes, if there
-    /// is one.
+    /// Stores written blocks in a segment for writes, if there is one.
+    ///
+    /// A segment that holds some of them keeps only the blocks behind them. If the disk keeps
+    /// blocks that the host has read, and holds written blocks, it changes them in place instead.
     pub fn write(&mut self, lbn: u64, blocks: u64) {
         let end_lbn = lbn + blocks;
         let appended = self.segments.iter().position(|segment| segment.is_written && segment.end_lbn == lbn);
         for segment in &mut self.segments {
-            if segment.start_lbn < end_lbn && lbn < segment.end_lbn {
-                if segment.start_lbn < lbn {
-                    segment.end_lbn = lbn;
-                } else {
-                    segment.start_lbn = end_lbn.min(segment.end_lbn);
-                }
+            let overlaps = segment.start_lbn < end_lbn && lbn < segment.end_lbn;
+            if overlaps && !self.keeps_read {
+                segment.start_lbn = end_lbn.min(segment.end_lbn);
             }
         }
         let written = self.segments.iter().filter(|segment| segment.is_written).count();

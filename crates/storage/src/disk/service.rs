@@ -1,6 +1,7 @@
 //! Reads and writes of a disk: cache, read-ahead, medium and bus of one request.
 
 use super::config::ReadAhead;
+use super::geometry::Place;
 use super::mechanism::{Arm, Stream};
 use super::model::{Ahead, Disk, Extent, Submitted};
 use super::request::{Op, Phases, Source};
@@ -15,6 +16,10 @@ impl Disk {
 
     /// Enters into the cache what the read-ahead has read at `at_ps`.
     fn update_read_ahead(&mut self, at_ps: u64) {
+        if at_ps <= self.arm_free_ps {
+            // The access that the read-ahead continues has not ended.
+            return;
+        }
         if let Some(ahead) = &mut self.ahead {
             let (end_lbn, arm) = ahead.stream.until(&self.mechanism, ahead.limit_lbn, at_ps);
             self.segments.extend(ahead.segment, end_lbn);
@@ -28,21 +33,23 @@ impl Disk {
         self.ahead = None;
     }
 
-    /// Returns the address at which a read-ahead behind `lbn..end_lbn` ends.
-    fn read_ahead_limit(&self, lbn: u64, end_lbn: u64) -> u64 {
+    /// Returns the address at which a read-ahead behind `lbn..end_lbn` ends. The track that holds
+    /// `known_end_lbn` - 1 is known to end there.
+    fn read_ahead_limit(&self, lbn: u64, end_lbn: u64, known_end_lbn: u64) -> u64 {
         let cache = &self.config.cache;
         let geometry = &self.mechanism.geometry;
         let is_sequential = lbn == self.last_read_end_lbn;
         if cache.read_ahead_only_if_sequential && !is_sequential {
             return end_lbn;
         }
+        let track_end = || if end_lbn <= known_end_lbn { known_end_lbn } else { geometry.track_end(end_lbn - 1) };
         let limit_lbn = match cache.read_ahead {
             ReadAhead::None => end_lbn,
-            ReadAhead::ToEndOfTrack => geometry.track_end(end_lbn - 1),
+            ReadAhead::ToEndOfTrack => track_end(),
             ReadAhead::ToEndOfCylinder => geometry.cylinder_end(end_lbn - 1),
             ReadAhead::UntilFull => u64::MAX,
-            ReadAhead::OneTrackAhead if is_sequential => geometry.track_end(geometry.track_end(end_lbn - 1)),
-            ReadAhead::OneTrackAhead => geometry.track_end(end_lbn - 1),
+            ReadAhead::OneTrackAhead if is_sequential => geometry.track_end(track_end()),
+            ReadAhead::OneTrackAhead => track_end(),
         };
         limit_lbn.min(end_lbn + cache.max_read_ahead_blocks).min(geometry.blocks())
     }
@@ -71,16 +78,21 @@ impl Disk {
         let bus_start_ps = self.bus.reserve(self.command_free_ps, bus_ps);
         let mut medium_ps = 0;
         let mut end_ps = bus_start_ps + bus_ps;
+        if now_ps < self.arm_free_ps && self.ahead.is_some_and(|ahead| ahead.segment == index) {
+            // The blocks are part of an access that has not ended.
+            medium_ps = self.arm_free_ps.saturating_sub(self.command_free_ps);
+            end_ps = end_ps.max(self.arm_free_ps + bus_block_ps);
+        }
         if let Some(mut ahead) = ahead {
             if !is_complete {
-                let blocks = end_lbn - ahead.stream.lbn;
+                let blocks = end_lbn - ahead.stream.lbn();
                 let read_ps = ahead.stream.end_ps(&self.mechanism, blocks, false);
                 medium_ps = read_ps.saturating_sub(self.command_free_ps);
                 end_ps = end_ps.max(read_ps + bus_block_ps);
                 self.arm_free_ps = self.arm_free_ps.max(read_ps);
                 self.media_free_ps = self.arm_free_ps;
             }
-            ahead.limit_lbn = ahead.limit_lbn.max(self.read_ahead_limit(lbn, end_lbn));
+            ahead.limit_lbn = ahead.limit_lbn.max(self.read_ahead_limit(lbn, end_lbn, 0));
             self.ahead = Some(ahead);
         }
         self.segments.touch(index);
@@ -103,7 +115,7 @@ impl Disk {
     }
 
     /// Reads from the medium, as soon as the arm is free.
-    pub(super) fn read_from_medium(&mut self, submitted: &Submitted) {
+    pub(super) fn read_from_medium(&mut self, submitted: &Submitted, place: Place) {
         let request = submitted.request;
         let (lbn, end_lbn) = (request.lbn, request.lbn + request.blocks);
         let command_ps = submitted.at_ps.max(self.media_free_ps);
@@ -112,19 +124,26 @@ impl Disk {
         self.stop_read_ahead(start_ps);
         // Blocks at the start of the request may be in the cache already.
         let known = self.segments.find(lbn);
-        let known_lbn = known.map_or(lbn, |index| self.segments.get(index).end_lbn.max(lbn));
-        let limit_lbn = self.read_ahead_limit(lbn, end_lbn);
-        let place = self.mechanism.geometry.place(known_lbn);
+        let known_lbn = known.map_or(lbn, |index| self.segments.get(index).end_lbn.clamp(lbn, end_lbn - 1));
+        let place = if known_lbn == lbn { place } else { self.mechanism.geometry.place(known_lbn) };
+        let limit_lbn = self.read_ahead_limit(lbn, end_lbn, known_lbn + u64::from(place.left_on_track));
         let approach = self.mechanism.approach(start_ps, self.arm, &place, false);
         let begin_ps = start_ps + approach.move_ps + approach.wait_ps;
-        let mut stream = Stream { lbn: known_lbn, begin_ps };
+        let mut stream = Stream::new(known_lbn, place, begin_ps);
         let blocks = end_lbn - known_lbn;
-        let read_ps = stream.end_ps(&self.mechanism, blocks, false);
+        let first_stream = stream;
+        let mut read_ps = stream.pass(&self.mechanism, blocks, false);
+        let revolution_ps = self.mechanism.geometry.revolution_ps();
+        let is_on_one_track = blocks <= u64::from(place.left_on_track);
+        if self.config.cache.zero_latency_reads && is_on_one_track {
+            // The head may reach its track among the blocks; one revolution later all are read.
+            read_ps = read_ps.min(begin_ps - approach.wait_ps + revolution_ps);
+        }
         self.count_access(self.arm, place.arm(), read_ps - start_ps);
         let (bus_block_ps, completion_ps) = (self.times.bus_read_block, self.times.read_completion);
         let percent = u64::from(self.config.cache.read_watermark_percent);
         let first = (request.blocks * percent).div_ceil(100).max(1).saturating_sub(known_lbn - lbn).max(1);
-        let first_ps = stream.end_ps(&self.mechanism, first, false);
+        let first_ps = first_stream.end_ps(&self.mechanism, first, false);
         let bus_ps = request.blocks * bus_block_ps;
         let bus_start_ps = self.bus.reserve(first_ps, bus_ps);
         let end_ps = (bus_start_ps + bus_ps).max(read_ps + bus_block_ps);
@@ -132,8 +151,7 @@ impl Disk {
         let held_ps = self.config.cache.segment_blocks.min(request.blocks) * bus_block_ps;
         self.arm_free_ps = read_ps.max(end_ps - held_ps);
         self.media_free_ps = self.arm_free_ps;
-        let (_, arm) = stream.until(&self.mechanism, end_lbn, read_ps);
-        self.arm = arm;
+        self.arm = stream.arm();
         if let Some(index) = known.or_else(|| self.segments.take(lbn)) {
             self.segments.touch(index);
             self.segments.extend(index, end_lbn);
@@ -169,7 +187,14 @@ impl Disk {
         let bus_start_ps = self.bus.reserve(start_ps + self.times.write_transfer_delay, bus_ps);
         let ready_ps = bus_start_ps + bus_ps;
         self.update_read_ahead(now_ps);
+        let ahead_end = |disk: &Disk| disk.ahead.map(|ahead| disk.segments.get(ahead.segment).end_lbn);
+        let ahead_end_lbn = ahead_end(self);
         self.segments.write(request.lbn, request.blocks);
+        if ahead_end(self) != ahead_end_lbn {
+            // The write has taken the segment that the read-ahead fills.
+            self.ahead = None;
+        }
+        self.last_write_end_lbn = request.lbn + request.blocks;
         self.dirty_blocks += request.blocks;
         let last = self.last_extent.filter(|_| self.extends_last(&request));
         if let Some(index) = last {
@@ -218,6 +243,7 @@ impl Disk {
         self.stats.busy_ps += end_ps - start_ps;
         self.media_free_ps = end_ps;
         self.segments.write(request.lbn, request.blocks);
+        self.last_write_end_lbn = request.lbn + request.blocks;
         self.last_op = request.op;
         let completion_ps = self.times.write_completion;
         let on_track_ps = (start_ps + seek_ps).max(ready_ps);

@@ -86,6 +86,38 @@ fn blocks_that_the_host_has_read_are_hits_only_if_the_disk_keeps_them() {
 }
 
 #[test]
+fn a_write_that_takes_the_segment_of_a_read_ahead_ends_the_read_ahead() {
+    let mut config = preset::cheetah_9lp();
+    config.cache.segments = 1;
+    config.cache.keeps_read_blocks = true;
+    let mut disk = disk(&config);
+    let first = serve(&mut disk, 0, Op::Read, 1000, 8);
+    let write = serve(&mut disk, first.ended_ps + MS, Op::Write, 9_000_000, 8);
+    let written = serve(&mut disk, write.ended_ps + 50 * MS, Op::Read, 9_000_000, 8);
+    assert_eq!(written.source, Source::Cache);
+    let other = serve(&mut disk, written.ended_ps, Op::Read, 5_000_000, 8);
+    assert_eq!(other.source, Source::Medium);
+    assert!(other.phases.seek_ps > MS, "{other:?}");
+}
+
+#[test]
+fn blocks_behind_written_ones_stay_in_the_cache() {
+    for (keeps_read_blocks, before, behind) in
+        [(false, Source::Medium, Source::Cache), (true, Source::Cache, Source::Cache)]
+    {
+        let source_at = |lbn| {
+            let mut config = preset::cheetah_9lp();
+            config.cache.keeps_read_blocks = keeps_read_blocks;
+            let mut disk = disk(&config);
+            let read = serve(&mut disk, 0, Op::Read, 800, 8);
+            let write = serve(&mut disk, read.ended_ps + 20 * MS, Op::Write, 900, 8);
+            serve(&mut disk, write.ended_ps + 50 * MS, Op::Read, lbn, 8).source
+        };
+        assert_eq!((source_at(850), source_at(920)), (before, behind));
+    }
+}
+
+#[test]
 fn read_ahead_starts_at_the_second_sequential_read_if_the_disk_waits_for_it() {
     let mut config = preset::cheetah_9lp();
     config.cache.read_ahead_only_if_sequential = true;
@@ -192,6 +224,45 @@ fn a_write_through_ends_on_the_medium_with_and_without_a_write_cache() {
         let ended = serve(&mut disk, 0, op, 5_000_000, 8);
         assert_eq!((ended.source, disk.dirty_blocks()), (Source::Medium, 0));
         assert!(ended.phases.seek_ps > MS && ended.response_ps() > 3 * MS, "{ended:?}");
+    }
+}
+
+#[test]
+fn only_appending_writes_end_in_the_cache_if_the_policy_asks_for_it() {
+    let mut config = preset::cheetah_9lp();
+    config.cache.write =
+        WritePolicy::Back { dirty_blocks: 1000, dirty_extents: 3, window: usize::MAX, only_appending: true };
+    let mut disk = disk(&config);
+    let mut sources = Vec::new();
+    let mut now_ps = 0;
+    for lbn in [5_000_000, 5_000_008, 5_000_016, 9_000_000] {
+        let ended = serve(&mut disk, now_ps, Op::Write, lbn, 8);
+        sources.push(ended.source);
+        now_ps = ended.ended_ps + 50 * MS;
+    }
+    assert_eq!(sources, [Source::Medium, Source::Cache, Source::Cache, Source::Medium]);
+}
+
+#[test]
+fn a_read_of_a_whole_track_takes_one_revolution_with_zero_latency() {
+    for zero_latency_reads in [false, true] {
+        let mut config = preset::cheetah_9lp();
+        config.cache.zero_latency_reads = zero_latency_reads;
+        config.bus.read_block_ms = 0.0;
+        let disk = disk(&config);
+        let turn_ps = disk.mechanism().geometry.revolution_ps();
+        let (mut sum_ps, mut longest_ps) = (0, 0);
+        for step in 0..100 {
+            let mut disk = disk.clone();
+            let read = serve(&mut disk, step * turn_ps / 100, Op::Read, 254 * 24, 254);
+            let after_seek_ps = read.phases.rotation_ps + read.phases.medium_ps;
+            sum_ps += after_seek_ps;
+            longest_ps = longest_ps.max(after_seek_ps);
+        }
+        let mean = sum_ps as f64 / 100.0 / turn_ps as f64;
+        // Without it, half a revolution passes before the first block.
+        let expected = if zero_latency_reads { 1.0 } else { 1.5 };
+        assert!((mean - expected).abs() < 0.02, "{mean} revolutions, longest {longest_ps} ps");
     }
 }
 

@@ -54,7 +54,7 @@ proptest! {
         config.cache.segment_blocks = segment_blocks;
         config.queue.scheduler = schedulers[scheduler];
         if write > 0 {
-            config.cache.write = WritePolicy::Back { dirty_blocks: write * 64, dirty_extents: 2, window: 4 };
+            config.cache.write = WritePolicy::Back { dirty_blocks: write * 64, dirty_extents: 2, window: 4, only_appending: write == 2 };
         }
         let Ok(mut disk) = Disk::new(&config) else { return Ok(()) };
         for (id, (lbn, blocks, op)) in lengths.iter().enumerate() {

@@ -114,7 +114,7 @@ proptest! {
             prop_assert_eq!((place.cylinder, place.head), (blocks[lbn].cylinder, blocks[lbn].head));
             let approach = mechanism.approach(at_ps, from, &place, false);
             let begin_ps = at_ps + approach.move_ps + approach.wait_ps;
-            let end_ps = Stream { lbn: lbn as u64, begin_ps }.end_ps(&mechanism, count as u64, false);
+            let end_ps = Stream::new(lbn as u64, place, begin_ps).end_ps(&mechanism, count as u64, false);
             let naive_ms = read_ms(&config, &blocks, from, at_ps as f64 / 1e9, lbn, count);
             // Either model may see a block just before or just after the head.
             let turn_ms = 60_000.0 / config.rpm;
@@ -131,7 +131,7 @@ proptest! {
         begin_ps in 0u64..10_000_000_000,
     ) {
         let mechanism = Mechanism::new(&preset::cheetah_9lp()).expect("the disk is valid");
-        let stream = Stream { lbn, begin_ps };
+        let stream = Stream::new(lbn, mechanism.geometry.place(lbn), begin_ps);
         let end_ps = stream.end_ps(&mechanism, count, false);
         let (mut at_end, mut before) = (stream, stream);
         let (read, arm) = at_end.until(&mechanism, u64::MAX, end_ps + 10);

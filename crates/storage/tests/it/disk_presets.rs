@@ -73,6 +73,18 @@ fn there_are_eight_presets_and_each_has_its_seek_times_and_capacity() {
 }
 
 #[test]
+fn a_file_of_parameters_is_the_same_disk() {
+    for config in preset::all() {
+        let text = toml::to_string(&config).expect("a disk can be written");
+        let read: DiskConfig = toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read, config);
+    }
+    let text = toml::to_string(&preset::cheetah_9lp()).expect("a disk can be written").replace("rpm", "rmp");
+    let error = toml::from_str::<DiskConfig>(&text).expect_err("the key is unknown").to_string();
+    assert!(error.contains("unknown field `rmp`"), "{error}");
+}
+
+#[test]
 fn the_ultrastar_7k8_has_the_rates_of_its_source() {
     let config = preset::ultrastar_7k8();
     within("reads/s at depth 1", random_reads(&config, 1), 78.0, 84.0);

@@ -244,3 +244,50 @@ fn reproduces_the_npiv_paper_with_its_figures() {
     };
     assert!(deviation("latency-in-step-1") > 0.5 && deviation("latency-port3-255") < 0.001);
 }
+
+#[test]
+fn measured_disks_and_computed_queues_are_within_their_bars() {
+    let bench = Bench::new("reproduce-disks");
+    let ran = bench.run("reproduce disks --out out --json");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let traces = report["traces"].as_array().expect("traces");
+    let ids: Vec<&str> = traces.iter().filter_map(|row| row["id"].as_str()).collect();
+    assert_eq!(ids, ["cheetah9LP", "atlas10k", "hp_c2247a"]);
+    for row in traces {
+        let number = |name: &str| row[name].as_f64().expect("a number");
+        assert!(number("demerit_percent") <= number("demerit_bar_percent"), "{row:?}");
+        assert!(number("mean_difference_percent").abs() <= number("mean_tolerance_percent"), "{row:?}");
+        assert_eq!((&row["verdict"], &row["kind"]), (&"ok".into(), &"prediction".into()), "{row:?}");
+    }
+    let queues = report["queues"].as_array().expect("queues");
+    assert_eq!(queues.len(), 52);
+    assert!(queues.iter().all(|number| number["verdict"] == "ok"), "{queues:?}");
+    assert_eq!(report["figures"].as_array().map(Vec::len), Some(3));
+    let page = bench.read("out/report.html");
+    for text in ["Distributions", "Fits: no number", "Carnegie Mellon University", "sanloom reproduce disks"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_disk_and_a_trace_of_the_user_are_compared() {
+    let bench = Bench::new("reproduce-own-disk");
+    let printed = bench.run("reproduce disks --print cheetah9LP");
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    bench.write("disk.toml", &printed.stdout);
+    bench.write("own.trace", "R Hit 1000 4 9000.0 50000.0\nR Hit 1004 4 500.0 50000.0\n");
+    let ran = bench.run("reproduce disks --disk disk.toml --trace own.trace --no-report --json");
+    assert!(ran.code <= 1, "{}", ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["traces"][0]["requests"], 2);
+    assert_eq!(report["traces"][0]["demerit_bar_percent"], 8.0);
+
+    bench.write("own.trace", "R Hit 1000 4 9000.0 50000.0\nR Hit 1004\n");
+    let wrong = bench.run("reproduce disks --disk disk.toml --trace own.trace --no-report");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("own.trace: line 2 has 3 columns"), "{}", wrong.stderr);
+    let unknown = bench.run("reproduce disks --disk floppy --trace own.trace --no-report");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("presets: hp_c2247a, cheetah9LP"), "{}", unknown.stderr);
+}

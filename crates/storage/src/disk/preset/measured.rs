@@ -123,7 +123,13 @@ pub fn cheetah_9lp() -> DiskConfig {
             keeps_read_blocks: false,
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 0,
-            write: WritePolicy::Back { dirty_blocks: 3 * 561, dirty_extents: 3, window: usize::MAX },
+            write: WritePolicy::Back {
+                dirty_blocks: 3 * 561,
+                dirty_extents: 3,
+                window: usize::MAX,
+                only_appending: false,
+            },
+            zero_latency_reads: false,
             zero_latency_writes: false,
         },
         overheads: Overheads {
@@ -207,7 +213,13 @@ pub fn atlas_10k() -> DiskConfig {
             keeps_read_blocks: true,
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 0,
-            write: WritePolicy::Back { dirty_blocks: 10 * 374, dirty_extents: 10, window: usize::MAX },
+            write: WritePolicy::Back {
+                dirty_blocks: 10 * 374,
+                dirty_extents: 10,
+                window: usize::MAX,
+                only_appending: false,
+            },
+            zero_latency_reads: false,
             zero_latency_writes: true,
         },
         overheads: Overheads {
@@ -264,6 +276,7 @@ pub fn c2247a() -> DiskConfig {
             read_ahead_only_if_sequential: false,
             read_watermark_percent: 75,
             write: WritePolicy::Through,
+            zero_latency_reads: false,
             zero_latency_writes: false,
         },
         overheads: Overheads {
