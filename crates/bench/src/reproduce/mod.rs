@@ -48,7 +48,7 @@ pub enum Paper {
     /// figure and both distributions, and queues of random reads
     #[command(
         after_help = "A TOML file of parameters has the keys that --print shows\n\nExamples:\n  sanloom reproduce \
-                      disks\n  sanloom reproduce disks --print cheetah9LP > disk.toml\n  sanloom reproduce disks --disk \
+                      disks\n  sanloom reproduce disks --print cheetah-9lp > disk.toml\n  sanloom reproduce disks --disk \
                       disk.toml --trace measured.trace.gz"
     )]
     Disks(disks::Args),

@@ -3,6 +3,7 @@
 mod bundles;
 mod capture_wireshark;
 mod convergence;
+mod disks;
 mod error_recovery;
 mod frame_path;
 mod host_multipath;

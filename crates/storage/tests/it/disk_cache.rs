@@ -299,9 +299,9 @@ fn errors_of_parameters_name_the_value_and_the_remedy() {
         change(&mut config);
         Disk::new(&config).expect_err("the disk is invalid").to_string()
     };
-    assert_eq!(error(|config| config.rpm = 0.0), "disk cheetah9LP: rpm is 0; set a number from 60 to 1000000");
+    assert_eq!(error(|config| config.rpm = 0.0), "disk cheetah-9lp: rpm is 0; set a number from 60 to 1000000");
     let time = error(|config| config.head_switch_ms = f64::NAN);
-    assert_eq!(time, "disk cheetah9LP: head_switch_ms is NaN; set a number from 0 to 1000000");
+    assert_eq!(time, "disk cheetah-9lp: head_switch_ms is NaN; set a number from 0 to 1000000");
     let capacity = error(|config| config.blocks = 100_000_000);
     assert!(capacity.ends_with("reduce the blocks or the spare blocks"), "{capacity}");
     let zone = error(|config| config.zones.to_mut()[1].first_cylinder = 5);

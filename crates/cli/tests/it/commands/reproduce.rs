@@ -253,7 +253,7 @@ fn measured_disks_and_computed_queues_are_within_their_bars() {
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let traces = report["traces"].as_array().expect("traces");
     let ids: Vec<&str> = traces.iter().filter_map(|row| row["id"].as_str()).collect();
-    assert_eq!(ids, ["cheetah9LP", "atlas10k", "hp_c2247a"]);
+    assert_eq!(ids, ["cheetah-9lp", "atlas-10k", "hp-c2247a"]);
     for row in traces {
         let number = |name: &str| row[name].as_f64().expect("a number");
         assert!(number("demerit_percent") <= number("demerit_bar_percent"), "{row:?}");
@@ -273,7 +273,7 @@ fn measured_disks_and_computed_queues_are_within_their_bars() {
 #[test]
 fn a_disk_and_a_trace_of_the_user_are_compared() {
     let bench = Bench::new("reproduce-own-disk");
-    let printed = bench.run("reproduce disks --print cheetah9LP");
+    let printed = bench.run("reproduce disks --print cheetah-9lp");
     assert_eq!(printed.code, 0, "{}", printed.stderr);
     bench.write("disk.toml", &printed.stdout);
     bench.write("own.trace", "R Hit 1000 4 9000.0 50000.0\nR Hit 1004 4 500.0 50000.0\n");
@@ -289,5 +289,5 @@ fn a_disk_and_a_trace_of_the_user_are_compared() {
     assert!(wrong.stderr.contains("own.trace: line 2 has 3 columns"), "{}", wrong.stderr);
     let unknown = bench.run("reproduce disks --disk floppy --trace own.trace --no-report");
     assert_eq!(unknown.code, 2);
-    assert!(unknown.stderr.contains("presets: hp_c2247a, cheetah9LP"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("presets: hp-c2247a, cheetah-9lp"), "{}", unknown.stderr);
 }

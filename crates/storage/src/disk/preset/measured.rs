@@ -105,7 +105,7 @@ const CHEETAH_9LP_SEEK: [(u32, f64); 21] = [
 /// Seagate ST39102 (Cheetah 9LP), about 1998: 9.1 GB, 10,045 rpm, Ultra2 SCSI.
 pub fn cheetah_9lp() -> DiskConfig {
     DiskConfig {
-        name: Cow::Borrowed("cheetah9LP"),
+        name: Cow::Borrowed("cheetah-9lp"),
         blocks: 17_783_240,
         surfaces: 12,
         rpm: 10_045.0,
@@ -195,7 +195,7 @@ const ATLAS_10K_SEEK: [(u32, f64); 24] = [
 /// Quantum Atlas 10K, about 1999: 9.1 GB, 10,025 rpm, Ultra2 SCSI.
 pub fn atlas_10k() -> DiskConfig {
     DiskConfig {
-        name: Cow::Borrowed("atlas10k"),
+        name: Cow::Borrowed("atlas-10k"),
         blocks: 17_938_986,
         surfaces: 6,
         rpm: 10_025.0,
@@ -250,7 +250,7 @@ const C2247A_FIRST_SEEKS_MS: [f64; 10] = [2.89, 3.68, 3.81, 3.98, 4.27, 4.65, 4.
 /// HP C2247A, about 1993: 1.05 GB, 5,400 rpm, SCSI-2.
 pub fn c2247a() -> DiskConfig {
     DiskConfig {
-        name: Cow::Borrowed("hp_c2247a"),
+        name: Cow::Borrowed("hp-c2247a"),
         blocks: 2_054_864,
         surfaces: 13,
         rpm: 5_400.0,

@@ -1,0 +1,70 @@
+//! Disks behind the controllers of a lab.
+
+use crate::labs::{lab, run};
+use sanloom_api::results::{Results, StorageResult};
+
+/// Returns the results of a server that uses one disk. `storage` and `workload` are lines of these
+/// sections.
+fn results(storage: &str, workload: &str) -> Results {
+    run(&lab(&format!(
+        "[run]\nduration = \"60s\"\nwarmup = \"10s\"\n[switch.sw1]\n[host.server1]\n\
+         [storage.disk1]\ndisk = \"cheetah-9lp\"\ndisk_interface = \"800Mb/s\"\n{storage}\n\
+         [[link]]\nfrom = \"{{server1,disk1}}\"\nto = \"sw1\"\nrate = \"1GFC\"\n\
+         [workload.io]\nhosts = \"server1\"\ntargets = \"disk1\"\n{workload}\n"
+    )))
+}
+
+fn of_disk(storage: &str, workload: &str) -> StorageResult {
+    results(storage, workload).storage.remove(0)
+}
+
+#[test]
+fn random_reads_in_a_queue_have_the_rates_of_the_disk_alone() {
+    // Rates of a closed queue of 4 KiB random reads on this disk, computed without a fabric.
+    for (scheduler, rates) in
+        [("fcfs", [113.0, 113.0, 113.0]), ("look", [113.0, 138.0, 168.0]), ("sptf", [113.0, 154.0, 201.0])]
+    {
+        for (depth, rate) in [1, 4, 16].into_iter().zip(rates) {
+            let workload = format!("size = \"4KiB\"\ndepth = {depth}");
+            let disk = of_disk(&format!("disk_scheduler = \"{scheduler}\""), &workload);
+            assert!((disk.iops / rate - 1.0).abs() < 0.04, "{scheduler} at {depth}: {} instead of {rate}", disk.iops);
+        }
+    }
+}
+
+#[test]
+fn sequential_reads_have_the_rate_of_the_medium_and_strided_ones_lie_between() {
+    let rate = |location: &str| of_disk("", &format!("size = \"8KiB\"\ndepth = 4\n{location}")).throughput_bytes_per_s;
+    let [random, sequential] = [rate(""), rate("location = \"sequential\"")];
+    let strided = rate("location = \"strided\"\nstride = \"64KiB\"");
+    assert!(2.0 * random < strided && 2.0 * strided < sequential, "{random} {strided} {sequential}");
+    // 254 blocks in a revolution of 5.973 ms in the outer zone; a track switch needs 97 of them.
+    let medium = 254.0 * 512.0 / 5.973e-3 * 254.0 / (254.0 + 97.0);
+    assert!((sequential / medium - 1.0).abs() < 0.02, "{sequential}, medium {medium}");
+}
+
+#[test]
+fn the_parts_of_the_time_of_a_command_add_up_to_its_response() {
+    let disk = of_disk("", "size = \"16KiB\"\ndepth = 8\nread = 0.7");
+    let one = &disk.disks[0];
+    let parts = one.queue_ms + one.overhead_ms + one.seek_ms + one.rotation_ms + one.medium_ms + one.bus_ms;
+    assert!((parts / one.response_ms - 1.0).abs() < 1e-9, "{one:?}");
+    assert_eq!(one.commands, one.read_hits + one.read_misses + one.cached_writes + one.medium_writes);
+    assert!((one.response_ms / (disk.latency.mean_us / 1e3) - 1.0).abs() < 0.01, "{one:?}, {:?}", disk.latency);
+}
+
+#[test]
+fn a_write_waits_for_the_medium_without_write_cache() {
+    let writes = "size = \"4KiB\"\nread = 0\nrate = \"20/s\"";
+    let mean_ms = |storage| of_disk(storage, writes).latency.mean_us / 1e3;
+    let [cached, through] = [mean_ms(""), mean_ms("disk_write_cache = false")];
+    assert!(cached < 2.0 && through > 8.0, "{cached} ms and {through} ms");
+}
+
+#[test]
+fn commands_that_wait_for_a_disk_count_towards_the_queue_limit() {
+    let results = results("max_queued = 4", "size = \"4KiB\"\ndepth = 16");
+    let disk = &results.storage[0];
+    assert!(disk.task_set_full > 0 && disk.queue.max <= 7, "{} refusals, {:?}", disk.task_set_full, disk.queue);
+    assert_eq!(results.totals.io.ios_failed, 0);
+}
