@@ -1,5 +1,7 @@
 //! Water filling: max-min fair rates of flows over stations with nested shares.
 
+use std::collections::BTreeSet;
+
 /// Number of times that all limits are computed before the filling gives up.
 const ROUNDS: usize = 400;
 /// Factor of the step of a flow whose rate moves in the same direction as in the round before.
@@ -30,6 +32,11 @@ pub struct Station {
     /// True for a resource of a node, which serves data before or after the line on which they are
     /// counted.
     pub in_node: bool,
+    /// Flows whose data pass.
+    pub data: BTreeSet<usize>,
+    /// True if frames can arrive faster than the station serves them, so that they queue for a time
+    /// even if the station is not full.
+    pub holds_bursts: bool,
 }
 
 /// The order of service of a station, as a tree. Siblings get equal numbers of frames for each unit
@@ -104,6 +111,22 @@ impl Share {
         inner.or_else(|| (*queue && flows.contains(&wanted)).then_some(flows))
     }
 
+    /// Returns the flows that share a queue with a flow.
+    pub fn companions(&self, wanted: usize) -> Vec<usize> {
+        match self {
+            Share::Flow { .. } => Vec::new(),
+            Share::Group { queue: true, .. } => {
+                let flows = self.flows();
+                if flows.contains(&wanted) {
+                    flows.into_iter().filter(|&other| other != wanted).collect()
+                } else {
+                    vec![]
+                }
+            }
+            Share::Group { members, .. } => members.iter().flat_map(|member| member.companions(wanted)).collect(),
+        }
+    }
+
     /// Returns whether an arbiter serves a trunk in turn with other inputs. Its lines have a turn
     /// each, as long as frames wait at them, so its share is between that of one input and that of
     /// all lines.
@@ -143,6 +166,11 @@ fn level(wanted: &[f64], members: &[Share], budget: f64) -> f64 {
 }
 
 impl Station {
+    /// Returns the units of one request of a flow.
+    pub fn units(&self, flow: usize) -> f64 {
+        self.uses.iter().find(|used| used.0 == flow).map_or(0.0, |used| used.1)
+    }
+
     /// Returns the units per second at the given rates.
     pub fn used(&self, rates: &[f64]) -> f64 {
         self.uses.iter().map(|&(flow, units)| rates[flow] * units).sum()
@@ -241,7 +269,8 @@ mod tests {
 
     fn station(capacity: f64, share: Share) -> Station {
         let uses = share.flows().into_iter().map(|flow| (flow, 1.0)).collect();
-        Station { name: String::new(), capacity, share, uses, in_node: false }
+        let data = share.flows().into_iter().collect();
+        Station { name: String::new(), capacity, share, uses, in_node: false, data, holds_bursts: true }
     }
 
     fn rates(stations: &[Station], flows: usize) -> Vec<f64> {
