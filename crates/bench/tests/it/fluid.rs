@@ -44,7 +44,7 @@ fn random_labs_reach_the_rates_of_the_fluid_model() {
     println!("{many} labs: {compared:?}");
     assert!(wrong.is_empty(), "{} of {many} labs deviate:\n{}", wrong.len(), wrong.join("\n"));
     let Compared { flows, one_by_one, .. } = compared;
-    assert!(many < LABS || one_by_one * 5 > flows * 2, "only {one_by_one} of {flows} rates are determined");
+    assert!(many < LABS || one_by_one * 8 > flows * 3, "only {one_by_one} of {flows} rates are determined");
 }
 
 /// Four disks and four hosts at 8GFC, joined by one ISL at 32GFC.
