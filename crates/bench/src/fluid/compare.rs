@@ -18,14 +18,36 @@ const NEARLY_FULL: f64 = 0.9;
 /// to which they share it in proportion to their requests in flight.
 const UNEQUAL: f64 = 0.015;
 
+/// Number of flows by the rules that apply to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Compared {
+    pub flows: usize,
+    /// Flows whose rates were compared one by one.
+    pub one_by_one: usize,
+    /// Flows of writes whose rates would be determined if requests did not advance in windows.
+    pub windows: usize,
+    /// Flows behind FIFO queues with the bound of independent outputs.
+    pub behind_fifo: usize,
+    /// Flows behind FIFO queues with the bound of runs of frames.
+    pub behind_runs: usize,
+}
+
+impl std::ops::AddAssign for Compared {
+    fn add_assign(&mut self, other: Compared) {
+        self.flows += other.flows;
+        self.one_by_one += other.one_by_one;
+        self.windows += other.windows;
+        self.behind_fifo += other.behind_fifo;
+        self.behind_runs += other.behind_runs;
+    }
+}
+
 /// Compares `measured` requests per second of each flow, over `seconds`, with the prediction.
-///
-/// Returns the number of flows whose rates were compared one by one.
 ///
 /// # Errors
 ///
 /// One line for each deviation.
-pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64) -> Result<usize, String> {
+pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64) -> Result<Compared, String> {
     let mut wrong = Vec::new();
     let blocked = blocked(network);
     let spread = |flow: usize| {
@@ -51,20 +73,26 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             wrong.push(format!("{} carries {:.1} % of its capacity", station.name, 100.0 * used));
         }
     }
-    let mut compared = 0;
+    let mut compared = Compared { flows: measured.len(), ..Compared::default() };
     for (flow, &rate) in measured.iter().enumerate() {
         let name = describe(network, flow);
         let used = |at: usize| network.stations[at].used(measured) / network.stations[at].capacity;
-        let full = nearly_full(network, filled, flow);
+        let full: Vec<usize> =
+            delaying(network, filled, flow).into_iter().flat_map(|flow| nearly_full(network, filled, flow)).collect();
         let most = full.iter().copied().max_by(|&a, &b| used(a).total_cmp(&used(b)));
         let most = most.map(|at| (network.stations[at].name.as_str(), used(at)));
         if let Some(group) = blocked.iter().find(|group| group.contains(&flow)) {
             let least = group.iter().map(|&other| filled.rates[other]).fold(f64::MAX, f64::min);
-            let accepted = HEAD_OF_LINE * (1.0 - TOLERANCE - widest);
+            let has_runs = group.iter().any(|&other| network.fast_source[other]);
+            *if has_runs { &mut compared.behind_runs } else { &mut compared.behind_fifo } += 1;
+            let depth = |flow: usize| f64::from(network.flows[flow].depth);
+            let part = match has_runs {
+                true => depth(flow) / group.iter().map(|&other| depth(other)).sum::<f64>(),
+                false => HEAD_OF_LINE,
+            };
+            let accepted = part * (1.0 - TOLERANCE - widest);
             if rate < accepted * least && most.is_none_or(|(_, used)| used < accepted) {
-                wrong.push(format!(
-                    "{name} gets {rate:.0}/s, less than {HEAD_OF_LINE} of {least:.0}/s behind FIFO queues"
-                ));
+                wrong.push(format!("{name} gets {rate:.0}/s, less than {part:.3} of {least:.0}/s behind FIFO queues"));
             }
             continue;
         }
@@ -72,18 +100,28 @@ pub fn judge(network: &Network, filled: &Filled, measured: &[f64], seconds: f64)
             continue;
         }
         if let Some((station, used)) = most
-            && used < 1.0 - TOLERANCE - widest - early(flow, false) - idle(network, filled, flow)
+            && used
+                < 1.0
+                    - TOLERANCE
+                    - widest
+                    - early(flow, false)
+                    - idle(network, filled, flow)
+                    - pause(network, filled, flow)
         {
             wrong.push(format!("{name} is limited by {station}, which is used to {:.1} %", 100.0 * used));
         }
         if let Some(determined) = determined(network, filled, flow) {
-            compared += 1;
+            if determined.waits_in_windows {
+                compared.windows += 1;
+                continue;
+            }
+            compared.one_by_one += 1;
             let expected = filled.rates[flow];
             let in_node = filled.bottlenecks[flow].iter().any(|&at| network.stations[at].in_node);
             let early = early(flow, in_node || determined.in_queue);
             let tolerance = TOLERANCE + widest + early;
             let off = rate / expected - 1.0;
-            if off < -tolerance || (off > tolerance && !determined.at_least) {
+            if off < -tolerance - pause(network, filled, flow) || (off > tolerance && !determined.at_least) {
                 let limits: Vec<&str> =
                     filled.bottlenecks[flow].iter().map(|&at| network.stations[at].name.as_str()).collect();
                 let off = 100.0 * off;
@@ -120,6 +158,42 @@ fn idle(network: &Network, filled: &Filled, flow: usize) -> f64 {
     others / (f64::from(requests) + others)
 }
 
+/// Returns the part of the time in which a flow of writes sends no data, because its commands have
+/// waited behind the data of the previous window.
+fn pause(network: &Network, filled: &Filled, flow: usize) -> f64 {
+    network.turnaround_s[flow] * filled.rates[flow] / f64::from(network.flows[flow].depth)
+}
+
+/// Returns the flows whose windows of data delay a flow of writes at a station other than `at`.
+/// A window that occupies the station for a negligible part of the time delays none.
+fn companions(network: &Network, filled: &Filled, flow: usize, at: Option<usize>) -> Vec<usize> {
+    if !network.flows[flow].write {
+        return Vec::new();
+    }
+    let stations = network.stations.iter().enumerate().filter(|&(number, _)| Some(number) != at);
+    let delays = stations.filter(|(_, station)| station.holds_bursts).flat_map(|(_, station)| {
+        let part = |flow: usize| station.units(flow) * filled.rates[flow] / station.capacity;
+        let flows = station.share.companions(flow).into_iter();
+        flows.filter(move |&other| station.data.contains(&other) && part(other) > UNEQUAL)
+    });
+    delays.collect()
+}
+
+/// Returns a flow and the flows whose windows of data delay it, directly or through others.
+fn delaying(network: &Network, filled: &Filled, flow: usize) -> Vec<usize> {
+    let mut found = vec![flow];
+    let mut next = 0;
+    while next < found.len() {
+        for other in companions(network, filled, found[next], None) {
+            if !found.contains(&other) {
+                found.push(other);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
 /// Returns the stations of a flow at which requests may queue.
 fn nearly_full(network: &Network, filled: &Filled, flow: usize) -> Vec<usize> {
     let full = |at: &usize| {
@@ -130,12 +204,13 @@ fn nearly_full(network: &Network, filled: &Filled, flow: usize) -> Vec<usize> {
 }
 
 /// Returns the part of the requests of a flow that do not wait at the station `at`, but are served
-/// elsewhere.
+/// elsewhere. A window of writes arrives there as a whole, so a request waits for half of it.
 fn away(network: &Network, filled: &Filled, flow: usize, at: usize) -> f64 {
     let others = network.stations.iter().enumerate().filter(|&(number, _)| number != at);
     let of_flow = others.flat_map(|(_, station)| station.uses.iter().map(move |used| (used, station.capacity)));
     let seconds: f64 = of_flow.filter(|(used, _)| used.0 == flow).map(|(used, capacity)| used.1 / capacity).sum();
-    seconds * filled.rates[flow] / f64::from(network.flows[flow].depth)
+    let at_once = if network.flows[flow].write { f64::from(network.flows[flow].depth) / 2.0 } else { 1.0 };
+    seconds * at_once * filled.rates[flow] / f64::from(network.flows[flow].depth)
 }
 
 /// A rate that theory fixes.
@@ -144,6 +219,8 @@ struct Determined {
     in_queue: bool,
     /// True if other flows of the station may need less than the model expects.
     at_least: bool,
+    /// True if windows of writes wait elsewhere, so that the rate is not fixed after all.
+    waits_in_windows: bool,
 }
 
 /// Returns whether theory fixes the rate of a flow, see [`super`].
@@ -168,14 +245,22 @@ fn determined(network: &Network, filled: &Filled, flow: usize) -> Option<Determi
         };
         let waiting = queue.iter().filter(|other| filled.bottlenecks[**other].contains(&at));
         let away: Vec<f64> = waiting.map(|&other| away(network, filled, other, at)).collect();
-        let unequal = away.iter().copied().fold(0.0, f64::max) - away.iter().copied().fold(1.0, f64::min);
+        let most = away.iter().copied().fold(0.0, f64::max);
+        let unequal = most - away.iter().copied().fold(1.0, f64::min);
         let alone = |full: Vec<usize>| full.iter().all(|&full| network.stations[full].uses.len() == 1);
-        let fixed = match queue.len() {
-            1 => only_here(flow) || alone(full(flow)),
-            _ => unequal <= UNEQUAL && queue.iter().all(waits_only_here),
+        let is_write = network.flows[flow].write;
+        let (fixed, apart) = match queue.len() {
+            1 => (only_here(flow) || alone(full(flow)), false),
+            _ if is_write => (queue.iter().all(waits_only_here), most > UNEQUAL),
+            _ => (unequal <= UNEQUAL && queue.iter().all(waits_only_here), false),
         };
-        let at_least = station.uses.iter().any(|used| used.0 != flow && !only_here(used.0));
-        fixed.then_some(Determined { in_queue: queue.len() > 1, at_least })
+        let delayed = |other: usize| !companions(network, filled, other, Some(at)).is_empty();
+        let at_least = |other: usize| !only_here(other) || delayed(other);
+        fixed.then(|| Determined {
+            in_queue: queue.len() > 1,
+            at_least: station.uses.iter().any(|used| used.0 != flow && at_least(used.0)),
+            waits_in_windows: apart || delayed(flow),
+        })
     })
 }
 

@@ -1,10 +1,16 @@
 //! Water filling: max-min fair rates of flows over stations with nested shares.
 
+use std::collections::BTreeSet;
+
 /// Number of times that all limits are computed before the filling gives up.
 const ROUNDS: usize = 400;
-/// Number of rounds after which rates move only half of the way, because some flows alternate.
-/// After twice as many rounds they move a quarter of the way, and so on.
-const DAMPED_EACH: usize = 40;
+/// Factor of the step of a flow whose rate moves in the same direction as in the round before.
+/// Flows between two stations of nearly equal capacity move by the difference in each round.
+const LONGER: f64 = 1.05;
+/// Factor of the step of a flow whose rate moves in the other direction.
+const SHORTER: f64 = 0.5;
+/// Longest step of a flow, in steps to its limit.
+const LONGEST_STEP: f64 = 100.0;
 /// Relative change of a rate that counts as none.
 const STILL: f64 = 1e-9;
 /// Relative distance from its capacity at which a station counts as saturated.
@@ -26,6 +32,11 @@ pub struct Station {
     /// True for a resource of a node, which serves data before or after the line on which they are
     /// counted.
     pub in_node: bool,
+    /// Flows whose data pass.
+    pub data: BTreeSet<usize>,
+    /// True if frames can arrive faster than the station serves them, so that they queue for a time
+    /// even if the station is not full.
+    pub holds_bursts: bool,
 }
 
 /// The order of service of a station, as a tree. Siblings get equal numbers of frames for each unit
@@ -100,6 +111,22 @@ impl Share {
         inner.or_else(|| (*queue && flows.contains(&wanted)).then_some(flows))
     }
 
+    /// Returns the flows that share a queue with a flow.
+    pub fn companions(&self, wanted: usize) -> Vec<usize> {
+        match self {
+            Share::Flow { .. } => Vec::new(),
+            Share::Group { queue: true, .. } => {
+                let flows = self.flows();
+                if flows.contains(&wanted) {
+                    flows.into_iter().filter(|&other| other != wanted).collect()
+                } else {
+                    vec![]
+                }
+            }
+            Share::Group { members, .. } => members.iter().flat_map(|member| member.companions(wanted)).collect(),
+        }
+    }
+
     /// Returns whether an arbiter serves a trunk in turn with other inputs. Its lines have a turn
     /// each, as long as frames wait at them, so its share is between that of one input and that of
     /// all lines.
@@ -139,6 +166,11 @@ fn level(wanted: &[f64], members: &[Share], budget: f64) -> f64 {
 }
 
 impl Station {
+    /// Returns the units of one request of a flow.
+    pub fn units(&self, flow: usize) -> f64 {
+        self.uses.iter().find(|used| used.0 == flow).map_or(0.0, |used| used.1)
+    }
+
     /// Returns the units per second at the given rates.
     pub fn used(&self, rates: &[f64]) -> f64 {
         self.uses.iter().map(|&(flow, units)| rates[flow] * units).sum()
@@ -156,46 +188,58 @@ impl Station {
         if self.used(&whole) <= self.capacity {
             return whole;
         }
-        // The frames that fit depend on the bytes of a frame, and these on the flows that send.
-        let mut budget = all * self.capacity / self.used(&whole);
-        for _ in 0..60 {
-            let used = self.used(&give(budget));
-            if (used / self.capacity - 1.0).abs() < STILL / 10.0 {
-                break;
+        // The frames that fit depend on the bytes of a frame, and these on the flows that send. The
+        // units grow with the frames, so halving an interval finds them.
+        let (mut fits, mut exceeds) = (0.0, all);
+        while exceeds - fits > exceeds * STILL / 10.0 {
+            let budget = (fits + exceeds) / 2.0;
+            if self.used(&give(budget)) <= self.capacity {
+                fits = budget;
+            } else {
+                exceeds = budget;
             }
-            budget *= self.capacity / used;
         }
-        give(budget)
+        give(fits)
     }
 }
 
 /// Computes the rates of `flows` flows.
 ///
-/// Each round computes what each station would give to a flow that takes everything, while the
-/// other flows take their present rates. The least of these limits is the flow's next rate. At the
-/// fixed point each flow has a station that is full and at which no other flow takes more than its
-/// share permits: the rates are max-min fair.
+/// Each round computes for one flow after the other what each station would give to it if it took
+/// everything, while the other flows take their present rates. The rate of the flow moves towards
+/// the least of these limits. At the fixed point each flow has a station that is full and at which
+/// no other flow takes more than its share permits: the rates are max-min fair.
 pub fn fill(stations: &[Station], flows: usize) -> Filled {
     let at: Vec<Vec<usize>> = (0..flows)
         .map(|flow| (0..stations.len()).filter(|&s| stations[s].uses.iter().any(|u| u.0 == flow)).collect())
         .collect();
     let mut limits = vec![vec![UNLIMITED; flows]; stations.len()];
     let mut rates = vec![UNLIMITED; flows];
+    let mut steps = vec![1.0_f64; flows];
+    let mut moves = vec![0.0_f64; flows];
     let mut converged = false;
-    for round in 0..ROUNDS {
-        let mut next = rates.clone();
+    for _ in 0..ROUNDS {
+        let mut change = 0.0_f64;
         for flow in 0..flows {
+            let mut demands = rates.clone();
+            demands[flow] = UNLIMITED;
             for &station in &at[flow] {
-                let mut demands = rates.clone();
-                demands[flow] = UNLIMITED;
                 limits[station][flow] = stations[station].serve(&demands)[flow];
             }
-            next[flow] = at[flow].iter().map(|&station| limits[station][flow]).fold(UNLIMITED, f64::min);
-            let part = 0.5_f64.powi((round / DAMPED_EACH) as i32);
-            next[flow] = part * next[flow] + (1.0 - part) * rates[flow];
+            let limit = at[flow].iter().map(|&station| limits[station][flow]).fold(UNLIMITED, f64::min);
+            let rate = rates[flow];
+            let distance = limit - rate;
+            change = change.max((distance / rate).abs());
+            if rate == UNLIMITED {
+                rates[flow] = limit;
+                continue;
+            }
+            let same_way = moves[flow] * distance;
+            let factor = if same_way < 0.0 { SHORTER } else { LONGER };
+            steps[flow] = (steps[flow] * factor).min(LONGEST_STEP);
+            moves[flow] = distance;
+            rates[flow] = (rate + steps[flow] * distance).max(rate / 2.0);
         }
-        let change = next.iter().zip(&rates).map(|(new, old)| (new / old - 1.0).abs()).fold(0.0, f64::max);
-        rates = next;
         if change < STILL {
             converged = true;
             break;
@@ -225,7 +269,8 @@ mod tests {
 
     fn station(capacity: f64, share: Share) -> Station {
         let uses = share.flows().into_iter().map(|flow| (flow, 1.0)).collect();
-        Station { name: String::new(), capacity, share, uses, in_node: false }
+        let data = share.flows().into_iter().collect();
+        Station { name: String::new(), capacity, share, uses, in_node: false, data, holds_bursts: true }
     }
 
     fn rates(stations: &[Station], flows: usize) -> Vec<f64> {
@@ -267,5 +312,28 @@ mod tests {
         let share = turn(vec![flow(0), flow(1)]);
         let shared = Station { uses: vec![(0, 3.0), (1, 1.0)], ..station(4.0, share) };
         assert_eq!(rates(&[shared], 2), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn long_and_short_frames_fill_a_station_exactly() {
+        // Data of two flows in different channels, and short frames of a third one behind the data
+        // of the first: one more frame needs 78 bytes, but the average frame needs 1,371.
+        let flow = |flow, frames, weight| Share::Flow { flow, frames, weight };
+        let queue = |members| Share::Group { weight: 1.0, queue: true, members };
+        let share = turn(vec![queue(vec![flow(0, 5.0, 320.0), flow(1, 2.0, 128.0)]), queue(vec![flow(2, 5.0, 320.0)])]);
+        let line = Station { uses: vec![(0, 8524.0), (1, 156.0), (2, 8524.0)], capacity: 850e6, ..station(0.0, share) };
+        let filled = fill(std::slice::from_ref(&line), 3);
+        assert!(filled.converged);
+        assert!((line.used(&filled.rates) / line.capacity - 1.0).abs() < 1e-8);
+        assert!((filled.rates[1] / filled.rates[0] - 1.0).abs() < 1e-8, "{:?}", filled.rates);
+    }
+
+    #[test]
+    fn two_stations_of_nearly_equal_capacity_have_a_solution() {
+        // Each round moves the rates by the difference of the capacities.
+        let heavy = Share::Group { weight: 4.0, queue: true, members: vec![flow(1)] };
+        let line = station(6292.0, turn(vec![flow(0), heavy]));
+        let processor = station(6296.0, turn(vec![flow(0), flow(1)]));
+        assert_eq!(rates(&[line, processor], 2), [1258.4, 5033.6]);
     }
 }

@@ -16,7 +16,10 @@
 //!    inputs with one queue reach 2 - √2 = 58.6 % of the capacity (Karol, Hluchyj and Morgan,
 //!    *Input versus output queueing on a space-division packet switch*, 1987). Such a flow gets at
 //!    least this part, less 3 %, of the lowest rate of the flows that block each other, or has a
-//!    station that is used to this part. In such a lab rules 2 and 3 do not apply.
+//!    station that is used to this part. In such a lab rules 2 and 3 do not apply. The part assumes
+//!    that the outputs of successive frames are independent. A source that is faster than the line
+//!    of its receiver sends runs of frames for one output instead. The runs may then leave one
+//!    after the other, so a flow gets at least its part of all requests in flight of the group.
 //! 5. Exchanges that are distributed at random over n ways with w requests in flight use each way
 //!    only if one of them is there. Tolerances grow by (n - 1) / w, the share of time in which a
 //!    closed network of n equal queues leaves one of them empty.
@@ -24,6 +27,9 @@
 //! 6. The requests of a flow advance together, and a measurement may cut them. Where a queue is
 //!    shared, or data are counted at their sender, tolerances grow by the requests in flight of the
 //!    flow, as a part of those in the whole measurement.
+//! 7. Writes advance in windows, see below. Rule 2 then holds for one of the stations of the flow
+//!    and of the flows that delay it. Tolerances grow by the part of a window in which the flow
+//!    sends no data: the passage of a command behind the data, and of FCP_XFER_RDY.
 //!
 //! # Rates that are determined
 //!
@@ -46,6 +52,23 @@
 //! fairness. The expected idle time of a full station grows with the number of such stations, as in
 //! a closed network of equal queues.
 //!
+//! The bus of a receiver is one queue. If senders wait for its buffers, its data have the
+//! proportions in which the last switch sends them in turn.
+//!
+//! # Writes
+//!
+//! The command of a write waits at the host behind the data of earlier writes, so all requests in
+//! flight of a flow advance as one window. A window waits at each station through which it passes
+//! more slowly than it arrives, even if the station is not full on average, and delays everything
+//! behind it in the same queue. Reads do not, because each request follows the end of another one
+//! at the bottleneck. The rate of a flow of writes is therefore not determined
+//!
+//! - if its queue at the bottleneck is shared, and windows of a flow in this queue are elsewhere
+//!   for a considerable time, because nothing fixes the order in which the windows come back, or
+//! - if data of another flow delay its requests at another station.
+//!
+//! Such rates are counted ([`Compared::windows`]). Rules 1 and 2 still apply to them.
+//!
 //! # Virtual channels
 //!
 //! The line of an ISL serves its virtual channels in turn, and each channel its inputs. The port
@@ -58,5 +81,5 @@ pub mod network;
 mod run;
 pub mod wire;
 
-pub use compare::{HEAD_OF_LINE, TOLERANCE, judge};
-pub use run::{Model, NOT_CONVERGED, measure, report, shrink};
+pub use compare::{Compared, HEAD_OF_LINE, TOLERANCE, judge};
+pub use run::{Model, measure, report, shrink};

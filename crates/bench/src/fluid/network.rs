@@ -4,7 +4,7 @@ use super::fill::{Share, Station};
 use super::wire::{self, GAP, Request, Traffic};
 use sanloom_fc::config::{Arbitration, IslChoice, LineRate, Load, Node, Picos, Queueing, SizeDistribution};
 use sanloom_fc::san::Lab;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most virtual channels for data of medium priority.
 const MOST_CHANNELS: u8 = 4;
@@ -58,6 +58,11 @@ pub struct Network {
     pub stations: Vec<Station>,
     /// Groups of flows that share an input with a FIFO queue and leave it through several outputs.
     pub blocking: Vec<Vec<usize>>,
+    /// For each flow, whether the line of its source is faster than that of its receiver.
+    pub fast_source: Vec<bool>,
+    /// For each flow, the time from the last data of a window to the first data of the next one, in
+    /// seconds: passage of a command behind the data, and of FCP_XFER_RDY. 0 for reads.
+    pub turnaround_s: Vec<f64>,
     /// For each flow, the number of ways among which its exchanges are distributed at random.
     pub random_ways: Vec<usize>,
     /// True if the buffers of every link hold all frames of the flows over it, so that no sender
@@ -79,14 +84,43 @@ struct Use {
     origin: Vec<(Input, usize)>,
     /// Virtual channel of the frames on this line; 0 if the line has none.
     channel: u64,
+    /// True if the frames include the data of the flow.
+    is_data: bool,
+}
+
+/// Order of service of a station.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    /// All flows share one queue.
+    Queue,
+    /// An arbiter serves the inputs in turn.
+    Turns,
+    /// All flows share one queue. If senders wait for credits, the queue gets frames in the
+    /// proportions in which the last switch sends them in turn.
+    Arrivals,
+}
+
+/// Location of a station.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    /// A processor, bus or controller.
+    Node,
+    /// The line of a node towards its switch.
+    Source,
+    Switch,
+}
+
+/// Capacity, order and location of a station.
+#[derive(Clone, Copy)]
+struct Kind {
+    capacity: f64,
+    order: Order,
+    at: At,
 }
 
 /// Collects the uses of a station.
-#[derive(Default)]
 struct Draft {
-    capacity: f64,
-    /// True if all flows share one queue; false if an arbiter serves the inputs in turn.
-    queue: bool,
+    kind: Kind,
     uses: Vec<Use>,
 }
 
@@ -104,6 +138,7 @@ impl Network {
         let mut inputs: BTreeMap<(u16, Input), BTreeMap<String, Vec<usize>>> = BTreeMap::new();
         let mut random_ways = Vec::new();
         let mut data_outputs = Vec::new();
+        let (mut fast_source, mut turnaround_s) = (Vec::new(), Vec::new());
         for (number, flow) in flows.iter().enumerate() {
             let ends = [build.access(Node::Host(flow.host))?, build.access(Node::Storage(flow.storage))?];
             let mut ways = 1;
@@ -127,6 +162,9 @@ impl Network {
             }
             random_ways.push(if by_frame { 1 } else { ways });
             build.add_nodes(number, flow);
+            let [host, disk] = ends.map(|(link, _)| wire::capacity(lab.links[link].rate));
+            fast_source.push(if flow.write { host > disk } else { disk > host });
+            turnaround_s.push(if flow.write { build.turnaround_s(flow, ends)? } else { 0.0 });
         }
         data_outputs.sort_unstable();
         data_outputs.dedup();
@@ -140,7 +178,17 @@ impl Network {
             flow.request.data_frames * f64::from(flow.depth.saturating_sub(2)) >= *buffers as f64
         };
         let backlogged = flows.iter().zip(&build.buffers).map(fills).collect();
-        Ok(Network { flows, stations, blocking, random_ways, ample, single_output, backlogged })
+        Ok(Network {
+            flows,
+            stations,
+            blocking,
+            fast_source,
+            turnaround_s,
+            random_ways,
+            ample,
+            single_output,
+            backlogged,
+        })
     }
 }
 
@@ -252,10 +300,37 @@ impl Build<'_> {
         Ok(done)
     }
 
-    fn add(&mut self, station: String, capacity: f64, queue: bool, used: Use) {
-        let draft = self.drafts.entry(station).or_default();
-        (draft.capacity, draft.queue) = (capacity, queue);
-        draft.uses.push(used);
+    fn add(&mut self, station: String, kind: Kind, used: Use) {
+        self.drafts.entry(station).or_insert_with(|| Draft { kind, uses: Vec::new() }).uses.push(used);
+    }
+
+    /// Returns the time from the last data of a window of writes to the first data of the next one,
+    /// in seconds.
+    fn turnaround_s(&self, flow: &Flow, [host, disk]: [(usize, u16); 2]) -> Result<f64, String> {
+        let out = self.passage_s(host, disk, wire::longest_frame(flow.bytes))?;
+        Ok(out + self.passage_s(disk, host, wire::READY_FRAME)?)
+    }
+
+    /// Returns the longest time that a frame of `bytes` needs from one node to another, in seconds.
+    fn passage_s(&self, from: (usize, u16), to: (usize, u16), bytes: f64) -> Result<f64, String> {
+        let of_link = |link: usize| {
+            let link = &self.lab.links[link];
+            bytes / wire::capacity(link.rate) + link.propagation.as_secs_f64()
+        };
+        let latency = |switch: u16| self.lab.switches[usize::from(switch)].latency.as_secs_f64();
+        let of_route = |route: &Route| {
+            let hops = route.hops.iter().map(|&(isl, switch)| of_link(self.isls[isl].links[0]) + latency(switch));
+            of_link(from.0) + hops.sum::<f64>() + latency(to.1) + of_link(to.0)
+        };
+        Ok(self.routes(from.1, to.1)?.iter().map(of_route).fold(0.0, f64::max))
+    }
+
+    /// Returns the bytes per second of the lines of an input.
+    fn line_rate(&self, input: Input) -> f64 {
+        match input {
+            Input::Access(link) => wire::capacity(self.lab.links[link].rate),
+            Input::Isl(isl) => wire::capacity(self.isls[isl].rate) * self.isls[isl].lines as f64,
+        }
     }
 
     /// Adds the frames of a flow that take a way.
@@ -270,8 +345,14 @@ impl Build<'_> {
     ) {
         let lab = self.lab;
         let (frames, bytes) = (traffic.frames * route.part, traffic.bytes * route.part);
-        let used =
-            |origin: &[(Input, usize)], bytes| Use { flow: number, frames, bytes, origin: origin.to_vec(), channel: 0 };
+        let used = |origin: &[(Input, usize)], bytes| Use {
+            flow: number,
+            frames,
+            bytes,
+            origin: origin.to_vec(),
+            channel: 0,
+            is_data,
+        };
         let window = (traffic.frames * f64::from(flow.depth)).ceil() as u64;
         let holder = (number, window, is_data);
         let mut origin = vec![(Input::Access(from.0), 1)];
@@ -285,7 +366,8 @@ impl Build<'_> {
             }
             _ => 0.0,
         };
-        self.add(format!("{} from its node", link.name), capacity, true, used(&origin, bytes + pause));
+        let kind = Kind { capacity, order: Order::Queue, at: At::Source };
+        self.add(format!("{} from its node", link.name), kind, used(&origin, bytes + pause));
         self.hold(from.0, |node| matches!(node, Node::Switch(_)), holder);
         for hop in 0..=route.hops.len() {
             let here = route.hops.get(hop).map_or(to.1, |&(_, switch)| switch);
@@ -302,21 +384,26 @@ impl Build<'_> {
             if !flows.contains(&number) {
                 flows.push(number);
             }
-            let queue = config.arbitration == Arbitration::OldestFirst;
+            let order = match config.arbitration {
+                Arbitration::OldestFirst => Order::Queue,
+                Arbitration::RoundRobin => Order::Turns,
+            };
+            let at = At::Switch;
             let channels = route.hops.get(hop).map_or(0, |&(isl, _)| self.channels(isl));
             let channel = self.area(to).checked_rem(channels).unwrap_or(0);
-            self.add(output, capacity, queue, Use { channel, ..used(&origin, bytes) });
+            self.add(output, Kind { capacity, order, at }, Use { channel, ..used(&origin, bytes) });
             if config.queueing != Queueing::Any {
                 let crossing = bytes - frames * GAP as f64;
                 if let Some(bits) = config.crossbar.bandwidth_bit_per_s {
                     let name = format!("crossbar of {}", config.name);
-                    self.add(name, bits as f64 / 8.0, false, used(&origin, crossing));
+                    let kind = Kind { capacity: bits as f64 / 8.0, order: Order::Turns, at };
+                    self.add(name, kind, used(&origin, crossing));
                 }
                 let lines = lab.links.iter().filter(|l| l.ends.iter().any(|end| end.node == Node::Switch(here)));
                 let fastest = lines.map(|link| wire::capacity(link.rate)).fold(0.0, f64::max);
                 let capacity = fastest * f64::from(config.crossbar.speedup_percent) / 100.0 * first.1 as f64;
                 let name = format!("input {:?} of {}", first.0, config.name);
-                self.add(name, capacity, true, used(&origin, crossing));
+                self.add(name, Kind { capacity, order: Order::Queue, at }, used(&origin, crossing));
             }
             match route.hops.get(hop) {
                 Some(&(isl, _)) => {
@@ -325,7 +412,13 @@ impl Build<'_> {
                     }
                     origin.insert(0, (Input::Isl(isl), self.isls[isl].lines));
                 }
-                None => self.hold(to.0, |node| !matches!(node, Node::Switch(_)), holder),
+                None => {
+                    self.hold(to.0, |node| !matches!(node, Node::Switch(_)), holder);
+                    if is_data && !flow.write {
+                        let order = if order == Order::Turns { Order::Arrivals } else { order };
+                        self.add_bus(flow, order, route.part, used(&origin, 0.0));
+                    }
+                }
             }
         }
     }
@@ -361,23 +454,29 @@ impl Build<'_> {
     fn add_nodes(&mut self, number: usize, flow: &Flow) {
         let host = &self.lab.hosts[usize::from(flow.host)];
         let system = &self.lab.storage[usize::from(flow.storage)];
-        let used = |units: f64| Use { flow: number, frames: 1.0, bytes: units, origin: Vec::new(), channel: 0 };
+        let used =
+            |units: f64| Use { flow: number, frames: 1.0, bytes: units, origin: Vec::new(), channel: 0, is_data: true };
+        let kind = |capacity: f64| Kind { capacity, order: Order::Queue, at: At::Node };
         let interrupt = host.interrupt.map_or(0.0, |i| i.cost.as_secs_f64() / f64::from(i.max_frames));
         let cpu = host.cpu_per_io.as_secs_f64() + interrupt;
         if cpu > 0.0 {
-            self.add(format!("processor of {}", host.name), 1.0, true, used(cpu));
+            self.add(format!("processor of {}", host.name), kind(1.0), used(cpu));
         }
+        if flow.write {
+            self.add_bus(flow, Order::Queue, 1.0, used(0.0));
+        }
+        let time = system.service.time.mean().as_secs_f64();
+        self.add(format!("controller of {}", system.name), kind(f64::from(system.service.servers)), used(time));
+    }
+
+    /// Adds the use of the bus of a host, if there is one, by `part` of the data of a flow.
+    fn add_bus(&mut self, flow: &Flow, order: Order, part: f64, used: Use) {
+        let host = &self.lab.hosts[usize::from(flow.host)];
         if let Some(bus) = host.bus {
-            let words = f64::from(flow.bytes) * 8.0 / f64::from(bus.bits);
-            self.add(format!("bus of {}", host.name), bus.clock_hz as f64, true, used(words));
+            let words = f64::from(flow.bytes) * 8.0 / f64::from(bus.bits) * part;
+            let kind = Kind { capacity: bus.clock_hz as f64, order, at: At::Node };
+            self.add(format!("bus of {}", host.name), kind, Use { bytes: words, ..used });
         }
-        let capacity = f64::from(system.service.servers);
-        self.add(
-            format!("controller of {}", system.name),
-            capacity,
-            true,
-            used(system.service.time.mean().as_secs_f64()),
-        );
     }
 
     fn has_ample_credits(&self) -> bool {
@@ -398,8 +497,11 @@ impl Build<'_> {
             for used in &draft.uses {
                 *uses.entry(used.flow).or_default() += used.bytes;
             }
-            let share = |uses: &[&Use]| {
-                if draft.queue { queue(uses, flows, 1) } else { turns(uses, flows, 0, 1, !ample) }
+            let Kind { capacity, order, at } = draft.kind;
+            let share = |uses: &[&Use]| match order {
+                Order::Queue => queue(uses, flows, 1),
+                Order::Arrivals if ample => queue(uses, flows, 1),
+                Order::Turns | Order::Arrivals => turns(uses, flows, 0, 1, !ample),
             };
             let mut channels: BTreeMap<u64, Vec<&Use>> = BTreeMap::new();
             draft.uses.iter().for_each(|used| channels.entry(used.channel).or_default().push(used));
@@ -409,8 +511,13 @@ impl Build<'_> {
                 _ => Share::Group { weight: 1.0, queue: false, members: shares },
             };
             let uses = uses.into_iter().collect();
-            let in_node = draft.uses.iter().all(|used| used.origin.is_empty());
-            Station { name: name.clone(), capacity: draft.capacity, share, uses, in_node }
+            let data: BTreeSet<usize> = draft.uses.iter().filter(|used| used.is_data).map(|used| used.flow).collect();
+            let inputs: BTreeSet<Input> =
+                draft.uses.iter().filter_map(|used| used.origin.first()).map(|origin| origin.0).collect();
+            let arriving: f64 = inputs.into_iter().map(|input| self.line_rate(input)).sum();
+            let holds_bursts = at != At::Switch || arriving > capacity * (1.0 + f64::EPSILON * 8.0);
+            let in_node = at == At::Node;
+            Station { name: name.clone(), capacity, share, uses, in_node, data, holds_bursts }
         };
         self.drafts.iter().map(build).collect()
     }

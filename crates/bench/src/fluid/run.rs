@@ -1,6 +1,6 @@
 //! Prediction and measurement of a lab.
 
-use super::compare::judge;
+use super::compare::{Compared, judge};
 use super::fill::{Filled, fill};
 use super::network::Network;
 use sanloom_api::results::Results;
@@ -8,9 +8,6 @@ use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
 use sanloom_sim::run::{Blind, Options, simulate};
 use std::sync::Arc;
-
-/// The reason that [`Model::new`] gives for a lab whose rates it does not find.
-pub const NOT_CONVERGED: &str = "water filling does not converge";
 
 /// The fluid model of a lab.
 pub struct Model {
@@ -28,18 +25,17 @@ impl Model {
         let network = Network::new(lab)?;
         let filled = fill(&network.stations, network.flows.len());
         if !filled.converged {
-            return Err(NOT_CONVERGED.to_owned());
+            return Err("water filling does not converge".to_owned());
         }
         Ok(Model { network, filled })
     }
 
-    /// Compares requests per second of each flow, measured over `seconds`, with the model. Returns
-    /// the number of flows that were compared one by one.
+    /// Compares requests per second of each flow, measured over `seconds`, with the model.
     ///
     /// # Errors
     ///
     /// One line for each deviation.
-    pub fn judge(&self, measured: &[f64], seconds: f64) -> Result<usize, String> {
+    pub fn judge(&self, measured: &[f64], seconds: f64) -> Result<Compared, String> {
         judge(&self.network, &self.filled, measured, seconds)
     }
 }
@@ -73,20 +69,19 @@ pub fn measure(lab: &Lab, network: &Network, results: &Results) -> Vec<f64> {
     (0..network.flows.len()).map(rate).collect()
 }
 
-/// Simulates a lab file and compares it with its model. Returns the number of flows and the number
-/// of those that were compared one by one.
+/// Simulates a lab file and compares it with its model.
 ///
 /// # Errors
 ///
 /// The deviations, all rates, and the lab file.
-pub fn report(text: &str) -> Result<(usize, usize), String> {
+pub fn report(text: &str) -> Result<Compared, String> {
     let with_lab = |what: String| format!("{what}\n{text}");
     let loaded = sanloom_lab::load("fluid.toml", text, &[]).map_err(|mistakes| with_lab(mistakes.render(false)))?;
     let lab = Arc::new(loaded.lab);
     let model = Model::new(&lab).map_err(with_lab)?;
     let results = simulate(&lab, &Options::default(), &mut Blind).results;
     let measured = measure(&lab, &model.network, &results);
-    let compared = model.judge(&measured, results.measured_s()).map_err(|what| {
+    model.judge(&measured, results.measured_s()).map_err(|what| {
         let rate = |flow: usize| {
             let (expected, is) = (model.filled.rates[flow], measured[flow]);
             let mb = f64::from(model.network.flows[flow].bytes) / 1e6;
@@ -94,8 +89,7 @@ pub fn report(text: &str) -> Result<(usize, usize), String> {
         };
         let rates: Vec<String> = (0..measured.len()).map(rate).collect();
         with_lab(format!("{what}\n{}", rates.join("\n")))
-    })?;
-    Ok((measured.len(), compared))
+    })
 }
 
 /// Returns the lab file without the workloads that are not needed for a deviation.

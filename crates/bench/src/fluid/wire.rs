@@ -18,6 +18,10 @@ pub(super) const GAP: u64 = 6 * 4;
 const FCP_CMND: u64 = 32;
 const FCP_XFER_RDY: u64 = 12;
 const FCP_RSP: u64 = 24;
+/// Largest data field of a frame.
+const LARGEST_FIELD: u32 = 2112;
+/// Bytes of the frame with FCP_XFER_RDY, with the gap after it.
+pub(super) const READY_FRAME: f64 = (FCP_XFER_RDY + ENVELOPE + GAP) as f64;
 
 /// Frames, and their bytes with the gap after each, in one direction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -66,6 +70,11 @@ impl Request {
             Request { out: command, back: data.and(response), data_frames: read_frames as f64 }
         }
     }
+}
+
+/// Returns the bytes of the longest frame of a request of `bytes`, with the gap after it.
+pub(super) fn longest_frame(bytes: u32) -> f64 {
+    f64::from(bytes.min(LARGEST_FIELD)) + (ENVELOPE + GAP) as f64
 }
 
 /// Returns the bytes per second of a line: 10^6 times the throughput that FC-PI derives from the
