@@ -5,3 +5,5 @@
 //! Addresses are blocks of 512 bytes unless a name says otherwise.
 
 #![warn(missing_docs)]
+
+pub mod cache;

@@ -1,1 +1,4 @@
 //! Integration tests of `sanloom-storage`, one module per topic.
+
+mod cache_models;
+mod cache_policies;
