@@ -1,4 +1,5 @@
 //! Integration tests of `sanloom-storage`, one module per topic.
 
+mod cache_controller;
 mod cache_models;
 mod cache_policies;
