@@ -3,3 +3,5 @@
 mod cache_controller;
 mod cache_models;
 mod cache_policies;
+mod raid_layouts;
+mod raid_plans;
