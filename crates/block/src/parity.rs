@@ -79,93 +79,87 @@ fn double(word: u64) -> u64 {
 }
 
 #[inline(always)]
-fn load(bytes: &[u8]) -> Block {
-    let mut block = [0; LANES];
-    for (word, bytes) in block.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-    }
-    block
+fn load(bytes: &[u8; BLOCK]) -> Block {
+    let (words, _) = bytes.as_chunks::<8>();
+    std::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }
 
 #[inline(always)]
-fn store(block: Block, bytes: &mut [u8]) {
-    for (word, bytes) in block.into_iter().zip(bytes.chunks_exact_mut(8)) {
-        bytes.copy_from_slice(&word.to_le_bytes());
+fn store(block: Block, bytes: &mut [u8; BLOCK]) {
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for at in 0..LANES {
+        words[at] = block[at].to_le_bytes();
     }
 }
 
 /// Adds `data` to `sum`: exclusive or. Adding twice removes.
 pub fn add(sum: &mut [u8], data: &[u8]) {
-    let (mut sums, mut blocks) = (sum.chunks_exact_mut(BLOCK), data.chunks_exact(BLOCK));
-    for (sum, data) in sums.by_ref().zip(blocks.by_ref()) {
-        let (mut words, data) = (load(sum), load(data));
-        words.iter_mut().zip(data).for_each(|(word, data)| *word ^= data);
-        store(words, sum);
-    }
-    for (sum, data) in sums.into_remainder().iter_mut().zip(blocks.remainder()) {
+    for (sum, data) in sum.iter_mut().zip(data) {
         *sum ^= data;
     }
 }
 
+/// Product of each byte of a block and a factor.
+#[inline(always)]
+fn block_product(factor: u8, mut block: Block) -> Block {
+    let (mut sum, mut bits) = ([0; LANES], factor);
+    while bits != 0 {
+        let mask = u64::from(bits & 1).wrapping_neg();
+        for at in 0..LANES {
+            sum[at] ^= block[at] & mask;
+            block[at] = double(block[at]);
+        }
+        bits >>= 1;
+    }
+    sum
+}
+
 /// Adds `factor · data` to `sum`.
 pub fn add_product(sum: &mut [u8], factor: u8, data: &[u8]) {
-    let (mut sums, mut blocks) = (sum.chunks_exact_mut(BLOCK), data.chunks_exact(BLOCK));
-    for (sum, data) in sums.by_ref().zip(blocks.by_ref()) {
-        let (mut words, mut data) = (load(sum), load(data));
-        let mut bits = factor;
-        while bits != 0 {
-            let mask = u64::from(bits & 1).wrapping_neg();
-            for (word, data) in words.iter_mut().zip(&mut data) {
-                *word ^= *data & mask;
-                *data = double(*data);
-            }
-            bits >>= 1;
+    let (sums, sum_rest) = sum.as_chunks_mut::<BLOCK>();
+    let (blocks, data_rest) = data.as_chunks::<BLOCK>();
+    for (sum, data) in sums.iter_mut().zip(blocks) {
+        let (mut words, products) = (load(sum), block_product(factor, load(data)));
+        for at in 0..LANES {
+            words[at] ^= products[at];
         }
         store(words, sum);
     }
-    for (sum, data) in sums.into_remainder().iter_mut().zip(blocks.remainder()) {
+    for (sum, data) in sum_rest.iter_mut().zip(data_rest) {
         *sum ^= product(factor, *data);
     }
 }
 
 /// Multiplies a block by a factor.
 pub fn scale(block: &mut [u8], factor: u8) {
-    let mut blocks = block.chunks_exact_mut(BLOCK);
-    for block in blocks.by_ref() {
-        let (mut words, mut data) = ([0; LANES], load(block));
-        let mut bits = factor;
-        while bits != 0 {
-            let mask = u64::from(bits & 1).wrapping_neg();
-            for (word, data) in words.iter_mut().zip(&mut data) {
-                *word ^= *data & mask;
-                *data = double(*data);
-            }
-            bits >>= 1;
-        }
-        store(words, block);
+    let (blocks, rest) = block.as_chunks_mut::<BLOCK>();
+    for block in blocks {
+        store(block_product(factor, load(block)), block);
     }
-    blocks.into_remainder().iter_mut().for_each(|byte| *byte = product(factor, *byte));
+    rest.iter_mut().for_each(|byte| *byte = product(factor, *byte));
 }
 
 /// Computes P and Q of data in the order of exponents 0, 1, 2 …
 pub fn syndromes<D: AsRef<[u8]>>(data: &[D], p: &mut [u8], q: &mut [u8]) {
-    let whole = p.len() / BLOCK * BLOCK;
-    for at in (0..whole).step_by(BLOCK) {
+    let (p_blocks, p_rest) = p.as_chunks_mut::<BLOCK>();
+    let (q_blocks, q_rest) = q.as_chunks_mut::<BLOCK>();
+    let whole = p_blocks.len() * BLOCK;
+    for (number, (p, q)) in p_blocks.iter_mut().zip(q_blocks).enumerate() {
         let (mut p_words, mut q_words) = ([0; LANES], [0; LANES]);
         // Horner's rule: the block with the highest exponent comes first.
         for data in data.iter().rev() {
-            let words = load(&data.as_ref()[at..at + BLOCK]);
-            for ((p, q), word) in p_words.iter_mut().zip(&mut q_words).zip(words) {
-                *p ^= word;
-                *q = double(*q) ^ word;
+            let words = load(&data.as_ref().as_chunks().0[number]);
+            for at in 0..LANES {
+                p_words[at] ^= words[at];
+                q_words[at] = double(q_words[at]) ^ words[at];
             }
         }
-        store(p_words, &mut p[at..at + BLOCK]);
-        store(q_words, &mut q[at..at + BLOCK]);
+        store(p_words, p);
+        store(q_words, q);
     }
-    for at in whole..p.len() {
-        (p[at], q[at]) = data.iter().rev().fold((0, 0), |(p, q), data| {
-            let byte = data.as_ref()[at];
+    for (at, (p, q)) in p_rest.iter_mut().zip(q_rest).enumerate() {
+        (*p, *q) = data.iter().rev().fold((0, 0), |(p, q), data| {
+            let byte = data.as_ref()[whole + at];
             (p ^ byte, product(q, 2) ^ byte)
         });
     }
