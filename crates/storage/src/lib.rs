@@ -7,4 +7,5 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod flash;
 pub mod raid;

@@ -3,5 +3,6 @@
 mod cache_controller;
 mod cache_models;
 mod cache_policies;
+mod flash;
 mod raid_layouts;
 mod raid_plans;

@@ -16,6 +16,9 @@ use super::directory::{Admission, Directory};
 use line::{DirtyLines, Line};
 use stream::Streams;
 
+/// Dirty victims to destage before a host request waits. Read-ahead causes no destage.
+const DIRTY_VICTIMS: u32 = 4;
+
 /// Consecutive blocks of 512 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Extent {
@@ -300,7 +303,7 @@ impl Controller {
     }
 
     fn read_part(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
-        let Some(slot) = self.line_for(now_ps, part.key, actions) else { return false };
+        let Some(slot) = self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) else { return false };
         let all = self.all_sectors(part.key);
         let line = &mut self.lines[slot as usize];
         let absent = part.touched & !line.valid & !line.filling;
@@ -343,7 +346,7 @@ impl Controller {
         while let Some(part) = self.next_part(&mut rest) {
             let slot = match self.directory.find(part.key) {
                 Some(slot) => slot,
-                None => match self.line_for(now_ps, part.key, actions) {
+                None => match self.line_for(now_ps, part.key, 0, actions) {
                     Some(slot) => slot,
                     None => return,
                 },
@@ -357,7 +360,7 @@ impl Controller {
     }
 
     fn write_back(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
-        let Some(slot) = self.line_for(now_ps, part.key, actions) else { return false };
+        let Some(slot) = self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) else { return false };
         let line = &mut self.lines[slot as usize];
         let installed = part.touched & !part.covered & !line.valid & !line.filling;
         let wasted = line.ahead & part.touched;
@@ -379,7 +382,7 @@ impl Controller {
         let slot = match self.directory.hit(part.key) {
             Some(slot) => slot,
             None if !allocates || part.covered == 0 => return true,
-            None => match self.line_for(now_ps, part.key, actions) {
+            None => match self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) {
                 Some(slot) => slot,
                 None => return false,
             },
@@ -417,10 +420,8 @@ impl Controller {
     }
 
     /// Returns the slot of a line and makes it resident. `None` if no victim is clean; the destage
-    /// of a victim is returned instead.
-    fn line_for(&mut self, now_ps: u64, key: u64, actions: &mut Vec<Action>) -> Option<u32> {
-        /// Dirty victims to destage before the request waits.
-        const DIRTY_VICTIMS: u32 = 4;
+    /// of up to `most_dirty` victims is returned instead.
+    fn line_for(&mut self, now_ps: u64, key: u64, most_dirty: u32, actions: &mut Vec<Action>) -> Option<u32> {
         if let Some(slot) = self.directory.hit(key) {
             return Some(slot);
         }
@@ -440,7 +441,7 @@ impl Controller {
                     self.statistics.read_ahead_wasted += wasted;
                     self.statistics.evictions += 1;
                 }
-                Admission::Evict(slot) if dirty_victims < DIRTY_VICTIMS => {
+                Admission::Evict(slot) if dirty_victims < most_dirty => {
                     dirty_victims += 1;
                     let extent = self.begin_destage(now_ps, slot, Reason::Demand);
                     actions.push(Action::Destage(extent, Reason::Demand));
