@@ -138,11 +138,12 @@ impl Blocks {
         None
     }
 
-    /// Takes a block out of the candidates, before its valid pages move.
+    /// Takes a block out of the candidates. The caller moves its pages, which no longer count here.
     pub(super) fn begin_collection(&mut self, block: u32) {
         self.unlink(block);
         self.blocks[block as usize].is_full = false;
         self.garbage -= u64::from(self.pages - self.valid(block));
+        self.blocks[block as usize].valid = 0;
     }
 
     pub(super) fn erase(&mut self, block: u32) {

@@ -117,9 +117,9 @@ impl Ftl {
         erases.fold((u32::MAX, 0), |(least, most), erases| (least.min(erases), most.max(erases)))
     }
 
-    /// Writes a logical page. `operation` receives the flash operations in order; the host page is
-    /// the last one.
-    pub fn write(&mut self, logical: u32, mut operation: impl FnMut(FlashOperation)) {
+    /// Writes a logical page. `operation` receives the unit of each flash operation and the
+    /// operation, in order; the host page is the last one.
+    pub fn write(&mut self, logical: u32, mut operation: impl FnMut(u32, FlashOperation)) {
         self.invalidate(logical);
         let count = self.units.len() as u32;
         for _ in 0..count {
@@ -128,7 +128,7 @@ impl Ftl {
             if self.make_room(unit, &mut operation) {
                 let page = self.append(unit, logical);
                 self.statistics.host_pages += 1;
-                operation(FlashOperation::Program { page });
+                operation(unit, FlashOperation::Program { page });
                 return;
             }
         }
@@ -144,10 +144,10 @@ impl Ftl {
     pub fn precondition(&mut self, turns: u32, random: &mut impl Rng) {
         let pages = self.logical_pages();
         for page in 0..pages {
-            self.write(page, |_| {});
+            self.write(page, |_, _| {});
         }
         for _ in 0..u64::from(pages) * u64::from(turns) {
-            self.write(random.random_range(0..pages), |_| {});
+            self.write(random.random_range(0..pages), |_, _| {});
         }
         self.statistics = FlashStatistics::default();
     }
@@ -174,7 +174,7 @@ impl Ftl {
 
     /// Collects garbage if the reserve is low. Returns whether the unit has an erased page.
     #[inline]
-    fn make_room(&mut self, unit: u32, operation: &mut impl FnMut(FlashOperation)) -> bool {
+    fn make_room(&mut self, unit: u32, operation: &mut impl FnMut(u32, FlashOperation)) -> bool {
         if self.units[unit as usize].next_page < self.geometry.pages {
             return true;
         }
@@ -189,7 +189,7 @@ impl Ftl {
     }
 
     /// Collects one block. Returns `false` if no block has garbage.
-    fn collect(&mut self, unit: u32, operation: &mut impl FnMut(FlashOperation)) -> bool {
+    fn collect(&mut self, unit: u32, operation: &mut impl FnMut(u32, FlashOperation)) -> bool {
         let blocks = &mut self.units[unit as usize].blocks;
         // In the order of filling, the victim may be valid throughout, and a later one has garbage.
         if !blocks.has_garbage() {
@@ -210,14 +210,13 @@ impl Ftl {
             }
             left -= 1;
             self.reverse[from as usize] = NONE;
-            self.units[unit as usize].blocks.remove_valid(victim);
             let to = self.append(unit, logical);
-            operation(FlashOperation::Copy { from, to });
+            operation(unit, FlashOperation::Copy { from, to });
         }
         self.statistics.copied_pages += u64::from(valid);
         self.units[unit as usize].blocks.erase(victim);
         self.statistics.erases += 1;
-        operation(FlashOperation::Erase { page: first });
+        operation(unit, FlashOperation::Erase { page: first });
         true
     }
 

@@ -13,6 +13,8 @@ use rand::Rng;
 pub struct Ssd {
     ftl: Ftl,
     settings: FlashSettings,
+    /// Die and channel of each unit.
+    places: Vec<(usize, usize)>,
     transfer_ps: u64,
     /// Times from which dies and channels are free.
     dies_ps: Vec<u64>,
@@ -32,6 +34,9 @@ impl Ssd {
         Ok(Ssd {
             ftl,
             settings,
+            places: (0..geometry.units())
+                .map(|unit| (geometry.die(unit) as usize, geometry.channel(unit) as usize))
+                .collect(),
             transfer_ps: (bits / u128::from(settings.timing.channel_bytes_per_second)) as u64,
             dies_ps: vec![0; (geometry.channels * geometry.dies) as usize],
             channels_ps: vec![0; geometry.channels as usize],
@@ -52,7 +57,7 @@ impl Ssd {
     /// flash operation and ends at once.
     pub fn read(&mut self, now_ps: u64, logical: u32) -> u64 {
         let Some(page) = self.ftl.physical(logical) else { return now_ps };
-        let (die, channel) = places(&self.settings, page);
+        let (die, channel) = self.places[self.settings.geometry.unit(page) as usize];
         let sensed_ps = now_ps.max(self.dies_ps[die]) + self.settings.timing.read_ps;
         let end_ps = sensed_ps.max(self.channels_ps[channel]) + self.transfer_ps;
         self.dies_ps[die] = end_ps;
@@ -62,14 +67,11 @@ impl Ssd {
 
     /// Writes a logical page, and returns the time at which the cells hold it.
     pub fn write(&mut self, now_ps: u64, logical: u32) -> u64 {
-        let Ssd { ftl, settings, transfer_ps, dies_ps, channels_ps } = self;
+        let Ssd { ftl, settings, places, transfer_ps, dies_ps, channels_ps } = self;
         let FlashTiming { read_ps, program_ps, erase_ps, has_copy_back, .. } = settings.timing;
         let mut end_ps = now_ps;
-        ftl.write(logical, |operation| {
-            let (FlashOperation::Program { page }
-            | FlashOperation::Copy { from: page, .. }
-            | FlashOperation::Erase { page }) = operation;
-            let (die, channel) = places(settings, page);
+        ftl.write(logical, |unit, operation| {
+            let (die, channel) = places[unit as usize];
             let mut at_ps = now_ps.max(dies_ps[die]);
             let mut transfer = |at_ps: u64| {
                 channels_ps[channel] = at_ps.max(channels_ps[channel]) + *transfer_ps;
@@ -94,10 +96,4 @@ impl Ssd {
     pub fn trim(&mut self, logical: u32) {
         self.ftl.trim(logical);
     }
-}
-
-/// Die and channel of a physical page.
-fn places(settings: &FlashSettings, page: u32) -> (usize, usize) {
-    let unit = settings.geometry.unit(page);
-    (settings.geometry.die(unit) as usize, settings.geometry.channel(unit) as usize)
 }

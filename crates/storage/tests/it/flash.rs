@@ -28,7 +28,7 @@ fn amplification(settings: &FlashSettings) -> f64 {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
     ftl.precondition(4, &mut random);
     for _ in 0..6 * settings.logical_pages {
-        ftl.write(random.random_range(0..settings.logical_pages), |_| {});
+        ftl.write(random.random_range(0..settings.logical_pages), |_, _| {});
     }
     ftl.statistics().write_amplification()
 }
@@ -98,7 +98,7 @@ fn trimmed_space_counts_as_over_provisioning() {
     assert_eq!(ftl.statistics().trimmed_pages, u64::from(settings.logical_pages - used));
     let mut warm = |ftl: &mut Ftl, turns: u32| {
         for _ in 0..turns * used {
-            ftl.write(random.random_range(0..used), |_| {});
+            ftl.write(random.random_range(0..used), |_, _| {});
         }
         *ftl.statistics()
     };
@@ -197,13 +197,13 @@ proptest! {
                 continue;
             }
             let mut is_written = false;
-            ftl.write(page, |operation| match operation {
+            ftl.write(page, |unit, operation| match operation {
                 FlashOperation::Program { page } => {
                     assert!(cells[page as usize].replace(version).is_none(), "page {page} is not erased");
                     is_written = true;
                 }
                 FlashOperation::Copy { from, to } => {
-                    assert_eq!(geometry.unit(from), geometry.unit(to));
+                    assert_eq!((geometry.unit(from), geometry.unit(to)), (unit, unit));
                     let content = cells[from as usize];
                     assert!(content.is_some() && cells[to as usize].is_none());
                     cells[to as usize] = content;

@@ -312,7 +312,7 @@ impl Array {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn planned_reads_suffice_and_every_read_returns_the_last_write(
