@@ -91,8 +91,8 @@ pub struct Plan {
     pub ios: Vec<MemberIo>,
     /// Methods by stripe and rows; empty for mirrors.
     pub stripes: Vec<StripePlan>,
-    /// Parts of the request that too few members hold. In a parity array, `member` is the first
-    /// missing one.
+    /// Parts of the request that fail, because too few members hold the stripe. A write fails for
+    /// all chunks of such a stripe, a read only for those on missing members.
     pub lost: Vec<Piece>,
     pieces: Vec<Piece>,
 }
@@ -246,12 +246,12 @@ impl Plan {
         let sets = sets(members, geometry, &stripe, band);
         let lost = (sets.touched | sets.untouched) & !sets.usable;
         let method = if sets.touched & !sets.usable == 0 { Method::Read } else { Method::DegradedRead };
-        let Some(reads) = (match method {
-            Method::Read => Some(sets.touched),
-            _ => survivors(sets, lost),
-        }) else {
-            self.push_lost(geometry, stripe, number, band, sets);
-            return;
+        let reads = match method {
+            Method::Read => sets.touched,
+            _ => survivors(sets, lost).unwrap_or_else(|| {
+                self.push_lost(geometry, stripe, number, band, sets.touched & lost);
+                sets.touched & sets.usable
+            }),
         };
         self.push_band(Phase::Read, &stripe, number, band, reads);
         self.stripes.push(StripePlan { stripe: number, row: band.row, rows: band.end - band.row, method });
@@ -263,7 +263,7 @@ impl Plan {
         let parity = (p | q) & usable;
         let lost = (touched | untouched) & !usable;
         if lost.count_ones() > parity.count_ones() {
-            self.push_lost(geometry, stripe, number, band, sets);
+            self.push_lost(geometry, stripe, number, band, touched);
             return;
         }
         let (modify, reconstruct) = (touched | parity, untouched);
@@ -302,13 +302,17 @@ impl Plan {
         }
     }
 
-    fn push_lost(&mut self, geometry: &Geometry, stripe: Stripe, number: u64, band: Band, sets: Sets) {
-        let missing = (sets.touched | sets.untouched) & !sets.usable;
+    /// Reports the rows of the data chunks on a set of members as lost.
+    fn push_lost(&mut self, geometry: &Geometry, stripe: Stripe, number: u64, band: Band, set: u64) {
         let stripe_lba = number * geometry.stripe_blocks().unwrap_or(0);
         for index in band.first..=band.last {
+            let member = stripe.layout.member(index);
+            if set >> member & 1 == 0 {
+                continue;
+            }
             let offset = u64::from(index) * u64::from(geometry.chunk_blocks()) + u64::from(band.row);
             self.lost.push(Piece {
-                member: stripe.first_member + missing.trailing_zeros(),
+                member: stripe.first_member + member,
                 lba: stripe.member_lba + u64::from(band.row),
                 blocks: band.end - band.row,
                 array_lba: stripe_lba + offset,

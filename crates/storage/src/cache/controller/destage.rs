@@ -1,7 +1,8 @@
 //! Destaging: which dirty data leave the cache, when, and in what pieces.
 
+use super::part::{mask, runs};
 use super::settings::DestageOrder;
-use super::{Action, Controller, Extent, Reason, mask};
+use super::{Action, Controller, Extent, Reason};
 
 /// A position of a sector: line number, and sector in the line.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +189,7 @@ impl Controller {
             self.discard_sectors(key, line.dirty);
             self.discard_sectors(key, line.writing);
             self.statistics.read_ahead_wasted += self.blocks_of(key, line.ahead);
-            for run in super::runs(line.dirty | line.writing) {
+            for run in runs(line.dirty | line.writing) {
                 lost(self.extent_of(key, run));
             }
         }

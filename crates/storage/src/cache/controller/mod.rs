@@ -3,90 +3,25 @@
 //! The cache holds no data and does no I/O. A call returns [`Action`]s as values; the caller runs
 //! them in the order of return, keeps the order of overlapping ones, and reports the end of each.
 
+mod action;
 mod destage;
 mod line;
+mod part;
 mod settings;
 mod statistics;
 mod stream;
 
+pub use action::{Action, Extent, Purpose, Reason, Response};
 pub use settings::{DestageOrder, DestageSettings, ReadAheadSettings, Settings, SettingsError, WriteMode};
 pub use statistics::Statistics;
 
 use super::directory::{Admission, Directory};
 use line::{DirtyLines, Line};
+use part::{Part, runs};
 use stream::Streams;
 
 /// Dirty victims to destage before a host request waits. Read-ahead causes no destage.
 const DIRTY_VICTIMS: u32 = 4;
-
-/// Consecutive blocks of 512 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Extent {
-    /// First block.
-    pub lba: u64,
-    /// Number of blocks.
-    pub blocks: u32,
-}
-
-impl Extent {
-    /// Block after the last one.
-    pub fn end(&self) -> u64 {
-        self.lba + u64::from(self.blocks)
-    }
-}
-
-/// Reason of a back-end read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Purpose {
-    /// A host reads these blocks, or others of the line.
-    Demand,
-    /// A write covers a part of a sector; the rest comes from the back end.
-    Install,
-    /// A stream was detected.
-    ReadAhead,
-}
-
-/// Reason of a destage.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Reason {
-    /// A request needs the line.
-    Demand,
-    /// More lines are dirty than the watermarks allow.
-    Watermark,
-    /// The line has been dirty for too long.
-    Age,
-    /// No host request has come for a while.
-    Idle,
-    /// A flush, or the loss of the battery or of the partner.
-    Flush,
-}
-
-impl Reason {
-    /// Number of reasons, for counters indexed by `reason as usize`.
-    pub const COUNT: usize = 5;
-}
-
-/// Work for the caller.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Action {
-    /// Back-end read; report its end with [`Controller::filled`] or [`Controller::fill_failed`].
-    Fetch(Extent, Purpose),
-    /// Back-end write of dirty data; report its end with [`Controller::destaged`] or
-    /// [`Controller::destage_failed`].
-    Destage(Extent, Reason),
-    /// Back-end write of the host's data. The host write is complete when it ends.
-    WriteThrough(Extent),
-    /// Copy to the partner controller. The host write is complete when it ends.
-    Mirror(Extent),
-}
-
-/// Result of a host request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Response {
-    /// Blocks accepted from the start of the request. Fewer than requested means that no line can
-    /// be evicted now: repeat the rest of the request when the next fill or destage has ended.
-    pub accepted: u32,
-}
 
 /// A cache in front of a volume.
 #[derive(Clone, Debug)]
@@ -105,17 +40,6 @@ pub struct Controller {
     position: u64,
     last_request_ps: u64,
     statistics: Statistics,
-}
-
-/// Part of a request within one line.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    key: u64,
-    extent: Extent,
-    /// Sectors that the part touches.
-    touched: u64,
-    /// Sectors that the part covers from end to end, or to the end of the volume.
-    covered: u64,
 }
 
 impl Controller {
@@ -257,51 +181,6 @@ impl Controller {
         }
     }
 
-    /// Splits the next line off a request, clipped to the volume.
-    fn next_part(&self, rest: &mut Extent) -> Option<Part> {
-        let Settings { line_blocks, sector_blocks, volume_blocks, .. } = self.settings;
-        let end = rest.end().min(volume_blocks);
-        if rest.lba >= end {
-            return None;
-        }
-        let key = rest.lba / u64::from(line_blocks);
-        let first = (rest.lba % u64::from(line_blocks)) as u32;
-        let blocks = (end - rest.lba).min(u64::from(line_blocks - first)) as u32;
-        let extent = Extent { lba: rest.lba, blocks };
-        *rest = Extent { lba: extent.end(), blocks: (end - extent.end()) as u32 };
-        let last = first + blocks;
-        let touched = mask(first / sector_blocks, last.div_ceil(sector_blocks));
-        let covered_end =
-            if extent.end() == volume_blocks { last.div_ceil(sector_blocks) } else { last / sector_blocks };
-        let covered = mask(first.div_ceil(sector_blocks), covered_end);
-        Some(Part { key, extent, touched, covered })
-    }
-
-    /// Blocks in a set of sectors of a line; the last sector of the volume may be shorter.
-    fn blocks_of(&self, key: u64, sectors: u64) -> u64 {
-        let Settings { line_blocks, sector_blocks, volume_blocks, .. } = self.settings;
-        let whole = u64::from(sectors.count_ones()) * u64::from(sector_blocks);
-        if sectors == 0 {
-            return 0;
-        }
-        let end = key * u64::from(line_blocks) + u64::from(64 - sectors.leading_zeros()) * u64::from(sector_blocks);
-        whole - end.saturating_sub(volume_blocks)
-    }
-
-    /// Blocks from the first to the last of consecutive sectors.
-    fn extent_of(&self, key: u64, sectors: u64) -> Extent {
-        let first = u64::from(sectors.trailing_zeros() * self.settings.sector_blocks);
-        let lba = key * u64::from(self.settings.line_blocks) + first;
-        Extent { lba, blocks: self.blocks_of(key, sectors) as u32 }
-    }
-
-    /// Sectors of a line that are inside the volume.
-    fn all_sectors(&self, key: u64) -> u64 {
-        let Settings { line_blocks, sector_blocks, volume_blocks, .. } = self.settings;
-        let blocks = (volume_blocks - key * u64::from(line_blocks)).min(u64::from(line_blocks)) as u32;
-        mask(0, blocks.div_ceil(sector_blocks))
-    }
-
     fn read_part(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
         let Some(slot) = self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) else { return false };
         let all = self.all_sectors(part.key);
@@ -320,22 +199,6 @@ impl Controller {
         self.statistics.fetched += self.blocks_of(part.key, fetched);
         self.fetch(now_ps, slot, part.key, fetched, Purpose::Demand, actions);
         true
-    }
-
-    /// Blocks of a part that are in a set of sectors.
-    fn overlap(&self, part: Part, sectors: u64) -> u64 {
-        if sectors == 0 {
-            return 0;
-        }
-        if sectors & part.touched == part.touched {
-            return u64::from(part.extent.blocks);
-        }
-        let mut blocks = 0;
-        for run in runs(sectors & part.touched) {
-            let run = self.extent_of(part.key, run);
-            blocks += run.end().min(part.extent.end()) - run.lba.max(part.extent.lba);
-        }
-        blocks
     }
 
     fn read_ahead(&mut self, now_ps: u64, from: u64, end: u64, actions: &mut Vec<Action>) {
@@ -468,26 +331,4 @@ impl Controller {
             self.dirty.insert(slot, key, now_ps);
         }
     }
-}
-
-/// Bits from `first` to before `end`; none if `end` is not above `first`.
-fn mask(first: u32, end: u32) -> u64 {
-    if end <= first {
-        return 0;
-    }
-    (u64::MAX >> (64 - (end - first))) << first
-}
-
-/// Splits a mask into runs of consecutive bits, lowest first.
-fn runs(mut sectors: u64) -> impl Iterator<Item = u64> {
-    std::iter::from_fn(move || {
-        if sectors == 0 {
-            return None;
-        }
-        let first = sectors.trailing_zeros();
-        let length = (sectors >> first).trailing_ones();
-        let run = mask(first, first + length);
-        sectors &= !run;
-        Some(run)
-    })
 }
