@@ -207,6 +207,39 @@ fn settings_that_contradict_each_other_are_rejected() {
     assert_eq!(new(Settings { destage, ..SMALL }), Err(SettingsError::Watermarks));
 }
 
+#[test]
+fn a_warm_cache_allocates_nothing() {
+    for order in [DestageOrder::Address, DestageOrder::Age] {
+        let destage = DestageSettings { order, ..SMALL.destage };
+        let read_ahead = Some(ReadAheadSettings { streams: 4, trigger: 3, blocks: 32 });
+        let mut cache = controller(Settings { lines: 200, volume_blocks: 20_000, destage, read_ahead, ..SMALL });
+        let mut actions = Vec::with_capacity(64);
+        let mut state = 1u64;
+        let mut run = || {
+            for now_ps in 0..20_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let request = extent((state >> 40) % 19_000, 1 + (state >> 33) as u32 % 40);
+                actions.clear();
+                if state >> 63 == 0 {
+                    cache.read(now_ps, request, &mut actions);
+                } else {
+                    cache.write(now_ps, request, &mut actions);
+                }
+                actions.extend(cache.next_destage(now_ps));
+                for action in &actions {
+                    match *action {
+                        Action::Fetch(extent, _) => cache.filled(now_ps, extent),
+                        Action::Destage(extent, _) => cache.destaged(now_ps, extent),
+                        Action::WriteThrough(_) | Action::Mirror(_) => {}
+                    }
+                }
+            }
+        };
+        run();
+        assert_eq!(allocation_counter::measure(run).count_total, 0, "{order:?}");
+    }
+}
+
 /// A cache between a host and a store, with the number of the last write as content of a block.
 struct Run {
     cache: Controller,

@@ -19,10 +19,7 @@ impl Controller {
     pub fn next_destage(&mut self, now_ps: u64) -> Option<Action> {
         let reason = self.reason(now_ps)?;
         let slot = match self.settings.destage.order {
-            DestageOrder::Address if reason != Reason::Age => {
-                let key = self.dirty.next_key(self.position)?;
-                self.directory.find(key)?
-            }
+            DestageOrder::Address if reason != Reason::Age => self.dirty.next(self.position)?,
             DestageOrder::Address | DestageOrder::Age => self.dirty.oldest()?.0,
         };
         let extent = self.begin_destage(now_ps, slot, reason);
@@ -184,7 +181,7 @@ impl Controller {
                 continue;
             }
             let line = std::mem::take(&mut self.lines[slot as usize]);
-            self.dirty.remove(slot, key);
+            self.dirty.remove(slot);
             self.directory.remove(key);
             self.discard_sectors(key, line.dirty);
             self.discard_sectors(key, line.writing);

@@ -1,7 +1,7 @@
 //! State of the lines, and the dirty lines in order.
 
 use super::super::slots::NONE;
-use std::collections::BTreeSet;
+use super::ordered::Ordered;
 
 /// Sectors of one line, as bit masks with sector 0 in bit 0.
 #[derive(Clone, Copy, Default, Debug)]
@@ -46,14 +46,14 @@ pub(super) struct DirtyLines {
     oldest: u32,
     newest: u32,
     /// Numbers of the dirty lines; empty unless destaging is in the order of addresses.
-    keys: BTreeSet<u64>,
+    keys: Ordered,
     has_keys: bool,
     pub(super) len: u64,
 }
 
 impl DirtyLines {
     pub(super) fn new(has_keys: bool) -> DirtyLines {
-        DirtyLines { links: Vec::new(), oldest: NONE, newest: NONE, keys: BTreeSet::new(), has_keys, len: 0 }
+        DirtyLines { links: Vec::new(), oldest: NONE, newest: NONE, keys: Ordered::new(), has_keys, len: 0 }
     }
 
     pub(super) fn insert(&mut self, slot: u32, key: u64, now_ps: u64) {
@@ -71,11 +71,11 @@ impl DirtyLines {
         self.newest = slot;
         self.len += 1;
         if self.has_keys {
-            self.keys.insert(key);
+            self.keys.insert(slot, key);
         }
     }
 
-    pub(super) fn remove(&mut self, slot: u32, key: u64) {
+    pub(super) fn remove(&mut self, slot: u32) {
         let Some(&Link { older, newer, is_linked: true, .. }) = self.links.get(slot as usize) else { return };
         match older {
             NONE => self.oldest = newer,
@@ -88,7 +88,7 @@ impl DirtyLines {
         self.links[slot as usize] = UNLINKED;
         self.len -= 1;
         if self.has_keys {
-            self.keys.remove(&key);
+            self.keys.remove(slot);
         }
     }
 
@@ -97,8 +97,8 @@ impl DirtyLines {
         (self.oldest != NONE).then(|| (self.oldest, self.links[self.oldest as usize].since_ps))
     }
 
-    /// First dirty line number from `key` on, or else the lowest one.
-    pub(super) fn next_key(&self, key: u64) -> Option<u64> {
-        self.keys.range(key..).next().or_else(|| self.keys.first()).copied()
+    /// Slot of the first dirty line from line number `key` on, or else of the lowest one.
+    pub(super) fn next(&self, key: u64) -> Option<u32> {
+        self.keys.next(key)
     }
 }

@@ -6,6 +6,7 @@
 mod action;
 mod destage;
 mod line;
+mod ordered;
 mod part;
 mod settings;
 mod statistics;
@@ -326,7 +327,7 @@ impl Controller {
         let line = self.lines[slot as usize];
         self.directory.set_pinned(slot, line.is_in_flight());
         if line.destageable() == 0 {
-            self.dirty.remove(slot, key);
+            self.dirty.remove(slot);
         } else {
             self.dirty.insert(slot, key, now_ps);
         }
