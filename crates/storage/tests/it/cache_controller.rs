@@ -86,8 +86,9 @@ fn a_write_to_a_part_of_a_sector_installs_the_rest() {
     // The sector with the install read in flight is not destaged yet.
     assert_eq!(destage_all(&mut cache, 0), [(extent(32, 4), Reason::Flush), (extent(38, 2), Reason::Flush)]);
     cache.filled(1, extent(36, 2));
-    cache.flush();
     assert_eq!(destage_all(&mut cache, 1), [(extent(36, 2), Reason::Flush)]);
+    write(&mut cache, 2, 32, 2);
+    assert_eq!(destage_all(&mut cache, 2), [], "the flush has ended");
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Controller {
     fn reason(&mut self, now_ps: u64) -> Option<Reason> {
         let Some((_, since_ps)) = self.dirty.oldest() else {
             self.is_draining = false;
-            self.is_flushing = false;
+            self.is_flushing &= self.statistics.dirty > 0;
             return None;
         };
         let lines = u64::from(self.settings.lines);
@@ -63,7 +63,8 @@ impl Controller {
         }
     }
 
-    /// Asks for the destage of all data that are dirty now or become dirty before it ends.
+    /// Asks for the destage of all data that are dirty now or become dirty before it ends. The end
+    /// is reached when [`super::Statistics::dirty`] is 0.
     pub fn flush(&mut self) {
         self.is_flushing = true;
     }
