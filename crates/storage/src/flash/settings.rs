@@ -26,9 +26,10 @@ impl FlashGeometry {
         self.channels * self.dies * self.planes
     }
 
-    /// Number of physical pages.
+    /// Number of physical pages; `u64::MAX` if there are more.
     pub fn physical_pages(&self) -> u64 {
-        u64::from(self.units()) * u64::from(self.blocks) * u64::from(self.pages)
+        let factors = [self.channels, self.dies, self.planes, self.blocks, self.pages];
+        factors.into_iter().fold(1, |product: u64, factor| product.saturating_mul(u64::from(factor)))
     }
 
     /// Returns the unit of a physical page.
@@ -107,7 +108,8 @@ impl FlashSettings {
     /// Returns the logical pages that leave an over-provisioning of `per_mille`: the physical pages
     /// over the logical ones, minus 1.
     pub fn logical_pages(geometry: &FlashGeometry, per_mille: u32) -> u32 {
-        (geometry.physical_pages() * 1_000 / (1_000 + u64::from(per_mille))).min(u64::from(u32::MAX)) as u32
+        let pages = u128::from(geometry.physical_pages()) * 1_000 / (1_000 + u128::from(per_mille));
+        pages.min(u128::from(u32::MAX)) as u32
     }
 
     pub(super) fn check(&self) -> Result<(), FlashError> {
@@ -124,8 +126,8 @@ impl FlashSettings {
             return Err(FlashError::TooLarge);
         }
         // One more block of each unit is being filled.
-        let reserve = u64::from(self.geometry.units()) * u64::from(self.reserved_blocks + 1) * u64::from(pages);
-        if u64::from(self.logical_pages) + reserve > self.geometry.physical_pages() {
+        let free = u64::from(blocks).saturating_sub(u64::from(self.reserved_blocks) + 1);
+        if u64::from(self.logical_pages) > u64::from(self.geometry.units()) * free * u64::from(pages) {
             return Err(FlashError::OverProvisioning);
         }
         Ok(())

@@ -95,7 +95,7 @@ impl Geometry {
     pub fn new(level: Level, members: u32, chunk_blocks: u32, member_blocks: u64) -> Result<Geometry, GeometryError> {
         let member_chunks = member_blocks.checked_div(u64::from(chunk_blocks)).ok_or(GeometryError::Size)?;
         let (minimum, least_chunks) = match level {
-            Level::Mirror { near, far, .. } => ((near * far).max(1), far),
+            Level::Mirror { near, far, .. } => (near.saturating_mul(far).max(1), near.min(1) * far),
             Level::Parity { layout, has_q, groups } => {
                 if layout.is_for_raid6_only() && !has_q {
                     return Err(GeometryError::Layout);
@@ -103,7 +103,7 @@ impl Geometry {
                 if groups == 0 || !members.is_multiple_of(groups) {
                     return Err(GeometryError::Groups);
                 }
-                (groups * if has_q { 4 } else { 3 }, 1)
+                (groups.saturating_mul(if has_q { 4 } else { 3 }), 1)
             }
         };
         if members < minimum || members > 64 {

@@ -167,6 +167,9 @@ fn settings_without_room_for_garbage_collection_are_rejected() {
     assert_eq!(new(FlashSettings { logical_pages: 0, ..good }), Err(FlashError::Zero));
     let geometry = FlashGeometry { blocks: 1 << 20, pages: 1 << 13, ..good.geometry };
     assert_eq!(new(FlashSettings { geometry, ..good }), Err(FlashError::TooLarge));
+    let geometry = FlashGeometry { channels: u32::MAX, dies: u32::MAX, planes: u32::MAX, ..good.geometry };
+    assert_eq!(new(FlashSettings { geometry, ..good }), Err(FlashError::TooLarge));
+    assert_eq!(new(FlashSettings { reserved_blocks: u32::MAX, ..good }), Err(FlashError::OverProvisioning));
 }
 
 proptest! {

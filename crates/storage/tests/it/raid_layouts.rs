@@ -82,6 +82,10 @@ fn capacity_is_that_of_the_data() {
     assert_eq!(blocks(parity(L::RotatingNRestart, false, 1), 5), Err(GeometryError::Layout));
     assert_eq!(blocks(parity(L::LeftSymmetric, false, 2), 7), Err(GeometryError::Groups));
     assert_eq!(Geometry::new(Level::RAID0, 2, 0, 10), Err(GeometryError::Size));
+    let mirror = |near, far| Level::Mirror { near, far, is_offset: false };
+    assert_eq!(blocks(mirror(0, 1), 2), Err(GeometryError::Size));
+    assert_eq!(blocks(mirror(1, 0), 2), Err(GeometryError::Size));
+    assert_eq!(blocks(mirror(u32::MAX, 2), 2), Err(GeometryError::Members(u32::MAX)));
 }
 
 /// Second model: a stripe is written down for stripe 0 and turned by one member per stripe.

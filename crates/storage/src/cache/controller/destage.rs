@@ -90,13 +90,14 @@ impl Controller {
         let sector_blocks = self.settings.sector_blocks;
         let maximum = (self.settings.destage.max_blocks / sector_blocks).max(1);
         let (mut first, mut last, mut sectors) = (start, start, 1);
+        let mut line = (key, self.lines[slot as usize].destageable());
         while sectors < maximum
-            && let Some(next) = self.after(last).filter(|next| self.is_destageable(*next))
+            && let Some(next) = self.after(last).filter(|next| self.is_destageable(*next, &mut line))
         {
             (last, sectors) = (next, sectors + 1);
         }
         while sectors < maximum
-            && let Some(next) = self.before(first).filter(|next| self.is_destageable(*next))
+            && let Some(next) = self.before(first).filter(|next| self.is_destageable(*next, &mut line))
         {
             (first, sectors) = (next, sectors + 1);
         }
@@ -135,9 +136,13 @@ impl Controller {
         Some(Sector { key, index: self.sectors_per_line() - 1 })
     }
 
-    fn is_destageable(&self, sector: Sector) -> bool {
-        let sectors = self.directory.find(sector.key).map_or(0, |slot| self.lines[slot as usize].destageable());
-        sectors >> sector.index & 1 == 1
+    /// `line` keeps the number and the destageable sectors of the line asked last.
+    fn is_destageable(&self, sector: Sector, line: &mut (u64, u64)) -> bool {
+        if line.0 != sector.key {
+            let slot = self.directory.find(sector.key);
+            *line = (sector.key, slot.map_or(0, |slot| self.lines[slot as usize].destageable()));
+        }
+        line.1 >> sector.index & 1 == 1
     }
 
     /// Ends a [`Action::Destage`] whose data are on the back end.
