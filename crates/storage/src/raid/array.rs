@@ -97,6 +97,8 @@ pub struct Array {
     /// Parity stripes, or chunks of a mirror, whose redundancy is wrong; sorted.
     pub(super) inconsistent: Vec<u64>,
     pub(super) mismatches: u64,
+    /// Member and block of each latent sector error; sorted.
+    pub(super) media_errors: Vec<(u32, u64)>,
     steps: u64,
 }
 
@@ -113,6 +115,7 @@ impl Array {
             scrub_at: None,
             inconsistent: Vec::new(),
             mismatches: 0,
+            media_errors: Vec::new(),
             steps: 0,
         }
     }
@@ -136,6 +139,7 @@ impl Array {
     /// running step of a rebuild or scrub is abandoned.
     pub fn fail(&mut self, member: u32) -> Condition {
         self.members[member as usize] = Member::Missing;
+        self.media_errors.retain(|error| error.0 != member);
         self.rebuild.running = None;
         self.scrub.running = None;
         self.use_spares()
@@ -249,7 +253,7 @@ impl Array {
         let before = ios.len();
         for target in 0..self.geometry.members() {
             if self.members[target as usize] == (Member::Rebuilding { chunks: chunk }) {
-                if !(chunk..end).all(|chunk| self.push_sources(target, chunk, ios)) {
+                if !(chunk..end).all(|chunk| self.push_sources(target, chunk, |_, _| false, ios)) {
                     ios.truncate(before);
                     return None;
                 }
@@ -286,11 +290,19 @@ impl Array {
         self.condition()
     }
 
-    /// Appends the reads that compute one chunk of a member. Returns `false`, and appends nothing,
-    /// if the chunk cannot be computed.
-    pub(super) fn push_sources(&self, target: u32, chunk: u64, ios: &mut Vec<MemberIo>) -> bool {
+    /// Appends the reads that compute one chunk of a member, without chunks for which `is_bad`
+    /// holds. Returns `false`, and appends nothing, if the chunk cannot be computed.
+    pub(super) fn push_sources(
+        &self,
+        target: u32,
+        chunk: u64,
+        is_bad: impl Fn(u32, u64) -> bool,
+        ios: &mut Vec<MemberIo>,
+    ) -> bool {
         if let Some((group, parities)) = self.parity_group(target) {
-            let is_source = |member: &u32| *member != target && self.members[*member as usize].is_usable(chunk);
+            let is_source = |member: &u32| {
+                *member != target && self.members[*member as usize].is_usable(chunk) && !is_bad(*member, chunk)
+            };
             let all = group.end - group.start;
             if (group.clone().filter(is_source).count() as u32) < all - parities {
                 return false;
@@ -300,7 +312,10 @@ impl Array {
         }
         let Some(Content::Data { chunk: number, .. }) = self.geometry.content(target, chunk) else { return true };
         let mut places = (0..self.geometry.copies()).map(|copy| self.geometry.place(number, copy));
-        match places.find(|(member, row)| *member != target && self.members[*member as usize].is_usable(*row)) {
+        let source = places.find(|&(member, row)| {
+            member != target && self.members[member as usize].is_usable(row) && !is_bad(member, row)
+        });
+        match source {
             Some((member, row)) => self.push(Phase::Read, member, row, ios),
             None => return false,
         }

@@ -7,13 +7,45 @@ use super::plan::{Member, MemberIo, Phase};
 const MISMATCH_BLOCKS: u32 = 128;
 
 impl Array {
+    /// Makes a block of a member unreadable: a latent sector error. A write or a scrub clears it.
+    pub fn add_media_error(&mut self, member: u32, lba: u64) {
+        if let Err(at) = self.media_errors.binary_search(&(member, lba)) {
+            self.media_errors.insert(at, (member, lba));
+        }
+    }
+
+    /// Returns the first unreadable block that a read of a member meets.
+    pub fn media_error(&self, member: u32, lba: u64, blocks: u32) -> Option<u64> {
+        let at = self.media_errors.partition_point(|error| *error < (member, lba));
+        let found = self.media_errors.get(at).filter(|error| error.0 == member)?;
+        (found.1 < lba + u64::from(blocks)).then_some(found.1)
+    }
+
+    /// Clears the errors of blocks that were written.
+    pub fn clear_media_errors(&mut self, member: u32, lba: u64, blocks: u32) {
+        let range = lba..lba + u64::from(blocks);
+        self.media_errors.retain(|error| error.0 != member || !range.contains(&error.1));
+    }
+
+    /// Appends the repair of each latent error in the chunks of a scrub step. Errors without enough
+    /// redundancy stay.
+    fn repair_media_errors(&mut self, step: Step, ios: &mut Vec<MemberIo>) {
+        let chunk_blocks = u64::from(self.geometry.chunk_blocks());
+        let chunks = step.chunk..step.chunk + step.chunks;
+        let mut left = self.media_errors.clone();
+        left.retain(|(member, lba)| !chunks.contains(&(lba / chunk_blocks)) || !self.repair(*member, *lba, 1, ios));
+        self.media_errors = left;
+    }
+
     /// Appends the reads of other members and the write that repair blocks with a media error.
-    /// The blocks are within one chunk. Returns `false` if the data are lost.
+    /// The blocks are within one chunk. Members with an error in the same rows are not read.
+    /// Returns `false` if too few are left.
     pub fn repair(&self, member: u32, lba: u64, blocks: u32, ios: &mut Vec<MemberIo>) -> bool {
         let chunk_blocks = u64::from(self.geometry.chunk_blocks());
         let (chunk, offset) = (lba / chunk_blocks, lba % chunk_blocks);
         let mut whole = Vec::new();
-        if !self.push_sources(member, chunk, &mut whole) {
+        let is_bad = |member, row| self.media_error(member, row * chunk_blocks + offset, blocks).is_some();
+        if !self.push_sources(member, chunk, is_bad, &mut whole) {
             return false;
         }
         ios.extend(whole.into_iter().map(|io| MemberIo { lba: io.lba + offset, blocks, ..io }));
@@ -64,13 +96,15 @@ impl Array {
         Some(step)
     }
 
-    /// Ends a scrub step. `ios` receives the writes that correct wrong redundancy, if the pass is
-    /// [`Pass::Repair`]. An abandoned step has no effect.
+    /// Ends a scrub step. `ios` receives the reads and writes that repair latent errors and, if the
+    /// pass is [`Pass::Repair`], the writes that correct wrong redundancy. An abandoned step has no
+    /// effect.
     pub fn end_scrub(&mut self, step: Step, ios: &mut Vec<MemberIo>) {
         if self.scrub.running != Some(step) {
             return;
         }
         self.scrub.running = None;
+        self.repair_media_errors(step, ios);
         let end = step.chunk + step.chunks;
         let mut found = std::mem::take(&mut self.inconsistent);
         found.retain(|&stripe| {

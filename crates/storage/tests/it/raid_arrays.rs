@@ -143,6 +143,45 @@ fn a_check_counts_mismatches_and_a_repair_writes_parity_anew() {
     assert_eq!(run(Pass::Check).2, 0);
 }
 
+#[test]
+fn a_scrub_repairs_latent_errors_where_redundancy_is_left() {
+    let limits = SyncLimits { window_chunks: 100, ..SyncLimits::default() };
+    for (missing, left) in [(None, None), (Some(0), Some(300))] {
+        let mut array = array(Level::RAID5, 4, 0, limits);
+        array.add_media_error(1, 300);
+        array.add_media_error(2, 9_000);
+        array.add_media_error(2, 127_000);
+        array.clear_media_errors(2, 126_990, 16);
+        if let Some(member) = missing {
+            array.fail(member);
+        }
+        assert_eq!(array.media_error(1, 290, 10), None);
+        assert_eq!(array.media_error(1, 290, 11), Some(300));
+        let (mut now_ps, mut ios) = (0, Vec::new());
+        array.scrub(Pass::Check);
+        while let Some(step) = array.start_scrub(now_ps, false, &mut Vec::new()) {
+            array.end_scrub(step, &mut ios);
+            now_ps += SECOND;
+        }
+        let written: Vec<(u32, u64)> =
+            ios.iter().filter(|io| io.phase == Phase::Write).map(|io| (io.member, io.lba)).collect();
+        assert_eq!(written, if missing.is_none() { vec![(1, 300), (2, 9_000)] } else { vec![] });
+        assert_eq!(array.media_error(1, 0, 128_000), left);
+    }
+}
+
+#[test]
+fn two_latent_errors_in_one_row_need_two_parities() {
+    for (level, members, is_repaired) in [(Level::RAID5, 4, false), (Level::RAID6, 5, true)] {
+        let mut array = array(level, members, 0, SyncLimits::default());
+        array.add_media_error(1, 40);
+        array.add_media_error(2, 40);
+        let mut ios = Vec::new();
+        assert_eq!(array.repair(1, 40, 1, &mut ios), is_repaired, "{level:?}");
+        assert!(ios.iter().all(|io| io.member != 2));
+    }
+}
+
 /// Crashes while one small write and one full stripe are in flight.
 fn crash(consistency: Consistency, is_degraded: bool) -> (u64, Recovery, usize) {
     let mut array = array(Level::RAID5, 4, 0, SyncLimits::default());
