@@ -6,5 +6,8 @@
 
 #![warn(missing_docs)]
 
+pub mod cache;
 pub mod disk;
+pub mod flash;
+pub mod raid;
 pub mod trace;

@@ -1,3 +1,4 @@
 //! Integration tests of `sanloom-block`, one module per topic.
 
 mod memory;
+mod parity;

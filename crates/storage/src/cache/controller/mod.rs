@@ -1,0 +1,335 @@
+//! Controller cache: decides which back-end reads and writes a host request needs.
+//!
+//! The cache holds no data and does no I/O. A call returns [`Action`]s as values; the caller runs
+//! them in the order of return, keeps the order of overlapping ones, and reports the end of each.
+
+mod action;
+mod destage;
+mod line;
+mod ordered;
+mod part;
+mod settings;
+mod statistics;
+mod stream;
+
+pub use action::{Action, Extent, Purpose, Reason, Response};
+pub use settings::{DestageOrder, DestageSettings, ReadAheadSettings, Settings, SettingsError, WriteMode};
+pub use statistics::Statistics;
+
+use super::directory::{Admission, Directory};
+use line::{DirtyLines, Line};
+use part::{Part, runs};
+use stream::Streams;
+
+/// Dirty victims to destage before a host request waits. Read-ahead causes no destage.
+const DIRTY_VICTIMS: u32 = 4;
+
+/// A cache in front of a volume.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    settings: Settings,
+    directory: Directory,
+    lines: Vec<Line>,
+    dirty: DirtyLines,
+    streams: Option<Streams>,
+    has_battery: bool,
+    has_partner: bool,
+    /// Destaging goes on until the low watermark.
+    is_draining: bool,
+    is_flushing: bool,
+    /// Line number after the last destage, for the order of addresses.
+    position: u64,
+    last_request_ps: u64,
+    statistics: Statistics,
+}
+
+impl Controller {
+    /// Creates an empty cache with a charged battery and a working partner.
+    ///
+    /// # Errors
+    ///
+    /// Settings that contradict each other.
+    pub fn new(settings: Settings) -> Result<Controller, SettingsError> {
+        settings.check()?;
+        Ok(Controller {
+            directory: Directory::new(settings.policy, u64::from(settings.lines), 1),
+            lines: Vec::new(),
+            dirty: DirtyLines::new(settings.destage.order == DestageOrder::Address),
+            streams: settings.read_ahead.map(Streams::new),
+            has_battery: true,
+            has_partner: true,
+            is_draining: false,
+            is_flushing: false,
+            position: 0,
+            last_request_ps: 0,
+            statistics: Statistics::default(),
+            settings,
+        })
+    }
+
+    /// Counters since the creation.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Write mode in force: write-through while the battery or a needed partner is missing.
+    pub fn write_mode(&self) -> WriteMode {
+        match self.settings.write {
+            WriteMode::Back { is_mirrored } if !self.has_battery || (is_mirrored && !self.has_partner) => {
+                WriteMode::Through { allocates: true }
+            }
+            mode => mode,
+        }
+    }
+
+    /// Starts a host read. The data are complete when [`Controller::is_ready`] holds for them.
+    pub fn read(&mut self, now_ps: u64, extent: Extent, actions: &mut Vec<Action>) -> Response {
+        self.last_request_ps = now_ps;
+        self.statistics.read_requests += 1;
+        let mut accepted = 0;
+        let mut at = extent;
+        while let Some(part) = self.next_part(&mut at) {
+            if !self.read_part(now_ps, part, actions) {
+                self.statistics.stalls += 1;
+                return Response { accepted };
+            }
+            accepted += part.extent.blocks;
+        }
+        let ahead = self.streams.as_mut().and_then(|streams| streams.read(extent.lba, extent.blocks));
+        if let Some((from, end)) = ahead {
+            self.read_ahead(now_ps, from, end.min(self.settings.volume_blocks), actions);
+        }
+        Response { accepted }
+    }
+
+    /// Starts a host write. In write-back mode it is complete when a returned [`Action::Mirror`]
+    /// has ended, or at once if there is none.
+    pub fn write(&mut self, now_ps: u64, extent: Extent, actions: &mut Vec<Action>) -> Response {
+        self.last_request_ps = now_ps;
+        self.statistics.write_requests += 1;
+        let mode = self.write_mode();
+        let mut accepted = 0;
+        let mut at = extent;
+        while let Some(part) = self.next_part(&mut at) {
+            let is_accepted = match mode {
+                WriteMode::Back { .. } => self.write_back(now_ps, part, actions),
+                WriteMode::Through { allocates } => self.write_through(now_ps, part, allocates, actions),
+            };
+            if !is_accepted {
+                self.statistics.stalls += 1;
+                break;
+            }
+            accepted += part.extent.blocks;
+        }
+        self.statistics.written += u64::from(accepted);
+        if accepted == 0 {
+            return Response { accepted };
+        }
+        let done = Extent { lba: extent.lba, blocks: accepted };
+        match mode {
+            WriteMode::Through { .. } => {
+                self.statistics.written_through += u64::from(accepted);
+                actions.push(Action::WriteThrough(done));
+            }
+            WriteMode::Back { is_mirrored: true } => {
+                self.statistics.mirrored += u64::from(accepted);
+                actions.push(Action::Mirror(done));
+            }
+            WriteMode::Back { is_mirrored: false } => {}
+        }
+        Response { accepted }
+    }
+
+    /// Returns whether no fetch for these blocks is in flight.
+    pub fn is_ready(&self, extent: Extent) -> bool {
+        let mut at = extent;
+        while let Some(part) = self.next_part(&mut at) {
+            let filling = self.directory.find(part.key).map_or(0, |slot| self.lines[slot as usize].filling);
+            if filling & part.touched != 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends a [`Action::Fetch`] whose data have arrived.
+    pub fn filled(&mut self, now_ps: u64, extent: Extent) {
+        self.end_fill(now_ps, extent, true);
+    }
+
+    /// Ends a [`Action::Fetch`] that failed. A partly written sector that needed the data is lost;
+    /// [`Statistics::discarded`] counts it.
+    pub fn fill_failed(&mut self, now_ps: u64, extent: Extent) {
+        self.end_fill(now_ps, extent, false);
+    }
+
+    fn end_fill(&mut self, now_ps: u64, extent: Extent, has_data: bool) {
+        let mut at = extent;
+        while let Some(part) = self.next_part(&mut at) {
+            let Some(slot) = self.directory.find(part.key) else { continue };
+            let line = &mut self.lines[slot as usize];
+            let filled = line.filling & part.touched;
+            line.filling &= !filled;
+            if has_data {
+                line.valid |= filled;
+            } else {
+                let lost = line.dirty & filled;
+                line.dirty &= !lost;
+                line.ahead &= !filled;
+                self.discard_sectors(part.key, lost);
+            }
+            self.update(now_ps, slot, part.key);
+        }
+    }
+
+    fn read_part(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
+        let Some(slot) = self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) else { return false };
+        let all = self.all_sectors(part.key);
+        let line = &mut self.lines[slot as usize];
+        let absent = part.touched & !line.valid & !line.filling;
+        let used = line.ahead & part.touched;
+        let waits = part.touched & line.filling;
+        line.ahead &= !used;
+        let fetched = if absent != 0 && self.settings.fills_lines { all & !line.valid & !line.filling } else { absent };
+        let (waits, misses) = (self.overlap(part, waits), self.overlap(part, absent));
+        self.statistics.read += u64::from(part.extent.blocks);
+        self.statistics.read_waits += waits;
+        self.statistics.read_misses += misses;
+        self.statistics.read_hits += u64::from(part.extent.blocks) - waits - misses;
+        self.statistics.read_ahead_used += self.blocks_of(part.key, used);
+        self.statistics.fetched += self.blocks_of(part.key, fetched);
+        self.fetch(now_ps, slot, part.key, fetched, Purpose::Demand, actions);
+        true
+    }
+
+    fn read_ahead(&mut self, now_ps: u64, from: u64, end: u64, actions: &mut Vec<Action>) {
+        if from >= end {
+            return;
+        }
+        let mut rest = Extent { lba: from, blocks: (end - from) as u32 };
+        while let Some(part) = self.next_part(&mut rest) {
+            let slot = match self.directory.find(part.key) {
+                Some(slot) => slot,
+                None => match self.line_for(now_ps, part.key, 0, actions) {
+                    Some(slot) => slot,
+                    None => return,
+                },
+            };
+            let line = &mut self.lines[slot as usize];
+            let fetched = part.touched & !line.valid & !line.filling;
+            line.ahead |= fetched;
+            self.statistics.read_ahead += self.blocks_of(part.key, fetched);
+            self.fetch(now_ps, slot, part.key, fetched, Purpose::ReadAhead, actions);
+        }
+    }
+
+    fn write_back(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
+        let Some(slot) = self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) else { return false };
+        let line = &mut self.lines[slot as usize];
+        let installed = part.touched & !part.covered & !line.valid & !line.filling;
+        let wasted = line.ahead & part.touched;
+        let coalesced = line.dirty & part.touched;
+        line.ahead &= !wasted;
+        line.valid |= part.covered;
+        line.filling &= !part.covered;
+        line.dirty |= part.touched;
+        self.statistics.read_ahead_wasted += self.blocks_of(part.key, wasted);
+        self.statistics.installed += self.blocks_of(part.key, installed);
+        self.statistics.dirtied += self.blocks_of(part.key, part.touched);
+        self.statistics.coalesced += self.blocks_of(part.key, coalesced);
+        self.statistics.dirty += self.blocks_of(part.key, part.touched & !coalesced);
+        self.fetch(now_ps, slot, part.key, installed, Purpose::Install, actions);
+        true
+    }
+
+    fn write_through(&mut self, now_ps: u64, part: Part, allocates: bool, actions: &mut Vec<Action>) -> bool {
+        let slot = match self.directory.hit(part.key) {
+            Some(slot) => slot,
+            None if !allocates || part.covered == 0 => return true,
+            None => match self.line_for(now_ps, part.key, DIRTY_VICTIMS, actions) {
+                Some(slot) => slot,
+                None => return false,
+            },
+        };
+        let line = &mut self.lines[slot as usize];
+        let wasted = line.ahead & part.touched;
+        line.ahead &= !wasted;
+        line.valid |= part.covered;
+        line.filling &= !part.covered;
+        // A destage with older data may end after this write, so the sector is destaged again.
+        let dirtied = line.writing & part.touched;
+        let coalesced = line.dirty & dirtied;
+        line.dirty |= dirtied;
+        self.statistics.read_ahead_wasted += self.blocks_of(part.key, wasted);
+        self.statistics.dirtied += self.blocks_of(part.key, dirtied);
+        self.statistics.coalesced += self.blocks_of(part.key, coalesced);
+        self.statistics.dirty += self.blocks_of(part.key, dirtied & !coalesced);
+        self.update(now_ps, slot, part.key);
+        true
+    }
+
+    /// Marks sectors as being fetched, and returns the reads. Reads of neighbouring lines merge.
+    fn fetch(&mut self, now_ps: u64, slot: u32, key: u64, sectors: u64, purpose: Purpose, actions: &mut Vec<Action>) {
+        self.lines[slot as usize].filling |= sectors;
+        for run in runs(sectors) {
+            let extent = self.extent_of(key, run);
+            match actions.last_mut() {
+                Some(Action::Fetch(last, why)) if *why == purpose && last.end() == extent.lba => {
+                    last.blocks += extent.blocks;
+                }
+                _ => actions.push(Action::Fetch(extent, purpose)),
+            }
+        }
+        self.update(now_ps, slot, key);
+    }
+
+    /// Returns the slot of a line and makes it resident. `None` if no victim is clean; the destage
+    /// of up to `most_dirty` victims is returned instead.
+    fn line_for(&mut self, now_ps: u64, key: u64, most_dirty: u32, actions: &mut Vec<Action>) -> Option<u32> {
+        if let Some(slot) = self.directory.hit(key) {
+            return Some(slot);
+        }
+        let mut dirty_victims = 0;
+        loop {
+            match self.directory.admit(key, 1) {
+                Admission::Admitted(slot) => {
+                    if self.lines.len() <= slot as usize {
+                        self.lines.resize(slot as usize + 1, Line::default());
+                    }
+                    self.lines[slot as usize] = Line::default();
+                    return Some(slot);
+                }
+                Admission::Evict(slot) if self.lines[slot as usize].dirty == 0 => {
+                    let victim = self.directory.evict(slot);
+                    let wasted = self.blocks_of(victim, self.lines[slot as usize].ahead);
+                    self.statistics.read_ahead_wasted += wasted;
+                    self.statistics.evictions += 1;
+                }
+                Admission::Evict(slot) if dirty_victims < most_dirty => {
+                    dirty_victims += 1;
+                    let extent = self.begin_destage(now_ps, slot, Reason::Demand);
+                    actions.push(Action::Destage(extent, Reason::Demand));
+                }
+                Admission::Evict(_) | Admission::Refused => return None,
+            }
+        }
+    }
+
+    /// Counts dirty sectors of a line that will not be destaged.
+    fn discard_sectors(&mut self, key: u64, sectors: u64) {
+        let blocks = self.blocks_of(key, sectors);
+        self.statistics.discarded += blocks;
+        self.statistics.dirty -= blocks;
+    }
+
+    /// Brings the pin and the lists of dirty lines up to date after a change of sectors.
+    fn update(&mut self, now_ps: u64, slot: u32, key: u64) {
+        let line = self.lines[slot as usize];
+        self.directory.set_pinned(slot, line.is_in_flight());
+        if line.destageable() == 0 {
+            self.dirty.remove(slot);
+        } else {
+            self.dirty.insert(slot, key, now_ps);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Settings of a controller cache, and its errors.
+
+use super::super::policy::Policy;
+use thiserror::Error;
+
+/// Largest number of sectors of a line: one bit each in a word.
+pub(super) const MAX_SECTORS: u32 = 64;
+
+/// Handling of host writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteMode {
+    /// A write is complete when the back end has the data.
+    Through {
+        /// Absent lines are allocated for written data.
+        allocates: bool,
+    },
+    /// A write is complete when the cache has the data.
+    Back {
+        /// The partner controller stores a copy before the write is complete.
+        is_mirrored: bool,
+    },
+}
+
+/// Order in which dirty lines are destaged when the watermarks, idle time or a flush ask for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DestageOrder {
+    /// Ascending addresses from the last destage on, then from the lowest address again.
+    Address,
+    /// The line that became dirty first.
+    Age,
+}
+
+/// Rules of destaging.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DestageSettings {
+    /// Order of dirty lines.
+    pub order: DestageOrder,
+    /// Destaging starts when more than this percentage of the lines is dirty.
+    pub high_percent: u8,
+    /// Destaging stops when at most this percentage of the lines is dirty.
+    pub low_percent: u8,
+    /// Maximum size of one back-end write that clusters dirty neighbours, in blocks.
+    pub max_blocks: u32,
+    /// Time without host requests after which destaging starts, in picoseconds.
+    pub idle_ps: Option<u64>,
+    /// Age from which a dirty line is destaged in any case, in picoseconds.
+    pub max_age_ps: Option<u64>,
+}
+
+/// Rules of read-ahead by stream detection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadAheadSettings {
+    /// Number of sequential streams that are followed at once.
+    pub streams: usize,
+    /// Number of consecutive reads that make a stream.
+    pub trigger: u32,
+    /// Distance that read-ahead keeps in front of the host, in blocks.
+    pub blocks: u32,
+}
+
+/// Settings of a [`super::Controller`]. Sizes are in blocks of 512 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Replacement policy.
+    pub policy: Policy,
+    /// Capacity in lines.
+    pub lines: u32,
+    /// Size of a line, the unit of allocation.
+    pub line_blocks: u32,
+    /// Size of a sector, the unit of valid and dirty data. A line has 1 to 64 sectors.
+    pub sector_blocks: u32,
+    /// Size of the volume behind the cache.
+    pub volume_blocks: u64,
+    /// A miss reads the whole line, and not only the missing sectors.
+    pub fills_lines: bool,
+    /// Handling of writes.
+    pub write: WriteMode,
+    /// Rules of destaging.
+    pub destage: DestageSettings,
+    /// Read-ahead; `None` is off.
+    pub read_ahead: Option<ReadAheadSettings>,
+}
+
+/// Contradiction in [`Settings`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum SettingsError {
+    /// A size is 0.
+    #[error("the cache needs at least one line, and lines, sectors and destages of at least one block")]
+    Zero,
+    /// The sectors do not fill the line, or are too many.
+    #[error("a line must have 1 to 64 whole sectors; choose a sector size that divides the line size")]
+    Sectors,
+    /// The watermarks are above 100 % or in the wrong order.
+    #[error("watermarks must be percentages, and the low one at most the high one")]
+    Watermarks,
+}
+
+impl Settings {
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        if [self.lines, self.line_blocks, self.sector_blocks, self.destage.max_blocks].contains(&0) {
+            return Err(SettingsError::Zero);
+        }
+        let sectors = self.line_blocks / self.sector_blocks;
+        if !self.line_blocks.is_multiple_of(self.sector_blocks) || sectors > MAX_SECTORS {
+            return Err(SettingsError::Sectors);
+        }
+        if self.destage.high_percent > 100 || self.destage.low_percent > self.destage.high_percent {
+            return Err(SettingsError::Watermarks);
+        }
+        Ok(())
+    }
+}

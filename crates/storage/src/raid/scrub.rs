@@ -1,0 +1,136 @@
+//! Repair of media errors, and scrub of an array.
+
+use super::array::{Array, Pace, Pass, Step, is_rebuilding};
+use super::plan::{Member, MemberIo, Phase};
+
+/// Blocks that md counts as one mismatch of a scrub.
+const MISMATCH_BLOCKS: u32 = 128;
+
+impl Array {
+    /// Makes a block of a member unreadable: a latent sector error. A write or a scrub clears it.
+    pub fn add_media_error(&mut self, member: u32, lba: u64) {
+        if let Err(at) = self.media_errors.binary_search(&(member, lba)) {
+            self.media_errors.insert(at, (member, lba));
+        }
+    }
+
+    /// Returns the first unreadable block that a read of a member meets.
+    pub fn media_error(&self, member: u32, lba: u64, blocks: u32) -> Option<u64> {
+        let at = self.media_errors.partition_point(|error| *error < (member, lba));
+        let found = self.media_errors.get(at).filter(|error| error.0 == member)?;
+        (found.1 < lba + u64::from(blocks)).then_some(found.1)
+    }
+
+    /// Clears the errors of blocks that were written.
+    pub fn clear_media_errors(&mut self, member: u32, lba: u64, blocks: u32) {
+        let range = lba..lba + u64::from(blocks);
+        self.media_errors.retain(|error| error.0 != member || !range.contains(&error.1));
+    }
+
+    /// Appends the repair of each latent error in the chunks of a scrub step. Errors without enough
+    /// redundancy stay.
+    fn repair_media_errors(&mut self, step: Step, ios: &mut Vec<MemberIo>) {
+        let chunk_blocks = u64::from(self.geometry.chunk_blocks());
+        let chunks = step.chunk..step.chunk + step.chunks;
+        let mut left = self.media_errors.clone();
+        left.retain(|(member, lba)| !chunks.contains(&(lba / chunk_blocks)) || !self.repair(*member, *lba, 1, ios));
+        self.media_errors = left;
+    }
+
+    /// Appends the reads of other members and the write that repair blocks with a media error.
+    /// The blocks are within one chunk. Members with an error in the same rows are not read.
+    /// Returns `false` if too few are left.
+    pub fn repair(&self, member: u32, lba: u64, blocks: u32, ios: &mut Vec<MemberIo>) -> bool {
+        let chunk_blocks = u64::from(self.geometry.chunk_blocks());
+        let (chunk, offset) = (lba / chunk_blocks, lba % chunk_blocks);
+        let mut whole = Vec::new();
+        let is_bad = |member, row| self.media_error(member, row * chunk_blocks + offset, blocks).is_some();
+        if !self.push_sources(member, chunk, is_bad, &mut whole) {
+            return false;
+        }
+        ios.extend(whole.into_iter().map(|io| MemberIo { lba: io.lba + offset, blocks, ..io }));
+        ios.push(MemberIo { stripe: chunk, phase: Phase::Write, member, lba, blocks });
+        true
+    }
+
+    /// Starts a scrub from the first chunk. A rebuild has precedence, so steps begin after it.
+    pub fn scrub(&mut self, pass: Pass) {
+        self.scrub_at = Some((pass, 0));
+        self.scrub = Pace::NEW;
+        self.mismatches = 0;
+    }
+
+    /// Mismatches that the last scrub has found so far, in units of 128 blocks as md counts them.
+    pub fn mismatches(&self) -> u64 {
+        self.mismatches
+    }
+
+    /// Marks the redundancy of a parity stripe, or of a chunk of a mirror, as wrong.
+    pub fn set_inconsistent(&mut self, stripe: u64) {
+        if let Err(at) = self.inconsistent.binary_search(&stripe) {
+            self.inconsistent.insert(at, stripe);
+        }
+    }
+
+    /// Parity stripes, or chunks of a mirror, whose redundancy is wrong, in ascending order.
+    pub fn inconsistent(&self) -> &[u64] {
+        &self.inconsistent
+    }
+
+    /// Starts the next scrub step if the limits allow it. `ios` receives a read of each member.
+    pub fn start_scrub(&mut self, now_ps: u64, is_busy: bool, ios: &mut Vec<MemberIo>) -> Option<Step> {
+        let (pass, chunk) = self.scrub_at?;
+        let must_wait = self.scrub.running.is_some()
+            || self.members.iter().any(|member| is_rebuilding(*member))
+            || now_ps < self.scrub.next_ps(self.rate(is_busy));
+        if must_wait {
+            return None;
+        }
+        let end = (chunk + self.limits.window_chunks.max(1)).min(self.member_chunks());
+        for member in (0..self.geometry.members()).filter(|member| self.members[*member as usize] == Member::Online) {
+            (chunk..end).for_each(|chunk| self.push(Phase::Read, member, chunk, ios));
+        }
+        let step = self.next_step(pass, chunk, end);
+        let blocks = step.chunks * u64::from(self.geometry.chunk_blocks());
+        self.scrub = Pace { last: Some((now_ps, blocks)), running: Some(step) };
+        Some(step)
+    }
+
+    /// Ends a scrub step. `ios` receives the reads and writes that repair latent errors and, if the
+    /// pass is [`Pass::Repair`], the writes that correct wrong redundancy. An abandoned step has no
+    /// effect.
+    pub fn end_scrub(&mut self, step: Step, ios: &mut Vec<MemberIo>) {
+        if self.scrub.running != Some(step) {
+            return;
+        }
+        self.scrub.running = None;
+        self.repair_media_errors(step, ios);
+        let end = step.chunk + step.chunks;
+        let mut found = std::mem::take(&mut self.inconsistent);
+        found.retain(|&stripe| {
+            let (chunk, targets) = self.redundancy(stripe);
+            let is_in_step = step.chunk <= chunk && chunk < end;
+            if is_in_step {
+                self.mismatches += u64::from(self.geometry.chunk_blocks().div_ceil(MISMATCH_BLOCKS));
+            }
+            let is_repaired = is_in_step && step.pass == Pass::Repair;
+            if is_repaired {
+                targets.iter().for_each(|(member, chunk)| self.push(Phase::Write, *member, *chunk, ios));
+            }
+            !is_repaired
+        });
+        self.inconsistent = found;
+        self.scrub_at = (end < self.member_chunks()).then_some((step.pass, end));
+    }
+
+    /// First chunk row of a stripe, and the member chunks that hold its redundancy.
+    fn redundancy(&self, stripe: u64) -> (u64, Vec<(u32, u64)>) {
+        if let Some(place) = self.geometry.stripe(stripe) {
+            let chunk = place.member_lba / u64::from(self.geometry.chunk_blocks());
+            let parities = std::iter::once(place.layout.p).chain(place.layout.q);
+            return (chunk, parities.map(|member| (place.first_member + member, chunk)).collect());
+        }
+        let copies = (1..self.geometry.copies()).map(|copy| self.geometry.place(stripe, copy));
+        (self.geometry.place(stripe, 0).1, copies.collect())
+    }
+}
