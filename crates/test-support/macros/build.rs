@@ -42,7 +42,7 @@ fn main() {
     for file in ["build.rs", "required.rs"] {
         println!("cargo:rerun-if-changed={file}");
     }
-    for variable in ["PATH", "SANLOOM_REQUIRE_PEERS"] {
+    for variable in ["PATH", "SANLOOM_REQUIRE_PEERS", "SANLOOM_TRACES"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
     for folder in path().iter().filter(|folder| folder.is_dir()) {
@@ -65,9 +65,19 @@ fn main() {
     peer("ipv6", ipv6());
     peer("direct-io", direct_io());
     peer("io-uring", io_uring());
+    peer("cache-trace", cache_trace());
     println!("cargo:rustc-env=KNOWN_PEERS={}", names.join("\t"));
     println!("cargo:rustc-env=MISSING_PEERS={}", missing.join("\t"));
     println!("cargo:rustc-env=PEERS_ARE_REQUIRED={}", u8::from(required::peers_are_required()));
+}
+
+/// Returns the reason if the public trace of the cache policies was not fetched.
+fn cache_trace() -> Option<String> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/traces");
+    let folder = env::var_os("SANLOOM_TRACES").map_or_else(|| PathBuf::from(fetched), PathBuf::from);
+    let trace = folder.join("cloudPhysicsIO.oracleGeneral.bin");
+    println!("cargo:rerun-if-changed={}", trace.display());
+    (!trace.is_file()).then(|| "tests/traces/fetch.sh was not run".to_owned())
 }
 
 fn path() -> Vec<PathBuf> {

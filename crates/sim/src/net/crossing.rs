@@ -151,8 +151,8 @@ impl Crossbar {
         self.egress[usize::from(output)].has_frame()
     }
 
-    /// Returns which of `count` outputs have a frame in front of their lines that may leave: one bit
-    /// for each output, the lowest for `first`.
+    /// Returns which of `count` outputs have a frame in front of their lines that may leave: one
+    /// bit for each output, the lowest for `first`.
     #[inline]
     pub(super) fn crossed(&self, first: u16, count: u16) -> u16 {
         let outputs = &self.egress[usize::from(first)..][..usize::from(count)];

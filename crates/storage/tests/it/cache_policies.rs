@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_storage::cache::{Access, Admission, Directory, Policy};
+use sanloom_test_support::needs;
+use std::path::PathBuf;
 
 /// Policies to compare, with SLRU in several shapes.
 fn policies() -> impl Strategy<Value = Policy> {
@@ -187,11 +189,12 @@ const PUBLISHED: [(Policy, [u32; 8], f64); 5] = [
     (Policy::S3Fifo, [89307, 82387, 77041, 76791, 71300, 70343, 70455, 70355], 0.0),
 ];
 
+#[needs("cache-trace")]
 #[test]
 fn misses_on_the_public_trace_are_the_published_ones() {
-    let Some(folder) = std::env::var_os("SANLOOM_TRACES") else { return };
-    let path = std::path::Path::new(&folder).join("cloudPhysicsIO.oracleGeneral.bin");
-    let trace = std::fs::read(&path).expect("the folder holds the trace");
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/traces");
+    let folder = std::env::var_os("SANLOOM_TRACES").map_or_else(|| fetched.into(), PathBuf::from);
+    let trace = std::fs::read(folder.join("cloudPhysicsIO.oracleGeneral.bin")).expect("the folder has the trace");
     assert_eq!(trace.len(), 113_872 * 24);
     for (policy, published, tolerance) in PUBLISHED {
         let mut found = [0; 8];

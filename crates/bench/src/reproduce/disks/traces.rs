@@ -51,9 +51,9 @@ pub fn cases() -> Vec<Case> {
         disksim_percent: Some(disksim),
     };
     vec![
-        case(preset::cheetah_9lp(), include_bytes!("../../../data/disk-traces/cheetah9LP.trace.gz"), 6.0, 2.5),
-        case(preset::atlas_10k(), include_bytes!("../../../data/disk-traces/atlas10k.trace.gz"), 5.0, 6.9),
-        case(preset::c2247a(), include_bytes!("../../../data/disk-traces/hp_c2247a.trace.gz"), 4.0, 0.59),
+        case(preset::cheetah_9lp(), include_bytes!("../../../data/disk-traces/cheetah-9lp.trace.gz"), 6.0, 2.5),
+        case(preset::atlas_10k(), include_bytes!("../../../data/disk-traces/atlas-10k.trace.gz"), 5.0, 6.9),
+        case(preset::c2247a(), include_bytes!("../../../data/disk-traces/hp-c2247a.trace.gz"), 4.0, 0.59),
     ]
 }
 
