@@ -20,14 +20,16 @@ fn of_disk(storage: &str, workload: &str) -> StorageResult {
 
 #[test]
 fn random_reads_in_a_queue_have_the_rates_of_the_disk_alone() {
-    // Rates of a closed queue of 4 KiB random reads on this disk, computed without a fabric.
-    for (scheduler, rates) in
-        [("fcfs", [113.0, 113.0, 113.0]), ("look", [113.0, 138.0, 168.0]), ("sptf", [113.0, 154.0, 201.0])]
-    {
-        for (depth, rate) in [1, 4, 16].into_iter().zip(rates) {
+    // Rates of a closed queue of 4 KiB random reads on this disk, computed without a fabric, where
+    // the next request is there at once. Over a fabric the disk chooses among one request less.
+    let rules = [("fcfs", [113.0, 113.0, 113.0]), ("look", [113.0, 138.0, 168.0]), ("sptf", [113.0, 154.0, 201.0])];
+    for (scheduler, rates) in rules {
+        for ((depth, lowest), rate) in [(1, 0.97), (4, 0.9), (16, 0.95)].into_iter().zip(rates) {
+            let lowest = if scheduler == "fcfs" { 0.97 } else { lowest };
             let workload = format!("size = \"4KiB\"\ndepth = {depth}");
             let disk = of_disk(&format!("disk_scheduler = \"{scheduler}\""), &workload);
-            assert!((disk.iops / rate - 1.0).abs() < 0.04, "{scheduler} at {depth}: {} instead of {rate}", disk.iops);
+            let share = disk.iops / rate;
+            assert!((lowest..1.03).contains(&share), "{scheduler} at {depth}: {} instead of {rate}", disk.iops);
         }
     }
 }
@@ -45,7 +47,7 @@ fn sequential_reads_have_the_rate_of_the_medium_and_strided_ones_lie_between() {
 
 #[test]
 fn the_parts_of_the_time_of_a_command_add_up_to_its_response() {
-    let disk = of_disk("", "size = \"16KiB\"\ndepth = 8\nread = 0.7");
+    let disk = of_disk("", "size = \"16KiB\"\ndepth = 8\nread_share = 0.7");
     let one = &disk.disks[0];
     let parts = one.queue_ms + one.overhead_ms + one.seek_ms + one.rotation_ms + one.medium_ms + one.bus_ms;
     assert!((parts / one.response_ms - 1.0).abs() < 1e-9, "{one:?}");
@@ -55,7 +57,7 @@ fn the_parts_of_the_time_of_a_command_add_up_to_its_response() {
 
 #[test]
 fn a_write_waits_for_the_medium_without_write_cache() {
-    let writes = "size = \"4KiB\"\nread = 0\nrate = \"20/s\"";
+    let writes = "size = \"4KiB\"\nread_share = 0\narrivals = \"poisson 20/s\"";
     let mean_ms = |storage| of_disk(storage, writes).latency.mean_us / 1e3;
     let [cached, through] = [mean_ms(""), mean_ms("disk_write_cache = false")];
     assert!(cached < 2.0 && through > 8.0, "{cached} ms and {through} ms");
@@ -63,8 +65,11 @@ fn a_write_waits_for_the_medium_without_write_cache() {
 
 #[test]
 fn commands_that_wait_for_a_disk_count_towards_the_queue_limit() {
-    let results = results("max_queued = 4", "size = \"4KiB\"\ndepth = 16");
-    let disk = &results.storage[0];
-    assert!(disk.task_set_full > 0 && disk.queue.max <= 7, "{} refusals, {:?}", disk.task_set_full, disk.queue);
-    assert_eq!(results.totals.io.ios_failed, 0);
+    let longest = |storage| {
+        let results = results(storage, "size = \"4KiB\"\ndepth = 16");
+        assert_eq!(results.totals.io.ios_failed, 0);
+        results.storage[0].queue.max
+    };
+    // One command is at the arm. The host learns the limit from TASK SET FULL.
+    assert_eq!([longest(""), longest("max_queued = 4")], [16, 5]);
 }
