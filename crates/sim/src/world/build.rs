@@ -26,6 +26,7 @@ use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
+use sanloom_storage::disk::WritePolicy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -264,10 +265,13 @@ impl Plan<'_> {
         let nports = self.owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
         let config = &self.lab.storage[storage];
         let port = |port: &config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 0 };
+        // A disk that caches writes makes its unit one with a volatile write cache.
+        let write_back = config.disk.as_ref().is_some_and(|disk| disk.cache.write != WritePolicy::Through);
+        let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
         let device = DeviceConfig {
             wwnn: config.wwnn,
             ports: config.ports.iter().map(port).collect(),
-            units: config.luns.iter().map(|lun: &Lun| UnitConfig::new(lun.blocks, lun.block_bytes)).collect(),
+            units: config.luns.iter().map(unit).collect(),
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
         };
