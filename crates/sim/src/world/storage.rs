@@ -218,7 +218,7 @@ mod tests {
 
     /// A read of one block.
     fn read(tag: u32) -> Io {
-        let nexus = NexusId::default();
+        let nexus = NexusId(0);
         Io { tag: IoTag(tag), nexus, unit: 0, op: IoOp::Read, lba: 0, blocks: 1, bytes: 512, fua: false }
     }
 
