@@ -47,9 +47,8 @@ pub enum Paper {
     /// Measured response times of three disks beside those of the disk model, with the demerit
     /// figure and both distributions, and queues of random reads
     #[command(
-        after_help = "A TOML file of parameters has the keys that --print shows\n\nExamples:\n  sanloom reproduce \
-                      disks\n  sanloom reproduce disks --print cheetah-9lp > disk.toml\n  sanloom reproduce disks --disk \
-                      disk.toml --trace measured.trace.gz"
+        after_help = "A TOML file of parameters has the keys that --print shows; --disk and --trace compare another \
+                      disk\n\nExample:\n  sanloom reproduce disks --print cheetah-9lp"
     )]
     Disks(disks::Args),
     /// Numbers that have a formula: line rates, latencies, credits over distance, queues, closed
