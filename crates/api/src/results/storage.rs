@@ -45,7 +45,7 @@ pub struct StorageResult {
 #[serde(default)]
 pub struct DiskResult {
     /// Number of the LUN on the disk.
-    pub lun: u16,
+    pub lun: u32,
     /// Model of the disk.
     pub model: String,
     /// Completed commands.

@@ -87,7 +87,7 @@ impl Disks {
     }
 }
 
-fn result(disk: &Disk, lun: u16, config: &DiskConfig, measured_ps: u64) -> DiskResult {
+fn result(disk: &Disk, lun: u32, config: &DiskConfig, measured_ps: u64) -> DiskResult {
     let stats: &DiskStats = disk.stats();
     let mut phases = Phases::default();
     let mut commands = 0;
