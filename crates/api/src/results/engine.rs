@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Engine {
     /// Frame-hops: one frame crossing one link counts once.
     pub frame_hops: u64,
-    /// Events processed by the engine.
+    /// Events processed by the engine. With several threads the number varies slightly.
     pub events: u64,
     /// Processor time of the run loop, in seconds.
     pub cpu_s: f64,

@@ -10,6 +10,9 @@ use super::messages::Parcel;
 use super::sources::Source;
 use super::{Net, channels};
 
+/// Most events of one recording.
+const MOST_RECORDED: usize = 1 << 20;
+
 /// Place of an event among the events of all parts.
 ///
 /// The events of the undivided network are ordered by time and source, except that an event can
@@ -67,7 +70,9 @@ impl Parts {
     #[cold]
     pub fn begin(&mut self, now: u64, time: u64, source: u32) {
         self.source = if time > now { source } else { self.source.max(source) };
-        if let Some(profile) = &mut self.profile {
+        if let Some(profile) = &mut self.profile
+            && profile.len() < MOST_RECORDED
+        {
             profile.push((time, source));
         }
     }

@@ -347,7 +347,10 @@ impl Net {
         let frame = match queue.next(now, &self.messages) {
             Next::Frame(frame) => frame,
             Next::Pause(until_ps) => {
-                self.lanes[number as usize].wake_at(&mut self.queue, wake, until_ps);
+                // A credit is available, so the line waits for the pause alone.
+                let lane = &mut self.lanes[number as usize];
+                lane.end_credit_wait(now);
+                lane.wake_at(&mut self.queue, wake, until_ps);
                 return;
             }
             Next::Nothing => {

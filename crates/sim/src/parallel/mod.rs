@@ -17,7 +17,7 @@ mod sync;
 pub use offer::Offer;
 pub use sync::ThreadClock;
 
-use crate::net::parts;
+use crate::net::{NEVER, parts};
 use crate::world::{World, WorldShare};
 use offer::Profile;
 use plan::Plan;
@@ -33,6 +33,10 @@ const FEWEST_EVENTS: f64 = 16.0;
 
 /// Greatest share of the time of a run that divisions may take before the run is united less often.
 const DIVIDING_SHARE: f64 = 0.02;
+
+/// Shortest stretch that is worth a division, in lookaheads. Steps of the hold time or of faults can
+/// follow each other at any distance.
+const SHORTEST_STRETCH: u64 = 100;
 
 /// Longest real time between two calls of [`Engine::run_until`] that the engine asks for, in ns.
 const LONGEST_STEP_NS: u64 = 1_000_000_000;
@@ -189,6 +193,11 @@ impl Engine {
         let profile = Profile::take(world);
         self.stage = match self.divide(world, &profile) {
             Ok(divided) => Stage::Divided(Box::new(divided)),
+            // A lull after the first division; the load may come back.
+            Err(_) if self.plans > 0 => {
+                parts::begin_profile(&mut world.net);
+                Stage::Recording
+            }
             Err(reason) => {
                 self.report.undivided = Some(reason);
                 Stage::Undivided
@@ -227,14 +236,14 @@ impl Divided {
     fn run_until(&mut self, world: &mut World, until_ps: u64, threads: &Threads, report: &mut Report) {
         while world.net.now() < until_ps {
             let stop_ps = world.next_common_ps().min(until_ps + 1).max(world.net.now() + 1);
-            if stop_ps > world.net.now() + 1 {
+            let lookahead_ps = self.plan.lookahead_ps.iter().flatten().min().copied().unwrap_or(NEVER);
+            let shortest_ps = if threads.always { 1 } else { lookahead_ps.saturating_mul(SHORTEST_STRETCH) };
+            if stop_ps - world.net.now() > shortest_ps {
                 self.run_divided(world, stop_ps, threads, report);
             }
-            if stop_ps <= until_ps {
-                let begin = threads.now_ns();
-                world.run_until(stop_ps);
-                report.alone_ns += threads.now_ns() - begin;
-            }
+            let begin = threads.now_ns();
+            world.run_until(stop_ps.min(until_ps));
+            report.alone_ns += threads.now_ns() - begin;
         }
     }
 
@@ -242,7 +251,7 @@ impl Divided {
     fn run_divided(&mut self, world: &mut World, end_ps: u64, threads: &Threads, report: &mut Report) {
         let begin = threads.now_ns();
         let base = world.hosts.totals;
-        let sync = Sync::new(&self.plan, world.net.now() + 1, end_ps);
+        let sync = Sync::new(&self.plan, world.net.now(), end_ps);
         world.divide(&mut self.others, &self.shares);
         let worlds = std::iter::once(&mut *world).chain(&mut self.others);
         let mut parts: Vec<Part<'_>> =

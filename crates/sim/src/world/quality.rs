@@ -62,12 +62,12 @@ impl Quality {
         Quality { zones, logged_in: BTreeMap::new(), watched: (0..).zip(net.lanes()).filter_map(watched).collect() }
     }
 
-    /// Returns the zones of a port.
     /// Returns whether zones have priorities that matter, or switches watch their devices.
     pub fn is_used(&self) -> bool {
         !self.zones.is_empty() || !self.watched.is_empty()
     }
 
+    /// Returns the zones of a port.
     fn zones_of(&self, port: &PortIdentity) -> Vec<&(Zone, Priority)> {
         self.zones.iter().filter(|(zone, _)| zone.all_members().any(|member| port.is(member))).collect()
     }
