@@ -211,11 +211,73 @@ fn a_crash_leaves_the_work_and_the_damage_of_its_protection() {
     // Data 8 blocks, parity 8 blocks and a header; then 4 chunks and a header.
     assert_eq!(crash(Consistency::Journal, false), (24 + 520, recovery(0, 0, true), 0));
     assert_eq!(crash(Consistency::PartialParityLog, false), (16 + 8, recovery(2, 0, true), 0));
-    // The write hole: dirty and degraded.
-    assert_eq!(crash(Consistency::None, true).1, recovery(1_000, 2, false));
-    assert_eq!(crash(bitmap, true).1, recovery(128, 2, false));
+    // Dirty and degraded. The missing member holds P of both stripes, so data are safe.
+    assert_eq!(crash(Consistency::None, true).1, recovery(1_000, 0, false));
+    assert_eq!(crash(bitmap, true).1, recovery(128, 0, false));
     assert!(crash(Consistency::Journal, true).1.can_start);
     assert!(crash(Consistency::PartialParityLog, true).1.can_start);
+}
+
+#[test]
+fn a_crash_damages_a_stripe_only_if_an_untouched_chunk_is_missing_and_parity_is_written() {
+    // Left-symmetric stripes 0 and 1 of four members: 0 1 2 P, 4 5 P 3; of five with Q: Q 0 1 2 P.
+    let cases: [(Level, u32, &[u32], u64, u32, u64); 8] = [
+        (Level::RAID5, 4, &[], 0, 8, 0),
+        (Level::RAID5, 4, &[3], 0, 8, 0),
+        (Level::RAID5, 4, &[0], 0, 8, 0),
+        (Level::RAID5, 4, &[1], 0, 8, 1),
+        (Level::RAID5, 4, &[1], 0, 3 * 128, 0),
+        (Level::RAID5, 4, &[1], 0, 3 * 128 + 8, 1),
+        (Level::RAID6, 5, &[2, 4], 0, 8, 1),
+        (Level::RAID6, 5, &[0, 4], 0, 8, 0),
+    ];
+    for (level, members, missing, lba, blocks, damaged) in cases {
+        let mut array = array(level, members, 0, SyncLimits::default());
+        for member in missing {
+            array.fail(*member);
+        }
+        let (mut tracker, mut plan) = (WriteTracker::new(Consistency::None), Plan::new());
+        plan.write(array.geometry(), array.members(), lba, blocks);
+        tracker.begin(&plan);
+        let recovery = tracker.crash(&mut array);
+        assert_eq!(recovery.damaged_stripes, damaged, "{level:?} without {missing:?}, {blocks} blocks");
+        assert_eq!(recovery.can_start, missing.is_empty());
+    }
+}
+
+#[test]
+fn a_stripe_is_at_risk_only_while_the_write_that_endangers_it_is_in_flight() {
+    let mut array = array(Level::RAID5, 4, 0, SyncLimits::default());
+    array.fail(1);
+    let (mut tracker, mut small, mut full) = (WriteTracker::new(Consistency::None), Plan::new(), Plan::new());
+    small.write(array.geometry(), array.members(), 0, 8);
+    full.write(array.geometry(), array.members(), 0, 3 * 128);
+    tracker.begin(&small);
+    tracker.begin(&full);
+    assert_eq!(tracker.clone().crash(&mut array).damaged_stripes, 1);
+    tracker.end(&small);
+    assert_eq!(tracker.in_flight(), 1);
+    assert_eq!(tracker.crash(&mut array).damaged_stripes, 0);
+}
+
+#[test]
+fn a_write_to_a_mirror_is_in_flight_in_each_of_its_chunks() {
+    for (level, members) in [(Level::raid1(2), 2), (Level::RAID10, 5)] {
+        let mut array = array(level, members, 0, SyncLimits::default());
+        let (mut tracker, mut plan) = (WriteTracker::new(Consistency::None), Plan::new());
+        plan.read(array.geometry(), array.members(), 0, 1_024, |_, _| 0);
+        tracker.begin(&plan);
+        assert_eq!(tracker.in_flight(), 0, "reads leave no trace");
+        plan.write(array.geometry(), array.members(), 0, 1_024);
+        tracker.begin(&plan);
+        assert_eq!(tracker.in_flight(), 8);
+        tracker.end(&plan);
+        assert_eq!(tracker.in_flight(), 0);
+        plan.write(array.geometry(), array.members(), 127, 130);
+        tracker.begin(&plan);
+        tracker.crash(&mut array);
+        assert_eq!(array.inconsistent(), [0, 1, 2]);
+    }
 }
 
 proptest! {
