@@ -418,7 +418,9 @@ proptest! {
                 _ => {
                     ios.clear();
                     let states = array.members().to_vec();
+                    let next_ps = array.next_rebuild_ps(false);
                     let step = array.start_rebuild(now_ps, false, &mut ios);
+                    prop_assert_eq!(step.is_some(), next_ps.is_some_and(|next_ps| next_ps <= now_ps));
                     for io in &ios {
                         for lba in io.lba..io.lba + u64::from(io.blocks) {
                             let is_valid = states[io.member as usize].is_usable(lba / 4);
