@@ -12,7 +12,7 @@ pub struct SyncLimits {
     pub minimum: u64,
     /// Rate while the array is idle.
     pub maximum: u64,
-    /// Chunks of each member in one step.
+    /// Chunks of each member in one step: at least 1, and at most 2^32 - 1 blocks.
     pub window_chunks: u64,
 }
 
@@ -61,6 +61,8 @@ pub struct Step {
     pub chunk: u64,
     /// Number of chunks. Host requests to these chunks wait until the end of the step.
     pub chunks: u64,
+    /// Chunks of members that a rebuild skips as lost, because source chunks have media errors.
+    pub lost_chunks: u64,
 }
 
 /// Position and pace of a background pass.
@@ -99,6 +101,8 @@ pub struct Array {
     pub(super) mismatches: u64,
     /// Member and block of each latent sector error; sorted.
     pub(super) media_errors: Vec<(u32, u64)>,
+    /// Member and chunk of each chunk that the running rebuild step skips.
+    skipped: Vec<(u32, u64)>,
     steps: u64,
 }
 
@@ -116,6 +120,7 @@ impl Array {
             inconsistent: Vec::new(),
             mismatches: 0,
             media_errors: Vec::new(),
+            skipped: Vec::new(),
             steps: 0,
         }
     }
@@ -177,7 +182,7 @@ impl Array {
     }
 
     /// Passes the first block and the number of blocks of each lost range of the array to `range`,
-    /// in the order of addresses.
+    /// in the order of addresses. Media errors do not count; see [`Array::media_error`].
     pub fn lost(&self, mut range: impl FnMut(u64, u64)) {
         let chunk_blocks = u64::from(self.geometry.chunk_blocks());
         let mut open: Option<(u64, u64)> = None;
@@ -222,11 +227,37 @@ impl Array {
         self.geometry.member_blocks() / u64::from(self.geometry.chunk_blocks())
     }
 
-    /// Earliest time of the next rebuild step in picoseconds; `None` if nothing is in rebuild or a
-    /// step runs. `is_busy`: hosts use the array.
+    /// Earliest time of the next rebuild step in picoseconds; `None` if nothing is in rebuild, a
+    /// step runs, or too few members hold the next chunks. `is_busy`: hosts use the array.
     pub fn next_rebuild_ps(&self, is_busy: bool) -> Option<u64> {
-        let can_start = self.rebuild.running.is_none() && self.members.iter().any(|member| is_rebuilding(*member));
-        can_start.then(|| self.rebuild.next_ps(self.rate(is_busy)))
+        let (chunk, end) = self.rebuild_window().filter(|_| self.rebuild.running.is_none())?;
+        let has_sources = self
+            .rebuild_targets(chunk)
+            .all(|target| (chunk..end).all(|chunk| self.each_source(target, chunk, |_, _| false, |_, _| {})));
+        has_sources.then(|| self.rebuild.next_ps(self.rate(is_busy)))
+    }
+
+    /// First chunk of the next rebuild step, and the chunk behind its last.
+    fn rebuild_window(&self) -> Option<(u64, u64)> {
+        let progress = self.members.iter().filter_map(|member| match member {
+            Member::Rebuilding { chunks } => Some(*chunks),
+            _ => None,
+        });
+        let chunk = progress.clone().min()?;
+        let next = progress.filter(|chunks| *chunks > chunk).min().unwrap_or(u64::MAX);
+        Some((chunk, self.window_end(chunk).min(next)))
+    }
+
+    /// Members whose rebuild has come to a chunk.
+    fn rebuild_targets(&self, chunk: u64) -> impl Iterator<Item = u32> {
+        let state = Member::Rebuilding { chunks: chunk };
+        (0..self.geometry.members()).filter(move |target| self.members[*target as usize] == state)
+    }
+
+    /// The chunk behind the window that starts at a chunk. An I/O over the window fits its type.
+    pub(super) fn window_end(&self, chunk: u64) -> u64 {
+        let most = u64::from(u32::MAX / self.geometry.chunk_blocks());
+        chunk.saturating_add(self.limits.window_chunks.clamp(1, most)).min(self.member_chunks())
     }
 
     pub(super) fn rate(&self, is_busy: bool) -> u64 {
@@ -237,100 +268,120 @@ impl Array {
     /// of the survivors and the writes of the members in rebuild.
     ///
     /// Members with the same progress are rebuilt together. If data of these chunks are lost, the
-    /// rebuild stays where it is, because a rebuilt member would hide the loss. `ios` must be
-    /// empty.
+    /// rebuild stays where it is, because a rebuilt member would hide the loss.
+    ///
+    /// A chunk that media errors of its sources make impossible to compute is skipped and counted
+    /// in [`Step::lost_chunks`]; at the end of the step, its blocks become media errors of the
+    /// member in rebuild. `ios` must be empty, and stays so if all chunks of the step are skipped
+    /// or unused.
     pub fn start_rebuild(&mut self, now_ps: u64, is_busy: bool, ios: &mut Vec<MemberIo>) -> Option<Step> {
         if now_ps < self.next_rebuild_ps(is_busy)? {
             return None;
         }
-        let progress = self.members.iter().filter_map(|member| match member {
-            Member::Rebuilding { chunks } => Some(*chunks),
-            _ => None,
-        });
-        let chunk = progress.clone().min()?;
-        let next = progress.filter(|chunks| *chunks > chunk).min().unwrap_or(u64::MAX);
-        let end = (chunk + self.limits.window_chunks.max(1)).min(next).min(self.member_chunks());
-        let before = ios.len();
-        for target in 0..self.geometry.members() {
-            if self.members[target as usize] == (Member::Rebuilding { chunks: chunk }) {
-                if !(chunk..end).all(|chunk| self.push_sources(target, chunk, |_, _| false, ios)) {
-                    ios.truncate(before);
-                    return None;
+        let (chunk, end) = self.rebuild_window()?;
+        let blocks = u64::from(self.geometry.chunk_blocks());
+        let is_bad = |member, row| !self.is_chunk_readable(member, row);
+        let mut skipped = Vec::new();
+        for target in self.rebuild_targets(chunk) {
+            for chunk in chunk..end {
+                if self.each_source(target, chunk, is_bad, |member, row| self.push(Phase::Read, member, row, ios)) {
+                    self.push(Phase::Write, target, chunk, ios);
+                } else {
+                    skipped.push((target, chunk));
                 }
-                (chunk..end).for_each(|chunk| self.push(Phase::Write, target, chunk, ios));
             }
         }
-        let step = self.next_step(Pass::Rebuild, chunk, end);
-        let blocks = step.chunks * u64::from(self.geometry.chunk_blocks());
-        self.rebuild = Pace { last: Some((now_ps, blocks)), running: Some(step) };
+        let step = Step { lost_chunks: skipped.len() as u64, ..self.next_step(Pass::Rebuild, chunk, end) };
+        self.skipped = skipped;
+        self.rebuild = Pace { last: Some((now_ps, step.chunks * blocks)), running: Some(step) };
         Some(step)
     }
 
     pub(super) fn next_step(&mut self, pass: Pass, chunk: u64, end: u64) -> Step {
         self.steps += 1;
-        Step { number: self.steps, pass, chunk, chunks: end - chunk }
+        Step { number: self.steps, pass, chunk, chunks: end - chunk, lost_chunks: 0 }
     }
 
     /// Ends a rebuild step. Rebuilt chunks are used from now on. A step that failed is repeated,
     /// and an abandoned one has no effect.
-    pub fn end_rebuild(&mut self, step: Step, is_done: bool) -> Condition {
+    pub fn end_rebuild(&mut self, step: Step, is_done: bool) {
         if self.rebuild.running != Some(step) {
-            return self.condition();
+            return;
         }
         self.rebuild.running = None;
-        if is_done {
-            let end = step.chunk + step.chunks;
-            let whole = self.member_chunks();
-            for member in &mut self.members {
-                if *member == (Member::Rebuilding { chunks: step.chunk }) {
-                    *member = if end == whole { Member::Online } else { Member::Rebuilding { chunks: end } };
-                }
+        if !is_done {
+            return;
+        }
+        let end = step.chunk + step.chunks;
+        let whole = self.member_chunks();
+        for member in &mut self.members {
+            if *member == (Member::Rebuilding { chunks: step.chunk }) {
+                *member = if end == whole { Member::Online } else { Member::Rebuilding { chunks: end } };
             }
         }
-        self.condition()
+        let blocks = u64::from(self.geometry.chunk_blocks());
+        for (member, chunk) in std::mem::take(&mut self.skipped) {
+            (chunk * blocks..(chunk + 1) * blocks).for_each(|lba| self.add_media_error(member, lba));
+        }
     }
 
-    /// Appends the reads that compute one chunk of a member, without chunks for which `is_bad`
-    /// holds. Returns `false`, and appends nothing, if the chunk cannot be computed.
-    pub(super) fn push_sources(
+    /// Passes the member and chunk of each read that computes one chunk of a member to `source`,
+    /// without chunks for which `is_bad` holds. Returns `false`, and passes nothing, if the chunk
+    /// cannot be computed.
+    pub(super) fn each_source(
         &self,
         target: u32,
         chunk: u64,
         is_bad: impl Fn(u32, u64) -> bool,
-        ios: &mut Vec<MemberIo>,
+        mut source: impl FnMut(u32, u64),
     ) -> bool {
+        let is_source = |member: u32, row: u64| {
+            member != target && self.members[member as usize].is_usable(row) && !is_bad(member, row)
+        };
         if let Some((group, parities)) = self.parity_group(target) {
-            let is_source = |member: &u32| {
-                *member != target && self.members[*member as usize].is_usable(chunk) && !is_bad(*member, chunk)
-            };
-            let all = group.end - group.start;
-            if (group.clone().filter(is_source).count() as u32) < all - parities {
+            let sources = group.clone().filter(|member| is_source(*member, chunk));
+            if (sources.clone().count() as u32) < group.end - group.start - parities {
                 return false;
             }
-            group.filter(is_source).for_each(|member| self.push(Phase::Read, member, chunk, ios));
+            sources.for_each(|member| source(member, chunk));
             return true;
         }
         let Some(Content::Data { chunk: number, .. }) = self.geometry.content(target, chunk) else { return true };
         let mut places = (0..self.geometry.copies()).map(|copy| self.geometry.place(number, copy));
-        let source = places.find(|&(member, row)| {
-            member != target && self.members[member as usize].is_usable(row) && !is_bad(member, row)
-        });
-        match source {
-            Some((member, row)) => self.push(Phase::Read, member, row, ios),
-            None => return false,
-        }
-        true
+        let found = places.find(|&(member, row)| is_source(member, row));
+        found.into_iter().for_each(|(member, row)| source(member, row));
+        found.is_some()
     }
 
-    /// Appends the I/O of a whole chunk, or extends one that ends where it starts.
+    /// Appends the I/O of a whole chunk, or extends one that ends where the chunk starts. Chunks
+    /// that the array does not use have no I/O.
     pub(super) fn push(&self, phase: Phase, member: u32, chunk: u64, ios: &mut Vec<MemberIo>) {
+        let Some(stripe) = self.stripe_of(member, chunk) else { return };
         let blocks = self.geometry.chunk_blocks();
         let lba = chunk * u64::from(blocks);
-        let same = |io: &MemberIo| io.phase == phase && io.member == member;
-        match ios.iter_mut().find(|io| same(io) && io.lba <= lba && lba <= io.lba + u64::from(io.blocks)) {
-            Some(io) => io.blocks = io.blocks.max((lba - io.lba) as u32 + blocks),
-            None => ios.push(MemberIo { stripe: chunk, phase, member, lba, blocks }),
+        let end = lba + u64::from(blocks);
+        let extends = |io: &MemberIo| {
+            io.phase == phase
+                && io.member == member
+                && (io.lba..=io.lba + u64::from(io.blocks)).contains(&lba)
+                && end - io.lba <= u64::from(u32::MAX)
+        };
+        match ios.iter_mut().find(|io| extends(io)) {
+            Some(io) => io.blocks = io.blocks.max((end - io.lba) as u32),
+            None => ios.push(MemberIo { stripe, phase, member, lba, blocks }),
         }
+    }
+
+    /// Parity stripe, or chunk of a mirror, of a chunk of a member; `None` if the chunk is not
+    /// used.
+    pub(super) fn stripe_of(&self, member: u32, chunk: u64) -> Option<u64> {
+        let chunk_blocks = u64::from(self.geometry.chunk_blocks());
+        Some(match self.geometry.content(member, chunk)? {
+            Content::Data { chunk, .. } => {
+                self.geometry.stripe_blocks().map_or(chunk, |blocks| chunk / (blocks / chunk_blocks))
+            }
+            Content::P { stripe } | Content::Q { stripe } => stripe,
+        })
     }
 }
 

@@ -28,18 +28,28 @@ pub enum Consistency {
 pub struct Recovery {
     /// Stripes whose redundancy is computed anew before it can be trusted.
     pub resync_stripes: u64,
-    /// Stripes whose untouched data may be wrong, because a member is missing: the write hole.
+    /// Stripes whose untouched data may be wrong, because their member is missing and the parity
+    /// that stands in for them was being written: the write hole.
     pub damaged_stripes: u64,
     /// The array starts without force. md refuses an array that is both dirty and degraded.
     pub can_start: bool,
+}
+
+/// A parity stripe, or a chunk of a mirror, with writes in flight.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    stripe: u64,
+    writes: u32,
+    /// Writes that put untouched data at risk.
+    risky: u32,
 }
 
 /// Stripes with writes in flight, and what a crash does to them.
 #[derive(Clone, Debug)]
 pub struct WriteTracker {
     consistency: Consistency,
-    /// Stripe and number of its writes in flight; sorted.
-    in_flight: Vec<(u64, u32)>,
+    /// Sorted by stripe.
+    in_flight: Vec<Open>,
 }
 
 impl WriteTracker {
@@ -51,9 +61,15 @@ impl WriteTracker {
     /// Records the start of the writes of a plan. Returns the blocks that go to the log before
     /// them: to the log device of a journal, or to the parity members of a partial parity log.
     pub fn begin(&mut self, plan: &Plan) -> u64 {
-        each_stripe(plan, |stripe| match self.in_flight.binary_search_by_key(&stripe, |entry| entry.0) {
-            Ok(at) => self.in_flight[at].1 += 1,
-            Err(at) => self.in_flight.insert(at, (stripe, 1)),
+        each_stripe(plan, |stripe, is_at_risk| {
+            let risky = u32::from(is_at_risk);
+            match self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
+                Ok(at) => {
+                    self.in_flight[at].writes += 1;
+                    self.in_flight[at].risky += risky;
+                }
+                Err(at) => self.in_flight.insert(at, Open { stripe, writes: 1, risky }),
+            }
         });
         let written: u64 =
             plan.ios.iter().filter(|io| io.phase == super::Phase::Write).map(|io| u64::from(io.blocks)).sum();
@@ -70,24 +86,28 @@ impl WriteTracker {
 
     /// Records the end of the writes of a plan.
     pub fn end(&mut self, plan: &Plan) {
-        each_stripe(plan, |stripe| {
-            if let Ok(at) = self.in_flight.binary_search_by_key(&stripe, |entry| entry.0) {
-                self.in_flight[at].1 -= 1;
-                if self.in_flight[at].1 == 0 {
+        each_stripe(plan, |stripe, is_at_risk| {
+            if let Ok(at) = self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
+                let open = &mut self.in_flight[at];
+                open.writes -= 1;
+                open.risky -= u32::from(is_at_risk);
+                if open.writes == 0 {
                     self.in_flight.remove(at);
                 }
             }
         });
     }
 
-    /// Number of stripes with writes in flight.
+    /// Number of parity stripes, or chunks of a mirror, with writes in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
     /// Ends all writes by a crash. Stripes that need it become inconsistent in the array.
     pub fn crash(&mut self, array: &mut Array) -> Recovery {
-        let stripes: Vec<u64> = std::mem::take(&mut self.in_flight).into_iter().map(|entry| entry.0).collect();
+        let open = std::mem::take(&mut self.in_flight);
+        let risky = open.iter().filter(|open| open.risky > 0).count() as u64;
+        let stripes: Vec<u64> = open.into_iter().map(|open| open.stripe).collect();
         let count = stripes.len() as u64;
         let is_degraded = array.members().iter().any(|member| *member != super::Member::Online);
         let total = match array.geometry().stripe_blocks() {
@@ -111,17 +131,18 @@ impl WriteTracker {
         if !has_log {
             stripes.iter().for_each(|stripe| array.set_inconsistent(*stripe));
         }
-        let has_hole = is_degraded && !has_log && array.geometry().stripe_blocks().is_some();
-        Recovery { resync_stripes, damaged_stripes: if has_hole { count } else { 0 }, can_start: is_clean || !has_hole }
+        let is_refused = !is_clean && is_degraded && !has_log && array.geometry().stripe_blocks().is_some();
+        Recovery { resync_stripes, damaged_stripes: if has_log { 0 } else { risky }, can_start: !is_refused }
     }
 }
 
-/// Calls `each` once per stripe that the plan writes. I/Os of a stripe are neighbours.
-fn each_stripe(plan: &Plan, mut each: impl FnMut(u64)) {
-    let mut last = None;
-    for io in plan.ios.iter().filter(|io| io.phase == super::Phase::Write) {
-        if last.replace(io.stripe) != Some(io.stripe) {
-            each(io.stripe);
+/// Calls `each` once per stripe, or chunk of a mirror, that the plan writes, with whether untouched
+/// data of the stripe are at risk.
+fn each_stripe(plan: &Plan, mut each: impl FnMut(u64, bool)) {
+    plan.chunks.iter().for_each(|chunk| each(*chunk, false));
+    for bands in plan.stripes.chunk_by(|a, b| a.stripe == b.stripe) {
+        if !matches!(bands[0].method, Method::Read | Method::DegradedRead) {
+            each(bands[0].stripe, bands.iter().any(|band| band.is_at_risk));
         }
     }
 }

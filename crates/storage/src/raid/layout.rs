@@ -19,11 +19,14 @@ pub enum ParityLayout {
     ParityFirst = 4,
     /// Parity is always on the last members.
     ParityLast = 5,
-    /// RAID 6 of DDF: members as in `RightAsymmetric`, Q counts members from the first one.
+    /// RAID 6 of DDF: members as in `RightAsymmetric`. The exponent of a data chunk in Q is its
+    /// member number.
     RotatingZeroRestart = 8,
-    /// RAID 6 of DDF: as `LeftAsymmetric`, but the first stripe ends with P and Q.
+    /// RAID 6 of DDF: as `LeftAsymmetric`, but the first stripe ends with P and Q. The exponent of
+    /// a data chunk in Q is its member number.
     RotatingNRestart = 9,
-    /// RAID 6 of DDF: as `LeftSymmetric`, but Q is before P.
+    /// RAID 6 of DDF: as `LeftSymmetric`, but Q is before P. The exponent of a data chunk in Q is
+    /// its member number.
     RotatingNContinue = 10,
     /// RAID 5 `LeftAsymmetric`, and Q on the last member.
     LeftAsymmetric6 = 16,
@@ -160,8 +163,8 @@ impl StripeLayout {
 
     /// Returns the exponent of the generator with which data chunk `index` enters Q.
     ///
-    /// md counts data members from the one behind Q, and DDF counts all members from the first.
-    /// In RAID 5 the exponent has no use.
+    /// The layouts of md count data members from the one behind Q. In the layouts of DDF, the
+    /// exponent of a data chunk in Q is its member number. In RAID 5 the exponent has no use.
     pub fn exponent(&self, index: u32) -> u32 {
         let member = self.member(index);
         let Some(q) = self.q.filter(|_| !self.layout.is_ddf()) else { return member };

@@ -40,7 +40,8 @@ pub enum Phase {
 /// One read or write of a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberIo {
-    /// Parity stripe over all groups; chunk of the array in a mirror.
+    /// Parity stripe over all groups, or chunk of the array in a mirror, that holds the first
+    /// block. In mirrors and background passes, the I/O may continue in others.
     pub stripe: u64,
     /// Round and direction.
     pub phase: Phase,
@@ -82,6 +83,9 @@ pub struct StripePlan {
     pub rows: u32,
     /// Way to serve them.
     pub method: Method,
+    /// A crash in the middle of the write may damage data that the write does not touch: parity is
+    /// written while it stands in for an untouched chunk on a missing member.
+    pub is_at_risk: bool,
 }
 
 /// Reads and writes of one array request. The buffers are reused from request to request.
@@ -94,6 +98,8 @@ pub struct Plan {
     /// Parts of the request that fail, because too few members hold the stripe. A write fails for
     /// all chunks of such a stripe, a read only for those on missing members.
     pub lost: Vec<Piece>,
+    /// Chunks of a mirror that are written, in ascending order.
+    pub(super) chunks: Vec<u64>,
     pieces: Vec<Piece>,
 }
 
@@ -126,11 +132,14 @@ impl Plan {
         self.ios.clear();
         self.stripes.clear();
         self.lost.clear();
+        self.chunks.clear();
         self.pieces.clear();
     }
 
-    /// Plans a read. In a mirror, the copy with the lowest `cost(member, lba)` is read, and the
-    /// first of equal ones. `members` has one state per member.
+    /// Plans a read of `blocks` blocks of 512 bytes from block `lba` of the array. The request must
+    /// be inside the array. In a mirror, the copy with the lowest `cost(member, lba)` is read, and
+    /// the first of equal ones; this `lba` is a block of the member. `members` has one state per
+    /// member.
     pub fn read(
         &mut self,
         geometry: &Geometry,
@@ -160,7 +169,8 @@ impl Plan {
         }
     }
 
-    /// Plans a write. `members` has one state per member.
+    /// Plans a write of `blocks` blocks of 512 bytes from block `lba` of the array. The request
+    /// must be inside the array. `members` has one state per member.
     pub fn write(&mut self, geometry: &Geometry, members: &[Member], lba: u64, blocks: u32) {
         self.clear();
         if geometry.stripe_blocks().is_some() {
@@ -182,7 +192,9 @@ impl Plan {
                     self.push_piece(geometry, Phase::Write, piece);
                 }
             }
-            if !is_stored {
+            if is_stored {
+                self.chunks.push(self.pieces[at].array_lba / u64::from(geometry.chunk_blocks()));
+            } else {
                 self.lost.push(self.pieces[at]);
             }
         }
@@ -254,7 +266,11 @@ impl Plan {
             }),
         };
         self.push_band(Phase::Read, &stripe, number, band, reads);
-        self.stripes.push(StripePlan { stripe: number, row: band.row, rows: band.end - band.row, method });
+        self.push_stripe(number, band, method, false);
+    }
+
+    fn push_stripe(&mut self, stripe: u64, band: Band, method: Method, is_at_risk: bool) {
+        self.stripes.push(StripePlan { stripe, row: band.row, rows: band.end - band.row, method, is_at_risk });
     }
 
     fn write_band(&mut self, geometry: &Geometry, members: &[Member], stripe: Stripe, number: u64, band: Band) {
@@ -282,7 +298,7 @@ impl Plan {
         };
         self.push_band(Phase::Read, &stripe, number, band, reads);
         self.push_band(Phase::Write, &stripe, number, band, (touched | p | q) & usable);
-        self.stripes.push(StripePlan { stripe: number, row: band.row, rows: band.end - band.row, method });
+        self.push_stripe(number, band, method, parity != 0 && untouched & lost != 0);
     }
 
     /// Adds one I/O per member of a set. I/Os of the same stripe that touch become one.

@@ -6,8 +6,12 @@ use super::plan::{Member, MemberIo, Phase};
 /// Blocks that md counts as one mismatch of a scrub.
 const MISMATCH_BLOCKS: u32 = 128;
 
+/// Members and their chunks.
+type Places = Vec<(u32, u64)>;
+
 impl Array {
-    /// Makes a block of a member unreadable: a latent sector error. A write or a scrub clears it.
+    /// Makes a block of a member unreadable: a latent sector error. A scrub that repairs the block
+    /// clears it. After a write, the caller calls [`Array::clear_media_errors`].
     pub fn add_media_error(&mut self, member: u32, lba: u64) {
         if let Err(at) = self.media_errors.binary_search(&(member, lba)) {
             self.media_errors.insert(at, (member, lba));
@@ -39,17 +43,20 @@ impl Array {
 
     /// Appends the reads of other members and the write that repair blocks with a media error.
     /// The blocks are within one chunk. Members with an error in the same rows are not read.
-    /// Returns `false` if too few are left.
+    /// Returns `false`, and appends nothing, if too few are left, the member does not hold the
+    /// chunk, or the array does not use it.
     pub fn repair(&self, member: u32, lba: u64, blocks: u32, ios: &mut Vec<MemberIo>) -> bool {
         let chunk_blocks = u64::from(self.geometry.chunk_blocks());
         let (chunk, offset) = (lba / chunk_blocks, lba % chunk_blocks);
+        let is_usable = self.members[member as usize].is_usable(chunk);
+        let Some(stripe) = self.stripe_of(member, chunk).filter(|_| is_usable) else { return false };
         let mut whole = Vec::new();
         let is_bad = |member, row| self.media_error(member, row * chunk_blocks + offset, blocks).is_some();
-        if !self.push_sources(member, chunk, is_bad, &mut whole) {
+        if !self.each_source(member, chunk, is_bad, |member, row| self.push(Phase::Read, member, row, &mut whole)) {
             return false;
         }
         ios.extend(whole.into_iter().map(|io| MemberIo { lba: io.lba + offset, blocks, ..io }));
-        ios.push(MemberIo { stripe: chunk, phase: Phase::Write, member, lba, blocks });
+        ios.push(MemberIo { stripe, phase: Phase::Write, member, lba, blocks });
         true
     }
 
@@ -86,7 +93,7 @@ impl Array {
         if must_wait {
             return None;
         }
-        let end = (chunk + self.limits.window_chunks.max(1)).min(self.member_chunks());
+        let end = self.window_end(chunk);
         for member in (0..self.geometry.members()).filter(|member| self.members[*member as usize] == Member::Online) {
             (chunk..end).for_each(|chunk| self.push(Phase::Read, member, chunk, ios));
         }
@@ -97,8 +104,9 @@ impl Array {
     }
 
     /// Ends a scrub step. `ios` receives the reads and writes that repair latent errors and, if the
-    /// pass is [`Pass::Repair`], the writes that correct wrong redundancy. An abandoned step has no
-    /// effect.
+    /// pass is [`Pass::Repair`], the writes that correct wrong redundancy. Redundancy stays wrong
+    /// if it, or what it is computed from, is on a member that does not hold it, or has a media
+    /// error in a source. An abandoned step has no effect.
     pub fn end_scrub(&mut self, step: Step, ios: &mut Vec<MemberIo>) {
         if self.scrub.running != Some(step) {
             return;
@@ -108,12 +116,18 @@ impl Array {
         let end = step.chunk + step.chunks;
         let mut found = std::mem::take(&mut self.inconsistent);
         found.retain(|&stripe| {
-            let (chunk, targets) = self.redundancy(stripe);
+            let (chunk, sources, targets) = self.redundancy(stripe);
             let is_in_step = step.chunk <= chunk && chunk < end;
             if is_in_step {
                 self.mismatches += u64::from(self.geometry.chunk_blocks().div_ceil(MISMATCH_BLOCKS));
             }
-            let is_repaired = is_in_step && step.pass == Pass::Repair;
+            let is_repaired = is_in_step
+                && step.pass == Pass::Repair
+                && sources
+                    .iter()
+                    .chain(&targets)
+                    .all(|&(member, chunk)| self.members[member as usize].is_usable(chunk))
+                && sources.iter().all(|&(member, chunk)| self.is_chunk_readable(member, chunk));
             if is_repaired {
                 targets.iter().for_each(|(member, chunk)| self.push(Phase::Write, *member, *chunk, ios));
             }
@@ -123,14 +137,24 @@ impl Array {
         self.scrub_at = (end < self.member_chunks()).then_some((step.pass, end));
     }
 
-    /// First chunk row of a stripe, and the member chunks that hold its redundancy.
-    fn redundancy(&self, stripe: u64) -> (u64, Vec<(u32, u64)>) {
+    /// First chunk row of a stripe, and the members and chunks that hold its data and its
+    /// redundancy.
+    fn redundancy(&self, stripe: u64) -> (u64, Places, Places) {
         if let Some(place) = self.geometry.stripe(stripe) {
             let chunk = place.member_lba / u64::from(self.geometry.chunk_blocks());
+            let at = |member| (place.first_member + member, chunk);
+            let data = (0..place.layout.data()).map(|index| at(place.layout.member(index)));
             let parities = std::iter::once(place.layout.p).chain(place.layout.q);
-            return (chunk, parities.map(|member| (place.first_member + member, chunk)).collect());
+            return (chunk, data.collect(), parities.map(at).collect());
         }
+        let first = self.geometry.place(stripe, 0);
         let copies = (1..self.geometry.copies()).map(|copy| self.geometry.place(stripe, copy));
-        (self.geometry.place(stripe, 0).1, copies.collect())
+        (first.1, vec![first], copies.collect())
+    }
+
+    /// Returns whether a chunk of a member has no media error.
+    pub(super) fn is_chunk_readable(&self, member: u32, chunk: u64) -> bool {
+        let blocks = self.geometry.chunk_blocks();
+        self.media_error(member, chunk * u64::from(blocks), blocks).is_none()
     }
 }
