@@ -11,7 +11,7 @@ pub(crate) struct Node {
     pub(crate) size: u32,
     prev: u32,
     next: u32,
-    /// Meaning is the policy's: reference bit, hit counter or bucket.
+    /// Used by the policy: reference bit, hit counter or bucket.
     pub(crate) count: u32,
     /// Identifier of the list that holds the node; 0 is none.
     pub(crate) list: u8,

@@ -4,6 +4,7 @@
 //! - [`Ssd`] adds the times of dies and channels.
 
 mod blocks;
+mod channel;
 mod ftl;
 mod settings;
 mod ssd;

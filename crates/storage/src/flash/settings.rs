@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// Flash memory of an SSD. Units, the planes of all dies, are the places that garbage collection
-/// works on; the channel is the part of their number that changes fastest.
+/// Flash memory of an SSD. A unit is one plane. Garbage collection works within a unit. Unit
+/// numbers count channels first, then dies, then planes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlashGeometry {
     /// Number of channels.

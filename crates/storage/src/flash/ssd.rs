@@ -1,5 +1,6 @@
 //! Times of an SSD: dies and channels as resources.
 
+use super::channel::Channel;
 use super::ftl::{FlashOperation, Ftl};
 use super::settings::{FlashError, FlashSettings, FlashTiming};
 use rand::Rng;
@@ -16,9 +17,9 @@ pub struct Ssd {
     /// Die and channel of each unit.
     places: Vec<(usize, usize)>,
     transfer_ps: u64,
-    /// Times from which dies and channels are free.
+    /// Times from which dies are free.
     dies_ps: Vec<u64>,
-    channels_ps: Vec<u64>,
+    channels: Vec<Channel>,
 }
 
 impl Ssd {
@@ -30,16 +31,16 @@ impl Ssd {
     pub fn new(settings: FlashSettings) -> Result<Ssd, FlashError> {
         let ftl = Ftl::new(&settings)?;
         let geometry = settings.geometry;
-        let bits = u128::from(geometry.page_bytes) * 1_000_000_000_000;
+        let bytes_times_ps = u128::from(geometry.page_bytes) * 1_000_000_000_000;
         Ok(Ssd {
             ftl,
             settings,
             places: (0..geometry.units())
                 .map(|unit| (geometry.die(unit) as usize, geometry.channel(unit) as usize))
                 .collect(),
-            transfer_ps: (bits / u128::from(settings.timing.channel_bytes_per_second)) as u64,
+            transfer_ps: (bytes_times_ps / u128::from(settings.timing.channel_bytes_per_second)) as u64,
             dies_ps: vec![0; (geometry.channels * geometry.dies) as usize],
-            channels_ps: vec![0; geometry.channels as usize],
+            channels: (0..geometry.channels).map(|_| Channel::new()).collect(),
         })
     }
 
@@ -59,24 +60,20 @@ impl Ssd {
         let Some(page) = self.ftl.physical(logical) else { return now_ps };
         let (die, channel) = self.places[self.settings.geometry.unit(page) as usize];
         let sensed_ps = now_ps.max(self.dies_ps[die]) + self.settings.timing.read_ps;
-        let end_ps = sensed_ps.max(self.channels_ps[channel]) + self.transfer_ps;
+        let end_ps = self.channels[channel].reserve(sensed_ps, self.transfer_ps);
         self.dies_ps[die] = end_ps;
-        self.channels_ps[channel] = end_ps;
         end_ps
     }
 
     /// Writes a logical page, and returns the time at which the cells hold it.
     pub fn write(&mut self, now_ps: u64, logical: u32) -> u64 {
-        let Ssd { ftl, settings, places, transfer_ps, dies_ps, channels_ps } = self;
+        let Ssd { ftl, settings, places, transfer_ps, dies_ps, channels } = self;
         let FlashTiming { read_ps, program_ps, erase_ps, has_copy_back, .. } = settings.timing;
         let mut end_ps = now_ps;
         ftl.write(logical, |unit, operation| {
             let (die, channel) = places[unit as usize];
             let mut at_ps = now_ps.max(dies_ps[die]);
-            let mut transfer = |at_ps: u64| {
-                channels_ps[channel] = at_ps.max(channels_ps[channel]) + *transfer_ps;
-                channels_ps[channel]
-            };
+            let mut transfer = |at_ps: u64| channels[channel].reserve(at_ps, *transfer_ps);
             at_ps = match operation {
                 FlashOperation::Program { .. } => transfer(at_ps) + program_ps,
                 FlashOperation::Copy { .. } if has_copy_back => at_ps + read_ps + program_ps,

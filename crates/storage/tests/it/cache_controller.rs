@@ -1,9 +1,10 @@
-//! Controller cache: decisions for single requests, and random runs against a store with contents.
+//! Controller cache: decisions for single requests.
 
-use proptest::prelude::*;
+mod contents;
+
 use sanloom_storage::cache::{
-    Action, Controller, DestageOrder, DestageSettings, Extent, Policy, Purpose, ReadAheadSettings, Reason, Settings,
-    SettingsError, WriteMode,
+    Action, Controller, DestageOrder, DestageSettings, Extent, Policy, Purpose, ReadAheadSettings, Readiness, Reason,
+    Settings, SettingsError, WriteMode,
 };
 
 /// 16 lines of 8 sectors of 2 blocks, in front of 1,000 blocks.
@@ -61,9 +62,9 @@ fn a_miss_fetches_the_line_and_a_second_reader_waits_for_it() {
     let mut cache = controller(SMALL);
     assert_eq!(read(&mut cache, 20, 4), [Action::Fetch(extent(16, 16), Purpose::Demand)]);
     assert_eq!(read(&mut cache, 24, 8), []);
-    assert!(!cache.is_ready(extent(24, 8)));
+    assert_eq!(cache.readiness(extent(24, 8)), Readiness::Waiting);
     cache.filled(1, extent(16, 16));
-    assert!(cache.is_ready(extent(24, 8)));
+    assert_eq!(cache.readiness(extent(24, 8)), Readiness::Ready);
     assert_eq!(read(&mut cache, 16, 16), []);
     let counted = cache.statistics();
     assert_eq!((counted.read_misses, counted.read_waits, counted.read_hits), (4, 8, 16));
@@ -127,7 +128,7 @@ fn the_oldest_line_leaves_first_in_the_order_of_age() {
     cache.flush();
     let order: Vec<u64> = destage_all(&mut cache, 9).iter().map(|(extent, _)| extent.lba).collect();
     assert_eq!(order, [160, 32, 96]);
-    assert_eq!(cache.statistics().coalesced, 2);
+    assert_eq!((cache.statistics().coalesced, cache.statistics().coalesced_ratio()), (2, 0.25));
 }
 
 #[test]
@@ -168,6 +169,7 @@ fn a_stream_is_read_ahead_and_a_random_read_is_not() {
     assert_eq!(read(&mut cache, 56, 8), [Action::Fetch(extent(88, 40), Purpose::ReadAhead)]);
     let counted = cache.statistics();
     assert_eq!((counted.read_ahead, counted.read_ahead_used, counted.read_hits), (104, 40, 40));
+    assert_eq!((counted.read_hit_ratio(), counted.read_ahead_accuracy()), (40.0 / 72.0, 40.0 / 104.0));
 }
 
 #[test]
@@ -199,6 +201,148 @@ fn loss_of_power_names_the_dirty_extents() {
 }
 
 #[test]
+fn a_line_stays_until_the_fetch_of_overwritten_data_has_ended() {
+    let mut cache = controller(Settings { lines: 1, write: WriteMode::Through { allocates: true }, ..SMALL });
+    assert_eq!(read(&mut cache, 0, 16), [Action::Fetch(extent(0, 16), Purpose::Demand)]);
+    assert_eq!(write(&mut cache, 0, 0, 16), [Action::WriteThrough(extent(0, 16))]);
+    assert_eq!(cache.readiness(extent(0, 16)), Readiness::Ready, "the written data are there");
+    let mut actions = Vec::new();
+    assert_eq!(cache.read(0, extent(16, 16), &mut actions).accepted, 0);
+    cache.filled(1, extent(0, 16));
+    assert_eq!(read(&mut cache, 16, 16), [Action::Fetch(extent(16, 16), Purpose::Demand)]);
+}
+
+#[test]
+fn a_failed_fetch_fails_the_read_until_the_blocks_are_fetched_again_or_written() {
+    let mut cache = controller(SMALL);
+    read(&mut cache, 0, 4);
+    cache.fill_failed(1, extent(0, 16));
+    assert_eq!(cache.readiness(extent(0, 4)), Readiness::Failed);
+    write(&mut cache, 1, 0, 2);
+    assert_eq!(cache.readiness(extent(0, 2)), Readiness::Ready);
+    assert_eq!(read(&mut cache, 0, 4), [Action::Fetch(extent(2, 14), Purpose::Demand)]);
+    assert_eq!(cache.readiness(extent(0, 4)), Readiness::Waiting);
+    cache.filled(2, extent(2, 14));
+    assert_eq!(cache.readiness(extent(0, 16)), Readiness::Ready);
+}
+
+#[test]
+fn a_failed_install_read_loses_the_sector_and_no_other() {
+    let mut cache = controller(SMALL);
+    write(&mut cache, 0, 37, 3);
+    cache.fill_failed(1, extent(36, 2));
+    assert_eq!(cache.readiness(extent(36, 2)), Readiness::Failed);
+    assert_eq!((cache.statistics().discarded, cache.statistics().dirty), (2, 2));
+    cache.flush();
+    assert_eq!(destage_all(&mut cache, 1), [(extent(38, 2), Reason::Flush)]);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "outside the volume")]
+fn a_request_over_the_end_of_the_volume_is_an_error_of_the_caller() {
+    controller(SMALL).read(0, extent(996, 8), &mut Vec::new());
+}
+
+#[test]
+fn the_end_of_an_extent_never_overflows() {
+    assert_eq!(extent(u64::MAX - 1, 8).end(), u64::MAX);
+}
+
+#[test]
+fn unlimited_idle_time_and_age_never_cause_destages() {
+    let destage = DestageSettings { idle_ps: Some(u64::MAX), max_age_ps: Some(u64::MAX), ..SMALL.destage };
+    let mut cache = controller(Settings { destage, ..SMALL });
+    write(&mut cache, 5, 64, 2);
+    assert_eq!(cache.next_destage(9), None);
+    assert_eq!(cache.next_destage_ps(), Some(u64::MAX));
+}
+
+#[test]
+fn a_flush_of_a_clean_cache_ends_at_once() {
+    let mut cache = controller(SMALL);
+    cache.flush();
+    write(&mut cache, 0, 0, 2);
+    assert_eq!(cache.next_destage(0), None);
+    cache.flush();
+    let Some(Action::Destage(found, Reason::Flush)) = cache.next_destage(0) else { panic!("nothing is destaged") };
+    cache.destaged(1, found);
+    write(&mut cache, 1, 0, 2);
+    assert_eq!(cache.next_destage(1), None, "the flush ended with the last destage");
+}
+
+#[test]
+fn loss_of_the_partner_flushes_only_a_mirrored_cache() {
+    for (is_mirrored, expected) in [(false, vec![]), (true, vec![(extent(0, 2), Reason::Flush)])] {
+        let mut cache = controller(Settings { write: WriteMode::Back { is_mirrored }, ..SMALL });
+        write(&mut cache, 0, 0, 2);
+        cache.set_partner(false);
+        assert_eq!(destage_all(&mut cache, 0), expected);
+    }
+}
+
+#[test]
+fn read_ahead_without_clean_victims_is_repeated_with_the_next_read() {
+    let read_ahead = Some(ReadAheadSettings { streams: 2, trigger: 2, blocks: 32 });
+    let mut cache = controller(Settings { lines: 3, fills_lines: false, read_ahead, ..SMALL });
+    read(&mut cache, 0, 8);
+    cache.filled(0, extent(0, 8));
+    write(&mut cache, 0, 320, 16);
+    write(&mut cache, 0, 352, 16);
+    assert_eq!(read(&mut cache, 8, 8), [Action::Fetch(extent(8, 8), Purpose::Demand)]);
+    cache.filled(0, extent(8, 8));
+    cache.flush();
+    destage_all(&mut cache, 0);
+    let expected = [Action::Fetch(extent(16, 8), Purpose::Demand), Action::Fetch(extent(24, 32), Purpose::ReadAhead)];
+    assert_eq!(read(&mut cache, 16, 8), expected);
+}
+
+#[test]
+fn a_read_that_stalls_continues_its_stream_and_counts_once() {
+    let read_ahead = Some(ReadAheadSettings { streams: 2, trigger: 2, blocks: 32 });
+    let mut cache = controller(Settings { lines: 2, read_ahead, ..SMALL });
+    assert_eq!(cache.read(0, extent(0, 48), &mut Vec::new()).accepted, 32);
+    assert_eq!(cache.read(0, extent(32, 16), &mut Vec::new()).accepted, 0);
+    assert_eq!((cache.statistics().read_requests, cache.statistics().stalls), (0, 2));
+    cache.filled(1, extent(0, 32));
+    assert_eq!(read(&mut cache, 32, 16), [Action::Fetch(extent(32, 16), Purpose::Demand)]);
+    assert_eq!((cache.statistics().read_requests, cache.statistics().stalls), (1, 2));
+    cache.filled(2, extent(32, 16));
+    let expected = [Action::Fetch(extent(48, 16), Purpose::Demand), Action::Fetch(extent(64, 16), Purpose::ReadAhead)];
+    assert_eq!(read(&mut cache, 48, 16), expected);
+}
+
+#[test]
+fn a_cache_behaves_like_a_new_one_after_a_loss_of_power() {
+    for policy in Policy::ALL {
+        let read_ahead = Some(ReadAheadSettings { streams: 2, trigger: 2, blocks: 32 });
+        let settings = Settings { policy, read_ahead, ..SMALL };
+        let mut state = 1u64;
+        let mut run = |cache: &mut Controller, first: u64| {
+            let mut found = Vec::new();
+            for at in 0..300 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let lba = if at < 4 { (first + at) * 8 } else { (state >> 40) % 480 };
+                let mut actions = Vec::new();
+                cache.read(at, extent(lba, 8), &mut actions);
+                for action in &actions {
+                    if let Action::Fetch(extent, _) = *action {
+                        cache.filled(at, extent);
+                    }
+                }
+                found.push(actions);
+            }
+            state = 9;
+            found
+        };
+        let mut used = controller(settings);
+        run(&mut used, 0);
+        used.lose_contents(|extent| panic!("{extent:?} is clean"));
+        assert_eq!(run(&mut used, 2), run(&mut controller(settings), 2), "{policy:?}");
+    }
+}
+
+#[test]
 fn settings_that_contradict_each_other_are_rejected() {
     let new = |settings| Controller::new(settings).map(|_| ());
     assert_eq!(new(Settings { lines: 0, ..SMALL }), Err(SettingsError::Zero));
@@ -206,6 +350,12 @@ fn settings_that_contradict_each_other_are_rejected() {
     assert_eq!(new(Settings { line_blocks: 130, ..SMALL }), Err(SettingsError::Sectors));
     let destage = DestageSettings { low_percent: 60, ..SMALL.destage };
     assert_eq!(new(Settings { destage, ..SMALL }), Err(SettingsError::Watermarks));
+    let destage = DestageSettings { max_blocks: 1, ..SMALL.destage };
+    assert_eq!(new(Settings { destage, ..SMALL }), Err(SettingsError::Destage));
+    for streams in [0, 65_537, usize::MAX] {
+        let read_ahead = Some(ReadAheadSettings { streams, trigger: 3, blocks: 64 });
+        assert_eq!(new(Settings { read_ahead, ..SMALL }), Err(SettingsError::Streams));
+    }
 }
 
 #[test]
@@ -238,186 +388,5 @@ fn a_warm_cache_allocates_nothing() {
         };
         run();
         assert_eq!(allocation_counter::measure(run).count_total, 0, "{order:?}");
-    }
-}
-
-/// A cache between a host and a store, with the number of the last write as content of a block.
-struct Run {
-    cache: Controller,
-    /// Content that the host expects.
-    truth: Vec<u32>,
-    /// Content of the back end.
-    store: Vec<u32>,
-    /// Content of the cache memory, valid where the controller claims so.
-    memory: Vec<u32>,
-    in_flight: Vec<Action>,
-    actions: Vec<Action>,
-    now_ps: u64,
-}
-
-impl Run {
-    /// Applies returned actions to the contents, in order. Overlapping actions stay in order, so
-    /// the contents may change when an action starts.
-    fn start_actions(&mut self, written: Option<Extent>) {
-        for action in std::mem::take(&mut self.actions) {
-            match action {
-                Action::Fetch(extent, _) => {
-                    for block in extent.lba as usize..extent.end() as usize {
-                        let is_new = written.is_some_and(|w| w.lba as usize <= block && block < w.end() as usize);
-                        if !is_new {
-                            self.memory[block] = self.store[block];
-                        }
-                    }
-                }
-                Action::Destage(extent, _) => {
-                    let range = extent.lba as usize..extent.end() as usize;
-                    self.store[range.clone()].copy_from_slice(&self.memory[range]);
-                }
-                Action::WriteThrough(extent) => {
-                    let range = extent.lba as usize..extent.end() as usize;
-                    self.store[range.clone()].copy_from_slice(&self.truth[range]);
-                    continue;
-                }
-                Action::Mirror(_) => continue,
-            }
-            self.in_flight.push(action);
-        }
-    }
-
-    fn end(&mut self, at: usize, fails: bool) {
-        match self.in_flight.remove(at) {
-            Action::Fetch(extent, _) => self.cache.filled(self.now_ps, extent),
-            Action::Destage(extent, _) if fails => self.cache.destage_failed(self.now_ps, extent),
-            Action::Destage(extent, _) => self.cache.destaged(self.now_ps, extent),
-            Action::WriteThrough(_) | Action::Mirror(_) => {}
-        }
-        self.check_sums();
-    }
-
-    /// Repeats a request until all of it is accepted. Actions end when it stalls.
-    fn request(&mut self, mut extent: Extent, version: Option<u32>) {
-        for _ in 0..1_000 {
-            let accepted = match version {
-                None => self.cache.read(self.now_ps, extent, &mut self.actions).accepted,
-                Some(_) => self.cache.write(self.now_ps, extent, &mut self.actions).accepted,
-            };
-            let done = Extent { blocks: accepted, ..extent };
-            let range = done.lba as usize..done.end() as usize;
-            if let Some(version) = version {
-                self.truth[range.clone()].fill(version);
-                self.memory[range.clone()].fill(version);
-            }
-            self.start_actions(version.map(|_| done));
-            if version.is_none() {
-                assert_eq!(self.memory[range.clone()], self.truth[range], "read of {done:?}");
-            }
-            self.check_sums();
-            if accepted == extent.blocks {
-                return;
-            }
-            extent = Extent { lba: done.end(), blocks: extent.blocks - accepted };
-            if !self.in_flight.is_empty() {
-                self.end(0, false);
-            }
-        }
-        panic!("{extent:?} is never accepted");
-    }
-
-    fn check_sums(&self) {
-        let counted = self.cache.statistics();
-        assert_eq!(counted.read, counted.read_hits + counted.read_waits + counted.read_misses);
-        assert_eq!(
-            counted.dirtied,
-            counted.destaged + counted.coalesced + counted.discarded + counted.dirty,
-            "{counted:?}"
-        );
-    }
-}
-
-fn settings() -> impl Strategy<Value = Settings> {
-    let write = prop_oneof![
-        any::<bool>().prop_map(|allocates| WriteMode::Through { allocates }),
-        any::<bool>().prop_map(|is_mirrored| WriteMode::Back { is_mirrored }),
-        Just(WriteMode::Back { is_mirrored: false }),
-    ];
-    let order = prop_oneof![Just(DestageOrder::Address), Just(DestageOrder::Age)];
-    let read_ahead = proptest::option::of((1usize..3, 2u32..4, 4u32..40));
-    (
-        (proptest::sample::select(Policy::ALL.to_vec()), 2u32..12, 1u32..5, 1u32..4, 100u64..140, any::<bool>()),
-        (write, order, read_ahead, 0u8..=100, 0u8..=100, 1u32..30),
-    )
-        .prop_map(|((policy, lines, sectors, sector_blocks, volume_blocks, fills_lines), rules)| {
-            let (write, order, read_ahead, one, other, max_blocks) = rules;
-            Settings {
-                policy,
-                lines,
-                line_blocks: sectors * sector_blocks,
-                sector_blocks,
-                volume_blocks,
-                fills_lines,
-                write,
-                destage: DestageSettings {
-                    order,
-                    high_percent: one.max(other),
-                    low_percent: one.min(other),
-                    max_blocks,
-                    idle_ps: Some(5),
-                    max_age_ps: Some(20),
-                },
-                read_ahead: read_ahead.map(|(streams, trigger, blocks)| ReadAheadSettings { streams, trigger, blocks }),
-            }
-        })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
-    fn every_read_returns_the_last_write_and_a_flush_brings_all_of_it_to_the_back_end(
-        settings in settings(),
-        steps in prop::collection::vec((0u8..12, 0u64..100, 1u32..12, any::<bool>()), 1..200),
-    ) {
-        let blocks = settings.volume_blocks as usize;
-        let mut run = Run {
-            cache: controller(settings),
-            truth: vec![0; blocks],
-            store: vec![0; blocks],
-            memory: vec![u32::MAX; blocks],
-            in_flight: Vec::new(),
-            actions: Vec::new(),
-            now_ps: 0,
-        };
-        let mut next = 0;
-        for (version, (kind, lba, count, fails)) in steps.into_iter().enumerate() {
-            run.now_ps += 1;
-            let extent = Extent { lba, blocks: count.min((settings.volume_blocks - lba) as u32) };
-            match kind {
-                0..3 => run.request(extent, None),
-                3..5 if next + 4 <= blocks as u64 => {
-                    run.request(Extent { lba: next, blocks: 4 }, None);
-                    next += 4;
-                }
-                5..8 => run.request(extent, Some(version as u32 + 1)),
-                8 | 9 if !run.in_flight.is_empty() => run.end(lba as usize % run.in_flight.len(), fails),
-                10 => run.cache.set_battery(fails),
-                _ => {
-                    run.actions.extend(run.cache.next_destage(run.now_ps));
-                    run.start_actions(None);
-                }
-            }
-        }
-        for _ in 0..1_000 {
-            if run.cache.statistics().dirty == 0 && run.in_flight.is_empty() {
-                break;
-            }
-            run.cache.flush();
-            run.actions.extend(run.cache.next_destage(run.now_ps));
-            run.start_actions(None);
-            if !run.in_flight.is_empty() {
-                run.end(0, false);
-            }
-        }
-        prop_assert_eq!(run.cache.statistics().dirty, 0);
-        prop_assert_eq!(&run.store, &run.truth);
     }
 }

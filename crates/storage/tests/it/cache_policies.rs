@@ -212,3 +212,16 @@ fn misses_on_the_public_trace_are_the_published_ones() {
         assert!(worst <= tolerance, "{policy:?}: {found:?}, published {published:?}");
     }
 }
+
+#[test]
+fn slots_are_dense_and_ghosts_use_them_too() {
+    let mut plain = Directory::new(Policy::Lru, 2, 1);
+    let mut ghosts = Directory::new(Policy::TwoQ, 4, 1);
+    assert!(plain.is_empty() && plain.slots() == 0);
+    for key in 0..9 {
+        plain.access(key, 1, |_, _| {});
+        ghosts.access(key, 1, |_, _| {});
+    }
+    assert_eq!((plain.is_empty(), plain.len(), plain.slots()), (false, 2, 2));
+    assert!(ghosts.len() == 4 && (5..=7).contains(&ghosts.slots()), "{}", ghosts.slots());
+}

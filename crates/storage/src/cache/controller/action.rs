@@ -12,7 +12,7 @@ pub struct Extent {
 impl Extent {
     /// Block after the last one.
     pub fn end(&self) -> u64 {
-        self.lba + u64::from(self.blocks)
+        self.lba.saturating_add(u64::from(self.blocks))
     }
 }
 
@@ -51,7 +51,8 @@ impl Reason {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Back-end read; report its end with [`super::Controller::filled`] or
-    /// [`super::Controller::fill_failed`].
+    /// [`super::Controller::fill_failed`]. Drop the data of blocks that a host has written since
+    /// the read was returned, or with the same request: the cache holds newer ones.
     Fetch(Extent, Purpose),
     /// Back-end write of dirty data; report its end with [`super::Controller::destaged`] or
     /// [`super::Controller::destage_failed`].
@@ -60,6 +61,18 @@ pub enum Action {
     WriteThrough(Extent),
     /// Copy to the partner controller. The host write is complete when it ends.
     Mirror(Extent),
+}
+
+/// State of blocks that a host reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Readiness {
+    /// Nothing is in flight for any of the blocks, and no read of them has failed.
+    Ready,
+    /// A fetch of at least one of the blocks is in flight.
+    Waiting,
+    /// The last fetch of at least one of the blocks failed, and none is in flight. A new host read
+    /// fetches the blocks again.
+    Failed,
 }
 
 /// Result of a host request.

@@ -1,8 +1,11 @@
 //! Destaging: which dirty data leave the cache, when, and in what pieces.
 
+use super::super::directory::Directory;
+use super::line::DirtyLines;
 use super::part::{mask, runs};
 use super::settings::DestageOrder;
-use super::{Action, Controller, Extent, Reason};
+use super::stream::Streams;
+use super::{Action, Controller, Extent, Reason, WriteMode};
 
 /// A position of a sector: line number, and sector in the line.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +33,8 @@ impl Controller {
     /// Earliest time at which idle time or age asks for a destage, in picoseconds.
     pub fn next_destage_ps(&self) -> Option<u64> {
         let (_, since_ps) = self.dirty.oldest()?;
-        let idle = self.settings.destage.idle_ps.map(|idle| self.last_request_ps + idle);
-        let age = self.settings.destage.max_age_ps.map(|age| since_ps + age);
+        let idle = self.settings.destage.idle_ps.map(|idle| self.last_request_ps.saturating_add(idle));
+        let age = self.settings.destage.max_age_ps.map(|age| since_ps.saturating_add(age));
         match (idle, age) {
             (Some(idle), Some(age)) => Some(idle.min(age)),
             (one, other) => one.or(other),
@@ -41,7 +44,6 @@ impl Controller {
     fn reason(&mut self, now_ps: u64) -> Option<Reason> {
         let Some((_, since_ps)) = self.dirty.oldest() else {
             self.is_draining = false;
-            self.is_flushing &= self.statistics.dirty > 0;
             return None;
         };
         let lines = u64::from(self.settings.lines);
@@ -49,7 +51,8 @@ impl Controller {
         self.is_draining =
             above(self.settings.destage.high_percent) || (self.is_draining && above(self.settings.destage.low_percent));
         let rules = self.settings.destage;
-        let is_due = |since_ps: u64, limit: Option<u64>| limit.is_some_and(|limit| now_ps >= since_ps + limit);
+        let is_due =
+            |since_ps: u64, limit: Option<u64>| limit.is_some_and(|limit| now_ps >= since_ps.saturating_add(limit));
         if self.is_flushing {
             Some(Reason::Flush)
         } else if self.is_draining {
@@ -66,20 +69,24 @@ impl Controller {
     /// Asks for the destage of all data that are dirty now or become dirty before it ends. The end
     /// is reached when [`super::Statistics::dirty`] is 0.
     pub fn flush(&mut self) {
-        self.is_flushing = true;
+        self.is_flushing = self.statistics.dirty > 0;
     }
 
     /// Sets the state of the battery. Without it, writes go through and dirty data are flushed.
     pub fn set_battery(&mut self, is_charged: bool) {
         self.has_battery = is_charged;
-        self.is_flushing |= !is_charged;
+        if !is_charged {
+            self.flush();
+        }
     }
 
     /// Sets the state of the partner that holds the mirror copies. Without it, a mirrored cache
     /// writes through and flushes.
     pub fn set_partner(&mut self, is_up: bool) {
         self.has_partner = is_up;
-        self.is_flushing |= !is_up;
+        if !is_up && self.settings.write == (WriteMode::Back { is_mirrored: true }) {
+            self.flush();
+        }
     }
 
     /// Marks a run of dirty sectors as in flight: the first one of the line, with its neighbours in
@@ -88,7 +95,7 @@ impl Controller {
         let key = self.directory.key(slot);
         let start = Sector { key, index: self.lines[slot as usize].destageable().trailing_zeros() };
         let sector_blocks = self.settings.sector_blocks;
-        let maximum = (self.settings.destage.max_blocks / sector_blocks).max(1);
+        let maximum = self.settings.destage.max_blocks / sector_blocks;
         let (mut first, mut last, mut sectors) = (start, start, 1);
         let mut line = (key, self.lines[slot as usize].destageable());
         while sectors < maximum
@@ -179,16 +186,14 @@ impl Controller {
 
     /// Empties the cache after a loss of power without battery. `lost` receives the dirty extents,
     /// destages in flight included, in the order of slots. The ends of actions in flight must not
-    /// be reported any more.
+    /// be reported any more. The replacement policy and the detection of streams start anew.
     pub fn lose_contents(&mut self, mut lost: impl FnMut(Extent)) {
         for slot in 0..self.lines.len() as u32 {
             let key = self.directory.key(slot);
             if self.directory.find(key) != Some(slot) {
                 continue;
             }
-            let line = std::mem::take(&mut self.lines[slot as usize]);
-            self.dirty.remove(slot);
-            self.directory.remove(key);
+            let line = self.lines[slot as usize];
             self.discard_sectors(key, line.dirty);
             self.discard_sectors(key, line.writing);
             self.statistics.read_ahead_wasted += self.blocks_of(key, line.ahead);
@@ -196,7 +201,12 @@ impl Controller {
                 lost(self.extent_of(key, run));
             }
         }
+        self.lines.clear();
+        self.directory = Directory::new(self.settings.policy, u64::from(self.settings.lines), 1);
+        self.dirty = DirtyLines::new(self.settings.destage.order == DestageOrder::Address);
+        self.streams = self.settings.read_ahead.map(Streams::new);
         self.is_draining = false;
         self.is_flushing = false;
+        self.position = 0;
     }
 }

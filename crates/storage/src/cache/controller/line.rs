@@ -11,8 +11,12 @@ pub(super) struct Line {
     pub(super) dirty: u64,
     /// Sectors with a destage in flight.
     pub(super) writing: u64,
-    /// Sectors with a fetch in flight.
+    /// Sectors with a fetch in flight whose data they need.
     pub(super) filling: u64,
+    /// Sectors with a fetch in flight that were overwritten since its start.
+    pub(super) superseded: u64,
+    /// Sectors without data because their last fetch failed.
+    pub(super) failed: u64,
     /// Sectors read ahead and not read by a host yet.
     pub(super) ahead: u64,
 }
@@ -24,7 +28,15 @@ impl Line {
     }
 
     pub(super) fn is_in_flight(&self) -> bool {
-        self.writing | self.filling != 0
+        self.writing | self.filling | self.superseded != 0
+    }
+
+    /// Records that a host overwrote these sectors.
+    pub(super) fn overwrite(&mut self, sectors: u64) {
+        self.valid |= sectors;
+        self.failed &= !sectors;
+        self.superseded |= self.filling & sectors;
+        self.filling &= !sectors;
     }
 }
 

@@ -12,7 +12,7 @@ mod settings;
 mod statistics;
 mod stream;
 
-pub use action::{Action, Extent, Purpose, Reason, Response};
+pub use action::{Action, Extent, Purpose, Readiness, Reason, Response};
 pub use settings::{DestageOrder, DestageSettings, ReadAheadSettings, Settings, SettingsError, WriteMode};
 pub use statistics::Statistics;
 
@@ -82,33 +82,39 @@ impl Controller {
         }
     }
 
-    /// Starts a host read. The data are complete when [`Controller::is_ready`] holds for them.
+    /// Starts a host read, which must be inside the volume. [`Controller::readiness`] tells when
+    /// the accepted blocks are complete.
     pub fn read(&mut self, now_ps: u64, extent: Extent, actions: &mut Vec<Action>) -> Response {
+        debug_assert!(extent.end() <= self.settings.volume_blocks, "{extent:?} is outside the volume");
         self.last_request_ps = now_ps;
-        self.statistics.read_requests += 1;
-        let mut accepted = 0;
+        let (mut accepted, mut is_stalled) = (0, false);
         let mut at = extent;
         while let Some(part) = self.next_part(&mut at) {
             if !self.read_part(now_ps, part, actions) {
-                self.statistics.stalls += 1;
-                return Response { accepted };
+                is_stalled = true;
+                break;
             }
             accepted += part.extent.blocks;
         }
-        let ahead = self.streams.as_mut().and_then(|streams| streams.read(extent.lba, extent.blocks));
-        if let Some((from, end)) = ahead {
-            self.read_ahead(now_ps, from, end.min(self.settings.volume_blocks), actions);
+        self.count_stall(is_stalled);
+        self.statistics.read_requests += u64::from(!is_stalled);
+        let ahead = self.streams.as_mut().and_then(|streams| streams.read(extent.lba, accepted, !is_stalled));
+        if let Some(ahead) = ahead {
+            let end = self.read_ahead(now_ps, ahead.from, ahead.end, actions);
+            if let Some(streams) = &mut self.streams {
+                streams.fetched(ahead, end);
+            }
         }
         Response { accepted }
     }
 
-    /// Starts a host write. In write-back mode it is complete when a returned [`Action::Mirror`]
-    /// has ended, or at once if there is none.
+    /// Starts a host write, which must be inside the volume. In write-back mode it is complete when
+    /// a returned [`Action::Mirror`] has ended, or at once if there is none.
     pub fn write(&mut self, now_ps: u64, extent: Extent, actions: &mut Vec<Action>) -> Response {
+        debug_assert!(extent.end() <= self.settings.volume_blocks, "{extent:?} is outside the volume");
         self.last_request_ps = now_ps;
-        self.statistics.write_requests += 1;
         let mode = self.write_mode();
-        let mut accepted = 0;
+        let (mut accepted, mut is_stalled) = (0, false);
         let mut at = extent;
         while let Some(part) = self.next_part(&mut at) {
             let is_accepted = match mode {
@@ -116,11 +122,13 @@ impl Controller {
                 WriteMode::Through { allocates } => self.write_through(now_ps, part, allocates, actions),
             };
             if !is_accepted {
-                self.statistics.stalls += 1;
+                is_stalled = true;
                 break;
             }
             accepted += part.extent.blocks;
         }
+        self.count_stall(is_stalled);
+        self.statistics.write_requests += u64::from(!is_stalled);
         self.statistics.written += u64::from(accepted);
         if accepted == 0 {
             return Response { accepted };
@@ -140,16 +148,27 @@ impl Controller {
         Response { accepted }
     }
 
-    /// Returns whether no fetch for these blocks is in flight.
-    pub fn is_ready(&self, extent: Extent) -> bool {
+    fn count_stall(&mut self, is_stalled: bool) {
+        self.statistics.stalls += u64::from(is_stalled);
+    }
+
+    /// Returns the state of blocks that a host reads. Ask when the read has been accepted, and
+    /// after each end of a fetch: when nothing is in flight any more, other requests may evict the
+    /// lines.
+    pub fn readiness(&self, extent: Extent) -> Readiness {
+        let mut readiness = Readiness::Ready;
         let mut at = extent;
         while let Some(part) = self.next_part(&mut at) {
-            let filling = self.directory.find(part.key).map_or(0, |slot| self.lines[slot as usize].filling);
-            if filling & part.touched != 0 {
-                return false;
+            let Some(slot) = self.directory.find(part.key) else { continue };
+            let line = &self.lines[slot as usize];
+            if line.filling & part.touched != 0 {
+                return Readiness::Waiting;
+            }
+            if line.failed & part.touched != 0 {
+                readiness = Readiness::Failed;
             }
         }
-        true
+        readiness
     }
 
     /// Ends a [`Action::Fetch`] whose data have arrived.
@@ -170,12 +189,14 @@ impl Controller {
             let line = &mut self.lines[slot as usize];
             let filled = line.filling & part.touched;
             line.filling &= !filled;
+            line.superseded &= !part.touched;
             if has_data {
                 line.valid |= filled;
             } else {
                 let lost = line.dirty & filled;
                 line.dirty &= !lost;
                 line.ahead &= !filled;
+                line.failed |= filled;
                 self.discard_sectors(part.key, lost);
             }
             self.update(now_ps, slot, part.key);
@@ -202,9 +223,12 @@ impl Controller {
         true
     }
 
-    fn read_ahead(&mut self, now_ps: u64, from: u64, end: u64, actions: &mut Vec<Action>) {
+    /// Reads ahead as far as clean victims allow, and returns the end of the blocks that are
+    /// resident or being fetched.
+    fn read_ahead(&mut self, now_ps: u64, from: u64, end: u64, actions: &mut Vec<Action>) -> u64 {
+        let end = end.min(self.settings.volume_blocks);
         if from >= end {
-            return;
+            return from;
         }
         let mut rest = Extent { lba: from, blocks: (end - from) as u32 };
         while let Some(part) = self.next_part(&mut rest) {
@@ -212,7 +236,7 @@ impl Controller {
                 Some(slot) => slot,
                 None => match self.line_for(now_ps, part.key, 0, actions) {
                     Some(slot) => slot,
-                    None => return,
+                    None => return part.extent.lba,
                 },
             };
             let line = &mut self.lines[slot as usize];
@@ -221,6 +245,7 @@ impl Controller {
             self.statistics.read_ahead += self.blocks_of(part.key, fetched);
             self.fetch(now_ps, slot, part.key, fetched, Purpose::ReadAhead, actions);
         }
+        end
     }
 
     fn write_back(&mut self, now_ps: u64, part: Part, actions: &mut Vec<Action>) -> bool {
@@ -230,8 +255,7 @@ impl Controller {
         let wasted = line.ahead & part.touched;
         let coalesced = line.dirty & part.touched;
         line.ahead &= !wasted;
-        line.valid |= part.covered;
-        line.filling &= !part.covered;
+        line.overwrite(part.covered);
         line.dirty |= part.touched;
         self.statistics.read_ahead_wasted += self.blocks_of(part.key, wasted);
         self.statistics.installed += self.blocks_of(part.key, installed);
@@ -254,8 +278,7 @@ impl Controller {
         let line = &mut self.lines[slot as usize];
         let wasted = line.ahead & part.touched;
         line.ahead &= !wasted;
-        line.valid |= part.covered;
-        line.filling &= !part.covered;
+        line.overwrite(part.covered);
         // A destage with older data may end after this write, so the sector is destaged again.
         let dirtied = line.writing & part.touched;
         let coalesced = line.dirty & dirtied;
@@ -270,7 +293,9 @@ impl Controller {
 
     /// Marks sectors as being fetched, and returns the reads. Reads of neighbouring lines merge.
     fn fetch(&mut self, now_ps: u64, slot: u32, key: u64, sectors: u64, purpose: Purpose, actions: &mut Vec<Action>) {
-        self.lines[slot as usize].filling |= sectors;
+        let line = &mut self.lines[slot as usize];
+        line.filling |= sectors;
+        line.failed &= !sectors;
         for run in runs(sectors) {
             let extent = self.extent_of(key, run);
             match actions.last_mut() {
@@ -322,10 +347,11 @@ impl Controller {
         self.statistics.dirty -= blocks;
     }
 
-    /// Brings the pin and the lists of dirty lines up to date after a change of sectors.
+    /// Brings the pin, the lists of dirty lines and a flush up to date after a change of sectors.
     fn update(&mut self, now_ps: u64, slot: u32, key: u64) {
         let line = self.lines[slot as usize];
         self.directory.set_pinned(slot, line.is_in_flight());
+        self.is_flushing &= self.statistics.dirty > 0;
         if line.destageable() == 0 {
             self.dirty.remove(slot);
         } else {

@@ -6,6 +6,9 @@ use thiserror::Error;
 /// Largest number of sectors of a line: one bit each in a word.
 pub(super) const MAX_SECTORS: u32 = 64;
 
+/// Largest number of streams; each read searches all of them.
+const MAX_STREAMS: usize = 65_536;
+
 /// Handling of host writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteMode {
@@ -39,7 +42,8 @@ pub struct DestageSettings {
     pub high_percent: u8,
     /// Destaging stops when at most this percentage of the lines is dirty.
     pub low_percent: u8,
-    /// Maximum size of one back-end write that clusters dirty neighbours, in blocks.
+    /// Maximum size of one back-end write that clusters dirty neighbours, in blocks; at least a
+    /// sector.
     pub max_blocks: u32,
     /// Time without host requests after which destaging starts, in picoseconds.
     pub idle_ps: Option<u64>,
@@ -50,7 +54,7 @@ pub struct DestageSettings {
 /// Rules of read-ahead by stream detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAheadSettings {
-    /// Number of sequential streams that are followed at once.
+    /// Number of sequential streams that are followed at once, from 1 to 65,536.
     pub streams: usize,
     /// Number of consecutive reads that make a stream.
     pub trigger: u32,
@@ -90,6 +94,12 @@ pub enum SettingsError {
     /// The sectors do not fill the line, or are too many.
     #[error("a line must have 1 to 64 whole sectors; choose a sector size that divides the line size")]
     Sectors,
+    /// A destage has no room for one sector.
+    #[error("a destage must have room for one sector; choose a larger maximum or smaller sectors")]
+    Destage,
+    /// The number of streams is 0 or too large.
+    #[error("read-ahead must follow 1 to 65,536 streams")]
+    Streams,
     /// The watermarks are above 100 % or in the wrong order.
     #[error("watermarks must be percentages, and the low one at most the high one")]
     Watermarks,
@@ -103,6 +113,12 @@ impl Settings {
         let sectors = self.line_blocks / self.sector_blocks;
         if !self.line_blocks.is_multiple_of(self.sector_blocks) || sectors > MAX_SECTORS {
             return Err(SettingsError::Sectors);
+        }
+        if self.destage.max_blocks < self.sector_blocks {
+            return Err(SettingsError::Destage);
+        }
+        if self.read_ahead.is_some_and(|rules| !(1..=MAX_STREAMS).contains(&rules.streams)) {
+            return Err(SettingsError::Streams);
         }
         if self.destage.high_percent > 100 || self.destage.low_percent > self.destage.high_percent {
             return Err(SettingsError::Watermarks);

@@ -9,9 +9,9 @@ use super::Reason;
 /// - `dirtied = destaged + coalesced + discarded + dirty`, with whole sectors counted
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
-    /// Read requests.
+    /// Read requests accepted to their end. A request repeated after a stall counts once.
     pub read_requests: u64,
-    /// Write requests.
+    /// Write requests accepted to their end. A request repeated after a stall counts once.
     pub write_requests: u64,
     /// Blocks that hosts read.
     pub read: u64,
@@ -51,7 +51,7 @@ pub struct Statistics {
     pub destages: [u64; Reason::COUNT],
     /// Lines evicted.
     pub evictions: u64,
-    /// Requests that found no line to evict and had to wait.
+    /// Calls that found no line to evict and accepted only a part of their request, or nothing.
     pub stalls: u64,
 }
 

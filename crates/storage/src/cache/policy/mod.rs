@@ -35,7 +35,8 @@ pub enum Policy {
     Arc,
     /// Small FIFO of 10 %, main FIFO with a 2-bit counter, and ghosts of the size of the main one.
     S3Fifo,
-    /// The object with the fewest hits since its insertion leaves first; ties go by recency.
+    /// The object with the fewest hits since its insertion leaves first. Among equals, the least
+    /// recently used leaves first.
     Lfu,
 }
 
