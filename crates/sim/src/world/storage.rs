@@ -192,7 +192,7 @@ impl Controller {
         self.assigned_ps = self.unfinished_ps(now_ps);
         self.refused = 0;
         if let Some(disks) = &mut self.disks {
-            disks.restart();
+            disks.restart(now_ps);
         }
     }
 }
