@@ -80,8 +80,8 @@ fn time_ms(curve: &SeekCurve, distance: u32, full: u32) -> f64 {
     }
 }
 
-/// Returns the shortest time of all distances up to `full`. Between the distances that this function
-/// visits, each curve rises or falls throughout.
+/// Returns the shortest time of all distances up to `full`. Between the distances that this
+/// function visits, each curve rises or falls throughout.
 pub(super) fn shortest_ms(curve: &SeekCurve, full: u32) -> f64 {
     let full = full.max(1);
     let turns = match curve {
