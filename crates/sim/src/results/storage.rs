@@ -8,7 +8,7 @@ use sanloom_fc::config::Storage;
 
 fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
     let disks = storage.controller.disks().zip(config.disk.as_ref());
-    disks.map(|(disks, config)| disks.results(config, view.measured_ps)).unwrap_or_default()
+    disks.map(|(disks, config)| disks.results(config, view.now_ps, view.measured_ps)).unwrap_or_default()
 }
 
 pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {

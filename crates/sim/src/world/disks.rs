@@ -37,6 +37,8 @@ impl Disks {
     }
 
     /// Passes a command that the controller has processed to the disk of its LUN.
+    ///
+    /// COMPARE AND WRITE is a write to the medium. Its read, before the write, is not modelled.
     pub fn submit(&mut self, now_ps: u64, job: Job) {
         let Some(disk) = self.disks.get_mut(usize::from(job.unit)) else { return };
         let id = match self.free.pop() {
@@ -51,6 +53,7 @@ impl Disks {
         };
         let op = match job.op {
             IoOp::Flush => Op::Flush,
+            IoOp::CompareAndWrite => Op::WriteThrough,
             _ if job.write && job.fua => Op::WriteThrough,
             _ if job.write => Op::Write,
             _ => Op::Read,
@@ -76,14 +79,24 @@ impl Disks {
         self.disks.iter().map(Disk::waiting).sum()
     }
 
-    /// Restarts the measurement.
-    pub fn restart(&mut self) {
-        self.disks.iter_mut().for_each(Disk::restart_stats);
+    /// Restarts the measurement at `now_ps`. Write-backs before this time do not count.
+    pub fn restart(&mut self, now_ps: u64) {
+        for disk in &mut self.disks {
+            disk.advance(now_ps);
+            disk.restart_stats();
+        }
     }
 
-    /// Returns the results of a measurement over `measured_ps`.
-    pub fn results(&self, config: &DiskConfig, measured_ps: u64) -> Vec<DiskResult> {
-        self.disks.iter().zip(0..).map(|(disk, lun)| result(disk, lun, config, measured_ps)).collect()
+    /// Returns the results at `now_ps` of a measurement over `measured_ps`.
+    pub fn results(&self, config: &DiskConfig, now_ps: u64, measured_ps: u64) -> Vec<DiskResult> {
+        let disks = self.disks.iter().zip(0..);
+        disks
+            .map(|(disk, lun)| {
+                let mut disk = disk.clone();
+                disk.advance(now_ps);
+                result(&disk, lun, config, measured_ps)
+            })
+            .collect()
     }
 }
 

@@ -192,7 +192,7 @@ impl Controller {
         self.assigned_ps = self.unfinished_ps(now_ps);
         self.refused = 0;
         if let Some(disks) = &mut self.disks {
-            disks.restart();
+            disks.restart(now_ps);
         }
     }
 }
@@ -213,8 +213,9 @@ fn insert_sorted<T>(items: &mut VecDeque<T>, item: T, time_of: impl Fn(&T) -> u6
 mod tests {
     use super::*;
     use crate::rng::{Purpose, exponential, stream_rng};
-    use sanloom_fc::config::{Picos, Service, TimeDistribution};
+    use sanloom_fc::config::{Lun, Picos, Service, TimeDistribution};
     use sanloom_scsi::scsi::NexusId;
+    use sanloom_storage::disk::preset;
 
     /// A read of one block.
     fn read(tag: u32) -> Io {
@@ -308,5 +309,24 @@ mod tests {
         assert_eq!(controller.busy_ps(100_000_000), 0);
         assert_eq!(controller.busy_ps(500_000_000), 300_000_000);
         assert_eq!(controller.busy_ps(400_000_000), 300_000_000);
+    }
+
+    #[test]
+    fn a_compare_and_write_waits_for_the_medium_despite_a_write_cache() {
+        let time = Picos::ZERO.into();
+        let service = Service { time, servers: 1, max_queued: 10, media_latency: Picos::ZERO };
+        let end_ps = |op| {
+            let disks = Disks::new(&preset::cheetah_9lp(), &[Lun { blocks: 10_000_000, block_bytes: 512 }]);
+            let mut controller = Controller::new(&service, 3, stream_rng(1, Purpose::Service, &[])).with_disks(disks);
+            assert_eq!(controller.submit(0, 0, &Io { op, lba: 5_000_000, ..read(0) }), None);
+            while let Some(at) = controller.next_ps() {
+                if controller.pop_ended(at).is_some() {
+                    return at;
+                }
+            }
+            0
+        };
+        let [write, compare] = [end_ps(IoOp::Write), end_ps(IoOp::CompareAndWrite)];
+        assert!(0 < write && write < 1_000_000_000 && compare > 3_000_000_000, "{write} and {compare}");
     }
 }

@@ -73,3 +73,12 @@ fn commands_that_wait_for_a_disk_count_towards_the_queue_limit() {
     // One command is at the arm. The host learns the limit from TASK SET FULL.
     assert_eq!([longest(""), longest("max_queued = 4")], [16, 5]);
 }
+
+#[test]
+fn write_backs_of_the_warm_up_do_not_count_and_the_end_is_up_to_date() {
+    // All writes end in the warm-up, and their write-backs take a second at most.
+    let workload = "size = \"4KiB\"\nread_share = 0\narrivals = \"poisson 100/s\"\nstop = \"5s\"";
+    let disk = of_disk("", workload);
+    let one = &disk.disks[0];
+    assert_eq!((one.commands, one.dirty_blocks, one.utilisation), (0, 0, 0.0), "{one:?}");
+}

@@ -1,8 +1,16 @@
 //! Errors of parameters, and the ranges that keep all times and addresses within 64 bits.
 
-use super::config::{DiskConfig, MAX_MS, SeekCurve};
+use super::config::{DiskConfig, MAX_MS, SeekCurve, Zone};
+use super::schedule::Scheduler;
+use super::seek;
 
-/// Range of a value that is not a time.
+/// Largest skew of a track, in blocks.
+const MAX_SKEW: f64 = 1e6;
+
+/// Rounding error that a seek time of 0 may have.
+const SLACK_MS: f64 = 1e-9;
+
+/// Range of a value.
 struct Range {
     value: &'static str,
     number: f64,
@@ -13,28 +21,50 @@ struct Range {
 /// Checks the numbers of a disk, but not the order of its zones.
 ///
 /// # Errors
-/// If a number is out of its range, or the seek table is empty or not sorted.
+/// If a number is out of its range, or the seek table is empty or not sorted, or a seek time is
+/// negative.
 pub(super) fn check(config: &DiskConfig) -> Result<(), ConfigError> {
     let disk = || config.name.clone().into_owned();
+    let largest = |of: fn(&Zone) -> u32| config.zones.iter().map(of).max().map(f64::from);
+    let weight = match config.queue.scheduler {
+        Scheduler::AgedSptf { weight_permille } => weight_permille,
+        _ => 0,
+    };
+    let full = config.zones.iter().map(|zone| zone.last_cylinder).max().unwrap_or(0);
     let ranges = [
         Range { value: "rpm", number: config.rpm, from: 60.0, to: 1e6 },
         Range { value: "surfaces", number: f64::from(config.surfaces), from: 1.0, to: 1024.0 },
         Range {
             value: "blocks_per_track",
-            number: config.zones.iter().map(|zone| zone.blocks_per_track).max().map_or(1.0, f64::from),
+            number: largest(|zone| zone.blocks_per_track).unwrap_or(1.0),
             from: 1.0,
             to: 1e6,
         },
+        Range { value: "last_cylinder", number: f64::from(full), from: 0.0, to: 16e6 },
         Range {
-            value: "last_cylinder",
-            number: config.zones.iter().map(|zone| zone.last_cylinder).max().map_or(0.0, f64::from),
+            value: "first_block_offset",
+            number: largest(|zone| zone.first_block_offset).unwrap_or(0.0),
             from: 0.0,
-            to: 16e6,
+            to: MAX_SKEW,
+        },
+        Range { value: "track_skew", number: largest(|zone| zone.track_skew).unwrap_or(0.0), from: 0.0, to: MAX_SKEW },
+        Range {
+            value: "cylinder_skew",
+            number: largest(|zone| zone.cylinder_skew).unwrap_or(0.0),
+            from: 0.0,
+            to: MAX_SKEW,
         },
         Range { value: "segments", number: config.cache.segments as f64, from: 0.0, to: 1e6 },
+        Range {
+            value: "read_watermark_percent",
+            number: f64::from(config.cache.read_watermark_percent),
+            from: 0.0,
+            to: 100.0,
+        },
+        Range { value: "weight_permille", number: f64::from(weight), from: 0.0, to: 1e6 },
     ];
     let times = times(config).into_iter().map(|(value, number)| Range { value, number, from: 0.0, to: MAX_MS });
-    for Range { value, number, from, to } in ranges.into_iter().chain(times) {
+    for Range { value, number, from, to } in ranges.into_iter().chain(times).chain(seek_ranges(&config.seek)) {
         if !(from..=to).contains(&number) {
             return Err(ConfigError::Range { disk: disk(), value, number, from, to });
         }
@@ -43,7 +73,39 @@ pub(super) fn check(config: &DiskConfig) -> Result<(), ConfigError> {
         SeekCurve::Table { points } if points.is_empty() || points.windows(2).any(|pair| pair[0].0 >= pair[1].0) => {
             Err(ConfigError::SeekTable { disk: disk() })
         }
+        curve if seek::shortest_ms(curve, full) < -SLACK_MS => {
+            Err(ConfigError::SeekTime { disk: disk(), ms: seek::shortest_ms(curve, full) })
+        }
         _ => Ok(()),
+    }
+}
+
+/// Ranges of the numbers of a seek curve. The terms of a sum may be negative.
+fn seek_ranges(curve: &SeekCurve) -> Vec<Range> {
+    let time = |value, number| Range { value, number, from: 0.0, to: MAX_MS };
+    let term = |value, number| Range { value, number, from: -MAX_MS, to: MAX_MS };
+    match curve {
+        SeekCurve::Linear { single_ms, full_ms } => vec![time("single_ms", *single_ms), time("full_ms", *full_ms)],
+        SeekCurve::ThreePoint { single_ms, average_ms, full_ms } => {
+            vec![time("single_ms", *single_ms), time("average_ms", *average_ms), time("full_ms", *full_ms)]
+        }
+        SeekCurve::SquareRootThenLinear {
+            boundary_cylinders: _,
+            short_constant_ms,
+            short_factor_ms,
+            long_constant_ms,
+            long_factor_ms,
+            first_ms,
+        } => {
+            let terms = [
+                term("short_constant_ms", *short_constant_ms),
+                term("short_factor_ms", *short_factor_ms),
+                term("long_constant_ms", *long_constant_ms),
+                term("long_factor_ms", *long_factor_ms),
+            ];
+            terms.into_iter().chain(first_ms.iter().map(|ms| time("first_ms", *ms))).collect()
+        }
+        SeekCurve::Table { points } => points.iter().map(|point| time("points", point.1)).collect(),
     }
 }
 
@@ -104,6 +166,14 @@ pub enum ConfigError {
         blocks: u64,
         /// Blocks of the zones.
         held: u64,
+    },
+    /// The numbers of a seek curve yield a negative time.
+    #[error("disk {disk}: a seek takes {ms} ms; change the numbers of the seek curve so that no time is negative")]
+    SeekTime {
+        /// Name of the disk.
+        disk: String,
+        /// Shortest time.
+        ms: f64,
     },
     /// A seek table has no points, or its distances do not increase.
     #[error("disk {disk}: the seek points are empty or not sorted; list them by increasing distance")]

@@ -75,8 +75,9 @@ impl Geometry {
                 return Err(error);
             }
             let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);
-            let held = (tracks * u64::from(zone.blocks_per_track))
-                .checked_sub(zone.empty_blocks + zone.spare_blocks)
+            let unused = zone.empty_blocks.checked_add(zone.spare_blocks);
+            let held = unused
+                .and_then(|unused| (tracks * u64::from(zone.blocks_per_track)).checked_sub(unused))
                 .filter(|held| *held > 0)
                 .ok_or(error)?;
             let step = u64::from(zone.cylinder_skew) + u64::from(config.surfaces - 1) * u64::from(zone.track_skew);

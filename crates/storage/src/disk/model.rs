@@ -87,13 +87,15 @@ impl Ord for ByEnd {
 /// A simulator calls [`Disk::submit`] with times that never decrease, asks for [`Disk::next_ps`],
 /// and calls [`Disk::pop_ended`] at that time until there is none. Then it asks for the next time
 /// again. Only that question selects requests for the arm at the current time, so all requests
-/// that arrive at one time are compared with each other. Read-ahead and write-back need no calls:
-/// the disk makes up for them at the next one.
+/// that arrive at one time are compared with each other. Read-ahead and write-back need no calls.
+/// The next call computes their progress; [`Disk::advance`] does nothing else.
 ///
 /// A clone shares the layout and the seek times, so a system of equal disks clones an idle one.
 ///
 /// Simplifications: a flush blocks the requests behind it; the medium has no defects; a read is
-/// not compared with written blocks that the cache holds only in part.
+/// not compared with written blocks that the cache holds only in part. A read hits written blocks
+/// only while a segment holds them, even if more of them wait for the medium. A write replaces no
+/// waiting blocks: two writes of one block reach the medium twice.
 #[derive(Clone, Debug)]
 pub struct Disk {
     pub(super) mechanism: Arc<Mechanism>,
@@ -108,6 +110,8 @@ pub struct Disk {
     pub(super) command_free_ps: u64,
     pub(super) bus: Bus,
     pub(super) ahead: Option<Ahead>,
+    /// Segment that has its last blocks from the medium only when the arm is free.
+    pub(super) arriving: Option<usize>,
     pub(super) segments: Segments,
     pub(super) requests: Slots<(Submitted, Place)>,
     pub(super) queue: Queue,
@@ -157,6 +161,7 @@ impl Disk {
             command_free_ps: 0,
             bus: Bus::default(),
             ahead: None,
+            arriving: None,
             segments: Segments::new(
                 cache.segments,
                 cache.segment_blocks,
@@ -187,7 +192,7 @@ impl Disk {
         &self.mechanism
     }
 
-    /// Sums over the requests that ended, and over background work.
+    /// Sums over the requests that [`Disk::pop_ended`] has returned, and over the work of the arm.
     pub fn stats(&self) -> &DiskStats {
         &self.stats
     }
@@ -211,6 +216,9 @@ impl Disk {
     pub fn submit(&mut self, now_ps: u64, request: Request) {
         self.advance_before(now_ps);
         self.clock_ps = self.clock_ps.max(now_ps);
+        let last = self.mechanism.geometry.blocks() - 1;
+        let lbn = request.lbn.min(last);
+        let request = Request { lbn, blocks: request.blocks.clamp(1, last + 1 - lbn), ..request };
         let submitted = Submitted { request, at_ps: now_ps };
         let passes = self.held.is_empty() || matches!(request.op, Op::Read | Op::WriteThrough);
         if self.flush.is_none() && passes {
@@ -237,7 +245,19 @@ impl Disk {
         if self.ended.peek()?.0.0.ended_ps > now_ps {
             return None;
         }
-        self.ended.pop().map(|Reverse(ended)| ended.0)
+        let ended = self.ended.pop().map(|Reverse(ended)| ended.0)?;
+        self.stats.record(&ended);
+        Some(ended)
+    }
+
+    /// Computes the progress of the disk until `now_ps`, without a decision at this time or later.
+    /// Sums and [`Disk::dirty_blocks`] are up to date only after this call.
+    pub fn advance(&mut self, now_ps: u64) {
+        self.advance_before(now_ps);
+        self.clock_ps = self.clock_ps.max(now_ps);
+        if self.arm_free_ps <= now_ps {
+            self.dirty_blocks -= std::mem::take(&mut self.writing_blocks);
+        }
     }
 
     /// Makes the decisions of the arm before `now_ps`.
@@ -289,11 +309,7 @@ impl Disk {
         self.end(&flush, ended_ps, Source::Medium, phases);
     }
 
-    fn accept(&mut self, now_ps: u64, mut submitted: Submitted) {
-        let last = self.mechanism.geometry.blocks() - 1;
-        let request = &mut submitted.request;
-        request.lbn = request.lbn.min(last);
-        request.blocks = request.blocks.clamp(1, last + 1 - request.lbn);
+    fn accept(&mut self, now_ps: u64, submitted: Submitted) {
         match submitted.request.op {
             Op::Read if self.read_from_cache(now_ps, &submitted) => {}
             Op::Write if self.caches(&submitted.request) => {
@@ -376,12 +392,11 @@ impl Disk {
         }
     }
 
-    /// Records the end of a request.
+    /// Enters the end of a request, which may lie in the future.
     pub(super) fn end(&mut self, submitted: &Submitted, ended_ps: u64, source: Source, phases: Phases) {
         debug_assert_eq!(ended_ps - submitted.at_ps, phases.total_ps(), "{submitted:?} {source:?}");
         let Submitted { request: Request { id, op, .. }, at_ps: submitted_ps } = *submitted;
         let ended = Ended { id, op, submitted_ps, ended_ps, source, phases };
-        self.stats.record(&ended);
         self.ended.push(Reverse(ByEnd(ended)));
     }
 }

@@ -221,7 +221,8 @@ impl<'a> Costs<'a> {
         if self.weight_permille == 0 {
             return cost_ps;
         }
-        cost_ps - (self.now_ps - waiting.since_ps) as i64 / 1000 * self.weight_permille
+        let waited_ps = (self.now_ps - waiting.since_ps) as i64;
+        cost_ps - (waited_ps / 1000).saturating_mul(self.weight_permille)
     }
 
     /// Returns the cheapest request of a list in any order.

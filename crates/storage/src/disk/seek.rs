@@ -61,9 +61,7 @@ fn time_ms(curve: &SeekCurve, distance: u32, full: u32) -> f64 {
             single_ms + (full_ms - single_ms) * (x - 1.0) / f64::from(full.saturating_sub(1).max(1))
         }
         SeekCurve::ThreePoint { single_ms, average_ms, full_ms } => {
-            let cylinders = f64::from(full.max(1));
-            let a = (-10.0 * single_ms + 15.0 * average_ms - 5.0 * full_ms) / (3.0 * cylinders.sqrt());
-            let b = (7.0 * single_ms - 15.0 * average_ms + 8.0 * full_ms) / (3.0 * cylinders);
+            let [a, b] = three_point(*single_ms, *average_ms, *full_ms, full);
             a * (x - 1.0).sqrt() + b * (x - 1.0) + single_ms
         }
         SeekCurve::SquareRootThenLinear {
@@ -80,6 +78,40 @@ fn time_ms(curve: &SeekCurve, distance: u32, full: u32) -> f64 {
         },
         SeekCurve::Table { points } => interpolated(points, x),
     }
+}
+
+/// Returns the shortest time of all distances up to `full`. Between the distances that this
+/// function visits, each curve rises or falls throughout.
+pub(super) fn shortest_ms(curve: &SeekCurve, full: u32) -> f64 {
+    let full = full.max(1);
+    let turns = match curve {
+        SeekCurve::Linear { .. } | SeekCurve::Table { .. } => [1; 4],
+        SeekCurve::ThreePoint { single_ms, average_ms, full_ms } => {
+            // The slope of a u + b u² is 0 at -a / 2b, with u = sqrt(x - 1).
+            let [a, b] = three_point(*single_ms, *average_ms, *full_ms, full);
+            let x = (1.0 + (-a / (2.0 * b)).max(0.0).powi(2)).min(f64::from(full)) as u32;
+            [x, x.saturating_add(1), 1, 1]
+        }
+        SeekCurve::SquareRootThenLinear { boundary_cylinders, first_ms, .. } => {
+            let after = (first_ms.len() as u32).saturating_add(1);
+            [after, after.max(*boundary_cylinders), boundary_cylinders.saturating_sub(1), 1]
+        }
+    };
+    let explicit = match curve {
+        SeekCurve::SquareRootThenLinear { first_ms, .. } => first_ms.iter().copied().fold(f64::INFINITY, f64::min),
+        SeekCurve::Table { points } => points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min),
+        _ => f64::INFINITY,
+    };
+    let distances = turns.into_iter().chain([full]).map(|distance| distance.clamp(1, full));
+    distances.map(|distance| time_ms(curve, distance, full)).fold(explicit, f64::min)
+}
+
+/// Returns a and b of [`SeekCurve::ThreePoint`].
+fn three_point(single_ms: f64, average_ms: f64, full_ms: f64, full: u32) -> [f64; 2] {
+    let cylinders = f64::from(full.max(1));
+    let a = (-10.0 * single_ms + 15.0 * average_ms - 5.0 * full_ms) / (3.0 * cylinders.sqrt());
+    let b = (7.0 * single_ms - 15.0 * average_ms + 8.0 * full_ms) / (3.0 * cylinders);
+    [a, b]
 }
 
 fn interpolated(points: &[(u32, f64)], x: f64) -> f64 {

@@ -51,7 +51,7 @@ impl Disk {
             ReadAhead::OneTrackAhead if is_sequential => geometry.track_end(track_end()),
             ReadAhead::OneTrackAhead => track_end(),
         };
-        limit_lbn.min(end_lbn + cache.max_read_ahead_blocks).min(geometry.blocks())
+        limit_lbn.min(end_lbn.saturating_add(cache.max_read_ahead_blocks)).min(geometry.blocks())
     }
 
     fn after(&self) -> usize {
@@ -78,7 +78,7 @@ impl Disk {
         let bus_start_ps = self.bus.reserve(self.command_free_ps, bus_ps);
         let mut medium_ps = 0;
         let mut end_ps = bus_start_ps + bus_ps;
-        if now_ps < self.arm_free_ps && self.ahead.is_some_and(|ahead| ahead.segment == index) {
+        if now_ps < self.arm_free_ps && self.arriving == Some(index) {
             // The blocks are part of an access that has not ended.
             medium_ps = self.arm_free_ps.saturating_sub(self.command_free_ps);
             end_ps = end_ps.max(self.arm_free_ps + bus_block_ps);
@@ -91,6 +91,7 @@ impl Disk {
                 end_ps = end_ps.max(read_ps + bus_block_ps);
                 self.arm_free_ps = self.arm_free_ps.max(read_ps);
                 self.media_free_ps = self.arm_free_ps;
+                self.arriving = Some(index);
             }
             ahead.limit_lbn = ahead.limit_lbn.max(self.read_ahead_limit(lbn, end_lbn, 0));
             self.ahead = Some(ahead);
@@ -152,7 +153,8 @@ impl Disk {
         self.arm_free_ps = read_ps.max(end_ps - held_ps);
         self.media_free_ps = self.arm_free_ps;
         self.arm = stream.arm();
-        if let Some(index) = known.or_else(|| self.segments.take(lbn)) {
+        self.arriving = known.or_else(|| self.segments.take(lbn));
+        if let Some(index) = self.arriving {
             self.segments.touch(index);
             self.segments.extend(index, end_lbn);
             if !self.config.cache.keeps_read_blocks {
@@ -187,12 +189,16 @@ impl Disk {
         let bus_start_ps = self.bus.reserve(start_ps + self.times.write_transfer_delay, bus_ps);
         let ready_ps = bus_start_ps + bus_ps;
         self.update_read_ahead(now_ps);
-        let ahead_end = |disk: &Disk| disk.ahead.map(|ahead| disk.segments.get(ahead.segment).end_lbn);
-        let ahead_end_lbn = ahead_end(self);
+        let end_of = |disk: &Disk, segment: Option<usize>| segment.map(|index| disk.segments.get(index).end_lbn);
+        let (ahead, arriving) = (self.ahead.map(|ahead| ahead.segment), self.arriving);
+        let end_lbns = [end_of(self, ahead), end_of(self, arriving)];
         self.segments.write(request.lbn, request.blocks);
-        if ahead_end(self) != ahead_end_lbn {
-            // The write has taken the segment that the read-ahead fills.
+        // The write may have taken the segment that the medium fills.
+        if end_of(self, ahead) != end_lbns[0] {
             self.ahead = None;
+        }
+        if end_of(self, arriving) != end_lbns[1] {
+            self.arriving = None;
         }
         self.last_write_end_lbn = request.lbn + request.blocks;
         self.dirty_blocks += request.blocks;
@@ -273,6 +279,7 @@ impl Disk {
         self.stats.seek_cylinders += u64::from(self.arm.cylinder.abs_diff(place.cylinder));
         self.arm = last.arm();
         self.arm_free_ps = end_ps;
+        self.arriving = None;
         end_ps
     }
 

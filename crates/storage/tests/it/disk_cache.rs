@@ -293,6 +293,73 @@ fn an_age_limit_ends_starvation() {
 }
 
 #[test]
+fn a_second_read_of_blocks_waits_until_the_medium_has_delivered_them() {
+    for config in preset::all() {
+        for op in [ReadAhead::None, config.cache.read_ahead] {
+            let mut config = config.clone();
+            config.cache.read_ahead = op;
+            let mut disk = disk(&config);
+            let lbn = disk.mechanism().geometry.blocks() / 2;
+            disk.submit(0, request(1, Op::Read, lbn, 8));
+            disk.next_ps();
+            disk.submit(MS, request(2, Op::Read, lbn, 8));
+            let ended = drain(&mut disk);
+            let [first, second] = [1, 2].map(|id| *ended.iter().find(|ended| ended.id == id).expect("each read ends"));
+            // The bus may transfer the second one before the end of the first transfer.
+            let medium_end_ps = first.ended_ps - first.phases.bus_ps;
+            assert!(second.ended_ps > medium_end_ps, "{}: {first:?}, {second:?}", config.name);
+        }
+    }
+}
+
+#[test]
+fn a_request_counts_when_it_ends() {
+    let mut disk = disk(&preset::cheetah_9lp());
+    disk.submit(0, request(1, Op::Read, 5_000_000, 8));
+    let end_ps = disk.next_ps().map(|_| disk.next_ps().expect("the read ends")).expect("the read waits");
+    disk.restart_stats();
+    assert_eq!((disk.stats().read_misses.requests, disk.pop_ended(end_ps - 1)), (0, None));
+    assert!(disk.pop_ended(end_ps).is_some());
+    assert_eq!(disk.stats().read_misses.requests, 1);
+}
+
+#[test]
+fn progress_without_requests_is_seen_after_an_advance() {
+    let mut idle = disk(&preset::cheetah_9lp());
+    for id in 0..3 {
+        idle.submit(0, request(id, Op::Write, id * 5_000_000, 8));
+    }
+    let ended = drain(&mut idle).pop().expect("the writes end");
+    assert!(idle.dirty_blocks() > 0 && idle.stats().write_backs < 3, "{}", idle.stats());
+    let mut early = idle.clone();
+    early.advance(ended.ended_ps + US);
+    assert_eq!((early.dirty_blocks(), early.stats()), (idle.dirty_blocks(), idle.stats()));
+    idle.advance(ended.ended_ps + 50 * MS);
+    assert_eq!((idle.dirty_blocks(), idle.stats().write_backs), (0, 3));
+    idle.restart_stats();
+    idle.advance(ended.ended_ps + 100 * MS);
+    assert_eq!((idle.stats().write_backs, idle.stats().write_back_ps), (0, 0));
+}
+
+#[test]
+fn a_write_beyond_the_last_block_that_waits_for_room_is_cut_first() {
+    let mut config = preset::cheetah_9lp();
+    config.cache.write =
+        WritePolicy::Back { dirty_blocks: 16, dirty_extents: 10, window: usize::MAX, only_appending: false };
+    let mut disk = disk(&config);
+    let last = disk.mechanism().geometry.blocks() - 1;
+    for (id, lbn) in [1000, 9_000_000].into_iter().enumerate() {
+        disk.submit(0, request(id as u64, Op::Write, lbn, 8));
+    }
+    disk.submit(0, request(2, Op::Write, last, u64::MAX));
+    disk.submit(0, request(3, Op::Write, u64::MAX, u64::MAX));
+    let ended = drain(&mut disk);
+    // One block has room as soon as the first extent is on the medium.
+    assert_eq!(ended.len(), 4);
+    assert!(disk.dirty_blocks() > 1, "{}", disk.dirty_blocks());
+}
+
+#[test]
 fn errors_of_parameters_name_the_value_and_the_remedy() {
     let error = |change: fn(&mut DiskConfig)| {
         let mut config = preset::cheetah_9lp();

@@ -71,3 +71,74 @@ proptest! {
         prop_assert_eq!(disk.waiting(), 0);
     }
 }
+
+#[test]
+fn wrong_numbers_of_a_parameter_file_are_errors_that_name_the_value() {
+    let error = |change: &dyn Fn(&mut DiskConfig)| {
+        let mut config = preset::cheetah_9lp();
+        change(&mut config);
+        Disk::new(&config).expect_err("the disk is invalid").to_string()
+    };
+    let of_seek = |seek: SeekCurve| error(&move |config| config.seek = seek.clone());
+    let three = |single_ms, average_ms, full_ms| of_seek(SeekCurve::ThreePoint { single_ms, average_ms, full_ms });
+    let roots = |short_constant_ms, first_ms: f64| {
+        of_seek(SeekCurve::SquareRootThenLinear {
+            boundary_cylinders: 100,
+            short_constant_ms,
+            short_factor_ms: 0.3,
+            long_constant_ms: 7.0,
+            long_factor_ms: 0.01,
+            first_ms: vec![first_ms].into(),
+        })
+    };
+    let table = |points: [(u32, f64); 2]| of_seek(SeekCurve::Table { points: points.to_vec().into() });
+    let cases = [
+        (of_seek(SeekCurve::Linear { single_ms: f64::NAN, full_ms: 7.0 }), "single_ms is NaN"),
+        (of_seek(SeekCurve::Linear { single_ms: 1.0, full_ms: -7.0 }), "full_ms is -7"),
+        (three(1.0, f64::INFINITY, 6.0), "average_ms is inf"),
+        // The curve falls below 0 between its ends.
+        (three(1.0, 0.1, 6.0), "a seek takes -"),
+        (roots(f64::NAN, 1.0), "short_constant_ms is NaN"),
+        (roots(1.0, -1.0), "first_ms is -1"),
+        (roots(-2.0, 1.0), "a seek takes -"),
+        (table([(1, f64::NAN), (2, 1.0)]), "points is NaN"),
+        // The last two points are extended to longer seeks.
+        (table([(1, 2.0), (2, 1.0)]), "a seek takes -"),
+        (error(&|config| config.cache.read_watermark_percent = 101), "read_watermark_percent is 101"),
+        (
+            error(&|config| config.queue.scheduler = Scheduler::AgedSptf { weight_permille: u32::MAX }),
+            "weight_permille is 4294967295",
+        ),
+        (error(&|config| config.zones.to_mut()[0].track_skew = u32::MAX), "track_skew is 4294967295"),
+        (error(&|config| config.zones.to_mut()[0].cylinder_skew = u32::MAX), "cylinder_skew is 4294967295"),
+        (error(&|config| config.zones.to_mut()[0].first_block_offset = u32::MAX), "first_block_offset is"),
+        (
+            error(&|config| {
+                let zone = &mut config.zones.to_mut()[0];
+                (zone.empty_blocks, zone.spare_blocks) = (u64::MAX, 2);
+            }),
+            "zone 0 is empty",
+        ),
+    ];
+    for (message, part) in cases {
+        assert!(message.contains(part), "{message}, expected {part}");
+    }
+}
+
+#[test]
+fn the_largest_weight_of_the_waiting_time_overflows_nothing() {
+    let mut config = preset::cheetah_9lp();
+    config.queue.scheduler = Scheduler::AgedSptf { weight_permille: 1_000_000 };
+    config.cache.max_read_ahead_blocks = u64::MAX;
+    let mut disk = Disk::new(&config).expect("the weight is valid");
+    for id in 0..20 {
+        disk.submit(id / 10 * u64::MAX / 4, Request { id, lbn: id * 500_000, blocks: 8, op: Op::Read });
+    }
+    let mut ended = 0;
+    while let Some(now_ps) = disk.next_ps() {
+        while disk.pop_ended(now_ps).is_some() {
+            ended += 1;
+        }
+    }
+    assert_eq!(ended, 20);
+}
