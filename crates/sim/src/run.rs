@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// Callbacks of a run.
 pub trait Observer {
-    /// Reports progress at the beginning, about two hundred times during the run, and at the end. In
-    /// longer runs it is called every 10 ms of simulated time, so that they can be stopped soon;
-    /// with several threads it may be called less often, about once per second. `Stop` ends the run early; the results then cover the simulated part.
+    /// Reports progress at the beginning, about two hundred times during the run, and at the end.
+    /// In longer runs it is called every 10 ms of simulated time, so that they can be stopped soon;
+    /// with several threads it may be called less often, about once per second. `Stop` ends the run
+    /// early; the results then cover the simulated part.
     fn progress(&mut self, progress: &Progress) -> Control {
         let _ = progress;
         Control::Continue

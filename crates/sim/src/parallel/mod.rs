@@ -34,8 +34,8 @@ const FEWEST_EVENTS: f64 = 16.0;
 /// Greatest share of the time of a run that divisions may take before the run is united less often.
 const DIVIDING_SHARE: f64 = 0.02;
 
-/// Shortest stretch that is worth a division, in lookaheads. Steps of the hold time or of faults can
-/// follow each other at any distance.
+/// Shortest stretch that is worth a division, in lookaheads. Steps of the hold time or of faults
+/// can follow each other at any distance.
 const SHORTEST_STRETCH: u64 = 100;
 
 /// Longest real time between two calls of [`Engine::run_until`] that the engine asks for, in ns.
