@@ -3,6 +3,7 @@
 use super::Where;
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
+use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
@@ -361,7 +362,7 @@ pub(super) fn storage<'d>(
             let luns = if virtual_disks { 0 } else { luns_left.count(e, "luns", sink) };
             let receive_size_bytes = receive_size(e);
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
-            let disk = disk(e);
+            let disk = disk(e, sink);
             let bytes = disk.as_ref().filter(|_| !e.is_given("lun_size")).and_then(|disk| disk.capacity_bytes());
             let blocks = bytes.or(e.size("lun_size")).unwrap_or(0) / u64::from(block_bytes.max(1));
             Storage {
@@ -393,7 +394,14 @@ pub(super) fn storage<'d>(
 }
 
 /// Returns the disk behind each LUN of a storage system.
-fn disk(element: &Element<'_>) -> Option<DiskConfig> {
+fn disk(element: &Element<'_>, sink: &mut Sink) -> Option<DiskConfig> {
+    if !element.is_given("disk") {
+        for key in
+            ["disk_scheduler", "disk_interface", "disk_write_cache"].into_iter().filter(|key| element.is_given(key))
+        {
+            sink.error(MISSING_KEY, &element.origin(key), "it needs `disk` too", "add disk = \"cheetah-9lp\"");
+        }
+    }
     let mut config = element.choice("disk", schema::DISKS)?();
     if let Some(scheduler) = element.choice("disk_scheduler", schema::DISK_SCHEDULERS) {
         config.queue.scheduler = scheduler;
@@ -402,8 +410,13 @@ fn disk(element: &Element<'_>) -> Option<DiskConfig> {
         let block_ms = 512.0 * 8.0 * 1e3 / bit_per_s as f64;
         config.bus = disk::Bus { read_block_ms: block_ms, write_block_ms: block_ms };
     }
-    if element.is_given("disk_write_cache") && !element.flag("disk_write_cache") {
-        config.cache.write = WritePolicy::Through;
+    if element.is_given("disk_write_cache") {
+        if !element.flag("disk_write_cache") {
+            config.cache.write = WritePolicy::Through;
+        } else if config.cache.write == WritePolicy::Through {
+            let reason = format!("the disk `{}` has no write cache", config.name);
+            sink.error(CONFLICT, &element.origin("disk_write_cache"), reason, "leave this key out");
+        }
     }
     Some(config)
 }

@@ -26,7 +26,7 @@ use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
-use sanloom_storage::disk::WritePolicy;
+use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -201,7 +201,12 @@ impl Plan<'_> {
         let ports = self.owners.iter().filter_map(|&owner| self.storage_port(owner));
         let is_storage = |owner: &Owner| matches!(owner, Owner::Storage { .. });
         let first_nport = self.owners.iter().position(is_storage).unwrap_or(self.physical) as u16;
-        let systems = (0..self.lab.storage.len()).map(|storage| self.storage_node(storage));
+        // Systems with equal disks share their tables, which have an entry for each cylinder.
+        let mut models: Vec<(&DiskConfig, Disk)> = Vec::new();
+        let systems = (0..self.lab.storage.len()).map(|storage| {
+            let disk = self.lab.storage[storage].disk.as_deref();
+            self.storage_node(storage, disk.and_then(|config| idle_disk(&mut models, config)))
+        });
         Storage::new(systems.collect(), ports.collect(), first_nport, &self.timers)
     }
 
@@ -259,7 +264,7 @@ impl Plan<'_> {
         HostNode::new(config, plan)
     }
 
-    fn storage_node(&self, storage: usize) -> StorageNode {
+    fn storage_node(&self, storage: usize, disk: Option<&Disk>) -> StorageNode {
         let of_storage =
             |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
         let nports = self.owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
@@ -280,7 +285,7 @@ impl Plan<'_> {
             digits(self.lab.storage.len()),
             stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
         );
-        if let Some(disk) = &config.disk {
+        if let Some(disk) = disk {
             controller = controller.with_disks(Disks::new(disk, &config.luns));
         }
         StorageNode {
@@ -292,6 +297,21 @@ impl Plan<'_> {
             all_bytes: 0,
         }
     }
+}
+
+/// Returns an idle disk with these parameters, which is built once. A lab whose parameters are wrong
+/// is refused before.
+fn idle_disk<'m, 'c>(models: &'m mut Vec<(&'c DiskConfig, Disk)>, config: &'c DiskConfig) -> Option<&'m Disk> {
+    let at = match models.iter().position(|(known, _)| *known == config) {
+        Some(at) => at,
+        None => {
+            let disk = Disk::new(config);
+            debug_assert!(disk.is_ok(), "{disk:?}");
+            models.push((config, disk.ok()?));
+            models.len() - 1
+        }
+    };
+    Some(&models[at].1)
 }
 
 /// Returns the significant digits of the histograms for this number of nodes. Percentiles are right

@@ -1,6 +1,7 @@
 //! The disks behind a controller.
 
 use super::storage::Job;
+use crate::net::NEVER;
 use sanloom_api::results::DiskResult;
 use sanloom_api::results::measure::mean_level;
 use sanloom_fc::config::Lun;
@@ -14,6 +15,11 @@ const DISK_BLOCK_BYTES: u32 = 512;
 #[derive(Clone, Debug)]
 pub struct Disks {
     disks: Vec<Disk>,
+    /// Next time of each disk, [`NEVER`] if it has no command.
+    due_ps: Vec<u64>,
+    /// Disks whose next time must be asked for. A disk is asked after all commands that arrive at
+    /// one time, so that it compares them with each other.
+    touched: Vec<u16>,
     /// Blocks of a disk in a block of a LUN.
     blocks_per_block: u64,
     /// Commands in the disks, by the identifier of their request.
@@ -22,14 +28,13 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// Returns idle disks. A disk whose parameters are wrong takes no part; a lab with one is
-    /// refused before.
-    pub fn new(config: &DiskConfig, luns: &[Lun]) -> Disks {
-        let disk = Disk::new(config);
-        debug_assert!(disk.is_ok(), "{disk:?}");
+    /// Returns a disk for each LUN. `idle` is an idle disk, whose tables all of them share.
+    pub fn new(idle: &Disk, luns: &[Lun]) -> Disks {
         let block_bytes = luns.first().map_or(DISK_BLOCK_BYTES, |lun| lun.block_bytes);
         Disks {
-            disks: disk.map(|disk| vec![disk; luns.len()]).unwrap_or_default(),
+            disks: vec![idle.clone(); luns.len()],
+            due_ps: vec![NEVER; luns.len()],
+            touched: Vec::new(),
             blocks_per_block: u64::from(block_bytes / DISK_BLOCK_BYTES),
             jobs: Vec::new(),
             free: Vec::new(),
@@ -60,18 +65,33 @@ impl Disks {
         };
         let (lbn, blocks) = (job.lba * self.blocks_per_block, u64::from(job.blocks) * self.blocks_per_block);
         disk.submit(now_ps, Request { id: id.into(), lbn, blocks: blocks.max(1), op });
+        self.touched.push(job.unit);
     }
 
-    /// Returns the next time at which a command ends or a disk chooses another one.
-    pub fn next_ps(&mut self) -> Option<u64> {
-        self.disks.iter_mut().filter_map(Disk::next_ps).min()
+    /// Returns the next time at which a command ends or a disk chooses another one, or [`NEVER`].
+    pub fn next_ps(&mut self) -> u64 {
+        for unit in self.touched.drain(..).map(usize::from) {
+            self.due_ps[unit] = self.disks[unit].next_ps().unwrap_or(NEVER);
+        }
+        self.due_ps.iter().copied().min().unwrap_or(NEVER)
     }
 
     /// Removes and returns the next command that a disk has ended by `now_ps`.
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<Job> {
-        let ended = self.disks.iter_mut().find_map(|disk| disk.pop_ended(now_ps))?;
-        self.free.push(ended.id as u32);
-        self.jobs.get(ended.id as usize).copied()
+        while let Some(unit) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
+            if let Some(ended) = self.disks[unit].pop_ended(now_ps) {
+                self.free.push(ended.id as u32);
+                return self.jobs.get(ended.id as usize).copied();
+            }
+            self.due_ps[unit] = NEVER;
+            self.touched.push(unit as u16);
+        }
+        None
+    }
+
+    /// Returns the number of commands in the disks.
+    pub fn commands(&self) -> usize {
+        self.jobs.len() - self.free.len()
     }
 
     /// Returns the number of commands that wait for a disk.

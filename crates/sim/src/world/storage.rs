@@ -2,6 +2,7 @@
 //! sections 2.4 and 4) or of disks.
 
 use super::disks::Disks;
+use crate::net::NEVER;
 use crate::rng::StreamRng;
 use crate::stats::{LatencyHistogram, TimeWeighted};
 use crate::workload::sample_ps;
@@ -115,8 +116,7 @@ impl Controller {
         }
         let write = io.op.changes_medium();
         let &Io { tag, bytes, blocks, lba, unit, op, fua, .. } = io;
-        let waiting = self.start_times.len() + self.disks.as_ref().map_or(0, |disks| disks.waiting());
-        if waiting >= self.config.max_queued as usize {
+        if self.is_full() {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
@@ -137,13 +137,21 @@ impl Controller {
         None
     }
 
+    /// Returns whether as many commands wait as may.
+    #[inline]
+    fn is_full(&self) -> bool {
+        let (own, most) = (self.start_times.len(), self.config.max_queued as usize);
+        let in_disks = |disks: &Disks| own + disks.commands() >= most && own + disks.waiting() >= most;
+        own >= most || self.disks.as_deref().is_some_and(in_disks)
+    }
+
     /// Returns the time of the next event: a command completes or moves on.
     #[inline]
     pub fn next_ps(&mut self) -> Option<u64> {
         let own = self.in_flight.front().map(|job| job.end_ps);
         match &mut self.disks {
             None => own,
-            Some(disks) => [own, disks.next_ps()].into_iter().flatten().min(),
+            Some(disks) => Some(disks.next_ps().min(own.unwrap_or(NEVER))).filter(|&at| at != NEVER),
         }
     }
 
@@ -215,7 +223,7 @@ mod tests {
     use crate::rng::{Purpose, exponential, stream_rng};
     use sanloom_fc::config::{Lun, Picos, Service, TimeDistribution};
     use sanloom_scsi::scsi::NexusId;
-    use sanloom_storage::disk::preset;
+    use sanloom_storage::disk::{Disk, preset};
 
     /// A read of one block.
     fn read(tag: u32) -> Io {
@@ -316,7 +324,8 @@ mod tests {
         let time = Picos::ZERO.into();
         let service = Service { time, servers: 1, max_queued: 10, media_latency: Picos::ZERO };
         let end_ps = |op| {
-            let disks = Disks::new(&preset::cheetah_9lp(), &[Lun { blocks: 10_000_000, block_bytes: 512 }]);
+            let disk = Disk::new(&preset::cheetah_9lp()).expect("the preset is valid");
+            let disks = Disks::new(&disk, &[Lun { blocks: 10_000_000, block_bytes: 512 }]);
             let mut controller = Controller::new(&service, 3, stream_rng(1, Purpose::Service, &[])).with_disks(disks);
             assert_eq!(controller.submit(0, 0, &Io { op, lba: 5_000_000, ..read(0) }), None);
             while let Some(at) = controller.next_ps() {

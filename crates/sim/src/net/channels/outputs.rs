@@ -77,12 +77,6 @@ impl ChannelOutputs {
         Some((port, outputs.first, outputs.count))
     }
 
-    /// Returns the first channel output of a port and the number of its channels.
-    pub(super) fn range(&self, port: u16) -> Option<(u16, usize)> {
-        let outputs = self.of_port.get(usize::from(port))?.as_ref()?;
-        Some((outputs.first, outputs.count.into()))
-    }
-
     /// Returns the output of a port for a frame with this priority; `None`: between switches.
     pub(super) fn output(&self, port: u16, priority: Option<Priority>, d_id: u32) -> u16 {
         let Some(Some(outputs)) = self.of_port.get(usize::from(port)) else { return port };
@@ -102,7 +96,7 @@ impl SwitchPlane {
 
     /// Returns all outputs of a port: its own and those of its channels.
     pub(in crate::net) fn outputs_of(&self, port: u16) -> impl Iterator<Item = u16> + use<> {
-        let (first, count) = self.channels.as_ref().and_then(|outputs| outputs.range(port)).unwrap_or_default();
-        std::iter::once(port).chain(first..first + count as u16)
+        let (_, first, count) = self.channels.as_ref().and_then(|outputs| outputs.of(port)).unwrap_or_default();
+        std::iter::once(port).chain(first..first + count)
     }
 }
