@@ -299,8 +299,8 @@ impl Plan<'_> {
     }
 }
 
-/// Returns an idle disk with these parameters, which is built once. A lab whose parameters are wrong
-/// is refused before.
+/// Returns an idle disk with these parameters, which is built once. A lab whose parameters are
+/// wrong is refused before.
 fn idle_disk<'m, 'c>(models: &'m mut Vec<(&'c DiskConfig, Disk)>, config: &'c DiskConfig) -> Option<&'m Disk> {
     let at = match models.iter().position(|(known, _)| *known == config) {
         Some(at) => at,
