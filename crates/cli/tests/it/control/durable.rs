@@ -42,10 +42,18 @@ to = "sw1"
 /// Stops an instance under strace, which ends and writes the rest of its trace a moment later.
 /// Returns the trace.
 fn stop(instance: &mut Instance) -> String {
-    let end = format!("{} +++ exited with 0 +++", instance.id());
+    let id = instance.id().to_string();
     instance.stop();
     let trace = || std::fs::read_to_string(instance.path("trace")).unwrap();
-    wait::value(|| format!("{end:?} in the trace"), || Some(trace()).filter(|trace| trace.contains(&end)))
+    // strace pads short process numbers with spaces.
+    let ended = |line: &str| {
+        let text = line.strip_prefix(&id).map(str::trim_start);
+        text.is_some_and(|text| text.starts_with("+++ exited with 0 +++"))
+    };
+    wait::value(
+        || format!("the end of process {id} in the trace"),
+        || Some(trace()).filter(|trace| trace.lines().any(ended)),
+    )
 }
 
 /// System calls for an image of a LUN, in order: `write` or `sync`.
