@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod backstore;
 pub mod cache;
 pub mod disk;
 pub mod flash;

@@ -170,15 +170,24 @@ impl Array {
         condition
     }
 
-    /// Condition now. The cost grows with the number of chunks unless all members are online.
+    /// Condition now. The cost grows with the number of chunks if more members are missing than the
+    /// level tolerates for any of its stripes.
     pub fn condition(&self) -> Condition {
         let members = self.members.iter().filter(|member| **member != Member::Online).count() as u32;
         if members == 0 {
             return Condition::Optimal;
         }
+        if members <= self.tolerated() {
+            return Condition::Degraded { members };
+        }
         let mut lost = 0;
         self.lost(|_, blocks| lost += blocks);
         if lost > 0 { Condition::Failed { blocks: lost } } else { Condition::Degraded { members } }
+    }
+
+    /// Members that can be missing without a loss, whichever they are.
+    fn tolerated(&self) -> u32 {
+        self.parity_group(0).map_or(self.geometry.copies() - 1, |(_, parities)| parities)
     }
 
     /// Passes the first block and the number of blocks of each lost range of the array to `range`,

@@ -1,5 +1,6 @@
 //! Integration tests of `sanloom-storage`, one module per topic.
 
+mod backstore;
 mod cache_controller;
 mod cache_models;
 mod cache_policies;

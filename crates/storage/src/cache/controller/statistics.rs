@@ -56,6 +56,34 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Counts since an earlier state. [`Statistics::dirty`] stays the number of blocks now.
+    pub fn since(&self, before: &Statistics) -> Statistics {
+        Statistics {
+            read_requests: self.read_requests - before.read_requests,
+            write_requests: self.write_requests - before.write_requests,
+            read: self.read - before.read,
+            read_hits: self.read_hits - before.read_hits,
+            read_waits: self.read_waits - before.read_waits,
+            read_misses: self.read_misses - before.read_misses,
+            written: self.written - before.written,
+            written_through: self.written_through - before.written_through,
+            mirrored: self.mirrored - before.mirrored,
+            fetched: self.fetched - before.fetched,
+            installed: self.installed - before.installed,
+            read_ahead: self.read_ahead - before.read_ahead,
+            read_ahead_used: self.read_ahead_used - before.read_ahead_used,
+            read_ahead_wasted: self.read_ahead_wasted - before.read_ahead_wasted,
+            dirtied: self.dirtied - before.dirtied,
+            coalesced: self.coalesced - before.coalesced,
+            destaged: self.destaged - before.destaged,
+            discarded: self.discarded - before.discarded,
+            evictions: self.evictions - before.evictions,
+            stalls: self.stalls - before.stalls,
+            dirty: self.dirty,
+            destages: std::array::from_fn(|reason| self.destages[reason] - before.destages[reason]),
+        }
+    }
+
     /// Share of read blocks that needed no new back-end read, from 0 to 1.
     pub fn read_hit_ratio(&self) -> f64 {
         ratio(self.read_hits + self.read_waits, self.read)

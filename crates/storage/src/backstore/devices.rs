@@ -1,0 +1,128 @@
+//! Disks of a backstore, and the requests in them.
+
+use super::NEVER;
+use crate::disk::{Disk, Op, Request};
+use crate::raid::Phase;
+
+/// Who needs the end of a disk request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// A request to the group, by its number.
+    Request(u32),
+    /// A step of a rebuild, by its number.
+    Step(u64),
+}
+
+/// A read or write of one disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DeviceIo {
+    pub unit: u16,
+    /// Number of the disk, over all units.
+    pub device: u32,
+    pub owner: Owner,
+    pub stripe: u64,
+    pub phase: Phase,
+    pub lba: u64,
+    pub blocks: u32,
+    pub op: Op,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Devices {
+    idle: Disk,
+    disks: Vec<Disk>,
+    /// Next time of each disk.
+    due_ps: Vec<u64>,
+    /// Disks whose next time must be asked for. A disk is asked after all requests that arrive at
+    /// one time, so that it compares them with each other.
+    touched: Vec<u32>,
+    /// Requests in the disks by their identifiers; `None` is unused.
+    ios: Vec<Option<DeviceIo>>,
+    free: Vec<u32>,
+    in_flight: Vec<u32>,
+}
+
+impl Devices {
+    pub fn new(idle: &Disk, count: usize) -> Devices {
+        Devices {
+            idle: idle.clone(),
+            disks: vec![idle.clone(); count],
+            due_ps: vec![NEVER; count],
+            touched: Vec::new(),
+            ios: Vec::new(),
+            free: Vec::new(),
+            in_flight: vec![0; count],
+        }
+    }
+
+    pub fn submit(&mut self, now_ps: u64, io: DeviceIo) {
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.ios[id as usize] = Some(io);
+                id
+            }
+            None => {
+                self.ios.push(Some(io));
+                self.ios.len() as u32 - 1
+            }
+        };
+        self.in_flight[io.device as usize] += 1;
+        let request = Request { id: id.into(), lbn: io.lba, blocks: u64::from(io.blocks).max(1), op: io.op };
+        self.disks[io.device as usize].submit(now_ps, request);
+        self.touched.push(io.device);
+    }
+
+    /// Requests in a disk.
+    pub fn in_flight(&self, device: u32) -> u32 {
+        self.in_flight[device as usize]
+    }
+
+    pub fn next_ps(&mut self) -> u64 {
+        while let Some(device) = self.touched.pop() {
+            self.due_ps[device as usize] = self.disks[device as usize].next_ps().unwrap_or(NEVER);
+        }
+        self.due_ps.iter().copied().min().unwrap_or(NEVER)
+    }
+
+    pub fn pop_ended(&mut self, now_ps: u64) -> Option<DeviceIo> {
+        while let Some(device) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
+            if let Some(ended) = self.disks[device].pop_ended(now_ps) {
+                let io = self.ios[ended.id as usize].take();
+                self.free.push(ended.id as u32);
+                self.in_flight[device] -= 1;
+                if io.is_some() {
+                    return io;
+                }
+                continue;
+            }
+            self.due_ps[device] = NEVER;
+            self.touched.push(device as u32);
+        }
+        None
+    }
+
+    /// Replaces a disk by a new one. `failed` receives the requests that were in the old one.
+    pub fn replace(&mut self, device: u32, failed: &mut Vec<DeviceIo>) {
+        let at = device as usize;
+        self.disks[at] = self.idle.clone();
+        self.due_ps[at] = NEVER;
+        self.in_flight[at] = 0;
+        for (id, slot) in (0..).zip(&mut self.ios) {
+            if let Some(io) = slot.take_if(|io| io.device == device) {
+                failed.push(io);
+                self.free.push(id);
+            }
+        }
+    }
+
+    pub fn disks(&self) -> impl Iterator<Item = &Disk> {
+        self.disks.iter()
+    }
+
+    pub fn restart(&mut self, now_ps: u64) {
+        for disk in &mut self.disks {
+            disk.advance(now_ps);
+            disk.restart_stats();
+        }
+    }
+}

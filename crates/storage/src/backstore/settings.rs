@@ -1,0 +1,65 @@
+//! Parameters of a backstore, and their errors.
+
+use crate::cache::{Settings, SettingsError};
+use crate::disk::ConfigError;
+use crate::raid::{GeometryError, Level, SyncLimits};
+use thiserror::Error;
+
+/// RAID group of each unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RaidConfig {
+    /// Organisation.
+    pub level: Level,
+    /// Number of disks of a group, without spares.
+    pub members: u32,
+    /// Size of a chunk in blocks of 512 bytes.
+    pub chunk_blocks: u32,
+    /// Spares of each group.
+    pub spares: u32,
+    /// Limits of the rebuild.
+    pub limits: SyncLimits,
+}
+
+/// Cache in front of all units.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CacheConfig {
+    /// Rules of the cache; the size of the volume follows from the units.
+    pub settings: Settings,
+    /// Time to copy to the partner controller in picoseconds, for each write.
+    pub mirror_latency_ps: u64,
+    /// Rate of the copies in bytes per second; 0 if they take no time beyond the latency.
+    pub mirror_bytes_per_s: u64,
+    /// Largest number of destages in flight.
+    pub most_destages: u32,
+}
+
+/// Rooms behind the disks' controller.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct BackstoreConfig {
+    /// RAID; `None`: one disk for each unit.
+    pub raid: Option<RaidConfig>,
+    /// Cache; `None`: commands go to the disks.
+    pub cache: Option<CacheConfig>,
+}
+
+/// Contradiction in the parameters of a backstore.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum BackstoreError {
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] ConfigError),
+    /// The RAID group.
+    #[error(transparent)]
+    Raid(#[from] GeometryError),
+    /// The cache.
+    #[error(transparent)]
+    Cache(#[from] SettingsError),
+    /// A unit is larger than its group.
+    #[error("a unit of {unit} blocks does not fit into its group of {group} blocks")]
+    Size {
+        /// Blocks of the unit.
+        unit: u64,
+        /// Blocks of the group.
+        group: u64,
+    },
+}
