@@ -2,9 +2,9 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult,
-    PathResult, PortResult, PrecisionResult, Remedy, Replications, Results, StorageResult, StreamHostResult,
-    StreamResult, SwitchResult, Victim,
+    CacheResult, ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection,
+    LinkResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, StorageResult,
+    StreamHostResult, StreamResult, SwitchResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -176,7 +176,12 @@ fn example() -> Value {
             ..LinkResult::default()
         }],
         ports: vec![PortResult { discards: any(), ..PortResult::default() }],
-        storage: vec![StorageResult { disks: vec![DiskResult::default()], ..StorageResult::default() }],
+        storage: vec![StorageResult {
+            cache: Some(CacheResult::default()),
+            raid: vec![RaidResult { rebuilt: Some(0.0), ..RaidResult::default() }],
+            disks: vec![DiskResult::default()],
+            ..StorageResult::default()
+        }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
         drops: any(),
         faults: vec![FaultEvent { until_s: Some(0.0), link: some(), node: some(), ..FaultEvent::default() }],

@@ -34,9 +34,80 @@ pub struct StorageResult {
     pub latency: Latency,
     /// Part of that time before the controller starts the command.
     pub waiting: Latency,
-    /// Disks behind the controller, one for each LUN; empty without `disk`.
+    /// Cache of the controller; absent without `controller_cache`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
+    /// RAID groups, one for each LUN; empty without `raid`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub raid: Vec<RaidResult>,
+    /// Disks behind the controller; empty without `disk`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskResult>,
+}
+
+/// Cache of a controller. Shares are from 0 to 1, and blocks have 512 bytes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheResult {
+    /// Reads that the cache has accepted.
+    pub reads: u64,
+    /// Writes that the cache has accepted.
+    pub writes: u64,
+    /// Share of read blocks that needed no new read of a disk.
+    pub read_hit_share: f64,
+    /// Share of blocks read ahead that a host read later.
+    pub read_ahead_used_share: f64,
+    /// Share of written blocks that were dirty already, so that one write of a disk serves several.
+    pub coalesced_share: f64,
+    /// Writes to the disks of dirty data.
+    pub destages: u64,
+    /// Mean size of such a write in blocks.
+    pub blocks_per_destage: f64,
+    /// Requests that found no line, and waited for one.
+    pub stalls: u64,
+    /// Dirty blocks at the end.
+    pub dirty_blocks: u64,
+    /// Written blocks, acknowledged to a host, that no disk could take, since the start of the run.
+    pub lost_blocks: u64,
+}
+
+/// RAID group of a LUN.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RaidResult {
+    /// Number of the LUN.
+    pub lun: u32,
+    /// Condition at the end: `optimal`, `degraded` or `failed`.
+    pub condition: String,
+    /// Blocks of 512 bytes whose data are lost at the end.
+    pub lost_blocks: u64,
+    /// Unused spares at the end.
+    pub spares: u32,
+    /// Fraction of a new disk that is rebuilt at the end, 0 to 1; absent if no rebuild runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuilt: Option<f64>,
+    /// Blocks of 512 bytes that the rebuild has written.
+    pub rebuilt_blocks: u64,
+    /// Requests of hosts, or of the cache, that ended well.
+    pub requests: u64,
+    /// Requests that failed, because too few disks hold the blocks.
+    pub lost_requests: u64,
+    /// Requests that were begun anew, because a disk failed meanwhile.
+    pub repeated: u64,
+    /// Requests that waited for a write of the same stripe or for a rebuild.
+    pub waited: u64,
+    /// Stripes, or parts of them, that were written without a read.
+    pub full_stripes: u64,
+    /// Parts of stripes written after old data and old parity were read.
+    pub read_modify_writes: u64,
+    /// Parts of stripes written after the data that stay were read.
+    pub reconstruct_writes: u64,
+    /// Parts of stripes that were computed from other disks.
+    pub degraded: u64,
+    /// Reads of disks, for requests and rebuild.
+    pub disk_reads: u64,
+    /// Writes of disks, for requests and rebuild.
+    pub disk_writes: u64,
 }
 
 /// One disk behind a controller. Times are means over its completed commands; their sum is the
@@ -46,6 +117,8 @@ pub struct StorageResult {
 pub struct DiskResult {
     /// Number of the LUN on the disk.
     pub lun: u32,
+    /// Number of the disk in the RAID group of the LUN; 0 without RAID.
+    pub member: u32,
     /// Model of the disk.
     pub model: String,
     /// Completed commands.

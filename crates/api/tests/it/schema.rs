@@ -133,8 +133,18 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("ChannelResult", to_value(ChannelResult::default())),
         ("PortResult", to_value(PortResult::default())),
         ("SwitchResult", to_value(SwitchResult::default())),
-        ("StorageResult", to_value(StorageResult { disks: vec![DiskResult::default()], ..StorageResult::default() })),
+        (
+            "StorageResult",
+            to_value(StorageResult {
+                cache: Some(CacheResult::default()),
+                raid: vec![RaidResult::default()],
+                disks: vec![DiskResult::default()],
+                ..StorageResult::default()
+            }),
+        ),
         ("DiskResult", to_value(DiskResult::default())),
+        ("CacheResult", to_value(CacheResult::default())),
+        ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), ..RaidResult::default() })),
         ("Conservation", to_value(Conservation::default())),
         ("Event", to_value(Event { subject: some(), ..Event::default() })),
         ("Finding", to_value(Finding { culprit: some(), from_s: Some(0.0), until_s: Some(1.0), ..Finding::default() })),

@@ -150,7 +150,9 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         FaultKind::VmMove { .. }
         | FaultKind::VmStop { .. }
         | FaultKind::DuplicateName { .. }
-        | FaultKind::ForeignAddress { .. } => true,
+        | FaultKind::ForeignAddress { .. }
+        | FaultKind::DiskFailure { .. }
+        | FaultKind::CacheBattery { .. } => true,
     });
     lab.faults = faults;
     let fabrics = lab.fabrics();

@@ -111,6 +111,20 @@ pub enum FaultKind {
         /// Index into `hosts` of the host whose addresses they carry.
         of: u16,
     },
+    /// A disk of a LUN loses its data. At `until`, a new one replaces it.
+    DiskFailure {
+        /// Index into `storage`.
+        storage: u16,
+        /// Number of the LUN.
+        lun: u16,
+        /// Number of the disk in the group of the LUN.
+        member: u32,
+    },
+    /// The battery of the cache of a storage system fails and returns at `until`.
+    CacheBattery {
+        /// Index into `storage`.
+        storage: u16,
+    },
 }
 
 /// Direction of a link.

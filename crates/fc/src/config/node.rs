@@ -2,6 +2,7 @@
 
 use super::units::Picos;
 use super::workload::TimeDistribution;
+use sanloom_storage::backstore::BackstoreConfig;
 use sanloom_storage::disk::DiskConfig;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
@@ -209,8 +210,10 @@ pub struct Storage {
     pub service: Service,
     /// LUNs, reachable through every port; the LUN number is the index.
     pub luns: Vec<Lun>,
-    /// Disk behind the controller for each LUN; `None`: the medium takes no time of its own.
+    /// Model of the disks behind the controller; `None`: the medium takes no time of its own.
     pub disk: Option<Arc<DiskConfig>>,
+    /// RAID and cache in front of the disks; each LUN has its own group of them.
+    pub backstore: BackstoreConfig,
     /// Largest burst requested by one XFER_RDY, in bytes.
     pub max_burst_bytes: u32,
 }

@@ -118,6 +118,8 @@ problem_kinds! {
     FaultOutsideRun = "fault-outside-run",
     /// A link comes up that was not down.
     LinkNotDown = "link-not-down",
+    /// A fault of a disk or cache that the storage system does not have.
+    NoDisk = "no-such-disk",
     /// A workload has no hosts or targets, or names a LUN that does not exist.
     NoTarget = "no-target",
     /// A workload's host has no path to its storage.

@@ -3,13 +3,13 @@
 use super::Where;
 use super::nodes::Names;
 use super::ports;
-use super::workloads::CONFLICT;
+use super::workloads::{self, CONFLICT};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Trouble};
 use crate::{suggest, value};
-use sanloom_fc::config::{Direction, Fault, FaultKind, Node, Picos};
+use sanloom_fc::config::{Direction, Fault, FaultKind, Node, Picos, Target};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -87,6 +87,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::VmStop => &["vm"],
         Trouble::DuplicateName => &["vm", "of", "until", "for"],
         Trouble::ForeignAddress => &["host", "of", "until", "for"],
+        Trouble::DiskFailure => &["lun", "member", "until", "for"],
+        Trouble::CacheBattery => &["storage", "until", "for"],
     }
 }
 
@@ -178,7 +180,35 @@ impl Finder<'_, '_> {
                 Some(of) => self.hosts("host").into_iter().map(|host| FaultKind::ForeignAddress { host, of }).collect(),
                 None => Vec::new(),
             },
+            Trouble::DiskFailure => {
+                let member = self.element.integer("member").unwrap_or(0);
+                let failure = |Target { storage, lun }| FaultKind::DiskFailure { storage, lun, member };
+                self.luns().into_iter().map(failure).collect()
+            }
+            Trouble::CacheBattery => {
+                self.systems().into_iter().map(|storage| FaultKind::CacheBattery { storage }).collect()
+            }
         }
+    }
+
+    fn systems(&mut self) -> Vec<u16> {
+        self.need("storage");
+        let mut found = Vec::new();
+        for (text, origin) in self.element.patterns("storage") {
+            let Some(names) = self.budget.expand(text, origin, self.sink) else { continue };
+            for name in names.iter() {
+                let accept = |node| matches!(node, Node::Storage(_));
+                let node = self.names.find(name, "storage system", accept, origin, self.sink);
+                found.extend(node.and_then(|node| if let Node::Storage(at) = node { Some(at) } else { None }));
+            }
+        }
+        found
+    }
+
+    /// Returns the LUNs of `lun`; a storage system stands for all of its LUNs.
+    fn luns(&mut self) -> Vec<Target> {
+        self.need("lun");
+        workloads::luns(self.lab, self.element, "lun", &[], self.names, self.budget, self.sink)
     }
 
     fn needed_number(&mut self, key: &str) -> f64 {

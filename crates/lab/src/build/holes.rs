@@ -69,6 +69,7 @@ impl Holes {
                 self.topology || wrong(|key| key.path == "spread")
             }
             ProblemKind::NoTarget | ProblemKind::EmptyZone | ProblemKind::TooLarge => self.topology,
+            ProblemKind::NoDisk => self.topology || self.limits,
             ProblemKind::LinkNotDown => self.topology || self.faults,
             ProblemKind::FaultOutsideRun => self.duration,
             ProblemKind::TimeOrder => {

@@ -2,6 +2,7 @@
 //! names resolved.
 
 mod back_ends;
+mod backstore;
 mod changes;
 mod expectations;
 mod faults;

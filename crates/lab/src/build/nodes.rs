@@ -1,6 +1,7 @@
 //! Switches, hosts and storage, and their names.
 
 use super::Where;
+use super::backstore;
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
@@ -363,7 +364,10 @@ pub(super) fn storage<'d>(
             let receive_size_bytes = receive_size(e);
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
             let disk = disk(e, sink);
-            let bytes = disk.as_ref().filter(|_| !e.is_given("lun_size")).and_then(|disk| disk.capacity_bytes());
+            let backstore = backstore::backstore(e, sink);
+            let behind = disk.as_ref().filter(|_| !e.is_given("lun_size"));
+            // Validation reports a group that cannot be.
+            let bytes = behind.and_then(|disk| backstore.unit_bytes(disk).ok());
             let blocks = bytes.or(e.size("lun_size")).unwrap_or(0) / u64::from(block_bytes.max(1));
             Storage {
                 name: e.name.clone(),
@@ -386,6 +390,7 @@ pub(super) fn storage<'d>(
                 },
                 luns: vec![Lun { blocks, block_bytes }; luns as usize],
                 disk: disk.map(Arc::new),
+                backstore,
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
             }
         })

@@ -120,8 +120,21 @@ pub(super) fn targets(
     budget: &mut Budget,
     sink: &mut Sink,
 ) -> Vec<Target> {
+    luns(lab, element, "targets", media, names, budget, sink)
+}
+
+/// Returns the LUNs that a key names.
+pub(super) fn luns(
+    lab: &Lab,
+    element: &Element<'_>,
+    key: &str,
+    media: &[Medium],
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Target> {
     let mut targets: BTreeSet<Target> = BTreeSet::new();
-    chosen(element, "targets", budget, sink, |text, origin, sink| {
+    chosen(element, key, budget, sink, |text, origin, sink| {
         let (name, lun) = match text.split_once(':') {
             Some((name, lun)) => (name, Some(lun)),
             None => (text, None),

@@ -11,6 +11,7 @@ use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 use sanloom_fc::zoning::{MergeControl, MergeRules};
 use sanloom_scsi::iscsi::parameters::Digests;
 use sanloom_scsi::scsi::AccessState;
+use sanloom_storage::cache::{DestageOrder, Policy, WriteMode};
 use sanloom_storage::disk::{DiskConfig, Scheduler, preset};
 
 /// Declares two tables of equal length: the words with their descriptions, and the values.
@@ -196,6 +197,53 @@ words!(LOCATION, LOCATIONS: LocationKind {
     "strided" => LocationKind::Strided, "each `stride` behind the beginning of the one before, per LUN";
 });
 
+/// RAID levels; `build::backstore` adds groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RaidLevel {
+    Raid0,
+    Raid1,
+    Raid4,
+    Raid5,
+    Raid6,
+    Raid10,
+    Raid50,
+    Raid60,
+}
+
+words!(RAID_LEVEL, RAID_LEVELS: RaidLevel {
+    "raid0" => RaidLevel::Raid0, "striping; no disk may fail";
+    "raid1" => RaidLevel::Raid1, "all disks hold the same data";
+    "raid4" => RaidLevel::Raid4, "striping with parity on the last disk";
+    "raid5" => RaidLevel::Raid5, "striping with parity that moves from disk to disk; one may fail";
+    "raid6" => RaidLevel::Raid6, "striping with two parities; two disks may fail";
+    "raid10" => RaidLevel::Raid10, "striping over pairs of disks with the same data";
+    "raid50" => RaidLevel::Raid50, "striping over `groups` of RAID 5";
+    "raid60" => RaidLevel::Raid60, "striping over `groups` of RAID 6";
+});
+
+words!(CACHE_POLICY, CACHE_POLICIES: Policy {
+    "lru" => Policy::Lru, "the line that was used least recently is replaced";
+    "fifo" => Policy::Fifo, "the oldest line";
+    "clock" => Policy::Clock, "the oldest line without a hit since the last turn";
+    "slru" => Policy::Slru { segments: 4 }, "segmented LRU of four segments; a hit moves a line up";
+    "2q" => Policy::TwoQ, "lines that were used once do not displace others";
+    "arc" => Policy::Arc, "balances lines used once and more often by itself";
+    "s3-fifo" => Policy::S3Fifo, "a small queue for new lines, a large one for lines with hits";
+    "lfu" => Policy::Lfu, "the line with the fewest hits";
+});
+
+words!(CACHE_WRITE, CACHE_WRITES: WriteMode {
+    "back" => WriteMode::Back { is_mirrored: false }, "a write ends in the cache, which has a battery";
+    "mirrored" => WriteMode::Back { is_mirrored: true }, "the same, when the partner controller has a copy";
+    "through" => WriteMode::Through { allocates: true }, "a write ends on the disks and stays in the cache";
+    "around" => WriteMode::Through { allocates: false }, "a write ends on the disks; only lines that are in the cache change";
+});
+
+words!(DESTAGE, DESTAGES: DestageOrder {
+    "address" => DestageOrder::Address, "in ascending addresses, then again from the lowest";
+    "age" => DestageOrder::Age, "the line that became dirty first";
+});
+
 /// Kinds of faults; `build::faults` defines the keys of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
@@ -212,6 +260,8 @@ pub(crate) enum Trouble {
     VmStop,
     DuplicateName,
     ForeignAddress,
+    DiskFailure,
+    CacheBattery,
 }
 
 words!(TROUBLE, TROUBLES: Trouble {
@@ -228,6 +278,8 @@ words!(TROUBLE, TROUBLES: Trouble {
     "vm-stop" => Trouble::VmStop, "`vm` issues no more requests and logs out after the last one has ended";
     "duplicate-name" => Trouble::DuplicateName, "`vm` logs in with the port names of the host `of`; with `until` or `for` it takes its own back";
     "foreign-address" => Trouble::ForeignAddress, "the commands of `host` carry the addresses of the host `of` as S_ID";
+    "disk-failure" => Trouble::DiskFailure, "the disk `member` of each LUN of `lun` loses its data; with `until` or `for` a new disk replaces it";
+    "cache-battery" => Trouble::CacheBattery, "the battery of the cache of each storage system in `storage` fails: its writes go through to the disks; with `until` or `for` the battery returns";
 });
 
 words!(CARRIER, CARRIERS: Carrier {

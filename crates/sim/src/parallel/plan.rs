@@ -206,7 +206,9 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::PortDown { .. }
             | FaultKind::SwitchReset { .. }
             | FaultKind::VmStop { .. }
-            | FaultKind::DuplicateName { .. } => {}
+            | FaultKind::DuplicateName { .. }
+            | FaultKind::DiskFailure { .. }
+            | FaultKind::CacheBattery { .. } => {}
         }
     }
     for (number, lane) in net.lanes().iter().enumerate() {

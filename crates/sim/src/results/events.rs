@@ -91,6 +91,14 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let (name, of) = (view.names.node(Node::Host(host)).to_owned(), view.names.node(Node::Host(of)));
             FaultText { what: format!("{name} sends with the addresses of {of}"), link: None, node: Some(name) }
         }
+        FaultKind::DiskFailure { storage, lun, member } => {
+            let name = view.names.node(Node::Storage(storage)).to_owned();
+            FaultText { what: format!("disk {member} of {name}:lun{lun} fails"), link: None, node: Some(name) }
+        }
+        FaultKind::CacheBattery { storage } => {
+            let name = view.names.node(Node::Storage(storage)).to_owned();
+            FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
+        }
     }
 }
 

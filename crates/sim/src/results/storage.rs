@@ -1,7 +1,7 @@
 //! Results of storage systems.
 
 use super::view::{View, latency};
-use crate::world::StorageNode;
+use crate::world::{Disks, StorageNode};
 use sanloom_api::results::measure::{mean_level, per_s};
 use sanloom_api::results::{DiskResult, StorageResult};
 use sanloom_fc::config::Storage;
@@ -32,6 +32,8 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 task_set_full: controller.refused,
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
+                cache: controller.disks().and_then(Disks::cache),
+                raid: controller.disks().map(Disks::raid).unwrap_or_default(),
                 disks: disks(view, storage, config),
             }
         })

@@ -271,7 +271,9 @@ impl Plan<'_> {
         let config = &self.lab.storage[storage];
         let port = |port: &config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 0 };
         // A disk that caches writes makes its unit one with a volatile write cache.
-        let write_back = config.disk.as_ref().is_some_and(|disk| disk.cache.write != WritePolicy::Through);
+        // Behind a cache with a battery, this does not matter to hosts.
+        let write_back = config.backstore.cache.is_none()
+            && config.disk.as_ref().is_some_and(|disk| disk.cache.write != WritePolicy::Through);
         let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
         let device = DeviceConfig {
             wwnn: config.wwnn,
@@ -286,7 +288,9 @@ impl Plan<'_> {
             stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
         );
         if let Some(disk) = disk {
-            controller = controller.with_disks(Disks::new(disk, &config.luns));
+            let disks = Disks::new(&config.backstore, disk, &config.luns);
+            debug_assert!(disks.is_ok(), "validation refuses such a lab: {:?}", disks.err());
+            controller = disks.ok().map_or(controller.clone(), |disks| controller.with_disks(disks));
         }
         StorageNode {
             controller,

@@ -1,51 +1,46 @@
-//! The disks behind a controller.
+//! What is behind the controller of a storage system: cache, RAID groups and disks.
 
 use super::storage::Job;
-use crate::net::NEVER;
-use sanloom_api::results::DiskResult;
 use sanloom_api::results::measure::mean_level;
+use sanloom_api::results::{CacheResult, DiskResult, RaidResult};
 use sanloom_fc::config::Lun;
 use sanloom_scsi::scsi::IoOp;
-use sanloom_storage::disk::{Disk, DiskConfig, DiskStats, Op, Phases, Request};
+use sanloom_storage::backstore::{Backstore, BackstoreConfig, BackstoreError, Command, GroupView, Outcome};
+use sanloom_storage::disk::{Disk, DiskConfig, DiskStats, Op, Phases};
+use sanloom_storage::raid::Condition;
 
 /// Size of a block of a disk.
 const DISK_BLOCK_BYTES: u32 = 512;
 
-/// Disks behind a controller, one for each LUN, and the commands in them.
+/// A backstore, and the commands in it.
 #[derive(Clone, Debug)]
 pub struct Disks {
-    disks: Vec<Disk>,
-    /// Next time of each disk, [`NEVER`] if it has no command.
-    due_ps: Vec<u64>,
-    /// Disks whose next time must be asked for. A disk is asked after all commands that arrive at
-    /// one time, so that it compares them with each other.
-    touched: Vec<u16>,
+    store: Backstore,
     /// Blocks of a disk in a block of a LUN.
     blocks_per_block: u64,
-    /// Commands in the disks, by the identifier of their request.
+    /// Commands, by their identifiers in the backstore.
     jobs: Vec<Job>,
     free: Vec<u32>,
 }
 
 impl Disks {
-    /// Returns a disk for each LUN. `idle` is an idle disk, whose tables all of them share.
-    pub fn new(idle: &Disk, luns: &[Lun]) -> Disks {
+    /// Returns the disks of these LUNs. `idle` is an idle disk, whose tables all of them share.
+    ///
+    /// # Errors
+    ///
+    /// Parameters that contradict each other.
+    pub fn new(config: &BackstoreConfig, idle: &Disk, luns: &[Lun]) -> Result<Disks, BackstoreError> {
         let block_bytes = luns.first().map_or(DISK_BLOCK_BYTES, |lun| lun.block_bytes);
-        Disks {
-            disks: vec![idle.clone(); luns.len()],
-            due_ps: vec![NEVER; luns.len()],
-            touched: Vec::new(),
-            blocks_per_block: u64::from(block_bytes / DISK_BLOCK_BYTES),
-            jobs: Vec::new(),
-            free: Vec::new(),
-        }
+        let blocks_per_block = u64::from(block_bytes / DISK_BLOCK_BYTES);
+        let units: Vec<u64> = luns.iter().map(|lun| lun.blocks * blocks_per_block).collect();
+        let store = Backstore::new(config, idle, &units)?;
+        Ok(Disks { store, blocks_per_block, jobs: Vec::new(), free: Vec::new() })
     }
 
-    /// Passes a command that the controller has processed to the disk of its LUN.
+    /// Passes on a command that the controller has processed.
     ///
     /// COMPARE AND WRITE is a write to the medium. Its read, before the write, is not modelled.
     pub fn submit(&mut self, now_ps: u64, job: Job) {
-        let Some(disk) = self.disks.get_mut(usize::from(job.unit)) else { return };
         let id = match self.free.pop() {
             Some(id) => {
                 self.jobs[id as usize] = job;
@@ -63,60 +58,111 @@ impl Disks {
             _ if job.write => Op::Write,
             _ => Op::Read,
         };
-        let (lbn, blocks) = (job.lba * self.blocks_per_block, u64::from(job.blocks) * self.blocks_per_block);
-        disk.submit(now_ps, Request { id: id.into(), lbn, blocks: blocks.max(1), op });
-        self.touched.push(job.unit);
+        let blocks = u64::from(job.blocks) * self.blocks_per_block;
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).max(1);
+        self.store.submit(now_ps, Command { id, unit: job.unit, lba: job.lba * self.blocks_per_block, blocks, op });
     }
 
-    /// Returns the next time at which a command ends or a disk chooses another one, or [`NEVER`].
+    /// Returns the next time at which anything happens, or `u64::MAX`.
     pub fn next_ps(&mut self) -> u64 {
-        for unit in self.touched.drain(..).map(usize::from) {
-            self.due_ps[unit] = self.disks[unit].next_ps().unwrap_or(NEVER);
-        }
-        self.due_ps.iter().copied().min().unwrap_or(NEVER)
+        self.store.next_ps()
     }
 
-    /// Removes and returns the next command that a disk has ended by `now_ps`.
-    pub fn pop_ended(&mut self, now_ps: u64) -> Option<Job> {
-        while let Some(unit) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
-            if let Some(ended) = self.disks[unit].pop_ended(now_ps) {
-                self.free.push(ended.id as u32);
-                return self.jobs.get(ended.id as usize).copied();
-            }
-            self.due_ps[unit] = NEVER;
-            self.touched.push(unit as u16);
-        }
-        None
+    /// Removes and returns the next command that has ended by `now_ps`.
+    pub fn pop_ended(&mut self, now_ps: u64) -> Option<(Job, Outcome)> {
+        let ended = self.store.pop_ended(now_ps)?;
+        self.free.push(ended.id);
+        Some((*self.jobs.get(ended.id as usize)?, ended.outcome))
     }
 
-    /// Returns the number of commands in the disks.
+    /// Returns the number of commands in cache, groups and disks.
     pub fn commands(&self) -> usize {
-        self.jobs.len() - self.free.len()
+        self.store.commands()
     }
 
     /// Returns the number of commands that wait for a disk.
     pub fn waiting(&self) -> usize {
-        self.disks.iter().map(Disk::waiting).sum()
+        self.store.waiting()
+    }
+
+    /// A disk fails, or a new one takes its place.
+    pub fn set_failed(&mut self, now_ps: u64, lun: u16, member: u32, is_failed: bool) {
+        if is_failed {
+            self.store.fail_disk(now_ps, lun, member);
+        } else {
+            self.store.add_disk(lun);
+        }
+    }
+
+    /// Sets the state of the battery of the cache.
+    pub fn set_battery(&mut self, now_ps: u64, is_charged: bool) {
+        self.store.set_battery(now_ps, is_charged);
     }
 
     /// Restarts the measurement at `now_ps`. Write-backs before this time do not count.
     pub fn restart(&mut self, now_ps: u64) {
-        for disk in &mut self.disks {
-            disk.advance(now_ps);
-            disk.restart_stats();
-        }
+        self.store.restart(now_ps);
     }
 
-    /// Returns the results at `now_ps` of a measurement over `measured_ps`.
+    /// Returns the results of the disks at `now_ps` of a measurement over `measured_ps`.
     pub fn results(&self, config: &DiskConfig, now_ps: u64, measured_ps: u64) -> Vec<DiskResult> {
-        let disks = self.disks.iter().zip(0..);
+        let disks = self.store.disks();
         disks
-            .map(|(disk, lun)| {
+            .map(|(lun, member, disk)| {
                 let mut disk = disk.clone();
                 disk.advance(now_ps);
-                result(&disk, lun, config, measured_ps)
+                DiskResult { member, ..result(&disk, lun, config, measured_ps) }
             })
             .collect()
+    }
+
+    /// Returns the results of the RAID groups.
+    pub fn raid(&self) -> Vec<RaidResult> {
+        self.store.groups().map(|group| raid_result(&group)).collect()
+    }
+
+    /// Returns the results of the cache.
+    pub fn cache(&self) -> Option<CacheResult> {
+        let stats = self.store.cache()?;
+        Some(CacheResult {
+            reads: stats.read_requests,
+            writes: stats.write_requests,
+            read_hit_share: stats.read_hit_ratio(),
+            read_ahead_used_share: stats.read_ahead_accuracy(),
+            coalesced_share: stats.coalesced_ratio(),
+            destages: stats.destages.iter().sum(),
+            blocks_per_destage: stats.blocks_per_destage(),
+            stalls: stats.stalls,
+            dirty_blocks: stats.dirty,
+            lost_blocks: self.store.lost_dirty_blocks(),
+        })
+    }
+}
+
+fn raid_result(group: &GroupView<'_>) -> RaidResult {
+    let (condition, lost_blocks) = match group.condition {
+        Condition::Optimal => ("optimal", 0),
+        Condition::Degraded { .. } => ("degraded", 0),
+        Condition::Failed { blocks } => ("failed", blocks),
+    };
+    let stats = group.stats;
+    RaidResult {
+        lun: group.unit,
+        condition: condition.to_owned(),
+        lost_blocks,
+        spares: group.spares,
+        rebuilt: group.rebuilt,
+        rebuilt_blocks: stats.rebuilt_blocks,
+        requests: stats.requests,
+        lost_requests: stats.lost_requests,
+        repeated: stats.repeated,
+        waited: stats.waited,
+        full_stripes: stats.full_stripes,
+        read_modify_writes: stats.read_modify_writes,
+        reconstruct_writes: stats.reconstruct_writes,
+        degraded: stats.degraded,
+        disk_reads: stats.disk_reads,
+        disk_writes: stats.disk_writes,
     }
 }
 
@@ -131,6 +177,7 @@ fn result(disk: &Disk, lun: u32, config: &DiskConfig, measured_ps: u64) -> DiskR
     let ms = |ps: u64| if commands == 0 { 0.0 } else { ps as f64 / 1e9 / commands as f64 };
     DiskResult {
         lun,
+        member: 0,
         model: config.name.to_string(),
         commands,
         read_hits: stats.read_hits.requests + stats.read_ahead_hits.requests,

@@ -1,6 +1,7 @@
 //! Execution of scheduled faults and changes of a lab.
 
 use super::World;
+use super::disks::Disks;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
 use crate::net::{End, LaneFault, parts};
@@ -101,11 +102,26 @@ impl World {
                     self.nports.send_as(nport, (!ends).then_some(other));
                 }
             }
+            FaultKind::DiskFailure { storage, lun, member } => {
+                self.storage_fault(storage, |disks, now_ps| disks.set_failed(now_ps, lun, member, !ends));
+            }
+            FaultKind::CacheBattery { storage } => {
+                self.storage_fault(storage, |disks, now_ps| disks.set_battery(now_ps, ends));
+            }
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
             FaultKind::LostRRdy { link, end, probability } => {
                 self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };
             }
         }
+    }
+
+    /// Changes the disks of a storage system.
+    fn storage_fault(&mut self, storage: u16, change: impl FnOnce(&mut Disks, u64)) {
+        let World { storage: all, net, .. } = self;
+        if let Some(disks) = all.systems[usize::from(storage)].controller.disks_mut() {
+            change(disks, net.now());
+        }
+        all.arm_controller(net, storage);
     }
 
     fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {

@@ -43,6 +43,7 @@ mod target;
 
 pub use command_log::{CommandLog, CommandRecord};
 pub use control::{ControlPlane, SwitchCount, SwitchNode};
+pub use disks::Disks;
 pub use downtime::Downtimes;
 pub use host::{HostMeasure, HostNode, Hosts, Outage};
 pub use lane_series::{LaneSeries, LaneStep};

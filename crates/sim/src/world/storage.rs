@@ -8,6 +8,7 @@ use crate::stats::{LatencyHistogram, TimeWeighted};
 use crate::workload::sample_ps;
 use sanloom_fc::config;
 use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag};
+use sanloom_storage::backstore::Outcome;
 use std::collections::VecDeque;
 
 /// The controller of a storage system. One or more servers with the same distribution of service
@@ -19,7 +20,7 @@ pub struct Controller {
     rng: StreamRng,
     /// Times at which the servers become free, earliest first.
     servers: VecDeque<u64>,
-    /// Commands that no disk has yet, in the order in which the controller ends them.
+    /// Commands that have not left the controller for a disk, in the order in which the controller ends them.
     in_flight: VecDeque<Job>,
     disks: Option<Box<Disks>>,
     /// Start times of the commands that no server has started yet.
@@ -109,6 +110,11 @@ impl Controller {
         self.disks.as_deref()
     }
 
+    /// Returns the disks behind the controller, to let them fail.
+    pub fn disks_mut(&mut self) -> Option<&mut Disks> {
+        self.disks.as_deref_mut()
+    }
+
     /// Accepts a command. Returns the result at once if it is rejected.
     pub fn submit(&mut self, now_ps: u64, nport: u16, io: &Io) -> Option<Ended> {
         while self.start_times.front().is_some_and(|&start| start <= now_ps) {
@@ -158,19 +164,23 @@ impl Controller {
     /// Removes and returns the next command, if it has completed by `now_ps`.
     #[inline]
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<Ended> {
-        let job = self.pop_job(now_ps)?;
+        let (job, outcome) = self.pop_job(now_ps)?;
         self.depth.lower(now_ps, 1);
         self.latency.record_ps(now_ps - job.arrival_ps);
         let Job { nport, tag, write, bytes, .. } = job;
-        Some(Ended { nport, tag, status: IoStatus::Good, write, bytes })
+        let status = match outcome {
+            Outcome::Good => IoStatus::Good,
+            Outcome::Lost => IoStatus::MediumError,
+        };
+        Some(Ended { nport, tag, status, write, bytes })
     }
 
-    fn pop_job(&mut self, now_ps: u64) -> Option<Job> {
+    fn pop_job(&mut self, now_ps: u64) -> Option<(Job, Outcome)> {
         while let Some(&job) = self.in_flight.front().filter(|job| job.end_ps <= now_ps) {
             self.in_flight.pop_front();
             match &mut self.disks {
                 Some(disks) if job.needs_disk() => disks.submit(now_ps, job),
-                _ => return Some(job),
+                _ => return Some((job, Outcome::Good)),
             }
         }
         self.disks.as_mut()?.pop_ended(now_ps)
@@ -223,6 +233,7 @@ mod tests {
     use crate::rng::{Purpose, exponential, stream_rng};
     use sanloom_fc::config::{Lun, Picos, Service, TimeDistribution};
     use sanloom_scsi::scsi::NexusId;
+    use sanloom_storage::backstore::BackstoreConfig;
     use sanloom_storage::disk::{Disk, preset};
 
     /// A read of one block.
@@ -325,7 +336,8 @@ mod tests {
         let service = Service { time, servers: 1, max_queued: 10, media_latency: Picos::ZERO };
         let end_ps = |op| {
             let disk = Disk::new(&preset::cheetah_9lp()).expect("the preset is valid");
-            let disks = Disks::new(&disk, &[Lun { blocks: 10_000_000, block_bytes: 512 }]);
+            let luns = [Lun { blocks: 10_000_000, block_bytes: 512 }];
+            let disks = Disks::new(&BackstoreConfig::default(), &disk, &luns).expect("the parameters fit");
             let mut controller = Controller::new(&service, 3, stream_rng(1, Purpose::Service, &[])).with_disks(disks);
             assert_eq!(controller.submit(0, 0, &Io { op, lba: 5_000_000, ..read(0) }), None);
             while let Some(at) = controller.next_ps() {

@@ -5,7 +5,7 @@ use super::{Timers, instant_of, ps_of};
 use crate::net::{FrameRef, Net};
 use sanloom_fc::exchange::Accepted;
 use sanloom_fc::fcp::target::{FcpTarget, Input, Output};
-use sanloom_scsi::scsi::{self, Device};
+use sanloom_scsi::scsi::{self, Device, IoStatus};
 use sanloom_wire::{FcId, Frame, RCtl};
 
 /// All storage systems.
@@ -43,6 +43,9 @@ pub(super) struct StoragePort {
 
 impl StorageNode {
     fn count(&mut self, ended: &Ended) {
+        if ended.status != IoStatus::Good {
+            return;
+        }
         let write = usize::from(ended.write);
         self.ios[write] += 1;
         self.bytes[write] += u64::from(ended.bytes);
@@ -198,7 +201,8 @@ impl Storage {
         }
     }
 
-    fn arm_controller(&mut self, net: &mut Net, storage: u16) {
+    /// Sets the timer of a controller to its next event.
+    pub(super) fn arm_controller(&mut self, net: &mut Net, storage: u16) {
         if let Some(at) = self.systems[usize::from(storage)].controller.next_ps() {
             net.set_timer_earlier(self.first_timer + u32::from(storage), at);
         }

@@ -89,6 +89,8 @@ pub struct Backstore {
     done: Vec<(Origin, Outcome)>,
     ended: VecDeque<Ended>,
     commands: usize,
+    /// Time of the last call that gave one.
+    now_ps: u64,
     /// Cache statistics at the start of the measurement.
     cache_before: Statistics,
 }
@@ -115,6 +117,7 @@ impl Backstore {
             done: Vec::new(),
             ended: VecDeque::new(),
             commands: 0,
+            now_ps: 0,
             cache_before: Statistics::default(),
         })
     }
@@ -122,6 +125,7 @@ impl Backstore {
     /// Accepts a command.
     pub fn submit(&mut self, now_ps: u64, command: Command) {
         let Command { id, unit, lba, blocks, op } = command;
+        self.now_ps = now_ps;
         if usize::from(unit) >= self.groups.len() {
             self.ended.push_back(Ended { id, outcome: Outcome::Lost });
             self.commands += 1;
@@ -137,6 +141,7 @@ impl Backstore {
 
     /// Passes requests to groups, and their ends to the cache, until nothing is left to pass.
     fn pass_on(&mut self, now_ps: u64) {
+        self.now_ps = now_ps;
         loop {
             let Backstore { front, groups, devices, requests, done, ended, .. } = self;
             for request in requests.drain(..) {
@@ -163,7 +168,7 @@ impl Backstore {
     /// that came before this call with each other.
     pub fn next_ps(&mut self) -> u64 {
         if !self.ended.is_empty() {
-            return 0;
+            return self.now_ps;
         }
         let front_ps = self.front.as_ref().map_or(NEVER, Front::next_ps);
         let rebuild_ps = self.groups.iter().map(Group::rebuild_due_ps).min().unwrap_or(NEVER);

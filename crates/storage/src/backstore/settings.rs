@@ -1,8 +1,8 @@
 //! Parameters of a backstore, and their errors.
 
 use crate::cache::{Settings, SettingsError};
-use crate::disk::ConfigError;
-use crate::raid::{GeometryError, Level, SyncLimits};
+use crate::disk::{ConfigError, DiskConfig};
+use crate::raid::{Geometry, GeometryError, Level, SyncLimits};
 use thiserror::Error;
 
 /// RAID group of each unit.
@@ -40,6 +40,32 @@ pub struct BackstoreConfig {
     pub raid: Option<RaidConfig>,
     /// Cache; `None`: commands go to the disks.
     pub cache: Option<CacheConfig>,
+}
+
+impl BackstoreConfig {
+    /// Returns the size in bytes of the largest unit on disks of this model.
+    ///
+    /// # Errors
+    ///
+    /// The group cannot be made from such disks.
+    pub fn unit_bytes(&self, disk: &DiskConfig) -> Result<u64, BackstoreError> {
+        let bytes = disk.capacity_bytes().unwrap_or(0);
+        let Some(raid) = &self.raid else { return Ok(bytes) };
+        Ok(Geometry::new(raid.level, raid.members, raid.chunk_blocks, bytes / 512)?.blocks() * 512)
+    }
+
+    /// Checks the parameters without building anything.
+    ///
+    /// # Errors
+    ///
+    /// The group or the cache contradicts itself.
+    pub fn check(&self, disk: &DiskConfig) -> Result<(), BackstoreError> {
+        self.unit_bytes(disk)?;
+        if let Some(cache) = &self.cache {
+            cache.settings.check()?;
+        }
+        Ok(())
+    }
 }
 
 /// Contradiction in the parameters of a backstore.

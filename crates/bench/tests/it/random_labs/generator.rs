@@ -65,5 +65,7 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::VmStop { .. } => "vm-stop",
         FaultKind::DuplicateName { .. } => "duplicate-name",
         FaultKind::ForeignAddress { .. } => "foreign-address",
+        FaultKind::DiskFailure { .. } => "disk-failure",
+        FaultKind::CacheBattery { .. } => "cache-battery",
     }
 }

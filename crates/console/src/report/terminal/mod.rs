@@ -1,5 +1,6 @@
 //! Results as text for a terminal: no colour, no control characters, limited to a given width.
 
+mod backstore;
 pub mod design;
 mod events;
 pub mod grid;
@@ -35,7 +36,7 @@ pub fn render(results: &Results, width: usize) -> String {
     hosts(&mut out, results, width);
     streams(&mut out, results, width);
     storage(&mut out, results, width);
-    disks(&mut out, results, width);
+    backstore::tables(&mut out, results, width);
     links(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
@@ -211,48 +212,6 @@ fn storage(out: &mut String, results: &Results, width: usize) {
             us(mean(|s| s.latency.mean_us)),
             us(members.iter().map(|s| s.latency.p99_us).fold(0.0, f64::max)),
             grouped(members.iter().map(|s| s.task_set_full).sum()),
-        ]);
-    }
-    grid.more(rows.len().saturating_sub(MAX_ROWS));
-    out.push('\n');
-    out.push_str(&grid.render(width));
-}
-
-fn disks(out: &mut String, results: &Results, width: usize) {
-    let rows: Vec<_> = results.storage.iter().flat_map(|s| s.disks.iter().map(move |disk| (&s.name, disk))).collect();
-    if rows.is_empty() {
-        return;
-    }
-    let mut grid = Grid::new(vec![
-        Column::left("Disks"),
-        Column::left("model").rank(2),
-        Column::right("commands"),
-        Column::right("busy"),
-        Column::right("hits"),
-        Column::right("response ms"),
-        Column::right("queue"),
-        Column::right("overhead").rank(4),
-        Column::right("seek"),
-        Column::right("rotation"),
-        Column::right("medium").rank(1),
-        Column::right("bus").rank(3),
-    ]);
-    for (name, disk) in rows.iter().take(MAX_ROWS) {
-        let hits = (disk.read_hits + disk.cached_writes) as f64 / disk.commands.max(1) as f64;
-        let ms = |ms: f64| format!("{ms:.3}");
-        grid.row(vec![
-            format!("{name}:lun{}", disk.lun),
-            disk.model.clone(),
-            grouped(disk.commands),
-            percent(disk.utilisation),
-            percent(hits),
-            ms(disk.response_ms),
-            ms(disk.queue_ms),
-            ms(disk.overhead_ms),
-            ms(disk.seek_ms),
-            ms(disk.rotation_ms),
-            ms(disk.medium_ms),
-            ms(disk.bus_ms),
         ]);
     }
     grid.more(rows.len().saturating_sub(MAX_ROWS));

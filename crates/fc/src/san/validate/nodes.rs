@@ -5,6 +5,8 @@ use super::{MAX_NODES, MAX_SWITCHES, Problems};
 use crate::config::{Host, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
+use sanloom_storage::backstore::BackstoreError;
+use sanloom_storage::disk::DiskConfig;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::BTreeMap;
@@ -315,6 +317,37 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     }
 }
 
+/// Largest number of disks of a storage system.
+const MAX_DISKS: u64 = 16_384;
+
+fn validate_backstore(storage: &Storage, disk: &DiskConfig, place: Place, problems: &mut Problems) {
+    match storage.backstore.check(disk) {
+        Ok(()) => {}
+        Err(error @ BackstoreError::Cache(_)) => problems.add(
+            ProblemKind::BadNumber,
+            place.key("controller_cache.size"),
+            error.to_string(),
+            "choose other values in `controller_cache`",
+        ),
+        Err(error) => problems.add(
+            ProblemKind::BadNumber,
+            place.key("raid.level"),
+            error.to_string(),
+            "choose another `raid.disks`, `raid.groups` or `raid.chunk`",
+        ),
+    }
+    let members = storage.backstore.raid.map_or(1, |raid| u64::from(raid.members));
+    let disks = members * storage.luns.len() as u64;
+    if disks > MAX_DISKS {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("luns"),
+            format!("{disks} disks are too many for one storage system"),
+            format!("use at most {MAX_DISKS}, with fewer LUNs or smaller RAID groups"),
+        );
+    }
+}
+
 fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, problems: &mut Problems) {
     problems.number(place.key("ports"), storage.ports.len() as u64, 1, 256);
     for port in &storage.ports {
@@ -336,6 +369,9 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
     problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
     let fewest = if virtual_disks { 0 } else { 1 };
     problems.number(place.key("luns"), storage.luns.len() as u64, fewest, 16_384);
+    if let Some(disk) = &storage.disk {
+        validate_backstore(storage, disk, place, problems);
+    }
     let mut luns = storage.luns.clone();
     luns.dedup();
     for lun in luns {
@@ -349,14 +385,15 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
         }
         let bytes = u128::from(lun.blocks) * u128::from(lun.block_bytes);
         if let Some(disk) = &storage.disk
-            && disk.capacity_bytes().is_none_or(|capacity| bytes > u128::from(capacity))
+            && let Ok(capacity) = storage.backstore.unit_bytes(disk)
+            && bytes > u128::from(capacity)
         {
-            let capacity = disk.capacity_bytes().unwrap_or(0);
+            let behind = if storage.backstore.raid.is_some() { "RAID group of disks" } else { "disk" };
             problems.add(
                 ProblemKind::BadSize,
                 place.key("lun_size"),
-                format!("a LUN of {bytes} bytes does not fit on the disk `{}` of {capacity} bytes", disk.name),
-                "make it smaller, or leave it out: a LUN then has the size of its disk",
+                format!("a LUN of {bytes} bytes does not fit on the {behind} `{}` of {capacity} bytes", disk.name),
+                "make it smaller, or leave it out: a LUN then has the size of what is behind it",
             );
         }
         if lun.blocks == 0 {

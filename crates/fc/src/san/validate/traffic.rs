@@ -454,6 +454,34 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
             different_hosts(lab, host, of, place, problems);
         }
         FaultKind::ForeignAddress { host, of } => different_hosts(lab, host, of, place, problems),
+        FaultKind::DiskFailure { storage, member, .. } => disk_failure(lab, storage, member, place, problems),
+        FaultKind::CacheBattery { storage } => {
+            let storage = lab.storage.get(usize::from(storage));
+            if storage.is_none_or(|storage| storage.disk.is_none() || storage.backstore.cache.is_none()) {
+                problems.add(
+                    ProblemKind::NoDisk,
+                    place.key("storage"),
+                    "the storage system has no cache with a battery",
+                    "add `controller_cache` to it, or leave this fault out",
+                );
+            }
+        }
         FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } => {}
+    }
+}
+
+fn disk_failure(lab: &Lab, storage: u16, member: u32, place: Place, problems: &mut Problems) {
+    let Some(storage) = lab.storage.get(usize::from(storage)) else { return };
+    if storage.disk.is_none() {
+        let reason = format!("`{}` has no disks that could fail", storage.name);
+        let remedy = "add `disk` to the storage system, or leave this fault out";
+        problems.add(ProblemKind::NoDisk, place.key("lun"), reason, remedy);
+        return;
+    }
+    let members = storage.backstore.raid.map_or(1, |raid| raid.members);
+    if member >= members {
+        let reason = format!("the LUNs of `{}` have no disk {member}", storage.name);
+        let remedy = format!("choose 0 to {}", members - 1);
+        problems.add(ProblemKind::NoDisk, place.key("member"), reason, remedy);
     }
 }

@@ -106,7 +106,12 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    pub(super) fn check(&self) -> Result<(), SettingsError> {
+    /// Checks the settings; the size of the volume does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Settings that contradict each other.
+    pub fn check(&self) -> Result<(), SettingsError> {
         if [self.lines, self.line_blocks, self.sector_blocks, self.destage.max_blocks].contains(&0) {
             return Err(SettingsError::Zero);
         }

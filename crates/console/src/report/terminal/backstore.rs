@@ -1,0 +1,134 @@
+//! Tables of what is behind the controllers of storage systems: caches, RAID groups and disks.
+
+use super::*;
+
+pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
+    caches(out, results, width);
+    groups(out, results, width);
+    disks(out, results, width);
+}
+
+fn caches(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().filter_map(|s| Some((&s.name, s.cache.as_ref()?))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Caches"),
+        Column::right("reads"),
+        Column::right("hits"),
+        Column::right("read ahead, used").rank(3),
+        Column::right("writes"),
+        Column::right("coalesced"),
+        Column::right("destages"),
+        Column::right("KiB each").rank(2),
+        Column::right("stalls"),
+        Column::right("dirty KiB").rank(1),
+        Column::right("lost KiB"),
+    ]);
+    for (name, cache) in rows.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            (*name).clone(),
+            grouped(cache.reads),
+            percent(cache.read_hit_share),
+            percent(cache.read_ahead_used_share),
+            grouped(cache.writes),
+            percent(cache.coalesced_share),
+            grouped(cache.destages),
+            format!("{:.1}", cache.blocks_per_destage / 2.0),
+            grouped(cache.stalls),
+            grouped(cache.dirty_blocks / 2),
+            grouped(cache.lost_blocks / 2),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn groups(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().flat_map(|s| s.raid.iter().map(move |group| (&s.name, group))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("RAID"),
+        Column::left("condition"),
+        Column::right("requests"),
+        Column::right("lost"),
+        Column::right("disk reads"),
+        Column::right("disk writes"),
+        Column::right("read-modify-write"),
+        Column::right("reconstruct").rank(2),
+        Column::right("full stripe").rank(1),
+        Column::right("degraded"),
+        Column::right("rebuilt"),
+    ]);
+    for (name, group) in rows.iter().take(MAX_ROWS) {
+        let rebuilt = match group.rebuilt {
+            Some(part) => percent(part),
+            None => "-".to_owned(),
+        };
+        grid.row(vec![
+            format!("{name}:lun{}", group.lun),
+            group.condition.clone(),
+            grouped(group.requests),
+            grouped(group.lost_requests),
+            grouped(group.disk_reads),
+            grouped(group.disk_writes),
+            grouped(group.read_modify_writes),
+            grouped(group.reconstruct_writes),
+            grouped(group.full_stripes),
+            grouped(group.degraded),
+            rebuilt,
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn disks(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().flat_map(|s| s.disks.iter().map(move |disk| (s, disk))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Disks"),
+        Column::left("model").rank(2),
+        Column::right("commands"),
+        Column::right("busy"),
+        Column::right("hits"),
+        Column::right("response ms"),
+        Column::right("queue"),
+        Column::right("overhead").rank(4),
+        Column::right("seek"),
+        Column::right("rotation"),
+        Column::right("medium").rank(1),
+        Column::right("bus").rank(3),
+    ]);
+    for (storage, disk) in rows.iter().take(MAX_ROWS) {
+        let hits = (disk.read_hits + disk.cached_writes) as f64 / disk.commands.max(1) as f64;
+        let ms = |ms: f64| format!("{ms:.3}");
+        grid.row(vec![
+            match storage.raid.is_empty() {
+                true => format!("{}:lun{}", storage.name, disk.lun),
+                false => format!("{}:lun{}:{}", storage.name, disk.lun, disk.member),
+            },
+            disk.model.clone(),
+            grouped(disk.commands),
+            percent(disk.utilisation),
+            percent(hits),
+            ms(disk.response_ms),
+            ms(disk.queue_ms),
+            ms(disk.overhead_ms),
+            ms(disk.seek_ms),
+            ms(disk.rotation_ms),
+            ms(disk.medium_ms),
+            ms(disk.bus_ms),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}

@@ -1,0 +1,113 @@
+//! RAID and cache in front of the disks of a storage system.
+
+use super::workloads::CONFLICT;
+use crate::check::MISSING_KEY;
+use crate::diagnostic::Sink;
+use crate::element::Element;
+use crate::schema::{self, RaidLevel};
+use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, RaidConfig};
+use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
+use sanloom_storage::raid::{Level, ParityLayout, SyncLimits};
+
+/// Size of a block of a disk in bytes.
+pub(super) const DISK_BLOCK_BYTES: u64 = 512;
+
+/// Streams that read-ahead follows, and reads that make one.
+const STREAMS: usize = 64;
+const STREAM_TRIGGER: u32 = 2;
+
+/// Returns RAID and cache of a storage system.
+pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConfig {
+    for (table, marker) in [("raid", "raid.level"), ("controller_cache", "controller_cache.size")] {
+        if element.is_given(marker) && !element.is_given("disk") {
+            sink.error(MISSING_KEY, &element.origin(marker), "it needs `disk` too", "add disk = \"cheetah-9lp\"");
+        }
+        let is_part = |path: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+        let parts = element.def.keys.iter().map(|key| key.path).filter(|path| is_part(path) && *path != marker);
+        for path in parts.filter(|path| element.is_given(path) && !element.is_given(marker)) {
+            let reason = format!("`{path}` has no effect without `{marker}`");
+            sink.error(CONFLICT, &element.origin(path), reason, format!("add {marker}, or remove it"));
+        }
+    }
+    BackstoreConfig { raid: raid(element, sink), cache: cache(element) }
+}
+
+fn blocks(element: &Element<'_>, path: &str) -> u32 {
+    u32::try_from(element.size(path).unwrap_or(0) / DISK_BLOCK_BYTES).unwrap_or(u32::MAX)
+}
+
+/// Blocks per second of a rate.
+fn blocks_per_s(element: &Element<'_>, path: &str) -> u64 {
+    element.bit_rate(path).unwrap_or(0) / 8 / DISK_BLOCK_BYTES
+}
+
+fn raid(element: &Element<'_>, sink: &mut Sink) -> Option<RaidConfig> {
+    let level = element.choice("raid.level", schema::RAID_LEVELS)?;
+    let members: u32 = element.integer("raid.disks")?;
+    let is_grouped = matches!(level, RaidLevel::Raid50 | RaidLevel::Raid60);
+    if element.is_given("raid.groups") && !is_grouped {
+        let reason = "`raid.groups` has an effect with `raid50` and `raid60` only";
+        sink.error(CONFLICT, &element.origin("raid.groups"), reason, "remove it, or choose another level");
+    }
+    let parity = |has_q, groups| Level::Parity { layout: ParityLayout::LeftSymmetric, has_q, groups };
+    let groups = element.integer("raid.groups").unwrap_or(2);
+    let level = match level {
+        RaidLevel::Raid0 => Level::RAID0,
+        RaidLevel::Raid1 => Level::raid1(members),
+        RaidLevel::Raid4 => Level::RAID4,
+        RaidLevel::Raid5 => Level::RAID5,
+        RaidLevel::Raid6 => Level::RAID6,
+        RaidLevel::Raid10 => Level::RAID10,
+        RaidLevel::Raid50 => parity(false, groups),
+        RaidLevel::Raid60 => parity(true, groups),
+    };
+    let chunk_blocks = blocks(element, "raid.chunk").max(1);
+    Some(RaidConfig {
+        level,
+        members,
+        chunk_blocks,
+        spares: element.integer("raid.spares").unwrap_or(0),
+        limits: SyncLimits {
+            minimum: blocks_per_s(element, "raid.rebuild_min"),
+            maximum: blocks_per_s(element, "raid.rebuild_max"),
+            window_chunks: u64::from(blocks(element, "raid.rebuild_window") / chunk_blocks).max(1),
+        },
+    })
+}
+
+fn cache(element: &Element<'_>) -> Option<CacheConfig> {
+    let bytes = element.size("controller_cache.size").filter(|_| element.is_given("controller_cache.size"))?;
+    let line_blocks = blocks(element, "controller_cache.line").max(1);
+    let percent = |path: &str| (element.number(path).unwrap_or(0.0) * 100.0).round() as u8;
+    let ahead = element.size("controller_cache.read_ahead").filter(|_| element.is_given("controller_cache.read_ahead"));
+    let settings = Settings {
+        policy: element.choice("controller_cache.policy", schema::CACHE_POLICIES).unwrap_or(Policy::Lru),
+        lines: u32::try_from(bytes / (u64::from(line_blocks) * DISK_BLOCK_BYTES)).unwrap_or(u32::MAX),
+        line_blocks,
+        sector_blocks: blocks(element, "controller_cache.sector").max(1),
+        volume_blocks: 0,
+        fills_lines: false,
+        write: element
+            .choice("controller_cache.write", schema::CACHE_WRITES)
+            .unwrap_or(WriteMode::Back { is_mirrored: false }),
+        destage: DestageSettings {
+            order: element.choice("controller_cache.destage", schema::DESTAGES).unwrap_or(DestageOrder::Address),
+            high_percent: percent("controller_cache.high"),
+            low_percent: percent("controller_cache.low"),
+            max_blocks: blocks(element, "controller_cache.destage_size"),
+            idle_ps: element.time("controller_cache.idle").map(|idle| idle.0).filter(|idle| *idle > 0),
+            max_age_ps: None,
+        },
+        read_ahead: ahead.map(|bytes| ReadAheadSettings {
+            streams: STREAMS,
+            trigger: STREAM_TRIGGER,
+            blocks: u32::try_from(bytes / DISK_BLOCK_BYTES).unwrap_or(u32::MAX),
+        }),
+    };
+    Some(CacheConfig {
+        settings,
+        mirror_latency_ps: element.time("controller_cache.mirror_latency").unwrap_or_default().0,
+        mirror_bytes_per_s: element.bit_rate("controller_cache.mirror_rate").unwrap_or(0) / 8,
+        most_destages: element.integer("controller_cache.destages").unwrap_or(1),
+    })
+}
