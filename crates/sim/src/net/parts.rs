@@ -54,6 +54,12 @@ impl Outbox {
         self.frames.is_empty() && self.r_rdys.is_empty()
     }
 
+    /// Returns the time of the first effect, or [`NEVER`](super::NEVER) if there is none.
+    pub fn first_effect_ps(&self) -> u64 {
+        let frames = self.frames.iter().map(|(_, on_line, _)| on_line.at_ps);
+        frames.chain(self.r_rdys.iter().map(|&(_, at_ps, _)| at_ps)).min().unwrap_or(super::NEVER)
+    }
+
     /// Moves all items behind those of another outbox.
     pub fn append_to(&mut self, other: &mut Outbox) {
         if other.is_empty() {

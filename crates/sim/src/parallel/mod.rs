@@ -83,6 +83,8 @@ pub struct Report {
     pub alone_ns: u64,
     /// Number of divisions.
     pub divisions: u64,
+    /// Number of rounds in which each unfinished part advanced once; 0 if each part has a thread.
+    pub rounds: u64,
 }
 
 /// Runs a world with several threads.
@@ -259,7 +261,9 @@ impl Divided {
         report.alone_ns += threads.now_ns() - begin;
         if threads.in_turn {
             while !parts.iter().all(|part| part.is_done(&sync)) {
-                parts.iter_mut().for_each(|part| _ = part.advance(&sync));
+                let unfinished = parts.iter_mut().filter(|part| !part.is_done(&sync));
+                unfinished.for_each(|part| _ = part.advance(&sync));
+                report.rounds += 1;
             }
         } else {
             let worked = run_parts(&mut parts, &sync, threads.clock);

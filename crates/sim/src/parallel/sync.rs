@@ -29,7 +29,8 @@ struct Published {
     version: AtomicU64,
     /// No event of this part comes before this time, unless it receives something.
     next: AtomicU64,
-    /// Number of outboxes put into channels, and of those taken from them.
+    /// Number of outboxes put into channels, and of those taken from them. Outboxes without an
+    /// effect before the end do not count, because their receiver may have finished.
     sent: AtomicU64,
     received: AtomicU64,
 }
@@ -45,7 +46,7 @@ struct Channel {
 #[derive(Default)]
 struct Content {
     outbox: Outbox,
-    /// Number of outboxes in it.
+    /// Number of outboxes in it that count.
     count: u64,
 }
 
@@ -105,8 +106,8 @@ impl<'p> Sync<'p> {
     }
 
     /// Returns the time before which no part has an event or will have one, if it can be seen now.
-    /// It is that if nothing changes while the states of all parts are read, and nothing is in a
-    /// channel.
+    /// It is that if nothing changes while the states of all parts are read, and no channel
+    /// contains anything with an effect before the end.
     fn first_event_ps(&self, versions: &mut Vec<u64>) -> Option<u64> {
         versions.clear();
         versions.extend(self.published.iter().map(|part| part.version.load(Ordering::SeqCst)));
@@ -129,6 +130,8 @@ impl<'w> Part<'w> {
         let lookahead = &sync.plan.lookahead_ps;
         let is_near = |other: &usize| lookahead[*other][number] != NEVER || lookahead[number][*other] != NEVER;
         let shortest = lookahead.iter().flatten().copied().min().unwrap_or(NEVER);
+        // A part without events until the end publishes nothing else.
+        sync.published[number].next.store(parts::next_event_ps(&mut world.net), Ordering::Relaxed);
         Part {
             number,
             world,
@@ -226,16 +229,19 @@ impl<'w> Part<'w> {
             if outbox.is_empty() {
                 continue;
             }
+            let counts = outbox.first_effect_ps() < sync.end_ps;
             // The count rises first, so that nothing in a channel is overlooked.
-            self.sent += 1;
-            let published = &sync.published[self.number];
-            published.version.fetch_add(1, Ordering::SeqCst);
-            published.sent.store(self.sent, Ordering::SeqCst);
-            published.version.fetch_add(1, Ordering::SeqCst);
+            if counts {
+                self.sent += 1;
+                let published = &sync.published[self.number];
+                published.version.fetch_add(1, Ordering::SeqCst);
+                published.sent.store(self.sent, Ordering::SeqCst);
+                published.version.fetch_add(1, Ordering::SeqCst);
+            }
             let channel = sync.channel(self.number, other);
             let mut content = channel.content.lock().unwrap_or_else(PoisonError::into_inner);
             outbox.append_to(&mut content.outbox);
-            content.count += 1;
+            content.count += u64::from(counts);
             channel.filled.store(true, Ordering::Release);
         }
     }
@@ -254,7 +260,7 @@ impl<'w> Part<'w> {
 
     /// Receives everything that the other parts have sent. Returns whether there was something.
     fn receive(&mut self, sync: &Sync<'_>) -> bool {
-        let before = self.received;
+        let mut has_received = false;
         for at in 0..self.neighbours.len() {
             let channel = sync.channel(self.neighbours[at], self.number);
             if !channel.filled.load(Ordering::Acquire) {
@@ -266,7 +272,8 @@ impl<'w> Part<'w> {
             channel.filled.store(false, Ordering::Release);
             drop(content);
             parts::receive(&mut self.world.net, &mut self.inbox);
+            has_received = true;
         }
-        self.received != before
+        has_received
     }
 }

@@ -198,6 +198,47 @@ fn each_data_frame_of_a_read_crosses_the_bus_before_its_buffer_is_free() {
 }
 
 #[test]
+fn a_wait_for_credit_ends_when_the_pause_before_a_sequence_begins() {
+    // The disk has one credit for a line of 10 km, so that it waits for the R_RDY of each frame: 50
+    // us for the way of the last bit to the switch, as long for the way back, and at most 15 us in
+    // the switch. A request needs two frames, data and status. The pause of 500 us that follows
+    // before the next data is no wait for a credit.
+    const LAB: &str = r#"
+        [run]
+        duration = "100ms"
+        warmup = "10ms"
+        [switch.edge]
+        [host.server]
+        [storage.disk]
+        rate = "1000k/s"
+        sequence_overhead = "500us"
+        [[link]]
+        from = "server"
+        to = "edge"
+        rate = "2GFC"
+        [[link]]
+        from = "disk"
+        to = "edge"
+        name = "long"
+        rate = "2GFC"
+        length = "10km"
+        credits = 1
+        [workload.reads]
+        hosts = "server"
+        targets = "disk"
+        size = "2KiB"
+        depth = 8
+    "#;
+    let results = run(&lab(LAB));
+    let line = &results.links.iter().find(|link| link.name == "long").expect("the line").forward;
+    let requests = line.frames as f64 / 2.0;
+    let (wait_us, pause_us) = (line.credit_wait_s / requests * 1e6, 500.0);
+    assert!((200.0..230.0).contains(&wait_us), "{wait_us} us for each of {requests} requests");
+    let cycle_us = results.measured_s() / requests * 1e6;
+    assert!(cycle_us > wait_us + pause_us, "the disk pauses as well: {cycle_us} us");
+}
+
+#[test]
 fn an_interrupt_collects_completed_commands_however_many_frames_they_had() {
     let sets = ["host.server.interrupt.max_frames=4", "host.server.interrupt.max_wait=50ms", "workload.reads.depth=8"];
     let host = &run(&lab_with(TINY, "", &sets)).hosts[0];

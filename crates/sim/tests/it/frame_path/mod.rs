@@ -9,6 +9,7 @@ mod case;
 mod found;
 mod network;
 mod plain;
+mod recovery;
 
 use case::{Action, Case, Target, case};
 use network::Both;
@@ -17,6 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use sanloom_fc::config::{LineRate, Queueing};
 use sanloom_fc::exchange::{SeqIds, SeqTx};
 use sanloom_sim::net::{FrameRef, Incident, Loss, LossSite, NetEvent};
 use sanloom_wire::{FcId, Frame, Message, Payload};
@@ -347,6 +349,41 @@ const WANTED: [(&str, u64); 34] = [
 
 /// Loss reasons of the forwarding table that the plain engine does not model.
 const OF_THE_TABLE: [&str; 3] = ["bad_source_id", "zone_denied", "port_down"];
+
+/// Returns a case with frames and R_RDYs lost on a link with virtual channels and credit recovery
+/// between the first two switches.
+fn with_recovery(case: Case) -> Case {
+    let Case { mut switches, mut isls, mut channels, mut actions, .. } = case;
+    switches.push(switches[0]);
+    switches.iter_mut().for_each(|switch| switch.queueing = Queueing::Voq);
+    isls.insert(0, (0, 1, LineRate::Fc2, 250, [8, 8], false));
+    if channels.is_empty() {
+        channels = vec![(2, 2), (8, 2)];
+    }
+    let chances = Chances { frame_loss: 0.1, crc_errors: 0.0, r_rdy_loss: 0.1 };
+    let first = 2 * case.nports.len();
+    actions.extend(actions.clone());
+    actions.splice(0..0, [first, first + 1].map(|lane| (0, Action::Chances { lane, chances })));
+    Case { switches, isls, channels, actions, bb_sc_n: case.bb_sc_n.clamp(1, 2), ..case }
+}
+
+#[test]
+fn both_engines_recover_the_credits_of_virtual_channels() {
+    let cases = 100;
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let occurred = RefCell::new(BTreeMap::new());
+    let case = case().prop_map(with_recovery);
+    let outcome = runner.run(&case, |case| compare_engines(&case, &mut occurred.borrow_mut()));
+    if let Err(TestError::Fail(reason, case)) = outcome {
+        panic!("{reason}\n{case:#?}");
+    }
+    let occurred = occurred.into_inner();
+    for what in ["frame_credit_recovered_on_channel", "r_rdy_credit_recovered_on_channel"] {
+        let times = occurred.get(what).copied().unwrap_or(0);
+        assert!(times >= 50, "{what} occurred {times} times in {cases} cases: {occurred:#?}");
+    }
+}
 
 #[test]
 fn both_engines_do_the_same_at_the_same_times() {

@@ -141,8 +141,12 @@ impl Engine {
         lane.counted.frames = 0;
         let at = arrived + lane.time(4);
         for (channel, lost) in std::mem::take(&mut lane.counted.frames_lost) {
+            let on_channel = self.lanes[number].channels.is_some();
             for _ in 0..lost % all {
                 self.count("frame_credit_recovered");
+                if on_channel {
+                    self.count("frame_credit_recovered_on_channel");
+                }
                 self.credit_back(number, at, channel);
             }
         }
@@ -177,7 +181,13 @@ impl Engine {
             if let Some(first) = first.filter(|_| waits) {
                 self.schedule_try(first.max(self.now), number);
             }
-            (0..restored).for_each(|_| self.count("r_rdy_credit_recovered"));
+            let on_channel = self.lanes[number].channels.is_some();
+            for _ in 0..restored {
+                self.count("r_rdy_credit_recovered");
+                if on_channel {
+                    self.count("r_rdy_credit_recovered_on_channel");
+                }
+            }
         }
     }
 
