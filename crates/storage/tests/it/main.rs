@@ -19,6 +19,7 @@ mod support;
 mod trace_compression;
 mod trace_entry_points;
 mod trace_errors;
+mod trace_fio;
 mod trace_formats;
 mod trace_inspect;
 mod trace_properties;
