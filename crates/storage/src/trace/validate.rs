@@ -4,7 +4,7 @@
 //! time in microseconds, and think time in microseconds. The think time passes between the end of
 //! the request and the next one. Empty lines are skipped.
 
-use super::TraceError;
+use super::error::{Place, TraceError};
 use std::io::BufRead;
 
 /// Picoseconds in a microsecond.
@@ -33,6 +33,7 @@ pub struct Record {
 /// # Errors
 /// If a column is missing, or has a value that the format does not permit.
 pub fn parse(line: u64, text: &str) -> Result<Record, TraceError> {
+    let place = Place::Line(line);
     let mut columns = text.split_ascii_whitespace();
     let mut values = [""; 6];
     let mut found = 0;
@@ -44,9 +45,9 @@ pub fn parse(line: u64, text: &str) -> Result<Record, TraceError> {
     }
     if found != values.len() {
         let columns = "R or W, tag, block, blocks, response time in us, think time in us";
-        return Err(TraceError::Columns { line, format: "validate", found, expected: values.len(), columns });
+        return Err(TraceError::Columns { place, format: "validate", found, expected: values.len(), columns });
     }
-    let error = |column, value: &str, remedy| TraceError::Value { line, column, value: value.to_owned(), remedy };
+    let error = |column, value: &str, remedy| TraceError::value(place, column, value.as_bytes(), remedy);
     let [op, _tag, lbn, blocks, response, think] = values;
     let is_write = match op {
         "R" => false,
@@ -94,7 +95,7 @@ impl<R: BufRead> Iterator for Records<R> {
                 Ok(0) => return None,
                 Ok(_) if self.text.trim().is_empty() => {}
                 Ok(_) => return Some(parse(self.line, &self.text)),
-                Err(source) => return Some(Err(TraceError::Read { line: self.line, source })),
+                Err(source) => return Some(Err(TraceError::Read { place: Place::Line(self.line), source })),
             }
         }
     }
