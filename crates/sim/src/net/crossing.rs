@@ -346,7 +346,6 @@ impl Net {
     #[inline]
     fn send(&mut self, number: u32, switch: u16, crossed: &Crossed) {
         let lane = &mut self.lanes[number as usize];
-        lane.end_credit_wait(self.now);
         let sent = lane.send(self.now, crossed.ready_ps, &crossed.slot.frame);
         self.switches[usize::from(switch)].crossbar.count_sent(crossed, sent.start_ps);
         self.put_on_line(number, crossed.slot.frame, sent);
@@ -358,7 +357,9 @@ impl Net {
 fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {
     let now = net.now;
     let lane = &mut net.lanes[line as usize];
-    lane.can_send(now)
+    lane.up
+        && lane.free_at_ps <= now
+        && lane.has_credit(now)
         && (!net.switches[usize::from(switch)].crossbar.has_fast_lines
             || lane.start_of(crossed.ready_ps, &crossed.slot.frame) <= now)
 }

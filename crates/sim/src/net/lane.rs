@@ -326,12 +326,6 @@ impl Lane {
         Sent { start_ps: start, end_ps, at_ps, tail_ps }
     }
 
-    /// Returns whether the line is up and free and has a credit.
-    #[inline]
-    pub fn can_send(&mut self, now: u64) -> bool {
-        self.up && self.free_at_ps <= now && self.has_credit(now)
-    }
-
     /// Applies the R_RDYs that arrived by `now` if no credit is left. Returns whether a frame may
     /// be sent.
     #[inline]
@@ -347,6 +341,11 @@ impl Lane {
             }
             self.credits += 1;
             self.next_credit_ps = self.returning.take();
+        }
+        // A credit ends the wait for it, even if the frame cannot start yet. On a lane with virtual
+        // channels, each channel waits.
+        if !self.has_channels {
+            self.end_credit_wait(now);
         }
         self.credits > 0
     }

@@ -262,8 +262,6 @@ impl Net {
             self.wait_for_credit(number);
             return;
         }
-        // A credit is available, even if no input has an eligible frame now.
-        lane.end_credit_wait(now);
         let departure = crossbar.depart(output, |slot| lane.send(now, slot.tail_ps(), &slot.frame));
         let Some(Departure { slot, sent, more_at_output }) = departure else { return };
         if more_at_output {
@@ -315,9 +313,7 @@ impl Net {
     pub(super) fn without_frame(&mut self, number: u32) {
         let now = self.now;
         let lane = &mut self.lanes[number as usize];
-        if lane.has_credit(now) {
-            lane.end_credit_wait(now);
-        } else if lane.credit_wait_since_ps != NEVER {
+        if !lane.has_credit(now) && lane.credit_wait_since_ps != NEVER {
             self.wait_for_credit(number);
         }
     }
@@ -347,10 +343,7 @@ impl Net {
         let frame = match queue.next(now, &self.messages) {
             Next::Frame(frame) => frame,
             Next::Pause(until_ps) => {
-                // A credit is available, so the line waits for the pause alone.
-                let lane = &mut self.lanes[number as usize];
-                lane.end_credit_wait(now);
-                lane.wake_at(&mut self.queue, wake, until_ps);
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, until_ps);
                 return;
             }
             Next::Nothing => {
@@ -363,7 +356,6 @@ impl Net {
         let more = !queue.is_empty();
         self.fate.sent += 1;
         let lane = &mut self.lanes[number as usize];
-        lane.end_credit_wait(now);
         let sent = lane.send(now, now, &frame);
         if more {
             let free = lane.free_at_ps;

@@ -122,3 +122,22 @@ fn an_input_that_sends_again_at_the_end_of_a_frame_shows_nothing_then() {
     };
     agree(&case);
 }
+
+#[test]
+fn a_credit_ends_the_wait_even_if_the_frame_has_not_crossed_far_enough_to_start() {
+    // At 59.3 us, the second frame finds the line to N_Port 0 free and no credit. The credit
+    // arrives at 59.7 us. The frame may start at 78.7 us, because it crosses at half the rate of
+    // the line.
+    let nports = |credits| [(LineRate::Fc1, 250, credits); 2];
+    let mut case = one_switch(&nports([5, 1]), 5_000, vec![(0, data(1, 0, 4_096))]);
+    case.switches[0].crossbar.speedup_percent = 50;
+    agree(&case);
+    // The same at 161.0 us, after five resets of the link from N_Port 1. The update of the routes
+    // changes nothing and prolongs the run.
+    let actions = vec![(0, data(1, 0, 10_757)), (65_980, Action::Reroute)];
+    let mut case = one_switch(&nports([1, 1]), 5_000, actions);
+    case.switches[0].crossbar =
+        CrossbarLimits { speedup_percent: 50, bandwidth_bit_per_s: Some(1_000_000_000), egress_frames: 1 };
+    case.switches[0].queueing = Queueing::Voq;
+    agree(&case);
+}
