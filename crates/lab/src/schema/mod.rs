@@ -104,6 +104,8 @@ pub(crate) enum Kind {
     LineRate,
     /// One of these words.
     Choice(&'static [Word]),
+    /// One of these words, or the name of a file that ends in `.toml`.
+    ChoiceOrFile(&'static [Word]),
     /// The name of a preset.
     Preset,
     /// The name of a preset of a switch.

@@ -404,9 +404,9 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "disk",
-            kind: Kind::Choice(DISK),
+            kind: Kind::ChoiceOrFile(DISK),
             fallback: Fallback::Absent("the medium takes only `media_latency`"),
-            meaning: "Model of a disk, one for each LUN. A command that the controller has processed goes to the disk of its LUN, so its time depends on the address, on the commands before it, and on the cache of the disk. Only for a simulation; `sanloom up` ignores it.",
+            meaning: "Model of a disk, one for each LUN: a word, or a file of parameters that ends in `.toml` and lies in the folder of the lab file. A command that the controller has processed goes to the disk of its LUN, so its time depends on the address, on the commands before it, and on the cache of the disk. Only for a simulation; `sanloom up` ignores it.",
             example: "\"cheetah-9lp\"",
             also: &["disks", "drive", "device"],
         },
