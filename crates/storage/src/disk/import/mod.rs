@@ -4,8 +4,8 @@
 //! Version 4.0 Reference Manual, CMU-PDL-08-101, sections 2.1, 3.4.5 and 3.4.7.
 //!
 //! Where DiskSim has a part that this model lacks, the parameter is listed as ignored, with the
-//! reason. The spares of a zone reduce its blocks as in DiskSim. The positions of slipped blocks are
-//! not used, only their number.
+//! reason. The spares of a zone reduce its blocks as in DiskSim. Only the number of slipped blocks
+//! is used, not their positions.
 
 mod layout;
 mod parameters;
@@ -75,7 +75,7 @@ pub fn is_disksim(file: &str) -> bool {
 /// names, by their names.
 ///
 /// # Errors
-/// If a file cannot be read or does not have DiskSim's syntax, or the disk is missing or impossible.
+/// If a file cannot be read or has another syntax, or the disk is missing or impossible.
 pub fn disksim(file: &str, files: Files<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader::new(files);
     let text = reader.text(file, file)?;
