@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod ceiling;
+pub mod disk;
 pub mod fabric_bed;
 pub mod fluid;
 pub mod load;

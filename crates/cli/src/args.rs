@@ -7,7 +7,7 @@ use crate::commands::{
     schema, show, sim, sweep, up, volume, whatif, zone,
 };
 use clap::{Parser, Subcommand};
-use sanloom_bench::{bench, reproduce};
+use sanloom_bench::{bench, disk, reproduce};
 
 /// Design, simulate and run storage area networks.
 #[derive(Parser, Debug)]
@@ -105,6 +105,16 @@ pub enum Command {
     /// Predict the merge of two fabrics
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     Fabric(fabric::Args),
+    /// Fit the free parameters of a disk to a measured trace, and print the error on the half of
+    /// the trace that the fit has not seen
+    #[command(
+        after_help = "The layout and the speed of rotation are not fitted\n\nExample:\n  sanloom calibrate-disk disk.toml \
+                      measured.trace.gz -o fitted.toml"
+    )]
+    CalibrateDisk(disk::calibrate::Args),
+    /// Import the parameters of a disk
+    #[command(after_help = "Example:\n  sanloom disk import cheetah9LP.parv -o cheetah.toml")]
+    Disk(disk::import::Args),
     /// Repeat the measurements of a paper, and compare the results with it
     Reproduce(reproduce::Args),
     /// Measure the speed of sanloom

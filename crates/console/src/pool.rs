@@ -103,6 +103,28 @@ pub fn all<J: Sync, R: Send>(
     Ok(results)
 }
 
+/// A bar on a terminal that counts to a limit.
+#[derive(Debug)]
+pub struct Counter(ProgressBar);
+
+impl Counter {
+    /// Creates a bar.
+    pub fn new(limit: usize, what: &str) -> Counter {
+        Counter(bar(limit, what))
+    }
+
+    /// Shows a count and a text.
+    pub fn set(&self, count: usize, text: &str) {
+        self.0.set_position(count as u64);
+        self.0.set_message(text.to_owned());
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 fn bar(count: usize, what: &str) -> ProgressBar {
     // On anything but a terminal it draws nothing.
     let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr_with_hz(10));

@@ -281,6 +281,7 @@ impl Sink {
 fn key(finding: &Finding) -> (Origin, &'static str, String) {
     let of_workloads = [ProblemKind::Unreachable, ProblemKind::NotZoned, ProblemKind::Masked].map(ProblemKind::name);
     let several = finding.code == crate::check::MISSING_KEY
+        || finding.code == crate::build::BAD_DISK
         || of_workloads.contains(&finding.code)
         || crate::topology::CODES.contains(&finding.code);
     let reason = if several { finding.reason.clone() } else { String::new() };

@@ -213,6 +213,9 @@ fn value(kind: &Kind) -> Json {
             let names: Vec<&str> = LineRate::ALL.iter().map(|rate| rate.name()).collect();
             pattern(format!("^\\s*{}\\s*$", any_case(&names)))
         }
+        Kind::ChoiceOrFile(all) => {
+            any_of(vec![words(all.iter().map(|word| word.word)), pattern("\\.toml$".to_owned())])
+        }
         Kind::Choice(all) => words(all.iter().map(|word| word.word)),
         Kind::Preset => words(presets::NAMES.iter().map(|(name, _)| *name)),
         Kind::SwitchPreset => words(presets::SWITCH_NAMES.iter().map(|(name, _)| *name)),

@@ -4,7 +4,7 @@
 //! against one table of definitions, and keeps its location in the text. Then, names are resolved
 //! into the values of [`sanloom_fc::config`], and [`sanloom_fc::san`] validates the lab as a whole.
 //! All errors are reported at once, each with line, column, caret, reason and remedy. This crate
-//! does no I/O.
+//! reads no file but the parameter files of disks that a lab names.
 
 #![allow(missing_docs, reason = "a comment that repeats the name is left out")]
 
@@ -14,6 +14,7 @@ mod check;
 mod diagnostic;
 mod document;
 mod element;
+mod files;
 mod format;
 mod forms;
 mod json_schema;
@@ -181,6 +182,7 @@ pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
         build::BAD_ADDRESS,
+        build::BAD_DISK,
         build::BAD_ISCSI_NAME,
         build::UNKNOWN_POOL,
         build::NOT_FOR_VOLUMES,

@@ -137,7 +137,7 @@ fn print_section(section: &SectionDef, page: &mut String) {
     }
     page.push('\n');
     for key in section.keys {
-        if let Kind::Choice(words) = key.kind {
+        if let Kind::Choice(words) | Kind::ChoiceOrFile(words) = key.kind {
             print_words(key, words, page);
         }
     }
@@ -201,6 +201,7 @@ fn kind(kind: &Kind) -> String {
             format!("line rate: {}", names.join(", "))
         }
         Kind::Choice(_) => "word, see below".to_owned(),
+        Kind::ChoiceOrFile(_) => "word, see below, or file".to_owned(),
         Kind::Preset => "name of a preset".to_owned(),
         Kind::SwitchPreset => "name of a switch preset".to_owned(),
         Kind::Wwn => "world-wide name, 16 hex digits".to_owned(),

@@ -168,6 +168,10 @@ impl Reader<'_> {
                 }
             },
             Kind::Choice(words) => self.choice(value, words).map(Value::Choice),
+            Kind::ChoiceOrFile(words) => match value.get_ref().as_str() {
+                Some(text) if text.ends_with(".toml") => Some(Value::Text(text.to_owned())),
+                _ => self.choice(value, words).map(Value::Choice),
+            },
             Kind::Preset => self.preset(value, &presets::NAMES.map(|(name, _)| name)),
             Kind::SwitchPreset => self.preset(value, &presets::SWITCH_NAMES.map(|(name, _)| name)),
             Kind::Wwn => {

@@ -28,7 +28,7 @@ pub mod zone;
 
 use crate::args::Command;
 use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
-use sanloom_bench::{bench, reproduce};
+use sanloom_bench::{bench, disk, reproduce};
 use sanloom_console::exit::Failure;
 
 /// Runs the command.
@@ -62,6 +62,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Volume(args) => volume::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
+        Command::CalibrateDisk(args) => disk::calibrate::run(args),
+        Command::Disk(args) => disk::import::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Reference(args) => reference::run(args),

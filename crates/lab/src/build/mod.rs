@@ -27,7 +27,7 @@ pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use iscsi::BAD_ISCSI_NAME;
 pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
-pub(crate) use nodes::UNKNOWN_NODE;
+pub(crate) use nodes::{BAD_DISK, UNKNOWN_NODE};
 pub(crate) use persistent::BAD_FC_ID;
 pub(crate) use port_groups::UNKNOWN_PORTAL;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
@@ -91,7 +91,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let mut budget = Budget::new();
     let (switches, switch_places) = nodes::switches(document, &mut budget, sink);
     let (hosts, host_places) = nodes::hosts(document, &mut budget, sink);
-    let (storage, storage_places) = nodes::storage(document, &mut budget, sink);
+    let (storage, storage_places) = nodes::storage(document, label, &mut budget, sink);
     let mut lab = Lab {
         name: lab_element.text("name").map_or_else(|| stem(label), str::to_owned),
         description: lab_element.text("description").unwrap_or("").to_owned(),

@@ -8,6 +8,7 @@ use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
+use crate::files;
 use crate::forms;
 use crate::schema;
 use crate::value::Value;
@@ -348,12 +349,14 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
 
 pub(super) fn storage<'d>(
     document: &'d Document,
+    label: &str,
     budget: &mut Budget,
     sink: &mut Sink,
 ) -> (Vec<Storage>, Vec<Where<'d>>) {
     let elements = limited(document.named("storage", budget, sink), sink);
     let mut ports_left = Parts::default();
     let mut luns_left = Parts::default();
+    let mut read = DiskFiles::new();
     let storage = elements
         .iter()
         .enumerate()
@@ -363,7 +366,7 @@ pub(super) fn storage<'d>(
             let luns = if virtual_disks { 0 } else { luns_left.count(e, "luns", sink) };
             let receive_size_bytes = receive_size(e);
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
-            let disk = disk(e, sink);
+            let disk = disk(e, label, &mut read, sink);
             let backstore = backstore::backstore(e, sink);
             let behind = disk.as_ref().filter(|_| !e.is_given("lun_size"));
             // Validation reports a group that cannot be.
@@ -398,8 +401,37 @@ pub(super) fn storage<'d>(
     (storage, elements.into_iter().map(Where::new).collect())
 }
 
+/// Disks of the parameter files that have been read, by name; none for files with mistakes.
+type DiskFiles = BTreeMap<String, Option<DiskConfig>>;
+
+/// Code of a parameter file that cannot be read, or has a mistake.
+pub(crate) const BAD_DISK: &str = "bad-disk";
+
+/// Returns the disk of a parameter file beside the lab file `label`, and reports all its mistakes.
+fn disk_file(element: &Element<'_>, name: &str, label: &str, sink: &mut Sink) -> Option<DiskConfig> {
+    let origin = element.origin("disk");
+    let text = match files::beside(label, name, disk::file::MAX_BYTES) {
+        Ok(text) => text,
+        Err(reason) => {
+            let remedy =
+                "give a file in the folder of the lab file; `sanloom reproduce disks --print cheetah-9lp` prints one";
+            sink.error(BAD_DISK, &origin, reason, remedy);
+            return None;
+        }
+    };
+    let mistakes = match disk::file::read(&text) {
+        Ok(config) => return Some(config),
+        Err(mistakes) => mistakes,
+    };
+    for mistake in mistakes.iter() {
+        let reason = format!("{name}, line {}, column {}: {}", mistake.line, mistake.column, mistake.reason);
+        sink.error(BAD_DISK, &origin, reason, mistake.remedy.as_str());
+    }
+    None
+}
+
 /// Returns the disk behind each LUN of a storage system.
-fn disk(element: &Element<'_>, sink: &mut Sink) -> Option<DiskConfig> {
+fn disk(element: &Element<'_>, label: &str, read: &mut DiskFiles, sink: &mut Sink) -> Option<DiskConfig> {
     if !element.is_given("disk") {
         for key in
             ["disk_scheduler", "disk_interface", "disk_write_cache"].into_iter().filter(|key| element.is_given(key))
@@ -407,7 +439,16 @@ fn disk(element: &Element<'_>, sink: &mut Sink) -> Option<DiskConfig> {
             sink.error(MISSING_KEY, &element.origin(key), "it needs `disk` too", "add disk = \"cheetah-9lp\"");
         }
     }
-    let mut config = element.choice("disk", schema::DISKS)?();
+    let mut config = match element.text("disk") {
+        // A range of storage systems reads its file once.
+        Some(name) if read.contains_key(name) => read.get(name).cloned().flatten()?,
+        Some(name) => {
+            let config = disk_file(element, name, label, sink);
+            read.insert(name.to_owned(), config.clone());
+            config?
+        }
+        None => element.choice("disk", schema::DISKS)?(),
+    };
     if let Some(scheduler) = element.choice("disk_scheduler", schema::DISK_SCHEDULERS) {
         config.queue.scheduler = scheduler;
     }

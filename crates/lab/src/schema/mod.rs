@@ -7,6 +7,7 @@ mod fabric;
 mod iscsi;
 mod live;
 mod nodes;
+mod storage;
 mod switch;
 mod traffic;
 mod volumes;
@@ -104,6 +105,8 @@ pub(crate) enum Kind {
     LineRate,
     /// One of these words.
     Choice(&'static [Word]),
+    /// One of these words, or the name of a file that ends in `.toml`.
+    ChoiceOrFile(&'static [Word]),
     /// The name of a preset.
     Preset,
     /// The name of a preset of a switch.
@@ -142,7 +145,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     fabric::TIMERS,
     switch::SWITCH,
     nodes::HOST,
-    nodes::STORAGE,
+    storage::STORAGE,
     fabric::LINK,
     fabric::ISL,
     zoning::ZONING,

@@ -31,7 +31,12 @@ fn examples() -> Vec<(String, String)> {
 }
 
 fn load(name: &str, text: &str) -> LoadedLab {
-    sanloom_lab::load(name, text, &[]).unwrap_or_else(|e| panic!("{e}"))
+    sanloom_lab::load(&label(name), text, &[]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Path of an example, beside which its files are.
+fn label(name: &str) -> String {
+    root().join("examples").join(name).display().to_string()
 }
 
 #[test]
@@ -237,7 +242,7 @@ fn drawings_are_well_formed_and_name_every_link() {
 fn warnings_about_the_design_of_examples_are_intended() {
     let mut text = String::new();
     for (name, lab) in examples() {
-        let (loaded, _) = sanloom_lab::check(&name, &lab, &[]).unwrap_or_else(|e| panic!("{e}"));
+        let (loaded, _) = sanloom_lab::check(&label(&name), &lab, &[]).unwrap_or_else(|e| panic!("{e}"));
         for warning in &loaded.warnings {
             // Both warnings come from rules of the protocol that are the subject of their examples.
             let explained = ["few-credits", "isolated-link"].contains(&warning.code)

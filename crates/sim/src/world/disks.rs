@@ -1,4 +1,4 @@
-//! What is behind the controller of a storage system: cache, RAID groups and disks.
+//! Cache, RAID groups and disks behind the controller of a storage system.
 
 use super::storage::Job;
 use sanloom_api::results::measure::mean_level;

@@ -20,7 +20,7 @@ pub struct Controller {
     rng: StreamRng,
     /// Times at which the servers become free, earliest first.
     servers: VecDeque<u64>,
-    /// Commands that have not left the controller for a disk, in the order in which the controller ends them.
+    /// Commands that have not left the controller, in the order in which it ends them.
     in_flight: VecDeque<Job>,
     disks: Option<Box<Disks>>,
     /// Start times of the commands that no server has started yet.

@@ -4,7 +4,7 @@ use super::NEVER;
 use crate::disk::{Disk, Op, Request};
 use crate::raid::Phase;
 
-/// Who needs the end of a disk request.
+/// Part of a group that needs the end of a disk request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
     /// A request to the group, by its number.

@@ -58,7 +58,7 @@ pub struct Ended {
     pub outcome: Outcome,
 }
 
-/// Who has asked a group for blocks.
+/// Source of a request to a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     /// A host, with the identifier of its command.

@@ -5,10 +5,13 @@ use super::schedule::Scheduler;
 use super::seek;
 
 /// Largest skew of a track, in blocks.
-const MAX_SKEW: f64 = 1e6;
+pub(super) const MAX_SKEW: f64 = 1e6;
+
+/// Largest number of a cylinder. The table of seek times has an entry for each cylinder.
+pub(super) const MAX_CYLINDER: f64 = 4e6;
 
 /// Rounding error that a seek time of 0 may have.
-const SLACK_MS: f64 = 1e-9;
+pub(super) const SLACK_MS: f64 = 1e-9;
 
 /// Range of a value.
 struct Range {
@@ -40,7 +43,7 @@ pub(super) fn check(config: &DiskConfig) -> Result<(), ConfigError> {
             from: 1.0,
             to: 1e6,
         },
-        Range { value: "last_cylinder", number: f64::from(full), from: 0.0, to: 16e6 },
+        Range { value: "last_cylinder", number: f64::from(full), from: 0.0, to: MAX_CYLINDER },
         Range {
             value: "first_block_offset",
             number: largest(|zone| zone.first_block_offset).unwrap_or(0.0),

@@ -29,6 +29,10 @@ fn is_all(window: &usize) -> bool {
     *window == usize::MAX
 }
 
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
 /// Order of the tracks of a cylinder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -65,6 +69,34 @@ pub struct Zone {
     /// Spare blocks at the end of the zone.
     #[serde(default)]
     pub spare_blocks: u64,
+    /// Spare blocks at the end of each track.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spare_blocks_per_track: u32,
+    /// Spare blocks at the end of each cylinder.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spare_blocks_per_cylinder: u32,
+}
+
+impl Zone {
+    /// Blocks with data of a track.
+    pub(crate) fn track_blocks(&self) -> u32 {
+        self.blocks_per_track.saturating_sub(self.spare_blocks_per_track)
+    }
+
+    /// Blocks with data of a cylinder.
+    pub(crate) fn cylinder_blocks(&self, surfaces: u32) -> u64 {
+        let all = u64::from(self.track_blocks()) * u64::from(surfaces);
+        all.saturating_sub(u64::from(self.spare_blocks_per_cylinder))
+    }
+
+    /// Blocks with data of the zone; `None` if all blocks are empty or spare, or the last cylinder
+    /// is before the first.
+    pub(crate) fn data_blocks(&self, surfaces: u32) -> Option<u64> {
+        let cylinders = u64::from(self.last_cylinder.checked_sub(self.first_cylinder)?) + 1;
+        let unused = self.empty_blocks.checked_add(self.spare_blocks)?;
+        let held = (cylinders * self.cylinder_blocks(surfaces)).checked_sub(unused)?;
+        Some(held).filter(|held| *held > 0)
+    }
 }
 
 /// Seek time as a function of the distance in cylinders. No seek is needed for distance 0.

@@ -40,6 +40,9 @@ struct Area {
     /// Address behind the last block.
     end_lbn: u64,
     zone: Zone,
+    /// Blocks with data of a track and of a cylinder.
+    track_blocks: u64,
+    cylinder_blocks: u64,
     /// Offset between the starts of successive cylinders, in blocks.
     step: u64,
     /// Time of a block in 2^-20 picoseconds.
@@ -74,16 +77,19 @@ impl Geometry {
             if zone.first_cylinder < next_cylinder || zone.last_cylinder < zone.first_cylinder {
                 return Err(error);
             }
-            let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);
-            let unused = zone.empty_blocks.checked_add(zone.spare_blocks);
-            let held = unused
-                .and_then(|unused| (tracks * u64::from(zone.blocks_per_track)).checked_sub(unused))
-                .filter(|held| *held > 0)
-                .ok_or(error)?;
+            let held = zone.data_blocks(config.surfaces).ok_or(error)?;
             let step = u64::from(zone.cylinder_skew) + u64::from(config.surfaces - 1) * u64::from(zone.track_skew);
             // Rounded up, so that the whole track takes one revolution.
             let block_q20 = (revolution_ps << FRACTION).div_ceil(u64::from(zone.blocks_per_track));
-            areas.push(Area { first_lbn: next_lbn, end_lbn: next_lbn + held, zone: *zone, step, block_q20 });
+            areas.push(Area {
+                first_lbn: next_lbn,
+                end_lbn: next_lbn + held,
+                zone: *zone,
+                track_blocks: u64::from(zone.track_blocks()),
+                cylinder_blocks: zone.cylinder_blocks(config.surfaces),
+                step,
+                block_q20,
+            });
             (next_lbn, next_cylinder) = (next_lbn + held, zone.last_cylinder + 1);
         }
         if areas.is_empty() {
@@ -124,9 +130,9 @@ impl Geometry {
         let zone = &area.zone;
         let per_track = u64::from(zone.blocks_per_track);
         let index = lbn - area.first_lbn + zone.empty_blocks;
-        let (track, block) = (index / per_track, index % per_track);
-        let surfaces = u64::from(self.surfaces);
-        let (number, order) = (track / surfaces, track % surfaces);
+        let (number, in_cylinder) = (index / area.cylinder_blocks, index % area.cylinder_blocks);
+        let (order, block) = (in_cylinder / area.track_blocks, in_cylinder % area.track_blocks);
+        let left_on_track = (area.track_blocks - block).min(area.cylinder_blocks - in_cylinder);
         let slot = block + u64::from(zone.first_block_offset) + number * area.step + order * u64::from(zone.track_skew);
         let cylinder = zone.first_cylinder + number as u32;
         let head = match self.mapping {
@@ -137,7 +143,7 @@ impl Geometry {
             cylinder,
             head,
             angle_ps: (slot % per_track * area.block_q20) >> FRACTION,
-            left_on_track: (per_track - block).min(area.end_lbn - lbn) as u32,
+            left_on_track: left_on_track.min(area.end_lbn - lbn) as u32,
             blocks_per_track: zone.blocks_per_track,
             block_q20: area.block_q20,
         }
@@ -147,7 +153,7 @@ impl Geometry {
     pub fn cylinder_end(&self, lbn: u64) -> u64 {
         let lbn = lbn.min(self.blocks - 1);
         let area = self.area(lbn);
-        let per_cylinder = u64::from(area.zone.blocks_per_track) * u64::from(self.surfaces);
+        let per_cylinder = area.cylinder_blocks;
         let index = lbn - area.first_lbn + area.zone.empty_blocks;
         let end = (index / per_cylinder + 1) * per_cylinder;
         (area.first_lbn + end - area.zone.empty_blocks).min(area.end_lbn).min(self.blocks)

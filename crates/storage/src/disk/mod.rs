@@ -19,10 +19,13 @@
 //! # Ok::<(), sanloom_storage::disk::ConfigError>(())
 //! ```
 
+pub mod calibrate;
 mod check;
 mod config;
 pub mod demerit;
+pub mod file;
 mod geometry;
+pub mod import;
 mod mechanism;
 mod model;
 pub mod preset;

@@ -54,7 +54,7 @@ impl Seek {
 }
 
 /// Time for a distance of at least one cylinder; `full` is the longest distance.
-fn time_ms(curve: &SeekCurve, distance: u32, full: u32) -> f64 {
+pub(super) fn time_ms(curve: &SeekCurve, distance: u32, full: u32) -> f64 {
     let x = f64::from(distance);
     match curve {
         SeekCurve::Linear { single_ms, full_ms } => {

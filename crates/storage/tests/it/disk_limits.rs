@@ -15,6 +15,8 @@ fn zone() -> impl Strategy<Value = Zone> {
             cylinder_skew: offsets[2],
             empty_blocks: unused[0],
             spare_blocks: unused[1],
+            spare_blocks_per_track: offsets[0] % 3,
+            spare_blocks_per_cylinder: offsets[1] % 5,
         },
     )
 }

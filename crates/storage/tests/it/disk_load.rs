@@ -10,6 +10,27 @@ use sanloom_storage::disk::{
     Bus, CacheConfig, Disk, DiskConfig, Op, Overheads, QueueConfig, ReadAhead, Request, Scheduler, preset,
 };
 
+/// The computed numbers of a disk, in the file that `reproduce disks` reads, too.
+#[derive(serde::Deserialize)]
+struct Numbered {
+    preset: String,
+    /// Mean and standard deviation of the service time.
+    service_ms: [f64; 2],
+    /// Load, and mean response time in milliseconds.
+    open: Vec<(f64, f64)>,
+    /// Rule, and requests per second at the depths 1, 4, 16 and 64.
+    closed: Vec<(Scheduler, [f64; 4])>,
+}
+
+fn numbers() -> Vec<Numbered> {
+    #[derive(serde::Deserialize)]
+    struct Numbers {
+        disks: Vec<Numbered>,
+    }
+    let text = include_str!("../../../bench/data/disk-queues.toml");
+    toml::from_str::<Numbers>(text).expect("the file of numbers is valid").disks
+}
+
 /// Blocks of a request: 4 KiB.
 const BLOCKS: u64 = 8;
 
@@ -98,7 +119,8 @@ fn check(what: &str, expected: f64, ours: f64, tolerance: f64) {
 
 #[test]
 fn service_times_of_random_reads_have_the_computed_mean_and_deviation() {
-    for (config, mean_ms, deviation_ms) in [(preset::cheetah_9lp(), 8.91, 2.61), (preset::atlas_10k(), 8.98, 2.56)] {
+    for Numbered { preset, service_ms: [mean_ms, deviation_ms], .. } in numbers() {
+        let config = preset::find(&preset).expect("the disk is a preset");
         let config = bare(config, Scheduler::Fcfs);
         let mut load = Load::new(&config, 1);
         let (mut now_ps, mut sum, mut squares) = (0, 0.0, 0.0);
@@ -141,13 +163,10 @@ fn random_seeks_cross_a_third_of_the_cylinders() {
 
 #[test]
 fn open_queues_have_the_response_times_of_m_g_1() {
-    let tables = [
-        (preset::cheetah_9lp(), 8.91, 2.61, [(0.3, 10.99), (0.5, 13.75), (0.7, 20.2), (0.9, 52.5)]),
-        (preset::atlas_10k(), 8.98, 2.56, [(0.3, 11.06), (0.5, 13.8), (0.7, 20.3), (0.9, 52.7)]),
-    ];
-    for (config, mean_ms, deviation_ms, rows) in tables {
+    for Numbered { preset, service_ms: [mean_ms, deviation_ms], open, .. } in numbers() {
+        let config = preset::find(&preset).expect("the disk is a preset");
         let config = bare(config, Scheduler::Fcfs);
-        for (load, response_ms) in rows {
+        for (load, response_ms) in open {
             // Pollaczek and Khinchine: E[W] = λ E[S²] / (2 (1 - ρ)).
             let square: f64 = mean_ms * mean_ms + deviation_ms * deviation_ms;
             let formula_ms = mean_ms + load / mean_ms * square / (2.0 * (1.0 - load));
@@ -161,24 +180,10 @@ fn open_queues_have_the_response_times_of_m_g_1() {
 
 #[test]
 fn closed_queues_reach_the_throughput_of_the_scheduling_table() {
-    let fcfs = |all: f64| (Scheduler::Fcfs, [all; 4]);
-    let cheetah = [
-        fcfs(113.0),
-        (Scheduler::Sstf, [113.0, 139.0, 166.0, 189.0]),
-        (Scheduler::Look, [113.0, 138.0, 168.0, 190.0]),
-        (Scheduler::CLook, [113.0, 131.0, 164.0, 188.0]),
-        (Scheduler::Sptf, [113.0, 154.0, 201.0, 270.0]),
-    ];
-    let atlas = [
-        fcfs(112.0),
-        (Scheduler::Sstf, [112.0, 137.0, 161.0, 183.0]),
-        (Scheduler::Look, [112.0, 136.0, 163.0, 184.0]),
-        (Scheduler::CLook, [112.0, 129.0, 158.0, 184.0]),
-        (Scheduler::Sptf, [112.0, 152.0, 196.0, 252.0]),
-    ];
-    for (config, table) in [(preset::cheetah_9lp(), cheetah), (preset::atlas_10k(), atlas)] {
+    for Numbered { preset, closed, .. } in numbers() {
+        let config = preset::find(&preset).expect("the disk is a preset");
         let mut ours = [[0.0; 4]; 5];
-        for (row, (scheduler, expected)) in table.into_iter().enumerate() {
+        for (row, (scheduler, expected)) in closed.into_iter().enumerate() {
             for (column, depth) in [1, 4, 16, 64].into_iter().enumerate() {
                 let config = bare(config.clone(), scheduler);
                 ours[row][column] = Load::new(&config, 4).closed(depth, 60_000);

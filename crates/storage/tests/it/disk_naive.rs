@@ -25,16 +25,19 @@ fn list(config: &DiskConfig) -> Vec<Listed> {
             if config.mapping == Mapping::Serpentine && cylinder % 2 == 1 {
                 heads.reverse();
             }
+            let of_cylinder = of_zone.len();
             for (order, head) in heads.into_iter().enumerate() {
                 if order > 0 {
                     start += zone.track_skew;
                 }
-                for block in 0..zone.blocks_per_track {
+                for block in 0..zone.blocks_per_track - zone.spare_blocks_per_track {
                     let width = 1.0 / f64::from(zone.blocks_per_track);
                     let turn = (f64::from(start + block) * width).fract();
                     of_zone.push(Listed { cylinder, head, turn, width });
                 }
             }
+            let tracks = of_zone.len() - of_cylinder;
+            of_zone.truncate(of_cylinder + tracks - zone.spare_blocks_per_cylinder as usize);
             start += zone.cylinder_skew;
         }
         let end = of_zone.len() - zone.spare_blocks as usize;
@@ -74,7 +77,7 @@ fn read_ms(config: &DiskConfig, blocks: &[Listed], from: Arm, at_ms: f64, lbn: u
 }
 
 fn small_disk(mapping: Mapping, surfaces: u32, skews: [u32; 2], offset: u32) -> DiskConfig {
-    let zone = |first, last, blocks, empty, spare| Zone {
+    let zone = |first, last, blocks, empty, spare, spares: [u32; 2]| Zone {
         first_cylinder: first,
         last_cylinder: last,
         blocks_per_track: blocks,
@@ -83,12 +86,18 @@ fn small_disk(mapping: Mapping, surfaces: u32, skews: [u32; 2], offset: u32) -> 
         cylinder_skew: skews[1],
         empty_blocks: empty,
         spare_blocks: spare,
+        spare_blocks_per_track: spares[0],
+        spare_blocks_per_cylinder: spares[1],
     };
     DiskConfig {
         blocks: 0,
         surfaces,
         mapping,
-        zones: Cow::Owned(vec![zone(0, 9, 40, 50, 30), zone(12, 30, 32, 0, 7), zone(31, 40, 25, 3, 0)]),
+        zones: Cow::Owned(vec![
+            zone(0, 9, 40, 50, 30, [0, 0]),
+            zone(12, 30, 32, 0, 7, [2, 0]),
+            zone(31, 40, 25, 3, 0, [1, 5]),
+        ]),
         seek: SeekCurve::Linear { single_ms: 0.9, full_ms: 7.0 },
         head_switch_ms: 0.7,
         ..preset::cheetah_9lp()

@@ -1,19 +1,11 @@
 //! Measured response times of three disks beside those of the model.
 
-use super::support::records;
-use sanloom_storage::disk::demerit::Distribution;
-use sanloom_storage::disk::replay::Replay;
+use super::support::{self, records};
 use sanloom_storage::disk::{DiskConfig, Overheads, ReadAhead, SeekCurve, WritePolicy, preset};
 
 /// Returns the demerit figure and the difference of the means, both in percent.
 fn compare(config: &DiskConfig) -> (f64, f64) {
-    let records = records(&config.name);
-    let mut replay = Replay::new(config).expect("the preset is valid");
-    let times: Vec<u64> = records.iter().filter_map(|record| replay.step(record)).map(|e| e.response_ps()).collect();
-    assert_eq!(times.len(), records.len(), "each request ends");
-    let measured = Distribution::new(records.iter().map(|record| record.response_ps));
-    let ours = Distribution::new(times.iter().copied());
-    let result = (ours.demerit_percent(&measured), 100.0 * (ours.mean_us() / measured.mean_us() - 1.0));
+    let result = support::compare(config, &records(&config.name));
     println!("{}: demerit {:.2} %, mean {:+.2} %", config.name, result.0, result.1);
     result
 }

@@ -44,7 +44,8 @@ const PREDICTIONS: &str = "Predictions: the response time of each request, and s
 pub struct Args {
     #[command(flatten)]
     results: ResultArgs,
-    /// Compare this disk with `--trace` instead: the name of a preset, or a TOML file of parameters
+    /// Compare this disk with `--trace` instead: the name of a preset, a TOML file of
+    /// parameters, or a .parv or .diskspecs file of DiskSim
     #[arg(long, value_name = "DISK", requires = "trace")]
     disk: Option<String>,
     /// Trace with measured times in the format `validate` of DiskSim; .gz is decompressed
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let queues = match args.disk {
         Some(_) => Vec::new(),
         None => {
-            let finished = pool::all(args.threads, "queues", &queues::jobs(), |_, job| Some(job()))?;
+            let finished = pool::all(args.threads, "queues", &queues::jobs()?, |_, job| Some(job()))?;
             let verdicts = finished.into_iter().collect::<Option<Result<Vec<_>, _>>>().ok_or_else(interrupted)??;
             verdicts.into_iter().flatten().collect()
         }

@@ -8,6 +8,7 @@ use sanloom_console::exit::Failure;
 use sanloom_storage::disk::{
     Bus, CacheConfig, Disk, DiskConfig, Ended, Op, Overheads, QueueConfig, ReadAhead, Request, Scheduler, preset,
 };
+use serde::Deserialize;
 
 /// Title of the section.
 pub const TITLE: &str = "Random 4 KiB reads without read-ahead, beside computed numbers";
@@ -20,65 +21,59 @@ const OVERHEAD_MS: f64 = 0.28;
 const COMPUTED: &str = "The number was computed by a separate program from layout, seek points and rotation. That program \
                         leaves out switches within a request, so the requests stay on one track";
 
+/// The computed numbers; the tests of the disk model read the same file.
+const NUMBERS: &str = include_str!("../../../data/disk-queues.toml");
+
+#[derive(Deserialize)]
+struct Numbers {
+    disks: Vec<Numbered>,
+}
+
 /// A disk with its computed numbers.
-struct Disks {
-    config: fn() -> DiskConfig,
+#[derive(Clone, Deserialize)]
+struct Numbered {
+    preset: String,
     /// Mean and standard deviation of the service time.
     service_ms: [f64; 2],
     /// Load, and mean response time.
-    open: [(f64, f64); 4],
+    open: Vec<(f64, f64)>,
     /// Rule, and requests per second at the depths of [`DEPTHS`].
-    closed: [(Scheduler, [f64; 4]); 5],
+    closed: Vec<(Scheduler, [f64; 4])>,
 }
 
 const DEPTHS: [u64; 4] = [1, 4, 16, 64];
 
-const DISKS: [Disks; 2] = [
-    Disks {
-        config: preset::cheetah_9lp,
-        service_ms: [8.91, 2.61],
-        open: [(0.3, 10.99), (0.5, 13.75), (0.7, 20.2), (0.9, 52.5)],
-        closed: [
-            (Scheduler::Fcfs, [113.0; 4]),
-            (Scheduler::Sstf, [113.0, 139.0, 166.0, 189.0]),
-            (Scheduler::Look, [113.0, 138.0, 168.0, 190.0]),
-            (Scheduler::CLook, [113.0, 131.0, 164.0, 188.0]),
-            (Scheduler::Sptf, [113.0, 154.0, 201.0, 270.0]),
-        ],
-    },
-    Disks {
-        config: preset::atlas_10k,
-        service_ms: [8.98, 2.56],
-        open: [(0.3, 11.06), (0.5, 13.8), (0.7, 20.3), (0.9, 52.7)],
-        closed: [
-            (Scheduler::Fcfs, [112.0; 4]),
-            (Scheduler::Sstf, [112.0, 137.0, 161.0, 183.0]),
-            (Scheduler::Look, [112.0, 136.0, 163.0, 184.0]),
-            (Scheduler::CLook, [112.0, 129.0, 158.0, 184.0]),
-            (Scheduler::Sptf, [112.0, 152.0, 196.0, 252.0]),
-        ],
-    },
-];
-
 type Job = Box<dyn Fn() -> Result<Vec<Verdict>, Failure> + Sync + Send>;
 
 /// Returns the jobs in the order of the report.
-pub fn jobs() -> Vec<Job> {
+///
+/// # Errors
+/// If the file of numbers is wrong.
+pub fn jobs() -> Result<Vec<Job>, Failure> {
+    let numbers: Numbers = toml::from_str(NUMBERS).map_err(Failure::bug)?;
     let mut jobs: Vec<Job> = Vec::new();
-    for disks in &DISKS {
-        jobs.push(Box::new(|| service(disks)));
-        jobs.extend(disks.open.iter().map(|row| Box::new(|| open(disks, *row)) as Job));
-        jobs.extend(disks.closed.iter().map(|row| Box::new(|| closed(disks, row)) as Job));
+    for disks in numbers.disks {
+        let config = preset::find(&disks.preset).ok_or_else(|| Failure::bug("a disk of the numbers is no preset"))?;
+        let (of_service, shared) = (disks.clone(), config.clone());
+        jobs.push(Box::new(move || service(&shared, &of_service)));
+        for row in disks.open {
+            let (config, mean_ms) = (config.clone(), disks.service_ms[0]);
+            jobs.push(Box::new(move || open(&config, mean_ms, row)));
+        }
+        for row in disks.closed {
+            let config = config.clone();
+            jobs.push(Box::new(move || closed(&config, &row)));
+        }
     }
-    jobs
+    Ok(jobs)
 }
 
 fn number(id: String, what: String, computed: f64, ours: f64, unit: &'static str) -> Verdict {
     Verdict::shown(Kind::Prediction, id, what, computed, Some(ours), unit).note(format!("{COMPUTED}."))
 }
 
-fn service(disks: &Disks) -> Result<Vec<Verdict>, Failure> {
-    let mut load = Load::new((disks.config)(), Scheduler::Fcfs, 1)?;
+fn service(config: &DiskConfig, disks: &Numbered) -> Result<Vec<Verdict>, Failure> {
+    let mut load = Load::new(config.clone(), Scheduler::Fcfs, 1)?;
     let (mut sum, mut squares) = (0.0, 0.0);
     let requests = 200_000;
     load.closed(1, requests, |ended| {
@@ -107,10 +102,10 @@ fn service(disks: &Disks) -> Result<Vec<Verdict>, Failure> {
     ])
 }
 
-fn open(disks: &Disks, (utilisation, response_ms): (f64, f64)) -> Result<Vec<Verdict>, Failure> {
-    let mut load = Load::new((disks.config)(), Scheduler::Fcfs, 3)?;
+fn open(config: &DiskConfig, mean_ms: f64, (utilisation, response_ms): (f64, f64)) -> Result<Vec<Verdict>, Failure> {
+    let mut load = Load::new(config.clone(), Scheduler::Fcfs, 3)?;
     let requests = if utilisation > 0.8 { 4_000_000 } else { 400_000 };
-    let ours = load.open(disks.service_ms[0] / utilisation, requests);
+    let ours = load.open(mean_ms / utilisation, requests);
     let name = &load.name;
     let id = format!("{name}-open-{utilisation}");
     let what = format!("{name}: mean response at load {utilisation}, M/G/1");
@@ -118,10 +113,10 @@ fn open(disks: &Disks, (utilisation, response_ms): (f64, f64)) -> Result<Vec<Ver
     Ok(vec![verdict.tolerance_reason("the mean of a busy queue varies from sample to sample")])
 }
 
-fn closed(disks: &Disks, (scheduler, rates): &(Scheduler, [f64; 4])) -> Result<Vec<Verdict>, Failure> {
+fn closed(config: &DiskConfig, (scheduler, rates): &(Scheduler, [f64; 4])) -> Result<Vec<Verdict>, Failure> {
     let mut verdicts = Vec::new();
     for (depth, expected) in DEPTHS.into_iter().zip(rates) {
-        let mut load = Load::new((disks.config)(), *scheduler, 4)?;
+        let mut load = Load::new(config.clone(), *scheduler, 4)?;
         let ours = load.closed(depth, 60_000, |_| {});
         let name = &load.name;
         let rule = format!("{scheduler:?}").to_uppercase();

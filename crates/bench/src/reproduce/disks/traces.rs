@@ -2,13 +2,13 @@
 
 use super::super::verdict::{Kind, Ruling};
 use super::row::{MEAN_TOLERANCE_PERCENT, Row};
+use crate::disk::input;
 use flate2::read::GzDecoder;
 use sanloom_console::exit::Failure;
 use sanloom_storage::disk::demerit::Distribution;
 use sanloom_storage::disk::replay::Replay;
 use sanloom_storage::disk::{DiskConfig, preset};
 use sanloom_storage::trace::validate::Records;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -60,18 +60,10 @@ pub fn cases() -> Vec<Case> {
 /// Returns the case of `--disk` and `--trace`.
 ///
 /// # Errors
-/// If the disk is neither a preset nor a file of parameters.
+/// If the disk is neither a preset nor a file of parameters or of DiskSim.
 pub fn own_case(disk: &str, trace: &Path) -> Result<Case, Failure> {
     let id = trace.file_stem().map_or_else(|| "trace".to_owned(), |name| name.to_string_lossy().into_owned());
-    let config = match preset::find(disk) {
-        Some(config) => config,
-        None => {
-            let text = std::fs::read_to_string(disk).map_err(|error| {
-                Failure::usage(format!("{disk} is no preset and cannot be read: {error}; presets: {}", names()))
-            })?;
-            toml::from_str(&text).map_err(|error| Failure::usage(format!("{disk}: {error}")))?
-        }
-    };
+    let config = input::disk(disk)?;
     Ok(Case {
         id,
         config,
@@ -86,13 +78,9 @@ pub fn own_case(disk: &str, trace: &Path) -> Result<Case, Failure> {
 /// # Errors
 /// If there is no such preset.
 pub fn parameters(name: &str) -> Result<String, Failure> {
-    let config =
-        preset::find(name).ok_or_else(|| Failure::usage(format!("{name} is no preset; presets: {}", names())))?;
+    let config = preset::find(name)
+        .ok_or_else(|| Failure::usage(format!("{name} is no preset; presets: {}", input::names())))?;
     toml::to_string(&config).map_err(Failure::bug)
-}
-
-fn names() -> String {
-    preset::all().iter().map(|config| config.name.as_ref()).collect::<Vec<_>>().join(", ")
 }
 
 /// Replays a trace and compares both distributions.
@@ -104,14 +92,7 @@ pub fn compare(case: &Case) -> Result<Compared, Failure> {
         Origin::Included(bytes) => (case.id.clone(), Box::new(BufReader::new(GzDecoder::new(*bytes)))),
         Origin::File(path) => {
             let name = path.display().to_string();
-            let file = File::open(path).map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
-            let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
-            let input: Box<dyn BufRead> = if is_compressed {
-                Box::new(BufReader::new(GzDecoder::new(file)))
-            } else {
-                Box::new(BufReader::new(file))
-            };
-            (name, input)
+            (name, input::open(path)?)
         }
     };
     let mut replay = Replay::new(&case.config).map_err(Failure::usage)?;

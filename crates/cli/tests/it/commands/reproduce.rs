@@ -287,7 +287,65 @@ fn a_disk_and_a_trace_of_the_user_are_compared() {
     let wrong = bench.run("reproduce disks --disk disk.toml --trace own.trace --no-report");
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("own.trace: line 2 has 3 columns"), "{}", wrong.stderr);
+    bench.write("disk.toml", &printed.stdout.replace("rpm = 10045.0", "rpm = 0").replace("[bus]", "[buss]"));
+    let mistakes = bench.run("reproduce disks --disk disk.toml --trace own.trace --no-report");
+    assert_eq!(mistakes.code, 2);
+    for part in ["`rpm` is 0; set a number", "`buss` is not a parameter", "the table `bus` is missing; add [bus]"] {
+        assert!(mistakes.stderr.contains(part), "{}", mistakes.stderr);
+    }
     let unknown = bench.run("reproduce disks --disk floppy --trace own.trace --no-report");
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("presets: hp-c2247a, cheetah-9lp"), "{}", unknown.stderr);
+}
+
+/// Copies the files of a DiskSim disk into the folder of the test.
+fn disksim(bench: &Bench, name: &str) {
+    for end in ["parv", "diskspecs", "model", "seek"] {
+        let path = format!("{}/../storage/tests/data/disksim/{name}.{end}", env!("CARGO_MANIFEST_DIR"));
+        bench.write(&format!("{name}.{end}"), &std::fs::read_to_string(path).expect("the file is there"));
+    }
+}
+
+#[test]
+fn a_disk_of_disksim_is_imported_with_a_list_of_ignored_parameters() {
+    let bench = Bench::new("disk-import");
+    disksim(&bench, "cheetah9LP");
+    let printed = bench.run("disk import cheetah9LP.parv");
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    assert!(printed.stdout.contains("# - Calc sector by sector = 1: times are exact"), "{}", printed.stdout);
+    let written = bench.run("disk import cheetah9LP.parv -o cheetah.toml");
+    assert_eq!((written.code, bench.read("cheetah.toml")), (0, printed.stdout));
+    bench.write("own.trace", "R Hit 1000 4 9000.0 50000.0\nR Hit 1004 4 500.0 50000.0\n");
+    let report = |disk: &str| {
+        let ran = bench.run(&format!("reproduce disks --disk {disk} --trace own.trace --no-report --json"));
+        assert!(ran.code <= 1, "{}", ran.stderr);
+        ran.stdout
+    };
+    assert_eq!(report("cheetah9LP.parv"), report("cheetah.toml"));
+    bench.write("cheetah9LP.seek", "Seek distances measured: 1\nfar, 3.0\n");
+    let wrong = bench.run("disk import cheetah9LP.parv");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("cheetah9LP.seek:2: `far, 3.0` is not a distance"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_disk_is_fitted_to_a_trace_and_judged_on_the_half_that_the_fit_has_not_seen() {
+    let bench = Bench::new("calibrate-disk");
+    let printed = bench.run("reproduce disks --print cheetah-9lp").stdout;
+    bench.write("wrong.toml", &printed.replace("read_block_ms = 0.105", "read_block_ms = 0.2"));
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/data/disk-traces/cheetah-9lp.trace.gz");
+    let ran = bench.run(&format!("calibrate-disk wrong.toml {trace} --replays 400 -o fitted.toml --json"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let demerit = |index: usize| report["prediction"][index]["demerit_percent"].as_f64().expect("a number");
+    assert!(demerit(0) > 6.0 && demerit(1) <= 6.0, "{} before, {} after", demerit(0), demerit(1));
+    assert_eq!(report["percentiles"].as_array().map(Vec::len), Some(9));
+    let written = bench.read("fitted.toml");
+    assert!(written.starts_with("# Fitted by `sanloom calibrate-disk` from wrong.toml"), "{written}");
+    let again = bench.run(&format!("reproduce disks --disk fitted.toml --trace {trace} --no-report"));
+    assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
+    bench.write("short.trace", "R Hit 1000 4 9000.0 50000.0\n");
+    let short = bench.run("calibrate-disk wrong.toml short.trace");
+    assert_eq!(short.code, 2);
+    assert!(short.stderr.contains("short.trace has 1 requests; a fit needs at least 200"), "{}", short.stderr);
 }

@@ -73,6 +73,8 @@ impl DataSheet {
                 cylinder_skew: skew,
                 empty_blocks: 0,
                 spare_blocks: 0,
+                spare_blocks_per_track: 0,
+                spare_blocks_per_cylinder: 0,
             }
         });
         let [single_ms, average_ms, full_ms] = self.seek_ms;

@@ -59,6 +59,8 @@ const fn zone(cylinders: [u32; 2], blocks: u32, skew: [u32; 2], offset: u32, unu
         cylinder_skew: skew[1],
         empty_blocks: unused[0],
         spare_blocks: unused[1],
+        spare_blocks_per_track: 0,
+        spare_blocks_per_cylinder: 0,
     }
 }
 
