@@ -4,7 +4,7 @@
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
     apply, capture, check, compare, completions, down, fabric, fmt, init, initiator, man, port, ps, reference, replay,
-    schema, show, sim, sweep, up, volume, whatif, zone,
+    schema, show, sim, sweep, trace, up, volume, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 use sanloom_bench::{bench, disk, reproduce};
@@ -99,6 +99,9 @@ pub enum Command {
     /// Create, extend, delete and map virtual disks of a running lab
     #[command(after_help = "Example:\n  sanloom volume create lab.toml mail --pool disks --size 100GiB")]
     Volume(volume::Args),
+    /// Inspect and convert traces of requests
+    #[command(after_help = "Example:\n  sanloom trace inspect financial.spc.gz")]
+    Trace(trace::Args),
     /// Explain, preview and change zones
     #[command(after_help = "Example:\n  sanloom zone explain lab.toml esx01:0 array1:0")]
     Zone(zone::Args),

@@ -267,8 +267,21 @@ impl Sets {
 /// Arguments that name an input file, by their identifiers.
 const INPUTS: [&str; 6] = ["path", "lab", "first", "second", "recording", "edit"];
 /// Options that name an output file, by their identifiers.
-const OUTPUTS: [&str; 11] =
-    ["json", "html", "csv", "out", "svg", "pcap", "trace_file", "to", "record", "plot", "figure9"];
+const OUTPUTS: [&str; 13] = [
+    "json",
+    "html",
+    "csv",
+    "out",
+    "svg",
+    "pcap",
+    "trace_file",
+    "to",
+    "record",
+    "plot",
+    "figure9",
+    "output",
+    "workload",
+];
 
 /// Refuses an output file that is an input file of the same command, whatever its verb is.
 ///

@@ -21,6 +21,7 @@ pub mod schema;
 pub mod show;
 pub mod sim;
 pub mod sweep;
+pub mod trace;
 pub mod up;
 pub mod volume;
 pub mod whatif;
@@ -60,6 +61,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Replay(args) => replay::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Volume(args) => volume::run(args),
+        Command::Trace(args) => trace::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::CalibrateDisk(args) => disk::calibrate::run(args),

@@ -13,6 +13,7 @@ mod show;
 mod sim;
 mod sweep;
 mod tool;
+mod traces;
 mod usage;
 mod whatif;
 mod zones;
