@@ -244,7 +244,12 @@ impl Front {
                 requests.push(Request { origin, unit: unit as u16, lba: from - base, blocks: (to - from) as u32, op });
             }
         }
-        debug_assert!(self.works[number as usize].pending > 0, "{extent:?} is in no unit");
+        // Read-ahead can ask for blocks between the end of a unit and the next line only.
+        if self.works[number as usize].pending == 0 {
+            debug_assert_eq!(kind, Kind::Fetch, "{extent:?} is in no unit");
+            self.free_works.push(number);
+            self.cache.filled(now_ps, extent);
+        }
     }
 
     /// A request of the cache to a group has ended.

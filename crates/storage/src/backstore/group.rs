@@ -364,10 +364,15 @@ impl Group {
         self.waiting.iter().take(count).filter_map(stripes).any(|other| overlaps(other, own))
     }
 
+    /// Returns whether a disk of the array is missing or in rebuild.
+    pub fn is_degraded(&self) -> bool {
+        self.array.as_ref().is_some_and(|array| array.members().iter().any(|member| *member != Member::Online))
+    }
+
     /// Returns the time of the next step of a rebuild.
     pub fn rebuild_due_ps(&self) -> u64 {
         let Some(array) = &self.array else { return NEVER };
-        if self.rebuild.is_some() || array.members().iter().all(|member| *member == Member::Online) {
+        if self.rebuild.is_some() {
             return NEVER;
         }
         let Some(busy_ps) = array.next_rebuild_ps(true) else { return NEVER };
@@ -444,6 +449,10 @@ impl Group {
                 self.rebuild = None;
             }
             None => self.is_lost = true,
+        }
+        for &slot in &self.active {
+            let running = &mut self.running[slot as usize];
+            running.is_repeated |= running.writes.iter().any(|io| io.member == member);
         }
         let mut failed = Vec::new();
         to.devices.replace(self.first + member, &mut failed);

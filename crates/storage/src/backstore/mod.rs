@@ -83,6 +83,8 @@ pub struct Backstore {
     front: Option<Front>,
     groups: Vec<Group>,
     devices: Devices,
+    /// Units whose groups are not whole; only these can have a rebuild.
+    degraded: Vec<u16>,
     /// Requests of the cache that no group has yet.
     requests: Vec<Request>,
     /// Requests that groups have ended, and that nobody has been told of.
@@ -113,6 +115,7 @@ impl Backstore {
             front,
             devices: Devices::new(idle, groups.len() * members as usize),
             groups,
+            degraded: Vec::new(),
             requests: Vec::new(),
             done: Vec::new(),
             ended: VecDeque::new(),
@@ -171,7 +174,8 @@ impl Backstore {
             return self.now_ps;
         }
         let front_ps = self.front.as_ref().map_or(NEVER, Front::next_ps);
-        let rebuild_ps = self.groups.iter().map(Group::rebuild_due_ps).min().unwrap_or(NEVER);
+        let rebuilds = self.degraded.iter().map(|&unit| self.groups[usize::from(unit)].rebuild_due_ps());
+        let rebuild_ps = rebuilds.min().unwrap_or(NEVER);
         self.devices.next_ps().min(front_ps).min(rebuild_ps)
     }
 
@@ -182,9 +186,13 @@ impl Backstore {
                 self.commands -= 1;
                 return Some(ended);
             }
-            let Backstore { groups, devices, done, .. } = self;
-            for group in groups.iter_mut().filter(|group| group.rebuild_due_ps() <= now_ps) {
-                group.start_rebuild(&mut Context { now_ps, devices, done });
+            let Backstore { groups, devices, degraded, done, .. } = self;
+            degraded.retain(|&unit| groups[usize::from(unit)].is_degraded());
+            for &unit in degraded.iter() {
+                let group = &mut groups[usize::from(unit)];
+                if group.rebuild_due_ps() <= now_ps {
+                    group.start_rebuild(&mut Context { now_ps, devices, done });
+                }
             }
             match devices.pop_ended(now_ps) {
                 Some(io) => groups[usize::from(io.unit)].io_ended(io, true, &mut Context { now_ps, devices, done }),
@@ -215,6 +223,9 @@ impl Backstore {
         let Backstore { groups, devices, done, .. } = self;
         if let Some(group) = groups.get_mut(usize::from(unit)) {
             group.fail_member(member, &mut Context { now_ps, devices, done });
+            if !self.degraded.contains(&unit) {
+                self.degraded.push(unit);
+            }
         }
         self.pass_on(now_ps);
     }

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_storage::backstore::{
     Backstore, BackstoreConfig, BackstoreError, CacheConfig, Command, Outcome, RaidConfig,
 };
-use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, Settings, WriteMode};
+use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
 use sanloom_storage::disk::{Disk, Op, Request, preset};
 use sanloom_storage::raid::{Condition, Level, SyncLimits};
 use std::collections::BTreeMap;
@@ -268,6 +268,24 @@ fn dirty_blocks_of_a_group_that_has_failed_are_lost_and_counted() {
     let outcomes: BTreeMap<u32, Outcome> =
         run(&mut store, MS, u64::MAX).into_iter().map(|(_, id, outcome)| (id, outcome)).collect();
     assert_eq!(outcomes.values().filter(|outcome| **outcome == Outcome::Lost).count(), 1, "{outcomes:?}");
+}
+
+#[test]
+fn read_ahead_past_the_end_of_a_unit_that_ends_inside_a_line_does_not_hang() {
+    let mut config = cache(1, WriteMode::Back { is_mirrored: false });
+    config.settings.read_ahead = Some(ReadAheadSettings { streams: 4, trigger: 2, blocks: 8 });
+    // The first unit ends in the first sector of a line of 64 blocks.
+    let mut store = backstore(None, Some(config), &[966, 1_000]);
+    let mut now_ps = 0;
+    for pass in 0..3 {
+        for id in 0..966_u32 {
+            store.submit(now_ps, command(id, id.into(), 1, Op::Read));
+            let ended = run(&mut store, now_ps, u64::MAX);
+            assert!(matches!(ended[..], [(_, _, Outcome::Good)]), "pass {pass}, block {id}: {ended:?}");
+            now_ps = ended[0].0;
+        }
+    }
+    assert!(store.cache().expect("a cache").read_ahead > 0);
 }
 
 #[test]
