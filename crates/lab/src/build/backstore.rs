@@ -10,7 +10,7 @@ use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSet
 use sanloom_storage::raid::{Level, ParityLayout, SyncLimits};
 
 /// Size of a block of a disk in bytes.
-pub(super) const DISK_BLOCK_BYTES: u64 = 512;
+const DISK_BLOCK_BYTES: u64 = 512;
 
 /// Streams that read-ahead follows, and reads that make one.
 const STREAMS: usize = 64;

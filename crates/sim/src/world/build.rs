@@ -290,7 +290,9 @@ impl Plan<'_> {
         if let Some(disk) = disk {
             let disks = Disks::new(&config.backstore, disk, &config.luns);
             debug_assert!(disks.is_ok(), "validation refuses such a lab: {:?}", disks.err());
-            controller = disks.ok().map_or(controller.clone(), |disks| controller.with_disks(disks));
+            if let Ok(disks) = disks {
+                controller = controller.with_disks(disks);
+            }
         }
         StorageNode {
             controller,

@@ -260,8 +260,7 @@ impl Group {
         let chunk = u64::from(geometry.chunk_blocks());
         let rows = self.plan.ios.iter().map(|io| (io.lba / chunk, (io.lba + u64::from(io.blocks) - 1) / chunk));
         let rows = rows.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((u64::MAX, u64::MAX));
-        let stripes = geometry.stripe_blocks().filter(|_| op != Op::Read);
-        Ok((rows, stripes.map(|size| (lba / size, (lba + u64::from(blocks) - 1) / size))))
+        Ok((rows, self.written_stripes(request)))
     }
 
     /// A write waits for writes of the same stripes, and every request for a rebuild of its chunks.
@@ -353,15 +352,20 @@ impl Group {
         }
     }
 
+    /// Returns the first and last stripe that a request writes; none without parity.
+    fn written_stripes(&self, request: &Request) -> Option<Range> {
+        let Request { lba, blocks, op, .. } = *request;
+        let writes = matches!(op, Op::Write | Op::WriteThrough);
+        let size = self.array.as_ref()?.geometry().stripe_blocks().filter(|_| writes)?;
+        Some((lba / size, (lba + u64::from(blocks) - 1) / size))
+    }
+
     /// Returns whether one of the first `count` waiting requests writes a stripe that this request
     /// writes.
     fn must_follow(&self, request: &Request, count: usize) -> bool {
-        let stripes = |request: &Request| {
-            let size = self.array.as_ref()?.geometry().stripe_blocks().filter(|_| request.op != Op::Read)?;
-            Some((request.lba / size, (request.lba + u64::from(request.blocks.max(1)) - 1) / size))
-        };
-        let Some(own) = stripes(request) else { return false };
-        self.waiting.iter().take(count).filter_map(stripes).any(|other| overlaps(other, own))
+        let Some(own) = self.written_stripes(request) else { return false };
+        let mut before = self.waiting.iter().take(count).filter_map(|other| self.written_stripes(other));
+        before.any(|other| overlaps(other, own))
     }
 
     /// Returns whether a disk of the array is missing or in rebuild.
