@@ -315,7 +315,8 @@ impl Front {
                 self.end_write(slot, ended);
             }
         }
-        if self.cache.statistics().dirty == 0 {
+        // With a battery again, the cache keeps its data, as for a new flush.
+        if self.has_battery || self.cache.statistics().dirty == 0 {
             while let Some(slot) = self.flushing.pop() {
                 self.end(slot, ended);
             }

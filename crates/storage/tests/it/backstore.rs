@@ -243,6 +243,23 @@ fn a_flush_without_battery_waits_until_nothing_is_dirty() {
 }
 
 #[test]
+fn a_flush_that_waits_ends_when_the_battery_is_charged_again() {
+    let write = WriteMode::Back { is_mirrored: false };
+    let mut store = backstore(None, Some(cache(64, write)), &[1_000_000]);
+    store.set_battery(0, false);
+    (0..8).for_each(|id| store.submit(0, command(id, u64::from(id) * 10_000, 8, Op::Write)));
+    store.set_battery(0, true);
+    (8..16).for_each(|id| store.submit(MS, command(id, u64::from(id) * 10_000, 8, Op::Write)));
+    store.set_battery(MS, false);
+    store.submit(MS, command(16, 0, 1, Op::Flush));
+    assert!(run(&mut store, MS, MS).iter().all(|(_, id, _)| *id != 16));
+    store.set_battery(2 * MS, true);
+    assert!(run(&mut store, 2 * MS, 2 * MS).iter().any(|(_, id, outcome)| *id == 16 && *outcome == Outcome::Good));
+    run(&mut store, 2 * MS, u64::MAX);
+    assert_eq!(store.commands(), 0);
+}
+
+#[test]
 fn more_writes_than_the_cache_holds_wait_for_destages_and_all_of_them_end() {
     let write = WriteMode::Back { is_mirrored: false };
     let mut store = backstore(Some(raid(Level::RAID5, 5)), Some(cache(16, write)), &[1_000_000]);
