@@ -133,7 +133,7 @@ pub(super) const MS: u64 = 1_000_000_000;
 pub(super) const S: u64 = 1_000_000_000_000;
 
 /// Settings of a reader.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Format; none: detected from the content.
     pub format: Option<Format>,

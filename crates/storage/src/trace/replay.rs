@@ -1,6 +1,7 @@
 //! Replay of a trace: times scaled, passes repeated, devices selected, addresses mapped.
 //!
-//! A [`Replay`] is an iterator of requests for one host, in the order of their arrival. The driver
+//! A [`Replay`] is an iterator of requests for one host, in the order of their arrival. Requests
+//! to device `d` of the trace go to destination `d` modulo the number of destinations. The driver
 //! chooses how it issues them:
 //!
 //! - **Open**: each request is issued at [`TraceRequest::arrival_ps`], whether earlier ones have
@@ -70,14 +71,20 @@ pub enum Think {
     Drop,
 }
 
+/// Device to which requests of a replay go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Destination {
+    /// Capacity in bytes, at least one block. The rest behind the last whole block is not used.
+    pub capacity_bytes: u64,
+    /// Block in bytes. Requests are enlarged to whole blocks.
+    pub block_bytes: u64,
+}
+
 /// Settings of a replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReplaySettings {
-    /// Capacity of the destination in bytes, at least one block.
-    pub capacity_bytes: u64,
-    /// Block of the destination in bytes. Requests are enlarged to whole blocks. The rest of the
-    /// capacity behind the last whole block is not used.
-    pub block_bytes: u64,
+    /// Devices to which the requests go, at least one.
+    pub destinations: Vec<Destination>,
     /// Factor of all times, above 0: 0.5 is twice as fast.
     pub time_scale: f64,
     /// Number of passes over the trace; none: without end.
@@ -91,12 +98,11 @@ pub struct ReplaySettings {
 }
 
 impl ReplaySettings {
-    /// One pass over all devices at the speed of the trace, with its think times, blocks of 512
-    /// bytes and wrapped addresses.
+    /// One pass over all devices at the speed of the trace, with its think times and wrapped
+    /// addresses, to one destination with blocks of 512 bytes.
     pub fn new(capacity_bytes: u64) -> ReplaySettings {
         ReplaySettings {
-            capacity_bytes,
-            block_bytes: 512,
+            destinations: vec![Destination { capacity_bytes, block_bytes: 512 }],
             time_scale: 1.0,
             passes: NonZeroU64::new(1),
             selection: Selection::All,
@@ -110,8 +116,9 @@ impl ReplaySettings {
         if !(self.time_scale > 0.0 && self.time_scale.is_finite()) {
             return error("the time scale of the replay is not above 0", "choose 1 for the speed of the trace");
         }
-        if self.block_bytes == 0 || self.capacity_bytes < self.block_bytes {
-            return error("the destination of the replay has no block", "choose a larger capacity");
+        let has_no_block = |to: &Destination| to.block_bytes == 0 || to.capacity_bytes < to.block_bytes;
+        if self.destinations.is_empty() || self.destinations.iter().any(has_no_block) {
+            return error("a destination of the replay has no block", "choose a larger capacity");
         }
         match self.selection {
             Selection::Split { part, parts } if part >= parts => {
@@ -228,16 +235,22 @@ impl<'a, F: FnMut() -> Result<TraceReader<'a>, TraceError>> Replay<'a, F> {
         };
         let (offset_bytes, length_bytes) = match request.op {
             TraceOp::Flush => (0, 0),
-            _ => self.mapped(request.offset_bytes, request.length_bytes)?,
+            _ => self.mapped(&request)?,
         };
         let arrival_ps = scaled(self.start_ps + u128::from(request.arrival_ps));
         Ok(TraceRequest { arrival_ps, think_ps, offset_bytes, length_bytes, ..request })
     }
 
+    /// Number of the destination of a request.
+    pub fn destination_of(&self, request: &TraceRequest) -> usize {
+        request.device as usize % self.settings.destinations.len()
+    }
+
     /// Offset and length on the destination.
-    fn mapped(&self, offset: u64, length: u64) -> Result<(u64, u64), TraceError> {
-        let block = self.settings.block_bytes;
-        let capacity = self.settings.capacity_bytes / block * block;
+    fn mapped(&self, request: &TraceRequest) -> Result<(u64, u64), TraceError> {
+        let &TraceRequest { offset_bytes: offset, length_bytes: length, .. } = request;
+        let Destination { capacity_bytes, block_bytes: block } = self.settings.destinations[self.destination_of(request)];
+        let capacity = capacity_bytes / block * block;
         let start = match self.settings.map {
             AddressMap::Keep => offset,
             AddressMap::Wrap => offset % capacity,

@@ -1,6 +1,6 @@
 //! Replay of a trace: times, passes, devices and addresses.
 
-use sanloom_storage::trace::replay::{AddressMap, Replay, ReplaySettings, Selection, Think};
+use sanloom_storage::trace::replay::{AddressMap, Destination, Replay, ReplaySettings, Selection, Think};
 use sanloom_storage::trace::{Settings, TraceError, TraceOp, TraceReader, TraceRequest};
 use std::num::NonZeroU64;
 
@@ -69,9 +69,25 @@ fn hosts_that_split_a_trace_replay_each_request_once() {
     assert_eq!(all, [vec![0, 2 * S, 3 * S], vec![S]]);
 }
 
+/// Settings of a destination with blocks of 4,096 bytes.
+fn in_pages(capacity_bytes: u64) -> ReplaySettings {
+    ReplaySettings {
+        destinations: vec![Destination { capacity_bytes, block_bytes: 4_096 }],
+        ..ReplaySettings::new(capacity_bytes)
+    }
+}
+
+#[test]
+fn devices_go_to_the_destinations_in_turn() {
+    let to = |capacity_bytes| Destination { capacity_bytes, block_bytes: 512 };
+    let settings = ReplaySettings { destinations: vec![to(1 << 20), to(256_000)], ..ReplaySettings::new(1) };
+    // Device b goes to the second destination, which ends at byte 256,000; device c to the first.
+    assert_eq!(offsets(settings), [(0, 4_096), (0, 4_096), (1_019_904, 4_096), (0, 0)]);
+}
+
 #[test]
 fn addresses_wrap_and_stay_inside() {
-    let settings = |capacity| ReplaySettings { block_bytes: 512, ..ReplaySettings::new(capacity) };
+    let settings = ReplaySettings::new;
     // 1,019,904 modulo 512,000 is 507,904, and 4,096 bytes fit behind it.
     assert_eq!(offsets(settings(512_000)), [(0, 4_096), (0, 4_096), (507_904, 4_096), (0, 0)]);
     // A request that would cross the end is moved in front of it.
@@ -82,7 +98,7 @@ fn addresses_wrap_and_stay_inside() {
 #[test]
 fn addresses_keep_their_proportion() {
     let map = AddressMap::Linear { source_bytes: NonZeroU64::new(1_024_000).expect("above 0") };
-    let settings = ReplaySettings { map, block_bytes: 4_096, ..ReplaySettings::new(10_240_000) };
+    let settings = ReplaySettings { map, ..in_pages(10_240_000) };
     let expected = [(0, 4_096), (5_120_000 / 4_096 * 4_096, 4_096), (10_199_040 / 4_096 * 4_096, 4_096), (0, 0)];
     assert_eq!(offsets(settings), expected);
 }
@@ -90,7 +106,7 @@ fn addresses_keep_their_proportion() {
 #[test]
 fn requests_are_enlarged_to_whole_blocks() {
     let text = "fio version 3 iolog\n0 a read 4095 2\n1 a write 4096 1\n2 a read 100 0\n";
-    let settings = ReplaySettings { block_bytes: 4_096, map: AddressMap::Keep, ..ReplaySettings::new(1 << 20) };
+    let settings = ReplaySettings { map: AddressMap::Keep, ..in_pages(1 << 20) };
     let requests = replay_of(text, settings).expect("the trace is valid");
     let places: Vec<(u64, u64)> = requests.iter().map(|request| (request.offset_bytes, request.length_bytes)).collect();
     assert_eq!(places, [(0, 8_192), (4_096, 4_096)], "an empty read is left out");
