@@ -183,6 +183,7 @@ pub fn codes() -> Vec<&'static str> {
         build::AMBIGUOUS_PORT,
         build::BAD_ADDRESS,
         build::BAD_DISK,
+        build::BAD_TRACE,
         build::BAD_ISCSI_NAME,
         build::UNKNOWN_POOL,
         build::NOT_FOR_VOLUMES,

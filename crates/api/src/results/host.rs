@@ -79,6 +79,28 @@ pub struct StreamResult {
     pub latency_histogram: Vec<HistogramBucket>,
     /// The stream on each of its hosts.
     pub hosts: Vec<StreamHostResult>,
+    /// Replay of a trace, if the stream is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceResult>,
+}
+
+/// Replay of a trace, summed over the hosts of a stream, from the start of the stream.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TraceResult {
+    /// The file.
+    pub file: String,
+    /// Requests issued, with the parts of those that were split.
+    pub requests: u64,
+    /// Requests that were split, because the HBA or a SCSI command cannot transfer as much.
+    pub split: u64,
+    /// Trims of the trace, which are left out.
+    pub trims: u64,
+    /// Passes over the trace that have begun, on the host with the most.
+    pub passes: u64,
+    /// Error that ended the replay early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A workload on one host.

@@ -4,7 +4,7 @@ use super::metric::{Fold, fits, split_fold};
 use super::{
     CacheResult, ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection,
     LinkResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, StorageResult,
-    StreamHostResult, StreamResult, SwitchResult, Victim,
+    StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -168,7 +168,11 @@ fn example() -> Value {
             ..LabInfo::default()
         },
         hosts: vec![HostResult { paths: vec![PathResult::default()], ..HostResult::default() }],
-        streams: vec![StreamResult { hosts: vec![StreamHostResult::default()], ..StreamResult::default() }],
+        streams: vec![StreamResult {
+            hosts: vec![StreamHostResult::default()],
+            trace: Some(TraceResult { error: Some(String::new()), ..TraceResult::default() }),
+            ..StreamResult::default()
+        }],
         links: vec![LinkResult {
             bundle: some(),
             forward: direction(),

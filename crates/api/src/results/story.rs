@@ -161,6 +161,8 @@ pub enum FindingKind {
     NoPath,
     /// A zone change failed.
     ZonesUnchanged,
+    /// An error in a trace ended its replay.
+    BrokenTrace,
 }
 
 impl FindingKind {
@@ -173,6 +175,7 @@ impl FindingKind {
             FindingKind::Stall => "stall",
             FindingKind::Bottleneck => "bottleneck",
             FindingKind::StorageBound => "storage bound",
+            FindingKind::BrokenTrace => "broken trace",
             FindingKind::IoFailures => "I/O failures",
             FindingKind::IsolatedLink => "isolated link",
             FindingKind::LoginsRejected => "logins rejected",

@@ -123,7 +123,8 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("Totals", to_value(Totals::default())),
         ("HostResult", to_value(HostResult::default())),
         ("PathResult", to_value(PathResult::default())),
-        ("StreamResult", to_value(StreamResult::default())),
+        ("StreamResult", to_value(StreamResult { trace: Some(TraceResult::default()), ..StreamResult::default() })),
+        ("TraceResult", to_value(TraceResult { error: Some(String::new()), ..TraceResult::default() })),
         ("StreamHostResult", to_value(StreamHostResult::default())),
         ("LinkResult", to_value(LinkResult { bundle: some(), ..LinkResult::default() })),
         (

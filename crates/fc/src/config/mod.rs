@@ -41,7 +41,9 @@ pub use port_groups::PortGroupSpec;
 pub use units::{LineRate, Picos, Rate};
 pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
 pub use volumes::{BackEnd, BackEndTarget, FcpBackEnd, IscsiBackEnd, Pool, VolumeSpec};
-pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, TimeDistribution, Workload};
+pub use workload::{
+    Arrival, HotSet, Load, Location, SizeDistribution, Target, TimeDistribution, TraceLoad, TraceSelection, Workload,
+};
 pub use zoning::{
     BadZoneMember, MAX_ZONE_NAME_CHARS, MergeControl, MergeRules, Zone, ZoneDefault, ZoneLimits, ZoneMember,
     ZonePolicy, Zoning,

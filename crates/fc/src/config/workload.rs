@@ -1,6 +1,10 @@
 //! Workloads (document 001, section 2.1): rate, size and location of requests.
 
 use super::units::{Picos, Rate};
+use sanloom_storage::trace::Settings;
+use sanloom_storage::trace::replay::{AddressMap, Think};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 /// Stream of requests on each of its hosts.
 #[derive(Clone, PartialEq, Debug)]
@@ -52,6 +56,44 @@ pub enum Load {
     /// Open loop: requests arrive regardless of the end of earlier ones. Several processes run
     /// concurrently.
     Open(Vec<Arrival>),
+    /// Requests of a trace, with its times, sizes, directions and locations ("system traced" in
+    /// document 001, section 2.1). The other fields of the workload for these are not used.
+    Trace(Box<TraceLoad>),
+}
+
+/// Replay of a trace on each host. Requests to device `d` of the trace go to target `d` modulo the
+/// number of targets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceLoad {
+    /// The file, which may be compressed.
+    pub file: PathBuf,
+    /// Format of the file.
+    pub reader: Settings,
+    /// Closed loop: number of requests in flight on each host. `None`: each request arrives at its
+    /// time in the trace, counted from [`Workload::start`].
+    pub depth: Option<u32>,
+    /// Factor of all times.
+    pub time_scale: f64,
+    /// Passes over the trace; `None`: without end.
+    pub passes: Option<NonZeroU64>,
+    /// Requests that a host replays.
+    pub selection: TraceSelection,
+    /// Addresses on the targets.
+    pub map: AddressMap,
+    /// Think times of a closed loop.
+    pub think: Think,
+}
+
+/// Requests of a trace that a host replays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TraceSelection {
+    /// Each host replays all of them.
+    All,
+    /// Each host replays the requests to this device.
+    Device(String),
+    /// The hosts of the workload share the devices of the trace: device `d` belongs to host `d`
+    /// modulo their number.
+    Split,
 }
 
 /// Arrival process; each host has its own.

@@ -26,7 +26,7 @@ pub use permitted::PermittedPairs;
 pub use precision::{Precision, Quantity};
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use switches::lab_configs;
-pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
+pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 
 use crate::config::{Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers, Workload, ZonePolicy, Zoning};
 use crate::zoning::ZoneDatabase;

@@ -1,8 +1,8 @@
 //! `[workload.NAME]`: hosts, targets and load.
 
-use super::Where;
 use super::links::{RANGE_MISMATCH, share};
 use super::nodes::Names;
+use super::{Where, traces};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
@@ -26,12 +26,14 @@ const MAX_ENTRIES: usize = 1 << 22;
 /// Fills `lab.workloads`.
 pub(super) fn build<'d>(
     document: &'d Document,
+    label: &str,
     lab: &mut Lab,
     names: &Names,
     budget: &mut Budget,
     sink: &mut Sink,
 ) -> Vec<Where<'d>> {
     let mut places = Vec::new();
+    let mut checked = BTreeSet::new();
     let mut entries = 0;
     for element in document.named("workload", budget, sink) {
         element.require_keys(sink);
@@ -51,7 +53,10 @@ pub(super) fn build<'d>(
             name: element.name.clone(),
             hosts,
             targets,
-            load: load(&element, sink),
+            load: match traces::trace(&element, label, &mut checked, sink) {
+                Some(trace) => Load::Trace(Box::new(trace)),
+                None => load(&element, sink),
+            },
             size: match element.get("size") {
                 Some((Value::Sizes(sizes), _)) => sizes.clone(),
                 _ => SizeDistribution::Fixed(4096),

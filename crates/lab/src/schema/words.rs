@@ -13,6 +13,7 @@ use sanloom_scsi::iscsi::parameters::Digests;
 use sanloom_scsi::scsi::AccessState;
 use sanloom_storage::cache::{DestageOrder, Policy, WriteMode};
 use sanloom_storage::disk::{DiskConfig, Scheduler, preset};
+use sanloom_storage::trace::{BlockEvent, Format};
 
 /// Declares two tables of equal length: the words with their descriptions, and the values.
 macro_rules! words {
@@ -342,4 +343,50 @@ words!(DISK_SCHEDULER, DISK_SCHEDULERS: Scheduler {
     "c-look" => Scheduler::CLook, "nearest towards the inner cylinders, then again from the outer ones";
     "sptf" => Scheduler::Sptf, "shortest positioning time first: seek and rotation";
     "aged-sptf" => Scheduler::AgedSptf { weight_permille: 10 }, "the same, minus 1 % of the time that a command has waited";
+});
+
+words!(TRACE_FORMAT, TRACE_FORMATS: Format {
+    "disksim" => Format::Disksim, "DiskSim, ASCII";
+    "validate" => Format::Validate, "DiskSim, validation of a disk: with response and think times";
+    "spc" => Format::Spc, "Storage Performance Council (UMass: Financial, WebSearch)";
+    "msr" => Format::Msr, "Microsoft Research Cambridge, CSV";
+    "fio-2" => Format::Fio2, "I/O log of fio, version 2";
+    "fio-3" => Format::Fio3, "I/O log of fio, version 3";
+    "blktrace" => Format::Blktrace, "binary events of blktrace";
+    "blkparse" => Format::Blkparse, "text of blkparse";
+    "vscsi-1" => Format::Vscsi1, "CloudPhysics, version 1";
+    "vscsi-2" => Format::Vscsi2, "CloudPhysics, version 2";
+    "alibaba" => Format::Alibaba, "Alibaba, block traces of 2020";
+    "tencent" => Format::Tencent, "Tencent, cloud block storage";
+    "mqsim" => Format::Mqsim, "MQSim; `trace.time_unit` is the unit of its times";
+    "fiu" => Format::Fiu, "Florida International University";
+    "regex" => Format::Regex, "any text, by `trace.regex`";
+});
+
+words!(TRACE_EVENT, TRACE_EVENTS: BlockEvent {
+    "queue" => BlockEvent::Queue, "a request enters the block layer";
+    "issue" => BlockEvent::Issue, "a request is passed to the driver, after merges";
+    "complete" => BlockEvent::Complete, "a request has ended";
+});
+
+words!(TRACE_TIME_UNIT, TRACE_TIME_UNITS: u64 {
+    "s" => 1_000_000_000_000, "seconds";
+    "ms" => 1_000_000_000, "milliseconds";
+    "us" => 1_000_000, "microseconds";
+    "100ns" => 100_000, "units of 100 ns";
+    "ns" => 1_000, "nanoseconds";
+});
+
+/// Addresses of a trace on a LUN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TraceMap {
+    Wrap,
+    Linear,
+    Keep,
+}
+
+words!(TRACE_MAP, TRACE_MAPS: TraceMap {
+    "wrap" => TraceMap::Wrap, "modulo the size of the LUN";
+    "linear" => TraceMap::Linear, "in proportion: `trace.space` of the trace becomes the LUN";
+    "keep" => TraceMap::Keep, "as in the trace; a request behind the end of the LUN is an error";
 });

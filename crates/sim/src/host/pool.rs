@@ -1,6 +1,6 @@
 //! Pools of commands and of the requests they contain.
 
-use crate::workload::Request;
+use crate::workload::{Request, RequestOp};
 use sanloom_fc::config::Target;
 
 /// Index of a command in one host's queue, dense from 0. It is reused after the command has ended.
@@ -15,8 +15,7 @@ pub struct Command {
     pub blocks: u32,
     pub bytes: u32,
     pub lun: Target,
-    /// True for a write, false for a read.
-    pub write: bool,
+    pub op: RequestOp,
     /// Number of requests in the command.
     pub requests: u32,
 }
@@ -100,7 +99,7 @@ impl Pool {
                 blocks: request.blocks,
                 bytes: request.bytes,
                 lun: request.lun,
-                write: request.write,
+                op: request.op,
                 requests: 1,
             },
             seq,

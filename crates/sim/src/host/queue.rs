@@ -4,7 +4,7 @@ use super::edges::{Edge, EdgeIndex};
 use super::elevator::{Elevator, Stop};
 use super::pool::{Command, CommandId, Member, Pool, Stage};
 use crate::stats::TimeWeighted;
-use crate::workload::Request;
+use crate::workload::{Request, RequestOp};
 use sanloom_fc::config::{self, IoScheduler};
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 ///
 /// A parked command has no path. Its requests wait for one and count as waiting.
 ///
-/// A waiting request may be merged with contiguous requests on the same LUN and in the same
+/// A waiting read or write may be merged with contiguous requests on the same LUN and in the same
 /// direction. Merged requests are sent as one command and end together, but each has its own
 /// arrival time. The newest command that ends where the request begins is tried first, then the
 /// newest one that begins where the request ends. A request that closes the gap between two
@@ -245,11 +245,11 @@ impl IoQueue {
     }
 
     fn merge(&mut self, member: Member) -> Option<CommandId> {
-        if self.config.merge_up_to_bytes == 0 {
+        let request = member.request;
+        if self.config.merge_up_to_bytes == 0 || request.op == RequestOp::Flush {
             return None;
         }
-        let request = member.request;
-        let edge = |lba: u64| Edge { lun: request.lun, write: request.write, lba };
+        let edge = |lba: u64| Edge { lun: request.lun, write: request.op.is_write(), lba };
         let end_lba = request.lba.saturating_add(u64::from(request.blocks));
         let may_take = |id: &CommandId| self.may_grow(*id, request.bytes);
         let left = self.ends.newest(&edge(request.lba)).map(CommandId);
@@ -317,12 +317,13 @@ impl IoQueue {
     }
 
     /// Returns begin and end of a command, or `None` if merging is disabled and no index is kept.
+    /// A flush has neither.
     fn edges_of(&self, id: CommandId) -> Option<(Edge, Edge)> {
         if self.config.merge_up_to_bytes == 0 {
             return None;
         }
-        let command = self.pool.get(id)?;
-        let edge = |lba: u64| Edge { lun: command.lun, write: command.write, lba };
+        let command = self.pool.get(id).filter(|command| command.op != RequestOp::Flush)?;
+        let edge = |lba: u64| Edge { lun: command.lun, write: command.op.is_write(), lba };
         Some((edge(command.lba), edge(command.end_lba())))
     }
 }

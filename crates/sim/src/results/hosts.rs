@@ -6,7 +6,8 @@ use crate::host::PathState;
 use crate::stats::LatencyHistogram;
 use crate::world::{HostNode, Path, WorkloadMeasure};
 use sanloom_api::results::measure::{mean_us, per_s, s_of_ps};
-use sanloom_api::results::{HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals};
+use sanloom_api::results::{HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals, TraceResult};
+use sanloom_fc::config::{Load, Workload};
 use sanloom_fc::nport;
 
 /// Sums that form an [`IoStats`].
@@ -187,16 +188,30 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
 
 pub(super) fn streams(view: &View<'_>) -> Vec<StreamResult> {
     let pairs = (0..).zip(view.world.hosts.workloads.iter().zip(&view.world.lab.workloads));
-    pairs.map(|(number, (measure, config))| stream(view, number, measure, &config.name)).collect()
+    pairs.map(|(number, (measure, config))| stream(view, number, measure, config)).collect()
 }
 
-fn stream(view: &View<'_>, number: u16, measure: &WorkloadMeasure, name: &str) -> StreamResult {
+fn stream(view: &View<'_>, number: u16, measure: &WorkloadMeasure, config: &Workload) -> StreamResult {
+    let mut trace = match &config.load {
+        Load::Trace(load) => Some(TraceResult { file: load.file.display().to_string(), ..TraceResult::default() }),
+        Load::Closed { .. } | Load::Open(_) => None,
+    };
     let mut sums = Sums::default();
     let mut hosts = Vec::with_capacity(measure.hosts.len());
     for entry in &measure.hosts {
         let host = &view.world.hosts.nodes[usize::from(entry.host)];
         let is_of = |stream: u32| host.streams[stream as usize].0 == number;
         let unfinished = host.queue.requests_of_streams(is_of);
+        let own = host.streams.iter().filter(|(workload, _)| *workload == number);
+        for (counts, error) in own.filter_map(|(_, stream)| stream.replayed()) {
+            if let Some(trace) = &mut trace {
+                trace.requests += counts.requests;
+                trace.split += counts.split;
+                trace.trims += counts.trims;
+                trace.passes = trace.passes.max(counts.passes);
+                trace.error = trace.error.take().or(error.map(str::to_owned));
+            }
+        }
         let (offered, ios, bytes, failed) = (entry.offered, entry.ios, entry.bytes, entry.failed);
         sums.add(&Sums { offered, ios, bytes, failed, unfinished });
         let completed = entry.ios[0] + entry.ios[1];
@@ -211,11 +226,12 @@ fn stream(view: &View<'_>, number: u16, measure: &WorkloadMeasure, name: &str) -
     }
     let response = measure.latency();
     StreamResult {
-        name: name.to_owned(),
+        name: config.name.clone(),
         io: sums.io(view.measured_ps, &response, &measure.command_latency),
         read_latency: latency(&measure.by_direction[0]),
         write_latency: latency(&measure.by_direction[1]),
         latency_histogram: buckets(&response),
         hosts,
+        trace,
     }
 }

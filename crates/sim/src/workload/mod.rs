@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod location;
+mod replay;
 mod size;
 mod stream;
 mod times;
@@ -12,7 +13,8 @@ mod zipf;
 
 pub use arrivals::Arrivals;
 pub use location::Locations;
+pub use replay::{ReplayCounts, TraceStream};
 pub use size::Sizes;
-pub use stream::{Request, Stream};
+pub use stream::{Request, RequestOp, Stream};
 pub use times::sample_ps;
 pub use zipf::Zipf;

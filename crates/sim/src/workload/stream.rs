@@ -1,5 +1,6 @@
 //! The request stream of one workload on one host.
 
+use super::replay::{ReplayCounts, TraceStream};
 use super::{Arrivals, Locations, Sizes, sample_ps};
 use crate::rng::{Purpose, StreamRng, below, stream_rng, uniform};
 use sanloom_fc::config::{Load, Lun, Target, TimeDistribution, Workload};
@@ -14,8 +15,23 @@ pub struct Request {
     pub lun: Target,
     /// Index of the LUN in the workload's list of targets.
     pub target: u16,
-    /// True for a write, false for a read.
-    pub write: bool,
+    pub op: RequestOp,
+}
+
+/// Operation of a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RequestOp {
+    Read,
+    Write,
+    /// SYNCHRONIZE CACHE of a whole LUN. Results count it as a write of 0 bytes.
+    Flush,
+}
+
+impl RequestOp {
+    /// Returns whether results count the request as a write.
+    pub fn is_write(self) -> bool {
+        self != RequestOp::Read
+    }
 }
 
 /// The requests of one workload on one host, with their arrival times.
@@ -24,7 +40,7 @@ pub struct Request {
 /// [`Stream::next_arrival_ps`] returns. At that time, take one [`Stream::next_request`] and
 /// schedule the following time. When a request ends, call [`Stream::after_end_ps`]. If it returns a
 /// time, take one more request then, without scheduling a following time.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Stream {
     load: Source,
     stop_ps: u64,
@@ -39,22 +55,23 @@ pub struct Stream {
     think_rng: StreamRng,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Source {
     Closed { depth: u32, start_ps: u64, not_yet_started: u32, think_time: TimeDistribution },
     Open(Arrivals),
+    Trace(Box<TraceStream>),
 }
 
 impl Stream {
-    /// Returns the stream of `workload` on one host. `luns` are the sizes of `workload.targets`, in
-    /// the same order. All random numbers depend only on `seed`, the name of the workload and
-    /// `host`, the name of the host.
+    /// Returns the stream of `workload` on the host with the name `host`, number `part` of its
+    /// hosts. `luns` are the sizes of `workload.targets`, in the same order. All random numbers
+    /// depend only on `seed`, the name of the workload and `host`.
     ///
     /// # Panics
     ///
     /// If the workload has no target, which `Lab::validate` excludes, or if `luns` and the list of
     /// targets differ in length.
-    pub fn new(workload: &Workload, host: &str, luns: &[Lun], seed: u64) -> Stream {
+    pub fn new(workload: &Workload, (host, part): (&str, u32), luns: &[Lun], seed: u64) -> Stream {
         assert!(!luns.is_empty(), "a workload has at least one target");
         assert_eq!(workload.targets.len(), luns.len(), "one size per target");
         let rng = |purpose| stream_rng(seed, purpose, &[&workload.name, host]);
@@ -65,6 +82,13 @@ impl Stream {
             }
             Load::Open(kinds) => {
                 Source::Open(Arrivals::new(kinds, start_ps, |process| rng(Purpose::Arrival { process })))
+            }
+            Load::Trace(load) => {
+                let parts = (workload.hosts.len() as u32).max(1);
+                let place = (part % parts, parts);
+                let mut trace = TraceStream::new(load, place, &workload.targets, luns, workload.span_bytes);
+                trace.start_at(start_ps);
+                Source::Trace(Box::new(trace))
             }
         };
         let block_bytes = luns.iter().map(|lun| lun.block_bytes.max(1));
@@ -98,6 +122,7 @@ impl Stream {
                 *start_ps
             }
             Source::Open(arrivals) => arrivals.next_ps(),
+            Source::Trace(trace) => trace.next_arrival_ps()?,
         };
         (at_ps <= self.stop_ps && at_ps < u64::MAX).then_some(at_ps)
     }
@@ -105,13 +130,13 @@ impl Stream {
     /// Returns the time of the request that follows one that ended at `now_ps`: in a closed loop,
     /// after the think time. Returns `None` if none follows.
     pub fn after_end_ps(&mut self, now_ps: u64) -> Option<u64> {
-        match &self.load {
-            Source::Closed { think_time, .. } => {
-                let at_ps = now_ps.saturating_add(sample_ps(think_time, &mut self.think_rng));
-                (at_ps <= self.stop_ps).then_some(at_ps)
-            }
-            Source::Open(_) => None,
-        }
+        let at_ps = match &mut self.load {
+            Source::Closed { think_time, .. } => now_ps.saturating_add(sample_ps(think_time, &mut self.think_rng)),
+            Source::Open(_) => return None,
+            Source::Trace(_) if now_ps > self.stop_ps => return None,
+            Source::Trace(trace) => trace.after_end_ps(now_ps)?,
+        };
+        (at_ps <= self.stop_ps).then_some(at_ps)
     }
 
     /// Returns the number of requests that a closed loop keeps in flight; `None` for an open one.
@@ -119,22 +144,44 @@ impl Stream {
         match &self.load {
             Source::Closed { depth, .. } => Some(*depth),
             Source::Open(_) => None,
+            Source::Trace(trace) => trace.depth(),
         }
     }
 
-    /// Returns the next request.
-    pub fn next_request(&mut self) -> Request {
+    /// Splits requests of a trace that are longer than `largest_bytes`.
+    pub fn split_above(&mut self, largest_bytes: u64) {
+        if let Source::Trace(trace) = &mut self.load {
+            trace.split_above(largest_bytes);
+        }
+    }
+
+    /// Returns the counts of a trace, and the error that ended it.
+    pub fn replayed(&self) -> Option<(ReplayCounts, Option<&str>)> {
+        match &self.load {
+            Source::Trace(trace) => Some((trace.counts(), trace.error())),
+            Source::Closed { .. } | Source::Open(_) => None,
+        }
+    }
+
+    /// Returns the next request. Only a trace has an end; requests whose times were returned
+    /// exist.
+    pub fn next_request(&mut self) -> Option<Request> {
+        if let Source::Trace(trace) = &mut self.load {
+            return trace.take();
+        }
         let index = below(&mut self.target_rng, self.targets.len() as u64) as usize;
         let (lun, block_bytes) = self.targets[index];
         let limit_blocks = self.locations.usable_blocks(index);
         let blocks = self.sizes.next_blocks(&mut self.size_rng, block_bytes, limit_blocks);
-        Request {
-            lba: self.locations.next_lba(index, blocks, &mut self.location_rng),
+        let lba = self.locations.next_lba(index, blocks, &mut self.location_rng);
+        let is_write = uniform(&mut self.direction_rng) >= self.read_share;
+        Some(Request {
+            lba,
             blocks,
             bytes: blocks * block_bytes,
             lun,
             target: index as u16,
-            write: uniform(&mut self.direction_rng) >= self.read_share,
-        }
+            op: if is_write { RequestOp::Write } else { RequestOp::Read },
+        })
     }
 }

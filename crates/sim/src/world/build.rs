@@ -24,7 +24,7 @@ use sanloom_fc::config::{
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, MAX_BLOCKS};
 use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
 use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
 use std::collections::BTreeSet;
@@ -241,7 +241,9 @@ impl Plan<'_> {
                 let created = Picos(schedule::created_ps(self.lab, host as u16).unwrap_or(0));
                 let mut workload = workload.clone();
                 workload.start = workload.start.max(created);
-                let mut stream = Stream::new(&workload, &config.name, &luns, self.lab.run.seed);
+                let part = workload.hosts.iter().position(|&h| usize::from(h) == host).unwrap_or(0);
+                let mut stream = Stream::new(&workload, (&config.name, part as u32), &luns, self.lab.run.seed);
+                stream.split_above(largest_request(config, &luns));
                 if let Some(stop) = self.lab.run.stop_issuing {
                     stream.stop_at(stop.0);
                 }
@@ -450,4 +452,12 @@ fn virtual_channels(lab: &Lab, lanes: &[Lane]) -> Vec<(u32, ChannelCredits)> {
 /// Returns the number of the N_Port. Every link end in a validated lab has one.
 fn position(owners: &[Owner], owner: Owner) -> u16 {
     owners.iter().position(|&o| o == owner).unwrap_or(usize::from(u16::MAX)) as u16
+}
+
+/// Returns the longest request in bytes that the HBAs of a host and SCSI commands can transfer.
+fn largest_request(host: &config::Host, luns: &[Lun]) -> u64 {
+    let block_bytes = luns.iter().map(|lun| u64::from(lun.block_bytes)).min().unwrap_or(1);
+    let window = |hba: &config::Hba| Some(u64::from(hba.data_frames_in_flight?) * u64::from(hba.receive_size_bytes));
+    let windows = host.hbas.iter().filter_map(window);
+    windows.min().unwrap_or(u64::MAX).min(MAX_BLOCKS * block_bytes)
 }

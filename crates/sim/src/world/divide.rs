@@ -71,6 +71,8 @@ impl World {
     pub(crate) fn is_indivisible(&self) -> Option<&'static str> {
         if self.control.command_log.is_some() {
             Some("requests to switches are logged")
+        } else if self.hosts.request_log.is_on() {
+            Some("requests of hosts are logged")
         } else if self.quality.is_used() {
             Some("zones have priorities, or a switch has a quarantine")
         } else {

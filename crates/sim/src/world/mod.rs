@@ -45,7 +45,7 @@ pub use command_log::{CommandLog, CommandRecord};
 pub use control::{ControlPlane, SwitchCount, SwitchNode};
 pub use disks::Disks;
 pub use downtime::Downtimes;
-pub use host::{HostMeasure, HostNode, Hosts, Outage};
+pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
 pub use lane_series::{LaneSeries, LaneStep};
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
 pub use measured::Measured;

@@ -120,7 +120,8 @@ impl Controller {
         while self.start_times.front().is_some_and(|&start| start <= now_ps) {
             self.start_times.pop_front();
         }
-        let write = io.op.changes_medium();
+        // A flush counts as a write, as at the host.
+        let write = io.op.changes_medium() || io.op == IoOp::Flush;
         let &Io { tag, bytes, blocks, lba, unit, op, fua, .. } = io;
         if self.is_full() {
             self.refused += 1;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sanloom_fc::config::{self, IoScheduler, Target};
 use sanloom_sim::host::{Command, CommandId, IoQueue, Member, Pushed};
-use sanloom_sim::workload::Request;
+use sanloom_sim::workload::{Request, RequestOp};
 use std::collections::BTreeMap;
 
 const BLOCK_BYTES: u32 = 512;
@@ -13,7 +13,18 @@ fn config(scheduler: IoScheduler) -> config::IoQueue {
 }
 
 fn request(lun: u16, lba: u64, blocks: u32, write: bool) -> Request {
-    Request { lba, blocks, bytes: blocks * BLOCK_BYTES, lun: Target { storage: 0, lun }, target: lun, write }
+    let op = if write { RequestOp::Write } else { RequestOp::Read };
+    Request { lba, blocks, bytes: blocks * BLOCK_BYTES, lun: Target { storage: 0, lun }, target: lun, op }
+}
+
+#[test]
+fn a_flush_is_merged_with_nothing() {
+    let mut queue = IoQueue::new(&config::IoQueue { merge_up_to_bytes: 1 << 20, ..config(IoScheduler::Fifo) });
+    let flush = Request { op: RequestOp::Flush, ..request(0, 0, 0, true) };
+    for (now_ps, request) in (0..).zip([request(0, 0, 8, true), flush, request(0, 0, 8, true), flush]) {
+        assert!(matches!(queue.push(request, now_ps, 0), Pushed::Queued(_)), "{request:?}");
+    }
+    assert_eq!(queue.counters().merged, 0);
 }
 
 fn read(lba: u64, blocks: u32) -> Request {
@@ -218,7 +229,7 @@ impl Model {
             lun: request.lun.lun,
             lba: request.lba,
             blocks: request.blocks,
-            write: request.write,
+            write: request.op.is_write(),
             requests: vec![number],
         };
         let left = self.newest(&new, |w| w.end() == new.lba);
@@ -347,7 +358,7 @@ fn assert_tiled(command: &Command, members: &mut [Member]) {
     for member in members.iter() {
         assert_eq!(member.request.lba, next_lba);
         assert_eq!(member.request.lun, command.lun);
-        assert_eq!(member.request.write, command.write);
+        assert_eq!(member.request.op, command.op);
         next_lba += u64::from(member.request.blocks);
     }
     assert_eq!(next_lba, command.end_lba());
@@ -435,7 +446,7 @@ impl Run {
         let popped = self.queue.pop(0);
         assert_eq!(popped.is_some(), expected.is_some());
         if let (Some((id, command)), Some(expected)) = (popped, expected) {
-            let place = (command.lun.lun, command.lba, command.blocks, command.write);
+            let place = (command.lun.lun, command.lba, command.blocks, command.op.is_write());
             assert_eq!(place, (expected.lun, expected.lba, expected.blocks, expected.write));
             assert_eq!(self.queue.command(id), Some(&command));
             self.outstanding.push(id);

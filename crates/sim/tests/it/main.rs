@@ -27,4 +27,5 @@ mod virtual_channels;
 mod workload_arrivals;
 mod workload_determinism;
 mod workload_requests;
+mod workload_traces;
 mod zone_changes;

@@ -84,6 +84,23 @@ fn real_threads_give_the_same_results_as_one() {
 }
 
 #[test]
+fn replayed_traces_give_the_same_results() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("threads.fio");
+    std::fs::write(&path, "fio version 3 iolog\n0 a read 0 4096\n100 b write 8192 4096\n300 b sync 0 0\n").unwrap();
+    let text = format!(
+        "[run]\nduration = \"20ms\"\nwarmup = \"0s\"\n[switch.\"sw{{1..2}}\"]\n[host.\"server{{1..2}}\"]\n\
+         [storage.\"disk{{1..2}}\"]\nluns = 2\n[[link]]\nfrom = \"{{server1,disk1}}\"\nto = \"sw1\"\n[[link]]\n\
+         from = \"{{server2,disk2}}\"\nto = \"sw2\"\n[workload.\"io{{1..2}}\"]\nhosts = \"server{{1..2}}\"\n\
+         targets = \"disk{{1..2}}\"\ntrace = {{ file = \"{}\", passes = \"endless\" }}\n",
+        path.display()
+    );
+    let lab = lab_with(&text, "", &[]);
+    let (json, _) = run(&lab, Threads::default(), &mut Blind);
+    assert!(json["streams"][0]["trace"]["passes"].as_u64() > Some(10), "{json}");
+    compare(&lab, &[IN_TURN]);
+}
+
+#[test]
 fn links_and_switches_that_fail_give_the_same_results() {
     const MORE: &str = r#"
         [[fault]]

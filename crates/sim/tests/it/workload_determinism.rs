@@ -28,12 +28,12 @@ fn base() -> Workload {
 
 fn story(workload: &Workload, host: &str, seed: u64) -> String {
     let lun = Lun { blocks: 1 << 24, block_bytes: 512 };
-    let mut stream = Stream::new(workload, host, &[lun; 2], seed);
+    let mut stream = Stream::new(workload, (host, 0), &[lun; 2], seed);
     let mut story = String::new();
     for _ in 0..SAMPLES {
         let at_ps = stream.next_arrival_ps();
-        let r = stream.next_request();
-        let what = if r.write { "write" } else { "read" };
+        let r = stream.next_request().expect("requests are drawn");
+        let what = if r.op.is_write() { "write" } else { "read" };
         let line = format!("{at_ps:?} {what} {} {}+{}", r.target, r.lba, r.blocks);
         writeln!(story, "{line}").expect("writing to a string succeeds");
     }

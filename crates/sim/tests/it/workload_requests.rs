@@ -28,12 +28,12 @@ fn workload(targets: u16) -> Workload {
 }
 
 fn stream(workload: &Workload) -> Stream {
-    Stream::new(workload, "host", &vec![LUN; workload.targets.len()], 1)
+    Stream::new(workload, ("host", 0), &vec![LUN; workload.targets.len()], 1)
 }
 
 fn requests(workload: &Workload, count: usize) -> Vec<Request> {
     let mut stream = stream(workload);
-    (0..count).map(|_| stream.next_request()).collect()
+    (0..count).map(|_| stream.next_request().expect("requests are drawn")).collect()
 }
 
 fn share_is(hits: usize, of: usize, expected: f64) -> bool {
@@ -69,7 +69,7 @@ fn the_read_share_is_kept_and_its_ends_are_exact() {
     for (share, count) in [(0.7, 40_000), (1.0, 5_000), (0.0, 5_000)] {
         let workload = Workload { read_share: share, ..workload(1) };
         let requests = requests(&workload, count);
-        let reads = requests.iter().filter(|r| !r.write).count();
+        let reads = requests.iter().filter(|r| !r.op.is_write()).count();
         assert!(share_is(reads, count, share), "{share}: {reads}");
     }
 }
@@ -266,9 +266,9 @@ fn lengths_are_whole_blocks_and_never_longer_than_the_lun() {
         Workload { size: SizeDistribution::Weighted(vec![(100, 1.0), (5000, 1.0), (1 << 30, 1.0)]), ..workload(1) };
     for (blocks, block_bytes) in [(1, 4096), (3, 4096), (1000, 520)] {
         let lun = Lun { blocks, block_bytes };
-        let mut stream = Stream::new(&workload, "host", &[lun], 9);
+        let mut stream = Stream::new(&workload, ("host", 0), &[lun], 9);
         for _ in 0..300 {
-            let request = stream.next_request();
+            let request = stream.next_request().expect("requests are drawn");
             assert!(request.blocks > 0);
             assert_eq!(request.bytes, request.blocks * block_bytes);
             assert!(request.lba + u64::from(request.blocks) <= blocks);

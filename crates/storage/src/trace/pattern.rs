@@ -33,7 +33,13 @@ pub struct Pattern {
 impl PartialEq for Pattern {
     fn eq(&self, other: &Pattern) -> bool {
         let units = |pattern: &Pattern| {
-            [pattern.time_ps, pattern.response_ps, pattern.offset_bytes, pattern.length_bytes, pattern.skip_unmatched.into()]
+            [
+                pattern.time_ps,
+                pattern.response_ps,
+                pattern.offset_bytes,
+                pattern.length_bytes,
+                pattern.skip_unmatched.into(),
+            ]
         };
         self.regex.as_str() == other.regex.as_str() && units(self) == units(other)
     }

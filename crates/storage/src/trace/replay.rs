@@ -249,7 +249,8 @@ impl<'a, F: FnMut() -> Result<TraceReader<'a>, TraceError>> Replay<'a, F> {
     /// Offset and length on the destination.
     fn mapped(&self, request: &TraceRequest) -> Result<(u64, u64), TraceError> {
         let &TraceRequest { offset_bytes: offset, length_bytes: length, .. } = request;
-        let Destination { capacity_bytes, block_bytes: block } = self.settings.destinations[self.destination_of(request)];
+        let Destination { capacity_bytes, block_bytes: block } =
+            self.settings.destinations[self.destination_of(request)];
         let capacity = capacity_bytes / block * block;
         let start = match self.settings.map {
             AddressMap::Keep => offset,

@@ -209,6 +209,9 @@ impl Args {
         if results.lab.interrupted {
             return Err(Failure::interrupted("the results cover what was simulated; expectations were not judged"));
         }
+        if let Some(error) = results.streams.iter().find_map(|stream| stream.trace.as_ref()?.error.as_deref()) {
+            return Err(Failure::usage(format_args!("the results end with the trace: {error}")));
+        }
         if results.expectations.iter().all(|verdict| verdict.ok) {
             return Ok(());
         }

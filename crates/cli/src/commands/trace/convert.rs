@@ -23,7 +23,7 @@ pub struct Args {
     to_format: String,
 }
 
-fn writable() -> PossibleValuesParser {
+pub(super) fn writable() -> PossibleValuesParser {
     PossibleValuesParser::new(WRITABLE.map(Format::word))
 }
 

@@ -1,7 +1,8 @@
-//! `sanloom trace`: statistics of a trace of requests, and other formats of it.
+//! `sanloom trace`: statistics of a trace of requests, other formats of it, and traces of labs.
 
 mod convert;
 mod inspect;
+mod record;
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
@@ -28,6 +29,9 @@ enum Question {
     /// Write a trace in another format
     #[command(after_help = "Example:\n  sanloom trace convert financial.spc.gz financial.iolog --to fio-3")]
     Convert(Box<convert::Args>),
+    /// Simulate a lab and write the requests of its hosts as a trace
+    #[command(after_help = "Example:\n  sanloom trace record examples/workload-mix.toml mix.fio --host server1")]
+    Record(Box<record::Args>),
 }
 
 /// The trace and its format.
@@ -136,10 +140,11 @@ impl Input {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// When the trace is invalid, or an output cannot be written.
+/// When the trace or lab is invalid, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.question {
         Question::Inspect(args) => inspect::run(args),
         Question::Convert(args) => convert::run(args),
+        Question::Record(args) => record::run(args),
     }
 }

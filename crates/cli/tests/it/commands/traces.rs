@@ -15,6 +15,7 @@ fn bench(name: &str) -> Bench {
     let bench = Bench::new(name);
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/data/disk-traces").join(TRACE);
     fs::copy(data, bench.path(TRACE)).expect("a copy of the trace");
+    bench.write("core-edge.toml", include_str!("../../../../../examples/core-edge.toml"));
     bench
 }
 
@@ -45,6 +46,51 @@ fn the_guide_shows_what_its_commands_print() {
         }
     }
     assert!(commands >= 5, "{commands} commands");
+}
+
+/// A server with two LUNs whose requests are `workload`.
+fn lab(workload: &str) -> String {
+    format!(
+        "[run]\nduration = \"200ms\"\nwarmup = \"0s\"\n[switch.sw1]\n[host.server1]\n[storage.disk1]\nluns = 2\n\
+         [[link]]\nfrom = \"{{server1,disk1}}\"\nto = \"sw1\"\n[workload.io]\nhosts = \"server1\"\n\
+         targets = \"disk1\"\n{workload}\n"
+    )
+}
+
+#[test]
+fn a_recorded_trace_replays_the_same_requests() {
+    let bench = bench("trace-record");
+    bench.write("drawn.toml", &lab("arrivals = \"poisson 2000/s\"\nread_share = 0.6\nsize = \"8KiB\""));
+    let ran = bench.run("trace record drawn.toml drawn.fio");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("requests recorded"), "{}", ran.stderr);
+    bench.write("replayed.toml", &lab("trace = { file = \"drawn.fio\" }"));
+    let again = bench.run("trace record replayed.toml replayed.fio --host server1");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let (drawn, replayed) = (bench.read("drawn.fio"), bench.read("replayed.fio"));
+    assert!(drawn.lines().count() > 300 && drawn.contains(" disk1:lun1 write "), "{drawn}");
+    // The first request goes to LUN 1, so this device is replayed on the first LUN.
+    let names = [("lun0", "lun#"), ("lun1", "lun0"), ("lun#", "lun1")];
+    let expected = names.iter().fold(drawn, |text, (from, to)| text.replace(from, to));
+    let requests = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.ends_with(" close")).map(str::to_owned).collect()
+    };
+    assert_eq!(requests(&expected), requests(&replayed));
+    let ran = bench.run("trace record replayed.toml --host server2");
+    assert!(ran.code == 2 && ran.stderr.contains("no host `server2`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_mistake_in_a_replayed_trace_is_reported_after_the_results() {
+    let bench = bench("trace-broken");
+    let mut text = "fio version 3 iolog\n".to_owned();
+    (0..1_500).for_each(|i| text.push_str(&format!("{} a read {} 4096\n", i * 50, i * 4_096)));
+    bench.write("broken.fio", &format!("{text}80000 a erase 0 4096\n"));
+    bench.write("lab.toml", &lab("trace = { file = \"broken.fio\" }"));
+    let ran = bench.run("sim lab.toml --no-report --no-remedies");
+    assert_eq!(ran.code, 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains("the trace of `io` ended after 1500 requests"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("broken.fio: line 1502: the action is `erase`"), "{}", ran.stderr);
 }
 
 #[test]

@@ -35,7 +35,11 @@ pub fn render(results: &Results) -> String {
 
 fn card(out: &mut String, i: usize, finding: &Finding) {
     let grave = match finding.kind {
-        FindingKind::Deadlock | FindingKind::IoFailures | FindingKind::SlowDrain | FindingKind::NoPath => "bad",
+        FindingKind::Deadlock
+        | FindingKind::IoFailures
+        | FindingKind::SlowDrain
+        | FindingKind::NoPath
+        | FindingKind::BrokenTrace => "bad",
         FindingKind::CreditLoss
         | FindingKind::Stall
         | FindingKind::IsolatedLink

@@ -35,6 +35,7 @@ pub fn render(results: &Results, width: usize) -> String {
     headline(&mut out, results, width);
     hosts(&mut out, results, width);
     streams(&mut out, results, width);
+    traces(&mut out, results, width);
     storage(&mut out, results, width);
     backstore::tables(&mut out, results, width);
     links(&mut out, results, width);
@@ -174,6 +175,29 @@ fn streams(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
     out.push_str(&grid.render(width));
     say_what_groups_show(out, "streams", &rows, width);
+}
+
+fn traces(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> =
+        results.streams.iter().filter_map(|stream| Some((&stream.name, stream.trace.as_ref()?))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Traces"),
+        Column::left("file"),
+        Column::right("requests"),
+        Column::right("passes"),
+        Column::right("split").rank(2),
+        Column::right("trims left out").rank(1),
+    ]);
+    for (name, trace) in rows.iter().take(MAX_ROWS) {
+        let counts = [trace.requests, trace.passes, trace.split, trace.trims].map(grouped);
+        grid.row([(*name).clone(), trace.file.clone()].into_iter().chain(counts).collect());
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
 }
 
 fn storage(out: &mut String, results: &Results, width: usize) {

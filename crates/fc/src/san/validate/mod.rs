@@ -11,6 +11,8 @@ mod timers;
 mod traffic;
 mod virtual_fabrics;
 
+pub use traffic::MAX_BLOCKS;
+
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
 
 /// Maximum number of switches, hosts and storage systems together.

@@ -8,7 +8,7 @@ use crate::san::{Lab, Place, ProblemKind, Section};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of blocks of a request, because READ(10) and WRITE(10) have a 16-bit count (SBC).
-const MAX_BLOCKS: u64 = 65_535;
+pub const MAX_BLOCKS: u64 = 65_535;
 /// Maximum arrival rate in requests per second: one per nanosecond.
 const MAX_RATE: f64 = 1e9;
 
@@ -119,6 +119,18 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
             times(think_time, place.key("think_time"), Picos::from_secs(3600), problems);
             return;
         }
+        Load::Trace(trace) => {
+            problems.number(place.key("depth"), trace.depth.unwrap_or(1).into(), 1, 1 << 20);
+            if !(1e-6..=1e6).contains(&trace.time_scale) {
+                problems.add(
+                    ProblemKind::BadNumber,
+                    place.key("trace.time_scale"),
+                    format!("times cannot be multiplied by {}", trace.time_scale),
+                    "choose a factor from 0.000001 to 1000000; 0.5 replays twice as fast",
+                );
+            }
+            return;
+        }
         Load::Open(arrivals) => arrivals,
     };
     let place = place.key("arrivals");
@@ -199,6 +211,7 @@ fn bad_rate(rate: f64) -> bool {
 }
 
 fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
+    let is_trace = matches!(workload.load, Load::Trace(_));
     let mut luns: Vec<Lun> = Vec::new();
     for target in &workload.targets {
         let storage = lab.storage.get(usize::from(target.storage));
@@ -247,7 +260,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
     }
     for lun in luns {
         let block = u64::from(lun.block_bytes.max(1));
-        for &(size, _) in &sizes {
+        for &(size, _) in sizes.iter().filter(|_| !is_trace) {
             let reason = if size == 0 || size % block != 0 {
                 format!("a request of {size} bytes is not a multiple of the block size of {block} bytes")
             } else if size / block > MAX_BLOCKS {
@@ -290,7 +303,10 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
             return;
         }
     }
-    in_flight(lab, workload, &sizes, place, problems);
+    // Requests of a trace are split.
+    if !is_trace {
+        in_flight(lab, workload, &sizes, place, problems);
+    }
 }
 
 /// Extreme sizes of a distribution with their weights, which decide whether it fits.

@@ -10,6 +10,7 @@ mod stalls;
 use super::view::View;
 use crate::world::HostNode;
 use sanloom_api::results::{Finding, FindingKind, Results};
+use sanloom_api::words::plural;
 
 /// Returns all findings, worst first.
 pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
@@ -20,6 +21,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(credits::deadlocks(view));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
+    found.extend(broken_traces(results));
     found.extend(stalls::failures(view, results));
     found.extend(fabric::isolated(view));
     found.extend(fabric::rejected_logins(view));
@@ -34,10 +36,23 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found
 }
 
+/// Traces whose replay an error ended.
+fn broken_traces(results: &Results) -> impl Iterator<Item = Finding> {
+    results.streams.iter().filter_map(|stream| {
+        let trace = stream.trace.as_ref()?;
+        Some(Finding {
+            kind: FindingKind::BrokenTrace,
+            title: format!("the trace of `{}` ended after {}", stream.name, plural(trace.requests, "request")),
+            detail: trace.error.clone()?,
+            ..Finding::default()
+        })
+    })
+}
+
 fn rank(kind: FindingKind) -> u8 {
     match kind {
         FindingKind::Deadlock => 0,
-        FindingKind::IoFailures => 1,
+        FindingKind::IoFailures | FindingKind::BrokenTrace => 1,
         FindingKind::IsolatedLink => 2,
         FindingKind::LoginsRejected => 3,
         FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,

@@ -2,6 +2,7 @@
 
 use super::{Hosts, Job, NO_PATH, SentCommand, Stage};
 use crate::host::{Choice, CommandId, End, Pushed, Work};
+use crate::workload::RequestOp;
 use crate::world::Env;
 use crate::world::notes::NoteKind;
 use crate::world::nports::Owner;
@@ -24,7 +25,8 @@ impl Hosts {
         }
         let (workload, source) = &mut node.streams[stream as usize];
         let workload = *workload;
-        let request = source.next_request();
+        let Some(request) = source.next_request() else { return };
+        self.request_log.record(now - env.start_ps, host, request);
         self.workloads[usize::from(workload)].offer(host, request.bytes);
         node.measured.offered[0] += 1;
         node.measured.offered[1] += u64::from(request.bytes);
@@ -162,14 +164,18 @@ impl Hosts {
         let nport = node.nports[usize::from(sent.hba)];
         let address = node.paths.system(system).address(path);
         let (lba, blocks, fua) = (queued.lba, queued.blocks, false);
-        let cdb = if queued.write { Cdb::Write { lba, blocks, fua } } else { Cdb::Read { lba, blocks, fua } };
+        let (cdb, direction) = match queued.op {
+            RequestOp::Read => (Cdb::Read { lba, blocks, fua }, DataDirection::Read),
+            RequestOp::Write => (Cdb::Write { lba, blocks, fua }, DataDirection::Write),
+            RequestOp::Flush => (Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, DataDirection::None),
+        };
         let order = initiator::Command {
             tag: u64::from(generation) << 32 | u64::from(command),
             d_id: address.port_id,
             lun: lun::to_bytes(queued.lun.lun).unwrap_or_default(),
             cdb: cdb.to_bytes(),
             data_len: queued.bytes,
-            direction: if queued.write { DataDirection::Write } else { DataDirection::Read },
+            direction,
             frame_size_bytes: address.frame_bytes,
         };
         self.handle(env, nport, initiator::Input::Submit(order));
@@ -208,7 +214,7 @@ impl Hosts {
         node.measured.outage.end(now, good);
         for member in &members {
             let latency_ps = now - member.arrival_ps;
-            let (bytes, write) = (u64::from(member.request.bytes), usize::from(member.request.write));
+            let (bytes, write) = (u64::from(member.request.bytes), usize::from(member.request.op.is_write()));
             let (workload, stream) = &mut node.streams[member.stream as usize];
             let workload = &mut self.workloads[usize::from(*workload)];
             if good {

@@ -5,6 +5,7 @@ use super::{HostNode, Job};
 use crate::host::FrameWindow;
 use crate::net::FrameRef;
 use crate::stats::Series;
+use crate::workload::Request;
 use crate::world::measure::{RequestTotals, WorkloadMeasure};
 use crate::world::nports::Owner;
 use crate::world::path::PathTable;
@@ -32,8 +33,46 @@ pub struct Hosts {
     pub(super) completions: VecDeque<Completion>,
     /// Next requests of closed streams, with their times. Empty except while a command ends.
     pub(super) next_requests: Vec<(u64, u32)>,
+    pub request_log: RequestLog,
     /// Timer of the first host.
     first_timer: u32,
+}
+
+/// A request that an application of a host issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedRequest {
+    /// Time since the start of the workloads, in ps.
+    pub at_ps: u64,
+    /// Index of the host.
+    pub host: u16,
+    pub request: Request,
+}
+
+/// Requests that the applications of all hosts issued since they were last taken.
+#[derive(Debug, Default)]
+pub struct RequestLog {
+    requests: Vec<LoggedRequest>,
+    is_on: bool,
+}
+
+impl RequestLog {
+    /// Returns the requests since the last call, in order. The first call begins the log, and
+    /// returns none.
+    pub fn take(&mut self) -> Vec<LoggedRequest> {
+        self.is_on = true;
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Returns whether requests are logged.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    pub(super) fn record(&mut self, at_ps: u64, host: u16, request: Request) {
+        if self.is_on {
+            self.requests.push(LoggedRequest { at_ps, host, request });
+        }
+    }
 }
 
 /// A command that an initiator has completed.
@@ -67,6 +106,7 @@ impl Hosts {
             storage_ports: PathTable::new(&lab.storage),
             completions: VecDeque::new(),
             next_requests: Vec::new(),
+            request_log: RequestLog::default(),
             first_timer: timers.host,
         }
     }

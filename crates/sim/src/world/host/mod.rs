@@ -11,8 +11,8 @@ mod recovery;
 mod windows;
 
 pub(super) use agenda::Due;
-pub use hosts::Hosts;
 pub(super) use hosts::HostsPlan;
+pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use paths::PathTest;
 
 use super::path::Paths;
