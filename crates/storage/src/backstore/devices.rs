@@ -1,7 +1,8 @@
-//! Disks of a backstore, and the requests in them.
+//! Disks or SSDs of a backstore, and the requests in them.
 
 use super::NEVER;
-use crate::disk::{Disk, Op, Request};
+use super::device::Device;
+use crate::disk::{Op, Request};
 use crate::raid::Phase;
 
 /// Part of a group that needs the end of a disk request.
@@ -13,11 +14,11 @@ pub(super) enum Owner {
     Step(u64),
 }
 
-/// A read or write of one disk.
+/// A read or write of one device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct DeviceIo {
     pub unit: u16,
-    /// Number of the disk, over all units.
+    /// Number of the device, over all units.
     pub device: u32,
     pub owner: Owner,
     pub stripe: u64,
@@ -29,8 +30,8 @@ pub(super) struct DeviceIo {
 
 #[derive(Clone, Debug)]
 pub(super) struct Devices {
-    idle: Disk,
-    disks: Vec<Disk>,
+    idle: Device,
+    devices: Vec<Device>,
     /// Next time of each disk.
     due_ps: Vec<u64>,
     /// Disks whose next time must be asked for. A disk is asked after all requests that arrive at
@@ -43,10 +44,10 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    pub fn new(idle: &Disk, count: usize) -> Devices {
+    pub fn new(idle: Device, count: usize) -> Devices {
         Devices {
-            idle: idle.clone(),
-            disks: vec![idle.clone(); count],
+            devices: vec![idle.clone(); count],
+            idle,
             due_ps: vec![NEVER; count],
             touched: Vec::new(),
             ios: Vec::new(),
@@ -68,7 +69,7 @@ impl Devices {
         };
         self.in_flight[io.device as usize] += 1;
         let request = Request { id: id.into(), lbn: io.lba, blocks: u64::from(io.blocks).max(1), op: io.op };
-        self.disks[io.device as usize].submit(now_ps, request);
+        self.devices[io.device as usize].submit(now_ps, request);
         self.touched.push(io.device);
     }
 
@@ -79,16 +80,16 @@ impl Devices {
 
     pub fn next_ps(&mut self) -> u64 {
         while let Some(device) = self.touched.pop() {
-            self.due_ps[device as usize] = self.disks[device as usize].next_ps().unwrap_or(NEVER);
+            self.due_ps[device as usize] = self.devices[device as usize].next_ps().unwrap_or(NEVER);
         }
         self.due_ps.iter().copied().min().unwrap_or(NEVER)
     }
 
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<DeviceIo> {
         while let Some(device) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
-            if let Some(ended) = self.disks[device].pop_ended(now_ps) {
-                let io = self.ios[ended.id as usize].take();
-                self.free.push(ended.id as u32);
+            if let Some(ended) = self.devices[device].pop_ended(now_ps) {
+                let io = self.ios[ended as usize].take();
+                self.free.push(ended as u32);
                 self.in_flight[device] -= 1;
                 if io.is_some() {
                     return io;
@@ -104,7 +105,7 @@ impl Devices {
     /// Replaces a disk by a new one. `failed` receives the requests that were in the old one.
     pub fn replace(&mut self, device: u32, failed: &mut Vec<DeviceIo>) {
         let at = device as usize;
-        self.disks[at] = self.idle.clone();
+        self.devices[at] = self.idle.clone();
         self.due_ps[at] = NEVER;
         self.in_flight[at] = 0;
         for (id, slot) in (0..).zip(&mut self.ios) {
@@ -115,14 +116,11 @@ impl Devices {
         }
     }
 
-    pub fn disks(&self) -> impl Iterator<Item = &Disk> {
-        self.disks.iter()
+    pub fn all(&self) -> &[Device] {
+        &self.devices
     }
 
     pub fn restart(&mut self, now_ps: u64) {
-        for disk in &mut self.disks {
-            disk.advance(now_ps);
-            disk.restart_stats();
-        }
+        self.devices.iter_mut().for_each(|device| device.restart(now_ps));
     }
 }

@@ -3,7 +3,7 @@
 use super::devices::{DeviceIo, Devices, Owner};
 use super::settings::{BackstoreError, RaidConfig};
 use super::{NEVER, Origin, Outcome, Request};
-use crate::disk::{Disk, Op};
+use crate::disk::Op;
 use crate::raid::{Array, Condition, Geometry, Member, MemberIo, Method, Phase, Plan, Step};
 use std::collections::VecDeque;
 
@@ -100,8 +100,7 @@ fn overlaps(one: Range, other: Range) -> bool {
 }
 
 impl Group {
-    pub fn new(raid: Option<&RaidConfig>, disk: &Disk, first: u32, blocks: u64) -> Result<Group, BackstoreError> {
-        let disk_blocks = disk.mechanism().geometry.blocks();
+    pub fn new(raid: Option<&RaidConfig>, disk_blocks: u64, first: u32, blocks: u64) -> Result<Group, BackstoreError> {
         let array = match raid {
             Some(raid) => {
                 let geometry = Geometry::new(raid.level, raid.members, raid.chunk_blocks, disk_blocks)?;

@@ -1,21 +1,24 @@
-//! The backstore of a storage system: cache, RAID groups and disks behind the controller.
+//! The backstore of a storage system: cache, RAID groups and disks or SSDs behind the controller.
 //!
 //! A command passes these rooms in order, each of which can be absent: a cache for all units, a
-//! RAID group for each unit, and disks. Data flow down as requests and up as their ends.
+//! RAID group for each unit, and devices. Data flow down as requests and up as their ends.
 //!
 //! No data are carried. Which requests would have returned wrong data or none is known all the
 //! same, and is an [`Outcome`].
 
+mod device;
 mod devices;
 mod front;
 mod group;
 mod settings;
 
+pub use device::Device;
 pub use group::GroupStats;
 pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, RaidConfig};
 
 use crate::cache::Statistics;
 use crate::disk::{Disk, Op};
+use crate::flash::Drive;
 use crate::raid::{Condition, Member};
 use devices::Devices;
 use front::Front;
@@ -98,17 +101,23 @@ pub struct Backstore {
 }
 
 impl Backstore {
-    /// Creates an idle backstore with units of these numbers of blocks. `idle` is an idle disk with
-    /// the parameters of all disks, whose tables they share.
+    /// Creates an idle backstore with units of these numbers of blocks. `idle` is an idle [`Disk`]
+    /// or [`crate::flash::Drive`] with the parameters of all devices, whose tables they share. A
+    /// preconditioned SSD makes all of them preconditioned.
     ///
     /// # Errors
     ///
     /// Parameters that contradict each other.
-    pub fn new(config: &BackstoreConfig, idle: &Disk, unit_blocks: &[u64]) -> Result<Backstore, BackstoreError> {
+    pub fn new(
+        config: &BackstoreConfig,
+        idle: impl Into<Device>,
+        unit_blocks: &[u64],
+    ) -> Result<Backstore, BackstoreError> {
+        let idle = idle.into();
         let members = config.raid.as_ref().map_or(1, |raid| raid.members);
         let mut groups = Vec::with_capacity(unit_blocks.len());
         for (unit, &blocks) in (0..).zip(unit_blocks) {
-            groups.push(Group::new(config.raid.as_ref(), idle, unit * members, blocks)?);
+            groups.push(Group::new(config.raid.as_ref(), idle.blocks(), unit * members, blocks)?);
         }
         let front = config.cache.as_ref().map(|cache| Front::new(cache, unit_blocks)).transpose()?;
         Ok(Backstore {
@@ -212,9 +221,9 @@ impl Backstore {
     /// beyond one for each disk.
     pub fn waiting(&self) -> usize {
         if self.front.is_none() && self.groups.iter().all(|group| group.array().is_none()) {
-            return self.devices.disks().map(Disk::waiting).sum();
+            return self.devices.all().iter().map(Device::waiting).sum();
         }
-        self.commands.saturating_sub(self.devices.disks().count())
+        self.commands.saturating_sub(self.devices.all().len())
     }
 
     /// A disk of the group of a unit fails, with all its data. A spare takes its place if there is
@@ -255,8 +264,18 @@ impl Backstore {
 
     /// Disks with the number of their unit, and their number in it, in order.
     pub fn disks(&self) -> impl Iterator<Item = (u32, u32, &Disk)> {
+        self.devices().filter_map(|(unit, member, device)| Some((unit, member, device.disk()?)))
+    }
+
+    /// SSDs with the number of their unit, and their number in it, in order.
+    pub fn ssds(&self) -> impl Iterator<Item = (u32, u32, &Drive)> {
+        self.devices().filter_map(|(unit, member, device)| Some((unit, member, device.ssd()?)))
+    }
+
+    /// Disks or SSDs with the number of their unit, and their number in it, in order.
+    pub fn devices(&self) -> impl Iterator<Item = (u32, u32, &Device)> {
         let members = self.groups.first().map_or(1, Group::members);
-        (0..).zip(self.devices.disks()).map(move |(at, disk): (u32, _)| (at / members, at % members, disk))
+        (0..).zip(self.devices.all()).map(move |(at, device): (u32, _)| (at / members, at % members, device))
     }
 
     /// Groups that are RAID, by unit.
