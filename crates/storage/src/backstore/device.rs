@@ -98,4 +98,18 @@ impl Device {
             }
         }
     }
+
+    /// Removes all requests, and what a volatile cache holds. Returns the lost blocks.
+    pub(super) fn power_loss(&mut self, now_ps: u64, idle: &Device) -> u64 {
+        match (self, idle) {
+            (Device::Disk(disk), Device::Disk(idle)) => {
+                disk.advance(now_ps);
+                let lost = disk.dirty_blocks();
+                disk.restart_as(idle);
+                lost
+            }
+            (Device::Ssd(drive), _) => drive.power_loss(now_ps),
+            (Device::Disk(_), Device::Ssd(_)) => 0,
+        }
+    }
 }

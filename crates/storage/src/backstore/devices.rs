@@ -10,7 +10,9 @@ use crate::raid::Phase;
 pub(super) enum Owner {
     /// A request to the group, by its number.
     Request(u32),
-    /// A step of a rebuild, by its number.
+    /// A write of a log, for a request to the group.
+    Log(u32),
+    /// A step of a rebuild or scrub, or a repair, by its number.
     Step(u64),
 }
 
@@ -114,6 +116,24 @@ impl Devices {
                 self.free.push(id);
             }
         }
+    }
+
+    /// Adds idle devices.
+    pub fn add(&mut self, count: usize) {
+        let count = self.devices.len() + count;
+        self.devices.resize(count, self.idle.clone());
+        self.due_ps.resize(count, NEVER);
+        self.in_flight.resize(count, 0);
+    }
+
+    /// All devices lose their power and their requests. Returns the blocks lost in their caches.
+    pub fn power_loss(&mut self, now_ps: u64) -> u64 {
+        self.due_ps.fill(NEVER);
+        self.in_flight.fill(0);
+        self.touched.clear();
+        self.ios.clear();
+        self.free.clear();
+        self.devices.iter_mut().map(|device| device.power_loss(now_ps, &self.idle)).sum()
     }
 
     pub fn all(&self) -> &[Device] {

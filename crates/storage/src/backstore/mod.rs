@@ -8,12 +8,14 @@
 
 mod device;
 mod devices;
+mod faults;
 mod front;
 mod group;
+mod intervals;
 mod settings;
 
 pub use device::Device;
-pub use group::GroupStats;
+pub use group::{GroupStats, PowerLoss};
 pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, RaidConfig};
 
 use crate::cache::Statistics;
@@ -50,6 +52,8 @@ pub enum Outcome {
     Good,
     /// Too few devices hold the blocks.
     Lost,
+    /// A read that completed with wrong data, which the storage system cannot notice.
+    Wrong,
 }
 
 /// End of a command.
@@ -86,8 +90,8 @@ pub struct Backstore {
     front: Option<Front>,
     groups: Vec<Group>,
     devices: Devices,
-    /// Units whose groups are not whole; only these can have a rebuild.
-    degraded: Vec<u16>,
+    /// Units whose groups can have a rebuild or a scrub.
+    background: Vec<u16>,
     /// Requests of the cache that no group has yet.
     requests: Vec<Request>,
     /// Requests that groups have ended, and that nobody has been told of.
@@ -124,7 +128,7 @@ impl Backstore {
             front,
             devices: Devices::new(idle, groups.len() * members as usize),
             groups,
-            degraded: Vec::new(),
+            background: Vec::new(),
             requests: Vec::new(),
             done: Vec::new(),
             ended: VecDeque::new(),
@@ -183,9 +187,9 @@ impl Backstore {
             return self.now_ps;
         }
         let front_ps = self.front.as_ref().map_or(NEVER, Front::next_ps);
-        let rebuilds = self.degraded.iter().map(|&unit| self.groups[usize::from(unit)].rebuild_due_ps());
-        let rebuild_ps = rebuilds.min().unwrap_or(NEVER);
-        self.devices.next_ps().min(front_ps).min(rebuild_ps)
+        let steps = self.background.iter().map(|&unit| self.groups[usize::from(unit)].background_due_ps());
+        let step_ps = steps.min().unwrap_or(NEVER);
+        self.devices.next_ps().min(front_ps).min(step_ps)
     }
 
     /// Removes and returns the next command that has ended by `now_ps`.
@@ -195,12 +199,12 @@ impl Backstore {
                 self.commands -= 1;
                 return Some(ended);
             }
-            let Backstore { groups, devices, degraded, done, .. } = self;
-            degraded.retain(|&unit| groups[usize::from(unit)].is_degraded());
-            for &unit in degraded.iter() {
+            let Backstore { groups, devices, background, done, .. } = self;
+            background.retain(|&unit| groups[usize::from(unit)].has_background());
+            for &unit in background.iter() {
                 let group = &mut groups[usize::from(unit)];
-                if group.rebuild_due_ps() <= now_ps {
-                    group.start_rebuild(&mut Context { now_ps, devices, done });
+                if group.background_due_ps() <= now_ps {
+                    group.start_background(&mut Context { now_ps, devices, done });
                 }
             }
             match devices.pop_ended(now_ps) {
@@ -221,9 +225,9 @@ impl Backstore {
     /// beyond one for each disk.
     pub fn waiting(&self) -> usize {
         if self.front.is_none() && self.groups.iter().all(|group| group.array().is_none()) {
-            return self.devices.all().iter().map(Device::waiting).sum();
+            return self.devices().map(|(_, _, device)| device.waiting()).sum();
         }
-        self.commands.saturating_sub(self.devices.all().len())
+        self.commands.saturating_sub(self.devices().count())
     }
 
     /// A disk of the group of a unit fails, with all its data. A spare takes its place if there is
@@ -232,11 +236,16 @@ impl Backstore {
         let Backstore { groups, devices, done, .. } = self;
         if let Some(group) = groups.get_mut(usize::from(unit)) {
             group.fail_member(member, &mut Context { now_ps, devices, done });
-            if !self.degraded.contains(&unit) {
-                self.degraded.push(unit);
-            }
+            self.set_background(unit);
         }
         self.pass_on(now_ps);
+    }
+
+    /// Lists a unit whose group may have a rebuild or scrub.
+    fn set_background(&mut self, unit: u16) {
+        if !self.background.contains(&unit) {
+            self.background.push(unit);
+        }
     }
 
     /// A new disk replaces a failed one of the group of a unit, or becomes a spare.
@@ -275,7 +284,8 @@ impl Backstore {
     /// Disks or SSDs with the number of their unit, and their number in it, in order.
     pub fn devices(&self) -> impl Iterator<Item = (u32, u32, &Device)> {
         let members = self.groups.first().map_or(1, Group::members);
-        (0..).zip(self.devices.all()).map(move |(at, device): (u32, _)| (at / members, at % members, device))
+        let count = self.groups.len() * members as usize;
+        (0..).zip(&self.devices.all()[..count]).map(move |(at, device): (u32, _)| (at / members, at % members, device))
     }
 
     /// Groups that are RAID, by unit.
@@ -293,6 +303,9 @@ impl Backstore {
                 condition: group.condition(),
                 spares: array.spares(),
                 rebuilt,
+                scrubbed: array.scrubbed(),
+                unreadable_blocks: group.unreadable_blocks(),
+                inconsistent_stripes: array.inconsistent().len() as u64,
                 stats: group.stats(),
             })
         })
@@ -321,6 +334,12 @@ pub struct GroupView<'b> {
     pub spares: u32,
     /// Fraction of the disk that is rebuilt, while a rebuild runs.
     pub rebuilt: Option<f64>,
+    /// Fraction of the disks behind the scrub or resync, while one runs.
+    pub scrubbed: Option<f64>,
+    /// Blocks of 512 bytes with a latent sector error.
+    pub unreadable_blocks: u64,
+    /// Parity stripes, or chunks of a mirror, whose redundancy is wrong after a power failure.
+    pub inconsistent_stripes: u64,
     /// Counters since the start of the measurement.
     pub stats: &'b GroupStats,
 }

@@ -100,4 +100,13 @@ pub enum BackstoreError {
         /// Blocks of the group.
         group: u64,
     },
+    /// Too many latent sector errors.
+    #[error("{per_hour} latent sector errors per hour and group are outside 0 to 1,000,000; choose a lower rate")]
+    LatentErrors {
+        /// Errors of a group per hour.
+        per_hour: f64,
+    },
+    /// The level has no such protection against crashes.
+    #[error("{0}")]
+    Consistency(&'static str),
 }

@@ -198,7 +198,7 @@ fn presets_have_the_measured_times_and_rates() {
         ("870-evo", 77.0, 40.0, Some(98e3), 12e3, None),
     ];
     for (name, read_us, write_us, reads, writes, amplification) in measured {
-        let config = preset::find(name, 4_096 * MIB).expect("the preset exists");
+        let config = preset::find(name, 2_048 * MIB).expect("the preset exists");
         let pages = config.blocks() / 8;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
         let mut fresh = drive(&config);

@@ -1,6 +1,7 @@
 //! Integration tests of `sanloom-storage`, one module per topic.
 
 mod backstore;
+mod backstore_faults;
 mod backstore_ssd;
 mod cache_controller;
 mod cache_models;

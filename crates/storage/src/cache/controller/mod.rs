@@ -67,6 +67,11 @@ impl Controller {
         })
     }
 
+    /// Settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Counters since the creation.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics

@@ -266,6 +266,31 @@ impl Drive {
         self.clock_ps = self.clock_ps.max(now_ps);
     }
 
+    /// Removes all requests at `now_ps`, as after a loss of power. Returns the blocks that were
+    /// lost in the write buffer; the map does not return to older pages.
+    pub(crate) fn power_loss(&mut self, now_ps: u64) -> u64 {
+        self.advance(now_ps);
+        let lost = if self.config.has_power_loss_protection { 0 } else { self.dirty_blocks() };
+        for die in &mut self.dies {
+            die.running = None;
+            die.reads.clear();
+            die.others.clear();
+        }
+        self.channels.fill_with(Channel::new);
+        (self.controller_free_ps, self.in_free_ps, self.out_free_ps) = (now_ps, now_ps, now_ps);
+        self.tasks.clear();
+        self.free.clear();
+        self.in_service = 0;
+        self.held.clear();
+        self.filling.clear();
+        self.flush = None;
+        self.buffered = 0;
+        self.in_buffer.clear();
+        self.events.clear();
+        self.ended.clear();
+        lost
+    }
+
     fn run_before(&mut self, now_ps: u64) {
         while let Some(&Reverse((at_ps, _, event))) = self.events.peek()
             && at_ps < now_ps

@@ -101,7 +101,7 @@ pub fn pm9a3(bytes: u64) -> DriveConfig {
         channel_bytes_per_second: 1_200_000_000,
         has_copy_back: true,
     };
-    let class = Class { name: "pm9a3", channels: 8, dies: 8, over_provisioning_per_mille: 110, timing };
+    let class = Class { name: "pm9a3", channels: 8, dies: 8, over_provisioning_per_mille: 109, timing };
     DriveConfig {
         name: Cow::Borrowed(class.name),
         flash: flash(&class, bytes),
