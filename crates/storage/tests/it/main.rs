@@ -22,6 +22,7 @@ mod flash_drive;
 mod raid_arrays;
 mod raid_layouts;
 mod raid_plans;
+mod reliability;
 mod support;
 mod trace_compression;
 mod trace_entry_points;
