@@ -43,6 +43,9 @@ pub(super) struct Devices {
     ios: Vec<Option<DeviceIo>>,
     free: Vec<u32>,
     in_flight: Vec<u32>,
+    /// Requests that were submitted, and with `true` those that ended, in order.
+    #[cfg(test)]
+    pub log: Vec<(bool, DeviceIo)>,
 }
 
 impl Devices {
@@ -55,6 +58,8 @@ impl Devices {
             ios: Vec::new(),
             free: Vec::new(),
             in_flight: vec![0; count],
+            #[cfg(test)]
+            log: Vec::new(),
         }
     }
 
@@ -69,6 +74,8 @@ impl Devices {
                 self.ios.len() as u32 - 1
             }
         };
+        #[cfg(test)]
+        self.log.push((false, io));
         self.in_flight[io.device as usize] += 1;
         let request = Request { id: id.into(), lbn: io.lba, blocks: u64::from(io.blocks).max(1), op: io.op };
         self.devices[io.device as usize].submit(now_ps, request);
@@ -93,8 +100,10 @@ impl Devices {
                 let io = self.ios[ended as usize].take();
                 self.free.push(ended as u32);
                 self.in_flight[device] -= 1;
-                if io.is_some() {
-                    return io;
+                if let Some(io) = io {
+                    #[cfg(test)]
+                    self.log.push((true, io));
+                    return Some(io);
                 }
                 continue;
             }

@@ -72,8 +72,8 @@ impl Backstore {
     /// Returns the ranges of blocks of a unit that a read would return wrong: first block and
     /// number of blocks. With `failing`, as if this member failed now.
     ///
-    /// All blocks of a chunk count that is computed from redundancy which a power failure left
-    /// wrong. Some of them may be right, such as those that the interrupted write itself covers.
+    /// Blocks count that are computed from rows of redundancy which a power failure left wrong.
+    /// Some of them may be right, such as those that the interrupted write itself covers.
     pub fn wrong_blocks(&self, unit: u16, failing: Option<u32>) -> Vec<(u64, u64)> {
         self.groups.get(usize::from(unit)).map(|group| group.wrong_blocks(failing)).unwrap_or_default()
     }

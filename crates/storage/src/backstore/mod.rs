@@ -6,6 +6,8 @@
 //! No data are carried. Which requests would have returned wrong data or none is known all the
 //! same, and is an [`Outcome`].
 
+#[cfg(test)]
+mod contents;
 mod device;
 mod devices;
 mod faults;

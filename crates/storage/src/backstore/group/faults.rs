@@ -113,7 +113,19 @@ impl Group {
         }
         let Some(array) = self.array.as_ref().filter(|array| !array.inconsistent().is_empty()) else { return false };
         let mut computed = self.plan.stripes.iter().filter(|band| band.method == Method::DegradedRead);
-        computed.any(|band| array.inconsistent().binary_search(&band.stripe).is_ok())
+        computed.any(|band| {
+            let rows = self.suspect_rows(band.stripe);
+            array.inconsistent().binary_search(&band.stripe).is_ok()
+                && band.row < rows.1
+                && rows.0 < band.row + band.rows
+        })
+    }
+
+    /// First row, and the row behind the last, in which the redundancy of an inconsistent stripe
+    /// may be wrong.
+    pub(super) fn suspect_rows(&self, stripe: u64) -> (u32, u32) {
+        let chunk_blocks = self.array.as_ref().map_or(0, |array| array.geometry().chunk_blocks());
+        self.suspects.get(&stripe).copied().unwrap_or((0, chunk_blocks))
     }
 
     /// Returns the ranges of blocks of the unit that a read would return wrong, now or after the
@@ -126,11 +138,12 @@ impl Group {
             for &stripe in array.inconsistent() {
                 let Some(place) = geometry.stripe(stripe) else { continue };
                 let row = array.row(stripe);
+                let (from, to) = self.suspect_rows(stripe);
                 let count = place.layout.data() + 1 + u32::from(place.layout.q.is_some());
                 for member in place.first_member..place.first_member + count {
                     let is_missing = Some(member) == failing || !array.members()[member as usize].is_usable(row);
                     if let (true, Some(Content::Data { chunk, .. })) = (is_missing, geometry.content(member, row)) {
-                        wrong.insert(chunk * chunk_blocks, chunk_blocks);
+                        wrong.insert(chunk * chunk_blocks + u64::from(from), (to - from).into());
                     }
                 }
             }
@@ -143,9 +156,12 @@ impl Group {
     pub fn power_loss(&mut self, origins: &mut Vec<Request>) -> Option<Recovery> {
         origins.extend(self.active.iter().map(|&slot| self.running[slot as usize].request));
         origins.extend(self.waiting.drain(..));
+        let mut suspects = Vec::new();
         for slot in self.active.drain(..) {
             let running = &mut self.running[slot as usize];
             running.pending = 0;
+            suspects
+                .extend(running.opened.iter().filter(|entry| entry.is_open).map(|entry| (entry.stripe, entry.rows)));
             self.free.push(slot);
         }
         self.works.clear();
@@ -153,7 +169,15 @@ impl Group {
         let array = self.array.as_mut()?;
         array.abandon();
         let ranges = self.tracker.resync_ranges(array);
+        // All rows of a stripe that was inconsistent before, and has no entry, stay suspect.
+        let whole = (0, array.geometry().chunk_blocks());
+        for (stripe, rows) in suspects {
+            let is_old = array.inconsistent().binary_search(&stripe).is_ok();
+            let before = self.suspects.get(&stripe).copied().or(is_old.then_some(whole)).unwrap_or(rows);
+            self.suspects.insert(stripe, (before.0.min(rows.0), before.1.max(rows.1)));
+        }
         let recovery = self.tracker.crash(array);
+        self.suspects.retain(|stripe, _| array.inconsistent().binary_search(stripe).is_ok());
         if !ranges.is_empty() {
             array.resync(ranges);
         }

@@ -16,7 +16,7 @@ use crate::disk::Op;
 use crate::raid::{Array, Condition, Consistency, Geometry, Member, MemberIo, Method, Phase, Plan, WriteTracker};
 use faults::Latent;
 use request::Running;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use work::Work;
 
 /// A group counts as used until this time after the end of a request of a host, in picoseconds.
@@ -61,6 +61,8 @@ pub(super) struct Group {
     latent: Option<Latent>,
     /// Unreadable blocks of the only disk.
     errors: Intervals,
+    /// First row, and the row behind the last, in which the redundancy of a stripe may be wrong.
+    suspects: BTreeMap<u64, (u32, u32)>,
     /// Blocks of the unit whose data are wrong, and agree with their redundancy.
     wrong: Intervals,
     /// Time until which the group counts as used.
@@ -114,6 +116,7 @@ impl Group {
             log: None,
             latent: None,
             errors: Intervals::default(),
+            suspects: BTreeMap::new(),
             wrong: Intervals::default(),
             busy_until_ps: 0,
             stats: GroupStats::default(),

@@ -6,12 +6,14 @@ use crate::raid::LOG_HEADER_BLOCKS;
 /// Protection of a stripe, or chunk of a mirror, that a request writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opened {
-    stripe: u64,
+    pub stripe: u64,
+    /// First row of the writes, and the row behind the last, in blocks from the start of the chunk.
+    pub rows: (u32, u32),
     is_at_risk: bool,
     /// Writes of disks that have not ended.
     left: u32,
     /// A write has been passed to a disk.
-    is_open: bool,
+    pub is_open: bool,
     /// The write makes all redundancy of the stripe agree.
     is_whole: bool,
     log: LogState,
@@ -34,7 +36,7 @@ pub(super) struct Running {
     /// Reads that have not ended, by stripe; its writes wait for them.
     reads: Vec<(u64, u32)>,
     pub writes: Vec<MemberIo>,
-    opened: Vec<Opened>,
+    pub opened: Vec<Opened>,
     /// First and last chunk of disks that it uses.
     pub rows: Range,
     /// First and last stripe that it writes.
@@ -136,7 +138,15 @@ impl Group {
         let has_parity = array.geometry().stripe_blocks().is_some();
         let chunk_blocks = array.geometry().chunk_blocks();
         plan.each_written(|stripe, is_at_risk| {
-            opened.push(Opened { stripe, is_at_risk, left: 0, is_open: false, is_whole: false, log: LogState::Done });
+            opened.push(Opened {
+                stripe,
+                rows: (0, chunk_blocks),
+                is_at_risk,
+                left: 0,
+                is_open: false,
+                is_whole: false,
+                log: LogState::Done,
+            });
         });
         for entry in opened {
             let own = |io: &&MemberIo| io.phase == Phase::Write && (!has_parity || io.stripe == entry.stripe);
@@ -146,6 +156,9 @@ impl Group {
             }
             let written: u64 = plan.ios.iter().filter(own).map(|io| u64::from(io.blocks)).sum();
             let bands = plan.stripes.iter().filter(|band| band.stripe == entry.stripe);
+            entry.rows = bands
+                .clone()
+                .fold((chunk_blocks, 0), |rows, band| (rows.0.min(band.row), rows.1.max(band.row + band.rows)));
             entry.is_whole = bands.clone().all(|band| {
                 let is_renewed = matches!(band.method, Method::FullStripe | Method::ReconstructWrite);
                 is_renewed && band.rows == chunk_blocks
@@ -307,7 +320,10 @@ impl Group {
                 self.wrong.remove(request.lba, request.blocks.into());
                 let whole = self.running[slot as usize].opened.iter().filter(|entry| entry.is_whole);
                 if let Some(array) = &mut self.array {
-                    whole.for_each(|entry| array.clear_inconsistent(entry.stripe));
+                    for entry in whole {
+                        array.clear_inconsistent(entry.stripe);
+                        self.suspects.remove(&entry.stripe);
+                    }
                 }
             }
             to.done.push((request.origin, if is_wrong { Outcome::Wrong } else { Outcome::Good }));

@@ -170,6 +170,7 @@ impl Group {
                     self.stats.scrubbed_blocks += read;
                     self.stats.repaired_blocks += before.0 - array.media_errors();
                     self.stats.corrected_stripes += before.1 - array.inconsistent().len() as u64;
+                    self.suspects.retain(|stripe, _| array.inconsistent().binary_search(stripe).is_ok());
                 }
                 self.works[at].ios = ios;
                 self.issue_round(at, Round::Fixing, Phase::Read, to);
@@ -235,7 +236,7 @@ impl Group {
 
     /// A member that is rebuilt from wrong redundancy has wrong data from now on.
     fn spread_wrong(&mut self, step: &Step, ios: &[MemberIo]) {
-        let Group { array: Some(array), wrong, .. } = self else { return };
+        let Group { array: Some(array), wrong, suspects, .. } = self else { return };
         let chunk_blocks = u64::from(array.geometry().chunk_blocks());
         let rows = step.chunk..step.chunk + step.chunks;
         let mut stripes = array.inconsistent().to_vec();
@@ -246,28 +247,33 @@ impl Group {
             let members = place.first_member..place.first_member + count;
             let row = array.row(stripe);
             let targets = ios.iter().filter(|io| io.phase == Phase::Write && members.contains(&io.member));
+            let (from, to) = suspects.get(&stripe).copied().unwrap_or((0, array.geometry().chunk_blocks()));
             let mut is_rebuilt = false;
             for io in targets.filter(|io| (io.lba..io.lba + u64::from(io.blocks)).contains(&(row * chunk_blocks))) {
                 is_rebuilt = true;
                 if let Some(Content::Data { chunk, .. }) = array.geometry().content(io.member, row) {
-                    wrong.insert(chunk * chunk_blocks, chunk_blocks);
+                    wrong.insert(chunk * chunk_blocks + u64::from(from), (to - from).into());
                 }
             }
             // With one parity, the rebuilt chunk agrees with all others.
             if is_rebuilt && place.layout.q.is_none() {
                 array.clear_inconsistent(stripe);
+                suspects.remove(&stripe);
             }
         }
     }
 
     /// A block that is repaired from wrong redundancy has wrong data from now on.
     fn mark_repaired(&mut self, member: u32, lba: u64) {
-        let Group { array: Some(array), wrong, .. } = self else { return };
+        let Group { array: Some(array), wrong, suspects, .. } = self else { return };
         let chunk_blocks = u64::from(array.geometry().chunk_blocks());
         let Some(Content::Data { chunk, .. }) = array.geometry().content(member, lba / chunk_blocks) else { return };
         let Some(size) = array.geometry().stripe_blocks() else { return };
         let first = chunk * chunk_blocks + lba % chunk_blocks;
-        if array.inconsistent().binary_search(&(first / size)).is_ok() {
+        let stripe = first / size;
+        let rows = suspects.get(&stripe).copied().unwrap_or((0, array.geometry().chunk_blocks()));
+        let is_suspect = (u64::from(rows.0)..rows.1.into()).contains(&(lba % chunk_blocks));
+        if is_suspect && array.inconsistent().binary_search(&stripe).is_ok() {
             wrong.insert(first, 1);
         }
     }

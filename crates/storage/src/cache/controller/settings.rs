@@ -9,8 +9,8 @@ pub(super) const MAX_SECTORS: u32 = 64;
 /// Largest number of streams; each read searches all of them.
 const MAX_STREAMS: usize = 65_536;
 
-/// Largest number of lines. A line in use needs up to 384 bytes, depending on the policy, so this is
-/// 1.5 GiB of memory. With lines of 32 KiB, the cache holds 128 GiB.
+/// Largest number of lines. A line in use needs up to 384 bytes, depending on the policy, so this
+/// is 1.5 GiB of memory. With lines of 32 KiB, the cache holds 128 GiB.
 pub const MAX_LINES: u32 = 1 << 22;
 
 /// Handling of host writes.
