@@ -1,4 +1,4 @@
-//! Models of storage: disks, SSDs, caches and RAID.
+//! Models of storage: disks, SSDs, caches and RAID, and their reliability.
 //!
 //! A model receives requests and times and returns times. It never reads a clock, does no I/O, has
 //! no queue of events, and knows no network. Times are integer picoseconds, as in the simulator.
@@ -11,4 +11,5 @@ pub mod cache;
 pub mod disk;
 pub mod flash;
 pub mod raid;
+pub mod reliability;
 pub mod trace;

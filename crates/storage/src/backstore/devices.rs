@@ -1,7 +1,8 @@
-//! Disks of a backstore, and the requests in them.
+//! Disks or SSDs of a backstore, and the requests in them.
 
 use super::NEVER;
-use crate::disk::{Disk, Op, Request};
+use super::device::Device;
+use crate::disk::{Op, Request};
 use crate::raid::Phase;
 
 /// Part of a group that needs the end of a disk request.
@@ -9,15 +10,17 @@ use crate::raid::Phase;
 pub(super) enum Owner {
     /// A request to the group, by its number.
     Request(u32),
-    /// A step of a rebuild, by its number.
+    /// A write of a log, for a request to the group.
+    Log(u32),
+    /// A step of a rebuild or scrub, or a repair, by its number.
     Step(u64),
 }
 
-/// A read or write of one disk.
+/// A read or write of one device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct DeviceIo {
     pub unit: u16,
-    /// Number of the disk, over all units.
+    /// Number of the device, over all units.
     pub device: u32,
     pub owner: Owner,
     pub stripe: u64,
@@ -29,8 +32,8 @@ pub(super) struct DeviceIo {
 
 #[derive(Clone, Debug)]
 pub(super) struct Devices {
-    idle: Disk,
-    disks: Vec<Disk>,
+    idle: Device,
+    devices: Vec<Device>,
     /// Next time of each disk.
     due_ps: Vec<u64>,
     /// Disks whose next time must be asked for. A disk is asked after all requests that arrive at
@@ -40,18 +43,23 @@ pub(super) struct Devices {
     ios: Vec<Option<DeviceIo>>,
     free: Vec<u32>,
     in_flight: Vec<u32>,
+    /// Requests that were submitted, and with `true` those that ended, in order.
+    #[cfg(test)]
+    pub log: Vec<(bool, DeviceIo)>,
 }
 
 impl Devices {
-    pub fn new(idle: &Disk, count: usize) -> Devices {
+    pub fn new(idle: Device, count: usize) -> Devices {
         Devices {
-            idle: idle.clone(),
-            disks: vec![idle.clone(); count],
+            devices: vec![idle.clone(); count],
+            idle,
             due_ps: vec![NEVER; count],
             touched: Vec::new(),
             ios: Vec::new(),
             free: Vec::new(),
             in_flight: vec![0; count],
+            #[cfg(test)]
+            log: Vec::new(),
         }
     }
 
@@ -66,9 +74,11 @@ impl Devices {
                 self.ios.len() as u32 - 1
             }
         };
+        #[cfg(test)]
+        self.log.push((false, io));
         self.in_flight[io.device as usize] += 1;
         let request = Request { id: id.into(), lbn: io.lba, blocks: u64::from(io.blocks).max(1), op: io.op };
-        self.disks[io.device as usize].submit(now_ps, request);
+        self.devices[io.device as usize].submit(now_ps, request);
         self.touched.push(io.device);
     }
 
@@ -79,19 +89,21 @@ impl Devices {
 
     pub fn next_ps(&mut self) -> u64 {
         while let Some(device) = self.touched.pop() {
-            self.due_ps[device as usize] = self.disks[device as usize].next_ps().unwrap_or(NEVER);
+            self.due_ps[device as usize] = self.devices[device as usize].next_ps().unwrap_or(NEVER);
         }
         self.due_ps.iter().copied().min().unwrap_or(NEVER)
     }
 
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<DeviceIo> {
         while let Some(device) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
-            if let Some(ended) = self.disks[device].pop_ended(now_ps) {
-                let io = self.ios[ended.id as usize].take();
-                self.free.push(ended.id as u32);
+            if let Some(ended) = self.devices[device].pop_ended(now_ps) {
+                let io = self.ios[ended as usize].take();
+                self.free.push(ended as u32);
                 self.in_flight[device] -= 1;
-                if io.is_some() {
-                    return io;
+                if let Some(io) = io {
+                    #[cfg(test)]
+                    self.log.push((true, io));
+                    return Some(io);
                 }
                 continue;
             }
@@ -104,7 +116,7 @@ impl Devices {
     /// Replaces a disk by a new one. `failed` receives the requests that were in the old one.
     pub fn replace(&mut self, device: u32, failed: &mut Vec<DeviceIo>) {
         let at = device as usize;
-        self.disks[at] = self.idle.clone();
+        self.devices[at] = self.idle.clone();
         self.due_ps[at] = NEVER;
         self.in_flight[at] = 0;
         for (id, slot) in (0..).zip(&mut self.ios) {
@@ -115,14 +127,29 @@ impl Devices {
         }
     }
 
-    pub fn disks(&self) -> impl Iterator<Item = &Disk> {
-        self.disks.iter()
+    /// Adds idle devices.
+    pub fn add(&mut self, count: usize) {
+        let count = self.devices.len() + count;
+        self.devices.resize(count, self.idle.clone());
+        self.due_ps.resize(count, NEVER);
+        self.in_flight.resize(count, 0);
+    }
+
+    /// All devices lose their power and their requests. Returns the blocks lost in their caches.
+    pub fn power_loss(&mut self, now_ps: u64) -> u64 {
+        self.due_ps.fill(NEVER);
+        self.in_flight.fill(0);
+        self.touched.clear();
+        self.ios.clear();
+        self.free.clear();
+        self.devices.iter_mut().map(|device| device.power_loss(now_ps, &self.idle)).sum()
+    }
+
+    pub fn all(&self) -> &[Device] {
+        &self.devices
     }
 
     pub fn restart(&mut self, now_ps: u64) {
-        for disk in &mut self.disks {
-            disk.advance(now_ps);
-            disk.restart_stats();
-        }
+        self.devices.iter_mut().for_each(|device| device.restart(now_ps));
     }
 }

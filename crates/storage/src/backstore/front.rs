@@ -2,6 +2,7 @@
 //!
 //! Units follow each other in the address space of the cache, each from the start of a line.
 
+use super::intervals::Intervals;
 use super::settings::{BackstoreError, CacheConfig};
 use super::{Command, Ended, NEVER, Origin, Outcome, Request};
 use crate::cache::{Action, Controller, Extent, Readiness, Settings, Statistics};
@@ -21,6 +22,10 @@ struct Held {
     /// Copies and writes through that have not ended.
     pending: u32,
     is_lost: bool,
+    /// Accepted, and not ended.
+    is_open: bool,
+    /// The power failed meanwhile, so the end is not reported.
+    is_aborted: bool,
 }
 
 /// Work of the cache that groups do.
@@ -31,6 +36,7 @@ struct Work {
     /// Requests to groups that have not ended.
     pending: u32,
     is_lost: bool,
+    is_wrong: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +70,8 @@ pub(super) struct Front {
     destages: u32,
     has_battery: bool,
     lost_blocks: u64,
+    /// Blocks that the cache has read from wrong data of a group.
+    wrong: Intervals,
     actions: Vec<Action>,
     /// Time of the last call of [`Front::advance`].
     advanced_ps: u64,
@@ -95,6 +103,7 @@ impl Front {
             destages: 0,
             has_battery: true,
             lost_blocks: 0,
+            wrong: Intervals::default(),
             actions: Vec::new(),
             advanced_ps: 0,
         })
@@ -108,6 +117,10 @@ impl Front {
         self.lost_blocks
     }
 
+    pub fn has_battery(&self) -> bool {
+        self.has_battery
+    }
+
     pub fn set_battery(&mut self, is_charged: bool) {
         self.has_battery = is_charged;
         self.cache.set_battery(is_charged);
@@ -116,7 +129,7 @@ impl Front {
     pub fn submit(&mut self, now_ps: u64, command: Command, requests: &mut Vec<Request>, ended: &mut VecDeque<Ended>) {
         let Command { id, unit, lba, blocks, op } = command;
         let extent = Extent { lba: self.units[usize::from(unit)].0 + lba, blocks };
-        let held = Held { id, op, extent, rest: extent, pending: 0, is_lost: false };
+        let held = Held { id, op, extent, rest: extent, pending: 0, is_lost: false, is_open: true, is_aborted: false };
         let slot = match self.free_held.pop() {
             Some(slot) => {
                 self.held[slot as usize] = held;
@@ -152,6 +165,9 @@ impl Front {
             Op::Read => self.cache.read(now_ps, rest, &mut actions).accepted,
             _ => self.cache.write(now_ps, rest, &mut actions).accepted,
         };
+        if op != Op::Read {
+            self.wrong.remove(rest.lba, accepted.into());
+        }
         let held = &mut self.held[slot as usize];
         held.rest = Extent { lba: rest.lba + u64::from(accepted), blocks: rest.blocks - accepted };
         for action in actions.drain(..) {
@@ -193,9 +209,60 @@ impl Front {
     }
 
     fn end(&mut self, slot: u32, ended: &mut VecDeque<Ended>) {
-        let Held { id, is_lost, .. } = self.held[slot as usize];
+        let held = &mut self.held[slot as usize];
+        held.is_open = false;
+        let Held { id, op, extent, is_lost, is_aborted, .. } = *held;
         self.free_held.push(slot);
-        ended.push_back(Ended { id, outcome: if is_lost { Outcome::Lost } else { Outcome::Good } });
+        let is_wrong = op == Op::Read && self.wrong.overlaps(extent.lba, extent.blocks.into());
+        let outcome = match (is_lost, is_wrong) {
+            (true, _) => Outcome::Lost,
+            (false, true) => Outcome::Wrong,
+            (false, false) => Outcome::Good,
+        };
+        if !is_aborted {
+            ended.push_back(Ended { id, outcome });
+        }
+    }
+
+    /// The power fails. With a battery, the cache keeps its data and repeats the requests to groups
+    /// that were lost; otherwise it is empty afterwards. `aborted` receives the commands in flight.
+    /// Returns the lost blocks.
+    pub fn power_loss(&mut self, lost: &[Request], requests: &mut Vec<Request>, aborted: &mut Vec<u32>) -> u64 {
+        aborted.extend(self.held.iter().filter(|held| held.is_open && !held.is_aborted).map(|held| held.id));
+        self.reading.clear();
+        self.stalled.clear();
+        self.flushing.clear();
+        self.partner_free_ps = 0;
+        if !self.has_battery {
+            let dirty = self.cache.statistics().dirty;
+            // The settings were accepted before.
+            if let Ok(mut cache) = Controller::new(*self.cache.settings()) {
+                cache.set_battery(false);
+                self.cache = cache;
+            }
+            self.held.clear();
+            self.free_held.clear();
+            self.works.clear();
+            self.free_works.clear();
+            self.copies.clear();
+            self.wrong = Intervals::default();
+            self.destages = 0;
+            self.lost_blocks += dirty;
+            return dirty;
+        }
+        while let Some(Reverse((_, slot))) = self.copies.pop() {
+            self.held[slot as usize].pending -= 1;
+        }
+        for (slot, held) in (0..).zip(&mut self.held).filter(|(_, held)| held.is_open) {
+            held.rest.blocks = 0;
+            held.is_aborted = true;
+            if held.pending == 0 {
+                held.is_open = false;
+                self.free_held.push(slot);
+            }
+        }
+        requests.extend(lost.iter().filter(|request| matches!(request.origin, Origin::Action(_))));
+        0
     }
 
     /// Does an action of the cache for the command `slot`.
@@ -220,7 +287,7 @@ impl Front {
                 return;
             }
         };
-        let work = Work { kind, extent, pending: 0, is_lost: false };
+        let work = Work { kind, extent, pending: 0, is_lost: false, is_wrong: false };
         let number = match self.free_works.pop() {
             Some(number) => {
                 self.works[number as usize] = work;
@@ -264,11 +331,17 @@ impl Front {
         let work = &mut self.works[number as usize];
         work.pending -= 1;
         work.is_lost |= outcome == Outcome::Lost;
+        work.is_wrong |= outcome == Outcome::Wrong;
         if work.pending > 0 {
             return;
         }
-        let Work { kind, extent, is_lost, .. } = *work;
+        let Work { kind, extent, is_lost, is_wrong, .. } = *work;
         self.free_works.push(number);
+        if kind == Kind::Fetch && is_wrong {
+            self.wrong.insert(extent.lba, extent.blocks.into());
+        } else if kind == Kind::Fetch {
+            self.wrong.remove(extent.lba, extent.blocks.into());
+        }
         match kind {
             Kind::Fetch if is_lost => self.cache.fill_failed(now_ps, extent),
             Kind::Fetch => self.cache.filled(now_ps, extent),

@@ -1,21 +1,28 @@
-//! The backstore of a storage system: cache, RAID groups and disks behind the controller.
+//! The backstore of a storage system: cache, RAID groups and disks or SSDs behind the controller.
 //!
 //! A command passes these rooms in order, each of which can be absent: a cache for all units, a
-//! RAID group for each unit, and disks. Data flow down as requests and up as their ends.
+//! RAID group for each unit, and devices. Data flow down as requests and up as their ends.
 //!
 //! No data are carried. Which requests would have returned wrong data or none is known all the
 //! same, and is an [`Outcome`].
 
+#[cfg(test)]
+mod contents;
+mod device;
 mod devices;
+mod faults;
 mod front;
 mod group;
+mod intervals;
 mod settings;
 
-pub use group::GroupStats;
+pub use device::Device;
+pub use group::{GroupStats, PowerLoss};
 pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, RaidConfig};
 
 use crate::cache::Statistics;
 use crate::disk::{Disk, Op};
+use crate::flash::Drive;
 use crate::raid::{Condition, Member};
 use devices::Devices;
 use front::Front;
@@ -47,6 +54,8 @@ pub enum Outcome {
     Good,
     /// Too few devices hold the blocks.
     Lost,
+    /// A read that completed with wrong data, which the storage system cannot notice.
+    Wrong,
 }
 
 /// End of a command.
@@ -83,8 +92,8 @@ pub struct Backstore {
     front: Option<Front>,
     groups: Vec<Group>,
     devices: Devices,
-    /// Units whose groups are not whole; only these can have a rebuild.
-    degraded: Vec<u16>,
+    /// Units whose groups can have a rebuild or a scrub.
+    background: Vec<u16>,
     /// Requests of the cache that no group has yet.
     requests: Vec<Request>,
     /// Requests that groups have ended, and that nobody has been told of.
@@ -98,24 +107,30 @@ pub struct Backstore {
 }
 
 impl Backstore {
-    /// Creates an idle backstore with units of these numbers of blocks. `idle` is an idle disk with
-    /// the parameters of all disks, whose tables they share.
+    /// Creates an idle backstore with units of these numbers of blocks. `idle` is an idle [`Disk`]
+    /// or [`crate::flash::Drive`] with the parameters of all devices, whose tables they share. A
+    /// preconditioned SSD makes all of them preconditioned.
     ///
     /// # Errors
     ///
     /// Parameters that contradict each other.
-    pub fn new(config: &BackstoreConfig, idle: &Disk, unit_blocks: &[u64]) -> Result<Backstore, BackstoreError> {
+    pub fn new(
+        config: &BackstoreConfig,
+        idle: impl Into<Device>,
+        unit_blocks: &[u64],
+    ) -> Result<Backstore, BackstoreError> {
+        let idle = idle.into();
         let members = config.raid.as_ref().map_or(1, |raid| raid.members);
         let mut groups = Vec::with_capacity(unit_blocks.len());
         for (unit, &blocks) in (0..).zip(unit_blocks) {
-            groups.push(Group::new(config.raid.as_ref(), idle, unit * members, blocks)?);
+            groups.push(Group::new(config.raid.as_ref(), idle.blocks(), unit * members, blocks)?);
         }
         let front = config.cache.as_ref().map(|cache| Front::new(cache, unit_blocks)).transpose()?;
         Ok(Backstore {
             front,
             devices: Devices::new(idle, groups.len() * members as usize),
             groups,
-            degraded: Vec::new(),
+            background: Vec::new(),
             requests: Vec::new(),
             done: Vec::new(),
             ended: VecDeque::new(),
@@ -174,9 +189,9 @@ impl Backstore {
             return self.now_ps;
         }
         let front_ps = self.front.as_ref().map_or(NEVER, Front::next_ps);
-        let rebuilds = self.degraded.iter().map(|&unit| self.groups[usize::from(unit)].rebuild_due_ps());
-        let rebuild_ps = rebuilds.min().unwrap_or(NEVER);
-        self.devices.next_ps().min(front_ps).min(rebuild_ps)
+        let steps = self.background.iter().map(|&unit| self.groups[usize::from(unit)].background_due_ps());
+        let step_ps = steps.min().unwrap_or(NEVER);
+        self.devices.next_ps().min(front_ps).min(step_ps)
     }
 
     /// Removes and returns the next command that has ended by `now_ps`.
@@ -186,12 +201,12 @@ impl Backstore {
                 self.commands -= 1;
                 return Some(ended);
             }
-            let Backstore { groups, devices, degraded, done, .. } = self;
-            degraded.retain(|&unit| groups[usize::from(unit)].is_degraded());
-            for &unit in degraded.iter() {
+            let Backstore { groups, devices, background, done, .. } = self;
+            background.retain(|&unit| groups[usize::from(unit)].has_background());
+            for &unit in background.iter() {
                 let group = &mut groups[usize::from(unit)];
-                if group.rebuild_due_ps() <= now_ps {
-                    group.start_rebuild(&mut Context { now_ps, devices, done });
+                if group.background_due_ps() <= now_ps {
+                    group.start_background(&mut Context { now_ps, devices, done });
                 }
             }
             match devices.pop_ended(now_ps) {
@@ -212,9 +227,9 @@ impl Backstore {
     /// beyond one for each disk.
     pub fn waiting(&self) -> usize {
         if self.front.is_none() && self.groups.iter().all(|group| group.array().is_none()) {
-            return self.devices.disks().map(Disk::waiting).sum();
+            return self.devices().map(|(_, _, device)| device.waiting()).sum();
         }
-        self.commands.saturating_sub(self.devices.disks().count())
+        self.commands.saturating_sub(self.devices().count())
     }
 
     /// A disk of the group of a unit fails, with all its data. A spare takes its place if there is
@@ -223,11 +238,16 @@ impl Backstore {
         let Backstore { groups, devices, done, .. } = self;
         if let Some(group) = groups.get_mut(usize::from(unit)) {
             group.fail_member(member, &mut Context { now_ps, devices, done });
-            if !self.degraded.contains(&unit) {
-                self.degraded.push(unit);
-            }
+            self.set_background(unit);
         }
         self.pass_on(now_ps);
+    }
+
+    /// Lists a unit whose group may have a rebuild or scrub.
+    fn set_background(&mut self, unit: u16) {
+        if !self.background.contains(&unit) {
+            self.background.push(unit);
+        }
     }
 
     /// A new disk replaces a failed one of the group of a unit, or becomes a spare.
@@ -255,8 +275,19 @@ impl Backstore {
 
     /// Disks with the number of their unit, and their number in it, in order.
     pub fn disks(&self) -> impl Iterator<Item = (u32, u32, &Disk)> {
+        self.devices().filter_map(|(unit, member, device)| Some((unit, member, device.disk()?)))
+    }
+
+    /// SSDs with the number of their unit, and their number in it, in order.
+    pub fn ssds(&self) -> impl Iterator<Item = (u32, u32, &Drive)> {
+        self.devices().filter_map(|(unit, member, device)| Some((unit, member, device.ssd()?)))
+    }
+
+    /// Disks or SSDs with the number of their unit, and their number in it, in order.
+    pub fn devices(&self) -> impl Iterator<Item = (u32, u32, &Device)> {
         let members = self.groups.first().map_or(1, Group::members);
-        (0..).zip(self.devices.disks()).map(move |(at, disk): (u32, _)| (at / members, at % members, disk))
+        let count = self.groups.len() * members as usize;
+        (0..).zip(&self.devices.all()[..count]).map(move |(at, device): (u32, _)| (at / members, at % members, device))
     }
 
     /// Groups that are RAID, by unit.
@@ -274,6 +305,9 @@ impl Backstore {
                 condition: group.condition(),
                 spares: array.spares(),
                 rebuilt,
+                scrubbed: array.scrubbed(),
+                unreadable_blocks: group.unreadable_blocks(),
+                inconsistent_stripes: array.inconsistent().len() as u64,
                 stats: group.stats(),
             })
         })
@@ -302,6 +336,12 @@ pub struct GroupView<'b> {
     pub spares: u32,
     /// Fraction of the disk that is rebuilt, while a rebuild runs.
     pub rebuilt: Option<f64>,
+    /// Fraction of the disks behind the scrub or resync, while one runs.
+    pub scrubbed: Option<f64>,
+    /// Blocks of 512 bytes with a latent sector error.
+    pub unreadable_blocks: u64,
+    /// Parity stripes, or chunks of a mirror, whose redundancy is wrong after a power failure.
+    pub inconsistent_stripes: u64,
     /// Counters since the start of the measurement.
     pub stats: &'b GroupStats,
 }

@@ -50,8 +50,20 @@ impl BackstoreConfig {
     /// The group cannot be made from such disks.
     pub fn unit_bytes(&self, disk: &DiskConfig) -> Result<u64, BackstoreError> {
         let bytes = disk.capacity_bytes().unwrap_or(0);
-        let Some(raid) = &self.raid else { return Ok(bytes) };
-        Ok(Geometry::new(raid.level, raid.members, raid.chunk_blocks, bytes / 512)?.blocks() * 512)
+        if self.raid.is_none() {
+            return Ok(bytes);
+        }
+        Ok(self.unit_blocks(bytes / 512)? * 512)
+    }
+
+    /// Returns the number of blocks of the largest unit on devices of so many blocks.
+    ///
+    /// # Errors
+    ///
+    /// The group cannot be made from such devices.
+    pub fn unit_blocks(&self, device_blocks: u64) -> Result<u64, BackstoreError> {
+        let Some(raid) = &self.raid else { return Ok(device_blocks) };
+        Ok(Geometry::new(raid.level, raid.members, raid.chunk_blocks, device_blocks)?.blocks())
     }
 
     /// Checks the parameters without building anything.
@@ -88,4 +100,13 @@ pub enum BackstoreError {
         /// Blocks of the group.
         group: u64,
     },
+    /// Too many latent sector errors.
+    #[error("{per_hour} latent sector errors per hour and group are outside 0 to 1,000,000; choose a lower rate")]
+    LatentErrors {
+        /// Errors of a group per hour.
+        per_hour: f64,
+    },
+    /// The level has no such protection against crashes.
+    #[error("{0}")]
+    Consistency(&'static str),
 }

@@ -10,8 +10,8 @@ mod policy;
 mod slots;
 
 pub use controller::{
-    Action, Controller, DestageOrder, DestageSettings, Extent, Purpose, ReadAheadSettings, Readiness, Reason, Response,
-    Settings, SettingsError, Statistics, WriteMode,
+    Action, Controller, DestageOrder, DestageSettings, Extent, MAX_LINES, Purpose, ReadAheadSettings, Readiness,
+    Reason, Response, Settings, SettingsError, Statistics, WriteMode,
 };
 pub use directory::{Access, Admission, Directory};
 pub use policy::Policy;

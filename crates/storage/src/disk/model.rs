@@ -202,6 +202,11 @@ impl Disk {
         self.stats = DiskStats::default();
     }
 
+    /// Becomes a copy of an idle disk of the same model, as after a loss of power. Keeps the sums.
+    pub(crate) fn restart_as(&mut self, idle: &Disk) {
+        *self = Disk { stats: self.stats, ..idle.clone() };
+    }
+
     /// Blocks that are not on the medium yet. A disk without power loses them.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty_blocks

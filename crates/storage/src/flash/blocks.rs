@@ -59,6 +59,11 @@ impl Blocks {
         self.blocks[block as usize].valid
     }
 
+    /// Valid pages of all blocks.
+    pub(super) fn all_valid(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.valid)).sum()
+    }
+
     /// Returns whether garbage collection can gain a page.
     pub(super) fn has_garbage(&self) -> bool {
         self.garbage > 0

@@ -111,6 +111,16 @@ impl Ftl {
         Some(self.map[logical as usize]).filter(|page| *page != NONE)
     }
 
+    /// Number of logical pages that are mapped. The cost grows with the number of pages.
+    pub fn mapped_pages(&self) -> u64 {
+        self.map.iter().filter(|page| **page != NONE).count() as u64
+    }
+
+    /// Number of physical pages that their blocks count as valid; equals [`Ftl::mapped_pages`].
+    pub fn valid_pages(&self) -> u64 {
+        self.units.iter().map(|unit| unit.blocks.all_valid()).sum()
+    }
+
     /// Least and most erases of a block.
     pub fn wear(&self) -> (u32, u32) {
         let erases = self.units.iter().flat_map(|unit| unit.blocks.erases());

@@ -93,16 +93,21 @@ pub struct Array {
     pub(super) members: Vec<Member>,
     spares: u32,
     rebuild: Pace,
+    /// Step of the rebuild behind the running one.
+    rebuild_ahead: Option<Step>,
+    reads_ahead: bool,
     pub(super) scrub: Pace,
-    /// Kind and next chunk of the scrub.
-    pub(super) scrub_at: Option<(Pass, u64)>,
+    /// Kind of the scrub, its next chunk, and the chunk behind its last.
+    pub(super) scrub_at: Option<(Pass, u64, u64)>,
+    /// Further ranges of chunks of a resync, the last one first.
+    pub(super) resync_rest: Vec<(u64, u64)>,
     /// Parity stripes, or chunks of a mirror, whose redundancy is wrong; sorted.
     pub(super) inconsistent: Vec<u64>,
     pub(super) mismatches: u64,
     /// Member and block of each latent sector error; sorted.
     pub(super) media_errors: Vec<(u32, u64)>,
-    /// Member and chunk of each chunk that the running rebuild step skips.
-    skipped: Vec<(u32, u64)>,
+    /// Number of the step, member and chunk of each chunk that a running rebuild step skips.
+    skipped: Vec<(u64, u32, u64)>,
     steps: u64,
 }
 
@@ -115,14 +120,24 @@ impl Array {
             members: vec![Member::Online; geometry.members() as usize],
             spares,
             rebuild: Pace::NEW,
+            rebuild_ahead: None,
+            reads_ahead: false,
             scrub: Pace::NEW,
             scrub_at: None,
+            resync_rest: Vec::new(),
             inconsistent: Vec::new(),
             mismatches: 0,
             media_errors: Vec::new(),
             skipped: Vec::new(),
             steps: 0,
         }
+    }
+
+    /// Permits a second step of a rebuild while one runs, so that a window is read while the one
+    /// before is written. The caller ends the steps in order.
+    pub fn read_ahead(mut self) -> Array {
+        self.reads_ahead = true;
+        self
     }
 
     /// Address map.
@@ -145,9 +160,16 @@ impl Array {
     pub fn fail(&mut self, member: u32) -> Condition {
         self.members[member as usize] = Member::Missing;
         self.media_errors.retain(|error| error.0 != member);
-        self.rebuild.running = None;
-        self.scrub.running = None;
+        self.abandon();
         self.use_spares()
+    }
+
+    /// Abandons the running steps of rebuild and scrub; both continue with the same chunks.
+    pub fn abandon(&mut self) {
+        self.rebuild.running = None;
+        self.rebuild_ahead = None;
+        self.skipped.clear();
+        self.scrub.running = None;
     }
 
     /// Adds a spare, which replaces a missing member if there is one.
@@ -232,6 +254,12 @@ impl Array {
         members.filter(|member| !self.members[*member as usize].is_usable(chunk)).count() as u32
     }
 
+    /// Number of parity stripes, or of chunks of a mirror.
+    pub(super) fn stripes(&self) -> u64 {
+        let size = self.geometry.stripe_blocks().unwrap_or(u64::from(self.geometry.chunk_blocks()));
+        self.geometry.blocks() / size
+    }
+
     pub(super) fn member_chunks(&self) -> u64 {
         self.geometry.member_blocks() / u64::from(self.geometry.chunk_blocks())
     }
@@ -239,22 +267,27 @@ impl Array {
     /// Earliest time of the next rebuild step in picoseconds; `None` if nothing is in rebuild, a
     /// step runs, or too few members hold the next chunks. `is_busy`: hosts use the array.
     pub fn next_rebuild_ps(&self, is_busy: bool) -> Option<u64> {
-        let (chunk, end) = self.rebuild_window().filter(|_| self.rebuild.running.is_none())?;
+        let (base, chunk, end) = self.rebuild_window()?;
         let has_sources = self
-            .rebuild_targets(chunk)
+            .rebuild_targets(base)
             .all(|target| (chunk..end).all(|chunk| self.each_source(target, chunk, |_, _| false, |_, _| {})));
         has_sources.then(|| self.rebuild.next_ps(self.rate(is_busy)))
     }
 
-    /// First chunk of the next rebuild step, and the chunk behind its last.
-    fn rebuild_window(&self) -> Option<(u64, u64)> {
+    /// Progress of the members of the next rebuild step, its first chunk, and the chunk behind its
+    /// last.
+    fn rebuild_window(&self) -> Option<(u64, u64, u64)> {
         let progress = self.members.iter().filter_map(|member| match member {
             Member::Rebuilding { chunks } => Some(*chunks),
             _ => None,
         });
-        let chunk = progress.clone().min()?;
-        let next = progress.filter(|chunks| *chunks > chunk).min().unwrap_or(u64::MAX);
-        Some((chunk, self.window_end(chunk).min(next)))
+        let (base, chunk) = match self.rebuild.running {
+            None => progress.clone().min().map(|chunk| (chunk, chunk))?,
+            Some(step) if self.reads_ahead && self.rebuild_ahead.is_none() => (step.chunk, step.chunk + step.chunks),
+            Some(_) => return None,
+        };
+        let next = progress.filter(|chunks| *chunks > base).min().unwrap_or(self.member_chunks());
+        (chunk < next).then(|| (base, chunk, self.window_end(chunk).min(next)))
     }
 
     /// Members whose rebuild has come to a chunk.
@@ -287,11 +320,11 @@ impl Array {
         if now_ps < self.next_rebuild_ps(is_busy)? {
             return None;
         }
-        let (chunk, end) = self.rebuild_window()?;
+        let (base, chunk, end) = self.rebuild_window()?;
         let blocks = u64::from(self.geometry.chunk_blocks());
         let is_bad = |member, row| !self.is_chunk_readable(member, row);
         let mut skipped = Vec::new();
-        for target in self.rebuild_targets(chunk) {
+        for target in self.rebuild_targets(base) {
             for chunk in chunk..end {
                 if self.each_source(target, chunk, is_bad, |member, row| self.push(Phase::Read, member, row, ios)) {
                     self.push(Phase::Write, target, chunk, ios);
@@ -301,8 +334,12 @@ impl Array {
             }
         }
         let step = Step { lost_chunks: skipped.len() as u64, ..self.next_step(Pass::Rebuild, chunk, end) };
-        self.skipped = skipped;
-        self.rebuild = Pace { last: Some((now_ps, step.chunks * blocks)), running: Some(step) };
+        self.skipped.extend(skipped.into_iter().map(|(member, chunk)| (step.number, member, chunk)));
+        self.rebuild.last = Some((now_ps, step.chunks * blocks));
+        match self.rebuild.running {
+            None => self.rebuild.running = Some(step),
+            Some(_) => self.rebuild_ahead = Some(step),
+        }
         Some(step)
     }
 
@@ -311,14 +348,16 @@ impl Array {
         Step { number: self.steps, pass, chunk, chunks: end - chunk, lost_chunks: 0 }
     }
 
-    /// Ends a rebuild step. Rebuilt chunks are used from now on. A step that failed is repeated,
-    /// and an abandoned one has no effect.
+    /// Ends the older running rebuild step. Rebuilt chunks are used from now on. A step that failed
+    /// is repeated, and the one behind it is abandoned. An abandoned one has no effect.
     pub fn end_rebuild(&mut self, step: Step, is_done: bool) {
         if self.rebuild.running != Some(step) {
             return;
         }
-        self.rebuild.running = None;
+        self.rebuild.running = self.rebuild_ahead.take();
         if !is_done {
+            self.rebuild.running = None;
+            self.skipped.clear();
             return;
         }
         let end = step.chunk + step.chunks;
@@ -329,9 +368,12 @@ impl Array {
             }
         }
         let blocks = u64::from(self.geometry.chunk_blocks());
-        for (member, chunk) in std::mem::take(&mut self.skipped) {
+        let mut skipped = std::mem::take(&mut self.skipped);
+        for &(_, member, chunk) in skipped.iter().filter(|(number, ..)| *number == step.number) {
             (chunk * blocks..(chunk + 1) * blocks).for_each(|lba| self.add_media_error(member, lba));
         }
+        skipped.retain(|(number, ..)| *number != step.number);
+        self.skipped = skipped;
     }
 
     /// Passes the member and chunk of each read that computes one chunk of a member to `source`,

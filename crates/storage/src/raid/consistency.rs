@@ -4,7 +4,7 @@ use super::array::Array;
 use super::plan::{Method, Plan};
 
 /// Blocks of the metadata that precede the data of a log entry (4 KiB in md).
-const LOG_HEADER_BLOCKS: u64 = 8;
+pub(crate) const LOG_HEADER_BLOCKS: u64 = 8;
 
 /// Protection of an array against a crash in the middle of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,16 +61,7 @@ impl WriteTracker {
     /// Records the start of the writes of a plan. Returns the blocks that go to the log before
     /// them: to the log device of a journal, or to the parity members of a partial parity log.
     pub fn begin(&mut self, plan: &Plan) -> u64 {
-        each_stripe(plan, |stripe, is_at_risk| {
-            let risky = u32::from(is_at_risk);
-            match self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
-                Ok(at) => {
-                    self.in_flight[at].writes += 1;
-                    self.in_flight[at].risky += risky;
-                }
-                Err(at) => self.in_flight.insert(at, Open { stripe, writes: 1, risky }),
-            }
-        });
+        plan.each_written(|stripe, is_at_risk| self.begin_stripe(stripe, is_at_risk));
         let written: u64 =
             plan.ios.iter().filter(|io| io.phase == super::Phase::Write).map(|io| u64::from(io.blocks)).sum();
         match self.consistency {
@@ -86,16 +77,60 @@ impl WriteTracker {
 
     /// Records the end of the writes of a plan.
     pub fn end(&mut self, plan: &Plan) {
-        each_stripe(plan, |stripe, is_at_risk| {
-            if let Ok(at) = self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
-                let open = &mut self.in_flight[at];
-                open.writes -= 1;
-                open.risky -= u32::from(is_at_risk);
-                if open.writes == 0 {
-                    self.in_flight.remove(at);
-                }
+        plan.each_written(|stripe, is_at_risk| self.end_stripe(stripe, is_at_risk));
+    }
+
+    /// Records the start of the writes of one stripe, or chunk of a mirror. `is_at_risk`: a crash
+    /// may damage data that the write does not touch.
+    pub fn begin_stripe(&mut self, stripe: u64, is_at_risk: bool) {
+        let risky = u32::from(is_at_risk);
+        match self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
+            Ok(at) => {
+                self.in_flight[at].writes += 1;
+                self.in_flight[at].risky += risky;
             }
-        });
+            Err(at) => self.in_flight.insert(at, Open { stripe, writes: 1, risky }),
+        }
+    }
+
+    /// Records the end of the writes of one stripe, or chunk of a mirror.
+    pub fn end_stripe(&mut self, stripe: u64, is_at_risk: bool) {
+        if let Ok(at) = self.in_flight.binary_search_by_key(&stripe, |open| open.stripe) {
+            let open = &mut self.in_flight[at];
+            open.writes -= 1;
+            open.risky -= u32::from(is_at_risk);
+            if open.writes == 0 {
+                self.in_flight.remove(at);
+            }
+        }
+    }
+
+    /// Protection.
+    pub fn consistency(&self) -> Consistency {
+        self.consistency
+    }
+
+    /// Returns the chunks of members whose stripes a crash now would leave to a resync: first chunk
+    /// and chunk behind the last, in ascending order. For [`Array::resync`].
+    pub fn resync_ranges(&self, array: &Array) -> Vec<(u64, u64)> {
+        let size = match self.consistency {
+            _ if self.in_flight.is_empty() => return Vec::new(),
+            Consistency::Journal => return Vec::new(),
+            Consistency::None => return vec![(0, array.member_chunks())],
+            Consistency::Bitmap { region_stripes } => region_stripes.max(1),
+            Consistency::PartialParityLog => 1,
+        };
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for open in &self.in_flight {
+            let first = open.stripe / size * size;
+            let last = (first + size - 1).min(array.stripes() - 1);
+            let (from, to) = (array.row(first), (array.row(last) + 1).min(array.member_chunks()));
+            match ranges.last_mut() {
+                Some(range) if range.1 >= from => range.1 = range.1.max(to),
+                _ => ranges.push((from, to)),
+            }
+        }
+        ranges
     }
 
     /// Number of parity stripes, or chunks of a mirror, with writes in flight.
@@ -110,10 +145,7 @@ impl WriteTracker {
         let stripes: Vec<u64> = open.into_iter().map(|open| open.stripe).collect();
         let count = stripes.len() as u64;
         let is_degraded = array.members().iter().any(|member| *member != super::Member::Online);
-        let total = match array.geometry().stripe_blocks() {
-            Some(blocks) => array.geometry().blocks() / blocks,
-            None => array.geometry().blocks() / u64::from(array.geometry().chunk_blocks()),
-        };
+        let total = array.stripes();
         let is_clean = count == 0;
         let resync_stripes = match self.consistency {
             _ if is_clean => 0,
@@ -136,13 +168,15 @@ impl WriteTracker {
     }
 }
 
-/// Calls `each` once per stripe, or chunk of a mirror, that the plan writes, with whether untouched
-/// data of the stripe are at risk.
-fn each_stripe(plan: &Plan, mut each: impl FnMut(u64, bool)) {
-    plan.chunks.iter().for_each(|chunk| each(*chunk, false));
-    for bands in plan.stripes.chunk_by(|a, b| a.stripe == b.stripe) {
-        if !matches!(bands[0].method, Method::Read | Method::DegradedRead) {
-            each(bands[0].stripe, bands.iter().any(|band| band.is_at_risk));
+impl Plan {
+    /// Calls `each` once per stripe, or chunk of a mirror, that the plan writes, with whether
+    /// untouched data of the stripe are at risk.
+    pub fn each_written(&self, mut each: impl FnMut(u64, bool)) {
+        self.chunks.iter().for_each(|chunk| each(*chunk, false));
+        for bands in self.stripes.chunk_by(|a, b| a.stripe == b.stripe) {
+            if !matches!(bands[0].method, Method::Read | Method::DegradedRead) {
+                each(bands[0].stripe, bands.iter().any(|band| band.is_at_risk));
+            }
         }
     }
 }

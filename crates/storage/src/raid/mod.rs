@@ -12,6 +12,8 @@ mod layout;
 mod plan;
 mod scrub;
 
+pub(crate) use consistency::LOG_HEADER_BLOCKS;
+
 pub use array::{Array, Condition, Pass, Step, SyncLimits};
 pub use consistency::{Consistency, Recovery, WriteTracker};
 pub use geometry::{Content, Geometry, GeometryError, Level, Piece, Stripe};

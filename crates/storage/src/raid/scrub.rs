@@ -62,9 +62,54 @@ impl Array {
 
     /// Starts a scrub from the first chunk. A rebuild has precedence, so steps begin after it.
     pub fn scrub(&mut self, pass: Pass) {
-        self.scrub_at = Some((pass, 0));
+        self.resync_rest.clear();
+        self.scrub_at = Some((pass, 0, self.member_chunks()));
         self.scrub = Pace::NEW;
         self.mismatches = 0;
+    }
+
+    /// Starts a repair of ranges of chunks, first chunk and chunk behind the last, after a crash. A
+    /// running scrub ends.
+    pub fn resync(&mut self, mut ranges: Vec<(u64, u64)>) {
+        ranges.reverse();
+        self.resync_rest = ranges;
+        self.scrub_at = self.resync_rest.pop().map(|(chunk, end)| (Pass::Repair, chunk, end));
+        self.scrub = Pace::NEW;
+        self.mismatches = 0;
+    }
+
+    /// Earliest time of the next scrub step in picoseconds; `None` if there is no scrub, a step
+    /// runs, or a rebuild has precedence. `is_busy`: hosts use the array.
+    pub fn next_scrub_ps(&self, is_busy: bool) -> Option<u64> {
+        self.scrub_at?;
+        let must_wait = self.scrub.running.is_some() || self.members.iter().any(|member| is_rebuilding(*member));
+        (!must_wait).then(|| self.scrub.next_ps(self.rate(is_busy)))
+    }
+
+    /// Fraction of the members behind the scrub; `None` if there is none. For a resync, this is its
+    /// position.
+    pub fn scrubbed(&self) -> Option<f64> {
+        self.scrub_at.map(|(_, chunk, _)| chunk as f64 / self.member_chunks().max(1) as f64)
+    }
+
+    /// Number of latent sector errors in blocks.
+    pub fn media_errors(&self) -> u64 {
+        self.media_errors.len() as u64
+    }
+
+    /// Marks the redundancy of a stripe as right again, after a write of all of it.
+    pub fn clear_inconsistent(&mut self, stripe: u64) {
+        if let Ok(at) = self.inconsistent.binary_search(&stripe) {
+            self.inconsistent.remove(at);
+        }
+    }
+
+    /// Returns the chunk on the members at which a parity stripe, or a chunk of a mirror, begins.
+    pub fn row(&self, stripe: u64) -> u64 {
+        match self.geometry.stripe(stripe) {
+            Some(place) => place.member_lba / u64::from(self.geometry.chunk_blocks()),
+            None => self.geometry.place(stripe, 0).1,
+        }
     }
 
     /// Mismatches that the last scrub has found so far, in units of 128 blocks as md counts them.
@@ -86,14 +131,11 @@ impl Array {
 
     /// Starts the next scrub step if the limits allow it. `ios` receives a read of each member.
     pub fn start_scrub(&mut self, now_ps: u64, is_busy: bool, ios: &mut Vec<MemberIo>) -> Option<Step> {
-        let (pass, chunk) = self.scrub_at?;
-        let must_wait = self.scrub.running.is_some()
-            || self.members.iter().any(|member| is_rebuilding(*member))
-            || now_ps < self.scrub.next_ps(self.rate(is_busy));
-        if must_wait {
+        if now_ps < self.next_scrub_ps(is_busy)? {
             return None;
         }
-        let end = self.window_end(chunk);
+        let (pass, chunk, last) = self.scrub_at?;
+        let end = self.window_end(chunk).min(last);
         for member in (0..self.geometry.members()).filter(|member| self.members[*member as usize] == Member::Online) {
             (chunk..end).for_each(|chunk| self.push(Phase::Read, member, chunk, ios));
         }
@@ -134,7 +176,12 @@ impl Array {
             !is_repaired
         });
         self.inconsistent = found;
-        self.scrub_at = (end < self.member_chunks()).then_some((step.pass, end));
+        let last = self.scrub_at.map_or(end, |(_, _, last)| last);
+        self.scrub_at = if end < last {
+            Some((step.pass, end, last))
+        } else {
+            self.resync_rest.pop().map(|(chunk, end)| (Pass::Repair, chunk, end))
+        };
     }
 
     /// First chunk row of a stripe, and the members and chunks that hold its data and its

@@ -5,13 +5,16 @@
 //! the request and the next one. Empty lines are skipped.
 
 use super::error::{Place, TraceError};
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 /// Picoseconds in a microsecond.
 const PS_PER_US: f64 = 1e6;
 
 /// Longest time that a column may have, in microseconds: one hour.
 const MAX_US: f64 = 3.6e9;
+
+/// Longest line in bytes, with its end. A record has less than 150.
+const MAX_LINE: usize = 4_096;
 
 /// Line of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,13 +77,14 @@ pub fn parse(line: u64, text: &str) -> Result<Record, TraceError> {
 pub struct Records<R> {
     input: R,
     line: u64,
-    text: String,
+    text: Vec<u8>,
+    has_failed: bool,
 }
 
 impl<R: BufRead> Records<R> {
-    /// Creates a reader.
+    /// Creates a reader. A line of more than 4,096 bytes is an error, and nothing follows it.
     pub fn new(input: R) -> Records<R> {
-        Records { input, line: 0, text: String::new() }
+        Records { input, line: 0, text: Vec::new(), has_failed: false }
     }
 }
 
@@ -88,15 +92,34 @@ impl<R: BufRead> Iterator for Records<R> {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Result<Record, TraceError>> {
-        loop {
+        while !self.has_failed {
             self.text.clear();
             self.line += 1;
-            match self.input.read_line(&mut self.text) {
+            let place = Place::Line(self.line);
+            let mut part = self.input.by_ref().take(MAX_LINE as u64 + 1);
+            match part.read_until(b'\n', &mut self.text) {
                 Ok(0) => return None,
-                Ok(_) if self.text.trim().is_empty() => {}
-                Ok(_) => return Some(parse(self.line, &self.text)),
-                Err(source) => return Some(Err(TraceError::Read { place: Place::Line(self.line), source })),
+                Ok(bytes) if bytes > MAX_LINE => {
+                    self.has_failed = true;
+                    return Some(Err(TraceError::LongLine { place, limit: MAX_LINE }));
+                }
+                Ok(_) => {}
+                Err(source) => {
+                    self.has_failed = true;
+                    return Some(Err(TraceError::Read { place, source }));
+                }
+            }
+            let text = match std::str::from_utf8(&self.text) {
+                Ok(text) => text,
+                Err(error) => {
+                    let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+                    return Some(Err(TraceError::Read { place, source }));
+                }
+            };
+            if !text.trim().is_empty() {
+                return Some(parse(self.line, text));
             }
         }
+        None
     }
 }

@@ -6,7 +6,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_storage::backstore::{
     Backstore, BackstoreConfig, BackstoreError, CacheConfig, Command, Outcome, RaidConfig,
 };
-use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
+use sanloom_storage::cache::{
+    Controller, DestageOrder, DestageSettings, Extent, MAX_LINES, Policy, ReadAheadSettings, Settings, SettingsError,
+    WriteMode,
+};
 use sanloom_storage::disk::{Disk, Op, Request, preset};
 use sanloom_storage::raid::{Condition, Level, SyncLimits};
 use std::collections::BTreeMap;
@@ -311,6 +314,44 @@ fn a_unit_larger_than_its_group_is_rejected() {
     let config = BackstoreConfig { raid: Some(raid(Level::raid1(2), 2)), cache: None };
     assert!(matches!(Backstore::new(&config, &idle(), &[blocks + 1]), Err(BackstoreError::Size { .. })));
     assert!(Backstore::new(&config, &idle(), &[blocks / 128 * 128]).is_ok());
+}
+
+#[test]
+fn a_cache_too_large_for_the_memory_is_rejected_with_its_size_and_the_limit() {
+    let with =
+        |lines| BackstoreConfig { raid: None, cache: Some(cache(lines, WriteMode::Through { allocates: true })) };
+    for config in [with(MAX_LINES + 1), with(u32::MAX)] {
+        let error = Backstore::new(&config, &idle(), &[1_000_000]).expect_err("too large");
+        assert_eq!(config.check(&preset::c2247a()), Err(error.clone()));
+        assert!(matches!(error, BackstoreError::Cache(SettingsError::Lines { .. })), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("more than 4194304 lines; choose a smaller cache or larger lines"), "{text}");
+    }
+    let counted = allocation_counter::measure(|| {
+        assert!(Backstore::new(&with(MAX_LINES), &idle(), &[1_000_000]).is_ok());
+    });
+    assert!(counted.bytes_max < 256 << 20, "the largest cache takes memory as it fills: {counted:?}");
+}
+
+#[test]
+fn a_line_in_use_needs_at_most_the_documented_memory() {
+    for policy in [Policy::Lru, Policy::Arc, Policy::TwoQ, Policy::S3Fifo] {
+        let mut config = cache(1 << 15, WriteMode::Back { is_mirrored: false });
+        config.settings.policy = policy;
+        let settings = Settings { volume_blocks: u64::MAX, ..config.settings };
+        let counted = allocation_counter::measure(|| {
+            let mut cache = Controller::new(settings).expect("the settings are consistent");
+            let mut actions = Vec::new();
+            for line in 0..200_000_u64 {
+                actions.clear();
+                cache.read(line, Extent { lba: line * 64, blocks: 64 }, &mut actions);
+                cache.filled(line, Extent { lba: line * 64, blocks: 64 });
+            }
+        });
+        let bytes = counted.bytes_max >> 15;
+        println!("{policy:?}: {bytes} bytes per line");
+        assert!(bytes <= 384, "{policy:?}: {bytes} bytes per line");
+    }
 }
 
 proptest! {

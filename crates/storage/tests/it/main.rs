@@ -1,6 +1,8 @@
 //! Integration tests of `sanloom-storage`, one module per topic.
 
 mod backstore;
+mod backstore_faults;
+mod backstore_ssd;
 mod cache_controller;
 mod cache_models;
 mod cache_policies;
@@ -16,9 +18,11 @@ mod disk_presets;
 mod disk_schedule;
 mod disk_traces;
 mod flash;
+mod flash_drive;
 mod raid_arrays;
 mod raid_layouts;
 mod raid_plans;
+mod reliability;
 mod support;
 mod trace_compression;
 mod trace_entry_points;

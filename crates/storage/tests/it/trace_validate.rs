@@ -30,3 +30,25 @@ fn empty_lines_are_skipped_and_counted() {
     let error = records[1].as_ref().expect_err("a column is missing").to_string();
     assert!(error.starts_with("line 5 "), "{error}");
 }
+
+#[test]
+fn a_line_without_an_end_is_an_error_and_not_read_into_memory() {
+    let endless = std::io::BufReader::new(std::io::repeat(b'7'));
+    let mut records = Records::new(std::io::Read::chain("R Hit 1 4 1.0 1.0\n".as_bytes(), endless));
+    assert!(records.next().is_some_and(|record| record.is_ok()));
+    let counted = allocation_counter::measure(|| {
+        let error = records.next().expect("an error").expect_err("the line is too long").to_string();
+        assert!(error.starts_with("line 2 is longer than 4096 bytes"), "{error}");
+        assert!(records.next().is_none());
+    });
+    assert!(counted.bytes_max < 1 << 16, "{counted:?}");
+}
+
+#[test]
+fn a_line_of_the_greatest_length_is_read_and_bytes_that_are_no_text_are_an_error() {
+    let record = "R Hit 1 4 1.0 1.0";
+    let text = format!("{record}{}\n{record}", " ".repeat(4_095 - record.len()));
+    assert_eq!(Records::new(text.as_bytes()).filter(|record| record.is_ok()).count(), 2);
+    let error = Records::new(&b"R Hit 1 \xff\n"[..]).next().expect("an error").expect_err("no text");
+    assert!(error.to_string().contains("line 1"), "{error}");
+}

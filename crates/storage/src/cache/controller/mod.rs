@@ -13,7 +13,7 @@ mod statistics;
 mod stream;
 
 pub use action::{Action, Extent, Purpose, Readiness, Reason, Response};
-pub use settings::{DestageOrder, DestageSettings, ReadAheadSettings, Settings, SettingsError, WriteMode};
+pub use settings::{DestageOrder, DestageSettings, MAX_LINES, ReadAheadSettings, Settings, SettingsError, WriteMode};
 pub use statistics::Statistics;
 
 use super::directory::{Admission, Directory};
@@ -65,6 +65,11 @@ impl Controller {
             statistics: Statistics::default(),
             settings,
         })
+    }
+
+    /// Settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Counters since the creation.

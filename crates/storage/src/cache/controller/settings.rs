@@ -9,6 +9,10 @@ pub(super) const MAX_SECTORS: u32 = 64;
 /// Largest number of streams; each read searches all of them.
 const MAX_STREAMS: usize = 65_536;
 
+/// Largest number of lines. A line in use needs up to 384 bytes, depending on the policy, so this
+/// is 1.5 GiB of memory. With lines of 32 KiB, the cache holds 128 GiB.
+pub const MAX_LINES: u32 = 1 << 22;
+
 /// Handling of host writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteMode {
@@ -67,7 +71,7 @@ pub struct ReadAheadSettings {
 pub struct Settings {
     /// Replacement policy.
     pub policy: Policy,
-    /// Capacity in lines.
+    /// Capacity in lines, at most [`MAX_LINES`].
     pub lines: u32,
     /// Size of a line, the unit of allocation.
     pub line_blocks: u32,
@@ -91,6 +95,17 @@ pub enum SettingsError {
     /// A size is 0.
     #[error("the cache needs at least one line, and lines, sectors and destages of at least one block")]
     Zero,
+    /// More lines than the model can hold in memory.
+    #[error(
+        "a cache of {lines} lines of {line_blocks} blocks has more than {MAX_LINES} lines; choose a smaller cache or \
+         larger lines"
+    )]
+    Lines {
+        /// Number of lines.
+        lines: u32,
+        /// Blocks of 512 bytes of a line.
+        line_blocks: u32,
+    },
     /// The sectors do not fill the line, or are too many.
     #[error("a line must have 1 to 64 whole sectors; choose a sector size that divides the line size")]
     Sectors,
@@ -114,6 +129,9 @@ impl Settings {
     pub fn check(&self) -> Result<(), SettingsError> {
         if [self.lines, self.line_blocks, self.sector_blocks, self.destage.max_blocks].contains(&0) {
             return Err(SettingsError::Zero);
+        }
+        if self.lines > MAX_LINES {
+            return Err(SettingsError::Lines { lines: self.lines, line_blocks: self.line_blocks });
         }
         let sectors = self.line_blocks / self.sector_blocks;
         if !self.line_blocks.is_multiple_of(self.sector_blocks) || sectors > MAX_SECTORS {

@@ -1,0 +1,116 @@
+//! Faults of a backstore beyond failed disks: latent sector errors and power failures, with their
+//! cures.
+
+use super::group::PowerLoss;
+use super::{Backstore, BackstoreError, Origin};
+use crate::cache::Statistics;
+use crate::raid::{Consistency, Level, Pass};
+
+impl Backstore {
+    /// Sets the protection of all groups against a power failure in the middle of a write. Call
+    /// once before the first command. A journal adds one device to each group. Writes of a bitmap
+    /// take no time.
+    ///
+    /// # Errors
+    ///
+    /// The level has no such protection: a journal needs parity, and a partial parity log RAID 5.
+    pub fn set_consistency(&mut self, consistency: Consistency) -> Result<(), BackstoreError> {
+        let levels = self.groups.iter().map(|group| group.array().map(|array| array.geometry().level()));
+        let has_parity = levels.clone().all(|level| matches!(level, Some(Level::Parity { .. })));
+        let has_q = levels.clone().any(|level| matches!(level, Some(Level::Parity { has_q: true, .. })));
+        let error = match consistency {
+            Consistency::Journal if !has_parity => Some("a journal needs RAID 4, 5, 6, 50 or 60; choose one of these"),
+            Consistency::PartialParityLog if !has_parity || has_q => {
+                Some("a partial parity log needs RAID 4, 5 or 50; choose one of these, or a journal")
+            }
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(BackstoreError::Consistency(error));
+        }
+        let first = self.devices.all().len() as u32;
+        if consistency == Consistency::Journal {
+            self.devices.add(self.groups.len());
+        }
+        for (journal, group) in (first..).zip(&mut self.groups) {
+            group.set_consistency(consistency, journal);
+        }
+        Ok(())
+    }
+
+    /// Sets the rate of latent sector errors from `now_ps` on, per block of 512 bytes and hour. The
+    /// errors of each unit depend on the seed alone. A read that meets one repairs it from
+    /// redundancy, and fails if that does not suffice. A write removes it.
+    ///
+    /// # Errors
+    ///
+    /// More than a million errors of a group per hour.
+    pub fn set_latent_errors(&mut self, now_ps: u64, rate: f64, seed: u64) -> Result<(), BackstoreError> {
+        for (unit, group) in (0..).zip(&mut self.groups) {
+            group.set_latent_errors(now_ps, rate, seed.wrapping_add(unit))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a block of a disk unreadable. Has no effect on a disk that is not there.
+    pub fn add_latent_error(&mut self, unit: u16, member: u32, lba: u64) {
+        if let Some(group) = self.groups.get_mut(usize::from(unit)) {
+            group.add_error(member, lba);
+        }
+    }
+
+    /// Starts a scrub of a unit, or a repair of its redundancy, within the limits of the rebuild. A
+    /// scrub that runs is replaced.
+    pub fn start_scrub(&mut self, now_ps: u64, unit: u16, pass: Pass) {
+        if let Some(group) = self.groups.get_mut(usize::from(unit)) {
+            group.start_scrub(pass);
+            self.set_background(unit);
+        }
+        self.pass_on(now_ps);
+    }
+
+    /// Returns the ranges of blocks of a unit that a read would return wrong: first block and
+    /// number of blocks. With `failing`, as if this member failed now.
+    ///
+    /// Blocks count that are computed from rows of redundancy which a power failure left wrong.
+    /// Some of them may be right, such as those that the interrupted write itself covers.
+    pub fn wrong_blocks(&self, unit: u16, failing: Option<u32>) -> Vec<(u64, u64)> {
+        self.groups.get(usize::from(unit)).map(|group| group.wrong_blocks(failing)).unwrap_or_default()
+    }
+
+    /// The power fails at `now_ps` and returns at once. Commands in flight never end; the caller
+    /// learns their identifiers. Groups start the resync that their protection leaves to do. Groups
+    /// also start if they are dirty and degraded, which md does only by force; see
+    /// [`crate::raid::Recovery::can_start`].
+    ///
+    /// A cache with a battery keeps its data and repeats its requests. A disk write counts as begun
+    /// when the disk has received it.
+    pub fn power_loss(&mut self, now_ps: u64) -> PowerLoss {
+        let mut result = PowerLoss::default();
+        let mut lost = Vec::new();
+        for (unit, group) in (0..).zip(&mut self.groups) {
+            result.groups.extend(group.power_loss(&mut lost).map(|recovery| (unit, recovery)));
+        }
+        result.lost_blocks = self.devices.power_loss(now_ps);
+        match &mut self.front {
+            Some(front) => {
+                let dirty = front.power_loss(&lost, &mut self.requests, &mut result.aborted);
+                result.lost_blocks += dirty;
+                if !front.has_battery() {
+                    self.cache_before = Statistics::default();
+                }
+            }
+            None => result.aborted.extend(lost.iter().filter_map(|request| match request.origin {
+                Origin::Command(id) => Some(id),
+                Origin::Action(_) => None,
+            })),
+        }
+        result.aborted.sort_unstable();
+        self.commands -= result.aborted.len();
+        for unit in 0..self.groups.len() as u16 {
+            self.set_background(unit);
+        }
+        self.pass_on(now_ps);
+        result
+    }
+}
