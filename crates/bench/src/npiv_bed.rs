@@ -317,6 +317,7 @@ fn storage() -> Storage {
         service: Service { time: Picos::from_us(10).into(), servers: 1, max_queued: 64, media_latency: Picos::ZERO },
         luns: vec![Lun { blocks: 1024, block_bytes: 512 }],
         disk: None,
+        ssd: None,
         backstore: Default::default(),
         max_burst_bytes: 65_536,
     }

@@ -48,6 +48,8 @@ pub enum Purpose {
     Service,
     /// Time that a virtual machine takes to boot.
     Boot,
+    /// Overwrites before the start that precondition an SSD.
+    Precondition,
 }
 
 impl Purpose {
@@ -69,6 +71,7 @@ impl Purpose {
             Purpose::ThinkTime => 12 << 32,
             Purpose::Service => 13 << 32,
             Purpose::Boot => 14 << 32,
+            Purpose::Precondition => 15 << 32,
         }
     }
 }

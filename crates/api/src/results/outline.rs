@@ -3,8 +3,8 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     CacheResult, ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection,
-    LinkResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, StorageResult,
-    StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
+    LinkResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult,
+    StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -184,6 +184,7 @@ fn example() -> Value {
             cache: Some(CacheResult::default()),
             raid: vec![RaidResult { rebuilt: Some(0.0), ..RaidResult::default() }],
             disks: vec![DiskResult::default()],
+            ssds: vec![SsdResult::default()],
             ..StorageResult::default()
         }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],

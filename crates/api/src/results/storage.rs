@@ -43,6 +43,9 @@ pub struct StorageResult {
     /// Disks behind the controller; empty without `disk`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskResult>,
+    /// SSDs, in the order of LUNs and members; empty without `ssd`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ssds: Vec<SsdResult>,
 }
 
 /// Cache of a controller. Shares are from 0 to 1, and blocks have 512 bytes.
@@ -150,5 +153,41 @@ pub struct DiskResult {
     /// Mean seek distance of accesses to the medium, in cylinders.
     pub seek_cylinders: f64,
     /// Written blocks of 512 bytes that are not on the medium at the end.
+    pub dirty_blocks: u64,
+}
+
+/// An SSD.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SsdResult {
+    /// Number of the LUN on the SSD.
+    pub lun: u32,
+    /// Number of the SSD in the RAID group of the LUN; 0 without RAID.
+    pub member: u32,
+    /// Model of the SSD.
+    pub model: String,
+    /// Completed reads.
+    pub reads: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Completed flushes.
+    pub flushes: u64,
+    /// Mean response time of reads in microseconds.
+    pub read_response_us: f64,
+    /// Mean response time of writes in microseconds.
+    pub write_response_us: f64,
+    /// Fraction of the time in which the dies read, programmed or erased, 0 to 1.
+    pub utilisation: f64,
+    /// Fraction of the time in which the dies copied and erased for garbage collection, 0 to 1.
+    pub collection: f64,
+    /// Programmed pages per page that hosts wrote; 1 if nothing was written.
+    pub write_amplification: f64,
+    /// Erased blocks.
+    pub erases: u64,
+    /// Writes that waited for room in the write buffer.
+    pub stalls: u64,
+    /// Most erases of a block since the SSD was made.
+    pub most_erases: u32,
+    /// Written blocks of 512 bytes that are not in the cells at the end.
     pub dirty_blocks: u64,
 }

@@ -140,10 +140,12 @@ fn examples() -> Vec<(&'static str, Value)> {
                 cache: Some(CacheResult::default()),
                 raid: vec![RaidResult::default()],
                 disks: vec![DiskResult::default()],
+                ssds: vec![SsdResult::default()],
                 ..StorageResult::default()
             }),
         ),
         ("DiskResult", to_value(DiskResult::default())),
+        ("SsdResult", to_value(SsdResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
         ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), ..RaidResult::default() })),
         ("Conservation", to_value(Conservation::default())),

@@ -147,6 +147,7 @@ impl Swarm {
             },
             luns: (0..dice.range(1, 4)).map(|_| Lun { blocks: dice.range(4096, 65_536), block_bytes }).collect(),
             disk: None,
+            ssd: None,
             backstore: Default::default(),
             max_burst_bytes: 512 * dice.spread(1, 256) as u32,
         }

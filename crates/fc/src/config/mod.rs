@@ -34,7 +34,7 @@ pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
     Bus, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler, LoginScript, Lun, Multipath, PathPolicy, Service,
-    Storage, StoragePort, VirtualMachine,
+    SsdConfig, Storage, StoragePort, VirtualMachine,
 };
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use port_groups::PortGroupSpec;

@@ -4,6 +4,7 @@ use super::units::Picos;
 use super::workload::TimeDistribution;
 use sanloom_storage::backstore::BackstoreConfig;
 use sanloom_storage::disk::DiskConfig;
+use sanloom_storage::flash::DriveConfig;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
 
@@ -212,10 +213,34 @@ pub struct Storage {
     pub luns: Vec<Lun>,
     /// Model of the disks behind the controller; `None`: the medium takes no time of its own.
     pub disk: Option<Arc<DiskConfig>>,
+    /// Model of the SSDs behind the controller, instead of disks.
+    pub ssd: Option<Arc<SsdConfig>>,
     /// RAID and cache in front of the disks; each LUN has its own group of them.
     pub backstore: BackstoreConfig,
     /// Largest burst requested by one XFER_RDY, in bytes.
     pub max_burst_bytes: u32,
+}
+
+/// SSDs of a storage system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SsdConfig {
+    /// Model.
+    pub drive: DriveConfig,
+    /// Number of times that all pages have been overwritten at random after the first filling;
+    /// `None`: the cells are empty.
+    pub preconditioned_turns: Option<u32>,
+}
+
+impl Storage {
+    /// Name and capacity of a disk or SSD behind the controller, in blocks of 512 bytes. A model
+    /// that contradicts itself has 0 blocks.
+    pub fn device(&self) -> Option<(&str, u64)> {
+        if let Some(ssd) = &self.ssd {
+            return Some((&ssd.drive.name, ssd.drive.blocks()));
+        }
+        let disk = self.disk.as_ref()?;
+        Some((&disk.name, disk.capacity_bytes().unwrap_or(0) / 512))
+    }
 }
 
 /// Port of a storage system.

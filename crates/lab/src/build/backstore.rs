@@ -19,8 +19,9 @@ const STREAM_TRIGGER: u32 = 2;
 /// Returns RAID and cache of a storage system.
 pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConfig {
     for (table, marker) in [("raid", "raid.level"), ("controller_cache", "controller_cache.size")] {
-        if element.is_given(marker) && !element.is_given("disk") {
-            sink.error(MISSING_KEY, &element.origin(marker), "it needs `disk` too", "add disk = \"cheetah-9lp\"");
+        if element.is_given(marker) && !element.is_given("disk") && !element.is_given("ssd") {
+            let remedy = "add disk = \"cheetah-9lp\" or ssd = \"pm883\"";
+            sink.error(MISSING_KEY, &element.origin(marker), "it needs `disk` or `ssd` too", remedy);
         }
         let is_part = |path: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
         let parts = element.def.keys.iter().map(|key| key.path).filter(|path| is_part(path) && *path != marker);

@@ -16,8 +16,8 @@ use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
     Arbitration, Bus, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice,
     Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Priority, Processor, ProcessorPriority,
-    ProcessorSharing, Queueing, Service, SlowDrain, Storage, StoragePort, Switch, TimeDistribution, VirtualChannels,
-    VirtualFabric,
+    ProcessorSharing, Queueing, Service, SlowDrain, SsdConfig, Storage, StoragePort, Switch, TimeDistribution,
+    VirtualChannels, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -368,11 +368,7 @@ pub(super) fn storage<'d>(
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
             let disk = disk(e, label, &mut read, sink);
             let backstore = backstore::backstore(e, sink);
-            let behind = disk.as_ref().filter(|_| !e.is_given("lun_size"));
-            // Validation reports a group that cannot be.
-            let bytes = behind.and_then(|disk| backstore.unit_bytes(disk).ok());
-            let blocks = bytes.or(e.size("lun_size")).unwrap_or(0) / u64::from(block_bytes.max(1));
-            Storage {
+            let mut storage = Storage {
                 name: e.name.clone(),
                 wwnn: Wwnn(world_wide_name(e, "wwnn", 1, storage_name(index, 0))),
                 ports: (0..ports)
@@ -391,14 +387,44 @@ pub(super) fn storage<'d>(
                     max_queued: e.integer("max_queued").unwrap_or(u32::MAX),
                     media_latency: e.time("media_latency").unwrap_or_default(),
                 },
-                luns: vec![Lun { blocks, block_bytes }; luns as usize],
+                luns: Vec::new(),
                 disk: disk.map(Arc::new),
+                ssd: ssd(e, sink).map(Arc::new),
                 backstore,
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
-            }
+            };
+            let behind = storage.device().filter(|_| !e.is_given("lun_size"));
+            // Validation reports a group that cannot be.
+            let behind = behind.and_then(|(_, blocks)| storage.backstore.unit_blocks(blocks).ok());
+            let bytes = behind.map(|blocks| blocks * 512).or(e.size("lun_size")).unwrap_or(0);
+            let lun = Lun { blocks: bytes / u64::from(block_bytes.max(1)), block_bytes };
+            storage.luns = vec![lun; luns as usize];
+            storage
         })
         .collect();
     (storage, elements.into_iter().map(Where::new).collect())
+}
+
+/// Random overwrites of all pages of a preconditioned SSD.
+const PRECONDITIONED_TURNS: u32 = 2;
+
+/// Returns the SSD behind each LUN of a storage system.
+fn ssd(element: &Element<'_>, sink: &mut Sink) -> Option<SsdConfig> {
+    let Some(preset) = element.choice("ssd", schema::SSDS) else {
+        for key in ["ssd_size", "ssd_state"].into_iter().filter(|key| element.is_given(key)) {
+            sink.error(MISSING_KEY, &element.origin(key), "it needs `ssd` too", "add ssd = \"pm883\"");
+        }
+        return None;
+    };
+    if element.is_given("disk") {
+        let reason = "the storage system has disks already";
+        sink.error(CONFLICT, &element.origin("ssd"), reason, "remove `disk` or `ssd`");
+    }
+    let is_used = element.choice("ssd_state", schema::SSD_STATES).unwrap_or(true);
+    Some(SsdConfig {
+        drive: preset(element.size("ssd_size").unwrap_or(0)),
+        preconditioned_turns: is_used.then_some(PRECONDITIONED_TURNS),
+    })
 }
 
 /// Disks of the parameter files that have been read, by name; none for files with mistakes.

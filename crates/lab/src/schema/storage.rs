@@ -4,7 +4,8 @@ use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, FRAME_BUFFERS, RECEIVE_SIZE, WWNN, WWPN};
 use super::{
-    CACHE_POLICY, CACHE_WRITE, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, RAID_LEVEL, SectionDef,
+    CACHE_POLICY, CACHE_WRITE, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, RAID_LEVEL, SSD, SSD_STATE,
+    SectionDef,
 };
 
 pub(super) const STORAGE: SectionDef = SectionDef {
@@ -75,6 +76,30 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             also: &["disks", "drive", "device"],
         },
         Key {
+            path: "ssd",
+            kind: Kind::Choice(SSD),
+            fallback: Fallback::Absent("disks, or none"),
+            meaning: "Model of an SSD, one for each LUN, instead of a disk: channels, dies, a page map with garbage collection, a write buffer and a host interface. Only for a simulation; `sanloom up` ignores it.",
+            example: "\"pm883\"",
+            also: &["flash", "solid_state"],
+        },
+        Key {
+            path: "ssd_size",
+            kind: Kind::Size { min: 1 << 20, max: 1 << 42 },
+            fallback: Fallback::Value("\"8GiB\""),
+            meaning: "Capacity of an SSD. Its rates are those of the model whatever the capacity; a simulation needs 2 MiB of memory for each GiB.",
+            example: "\"64GiB\"",
+            also: &["ssd_capacity"],
+        },
+        Key {
+            path: "ssd_state",
+            kind: Kind::Choice(SSD_STATE),
+            fallback: Fallback::Value("\"preconditioned\""),
+            meaning: "State of the cells at the start.",
+            example: "\"fresh\"",
+            also: &["precondition", "preconditioned"],
+        },
+        Key {
             path: "disk_scheduler",
             kind: Kind::Choice(DISK_SCHEDULER),
             fallback: Fallback::Absent("that of the model"),
@@ -102,7 +127,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             path: "raid",
             kind: Kind::Table,
             fallback: Fallback::Absent("one disk for each LUN"),
-            meaning: "A RAID group of disks for each LUN, in the layout of md (Linux). It needs `disk` and `raid.level`. Only for a simulation.",
+            meaning: "A RAID group of disks for each LUN, in the layout of md (Linux). It needs `disk` or `ssd`, and `raid.level`. Only for a simulation.",
             example: "{ level = \"raid5\", disks = 5 }",
             also: &["raid_group", "array", "group"],
         },
@@ -174,7 +199,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             path: "controller_cache",
             kind: Kind::Table,
             fallback: Fallback::Absent("no cache"),
-            meaning: "A cache of the controller in front of the disks of all LUNs. It needs `disk` and `controller_cache.size`. Only for a simulation.",
+            meaning: "A cache of the controller in front of the disks of all LUNs. It needs `disk` or `ssd`, and `controller_cache.size`. Only for a simulation.",
             example: "{ size = \"1GiB\", write = \"mirrored\" }",
             also: &["array_cache", "cache_memory", "write_cache_memory"],
         },

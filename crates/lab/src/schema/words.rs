@@ -13,6 +13,7 @@ use sanloom_scsi::iscsi::parameters::Digests;
 use sanloom_scsi::scsi::AccessState;
 use sanloom_storage::cache::{DestageOrder, Policy, WriteMode};
 use sanloom_storage::disk::{DiskConfig, Scheduler, preset};
+use sanloom_storage::flash::{self, DriveConfig};
 use sanloom_storage::trace::{BlockEvent, Format};
 
 /// Declares two tables of equal length: the words with their descriptions, and the values.
@@ -334,6 +335,20 @@ words!(DISK, DISKS: DiskPreset {
     "st2000dm006" => preset::st2000dm006, "Seagate ST2000DM006: 2 TB, 7,200 rpm";
     "ultrastar-7k8" => preset::ultrastar_7k8, "HGST Ultrastar 7K8: 8 TB, 7,200 rpm";
     "ultrastar-dc-hc310" => preset::ultrastar_dc_hc310, "Western Digital Ultrastar DC HC310: 6 TB, 7,200 rpm";
+});
+
+/// An SSD with a capacity of at least so many bytes.
+pub(crate) type SsdPreset = fn(u64) -> DriveConfig;
+
+words!(SSD, SSDS: SsdPreset {
+    "pm883" => flash::preset::pm883, "Samsung PM883, 2018: SATA, for data centres";
+    "pm9a3" => flash::preset::pm9a3, "Samsung PM9A3, 2021: NVMe, for data centres";
+    "870-evo" => flash::preset::evo_870, "Samsung 870 EVO, 2021: SATA, for desktops, without power-loss protection";
+});
+
+words!(SSD_STATE, SSD_STATES: bool {
+    "preconditioned" => true, "filled, then overwritten twice at random: garbage collection is steady";
+    "fresh" => false, "empty cells: nothing has to be collected until they are full";
 });
 
 words!(DISK_SCHEDULER, DISK_SCHEDULERS: Scheduler {

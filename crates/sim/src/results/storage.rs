@@ -35,6 +35,7 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 cache: controller.disks().and_then(Disks::cache),
                 raid: controller.disks().map(Disks::raid).unwrap_or_default(),
                 disks: disks(view, storage, config),
+                ssds: controller.disks().map(|disks| disks.ssds(view.now_ps, view.measured_ps)).unwrap_or_default(),
             }
         })
         .collect()

@@ -19,14 +19,16 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_fc::config::{
-    self, ChannelCredits, FaultKind, LinkEnd, Lun, MAX_FRAME_BYTES, Node, Picos, buffers_to_fill,
+    self, ChannelCredits, FaultKind, LinkEnd, Lun, MAX_FRAME_BYTES, Node, Picos, SsdConfig, buffers_to_fill,
 };
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_fc::san::{Lab, MAX_BLOCKS};
 use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
+use sanloom_storage::backstore;
 use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
+use sanloom_storage::flash::Drive;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -203,9 +205,15 @@ impl Plan<'_> {
         let first_nport = self.owners.iter().position(is_storage).unwrap_or(self.physical) as u16;
         // Systems with equal disks share their tables, which have an entry for each cylinder.
         let mut models: Vec<(&DiskConfig, Disk)> = Vec::new();
+        let mut ssds: Vec<(&SsdConfig, Drive)> = Vec::new();
         let systems = (0..self.lab.storage.len()).map(|storage| {
-            let disk = self.lab.storage[storage].disk.as_deref();
-            self.storage_node(storage, disk.and_then(|config| idle_disk(&mut models, config)))
+            let config = &self.lab.storage[storage];
+            let device = match (&config.ssd, config.disk.as_deref()) {
+                (Some(ssd), _) => idle_ssd(&mut ssds, ssd, self.lab.run.seed),
+                (None, Some(disk)) => idle_disk(&mut models, disk).map(backstore::Device::from),
+                (None, None) => None,
+            };
+            self.storage_node(storage, device)
         });
         Storage::new(systems.collect(), ports.collect(), first_nport, &self.timers)
     }
@@ -266,7 +274,7 @@ impl Plan<'_> {
         HostNode::new(config, plan)
     }
 
-    fn storage_node(&self, storage: usize, disk: Option<&Disk>) -> StorageNode {
+    fn storage_node(&self, storage: usize, behind: Option<backstore::Device>) -> StorageNode {
         let of_storage =
             |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
         let nports = self.owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
@@ -274,8 +282,12 @@ impl Plan<'_> {
         let port = |port: &config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 0 };
         // A disk that caches writes makes its unit one with a volatile write cache.
         // Behind a cache with a battery, this does not matter to hosts.
-        let write_back = config.backstore.cache.is_none()
-            && config.disk.as_ref().is_some_and(|disk| disk.cache.write != WritePolicy::Through);
+        let is_volatile = match (&config.ssd, &config.disk) {
+            (Some(ssd), _) => ssd.drive.buffer_pages > 0 && !ssd.drive.has_power_loss_protection,
+            (None, Some(disk)) => disk.cache.write != WritePolicy::Through,
+            (None, None) => false,
+        };
+        let write_back = config.backstore.cache.is_none() && is_volatile;
         let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
         let device = DeviceConfig {
             wwnn: config.wwnn,
@@ -289,8 +301,8 @@ impl Plan<'_> {
             digits(self.lab.storage.len()),
             stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
         );
-        if let Some(disk) = disk {
-            let disks = Disks::new(&config.backstore, disk, &config.luns);
+        if let Some(behind) = behind {
+            let disks = Disks::new(&config.backstore, behind, &config.luns);
             debug_assert!(disks.is_ok(), "validation refuses such a lab: {:?}", disks.err());
             if let Ok(disks) = disks {
                 controller = controller.with_disks(disks);
@@ -305,6 +317,26 @@ impl Plan<'_> {
             all_bytes: 0,
         }
     }
+}
+
+/// Returns an idle SSD with these parameters, which is built and preconditioned once.
+fn idle_ssd<'c>(
+    models: &mut Vec<(&'c SsdConfig, Drive)>,
+    config: &'c SsdConfig,
+    seed: u64,
+) -> Option<backstore::Device> {
+    if let Some((_, drive)) = models.iter().find(|(known, _)| *known == config) {
+        return Some(drive.into());
+    }
+    let built = Drive::new(&config.drive);
+    debug_assert!(built.is_ok(), "{built:?}");
+    let mut drive = built.ok()?;
+    if let Some(turns) = config.preconditioned_turns {
+        drive.precondition(turns, &mut stream_rng(seed, Purpose::Precondition, &[&config.drive.name]));
+    }
+    let device = (&drive).into();
+    models.push((config, drive));
+    Some(device)
 }
 
 /// Returns an idle disk with these parameters, which is built once. A lab whose parameters are

@@ -2,11 +2,12 @@
 
 use super::storage::Job;
 use sanloom_api::results::measure::mean_level;
-use sanloom_api::results::{CacheResult, DiskResult, RaidResult};
+use sanloom_api::results::{CacheResult, DiskResult, RaidResult, SsdResult};
 use sanloom_fc::config::Lun;
 use sanloom_scsi::scsi::IoOp;
-use sanloom_storage::backstore::{Backstore, BackstoreConfig, BackstoreError, Command, GroupView, Outcome};
+use sanloom_storage::backstore::{Backstore, BackstoreConfig, BackstoreError, Command, Device, GroupView, Outcome};
 use sanloom_storage::disk::{Disk, DiskConfig, DiskStats, Op, Phases};
+use sanloom_storage::flash::{DriveCount, DriveStats};
 use sanloom_storage::raid::Condition;
 
 /// Size of a block of a disk.
@@ -24,12 +25,13 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// Returns the disks of these LUNs. `idle` is an idle disk, whose tables all of them share.
+    /// Returns the disks of these LUNs. `idle` is an idle disk or SSD, whose tables all of them
+    /// share.
     ///
     /// # Errors
     ///
     /// Parameters that contradict each other.
-    pub fn new(config: &BackstoreConfig, idle: &Disk, luns: &[Lun]) -> Result<Disks, BackstoreError> {
+    pub fn new(config: &BackstoreConfig, idle: impl Into<Device>, luns: &[Lun]) -> Result<Disks, BackstoreError> {
         let block_bytes = luns.first().map_or(DISK_BLOCK_BYTES, |lun| lun.block_bytes);
         let blocks_per_block = u64::from(block_bytes / DISK_BLOCK_BYTES);
         let units: Vec<u64> = luns.iter().map(|lun| lun.blocks * blocks_per_block).collect();
@@ -114,6 +116,37 @@ impl Disks {
                 DiskResult { member, ..result(&disk, lun, config, measured_ps) }
             })
             .collect()
+    }
+
+    /// Returns the results of the SSDs at `now_ps` of a measurement over `measured_ps`.
+    pub fn ssds(&self, now_ps: u64, measured_ps: u64) -> Vec<SsdResult> {
+        let ssds = self.store.ssds().map(|(lun, member, drive)| {
+            let mut drive = drive.clone();
+            drive.advance(now_ps);
+            let stats = drive.stats();
+            let geometry = &drive.config().flash.geometry;
+            let dies = geometry.channels * geometry.dies;
+            let mean_us = |count: &DriveCount| count.response_ps as f64 / 1e6 / count.requests.max(1) as f64;
+            let collecting = DriveStats { read_ps: 0, program_ps: 0, ..stats };
+            SsdResult {
+                lun,
+                member,
+                model: drive.config().name.to_string(),
+                reads: stats.reads.requests,
+                writes: stats.writes.requests,
+                flushes: stats.flushes.requests,
+                read_response_us: mean_us(&stats.reads),
+                write_response_us: mean_us(&stats.writes),
+                utilisation: stats.utilisation(dies, measured_ps).min(1.0),
+                collection: collecting.utilisation(dies, measured_ps).min(1.0),
+                write_amplification: stats.write_amplification(),
+                erases: stats.flash.erases,
+                stalls: stats.stalls,
+                most_erases: stats.wear.1,
+                dirty_blocks: drive.dirty_blocks(),
+            }
+        });
+        ssds.collect()
     }
 
     /// Returns the results of the RAID groups.

@@ -81,3 +81,47 @@ fn write_backs_of_the_warm_up_do_not_count_and_the_end_is_up_to_date() {
     let one = &disk.disks[0];
     assert_eq!((one.commands, one.dirty_blocks, one.utilisation), (0, 0, 0.0), "{one:?}");
 }
+
+/// Results of a server that uses one SSD of 1 GiB. `storage` and `workload` are lines of these
+/// sections.
+fn of_ssd(storage: &str, workload: &str) -> StorageResult {
+    let results = run(&lab(&format!(
+        "[run]\nduration = \"400ms\"\nwarmup = \"100ms\"\n[switch.sw1]\n[host.server1]\n\
+         [storage.ssd1]\nssd = \"pm883\"\nssd_size = \"1GiB\"\nrate = \"1M/s\"\n{storage}\n\
+         [[link]]\nfrom = \"{{server1,ssd1}}\"\nto = \"sw1\"\nrate = \"8GFC\"\n\
+         [workload.io]\nhosts = \"server1\"\ntargets = \"ssd1\"\nsize = \"4KiB\"\n{workload}\n"
+    )));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    results.storage.into_iter().next().expect("one storage system")
+}
+
+#[test]
+fn a_read_of_an_ssd_takes_what_was_measured_of_its_model() {
+    // Measured: 120 us for 4 KiB at depth 1.
+    let storage = of_ssd("", "depth = 1");
+    let ssd = &storage.ssds[0];
+    assert!((ssd.read_response_us / 120.0 - 1.0).abs() < 0.03, "{ssd:?}");
+    assert!(ssd.writes == 0 && ssd.erases == 0 && storage.disks.is_empty(), "{ssd:?}");
+}
+
+#[test]
+fn writes_to_a_used_ssd_have_the_steady_rate_and_those_to_a_fresh_one_do_not_copy() {
+    let writes = "depth = 32\nread_share = 0";
+    let [fresh, used] = [of_ssd("ssd_state = \"fresh\"", writes), of_ssd("", writes)];
+    assert!(fresh.ssds[0].write_amplification == 1.0 && fresh.ssds[0].erases == 0, "{:?}", fresh.ssds[0]);
+    assert!(fresh.iops > 3.0 * used.iops, "{} and {}", fresh.iops, used.iops);
+    // Measured: 25,000 steady random writes per second.
+    assert!((used.iops / 25_000.0 - 1.0).abs() < 0.08, "{}", used.iops);
+    assert!(used.ssds[0].collection > 0.5 && used.ssds[0].stalls > 0, "{:?}", used.ssds[0]);
+}
+
+#[test]
+fn ssds_form_raid_groups_as_disks_do() {
+    let storage = of_ssd("raid = { level = \"raid5\", disks = 6 }", "depth = 8\nread_share = 0.5");
+    assert_eq!((storage.ssds.len(), storage.raid.len()), (6, 1));
+    let (reads, writes): (u64, u64) =
+        storage.ssds.iter().fold((0, 0), |sum, ssd| (sum.0 + ssd.reads, sum.1 + ssd.writes));
+    // A small write reads old data and parity, and writes both.
+    let group = &storage.raid[0];
+    assert!(group.read_modify_writes > 100 && reads > 2 * storage.writes && writes > storage.writes, "{group:?}");
+}

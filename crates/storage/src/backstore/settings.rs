@@ -1,7 +1,7 @@
 //! Parameters of a backstore, and their errors.
 
 use crate::cache::{Settings, SettingsError};
-use crate::disk::{ConfigError, DiskConfig};
+use crate::disk::ConfigError;
 use crate::raid::{Geometry, GeometryError, Level, SyncLimits};
 use thiserror::Error;
 
@@ -43,19 +43,6 @@ pub struct BackstoreConfig {
 }
 
 impl BackstoreConfig {
-    /// Returns the size in bytes of the largest unit on disks of this model.
-    ///
-    /// # Errors
-    ///
-    /// The group cannot be made from such disks.
-    pub fn unit_bytes(&self, disk: &DiskConfig) -> Result<u64, BackstoreError> {
-        let bytes = disk.capacity_bytes().unwrap_or(0);
-        if self.raid.is_none() {
-            return Ok(bytes);
-        }
-        Ok(self.unit_blocks(bytes / 512)? * 512)
-    }
-
     /// Returns the number of blocks of the largest unit on devices of so many blocks.
     ///
     /// # Errors
@@ -66,13 +53,13 @@ impl BackstoreConfig {
         Ok(Geometry::new(raid.level, raid.members, raid.chunk_blocks, device_blocks)?.blocks())
     }
 
-    /// Checks the parameters without building anything.
+    /// Checks the parameters for devices of so many blocks without building anything.
     ///
     /// # Errors
     ///
     /// The group or the cache contradicts itself.
-    pub fn check(&self, disk: &DiskConfig) -> Result<(), BackstoreError> {
-        self.unit_bytes(disk)?;
+    pub fn check(&self, device_blocks: u64) -> Result<(), BackstoreError> {
+        self.unit_blocks(device_blocks)?;
         if let Some(cache) = &self.cache {
             cache.settings.check()?;
         }

@@ -6,6 +6,7 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
     caches(out, results, width);
     groups(out, results, width);
     disks(out, results, width);
+    ssds(out, results, width);
 }
 
 fn caches(out: &mut String, results: &Results, width: usize) {
@@ -126,6 +127,47 @@ fn disks(out: &mut String, results: &Results, width: usize) {
             ms(disk.rotation_ms),
             ms(disk.medium_ms),
             ms(disk.bus_ms),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn ssds(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().flat_map(|s| s.ssds.iter().map(move |ssd| (s, ssd))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("SSDs"),
+        Column::left("model").rank(3),
+        Column::right("reads"),
+        Column::right("read us"),
+        Column::right("writes"),
+        Column::right("write us"),
+        Column::right("dies busy"),
+        Column::right("collecting"),
+        Column::right("amplification"),
+        Column::right("erases").rank(1),
+        Column::right("stalls").rank(2),
+    ]);
+    for (storage, ssd) in rows.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            match storage.raid.is_empty() {
+                true => format!("{}:lun{}", storage.name, ssd.lun),
+                false => format!("{}:lun{}:{}", storage.name, ssd.lun, ssd.member),
+            },
+            ssd.model.clone(),
+            grouped(ssd.reads),
+            format!("{:.0}", ssd.read_response_us),
+            grouped(ssd.writes),
+            format!("{:.0}", ssd.write_response_us),
+            percent(ssd.utilisation),
+            percent(ssd.collection),
+            format!("{:.2}", ssd.write_amplification),
+            grouped(ssd.erases),
+            grouped(ssd.stalls),
         ]);
     }
     grid.more(rows.len().saturating_sub(MAX_ROWS));

@@ -6,7 +6,6 @@ use crate::config::{Host, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_storage::backstore::BackstoreError;
-use sanloom_storage::disk::DiskConfig;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::BTreeMap;
@@ -320,8 +319,8 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
 /// Largest number of disks of a storage system.
 const MAX_DISKS: u64 = 16_384;
 
-fn validate_backstore(storage: &Storage, disk: &DiskConfig, place: Place, problems: &mut Problems) {
-    match storage.backstore.check(disk) {
+fn validate_backstore(storage: &Storage, blocks: u64, place: Place, problems: &mut Problems) {
+    match storage.backstore.check(blocks) {
         Ok(()) => {}
         Err(error @ BackstoreError::Cache(_)) => problems.add(
             ProblemKind::BadNumber,
@@ -369,8 +368,16 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
     problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
     let fewest = if virtual_disks { 0 } else { 1 };
     problems.number(place.key("luns"), storage.luns.len() as u64, fewest, 16_384);
-    if let Some(disk) = &storage.disk {
-        validate_backstore(storage, disk, place, problems);
+    if let Some(Err(error)) = storage.ssd.as_ref().map(|ssd| ssd.drive.check()) {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("ssd_size"),
+            error.to_string(),
+            "make `ssd_size` smaller; a simulation needs 2 MiB of memory for each GiB of an SSD",
+        );
+    }
+    if let Some((_, blocks)) = storage.device() {
+        validate_backstore(storage, blocks, place, problems);
     }
     let mut luns = storage.luns.clone();
     luns.dedup();
@@ -384,15 +391,20 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
             );
         }
         let bytes = u128::from(lun.blocks) * u128::from(lun.block_bytes);
-        if let Some(disk) = &storage.disk
-            && let Ok(capacity) = storage.backstore.unit_bytes(disk)
-            && bytes > u128::from(capacity)
+        if let Some((name, blocks)) = storage.device()
+            && let Ok(blocks) = storage.backstore.unit_blocks(blocks)
+            && bytes > 512 * u128::from(blocks)
         {
-            let behind = if storage.backstore.raid.is_some() { "RAID group of disks" } else { "disk" };
+            let capacity = 512 * u128::from(blocks);
+            let behind = match (&storage.backstore.raid, &storage.ssd) {
+                (Some(_), _) => "RAID group of devices",
+                (None, Some(_)) => "SSD",
+                (None, None) => "disk",
+            };
             problems.add(
                 ProblemKind::BadSize,
                 place.key("lun_size"),
-                format!("a LUN of {bytes} bytes does not fit on the {behind} `{}` of {capacity} bytes", disk.name),
+                format!("a LUN of {bytes} bytes does not fit on the {behind} `{name}` of {capacity} bytes"),
                 "make it smaller, or leave it out: a LUN then has the size of what is behind it",
             );
         }

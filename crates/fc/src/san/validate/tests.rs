@@ -86,6 +86,7 @@ fn lab() -> Lab {
             },
             luns: vec![Lun { blocks: 1000, block_bytes: 512 }],
             disk: None,
+            ssd: None,
             backstore: Default::default(),
             max_burst_bytes: 65_536,
         }],

@@ -473,7 +473,7 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
         FaultKind::DiskFailure { storage, member, .. } => disk_failure(lab, storage, member, place, problems),
         FaultKind::CacheBattery { storage } => {
             let storage = lab.storage.get(usize::from(storage));
-            if storage.is_none_or(|storage| storage.disk.is_none() || storage.backstore.cache.is_none()) {
+            if storage.is_none_or(|storage| storage.device().is_none() || storage.backstore.cache.is_none()) {
                 problems.add(
                     ProblemKind::NoDisk,
                     place.key("storage"),
@@ -488,7 +488,7 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
 
 fn disk_failure(lab: &Lab, storage: u16, member: u32, place: Place, problems: &mut Problems) {
     let Some(storage) = lab.storage.get(usize::from(storage)) else { return };
-    if storage.disk.is_none() {
+    if storage.device().is_none() {
         let reason = format!("`{}` has no disks that could fail", storage.name);
         let remedy = "add `disk` to the storage system, or leave this fault out";
         problems.add(ProblemKind::NoDisk, place.key("lun"), reason, remedy);
