@@ -128,6 +128,13 @@ fn a_rebuild_that_meets_a_latent_error_loses_its_chunk_unless_redundancy_is_left
             .collect();
         let found = outcomes.iter().filter(|outcome| **outcome == Outcome::Lost).count() as u64;
         assert_eq!(found, 2 * lost, "the unreadable block and the one that it should have computed: {outcomes:?}");
+        // Other blocks of the skipped chunk are computed by the first read of them, all at once.
+        let stats = *self::group(&store).stats;
+        let (outcome, _) = one(&mut store, now_ps * 2, (data + 2) * CHUNK + 6, 122, Op::Read);
+        let after = *self::group(&store).stats;
+        assert_eq!(outcome, Outcome::Good);
+        assert_eq!(after.repaired_blocks - stats.repaired_blocks, 122 * lost);
+        assert_eq!(after.repeated - stats.repeated, lost);
     }
 }
 

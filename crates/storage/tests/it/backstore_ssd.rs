@@ -93,3 +93,27 @@ fn an_ssd_that_fails_is_rebuilt_onto_a_spare() {
     let blocks = store.ssds().next().expect("an SSD").2.config().blocks();
     assert_eq!(group.stats.rebuilt_blocks, blocks / 128 * 128);
 }
+
+#[test]
+fn a_warm_group_of_ssds_allocates_only_for_a_queue_longer_than_any_before() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+    let mut prototype = idle();
+    prototype.precondition(1, &mut random);
+    let mut store = Backstore::new(&raid5(0), &prototype, &[300_000]).expect("fits");
+    let mut now_ps = 0;
+    let mut requests = |store: &mut Backstore, count: u32| {
+        for id in 0..count {
+            let op = if random.random_bool(0.5) { Op::Read } else { Op::Write };
+            store.submit(now_ps, Command { id, unit: 0, lba: random.random_range(0..37_000) * 8, blocks: 8, op });
+            while store.commands() > 7 {
+                now_ps = store.next_ps().max(now_ps);
+                while store.pop_ended(now_ps).is_some() {}
+            }
+        }
+    };
+    requests(&mut store, 60_000);
+    // 10,000 requests are about 40,000 of SSDs. An allocation for one of them would be counted so
+    // often.
+    let counted = allocation_counter::measure(|| requests(&mut store, 10_000));
+    assert!(counted.count_total < 10, "{counted:?}");
+}

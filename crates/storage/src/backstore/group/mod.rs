@@ -17,7 +17,7 @@ use crate::raid::{Array, Condition, Consistency, Geometry, Member, MemberIo, Met
 use faults::Latent;
 use request::Running;
 use std::collections::{BTreeMap, VecDeque};
-use work::Work;
+use work::{Blocks, Work};
 
 /// A group counts as used until this time after the end of a request of a host, in picoseconds.
 const BUSY_PS: u64 = 100_000_000_000;
@@ -52,8 +52,8 @@ pub(super) struct Group {
     waiting: VecDeque<Request>,
     /// Steps of rebuild and scrub, and repairs.
     works: Vec<Work>,
-    /// Members and blocks to repair, which no work does yet.
-    repairs: Vec<(u32, u64)>,
+    /// Blocks to repair, which no work does yet.
+    repairs: Vec<Blocks>,
     /// Number of the next repair.
     repair: u64,
     tracker: WriteTracker,

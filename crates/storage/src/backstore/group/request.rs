@@ -259,18 +259,14 @@ impl Group {
                 if let Some(at) = running.reads.iter().position(|(stripe, _)| *stripe == io.stripe) {
                     running.reads[at].1 -= 1;
                 }
-                match self.unreadable(member, io.lba, io.blocks) {
-                    Some(lba) => {
-                        self.stats.media_errors += 1;
-                        let is_repaired = self.queue_repair(member, lba, to);
-                        let running = &mut self.running[slot as usize];
-                        running.is_repeated |= is_repaired;
-                        running.is_lost |= !is_repaired;
-                    }
-                    None if !self.running[slot as usize].is_repeated && !self.running[slot as usize].is_lost => {
-                        self.release_writes(slot, to);
-                    }
-                    None => {}
+                if self.unreadable(member, io.lba, io.blocks).is_some() {
+                    self.stats.media_errors += 1;
+                    let is_repaired = self.queue_repairs(member, io.lba, io.blocks, to);
+                    let running = &mut self.running[slot as usize];
+                    running.is_repeated |= is_repaired;
+                    running.is_lost |= !is_repaired;
+                } else if !self.running[slot as usize].is_repeated && !self.running[slot as usize].is_lost {
+                    self.release_writes(slot, to);
                 }
             }
             Phase::Read => {}

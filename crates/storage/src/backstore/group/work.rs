@@ -6,12 +6,20 @@ use crate::raid::{Content, Pass, Step};
 /// Numbers of repairs start here, so they differ from those of steps.
 const REPAIRS: u64 = 1 << 63;
 
+/// Blocks of a member within one chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Blocks {
+    member: u32,
+    lba: u64,
+    count: u32,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Rebuild(Step),
     Scrub(Step),
-    /// Repair of a block of a member.
-    Repair(u32, u64),
+    /// Repair of blocks of a member within a chunk.
+    Repair(Blocks),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,26 +103,44 @@ impl Group {
         }
     }
 
-    /// Queues the repair of a block. Returns `false` if the redundancy does not suffice.
-    pub(super) fn queue_repair(&mut self, member: u32, lba: u64, to: &mut Context<'_>) -> bool {
-        let Some(array) = &self.array else { return false };
-        if !array.repair(member, lba, 1, &mut Vec::new()) {
-            return false;
-        }
-        let is_running = self.works.iter().any(|work| work.kind == Kind::Repair(member, lba));
-        if !is_running && !self.repairs.contains(&(member, lba)) {
-            self.repairs.push((member, lba));
+    /// Queues the repair of all unreadable blocks that a read of a member meets. Returns `false` if
+    /// the redundancy does not suffice for one of them.
+    pub(super) fn queue_repairs(&mut self, member: u32, lba: u64, blocks: u32, to: &mut Context<'_>) -> bool {
+        let end = lba + u64::from(blocks);
+        let mut at = lba;
+        while let Some(first) = self.unreadable(member, at, (end - at) as u32) {
+            let Some(found) = self.repairable(member, first, end) else { return false };
+            let is_running = self.works.iter().any(|work| work.kind == Kind::Repair(found));
+            if !is_running && !self.repairs.contains(&found) {
+                self.repairs.push(found);
+            }
+            at = first + u64::from(found.count);
+            if at >= end {
+                break;
+            }
         }
         self.start_repairs(to);
         true
+    }
+
+    /// Returns the unreadable blocks from `lba` on, within its chunk and before `end`, that one
+    /// repair can write; at least the first one.
+    fn repairable(&self, member: u32, lba: u64, end: u64) -> Option<Blocks> {
+        let array = self.array.as_ref()?;
+        let chunk_blocks = u64::from(array.geometry().chunk_blocks());
+        let end = end.min((lba / chunk_blocks + 1) * chunk_blocks);
+        let count = (lba..end).take_while(|lba| array.media_error(member, *lba, 1).is_some()).count() as u32;
+        let counts = [count, 1].into_iter();
+        let mut found = counts.map(|count| Blocks { member, lba, count });
+        found.find(|blocks| array.repair(member, lba, blocks.count, &mut Vec::new()))
     }
 
     /// Starts the queued repairs whose chunks no other work uses.
     pub(super) fn start_repairs(&mut self, to: &mut Context<'_>) {
         let mut at = 0;
         let mut is_changed = false;
-        while let (Some(&(member, lba)), Some(array)) = (self.repairs.get(at), &self.array) {
-            let chunk = lba / u64::from(array.geometry().chunk_blocks());
+        while let (Some(&blocks), Some(array)) = (self.repairs.get(at), &self.array) {
+            let chunk = blocks.lba / u64::from(array.geometry().chunk_blocks());
             let rows = (chunk, chunk);
             if self.works.iter().any(|work| overlaps(work.rows, rows)) {
                 at += 1;
@@ -122,9 +148,9 @@ impl Group {
             }
             self.repairs.remove(at);
             let mut ios = Vec::new();
-            if array.repair(member, lba, 1, &mut ios) {
+            if array.repair(blocks.member, blocks.lba, blocks.count, &mut ios) {
                 self.repair += 1;
-                self.push_work(Kind::Repair(member, lba), REPAIRS + self.repair, rows, ios);
+                self.push_work(Kind::Repair(blocks), REPAIRS + self.repair, rows, ios);
                 is_changed = true;
             }
         }
@@ -222,11 +248,11 @@ impl Group {
                     array.end_scrub(step, &mut Vec::new());
                 }
             }
-            Kind::Repair(member, lba) => {
+            Kind::Repair(Blocks { member, lba, count }) => {
                 if is_done {
-                    self.stats.repaired_blocks += 1;
-                    self.mark_repaired(member, lba);
-                    self.clear_errors(member, lba, 1);
+                    self.stats.repaired_blocks += u64::from(count);
+                    (lba..lba + u64::from(count)).for_each(|lba| self.mark_repaired(member, lba));
+                    self.clear_errors(member, lba, count);
                 }
             }
         }
