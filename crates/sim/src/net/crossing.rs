@@ -352,6 +352,34 @@ impl Net {
     }
 }
 
+/// Tries to send on a line of a bundle. The other lines try only if this one can send.
+///
+/// After a link reset a line is refused a credit again, and thus starts a new wait for it, when a
+/// frame comes in front of it or when LRR has arrived, not when another line of its bundle tries.
+pub(super) fn try_line_of_bundle(net: &mut Net, number: u32, switch: u16) {
+    let output = net.lanes[number as usize].output;
+    let plane = &net.switches[usize::from(switch)];
+    match plane.channels.as_ref().and_then(|outputs| outputs.of(output)) {
+        Some((_, first, count)) if !channels::may_send(net, number, switch, first, count) => {
+            channels::send(net, number, switch, first, count);
+        }
+        None if !may_send(net, number, switch) => net.send_crossed(number, switch),
+        _ => net.serve_output(switch, output),
+    }
+}
+
+/// Returns whether a frame in front of a line without virtual channels can leave now.
+fn may_send(net: &mut Net, number: u32, switch: u16) -> bool {
+    let now = net.now;
+    let lane = &mut net.lanes[number as usize];
+    let crossbar = &net.switches[usize::from(switch)].crossbar;
+    lane.up
+        && lane.free_at_ps <= now
+        && crossbar.has_crossed(lane.output)
+        && lane.has_credit(now)
+        && (!crossbar.has_fast_lines || crossbar.may_start(lane.output, now, lane).is_ok())
+}
+
 /// Returns whether a line is free, has a credit, and can start the frame now.
 #[inline]
 fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {

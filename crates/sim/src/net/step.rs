@@ -7,7 +7,7 @@ use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent, channels, parts};
+use super::{Loss, LossSite, Net, NetEvent, channels, crossing, parts};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -232,7 +232,12 @@ impl Net {
     pub(super) fn try_send(&mut self, number: u32) {
         match self.lanes.get(number as usize).map(|lane| lane.from) {
             Some(End::Switch { switch, .. }) if self.switches[usize::from(switch)].crossbar.buffers_egress() => {
-                self.serve_output(switch, self.lanes[number as usize].output);
+                let lane = &self.lanes[number as usize];
+                if lane.special && lane.bundle.is_some() {
+                    crossing::try_line_of_bundle(self, number, switch);
+                } else {
+                    self.serve_output(switch, lane.output);
+                }
             }
             Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
             Some(End::NPort(nport)) => self.try_send_own(number, nport),

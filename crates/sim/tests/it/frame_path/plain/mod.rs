@@ -10,7 +10,8 @@
 //!    bytes and one propagation delay later.
 //! 3. The order of events at one instant is fixed:
 //!    - Frames arrive, in the order of lanes. The output of each frame attempts to send at once.
-//!    - Lanes whose line or credit has just become free try to send, in the order of lanes.
+//!    - Lanes whose line or credit has just become free try to send, in the order of lanes. The
+//!      other lanes of a bundle try then only if the lane can send.
 //!    - Inputs that have finished sending a frame show their next one, in the order of lanes.
 //!    - Lanes are checked, in their order. Frames that the receiver has held for the hold time are
 //!      discarded. A sender that has starved for E_D_TOV resets its link.
@@ -25,7 +26,8 @@
 //!    frames, and that of a lost R_RDY after the next full count of 2^n R_RDYs, unless that state
 //!    change is lost, too. Losses are counted modulo 2^n.
 //! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
-//!    credit.
+//!    credit. A link reset ends this time; it starts again when a frame comes in front of the lane
+//!    or when LRR has arrived.
 //!
 //! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in
 //! [`faults`].
@@ -350,7 +352,7 @@ impl Engine {
             && self.switches[switch].queueing != Queueing::Any
         {
             let output = self.output_of(switch, port);
-            return self.serve(switch, output);
+            return self.serve_line(number, switch, output);
         }
         self.collect_credits(number);
         if !self.has_frame(number) || !self.may_send(number) {
