@@ -1,7 +1,7 @@
 //! Events of the frame path: arrivals, attempts to send, and inputs that become ready.
 
 use super::crossbar::{Buffered, Departure};
-use super::flight::InFlight;
+use super::flight::{Entry, InFlight};
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::nport::Next;
@@ -114,6 +114,9 @@ impl Net {
 
     #[inline(always)]
     fn arrive(&mut self, number: u32) -> Option<NetEvent> {
+        if self.lanes[number as usize].entry == Entry::ForOutput && crossing::waits_for_output(self, number) {
+            return None;
+        }
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
         if next_ps != NEVER {
