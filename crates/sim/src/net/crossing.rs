@@ -8,11 +8,14 @@
 
 use super::crossbar::{Buffered, Crossbar, Pace};
 use super::egress::Crossed;
+use super::flight::{Entry, InFlight};
+use super::frame_ref::FrameRef;
 use super::input::Slot;
 use super::lane::{End, Lane};
 use super::queue::NEVER;
 use super::{NO_LANE, Net, SwitchPlane, channels};
 use sanloom_fc::config::{CrossbarLimits, Queueing, Switch};
+use sanloom_fc::fabric::{Decision, Egress};
 
 /// A frame that crosses.
 struct Crossing {
@@ -352,6 +355,34 @@ impl Net {
     }
 }
 
+/// Tries to send on a line of a bundle. The other lines try only if this one can send.
+///
+/// After a link reset a line is refused a credit again, and thus starts a new wait for it, when a
+/// frame comes in front of it or when LRR has arrived, not when another line of its bundle tries.
+pub(super) fn try_line_of_bundle(net: &mut Net, number: u32, switch: u16) {
+    let output = net.lanes[number as usize].output;
+    let plane = &net.switches[usize::from(switch)];
+    match plane.channels.as_ref().and_then(|outputs| outputs.of(output)) {
+        Some((_, first, count)) if !channels::may_send(net, number, switch, first, count) => {
+            channels::send(net, number, switch, first, count);
+        }
+        None if !may_send(net, number, switch) => net.send_crossed(number, switch),
+        _ => net.serve_output(switch, output),
+    }
+}
+
+/// Returns whether a frame in front of a line without virtual channels can leave now.
+fn may_send(net: &mut Net, number: u32, switch: u16) -> bool {
+    let now = net.now;
+    let lane = &mut net.lanes[number as usize];
+    let crossbar = &net.switches[usize::from(switch)].crossbar;
+    lane.up
+        && lane.free_at_ps <= now
+        && crossbar.has_crossed(lane.output)
+        && lane.has_credit(now)
+        && (!crossbar.has_fast_lines || crossbar.may_start(lane.output, now, lane).is_ok())
+}
+
 /// Returns whether a line is free, has a credit, and can start the frame now.
 #[inline]
 fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {
@@ -364,19 +395,62 @@ fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) ->
             || lane.start_of(crossed.ready_ps, &crossed.slot.frame) <= now)
 }
 
+/// Lets the first frame on a slow line wait until enough of it has arrived for its output. Returns
+/// whether it waits.
+///
+/// A faster line that has started to send the frame would stand still for its last bits. Of several
+/// links that the switch may choose for the frame, the fastest counts. The choice follows when the
+/// frame enters the switch, because it depends on the load and the turn at that time.
+#[cold]
+pub(super) fn waits_for_output(net: &mut Net, number: u32) -> bool {
+    let lane = &net.lanes[number as usize];
+    let End::Switch { switch, port } = lane.to else { return false };
+    let first = lane.flight.first();
+    // Includes the latency of the switch.
+    let tail_ps = first.tail_ps();
+    let time_ps = time_on_fastest_output(net, switch, port, &first.frame);
+    let enough_ps = time_ps.map_or(0, |time_ps| tail_ps.saturating_sub(time_ps));
+    let waits = enough_ps > net.now;
+    let (at_ps, tail_ps) = if waits { (enough_ps, tail_ps) } else { (net.now, tail_ps - lane.latency_ps) };
+    net.lanes[number as usize].flight.set_first(InFlight::new(first.frame, at_ps, tail_ps));
+    if waits {
+        net.queue.add(net.sources.arrival(number), at_ps);
+    }
+    waits
+}
+
+/// Returns the time in ps of a frame on the fastest line through which a switch may forward it, or
+/// `None` if the switch does not forward it.
+fn time_on_fastest_output(net: &Net, switch: u16, ingress: u16, frame: &FrameRef) -> Option<u64> {
+    let plane = &net.switches[usize::from(switch)];
+    let on_line = |&port: &u16| Some(net.lanes[plane.tx_lane(port)? as usize].time_of(frame.wire_bytes()));
+    let on_output = |output: u16| plane.members[usize::from(output)].iter().filter_map(on_line).min();
+    match plane.fib.decide(ingress, frame.s_id(), frame.d_id(), frame.ox_id()) {
+        Decision::Forward(Egress::Port(port)) => on_output(port),
+        Decision::Forward(Egress::Bundle(bundle)) => on_output(plane.bundle_output[usize::from(bundle)]),
+        Decision::Forward(Egress::Spray(group)) => {
+            let legs = plane.fib.spray_members(group).iter();
+            legs.filter_map(|&leg| on_output(plane.output_of_leg(leg))).min()
+        }
+        Decision::Local | Decision::Drop(_) => None,
+    }
+}
+
 /// Prepares the crossbar of a switch and its incoming lanes for lines that are faster than frames
 /// arrive for them.
 ///
-/// A cut-through switch forwards a frame of a slower line so late that its fastest line can send it
-/// without a pause. Otherwise the frame would occupy places and lines that stand still.
+/// A cut-through switch forwards a frame of a slower line so late that its output can send it
+/// without a pause. Otherwise the frame would occupy places and lines that stand still. For a frame
+/// of a trunk the fastest line of the switch counts, so that no frame overtakes an earlier one of
+/// its trunk.
 pub(super) fn mark_fast_lines(lanes: &mut [Lane], plane: &mut SwitchPlane, number: u16, config: &Switch) {
     let at_switch = |end| matches!(end, End::Switch { switch, .. } if switch == number);
     let is_slower = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 > b.0 * a.1;
     let sends = lanes.iter().filter(|lane| at_switch(lane.from)).map(Lane::ps_per_byte);
     if let Some(fastest) = sends.reduce(|best, rate| if is_slower(best, rate) { rate } else { best }) {
-        for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && lane.cut_through) {
+        for lane in lanes.iter_mut().filter(|lane| at_switch(lane.to) && lane.entry == Entry::Header) {
             if is_slower(lane.ps_per_byte(), fastest) {
-                lane.cut_through = false;
+                lane.entry = if lane.bundle.is_some() { Entry::ForFastest } else { Entry::ForOutput };
                 lane.faster = Some((fastest.0 as u32, fastest.1 as u16));
             }
         }

@@ -35,6 +35,21 @@ impl InFlight {
     }
 }
 
+/// Time at which a receiver processes a frame on the line. Its latency follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Entry {
+    /// The last bit has arrived.
+    Whole,
+    /// The header has arrived.
+    Header,
+    /// The header has arrived. If the frame leaves through a faster line, enough has arrived for
+    /// that line to send it without a pause.
+    ForOutput,
+    /// Enough has arrived for the fastest line of the switch to send the frame without a pause.
+    ForFastest,
+}
+
 /// Frames on a line, in the order of their arrival times.
 ///
 /// A short line holds one frame, or the end of one and the beginning of the next. Two frames are
@@ -103,6 +118,19 @@ impl Flight {
             self.queue(frame);
         }
         false
+    }
+
+    /// Returns the first frame. The line is not empty.
+    #[inline]
+    pub(super) fn first(&self) -> InFlight {
+        self.get(0)
+    }
+
+    /// Replaces the first frame. Its arrival time is before that of the next one.
+    #[inline]
+    pub(super) fn set_first(&mut self, frame: InFlight) {
+        debug_assert!(frame.at_ps < self.at_ps[1], "a frame overtakes the next one on its line");
+        self.put(0, frame);
     }
 
     /// Removes the first frame. Returns it with the arrival time of the next one, which is

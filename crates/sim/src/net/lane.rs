@@ -1,6 +1,6 @@
 //! One direction of a link: the line, the sender's credits and the frames on the line.
 
-use super::flight::Flight;
+use super::flight::{Entry, Flight};
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
 use super::queue::{EventQueue, NEVER};
 use super::recovery::StateChanges;
@@ -63,8 +63,8 @@ pub struct Lane {
     /// True if the lane is watched, faulty, part of a bundle, has virtual channels, or ends in
     /// another part of the network.
     pub special: bool,
-    /// True if the receiver forwards a frame as soon as its header has arrived.
-    pub cut_through: bool,
+    /// Time at which the receiver processes a frame.
+    pub(super) entry: Entry,
     /// True if a watchdog run is scheduled early enough for any frame that arrives from now on.
     pub watchdog_armed: bool,
 
@@ -107,8 +107,8 @@ pub struct Lane {
     pub faulty: bool,
     /// True if the lane has virtual channels.
     pub has_channels: bool,
-    /// Time of a byte on the fastest line of a cut-through receiver with faster lines than this
-    /// one, as ps and the bytes they belong to.
+    /// Time of a byte on the fastest line of the receiver, if that is faster than this line, as ps
+    /// and the bytes they belong to.
     pub faster: Option<(u32, u16)>,
     /// Faults of the receiver.
     pub receiver: Receiver,
@@ -188,7 +188,7 @@ pub struct Sent {
     pub end_ps: u64,
     /// The receiver may process the frame.
     pub at_ps: u64,
-    /// The last bit arrives.
+    /// The last bit arrives; plus the latency, if the receiver waits for the output of the frame.
     pub tail_ps: u64,
 }
 
@@ -210,7 +210,7 @@ impl Lane {
             watchdog_armed: false,
             propagation_ps,
             latency_ps: 0,
-            cut_through: false,
+            entry: Entry::Whole,
             faster: None,
             up: true,
             free_at_ps: 0,
@@ -315,15 +315,18 @@ impl Lane {
             self.data_bytes += u64::from(frame.len_bytes());
         }
         let tail_ps = end_ps + self.propagation_ps;
-        let at_ps = if self.cut_through {
-            start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps + self.latency_ps
+        if self.entry == Entry::Whole {
+            return Sent { start_ps: start, end_ps, at_ps: tail_ps + self.latency_ps, tail_ps };
+        }
+        let header_ps = start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps;
+        let mut sent = Sent { start_ps: start, end_ps, at_ps: header_ps + self.latency_ps, tail_ps };
+        if self.entry == Entry::ForOutput {
+            sent.tail_ps += self.latency_ps;
         } else if let Some((ps, bytes)) = self.faster {
-            let header_ps = start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps;
-            header_ps.max(tail_ps - wire_bytes * u64::from(ps) / u64::from(bytes)) + self.latency_ps
-        } else {
-            tail_ps + self.latency_ps
-        };
-        Sent { start_ps: start, end_ps, at_ps, tail_ps }
+            let enough_ps = tail_ps - wire_bytes * u64::from(ps) / u64::from(bytes);
+            sent.at_ps = header_ps.max(enough_ps) + self.latency_ps;
+        }
+        sent
     }
 
     /// Applies the R_RDYs that arrived by `now` if no credit is left. Returns whether a frame may
@@ -385,8 +388,7 @@ impl Lane {
     /// Returns the shortest time in ps from an event at one end of the lane to its first effect at
     /// the other end: of a frame without data from the sender, and of an R_RDY from the receiver.
     pub fn lookahead_ps(&self) -> [u64; 2] {
-        let is_early = self.cut_through || self.faster.is_some();
-        let frame_bytes = if is_early { HEADER_WIRE_BYTES } else { OVERHEAD_BYTES };
+        let frame_bytes = if self.entry == Entry::Whole { OVERHEAD_BYTES } else { HEADER_WIRE_BYTES };
         [self.time_of(frame_bytes) + self.propagation_ps + self.latency_ps, self.r_rdy_ps]
     }
 

@@ -50,6 +50,7 @@ pub use queue::{EventQueue, NEVER};
 pub use recovery::StateChanges;
 
 use channels::ChannelOutputs;
+use flight::Entry;
 use parts::Parts;
 use sanloom_fc::config::{ChannelCredits, Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
@@ -335,7 +336,9 @@ impl Net {
                 End::Switch { switch, port } => {
                     let config = &plan.switches[usize::from(switch)].config;
                     lane.latency_ps = config.latency.0;
-                    lane.cut_through = config.forwarding == Forwarding::CutThrough;
+                    if config.forwarding == Forwarding::CutThrough {
+                        lane.entry = Entry::Header;
+                    }
                     net.switches[usize::from(switch)].rx[usize::from(port)] = number;
                 }
                 End::NPort(nport) => net.nports[usize::from(nport)].rx = number,

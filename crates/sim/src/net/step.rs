@@ -1,13 +1,13 @@
 //! Events of the frame path: arrivals, attempts to send, and inputs that become ready.
 
 use super::crossbar::{Buffered, Departure};
-use super::flight::InFlight;
+use super::flight::{Entry, InFlight};
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent, channels, parts};
+use super::{Loss, LossSite, Net, NetEvent, channels, crossing, parts};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -114,6 +114,9 @@ impl Net {
 
     #[inline(always)]
     fn arrive(&mut self, number: u32) -> Option<NetEvent> {
+        if self.lanes[number as usize].entry == Entry::ForOutput && crossing::waits_for_output(self, number) {
+            return None;
+        }
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
         if next_ps != NEVER {
@@ -232,7 +235,12 @@ impl Net {
     pub(super) fn try_send(&mut self, number: u32) {
         match self.lanes.get(number as usize).map(|lane| lane.from) {
             Some(End::Switch { switch, .. }) if self.switches[usize::from(switch)].crossbar.buffers_egress() => {
-                self.serve_output(switch, self.lanes[number as usize].output);
+                let lane = &self.lanes[number as usize];
+                if lane.special && lane.bundle.is_some() {
+                    crossing::try_line_of_bundle(self, number, switch);
+                } else {
+                    self.serve_output(switch, lane.output);
+                }
             }
             Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
             Some(End::NPort(nport)) => self.try_send_own(number, nport),

@@ -158,10 +158,24 @@ pub(super) fn serve(net: &mut Net, switch: u16, output: u16) -> bool {
     }
 }
 
+/// Returns whether a frame in front of a lane with virtual channels can leave now. `first` is the
+/// output of its first channel, `count` the number of channels.
+pub(super) fn may_send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> bool {
+    let now = net.now;
+    let lane = &net.lanes[number as usize];
+    let Some(channels) = &mut net.channels[number as usize] else { return false };
+    let crossbar = &net.switches[usize::from(switch)].crossbar;
+    let mut may_leave = |at: usize| {
+        channels.list[at].has_credit(now)
+            && (!crossbar.has_fast_lines || crossbar.may_start(first + at as u16, now, lane).is_ok())
+    };
+    lane.up && lane.free_at_ps <= now && bits(crossbar.crossed(first, count)).any(&mut may_leave)
+}
+
 /// Sends the next frame in front of a lane with virtual channels, if the line and the credits
 /// allow it, and schedules the next attempt. `first` is the output of its first channel, `count`
 /// the number of channels. Returns the position of the channel that has sent a frame.
-fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> Option<usize> {
+pub(super) fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> Option<usize> {
     let now = net.now;
     let channels = net.channels[number as usize].as_mut()?;
     let lane = &mut net.lanes[number as usize];

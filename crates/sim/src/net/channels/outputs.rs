@@ -68,7 +68,7 @@ impl ChannelOutputs {
     /// Returns the port of an output, the first channel output of this port, and the number of its
     /// channels.
     #[inline]
-    pub(super) fn of(&self, output: u16) -> Option<(u16, u16, u16)> {
+    pub(in crate::net) fn of(&self, output: u16) -> Option<(u16, u16, u16)> {
         let port = match output.checked_sub(self.ports) {
             Some(at) => self.of_output.get(usize::from(at))?.0,
             None => output,

@@ -141,3 +141,29 @@ fn a_credit_ends_the_wait_even_if_the_frame_has_not_crossed_far_enough_to_start(
     case.switches[0].queueing = Queueing::Voq;
     agree(&case);
 }
+
+#[test]
+fn a_line_of_a_trunk_does_not_starve_during_its_reset_because_another_line_tries() {
+    // Between 107.1 us and 190.0 us, the second line waits for LRR. At 128.8 us, the LRR of the
+    // first line arrives and brings no credit.
+    let switch = SwitchCase {
+        queueing: Queueing::Voq,
+        arbitration: Arbitration::RoundRobin,
+        crossbar: CrossbarLimits { speedup_percent: 100, bandwidth_bit_per_s: None, egress_frames: 1 },
+        cut_through: false,
+        latency_ns: 0,
+    };
+    let nport = |switch, rate| NPortCase { switch, rate, light_ns: 250, credits: [1, 1], empties_after_ns: 0 };
+    agree(&Case {
+        switches: vec![switch; 2],
+        isls: vec![(1, 0, LineRate::Fc4, 41_434, [1, 1], true)],
+        nports: vec![nport(1, LineRate::Fc4), nport(0, LineRate::Fc1)],
+        channels: Vec::new(),
+        isl_choice: IslChoice::Ingress,
+        isl_hash: IslHash::Plain,
+        bb_sc_n: 0,
+        hold_time: None,
+        e_d_tov: Some(30_440),
+        actions: vec![(0, data(20, 49, 12_289)), (0, data(0, 0, 1))],
+    });
+}

@@ -103,7 +103,7 @@ impl Switch {
     }
 
     /// Returns the doors of a port with their channels.
-    fn doors_of(&self, port: usize) -> Vec<(u8, usize)> {
+    pub fn doors_of(&self, port: usize) -> Vec<(u8, usize)> {
         let doors = self.doors.iter().enumerate().filter(|(_, door)| door.0 == port);
         doors.map(|(number, door)| (door.1, self.ports + number)).collect()
     }
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// Sends a frame if one may leave. Returns its door.
-    fn send_on_channel(&mut self, number: usize, switch: usize, port: usize) -> Option<usize> {
+    pub fn send_on_channel(&mut self, number: usize, switch: usize, port: usize) -> Option<usize> {
         let now = self.now;
         if !self.lanes[number].up {
             return None;

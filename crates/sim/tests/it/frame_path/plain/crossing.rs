@@ -214,6 +214,34 @@ impl Engine {
         }
     }
 
+    /// Tries to send on a lane, and on the other lanes of its bundle if it can send.
+    pub fn serve_line(&mut self, number: usize, switch: usize, output: usize) {
+        if self.switches[switch].together[output].len() == 1 || self.could_send(number, switch, output) {
+            self.serve(switch, output);
+        } else if self.switches[switch].has_doors(output) {
+            self.send_on_channel(number, switch, output);
+        } else {
+            self.send_crossed(number, switch, output);
+        }
+    }
+
+    /// Returns whether a frame in front of a lane could leave now.
+    fn could_send(&self, number: usize, switch: usize, output: usize) -> bool {
+        let (lane, machine, now) = (&self.lanes[number], &self.switches[switch], self.now);
+        let has_credit = |credits: usize, returns: &[u64]| credits > 0 || returns.iter().any(|&at| at <= now);
+        let has_frame = |output: usize| {
+            machine.next_seat(output).is_some() && machine.seat_to_start(output, now, |bytes| lane.time(bytes)).is_ok()
+        };
+        let could = match &lane.channels {
+            None => has_credit(lane.credits, &lane.returns) && has_frame(output),
+            Some(channels) => machine.doors_of(output).into_iter().any(|(number, door)| {
+                let channel = &channels.list[&number];
+                has_credit(channel.credits, &channel.returns) && has_frame(door)
+            }),
+        };
+        could && lane.up && lane.free_at <= now
+    }
+
     fn send_crossed(&mut self, number: usize, switch: usize, output: usize) {
         if !self.lanes[number].up {
             return;

@@ -4,13 +4,16 @@
 //! The rules:
 //!
 //! 1. A frame occupies the line for its bytes and then propagates. A gap of 24 bytes follows it.
-//!    Times are computed from the bytes since the line became busy, with a single division.
+//!    Times are computed from the bytes since the line became busy, with a single division. A
+//!    cut-through switch receives a frame with its header, or later if a faster line could not send
+//!    it without a pause otherwise.
 //! 2. A sender needs a credit for each frame. The receiver frees the buffer when the last bit has
 //!    left (switch) or when it has emptied the buffer (N_Port). The credit reaches the sender four
 //!    bytes and one propagation delay later.
 //! 3. The order of events at one instant is fixed:
 //!    - Frames arrive, in the order of lanes. The output of each frame attempts to send at once.
-//!    - Lanes whose line or credit has just become free try to send, in the order of lanes.
+//!    - Lanes whose line or credit has just become free try to send, in the order of lanes. The
+//!      other lanes of a bundle try then only if the lane can send.
 //!    - Inputs that have finished sending a frame show their next one, in the order of lanes.
 //!    - Lanes are checked, in their order. Frames that the receiver has held for the hold time are
 //!      discarded. A sender that has starved for E_D_TOV resets its link.
@@ -25,7 +28,8 @@
 //!    frames, and that of a lost R_RDY after the next full count of 2^n R_RDYs, unless that state
 //!    change is lost, too. Losses are counted modulo 2^n.
 //! 6. A sender starves from the moment a frame finds its line free but no credit, until it has a
-//!    credit.
+//!    credit. A link reset ends this time; it starts again when a frame comes in front of the lane
+//!    or when LRR has arrived.
 //!
 //! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in
 //! [`faults`].
@@ -251,7 +255,13 @@ impl Engine {
                 Kind::Arrive => {
                     let first = self.lanes[number].flying.iter().position(|f| f.0 == at).unwrap();
                     let (_, tail, frame) = self.lanes[number].flying.remove(first);
-                    self.arrive(number, tail, frame);
+                    let enters = self.enters_at(number, tail, &frame);
+                    if enters > at {
+                        self.count("waits for a faster line");
+                        self.lanes[number].flying.push((enters, tail, frame));
+                    } else {
+                        self.arrive(number, tail, frame);
+                    }
                 }
                 Kind::Try => {
                     self.attempts.retain(|&t| t != (at, number));
@@ -292,6 +302,22 @@ impl Engine {
     pub fn frames_in_flight(&self) -> usize {
         let flying = self.lanes.iter().map(|lane| lane.flying.len());
         flying.chain(self.switches.iter().map(Switch::frames)).sum()
+    }
+
+    /// Returns the time at which a frame whose header has arrived enters the switch: now, or when
+    /// the fastest line through which it may leave could send it without a pause.
+    fn enters_at(&self, number: usize, tail: u64, frame: &Frame) -> u64 {
+        let lane = &self.lanes[number];
+        let End::Switch(switch, port) = lane.to else { return self.now };
+        let machine = &self.switches[switch];
+        if !machine.cut_through || lane.bundle.is_some() {
+            return self.now;
+        }
+        let bytes = u64::from(frame.len).next_multiple_of(4) + OVERHEAD;
+        let outputs = machine.possible_outputs(port, frame).into_iter();
+        let lines = outputs.filter_map(|output| self.lane_from(End::Switch(switch, output)));
+        let enough = lines.map(|line| (tail + machine.latency).saturating_sub(self.lanes[line].time(bytes))).max();
+        enough.map_or(self.now, |enough| enough.max(self.now))
     }
 
     fn arrive(&mut self, number: usize, tail: u64, frame: Frame) {
@@ -350,7 +376,7 @@ impl Engine {
             && self.switches[switch].queueing != Queueing::Any
         {
             let output = self.output_of(switch, port);
-            return self.serve(switch, output);
+            return self.serve_line(number, switch, output);
         }
         self.collect_credits(number);
         if !self.has_frame(number) || !self.may_send(number) {
@@ -463,15 +489,14 @@ impl Engine {
             End::NPort(_) => (arrived, arrived),
             End::Switch(switch, _) => {
                 let switch = &self.switches[switch];
-                // A frame of a slower line comes in when the fastest line could send it without a
+                // A frame of a slower trunk comes in when the fastest line could send it without a
                 // pause.
                 let header = start + lane.time(28) + lane.propagation;
                 let could_leave = arrived - lane.time(bytes).min(bytes * switch.fastest.0 / switch.fastest.1);
-                let is_slower = lane.rate.ps_per_byte() != switch.fastest;
-                let first = match (switch.cut_through, is_slower) {
+                let first = match (switch.cut_through, lane.bundle) {
                     (false, _) => arrived,
-                    (true, false) => header,
-                    (true, true) => header.max(could_leave),
+                    (true, None) => header,
+                    (true, Some(_)) => header.max(could_leave),
                 };
                 (first + switch.latency, arrived)
             }

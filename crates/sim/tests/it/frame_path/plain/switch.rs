@@ -111,13 +111,7 @@ impl Switch {
         line: impl Fn(usize) -> (Option<u64>, u64),
         occurred: &mut BTreeMap<&'static str, u64>,
     ) -> Result<Option<usize>, &'static str> {
-        let domain = match frame.d_id {
-            // FFFCdd is the controller of domain dd. Other FFxxxx addresses are services of the
-            // receiving switch.
-            0xff_fc00..=0xff_fcff => frame.d_id & 0xff,
-            0xff_0000..=0xff_ffff => self.domain,
-            _ => frame.d_id >> 16,
-        };
+        let domain = self.domain_of(frame);
         if domain == self.domain {
             return match self.owners.get(&frame.d_id) {
                 Some(&owner) => Ok(Some(owner)),
@@ -137,11 +131,10 @@ impl Switch {
             [only] => return Ok(Some(only)),
             _ => {}
         }
-        let pair = u64::from(frame.s_id) << 24 | u64::from(frame.d_id);
         let (name, leg) = match self.isl_choice {
-            IslChoice::Ingress => ("ingress", self.together[port][0] % legs.len()),
-            IslChoice::DevicePair => ("pair", self.hashed(pair, legs.len())),
-            IslChoice::Exchange => ("exchange", self.hashed(pair ^ u64::from(frame.exchange) << 48, legs.len())),
+            IslChoice::Ingress => ("ingress", self.fixed_leg(port, frame, legs.len()).unwrap()),
+            IslChoice::DevicePair => ("pair", self.fixed_leg(port, frame, legs.len()).unwrap()),
+            IslChoice::Exchange => ("exchange", self.fixed_leg(port, frame, legs.len()).unwrap()),
             IslChoice::Spray => {
                 // If the number of legs has decreased, the stored index may be out of range. It
                 // then restarts at 0.
@@ -175,6 +168,48 @@ impl Switch {
             self.next_leg.insert(domain, next + 1);
         }
         Ok(Some(legs[next]))
+    }
+
+    /// Returns the domain to which a frame goes.
+    fn domain_of(&self, frame: &Frame) -> u32 {
+        match frame.d_id {
+            // FFFCdd is the controller of domain dd. Other FFxxxx addresses are services of the
+            // receiving switch.
+            0xff_fc00..=0xff_fcff => frame.d_id & 0xff,
+            0xff_0000..=0xff_ffff => self.domain,
+            _ => frame.d_id >> 16,
+        }
+    }
+
+    /// Returns the leg among several that a frame always uses, unless it leads back; `None` if the
+    /// choice depends on other frames.
+    fn fixed_leg(&self, port: usize, frame: &Frame, legs: usize) -> Option<usize> {
+        let pair = u64::from(frame.s_id) << 24 | u64::from(frame.d_id);
+        match self.isl_choice {
+            IslChoice::Ingress => Some(self.together[port][0] % legs),
+            IslChoice::DevicePair => Some(self.hashed(pair, legs)),
+            IslChoice::Exchange => Some(self.hashed(pair ^ u64::from(frame.exchange) << 48, legs)),
+            IslChoice::Spray | IslChoice::LeastLoaded => None,
+        }
+    }
+
+    /// Returns the ports through which a frame may leave; none if it stays here or is dropped.
+    pub fn possible_outputs(&self, port: usize, frame: &Frame) -> Vec<usize> {
+        let domain = self.domain_of(frame);
+        if domain == self.domain {
+            return self.owners.get(&frame.d_id).copied().into_iter().collect();
+        }
+        let legs = &self.legs[&domain];
+        let back = |leg: usize| self.together[port].contains(&leg);
+        if let [only] = legs[..] {
+            return if back(only) { Vec::new() } else { vec![only] };
+        }
+        match self.fixed_leg(port, frame, legs.len().max(1)) {
+            Some(_) if legs.is_empty() => Vec::new(),
+            Some(leg) if back(legs[leg]) => vec![legs[(leg + 1) % legs.len()]],
+            Some(leg) => vec![legs[leg]],
+            None => legs.clone(),
+        }
     }
 
     /// Maps the switch's hash of a key to a number below `n`, with its upper half as a fraction of
