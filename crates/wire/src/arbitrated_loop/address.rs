@@ -1,4 +1,4 @@
-//! Arbitrated loop physical addresses (FC-AL-2, clause 5, table of AL_PA values).
+//! Arbitrated loop physical addresses (FC-AL-2, table of AL_PA values).
 
 use std::fmt;
 

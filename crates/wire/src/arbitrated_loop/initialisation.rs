@@ -1,4 +1,4 @@
-//! Frames of loop initialisation (FC-AL-2, clause 10, loop initialisation sequences): LISM, LIFA,
+//! Frames of loop initialisation (FC-AL-2, loop initialisation sequences): LISM, LIFA,
 //! LIPA, LIHA, LISA, LIRP and LILP.
 //!
 //! Every frame is a single-frame extended link service, in class 3, without replies: SOFil, which

@@ -1,5 +1,5 @@
-//! Ordered sets of the loop (FC-AL-2, clause 6; Seagate Fibre Channel Interface manual 77767496,
-//! tables 5 and 7).
+//! Ordered sets of the loop (FC-AL-2, ordered sets; Seagate Fibre Channel Interface manual
+//! 77767496, tables 5 and 7).
 //!
 //! The codes of CLS, DHD, MRK, LPB and LPE are not in that manual. A second public table
 //! (liquisearch.com, "Fibre Channel network protocols", primitives) lists the same codes.
