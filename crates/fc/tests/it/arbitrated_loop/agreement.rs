@@ -1,7 +1,7 @@
 //! The fast engine agrees with the plain one to the word, on random loops and requests.
 
 use super::plain::{PlainLoop, State};
-use super::shares::most_outstanding;
+use super::shares::{most_buffered, most_outstanding};
 use super::util::{Results, Wish, run};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -120,6 +120,7 @@ proptest! {
         prop_assert_eq!(fast.frames.len(), frames.sum::<usize>());
         for (index, port) in config.ports.iter().enumerate() {
             prop_assert!(most_outstanding(&fast.frames, index, port.release) <= port.buffers.into());
+            prop_assert!(most_buffered(&fast.frames, index, port.release) <= port.buffers.into());
         }
     }
 }

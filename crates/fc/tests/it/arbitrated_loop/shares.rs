@@ -72,11 +72,25 @@ fn one_unfair_port_takes_the_window_from_fair_ports() {
     assert!(counts[0] == 1000 && counts[1] >= 450 && counts[2] >= 450, "{counts:?}");
 }
 
-/// Largest number of frames that are on their way to a port or in its buffers.
+/// Largest number of frames of one sender that are on their way to a port or in its buffers.
+///
+/// Frames of two senders may be on their way at once. If both ends close at the same time, the next
+/// owner opens the port while the last frame of the old one is still ahead on the loop. The older
+/// frame arrives first, so [`most_buffered`] counts the buffers.
 pub fn most_outstanding(frames: &[LoopFrame], to: usize, release: LoopTime) -> usize {
     let frames: Vec<&LoopFrame> = frames.iter().filter(|frame| frame.to == to).collect();
-    let at = |time: LoopTime| frames.iter().filter(|f| f.start <= time && time < f.arrival + release).count();
-    frames.iter().map(|frame| at(frame.start)).max().unwrap_or(0)
+    let at = |time: LoopTime, from: usize| {
+        let from_it = frames.iter().filter(|frame| frame.from == from);
+        from_it.filter(|frame| frame.start <= time && time < frame.arrival + release).count()
+    };
+    frames.iter().map(|frame| at(frame.start, frame.from)).max().unwrap_or(0)
+}
+
+/// Largest number of buffers in use when the last word of a frame arrives, from any sender.
+pub fn most_buffered(frames: &[LoopFrame], to: usize, release: LoopTime) -> usize {
+    let frames: Vec<&LoopFrame> = frames.iter().filter(|frame| frame.to == to).collect();
+    let before = |time: LoopTime| frames.iter().filter(|f| f.arrival < time && time <= f.arrival + release).count();
+    frames.iter().map(|frame| before(frame.arrival) + 1).max().unwrap_or(0)
 }
 
 /// Five frames to a receiver with the given login credit and buffers; times of their starts after
