@@ -19,6 +19,7 @@
 mod variants;
 
 pub mod alarms;
+pub mod arbitrated_loop;
 pub mod config;
 pub mod dcbx;
 pub mod domain;

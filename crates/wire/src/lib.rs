@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod arbitrated_loop;
 pub mod bls;
 mod bytes;
 pub mod cdb;

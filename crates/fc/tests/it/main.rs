@@ -1,5 +1,6 @@
 //! Integration tests of `sanloom-fc`, one module per topic.
 
+mod arbitrated_loop;
 mod dcbx;
 mod domain_fabric;
 mod domain_random;

@@ -106,6 +106,11 @@ fn els_requests() -> Vec<Els> {
         Els::Prli(Prli { pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)] }),
         Els::Prlo(Prlo { pages: vec![prli_page(0, 0), prli_page(0, 0)] }),
         Els::Adisc(adisc()),
+        Els::Fan(Fan {
+            loop_fabric_address: FcId::from_parts(1, 2, 0),
+            fabric_port_name: Wwpn(0x2004_00c0_ffee_0001),
+            fabric_name: Wwnn(0x1000_00c0_ffee_0002),
+        }),
         Els::Rscn(Rscn {
             pages: vec![
                 RscnPage { qualifier: 2, format: AddressFormat::Port, address: HOST },

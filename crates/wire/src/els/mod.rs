@@ -14,7 +14,7 @@ pub use accept::LsAcc;
 pub use link_incident::LinkIncident;
 pub use node_id::Rnid;
 pub use prli::{Prli, PrliPage, Prlo};
-pub use records::{Adisc, ExchangeRef, LinkErrorStatus, Logo, RecAcc, Rtv};
+pub use records::{Adisc, ExchangeRef, Fan, LinkErrorStatus, Logo, RecAcc, Rtv};
 pub use reject::{LS_RJT_BYTES, LsRjt, LsRjtExplanation, LsRjtReason};
 pub use rscn::{AddressFormat, Rscn, RscnPage};
 pub use speed::PortSpeed;
@@ -64,6 +64,8 @@ pub enum Els {
     Prlo(Prlo),
     /// Address and names of an existing login.
     Adisc(Adisc),
+    /// Fabric address notification on an arbitrated loop.
+    Fan(Fan),
     /// State change notification.
     Rscn(Rscn),
     /// Registration for state change notifications.
@@ -131,6 +133,7 @@ impl Els {
             command::PRLI => Els::Prli(Prli::parse(payload)?),
             command::PRLO => Els::Prlo(Prlo::parse(payload)?),
             command::ADISC => Els::Adisc(Adisc::parse(payload)?),
+            command::FAN => Els::Fan(Fan::parse(payload)?),
             command::RSCN => Els::Rscn(Rscn::parse(payload)?),
             command::SCR => Els::Scr { function: fixed::<8>("SCR", payload)?[7] },
             command::LIRR => {
@@ -165,6 +168,7 @@ impl Els {
             Els::Prli(prli) => prli.emit(command, out),
             Els::Prlo(prlo) => prlo.emit(command, out),
             Els::Adisc(adisc) => adisc.emit(command, out),
+            Els::Fan(fan) => fan.emit(out),
             Els::Rscn(rscn) => rscn.emit(out),
             Els::Scr { function } => {
                 out.put_word(command, FcId::ZERO);
@@ -210,6 +214,7 @@ impl Els {
             Els::Prli(_) => command::PRLI,
             Els::Prlo(_) => command::PRLO,
             Els::Adisc(_) => command::ADISC,
+            Els::Fan(_) => command::FAN,
             Els::Rscn(_) => command::RSCN,
             Els::Scr { .. } => command::SCR,
             Els::Lirr { .. } => command::LIRR,

@@ -39,6 +39,18 @@ pub struct Adisc {
     pub port_id: FcId,
 }
 
+/// FAN: fabric address notification, which an FL_Port sends after loop initialisation. No reply is
+/// sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Fan {
+    /// Address of the FL_Port: domain and area of the loop.
+    pub loop_fabric_address: FcId,
+    /// Name of the FL_Port.
+    pub fabric_port_name: Wwpn,
+    /// Name of the fabric.
+    pub fabric_name: Wwnn,
+}
+
 /// Accept of RTV: timeout values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rtv {
@@ -118,6 +130,25 @@ impl ExchangeRef {
         out.put_word(0, self.originator);
         out.put_u16(self.ox_id);
         out.put_u16(self.rx_id);
+    }
+}
+
+impl Fan {
+    /// Reads the payload.
+    pub fn parse(payload: &[u8]) -> Result<Fan, ParseError> {
+        let b = fixed::<24>("FAN", payload)?;
+        Ok(Fan {
+            loop_fabric_address: id_at(b, 5),
+            fabric_port_name: Wwpn(u64_at(b, 8)),
+            fabric_name: Wwnn(u64_at(b, 16)),
+        })
+    }
+    /// Appends the payload.
+    pub fn emit(&self, out: &mut dyn Put) {
+        out.put_word(command::FAN, FcId::ZERO);
+        out.put_word(0, self.loop_fabric_address);
+        out.put_u64(self.fabric_port_name.0);
+        out.put_u64(self.fabric_name.0);
     }
 }
 

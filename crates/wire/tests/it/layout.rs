@@ -32,6 +32,9 @@ fn link_services_of_one_port() {
     let adisc = Adisc { hard_address: FcId::new(0xabcdef), port_name: HOST_PORT, node_name: HOST_NODE, port_id: HOST };
     assert_bytes(Els::Adisc(adisc), "52000000 00abcdef 21000024ff000001 20000024ff000001 00 010203");
     assert_bytes(Els::LsAcc(LsAcc::Adisc(adisc)), "02000000 00abcdef 21000024ff000001 20000024ff000001 00 010203");
+    let fan =
+        Fan { loop_fabric_address: FcId::from_parts(1, 2, 0), fabric_port_name: STORAGE_PORT, fabric_name: HOST_NODE };
+    assert_bytes(Els::Fan(fan), "60000000 00 010200 5000097208000001 20000024ff000001");
     assert_bytes(Els::Lirr { function: 1, format: 0x18 }, "7a000000 01 18 0000");
     assert_bytes(Els::Echo(Box::new([1, 2, 3])), "10000000 010203");
     assert_bytes(Els::Test(Box::new([1, 2, 3])), "11000000 010203");

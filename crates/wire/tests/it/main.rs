@@ -1,5 +1,6 @@
 //! Integration tests of `sanloom-wire`, one module per topic.
 
+mod arbitrated_loop;
 mod entry_points;
 mod ethernet;
 mod fuzz_smoke;

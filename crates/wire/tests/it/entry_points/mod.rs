@@ -2,6 +2,7 @@
 //! emitting the value must give bytes that parse to the same value. The targets under `fuzz/` and
 //! the test `fuzz_smoke` share these functions.
 
+use sanloom_wire::arbitrated_loop::LoopInit;
 use sanloom_wire::cdb::{CDB_BYTES, Cdb};
 use sanloom_wire::ct::Service;
 use sanloom_wire::ether::EtherHeader;
@@ -68,6 +69,11 @@ pub fn els(data: &[u8]) {
         for reply_to in [None, Some(ReplyTo::Els(request))] {
             message(r_ctl, FcType::ELS, 0, payload, reply_to);
         }
+    }
+    if let Ok(init) = LoopInit::parse(payload) {
+        let mut bytes = Vec::new();
+        init.emit(&mut bytes);
+        assert_eq!(LoopInit::parse(&bytes), Ok(init));
     }
 }
 

@@ -212,6 +212,9 @@ fn els_requests() -> impl Strategy<Value = Els> {
         prli().prop_map(Els::Prli),
         prlo().prop_map(Els::Prlo),
         adisc().prop_map(Els::Adisc),
+        (id(), wwpn(), wwnn()).prop_map(|(loop_fabric_address, fabric_port_name, fabric_name)| {
+            Els::Fan(Fan { loop_fabric_address, fabric_port_name, fabric_name })
+        }),
         rscn().prop_map(Els::Rscn),
         any::<u8>().prop_map(|function| Els::Scr { function }),
         any::<u8>().prop_map(|format| Els::Rnid { format }),
