@@ -322,7 +322,7 @@ fn a_cache_too_large_for_the_memory_is_rejected_with_its_size_and_the_limit() {
         |lines| BackstoreConfig { raid: None, cache: Some(cache(lines, WriteMode::Through { allocates: true })) };
     for config in [with(MAX_LINES + 1), with(u32::MAX)] {
         let error = Backstore::new(&config, &idle(), &[1_000_000]).expect_err("too large");
-        assert_eq!(config.check(&preset::c2247a()), Err(error.clone()));
+        assert_eq!(config.check(idle().mechanism().geometry.blocks()), Err(error.clone()));
         assert!(matches!(error, BackstoreError::Cache(SettingsError::Lines { .. })), "{error}");
         let text = error.to_string();
         assert!(text.contains("more than 4194304 lines; choose a smaller cache or larger lines"), "{text}");
