@@ -150,13 +150,14 @@ impl TraceStream {
 
     /// Returns the oldest request that was prepared.
     pub fn take(&mut self) -> Option<Request> {
-        self.ready.pop_front()
+        let request = self.ready.pop_front()?;
+        self.counts.requests += 1;
+        Some(request)
     }
 
     /// Prepares the next request and returns its arrival in the trace.
     fn prepare(&mut self) -> Option<u64> {
         let (request, arrival_ps) = self.fetch()?;
-        self.counts.requests += 1;
         self.ready.push_back(request);
         Some(arrival_ps)
     }
