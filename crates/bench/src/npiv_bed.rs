@@ -319,6 +319,7 @@ fn storage() -> Storage {
         disk: None,
         ssd: None,
         backstore: Default::default(),
+        failures: Default::default(),
         max_burst_bytes: 65_536,
     }
 }

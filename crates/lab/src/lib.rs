@@ -4,7 +4,7 @@
 //! against one table of definitions, and keeps its location in the text. Then, names are resolved
 //! into the values of [`sanloom_fc::config`], and [`sanloom_fc::san`] validates the lab as a whole.
 //! All errors are reported at once, each with line, column, caret, reason and remedy. This crate
-//! reads no file but the parameter files of disks that a lab names.
+//! reads no files but the parameter files of disks and the beginnings of traces that a lab names.
 
 #![allow(missing_docs, reason = "a comment that repeats the name is left out")]
 

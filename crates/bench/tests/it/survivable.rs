@@ -78,7 +78,7 @@ fn judge(seed: u64, seen: &mut Seen) -> Result<(), String> {
     for _ in 0..FAILURES.min(causes.len()) {
         let chassis = causes.iter().position(|cause| matches!(cause, Cause::Chassis(_)));
         let cause = causes.swap_remove(chassis.unwrap_or_else(|| dice.index(causes.len())));
-        let part = Part::from(cause);
+        let part = cause.part(&lab).expect("random labs have no batteries");
         let lost = reach.cut_off(part);
         let hosts: BTreeSet<u16> = lost.keys().map(|(host, _)| *host).collect();
         let point = report.single_points.iter().find(|point| point.part == part);

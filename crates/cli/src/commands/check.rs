@@ -8,7 +8,7 @@ use sanloom_console::outputs::{Json, Sets, is_stdout};
 use sanloom_console::report::file;
 use sanloom_console::report::terminal::design;
 use sanloom_fc::san::Lab;
-use sanloom_lab::topology::{self, IslGroup, Paths, Report};
+use sanloom_lab::topology::{self, Durability, IslGroup, Paths, Report};
 use sanloom_lab::{Diagnostic, Severity};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -108,10 +108,25 @@ fn topology_json(lab: &Lab, report: &Report) -> Value {
             .iter()
             .map(|point| json!({ "name": point.name, "hosts": point.hosts }))
             .collect::<Vec<_>>(),
+        "durability": report.durability.iter().map(durability).collect::<Vec<_>>(),
         "paths": report.paths.iter().map(paths).collect::<Vec<_>>(),
         "hosts_without_two_disjoint_paths": report.hosts_without_two_paths,
         "hosts_without_path": report.hosts_without_path,
         "hosts_without_workload": report.hosts_without_workload,
+    })
+}
+
+fn durability(row: &Durability) -> Value {
+    json!({
+        "storage": row.storage,
+        "model": row.model,
+        "organisation": row.organisation,
+        "luns": row.luns,
+        "devices": row.devices,
+        "failures_survived": row.tolerated,
+        "rebuild_h": row.rebuild_h,
+        "mttdl_years": row.mttdl_years,
+        "loss_in_5_years": row.loss,
     })
 }
 

@@ -3,6 +3,7 @@
 use sanloom_fc::config::{Fault, FaultKind, Link, Node, Picos};
 use sanloom_fc::san::Lab;
 use sanloom_lab::topology::{self, Part};
+use std::collections::BTreeSet;
 
 /// Kind of the element that fails.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
@@ -17,6 +18,10 @@ pub enum Kind {
     Hba,
     /// Port of a storage system
     Array,
+    /// First disk or SSD of each LUN in use
+    Disk,
+    /// Battery of the cache of a storage system
+    Battery,
 }
 
 impl Kind {
@@ -28,6 +33,8 @@ impl Kind {
             Kind::Chassis => "chassis",
             Kind::Hba => "hba",
             Kind::Array => "array",
+            Kind::Disk => "disk",
+            Kind::Battery => "battery",
         }
     }
 }
@@ -51,14 +58,24 @@ pub enum Cause {
     Switch(u16),
     /// Index of the first switch of the failed chassis.
     Chassis(u16),
+    /// Storage system and LUN of the failed disk.
+    Disk(u16, u16),
+    /// Storage system with the failed battery.
+    Battery(u16),
 }
 
-impl From<Cause> for Part {
-    fn from(cause: Cause) -> Part {
-        match cause {
-            Cause::Link(link) => Part::Link(usize::from(link)),
-            Cause::Switch(switch) => Part::Switch(switch),
-            Cause::Chassis(first) => Part::Chassis(first),
+impl Cause {
+    /// The part of the topology that fails; `None` if no host loses storage or data.
+    pub fn part(self, lab: &Lab) -> Option<Part> {
+        match self {
+            Cause::Link(link) => Some(Part::Link(usize::from(link))),
+            Cause::Switch(switch) => Some(Part::Switch(switch)),
+            Cause::Chassis(first) => Some(Part::Chassis(first)),
+            Cause::Disk(storage, lun) => {
+                let is_unprotected = lab.storage.get(usize::from(storage)).is_some_and(topology::is_unprotected);
+                is_unprotected.then_some(Part::Unprotected(storage, lun))
+            }
+            Cause::Battery(_) => None,
         }
     }
 }
@@ -102,11 +119,30 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
             failures.push(Single { name: format!("{owner}:{}", end.port), kind, cause: Cause::Link(index) });
         }
     }
+    failures.extend(behind_controllers(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
     let dark = lab.links_down_at_start();
     let is_lit = |single: &Single| !matches!(single.cause, Cause::Link(link) if dark.contains(&link));
     failures.retain(|single| (only.is_empty() || only.contains(&single.kind)) && is_lit(single));
+    failures
+}
+
+/// Failures of disks and batteries. Disks of a group are alike, so the first one stands for all.
+fn behind_controllers(lab: &Lab) -> Vec<Single> {
+    let mut failures = Vec::new();
+    for (storage, system) in (0..).zip(&lab.storage).filter(|(_, system)| system.device().is_some()) {
+        let in_use: BTreeSet<u16> =
+            (0..lab.hosts.len() as u16).flat_map(|host| lab.luns_in_use(host, storage)).collect();
+        failures.extend(in_use.into_iter().map(|lun| Single {
+            name: format!("{}:lun{lun}", system.name),
+            kind: Kind::Disk,
+            cause: Cause::Disk(storage, lun),
+        }));
+        if system.backstore.cache.is_some() {
+            failures.push(Single { name: system.name.clone(), kind: Kind::Battery, cause: Cause::Battery(storage) });
+        }
+    }
     failures
 }
 
@@ -144,6 +180,8 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
     let kinds: Vec<FaultKind> = match cause {
         Cause::Link(link) => vec![FaultKind::LinkDown { link }],
         Cause::Switch(switch) => vec![FaultKind::SwitchReset { switch }],
+        Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
+        Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
         Cause::Chassis(first) => {
             let of_chassis = topology::chassis(lab).into_iter().find(|chassis| chassis.switches.contains(&first));
             let switches = of_chassis.map_or_else(Vec::new, |chassis| chassis.switches);

@@ -217,8 +217,29 @@ pub struct Storage {
     pub ssd: Option<Arc<SsdConfig>>,
     /// RAID and cache in front of the disks; each LUN has its own group of them.
     pub backstore: BackstoreConfig,
+    /// Assumptions on failures of the devices.
+    pub failures: DeviceFailures,
     /// Largest burst requested by one XFER_RDY, in bytes.
     pub max_burst_bytes: u32,
+}
+
+/// Assumptions on failures of disks or SSDs, from which the mean time to data loss follows. A
+/// simulation does not use them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DeviceFailures {
+    /// Mean time to failure in hours.
+    pub mttf_h: f64,
+    /// Mean time until a new device replaces a failed one, or becomes a spare.
+    pub replacement: Picos,
+    /// Unrecoverable read errors per bit.
+    pub errors_per_bit: f64,
+}
+
+impl Default for DeviceFailures {
+    /// Values of data sheets of disks for servers.
+    fn default() -> DeviceFailures {
+        DeviceFailures { mttf_h: 1.2e6, replacement: Picos::from_secs(24 * 3600), errors_per_bit: 1e-15 }
+    }
 }
 
 /// SSDs of a storage system.

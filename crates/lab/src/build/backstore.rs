@@ -5,6 +5,7 @@ use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::schema::{self, RaidLevel};
+use sanloom_fc::config::DeviceFailures;
 use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, RaidConfig};
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
 use sanloom_storage::raid::{Level, ParityLayout, SyncLimits};
@@ -31,6 +32,16 @@ pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConf
         }
     }
     BackstoreConfig { raid: raid(element, sink), cache: cache(element) }
+}
+
+/// Returns the assumptions on failures of devices.
+pub(super) fn failures(element: &Element<'_>) -> DeviceFailures {
+    let defaults = DeviceFailures::default();
+    DeviceFailures {
+        mttf_h: element.number("failures.mttf_hours").unwrap_or(defaults.mttf_h),
+        replacement: element.time("failures.replacement").unwrap_or(defaults.replacement),
+        errors_per_bit: element.number("failures.errors_per_bit").unwrap_or(defaults.errors_per_bit),
+    }
 }
 
 fn blocks(element: &Element<'_>, path: &str) -> u32 {

@@ -391,6 +391,7 @@ pub(super) fn storage<'d>(
                 disk: disk.map(Arc::new),
                 ssd: ssd(e, sink).map(Arc::new),
                 backstore,
+                failures: backstore::failures(e),
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
             };
             let behind = storage.device().filter(|_| !e.is_given("lun_size"));

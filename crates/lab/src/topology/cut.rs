@@ -47,8 +47,13 @@ impl<'l> Reach<'l> {
         &self.joined
     }
 
-    /// Returns the LUNs that lose their last path when `part` fails.
+    /// Returns the LUNs that lose their last path, or data, when `part` fails.
     pub fn cut_off(&self, part: Part) -> HostLuns {
+        if let Part::Unprotected(storage, lun) = part {
+            let of_lun =
+                |((_, system), luns): &(&(u16, u16), &BTreeSet<u16>)| *system == storage && luns.contains(&lun);
+            return self.joined.iter().filter(of_lun).map(|(pair, _)| (*pair, BTreeSet::from([lun]))).collect();
+        }
         let left = self.without(&self.links_of(part));
         let mut lost = HostLuns::new();
         for (pair, luns) in self.joined.iter().filter(|(pair, _)| !left.whole.contains(pair)) {
@@ -77,6 +82,7 @@ impl<'l> Reach<'l> {
             }
             Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),
             Part::StoragePort(storage, port) => ends_at(Node::Storage(storage), Some(port)),
+            Part::Unprotected(..) => BTreeSet::new(),
         }
     }
 

@@ -12,6 +12,7 @@
 mod classes;
 mod cut;
 mod disjoint;
+mod durability;
 mod layout;
 mod lints;
 mod names;
@@ -21,6 +22,7 @@ mod svg;
 mod verdict;
 
 pub use cut::{HostLuns, Reach};
+pub use durability::{Durability, is_unprotected};
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use names::{compress, compress_all, fit};
 pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};

@@ -2,6 +2,7 @@
 
 use super::classes::{Class, Classes};
 use super::disjoint::{PortPair, disjoint};
+use super::durability::{self, Durability};
 use super::names::compress_all;
 use super::network::Network;
 use petgraph::algo::bridges::bridges;
@@ -49,11 +50,13 @@ pub struct Report {
     pub fabrics: Vec<String>,
     /// ISLs between each pair of switches.
     pub isl_groups: Vec<IslGroup>,
-    /// Single points of failure: switches, then chassis, links and ports. The loss of each cuts at
-    /// least one host off from storage that it uses.
+    /// Single points of failure: switches, then chassis, links, ports and devices. The loss of each
+    /// cuts at least one host off from storage that it uses.
     pub single_points: Vec<SinglePoint>,
     /// Paths between hosts and storage, with equal pairs merged.
     pub paths: Vec<Paths>,
+    /// Storage systems with disks or SSDs, and how long they keep their data.
+    pub durability: Vec<Durability>,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -113,6 +116,8 @@ pub enum Part {
     Hba(u16, u16),
     /// A port of a storage system: storage and port.
     StoragePort(u16, u16),
+    /// A LUN that loses data with any of its disks or SSDs: storage and LUN.
+    Unprotected(u16, u16),
 }
 
 /// A component whose loss cuts at least one host off from storage that it uses.
@@ -180,6 +185,8 @@ impl Report {
         };
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         let (open_ports, closed_ports) = network.permitted.unzoned(lab);
+        let mut single_points = single_points(lab, network, classes);
+        single_points.extend(unprotected_luns(lab, classes));
         Report {
             switches: lab.switches.len(),
             hosts: physical().count(),
@@ -199,8 +206,9 @@ impl Report {
             closed_ports,
             fabrics: fabrics(lab, network),
             isl_groups: isl_groups(lab, network, classes),
-            single_points: single_points(lab, network, classes),
+            single_points,
             paths,
+            durability: durability::of(lab),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),
@@ -409,6 +417,26 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         .collect()
 }
 
+/// LUNs that lose data with any of their devices.
+fn unprotected_luns(lab: &Lab, classes: &Classes) -> Vec<SinglePoint> {
+    let mut hosts: BTreeMap<(u16, u16), BTreeSet<u16>> = BTreeMap::new();
+    for &(h, s) in &classes.pairs {
+        let is_fragile = |system: &&u16| durability::is_unprotected(&lab.storage[usize::from(**system)]);
+        for &system in classes.storage[s].members.iter().filter(is_fragile) {
+            for &host in &classes.hosts[h].members {
+                for lun in lab.luns_in_use(host, system) {
+                    hosts.entry((system, lun)).or_default().insert(host);
+                }
+            }
+        }
+    }
+    let point = |((system, lun), hosts): ((u16, u16), BTreeSet<u16>)| {
+        let part = Part::Unprotected(system, lun);
+        SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() }
+    };
+    hosts.into_iter().map(point).collect()
+}
+
 /// A pair of classes with at least one permitted pair of ports; with masks, for LUNs that the same
 /// host ports see.
 struct Joined {
@@ -504,6 +532,7 @@ fn part_name(lab: &Lab, part: Part) -> String {
         Part::Link(i) => lab.links[i].name.clone(),
         Part::Hba(i, port) => format!("{}:{port}", lab.hosts[usize::from(i)].name),
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
+        Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
-    /// `switch`, `chassis`, `link`, `HBA` or `storage port`.
+    /// `switch`, `chassis`, `link`, `HBA`, `storage port` or `unprotected LUN`, which loses data with a disk.
     pub kind: &'static str,
     /// Number of components.
     pub count: usize,
@@ -29,11 +29,12 @@ impl Report {
                 Part::Link(_) => 2,
                 Part::Hba(..) => 3,
                 Part::StoragePort(..) => 4,
+                Part::Unprotected(..) => 5,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
         let group = |((kind, _), points): ((usize, usize), Vec<&SinglePoint>)| PointGroup {
-            kind: ["switch", "chassis", "link", "HBA", "storage port"][kind],
+            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN"][kind],
             count: points.len(),
             hosts: points[0].hosts,
             names: compress_all(points.iter().map(|point| point.name.as_str())),

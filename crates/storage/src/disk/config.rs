@@ -329,6 +329,16 @@ impl DiskConfig {
     pub fn capacity_bytes(&self) -> Option<u64> {
         Some(super::Geometry::new(self).ok()?.blocks() * 512)
     }
+
+    /// Returns the mean rate of the medium over the whole disk in bytes per second, if each track
+    /// takes a revolution and a head switch; 0 if the parameters contradict each other.
+    pub fn sequential_bytes_per_s(&self) -> f64 {
+        let cylinders = |zone: &Zone| f64::from(zone.last_cylinder.saturating_sub(zone.first_cylinder)) + 1.0;
+        let tracks = self.zones.iter().map(cylinders).sum::<f64>() * f64::from(self.surfaces);
+        let track_s = 60.0 / self.rpm + self.head_switch_ms / 1e3;
+        let bytes = self.capacity_bytes().unwrap_or(0) as f64;
+        if tracks > 0.0 && track_s > 0.0 { bytes / (tracks * track_s) } else { 0.0 }
+    }
 }
 
 impl Default for QueueConfig {

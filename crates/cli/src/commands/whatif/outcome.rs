@@ -68,7 +68,7 @@ impl Case {
         let lab = context.lab;
         let time_ps = trial.until_ps.saturating_sub(trial.from_ps);
         let usual = healthy.bytes(trial.from_ps, trial.until_ps);
-        let pairs = context.reach.cut_off(single.cause.into());
+        let pairs = single.cause.part(lab).map(|part| context.reach.cut_off(part)).unwrap_or_default();
         // Requests that fail without the failure as well. After the window the run with the failure
         // waits until the requests without a path have failed.
         let anyway = healthy.failed(trial.until_ps, trial.recovered_ps.is_some());

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 /// Name of the file in the output folder.
 const NAME: &str = "trials.jsonl";
 
-/// Identity of a trial: index of the broken link or switch, or of the first switch of the broken
-/// chassis, and of the seed.
+/// Identity of a trial: the broken element, and the index of the seed.
 pub type Key = (Cause, u32);
 
 /// One line of the file.
@@ -22,9 +21,12 @@ pub type Key = (Cause, u32);
 struct Line {
     /// Hash of the lab, its settings and the version of sanloom.
     study: String,
-    /// `link`, `switch` or `chassis`.
+    /// `link`, `switch`, `chassis`, `disk` or `battery`.
     kind: String,
     index: u16,
+    /// LUN of the broken disk.
+    #[serde(default)]
+    lun: u16,
     replication: u32,
     trial: Trial,
 }
@@ -84,6 +86,8 @@ impl Store {
             let cause = match line.kind.as_str() {
                 "link" => Cause::Link(line.index),
                 "chassis" => Cause::Chassis(line.index),
+                "disk" => Cause::Disk(line.index, line.lun),
+                "battery" => Cause::Battery(line.index),
                 _ => Cause::Switch(line.index),
             };
             if line.study != self.study {
@@ -108,13 +112,15 @@ impl Store {
     /// The file cannot be written.
     pub fn add(&mut self, key: Key, trial: Trial) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.file {
-            let (kind, index) = match key.0 {
-                Cause::Link(index) => ("link", index),
-                Cause::Switch(index) => ("switch", index),
-                Cause::Chassis(index) => ("chassis", index),
+            let (kind, index, lun) = match key.0 {
+                Cause::Link(index) => ("link", index, 0),
+                Cause::Switch(index) => ("switch", index, 0),
+                Cause::Chassis(index) => ("chassis", index, 0),
+                Cause::Disk(index, lun) => ("disk", index, lun),
+                Cause::Battery(index) => ("battery", index, 0),
             };
             let (study, kind, replication) = (self.study.clone(), kind.to_owned(), key.1);
-            let line = Line { study, kind, index, replication, trial: trial.clone() };
+            let line = Line { study, kind, index, lun, replication, trial: trial.clone() };
             let mut text = Vec::new();
             // One write per line: an interruption can tear only the last one.
             json::write_line(&mut text, &line)

@@ -23,6 +23,7 @@ pub fn render(report: &Report, width: usize) -> String {
     oversubscription(&mut out, report, width);
     paths(&mut out, report, width);
     points(&mut out, report, width);
+    durability(&mut out, report, width);
     out
 }
 
@@ -183,7 +184,7 @@ fn points(out: &mut String, report: &Report, width: usize) {
         let _ = writeln!(out, "\n{text}");
         return;
     }
-    out.push_str("\nSingle points of failure: each alone cuts a host off from storage it uses\n");
+    out.push_str("\nSingle points of failure: each alone cuts a host off from storage or data it uses\n");
     let left_out = groups.len().saturating_sub(MAX_ROWS);
     for PointGroup { kind, count, hosts, names } in groups.into_iter().take(MAX_ROWS) {
         let noun = match (count, kind) {
@@ -196,6 +197,52 @@ fn points(out: &mut String, report: &Report, width: usize) {
         named(out, &format!("  {count} {noun} ({}{each}): ", plural(hosts, "host")), &names, width);
     }
     more(out, left_out);
+}
+
+fn durability(out: &mut String, report: &Report, width: usize) {
+    if report.durability.is_empty() {
+        return;
+    }
+    let text = "Data on disks and SSDs: mean time to the loss of any LUN of one system, for independent failures and \
+                rebuilds of idle groups. `failures` of a storage system has the assumptions.";
+    let _ = write!(out, "\n{}", wrap(text, width, 2));
+    let mut grid = Grid::new(vec![
+        Column::left("storage"),
+        Column::right("LUNs"),
+        Column::left("each"),
+        Column::left("model").rank(1),
+        Column::right("survives"),
+        Column::right("rebuild"),
+        Column::right("mean time to loss"),
+        Column::right("loss in 5 years"),
+    ]);
+    for row in report.durability.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            clean(&fit(&row.storage, LEAST * 2)),
+            row.luns.to_string(),
+            row.organisation.clone(),
+            row.model.clone(),
+            row.tolerated.map_or_else(String::new, |count| plural(u64::from(count), "failure")),
+            row.rebuild_h.map_or_else(String::new, |hours| format!("{} h", trimmed(hours, 1))),
+            row.mttdl_years.map_or_else(|| "not modelled".to_owned(), years),
+            row.loss.map_or_else(String::new, probability),
+        ]);
+    }
+    out.push_str(&grid.render(width));
+    more(out, report.durability.len().saturating_sub(MAX_ROWS));
+}
+
+/// Years with two significant digits.
+fn years(years: f64) -> String {
+    match years {
+        0.0..10.0 => format!("{years:.1} years"),
+        10.0..1e4 => format!("{years:.0} years"),
+        _ => format!("{years:.0e} years"),
+    }
+}
+
+fn probability(share: f64) -> String {
+    if share >= 1e-4 { format!("{} %", trimmed(share * 100.0, 2)) } else { format!("{share:.0e}") }
 }
 
 fn more(out: &mut String, left_out: usize) {

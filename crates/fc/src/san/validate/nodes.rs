@@ -376,6 +376,17 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
             "make `ssd_size` smaller; a simulation needs 2 MiB of memory for each GiB of an SSD",
         );
     }
+    let failures = &storage.failures;
+    problems.time(place.key("failures.replacement"), failures.replacement, Picos::ZERO, Picos::from_secs(100 * 86_400));
+    for (key, number, least, most) in [
+        ("failures.mttf_hours", failures.mttf_h, 1.0, 1e9),
+        ("failures.errors_per_bit", failures.errors_per_bit, 0.0, 1e-6),
+    ] {
+        if !(least..=most).contains(&number) {
+            let reason = format!("{number} is outside its range");
+            problems.add(ProblemKind::BadNumber, place.key(key), reason, format!("choose {least} to {most}"));
+        }
+    }
     if let Some((_, blocks)) = storage.device() {
         validate_backstore(storage, blocks, place, problems);
     }

@@ -88,6 +88,7 @@ fn lab() -> Lab {
             disk: None,
             ssd: None,
             backstore: Default::default(),
+            failures: Default::default(),
             max_burst_bytes: 65_536,
         }],
         links: vec![
