@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
-    /// `switch`, `chassis`, `link`, `HBA`, `storage port` or `unprotected LUN`, which loses data with a disk.
+    /// `switch`, `chassis`, `link`, `HBA`, `storage port` or `unprotected LUN`, which loses data
+    /// with a disk.
     pub kind: &'static str,
     /// Number of components.
     pub count: usize,

@@ -245,3 +245,35 @@ fn requests_that_fail_without_the_failure_are_not_charged_to_it() {
     assert_eq!((&unused["stall_ended"], &unused["stalled_host"]), (&true.into(), &"near".into()), "{unused}");
     assert!(row(&rows, "A")["ios_failed"].as_u64() > Some(0), "{rows:?}");
 }
+
+#[test]
+fn a_disk_without_redundancy_costs_data_and_one_of_a_mirror_does_not() {
+    let bench = Bench::new("whatif-disks");
+    let storage = |name: &str, lines: &str| {
+        format!(
+            "[storage.{name}]\ndisk = \"cheetah-9lp\"\n{lines}\n[workload.{name}]\nhosts = \"h\"\ntargets = \"{name}\"\n"
+        )
+    };
+    let raid = "raid = { level = \"raid1\", disks = 2 }\ncontroller_cache = { size = \"1MiB\", write = \"mirrored\" }";
+    let lab = format!(
+        "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[switch.sw]\n[host.h]\n{}{}[[link]]\nfrom = \"{{h,jbod,mirror}}\"\n\
+         to = \"sw\"\n",
+        storage("jbod", ""),
+        storage("mirror", raid)
+    );
+    bench.write("lab.toml", &lab);
+    let ran = bench.run("whatif lab.toml --only disk,battery --json");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ranking: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let row = |name: &str, kind: &str| {
+        let rows = ranking.as_array().expect("a list").iter();
+        rows.clone().find(|row| row["name"] == name && row["kind"] == kind).cloned().expect("a row")
+    };
+    let numbers = |row: serde_json::Value| (row["pairs_cut_off"].as_u64(), row["ios_failed"].as_u64() > Some(0));
+    assert_eq!(ranking.as_array().map(Vec::len), Some(3));
+    assert_eq!(numbers(row("jbod:lun0", "disk")), (Some(1), true));
+    assert_eq!(numbers(row("mirror:lun0", "disk")), (Some(0), false));
+    assert_eq!(numbers(row("mirror", "battery")), (Some(0), false));
+    let checked = bench.run("check lab.toml").stdout;
+    assert!(checked.contains("1 unprotected LUN (1 host): jbod:lun0"), "{checked}");
+}
