@@ -7,7 +7,7 @@ use sanloom_storage::raid::Level;
 use sanloom_storage::reliability::{HOURS_PER_YEAR, Organisation, Reliability, loss_probability};
 
 /// Years for which the probability of a loss is given.
-pub const YEARS: f64 = 5.0;
+const YEARS: f64 = 5.0;
 
 /// Largest number of groups of one storage system that the Markov chain follows.
 const MAX_GROUPS: u32 = 4_096;
@@ -31,7 +31,7 @@ pub struct Durability {
     pub rebuild_h: Option<f64>,
     /// Mean time to the loss of data of any LUN of one system, in years.
     pub mttdl_years: Option<f64>,
-    /// Probability that one system loses data within [`YEARS`].
+    /// Probability that one system loses data within five years.
     pub loss: Option<f64>,
 }
 
