@@ -3,7 +3,6 @@
 use sanloom_fc::config::{Fault, FaultKind, Link, Node, Picos};
 use sanloom_fc::san::Lab;
 use sanloom_lab::topology::{self, Part};
-use std::collections::BTreeSet;
 
 /// Kind of the element that fails.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
@@ -132,9 +131,7 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
 fn behind_controllers(lab: &Lab) -> Vec<Single> {
     let mut failures = Vec::new();
     for (storage, system) in (0..).zip(&lab.storage).filter(|(_, system)| system.device().is_some()) {
-        let in_use: BTreeSet<u16> =
-            (0..lab.hosts.len() as u16).flat_map(|host| lab.luns_in_use(host, storage)).collect();
-        failures.extend(in_use.into_iter().map(|lun| Single {
+        failures.extend(lab.luns_in_any_use(storage).into_iter().map(|lun| Single {
             name: format!("{}:lun{lun}", system.name),
             kind: Kind::Disk,
             cause: Cause::Disk(storage, lun),

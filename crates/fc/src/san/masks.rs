@@ -1,7 +1,7 @@
 //! LUN masks: [`Lab::masking`], and the LUNs that each host port sees.
 
 use super::Lab;
-use crate::config::{Mask, Target};
+use crate::config::{Mask, Target, Workload};
 use sanloom_scsi::scsi::{InitiatorName, LunMap, Masking};
 use sanloom_wire::Wwpn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,11 +28,20 @@ impl Lab {
     /// LUNs of a storage system that the workloads of a host use; all of them in a lab without
     /// workloads.
     pub fn luns_in_use(&self, host: u16, storage: u16) -> BTreeSet<u16> {
+        self.luns_of(storage, |workload| workload.hosts.contains(&host))
+    }
+
+    /// LUNs of a storage system that any workload uses; all of them in a lab without workloads.
+    pub fn luns_in_any_use(&self, storage: u16) -> BTreeSet<u16> {
+        self.luns_of(storage, |_| true)
+    }
+
+    fn luns_of(&self, storage: u16, counts: impl Fn(&Workload) -> bool) -> BTreeSet<u16> {
         if self.workloads.is_empty() {
             let luns = self.storage.get(usize::from(storage)).map_or(0, |system| system.luns.len() as u16);
             return (0..luns).collect();
         }
-        let workloads = self.workloads.iter().filter(|workload| workload.hosts.contains(&host));
+        let workloads = self.workloads.iter().filter(|workload| counts(workload));
         let is_here = |target: &&Target| target.storage == storage;
         workloads.flat_map(|workload| &workload.targets).filter(is_here).map(|target| target.lun).collect()
     }

@@ -4,14 +4,13 @@ use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
+use crate::files;
 use crate::schema;
 use sanloom_fc::config::{TraceLoad, TraceSelection};
 use sanloom_storage::trace::replay::{AddressMap, Think};
 use sanloom_storage::trace::{Format, Pattern, Settings, TraceError, TraceReader};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::num::NonZeroU64;
-use std::path::Path;
 
 /// Code of a trace that cannot be read, or has a mistake in its first requests.
 pub(crate) const BAD_TRACE: &str = "bad-trace";
@@ -69,7 +68,7 @@ pub(super) fn trace(
             sink.error(CONFLICT, &element.origin(key), reason, format!("add trace.closed = true, or remove `{key}`"));
         }
     }
-    let file = Path::new(label).parent().unwrap_or(Path::new("")).join(name);
+    let file = files::path_beside(label, name);
     let reader = reader(element, sink)?;
     let load = TraceLoad {
         depth: is_closed.then(|| element.integer("depth").filter(|_| element.is_given("depth")).unwrap_or(1)),
@@ -94,12 +93,7 @@ pub(super) fn trace(
 /// Reads the first requests of a trace.
 fn check(load: &TraceLoad) -> Result<(), String> {
     let label = load.file.display();
-    let unreadable = |error: std::io::Error| format!("the trace {label} cannot be read: {error}");
-    // Reading a pipe or a device could wait for ever.
-    if !std::fs::metadata(&load.file).map_err(unreadable)?.is_file() {
-        return Err(format!("{label} is not a regular file"));
-    }
-    let file = File::open(&load.file).map_err(unreadable)?;
+    let file = files::open(&load.file)?;
     let wrong = |error: TraceError| format!("{label}: {}", in_lab(&error));
     let reader = TraceReader::new(file, &load.reader).map_err(wrong)?;
     let mut requests = 0;

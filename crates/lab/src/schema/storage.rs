@@ -191,7 +191,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             path: "raid.rebuild_window",
             kind: Kind::Size { min: 512, max: 1 << 30 },
             fallback: Fallback::Value("\"1MiB\""),
-            meaning: "Part of each disk that a rebuild reads, and then writes, at once. Requests of hosts to it wait.",
+            meaning: "Part of each disk that a rebuild reads at once, while it writes the part before. Requests of hosts to both parts wait.",
             example: "\"256KiB\"",
             also: &["window"],
         },

@@ -419,22 +419,19 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
 
 /// LUNs that lose data with any of their devices.
 fn unprotected_luns(lab: &Lab, classes: &Classes) -> Vec<SinglePoint> {
-    let mut hosts: BTreeMap<(u16, u16), BTreeSet<u16>> = BTreeMap::new();
+    let mut lost: BTreeMap<Part, Losers> = BTreeMap::new();
     for &(h, s) in &classes.pairs {
         let is_fragile = |system: &&u16| durability::is_unprotected(&lab.storage[usize::from(**system)]);
         for &system in classes.storage[s].members.iter().filter(is_fragile) {
-            for &host in &classes.hosts[h].members {
-                for lun in lab.luns_in_use(host, system) {
-                    hosts.entry((system, lun)).or_default().insert(host);
-                }
+            // Hosts of a class have the same workloads.
+            for lun in lab.luns_in_use(classes.hosts[h].members[0], system) {
+                lost.entry(Part::Unprotected(system, lun)).or_default().classes.insert(h);
             }
         }
     }
-    let point = |((system, lun), hosts): ((u16, u16), BTreeSet<u16>)| {
-        let part = Part::Unprotected(system, lun);
-        SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() }
-    };
-    hosts.into_iter().map(point).collect()
+    (lost.into_iter())
+        .map(|(part, losers)| SinglePoint { part, name: part_name(lab, part), hosts: losers.count(classes) })
+        .collect()
 }
 
 /// A pair of classes with at least one permitted pair of ports; with masks, for LUNs that the same
