@@ -2,7 +2,7 @@
 //! the best portal and follows state changes, with hosts active on either path.
 
 use crate::iscsi_switch::bed::{Bed, Switch, back_end};
-use crate::iscsi_switch::gate::Gate;
+use crate::iscsi_switch::gate::{Gate, Inside};
 use crate::iscsi_switch::host::{BLOCK, Host};
 use crate::sanloom::SANLOOM;
 use sanloom_api::volume::PathRow;
@@ -11,6 +11,7 @@ use sanloom_test_support::programs::run;
 use sanloom_test_support::started::Process;
 use sanloom_test_support::wait;
 use std::fs;
+use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -49,8 +50,9 @@ fn until_used(bed: &Bed, portal: usize, sessions: u64) -> PathRow {
     until_shown(bed, |row| row.portals[portal].used && row.forwarding >= sessions)
 }
 
-/// Hosts that write and verify, each in its own blocks. Only GOOD is accepted, and BUSY as a
-/// request to retry.
+/// Hosts that write and verify, each in its own blocks. Only GOOD is accepted, BUSY as a request to
+/// retry, and the end of the session, which follows when a back end is lost in the middle of a PDU
+/// for the host.
 pub struct Load {
     over: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
@@ -65,9 +67,10 @@ impl Load {
     pub fn start(switch: &Switch<'_>, hosts: u16) -> Load {
         let (over, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let host = |number: u16| {
-            let host = Host::ready(switch, &switch.portals[0], 100 + number);
+            let (portal, session) = (switch.portals[0].clone(), 100 + number);
+            let host = Host::ready(switch, &portal, session);
             let (over, rounds) = (over.clone(), rounds.clone());
-            thread::spawn(move || load(host, number, &over, &rounds))
+            thread::spawn(move || load(Lasting { host, portal, session }, number, &over, &rounds))
         };
         Load { hosts: (0..hosts).map(host).collect(), over, rounds }
     }
@@ -93,8 +96,35 @@ impl Load {
     }
 }
 
+/// A host that logs in again after the end of its session.
+struct Lasting {
+    host: Host,
+    portal: String,
+    session: u16,
+}
+
+impl Lasting {
+    /// Repeats a command until its status is GOOD. Returns its data.
+    fn until_done(&mut self, command: impl Fn(&mut Host)) -> Vec<u8> {
+        wait::value(
+            || "another status than BUSY".to_owned(),
+            || {
+                command(&mut self.host);
+                let answer = self.host.try_answer();
+                if answer.as_ref().is_err_and(|error| !matches!(error.kind(), WouldBlock | TimedOut)) {
+                    self.host = Host::log_in(&self.portal, self.session);
+                    // The first response reports the new session.
+                    self.host.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
+                    return None;
+                }
+                done(answer.unwrap())
+            },
+        )
+    }
+}
+
 /// Returns the number of verified writes of a host.
-fn load(mut host: Host, number: u16, over: &AtomicBool, all: &AtomicU64) -> u64 {
+fn load(mut host: Lasting, number: u16, over: &AtomicBool, all: &AtomicU64) -> u64 {
     let first = u32::from(number) * OWN_BLOCKS;
     // Expected content of each written position.
     let mut written = vec![0_u8; OWN_BLOCKS as usize / usize::from(WRITE_BLOCKS)];
@@ -106,36 +136,41 @@ fn load(mut host: Host, number: u16, over: &AtomicBool, all: &AtomicU64) -> u64 
         let lba = first + place as u32 * u32::from(WRITE_BLOCKS);
         written[place] = 1 + (rounds % 250) as u8;
         let data = vec![written[place]; bytes];
-        until_done(&mut host, |host| host.write(lba, &data));
+        host.until_done(|host| host.write(lba, &data));
         // Another position than the last one, where a late write would be visible.
         let other = (seed >> 13) as usize % written.len();
         let lba = first + other as u32 * u32::from(WRITE_BLOCKS);
-        let back = until_done(&mut host, |host| host.read(lba, WRITE_BLOCKS));
+        let back = host.until_done(|host| host.read(lba, WRITE_BLOCKS));
         assert!(back.iter().all(|byte| *byte == written[other]), "host {number}, place {other}, round {rounds}");
         rounds += 1;
         all.fetch_add(1, Ordering::Relaxed);
     }
     for (place, byte) in written.iter().enumerate() {
         let lba = first + place as u32 * u32::from(WRITE_BLOCKS);
-        let back = until_done(&mut host, |host| host.read(lba, WRITE_BLOCKS));
+        let back = host.until_done(|host| host.read(lba, WRITE_BLOCKS));
         assert!(back.iter().all(|one| one == byte), "host {number}, place {place}");
     }
     rounds
 }
 
 fn until_done(host: &mut Host, command: impl Fn(&mut Host)) -> Vec<u8> {
-    const BUSY: u8 = 0x08;
     wait::value(
         || "another status than BUSY".to_owned(),
         || {
             command(host);
-            match host.answer() {
-                (0, data) => Some(data),
-                (BUSY, _) => None,
-                (other, _) => panic!("status {other:#x}"),
-            }
+            done(host.answer())
         },
     )
+}
+
+/// Data of a command that is done; `None` to repeat it.
+fn done((status, data): (u8, Vec<u8>)) -> Option<Vec<u8>> {
+    const BUSY: u8 = 0x08;
+    match status {
+        0 => Some(data),
+        BUSY => None,
+        other => panic!("status {other:#x}"),
+    }
 }
 
 #[test]
@@ -215,6 +250,11 @@ fn followed(name: &str, forward: bool) {
     until_used(&bed, 0, sessions);
     load.go_on(100);
 
+    // The path is lost in the middle of a PDU with data for a host.
+    gates[0].cut_inside(Some(Inside::Read));
+    load.go_on(100);
+    assert_eq!(gates[0].cuts(Inside::Read), 1);
+    until_used(&bed, 0, sessions);
     // The path to the better portal is lost, and returns.
     gates[0].close(true);
     until_used(&bed, 1, sessions);

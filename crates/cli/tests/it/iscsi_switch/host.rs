@@ -61,14 +61,20 @@ impl Host {
         format!("80000001{session:04x}")
     }
 
-    /// Sends a command with these flags, expected length and immediate data.
+    /// Sends a command with these flags, expected length and immediate data. If the switch has
+    /// closed the connection, the read of the response fails.
     pub fn send(&mut self, flags: u8, bytes: usize, cdb: &[u8], data: &[u8]) {
         let number = self.number.to_be_bytes();
         self.number += 1;
         let expected = (bytes as u32).to_be_bytes();
         let fields: [(usize, &[u8]); 5] =
             [(0, &[0x01, flags | 1]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
-        self.connection.write_all(&pdu(&fields, data)).unwrap();
+        match self.connection.write_all(&pdu(&fields, data)) {
+            Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                panic!("{error}")
+            }
+            _ => {}
+        }
     }
 
     /// READ(10).
@@ -128,8 +134,13 @@ impl Host {
 
     /// Returns status and data of the next completed command.
     pub fn answer(&mut self) -> (u8, Vec<u8>) {
+        self.try_answer().unwrap()
+    }
+
+    /// The same, with the error of a connection that the switch has closed.
+    pub fn try_answer(&mut self) -> io::Result<(u8, Vec<u8>)> {
         loop {
-            let received = read_pdu(&mut self.connection).unwrap();
+            let received = read_pdu(&mut self.connection)?;
             let (tag, flags, status) = (received[16..20].try_into().unwrap(), received[1], received[3]);
             if received[0] == 0x25 {
                 let data = self.data.entry(tag).or_default();
@@ -138,7 +149,7 @@ impl Host {
                 data.extend_from_slice(&received[48..48 + u32::from_be_bytes(len) as usize]);
             }
             if received[0] == 0x21 || (received[0] == 0x25 && flags & 1 != 0) {
-                return (status, self.data.remove(&tag).unwrap_or_default());
+                return Ok((status, self.data.remove(&tag).unwrap_or_default()));
             }
         }
     }
