@@ -301,6 +301,11 @@ impl SeqRx {
         self.expected_bytes
     }
 
+    /// Bytes of the current burst received so far.
+    pub(crate) fn burst_bytes(&self) -> u32 {
+        self.received_bytes
+    }
+
     /// Bytes of the exchange received so far.
     pub fn received_bytes(&self) -> u32 {
         self.earlier_bytes + self.received_bytes

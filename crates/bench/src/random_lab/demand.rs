@@ -43,12 +43,11 @@ fn as_it_is(world: &World) -> Lab {
     lab
 }
 
-/// Returns whether a host is physical, or a virtual machine that was created and has not stopped.
+/// Returns whether a host is physical, or a virtual machine that has booted and has not stopped.
 fn is_there(world: &World, host: u16) -> bool {
-    let Some(machine) = world.lab.hosts[usize::from(host)].virtual_machine else { return true };
     let stops = |kind: &FaultKind| matches!(kind, FaultKind::VmStop { host: of } if *of == host);
     let mut happened = world.lab.faults.iter().filter(|fault| world.has_happened(fault.at));
-    machine.start.is_none_or(|at| world.has_happened(at)) && !happened.any(|fault| stops(&fault.kind))
+    world.has_booted(host) && !happened.any(|fault| stops(&fault.kind))
 }
 
 /// Returns a description of the first sign that the world is not at rest, or `None` if it is. Signs

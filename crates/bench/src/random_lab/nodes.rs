@@ -178,6 +178,13 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
         (round_trip(link) / credits.max(1)).max(link.rate.time_of(2_200).0)
     };
     let slowest = lab.links.iter().map(frame_time).max().unwrap_or(0);
+    // All buffers of a switch may be full of frames for its slowest link. If the last frame of a
+    // large read waited for longer than the hold time, each attempt would lose it.
+    let buffers_of = |switch: usize| {
+        let ends = lab.links.iter().flat_map(|link| &link.ends);
+        ends.filter(|end| end.node == Node::Switch(switch as u16)).map(|end| u64::from(end.bb_credit)).sum::<u64>()
+    };
+    let behind_switch = slowest * (0..lab.switches.len()).map(buffers_of).max().unwrap_or(0);
     let sizes = lab.workloads.iter().map(|workload| u64::from(largest(&workload.size))).max().unwrap_or(0);
     let storage_ports = lab.storage.iter().flat_map(|storage| &storage.ports).map(|port| port.receive_size_bytes);
     let smallest_of_storage = storage_ports.min().unwrap_or(2_112);
@@ -190,7 +197,7 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
         host.command_timeout.0 = host.command_timeout.0.max(least);
     }
     let timers = &mut lab.timers;
-    timers.hold_time.0 = timers.hold_time.0.max(20 * longest).max(behind_channel);
+    timers.hold_time.0 = timers.hold_time.0.max(20 * longest).max(behind_channel).max(behind_switch);
     timers.e_d_tov.0 = timers.e_d_tov.0.max(timers.hold_time.0 * 3 / 2);
     // Login requests wait in the port behind the data of all commands, and must be answered within
     // 2 R_A_TOV.

@@ -10,3 +10,4 @@ mod campaign;
 mod families;
 mod first_login;
 mod generator;
+mod requirements;

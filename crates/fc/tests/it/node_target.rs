@@ -47,8 +47,12 @@ fn target() -> FcpTarget {
 }
 
 fn target_with(max_exchanges: u16) -> FcpTarget {
+    target_with_timeout(max_exchanges, Span::from_secs(2))
+}
+
+fn target_with_timeout(max_exchanges: u16, e_d_tov: Span) -> FcpTarget {
     let port = target::FcpTarget::new(FcpTargetConfig {
-        e_d_tov: Span::from_secs(2),
+        e_d_tov,
         r_a_tov: Span::from_secs(10),
         max_burst_bytes: 8192,
         max_exchanges,
@@ -290,6 +294,47 @@ fn an_aborted_exchange_cancels_its_io_and_rests() {
     assert_eq!(target.exchanges_in_use(), 0);
     let emitted = handle(&mut target, rested, abts());
     assert!(matches!(emitted[..], [Output::Send(Frame { payload: Payload::Typed(Message::Bls(Bls::BaRjt(_))), .. })]));
+}
+
+/// FCP-4, table 30: a target waits for the data of a burst for at least RR_TOV_SEQ_INIT, 2 s.
+#[test]
+fn the_first_frame_of_a_burst_may_take_longer_than_the_next_ones() {
+    let ms = |ms| Instant::ZERO + Span::from_ms(ms);
+    let expire_until = |target: &mut FcpTarget, until: Instant| {
+        while let Some(at) = target.poll_timeout().filter(|&at| at <= until) {
+            target.handle(at, Input::Timeout);
+        }
+    };
+    for (burst, first_ms) in [(0, 1_990), (1, 3_980)] {
+        let mut target = target_with_timeout(8, Span::from_ms(20));
+        let emitted = submit(&mut target, write(0, 40, 20_480));
+        let [Output::Send(Frame { header: Header { rx_id, .. }, .. })] = emitted[..] else {
+            unreachable!("{emitted:?}")
+        };
+        // All bursts before this one arrive late, but complete.
+        for earlier in 0..burst {
+            expire_until(&mut target, ms(1_990));
+            for seq_cnt in 4 * earlier..4 * earlier + 4 {
+                target.data(rx_id).expect("takes data").accept(seq_cnt, 2048);
+            }
+            let complete = Input::Data { rx_id, accepted: Accepted::Complete };
+            assert_eq!(handle(&mut target, ms(1_990), complete).len(), 1, "the next XFER_RDY");
+        }
+        expire_until(&mut target, ms(first_ms));
+        let accepted = target.data(rx_id).expect("waits for the first frame").accept(4 * burst, 2048);
+        assert_eq!(accepted, Accepted::More);
+        // The second frame is missing.
+        expire_until(&mut target, ms(first_ms + 9));
+        assert_eq!(target.counters().stalled, 0);
+        expire_until(&mut target, ms(first_ms + 10 + 2 * 20));
+        assert_eq!(target.counters().stalled, 1);
+    }
+    let mut target = target_with_timeout(8, Span::from_ms(20));
+    submit(&mut target, write(0, 40, 20_480));
+    expire_until(&mut target, ms(1_999));
+    assert_eq!(target.counters().stalled, 0);
+    expire_until(&mut target, ms(2_000));
+    assert_eq!(target.counters().stalled, 1);
 }
 
 #[test]

@@ -126,6 +126,12 @@ impl super::World {
     pub fn has_happened(&self, at: Picos) -> bool {
         self.start_ps > 0 && self.schedule.has_executed(self.start_ps.saturating_add(at.0), self.net.now())
     }
+
+    /// Returns whether a virtual machine has been created and has booted. True for a machine that
+    /// exists before the workloads start, and for other hosts.
+    pub fn has_booted(&self, host: u16) -> bool {
+        created_ps(&self.lab, host).is_none_or(|at_ps| self.has_happened(Picos(at_ps)))
+    }
 }
 
 #[cfg(test)]

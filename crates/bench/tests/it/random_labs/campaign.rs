@@ -35,9 +35,26 @@ fn faults_do_no_harm_and_once_healed_everything_ends() {
 /// - A machine that moved away and back within milliseconds was blamed for its old login.
 /// - A change of zones was still being distributed when the paths were tested.
 /// - In the next four, an HBA held a login request of a machine that had moved away.
-/// - In the last, a switch requested the removal of a login that had ended while the fabric was
-///   split. The request removed the machine that had returned in the meantime.
-const FOUND: [u64; 8] = [5384, 5471, 4103, 15582, 20286, 33075, 35451, 51213];
+/// - Then a switch requested the removal of a login that had ended while the fabric was split. The
+///   request removed the machine that had returned in the meantime.
+/// - In the next two, a target abandoned writes whose data waited in the host behind those of other
+///   writes, and did so again on each attempt.
+/// - In the next one, the last frames of each large read were discarded after the hold time.
+/// - In the last, all faults ended while a machine was still booting.
+const FOUND: [u64; 12] = [
+    5384,
+    5471,
+    4103,
+    15582,
+    20286,
+    33075,
+    35451,
+    51213,
+    1_882_935_003_185_311,
+    1_882_935_003_185_818,
+    1_882_935_003_185_370,
+    1_882_935_003_185_819,
+];
 
 #[test]
 fn labs_that_once_failed_pass() {

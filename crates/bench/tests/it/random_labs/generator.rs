@@ -1,7 +1,7 @@
 //! Generated labs: valid, repeatable, and covering all kinds of labs.
 
 use sanloom_bench::random_lab::{generate, generate_dual};
-use sanloom_fc::config::FaultKind;
+use sanloom_fc::config::{FaultKind, Node};
 use std::collections::BTreeSet;
 
 #[test]
@@ -11,6 +11,25 @@ fn every_random_lab_is_valid() {
             let problems = trial.lab.validate();
             assert!(problems.is_empty(), "seed {seed}: {problems:#?}\n{:#?}", trial.lab);
             assert!(trial.heal_at <= trial.lab.run.duration);
+        }
+    }
+}
+
+/// Otherwise each attempt of a large read over a long link with few credits loses its last frames.
+#[test]
+fn a_full_switch_drains_to_any_link_within_the_hold_time() {
+    for seed in 0..2_000 {
+        let lab = generate(seed).lab;
+        for link in &lab.links {
+            let round_trip_ps = 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
+            for (end, far) in [(0, 1), (1, 0)].map(|(end, far)| (&link.ends[end], &link.ends[far])) {
+                let Node::Switch(_) = end.node else { continue };
+                let ends = lab.links.iter().flat_map(|link| &link.ends).filter(|other| other.node == end.node);
+                let frames: u64 = ends.map(|end| u64::from(end.bb_credit)).sum();
+                let drained_ps = frames * (round_trip_ps / u64::from(far.bb_credit));
+                let held_ps = lab.timers.hold_time.0;
+                assert!(drained_ps <= held_ps, "seed {seed}: {} takes {drained_ps} of {held_ps} ps", link.name);
+            }
         }
     }
 }

@@ -4,11 +4,15 @@
 use super::task::{List, State, Task};
 use super::{FcpTarget, LOGO_OX_ID, Output};
 use sanloom_scsi::scsi::Device;
-use sanloom_scsi::time::Instant;
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls, explanation, reason};
 use sanloom_wire::els::{Els, Logo};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::{FcId, Header, Message};
+
+/// Minimum time from XFER_RDY to the first data frame before a target may end the exchange, without
+/// retry (FCP-4, table 30 and 11.4: RR_TOV_SEQ_INIT).
+const RR_TOV_SEQ_INIT: Span = Span::from_secs(2);
 
 const UNKNOWN_EXCHANGE: BaRjt =
     BaRjt { reason: reason::LOGICAL_ERROR, explanation: explanation::INVALID_OX_RX_ID, vendor: 0 };
@@ -71,12 +75,24 @@ impl FcpTarget {
         self.arm(rx_id, List::Rest, now + self.config.r_a_tov);
     }
 
-    /// Handles the expiry of E_D_TOV since the burst began or progress was last seen.
+    /// Handles the expiry of E_D_TOV since XFER_RDY or since progress was last seen. E_D_TOV limits
+    /// the time between the frames of a sequence, not the time before its first frame (FC-FS,
+    /// E_D_TOV), because the initiator may send the data of other commands first.
     pub(super) fn on_data_timeout(&mut self, now: Instant, rx_id: u16, device: &mut Device) {
+        let e_d_tov = self.config.e_d_tov;
+        if self.tasks[usize::from(rx_id)].awaits_burst() && e_d_tov < RR_TOV_SEQ_INIT {
+            let rest = Span::from_ns(RR_TOV_SEQ_INIT.as_ns() - e_d_tov.as_ns());
+            self.arm(rx_id, List::FirstData, now + rest);
+        } else {
+            self.check_progress(now, rx_id, device);
+        }
+    }
+
+    /// Abandons a burst that has made no progress since the last check.
+    pub(super) fn check_progress(&mut self, now: Instant, rx_id: u16, device: &mut Device) {
         let task = &mut self.tasks[usize::from(rx_id)];
-        let arrived = task.rx.received_bytes();
-        if arrived > task.seen_bytes {
-            task.seen_bytes = arrived;
+        if task.has_progressed() {
+            task.seen_bytes = task.rx.received_bytes();
             self.arm(rx_id, List::Data, now + self.config.e_d_tov);
         } else {
             self.stall(now, rx_id, device);

@@ -9,7 +9,7 @@
 //!    |          |   |    |   | burst complete: next XFER_RDY
 //!    |          |   |    +---+
 //!    |          |   +---------- parameter list complete -> fetching -> FCP_RSP
-//!    |          | gap, no progress for E_D_TOV
+//!    |          | gap, no progress for E_D_TOV, no first frame for RR_TOV
 //!    |          v
 //!    |       resting ------------------ R_A_TOV ---------------------------> free
 //!    |
@@ -66,7 +66,8 @@ pub use sanloom_scsi::scsi::Io;
 /// Configuration of a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FcpTargetConfig {
-    /// Time without progress after which a write is abandoned.
+    /// Time without progress after which a write is abandoned. The first frame of a burst may take
+    /// 2 s (FCP-4: RR_TOV) if that is longer.
     pub e_d_tov: Span,
     /// Time that an RX_ID rests after its exchange was aborted or abandoned.
     pub r_a_tov: Span,
@@ -378,6 +379,7 @@ impl FcpTarget {
         while let Some((list, rx_id)) = self.timers.pop_due(&mut self.tasks, now) {
             match List::ALL[usize::from(list)] {
                 List::Data => self.on_data_timeout(now, rx_id, device),
+                List::FirstData => self.check_progress(now, rx_id, device),
                 List::Rest => self.release(rx_id),
             }
         }

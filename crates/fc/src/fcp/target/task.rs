@@ -26,7 +26,10 @@ listed_variants! {
     /// Timer lists; each has one timeout for all exchanges.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(super) enum List {
+        /// Check of the progress of a burst.
         Data,
+        /// End of the time for the first frame of a burst.
+        FirstData,
         Rest,
     }
 }
@@ -88,6 +91,16 @@ impl Task {
     /// Returns true while a command is in progress.
     pub(super) fn is_live(&self) -> bool {
         !matches!(self.state, State::Free | State::Resting)
+    }
+
+    /// Returns true if bytes of the current burst have arrived since the last progress check.
+    pub(super) fn has_progressed(&self) -> bool {
+        self.rx.received_bytes() > self.seen_bytes
+    }
+
+    /// Returns true if no byte of the current burst has arrived.
+    pub(super) fn awaits_burst(&self) -> bool {
+        self.rx.burst_bytes() == 0
     }
 
     pub(super) fn takes_parameters(&self) -> bool {
