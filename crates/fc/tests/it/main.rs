@@ -20,6 +20,7 @@ mod node_scale;
 mod node_states;
 mod node_target;
 mod node_virtual;
+mod nport_media;
 mod switch_addresses;
 mod switch_conversation;
 mod switch_fabric;
