@@ -27,6 +27,7 @@ mod switch_fabric;
 mod switch_hard_zoning;
 mod switch_hostile;
 mod switch_login;
+mod switch_loops;
 mod switch_management;
 mod switch_name_server;
 mod switch_nports;
