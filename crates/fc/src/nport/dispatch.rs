@@ -42,6 +42,9 @@ impl NPort {
         if self.is_for_link_end(&header) {
             return self.on_link_end_request(now, &header, payload);
         }
+        if self.is_fan(&header, &payload) {
+            return self.on_fan_frame(now, payload);
+        }
         // The D_ID of two frames is not known yet: the accept of FLOGI, and the PLOGI of an N_Port
         // that assigns addresses.
         let has_no_address = matches!(state, FabricState::Flogi | FabricState::PeerLogin);

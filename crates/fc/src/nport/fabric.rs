@@ -4,6 +4,7 @@ use super::Output;
 use super::dispatch::{Failure, MAX_TRIES};
 use super::exchanges::Exchanges;
 use super::identity::Identity;
+use super::loop_port::{Attachment, LoopState};
 use super::pending::Purpose;
 use super::point_to_point::{EarlyFlogi, Peer};
 use crate::config::LoginScript;
@@ -203,8 +204,8 @@ pub(super) struct FabricLogin {
     pub(super) peer: Option<Peer>,
     /// FLOGI that arrived before this port was started.
     pub(super) early_flogi: Option<Box<EarlyFlogi>>,
-    /// A loop initialisation is in progress, so nothing can be sent.
-    pub(super) suspended: bool,
+    /// State that only a port on a loop has.
+    pub(super) on_loop: LoopState,
 }
 
 impl FabricLogin {
@@ -217,7 +218,7 @@ impl FabricLogin {
             fdiscs: 0,
             peer: None,
             early_flogi: None,
-            suspended: false,
+            on_loop: LoopState::default(),
         }
     }
 
@@ -345,6 +346,9 @@ impl FabricLogin {
                 if !exchanges.identity.adopt_fabric(header.d_id, login) {
                     return None;
                 }
+                if self.topology == Topology::PublicLoop {
+                    self.on_loop.attachment = Some(Attachment::of(header.d_id, login));
+                }
                 exchanges.counters.fabric_logins += 1;
                 exchanges.report(Output::FabricUp { port_id: header.d_id });
                 Some(self.advance(now, exchanges))
@@ -440,7 +444,7 @@ impl FabricLogin {
         self.topology = Topology::Fabric;
         self.peer = None;
         self.early_flogi = None;
-        self.suspended = false;
+        self.on_loop = LoopState::default();
         exchanges.identity.loop_id = None;
         self.state = FabricState::Offline;
         if exchanges.identity.port_id != FcId::ZERO {
@@ -449,8 +453,12 @@ impl FabricLogin {
         }
     }
 
-    /// Starts again with FLOGI after a back-off.
-    pub(super) fn restart(&mut self, now: Instant, exchanges: &mut Exchanges) {
+    /// Starts again with FLOGI after a back-off. The port stays on its loop.
+    pub(super) fn restart(&mut self, now: Instant, loop_id: Option<FcId>, exchanges: &mut Exchanges) {
+        if loop_id.is_some() {
+            self.topology = Topology::PublicLoop;
+            exchanges.identity.loop_id = loop_id;
+        }
         self.state = FabricState::Flogi;
         self.back_off(now, exchanges);
     }

@@ -30,11 +30,12 @@
 //!                         |    N_Port)           |     the addresses)
 //!                         +----------------------+
 //!                            no PLOGI in time
-//!   offline --LoopUp, no FL_Port--> ready                                       private loop
+//!   offline --LoopUp without an FL_Port--> ready                                private loop
 //!   offline --Joined--> ready                                                   VN2VN segment
 //! ```
 //!
-//! `point_to_point.rs` has the rules of the first medium, `loop_port.rs` of the second. On a link
+//! `point_to_point.rs` has the rules of the first medium, `loop_port.rs` of the second and of a
+//! public loop, whose ports take the same steps as on a link to a fabric. On a link
 //! without a switch the driver passes to the physical port all frames that no other port expects:
 //! the FLOGI of the other end has D_ID FFFFFE, and the D_ID of its PLOGI is the new address.
 //!
@@ -135,6 +136,10 @@ pub enum Input {
     ///
     /// Without an FL_Port, `port_id` is the address of this port. After an initialisation that did
     /// not change it, known remote ports among `others` are verified with ADISC, and the rest end.
+    ///
+    /// With an FL_Port, the port sends FLOGI. If it was logged in with the same AL_PA, it first
+    /// waits for FAN. If the initialisation had the L_bit set, pass `LinkDown` before, because the
+    /// fabric has then ended all logins.
     LoopUp {
         /// Address 0000xx with the own AL_PA.
         port_id: FcId,
@@ -308,7 +313,10 @@ impl NPort {
         let pending = &self.exchanges.pending;
         let mut next = pending.next_deadline();
         let mut consider = |at: Option<Instant>| next = next.into_iter().chain(at).min();
-        consider(self.fabric.retry_at());
+        if !self.is_suspended() {
+            consider(self.fabric.retry_at());
+        }
+        consider(self.fabric.on_loop.fan_limit);
         if self.fabric.state() == FabricState::Ready && !self.is_suspended() {
             consider(self.discovery.due_at());
             if pending.may_start_login() {
@@ -392,8 +400,11 @@ impl NPort {
             self.exchanges.counters.timeouts += 1;
             self.on_failure(now, purpose, Failure::Timeout);
         }
-        let consequence = self.fabric.on_timeout(now, &mut self.exchanges);
-        self.apply(now, consequence);
+        self.on_fan_timeout(now);
+        if !self.is_suspended() {
+            let consequence = self.fabric.on_timeout(now, &mut self.exchanges);
+            self.apply(now, consequence);
+        }
     }
 
     /// Applies the consequence of a step of the fabric login to the other parts.
@@ -405,15 +416,20 @@ impl NPort {
                 self.logins.log_in_to_peer(now, &mut self.exchanges);
             }
             Consequence::Ready => {
+                // Changes during an initialisation, or before SCR, were not notified.
+                if self.fabric.topology() == Topology::PublicLoop {
+                    self.logins.verify_all(now);
+                }
                 if self.exchanges.identity.config.initiator {
                     self.discovery.schedule_at(now);
                 }
             }
             Consequence::Offline | Consequence::Restart => {
+                let loop_id = self.exchanges.identity.loop_id;
                 self.end_remote_logins();
                 self.fabric.end(&mut self.exchanges);
                 if consequence == Consequence::Restart {
-                    self.fabric.restart(now, &mut self.exchanges);
+                    self.fabric.restart(now, loop_id, &mut self.exchanges);
                 }
             }
         }

@@ -1,8 +1,12 @@
-//! Node ports without a switch: on a link to another N_Port and on an arbitrated loop. The machines
-//! are real, and every message passes through the wire codecs and must be unchanged afterwards.
+//! Node ports on a link to another N_Port and on an arbitrated loop. The machines are real, and
+//! every message passes through the wire codecs and must be unchanged afterwards.
 
+mod fabric;
 mod point_to_point;
 mod private_loop;
+mod public_loop;
+
+use fabric::Fabric;
 
 use sanloom_fc::nport::{Input, NPort, NPortConfig, Output, Remote};
 use sanloom_scsi::time::{Instant, Span};
@@ -55,6 +59,8 @@ struct Node {
     loop_id: FcId,
     /// The node is on the medium.
     is_present: bool,
+    /// The node is not on the loop, but at an F_Port of the switch.
+    is_far: bool,
     /// Address of the last `FabricUp`; zero after `FabricDown`.
     address: FcId,
     remotes: BTreeMap<FcId, Remote>,
@@ -63,6 +69,7 @@ struct Node {
 }
 
 enum Event {
+    ToSwitch { port: u16, frame: Frame },
     Frame { to: usize, frame: Frame },
     Input { to: usize, input: Input },
 }
@@ -73,6 +80,8 @@ struct Medium {
     nodes: Vec<Node>,
     /// The nodes are on a loop, so that D_ID selects the recipient.
     is_loop: bool,
+    /// Switch with the FL_Port of the loop.
+    fabric: Option<Fabric>,
     queue: BTreeMap<(Instant, u64), Event>,
     events: u64,
     /// Number of frames sent.
@@ -90,6 +99,7 @@ impl Medium {
             functions,
             loop_id: FcId::ZERO,
             is_present: true,
+            is_far: false,
             address: FcId::ZERO,
             remotes: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -98,6 +108,7 @@ impl Medium {
             now: Instant::ZERO,
             nodes: configs.into_iter().map(node).collect(),
             is_loop,
+            fabric: None,
             queue: BTreeMap::new(),
             events: 0,
             frames: 0,
@@ -159,24 +170,30 @@ impl Medium {
         self.log.push(format!("{from}: {message} {} > {}", frame.header.s_id, frame.header.d_id));
         let number = self.frames;
         self.frames += 1;
-        let al_pa = |id: FcId| id.to_u32() & 0xff;
-        let to = match self.is_loop {
-            true => {
-                let is_recipient = |node: &Node| node.is_present && al_pa(node.loop_id) == al_pa(frame.header.d_id);
-                self.nodes.iter().position(is_recipient)
-            }
-            false => Some(1 - from),
-        };
         if let Some(key) = message.reply_key() {
             self.nodes[from].requests.insert(frame.header.ox_id, key);
         }
-        if let Some(to) = to
-            && self.nodes[from].is_present
-            && !(self.is_lost)(number)
-        {
+        if (self.is_lost)(number) || !self.nodes[from].is_present {
+            return;
+        }
+        if let Some(port) = self.switch_port(from, frame.header.d_id) {
+            let event = Event::ToSwitch { port, frame };
+            return self.schedule(self.now + LATENCY, event);
+        }
+        let to = match self.is_loop {
+            true => self.at_al_pa(frame.header.d_id),
+            false => Some(1 - from),
+        };
+        if let Some(to) = to {
             let frame = self.through_the_codecs(to, &frame.header, message);
             self.schedule(self.now + LATENCY, Event::Frame { to, frame });
         }
+    }
+
+    /// Present node of the loop with the AL_PA of this address.
+    fn at_al_pa(&self, id: FcId) -> Option<usize> {
+        let al_pa = |id: FcId| id.to_u32() & 0xff;
+        self.nodes.iter().position(|node| node.is_present && !node.is_far && al_pa(node.loop_id) == al_pa(id))
     }
 
     fn through_the_codecs(&self, to: usize, header: &Header, message: &Message) -> Frame {
@@ -195,7 +212,7 @@ impl Medium {
         let end = self.now + span;
         loop {
             let event = self.queue.keys().next().map(|&(at, _)| at);
-            let timeout = self.nodes.iter().filter_map(|node| node.nport.poll_timeout()).min();
+            let timeout = self.next_timeout();
             let next = event.into_iter().chain(timeout).min().filter(|&at| at <= end);
             let Some(next) = next else {
                 self.now = end;
@@ -208,14 +225,21 @@ impl Medium {
                         self.input(to, Input::Frame(frame));
                     }
                     Some((_, Event::Input { to, input })) => self.input(to, input),
+                    Some((_, Event::ToSwitch { port, frame })) => self.at_switch(port, frame),
                     _ => {}
                 }
             } else {
                 self.input_all(&Input::Timeout);
-                let after = self.nodes.iter().filter_map(|node| node.nport.poll_timeout()).min();
+                self.switch_timeout();
+                let after = self.next_timeout();
                 assert!(after.is_none_or(|after| after > self.now), "a timeout has no effect");
             }
         }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let of_nodes = self.nodes.iter().filter_map(|node| node.nport.poll_timeout()).min();
+        Instant::earliest(&[of_nodes, self.fabric.as_ref().and_then(|fabric| fabric.switch.poll_timeout())])
     }
 
     /// Asserts that both ends of every pair of present nodes have the process login that their

@@ -263,7 +263,7 @@ fn a_plogi_of_a_port_without_flogi_assigns_no_address() {
     unknown.handle(medium.now, Input::LinkUp);
     let plogi = medium.queue.values().find_map(|event| match event {
         super::Event::Frame { frame, .. } => Some(frame.clone()),
-        super::Event::Input { .. } => None,
+        _ => None,
     });
     let plogi = plogi.expect("PLOGI is on its way");
     assert_eq!((plogi.header.s_id, plogi.header.d_id), (GREATER, LOWER));

@@ -16,49 +16,40 @@ const INITIALISATION: Span = Span::from_ms(1);
 
 impl Medium {
     /// Initialises the loop with these nodes and addresses, in loop order.
-    fn initialise(&mut self, positions: &[(usize, FcId)]) {
-        self.input_all(&Input::LoopInterrupted);
+    pub(super) fn initialise(&mut self, positions: &[(usize, FcId)]) {
+        self.interrupt_loop();
         self.run(INITIALISATION);
-        let addresses: Vec<FcId> = positions.iter().map(|&(_, loop_id)| loop_id).collect();
-        for at in 0..self.nodes.len() {
-            let position = positions.iter().find(|&&(node, _)| node == at);
-            self.nodes[at].is_present = position.is_some();
-            match position {
-                Some(&(_, loop_id)) => self.nodes[at].loop_id = loop_id,
-                None => self.input(at, Input::LinkDown),
-            }
+        if self.fabric.is_some() {
+            self.loop_up_at_switch(positions);
         }
-        for &(at, port_id) in positions {
-            let others = addresses.iter().copied().filter(|&other| other != port_id).collect();
-            self.input(at, Input::LoopUp { port_id, public: false, others });
-        }
+        self.loop_up_at_nodes(positions);
     }
 }
 
 /// Address 0000xx of the given priority; 1 is the highest of an NL_Port.
-fn address(priority: u8) -> FcId {
+pub(super) fn address(priority: u8) -> FcId {
     FcId::new(u32::from(AlPa::from_priority(priority).expect("at most 126").value()))
 }
 
 /// Loop of these functions. Node n has priority n + 1.
-fn private_loop(functions: &[Functions]) -> Medium {
+pub(super) fn loop_of(functions: &[Functions]) -> Medium {
     let ports: Vec<(u64, Functions)> =
         functions.iter().enumerate().map(|(at, &functions)| (0x100 + at as u64, functions)).collect();
     Medium::of(&ports, true)
 }
 
-fn in_order(nodes: usize) -> Vec<(usize, FcId)> {
+pub(super) fn in_order(nodes: usize) -> Vec<(usize, FcId)> {
     (0..nodes).map(|at| (at, address(at as u8 + 1))).collect()
 }
 
 /// Numbers of the messages in the log by kind.
-fn count(medium: &Medium, kind: &str) -> usize {
+pub(super) fn count(medium: &Medium, kind: &str) -> usize {
     medium.log.iter().filter(|line| line.contains(kind)).count()
 }
 
 #[test]
 fn initiators_log_in_to_the_position_map_and_targets_wait() {
-    let mut medium = private_loop(&[INITIATOR, TARGET, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET, TARGET]);
     medium.initialise(&in_order(3));
     medium.run(PATIENCE);
     medium.assert_agreement();
@@ -80,7 +71,7 @@ fn initiators_log_in_to_the_position_map_and_targets_wait() {
 
 #[test]
 fn ports_without_the_target_function_are_left_alone() {
-    let mut medium = private_loop(&[INITIATOR, INITIATOR, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, INITIATOR, TARGET]);
     medium.initialise(&in_order(3));
     medium.run(PATIENCE);
     medium.assert_agreement();
@@ -106,7 +97,7 @@ fn a_port_that_refuses_logins_is_left_alone_until_the_next_initialisation() {
 fn an_initiator_of_a_full_loop_has_a_bounded_number_of_logins_in_flight() {
     let mut functions = vec![TARGET; 126];
     functions[0] = INITIATOR;
-    let mut medium = private_loop(&functions);
+    let mut medium = loop_of(&functions);
     medium.initialise(&in_order(126));
     assert_eq!(count(&medium, "PLOGI"), 16);
     medium.run(PATIENCE);
@@ -116,7 +107,7 @@ fn an_initiator_of_a_full_loop_has_a_bounded_number_of_logins_in_flight() {
 
 #[test]
 fn logins_survive_an_initialisation_and_are_verified() {
-    let mut medium = private_loop(&[INITIATOR, TARGET, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET, TARGET]);
     medium.initialise(&in_order(3));
     medium.run(PATIENCE);
     let logins = |medium: &Medium| -> Vec<u64> {
@@ -133,7 +124,7 @@ fn logins_survive_an_initialisation_and_are_verified() {
 
 #[test]
 fn a_pulled_port_goes_down_and_a_new_one_is_logged_in() {
-    let mut medium = private_loop(&[INITIATOR, TARGET, TARGET, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET, TARGET, TARGET]);
     medium.initialise(&in_order(3));
     medium.run(PATIENCE);
     let positions = [(0, address(1)), (2, address(3)), (3, address(4))];
@@ -147,7 +138,7 @@ fn a_pulled_port_goes_down_and_a_new_one_is_logged_in() {
 
 #[test]
 fn a_port_whose_address_changes_begins_all_logins_again() {
-    let mut medium = private_loop(&[INITIATOR, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET]);
     medium.initialise(&in_order(2));
     medium.run(PATIENCE);
     medium.initialise(&[(1, address(1)), (0, address(2))]);
@@ -159,7 +150,7 @@ fn a_port_whose_address_changes_begins_all_logins_again() {
 
 #[test]
 fn another_port_at_a_known_address_replaces_the_login() {
-    let mut medium = private_loop(&[INITIATOR, TARGET, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET, TARGET]);
     medium.initialise(&in_order(2));
     medium.run(PATIENCE);
     medium.initialise(&[(0, address(1)), (2, address(2))]);
@@ -169,7 +160,7 @@ fn another_port_at_a_known_address_replaces_the_login() {
 
 #[test]
 fn an_interrupted_login_is_repeated_after_the_initialisation() {
-    let mut medium = private_loop(&[INITIATOR, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET]);
     medium.is_lost = Box::new(|_| true);
     medium.initialise(&in_order(2));
     medium.run(LATENCY.times(2));
@@ -189,7 +180,7 @@ fn an_interrupted_login_is_repeated_after_the_initialisation() {
 #[test]
 fn the_end_of_the_loop_and_a_logout_without_a_loop_end_all_logins() {
     for end in [Input::LinkDown, Input::LogOut] {
-        let mut medium = private_loop(&[INITIATOR, TARGET]);
+        let mut medium = loop_of(&[INITIATOR, TARGET]);
         medium.initialise(&in_order(2));
         medium.run(PATIENCE);
         medium.input_all(&Input::LoopInterrupted);
@@ -207,7 +198,7 @@ fn the_end_of_the_loop_and_a_logout_without_a_loop_end_all_logins() {
 
 #[test]
 fn an_initiator_that_does_not_answer_a_target_keeps_its_login() {
-    let mut medium = private_loop(&[INITIATOR, TARGET]);
+    let mut medium = loop_of(&[INITIATOR, TARGET]);
     medium.initialise(&in_order(2));
     medium.run(PATIENCE);
     medium.initialise(&in_order(2));
@@ -230,7 +221,7 @@ proptest! {
         lost_percent in 0u64..60,
         seed: u64,
     ) {
-        let mut medium = private_loop(&functions);
+        let mut medium = loop_of(&functions);
         let nodes = functions.len();
         let mut random = SplitMix64(seed);
         medium.is_lost = Box::new(move |_| random.below(100) < lost_percent);
