@@ -75,6 +75,13 @@ pub enum FibDelta {
         /// New use of the port.
         mode: PortMode,
     },
+    /// Sets whether a port of mode F is the FL_Port of a loop, at which FLOGI comes from 0000xx.
+    LoopPort {
+        /// Switch port number.
+        port: u16,
+        /// True for an FL_Port.
+        is_loop: bool,
+    },
     /// Assigns an N_Port_ID to a port: frames to it leave there, and frames from it may enter
     /// there. An N_Port_ID of another domain is ignored.
     OwnId {

@@ -5,6 +5,7 @@ use super::hash::{below, mix, salted};
 use super::key_set::KeySet;
 use crate::config::IslChoice;
 use sanloom_wire::FcId;
+use std::collections::BTreeSet;
 
 /// Forwarding table of a switch.
 ///
@@ -25,6 +26,8 @@ pub struct Fib {
     salt: u64,
     epoch: u64,
     modes: Box<[PortMode]>,
+    /// FL_Ports, which have mode F.
+    loop_ports: BTreeSet<u16>,
     areas: Box<[Area; 256]>,
     /// Owning port by page and port byte; [`NO_OWNER`] without an owner. Page 0 is always empty.
     owners: Vec<[u16; 256]>,
@@ -87,6 +90,7 @@ impl Fib {
             salt: 0,
             epoch: 0,
             modes: vec![PortMode::Down; usize::from(ports)].into(),
+            loop_ports: BTreeSet::new(),
             areas: Box::new([Area::EMPTY; 256]),
             owners: vec![[NO_OWNER; 256]],
             page_ids: vec![0],
@@ -110,8 +114,9 @@ impl Fib {
     /// same arguments until [`epoch`](Fib::epoch) changes.
     ///
     /// At an F_Port the S_ID must belong to the port. The only exception is a FLOGI or FDISC, S_ID
-    /// 0 to FFFFFE (FC-LS, fabric login). Hard zoning is checked in the switch that owns the D_ID,
-    /// which is also the ingress switch when both are local. Services are always reachable.
+    /// 0 to FFFFFE (FC-LS, fabric login), or from 0000xx at an FL_Port. Hard zoning is checked in
+    /// the switch that owns the D_ID, which is also the ingress switch when both are local.
+    /// Services are always reachable.
     ///
     /// No frame returns over its ingress leg. While switches disagree on paths, two switches that
     /// forward frames to each other would fill all buffers in between, and these would stay blocked
@@ -121,7 +126,7 @@ impl Fib {
         match self.modes.get(usize::from(ingress)) {
             Some(PortMode::F) => {
                 if self.owner_of(s_id) != ingress {
-                    return if s_id == FcId::ZERO && d_id == FcId::F_PORT {
+                    return if d_id == FcId::F_PORT && self.may_log_in(ingress, s_id) {
                         Decision::Local
                     } else {
                         Decision::Drop(DropReason::BadSourceId)
@@ -163,6 +168,10 @@ impl Fib {
                 Some(current) => std::mem::replace(current, mode) != mode,
                 None => false,
             },
+            FibDelta::LoopPort { port, is_loop: true } => {
+                usize::from(port) < self.modes.len() && self.loop_ports.insert(port)
+            }
+            FibDelta::LoopPort { port, is_loop: false } => self.loop_ports.remove(&port),
             FibDelta::OwnId { port, id } => usize::from(port) < self.modes.len() && self.set_owner(id, port),
             FibDelta::RemoveId { id } => self.set_owner(id, NO_OWNER),
             FibDelta::Permit { s, d } => self.count(|fib| fib.pairs.insert(pair(s, d))),
@@ -286,6 +295,11 @@ impl Fib {
             return self.owners[usize::from(area.page)][usize::from(id.port())];
         }
         if area.port == id.port() { area.owner } else { NO_OWNER }
+    }
+
+    /// Returns true for the S_ID of a FLOGI: 0, or 0000xx at an FL_Port.
+    fn may_log_in(&self, ingress: u16, s_id: FcId) -> bool {
+        s_id == FcId::ZERO || s_id.to_u32() <= 0xff && self.loop_ports.contains(&ingress)
     }
 
     #[inline]

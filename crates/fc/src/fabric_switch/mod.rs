@@ -58,6 +58,7 @@ use early::EarlyQueries;
 use isls::Isls;
 use outbox::{Outbox, Owner, Route};
 use sanloom_scsi::time::Instant;
+use sanloom_wire::arbitrated_loop::AlPa;
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
 use std::sync::Arc;
 use topology::Topology;
@@ -77,6 +78,14 @@ pub enum Input {
     PortDown {
         /// Port number.
         port: u16,
+    },
+    /// The loop at a port is initialised, and the port is its FL_Port; see
+    /// [`switch::Input::LoopUp`].
+    LoopUp {
+        /// Port number.
+        port: u16,
+        /// AL_PAs of the position map. AL_PA 00 is ignored.
+        al_pas: Vec<AlPa>,
     },
     /// A message to a service or a controller of this switch.
     Frame {
@@ -245,6 +254,10 @@ impl FabricSwitch {
                 self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::F });
             }
             Input::PortUp { port, .. } => self.isl_up(now, port),
+            Input::LoopUp { port, al_pas } => {
+                self.isl_down(now, port);
+                self.services.handle(now, switch::Input::LoopUp { port, al_pas });
+            }
             Input::PortDown { port } => {
                 self.isl_down(now, port);
                 self.deferred.drop_port(port);

@@ -2,7 +2,7 @@
 
 use super::NPort;
 use super::discovery::AfterFailure;
-use super::fabric::{Consequence, FabricState};
+use super::fabric::{Consequence, FabricState, Topology};
 use super::pending::Purpose;
 use super::responder::{Answer, reject};
 use sanloom_scsi::time::Instant;
@@ -27,12 +27,28 @@ pub(super) enum Failure {
     Strange,
 }
 
+impl Failure {
+    /// Returns true for a reject that another attempt would meet as well.
+    fn is_refusal(self) -> bool {
+        let passing = [LsRjtReason::LOGICAL_BUSY, LsRjtReason::UNABLE, LsRjtReason::IN_PROGRESS];
+        matches!(self, Failure::LsRjt(reject) if !passing.contains(&reject.reason))
+    }
+}
+
 impl NPort {
     pub(super) fn on_frame(&mut self, now: Instant, frame: Frame) {
         let Frame { header, payload } = frame;
         let state = self.fabric.state();
-        // The accept of FLOGI is the only frame with a D_ID that is not known yet.
-        if state == FabricState::Offline || header.d_id != self.port_id() && state != FabricState::Flogi {
+        if self.is_for_link_end(&header) {
+            return self.on_link_end_request(now, &header, payload);
+        }
+        if self.is_fan(&header, &payload) {
+            return self.on_fan_frame(now, payload);
+        }
+        // The D_ID of two frames is not known yet: the accept of FLOGI, and the PLOGI of an N_Port
+        // that assigns addresses.
+        let has_no_address = matches!(state, FabricState::Flogi | FabricState::PeerLogin);
+        if state == FabricState::Offline || header.d_id != self.port_id() && !has_no_address {
             self.exchanges.counters.misdirected += 1;
             return;
         }
@@ -134,6 +150,11 @@ impl NPort {
                 AfterFailure::GiveUp => Consequence::Restart,
             },
             Purpose::Adisc(port_id) => return self.logins.on_adisc_failure(now, port_id, failure, exchanges),
+            Purpose::Plogi(port_id) | Purpose::Prli(port_id)
+                if self.fabric.topology() == Topology::PrivateLoop && failure.is_refusal() =>
+            {
+                return self.logins.leave_alone(port_id, exchanges);
+            }
             Purpose::Plogi(port_id) | Purpose::Prli(port_id) => return self.logins.on_failure(now, port_id, exchanges),
             Purpose::Verify(port_id) => return self.logins.on_verify_failure(now, port_id, failure, exchanges),
         };
@@ -141,7 +162,14 @@ impl NPort {
     }
 
     fn on_request(&mut self, now: Instant, header: &Header, payload: Payload) {
-        if self.port_id() == FcId::ZERO {
+        let assigned = match &payload {
+            Payload::Typed(Message::Els(els)) => match &**els {
+                Els::Plogi(login) => self.adopt_assigned_address(header, login),
+                _ => false,
+            },
+            _ => false,
+        };
+        if !assigned && self.port_id() == FcId::ZERO {
             self.exchanges.counters.misdirected += 1;
             return;
         }
@@ -152,6 +180,11 @@ impl NPort {
             },
             _ => Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PAYLOAD_LENGTH)),
         };
+        self.reply_els(header, answer);
+    }
+
+    /// Sends the reply to an ELS request.
+    pub(super) fn reply_els(&mut self, header: &Header, answer: Answer) {
         let els = match answer {
             Ok(accept) => Els::LsAcc(accept),
             Err(reject) => {
@@ -167,7 +200,7 @@ impl NPort {
     fn answer_els(&mut self, now: Instant, header: &Header, els: Els) -> Answer {
         let (port_id, exchanges) = (header.s_id, &mut self.exchanges);
         match els {
-            Els::Plogi(login) => self.logins.answer_plogi(now, port_id, &login, exchanges),
+            Els::Plogi(login) => self.answer_plogi(now, port_id, &login),
             Els::Rtv => Ok(LsAcc::Rtv(exchanges.identity.timeout_values())),
             Els::Rls { .. } => Ok(LsAcc::Rls(LinkErrorStatus::default())),
             Els::Echo(bytes) => Ok(LsAcc::Echo(bytes)),
@@ -212,7 +245,7 @@ impl NPort {
     /// Handles an RSCN. An initiator queries the targets again.
     fn on_rscn(&mut self, now: Instant, rscn: &Rscn) {
         self.exchanges.counters.rscns += 1;
-        if self.fabric.is_mesh() {
+        if !self.fabric.topology().has_fabric() {
             // Without a fabric there is no service to query.
             return;
         }
@@ -225,7 +258,7 @@ impl NPort {
     fn on_logo(&mut self, now: Instant, port_id: FcId) {
         let logging_out = self.fabric.state() == FabricState::Logo;
         match port_id {
-            _ if self.fabric.is_mesh() && port_id.is_well_known() => {}
+            _ if !self.fabric.topology().has_fabric() && port_id.is_well_known() => {}
             _ if logging_out && port_id != FcId::F_PORT => {}
             FcId::F_PORT if logging_out => self.apply(now, Consequence::Offline),
             FcId::F_PORT => self.apply(now, Consequence::Restart),

@@ -67,7 +67,7 @@ impl Exchanges {
     }
 
     fn send(&mut self, d_id: FcId, ox_id: u16, message: Message) {
-        let header = message.header(self.identity.port_id, d_id, ox_id, RX_ID_UNASSIGNED);
+        let header = message.header(self.identity.source(), d_id, ox_id, RX_ID_UNASSIGNED);
         self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Typed(message) }));
     }
 

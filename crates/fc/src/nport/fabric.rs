@@ -4,7 +4,9 @@ use super::Output;
 use super::dispatch::{Failure, MAX_TRIES};
 use super::exchanges::Exchanges;
 use super::identity::Identity;
+use super::loop_port::{Attachment, LoopState};
 use super::pending::Purpose;
+use super::point_to_point::{EarlyFlogi, Peer};
 use crate::config::LoginScript;
 use crate::exchange::CONTROL_OX_IDS;
 use sanloom_scsi::time::Instant;
@@ -14,13 +16,16 @@ use sanloom_wire::ns::{Fc4Types, NsRequest, fcp_feature};
 use sanloom_wire::{FcId, FcType, Header};
 
 /// Progress of the fabric login of a node port. In every state except `Offline` and `Ready`, one
-/// request is pending or scheduled for another attempt.
+/// request is pending or scheduled for another attempt, or a time limit runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FabricState {
     /// No link; for a virtual port, no fabric login of the physical port.
     Offline,
     /// Fabric login at FFFFFE: FLOGI, or FDISC of a virtual port.
     Flogi,
+    /// The other end of the link is an N_Port. The port with the greater name waits for the FLOGI
+    /// of the other one, the port with the lower name for PLOGI, which gives it its address.
+    PeerLogin,
     /// N_Port login with the management server FFFFFA.
     ManagementPlogi,
     /// Registration for link incident records at the management server.
@@ -45,7 +50,8 @@ pub enum FabricState {
     NameServerLogo,
     /// Another N_Port login with the name server, for target discovery.
     DiscoveryPlogi,
-    /// Registered; discovery and logins with other ports are active.
+    /// Registered, or on a medium without a fabric. Discovery and logins with other ports are
+    /// active.
     Ready,
     /// Logout from the fabric.
     Logo,
@@ -152,34 +158,76 @@ pub(super) enum Consequence {
     Offline,
     /// The fabric login is lost. All other logins end, and FLOGI follows after a back-off.
     Restart,
+    /// The other end of the link is an N_Port with a lower name, to which this port gives an
+    /// address.
+    AssignAddresses,
+}
+
+/// Medium below the logins, as far as the port knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Topology {
+    /// Link to a fabric, or to an unknown port.
+    Fabric,
+    /// Segment without a fabric (FC-BB-6, VN2VN).
+    Segment,
+    /// Link to another N_Port.
+    PointToPoint,
+    /// Arbitrated loop without an FL_Port.
+    PrivateLoop,
+    /// Arbitrated loop with an FL_Port.
+    PublicLoop,
+}
+
+impl Topology {
+    /// Returns true if there are services to log in to and to query.
+    pub(super) fn has_fabric(self) -> bool {
+        matches!(self, Topology::Fabric | Topology::PublicLoop)
+    }
+
+    /// Returns true for an arbitrated loop.
+    pub(super) fn is_loop(self) -> bool {
+        matches!(self, Topology::PrivateLoop | Topology::PublicLoop)
+    }
 }
 
 /// Login of this port with the fabric and registration at its services.
 #[derive(Debug)]
 pub(super) struct FabricLogin {
-    state: FabricState,
-    /// The segment has no fabric (FC-BB-6, VN2VN), and there are no services to log in to or to
-    /// query.
-    mesh: bool,
+    pub(super) state: FabricState,
+    pub(super) topology: Topology,
     /// Time of the next attempt of `state`; `None` while its request is pending.
-    retry_at: Option<Instant>,
-    tries: u8,
+    pub(super) retry_at: Option<Instant>,
+    pub(super) tries: u8,
     /// Number of FDISCs sent.
     fdiscs: u16,
+    /// N_Port at the other end of the link.
+    pub(super) peer: Option<Peer>,
+    /// FLOGI that arrived before this port was started.
+    pub(super) early_flogi: Option<Box<EarlyFlogi>>,
+    /// State that only a port on a loop has.
+    pub(super) on_loop: LoopState,
 }
 
 impl FabricLogin {
     pub(super) fn new() -> FabricLogin {
-        FabricLogin { state: FabricState::Offline, mesh: false, retry_at: None, tries: 0, fdiscs: 0 }
+        FabricLogin {
+            state: FabricState::Offline,
+            topology: Topology::Fabric,
+            retry_at: None,
+            tries: 0,
+            fdiscs: 0,
+            peer: None,
+            early_flogi: None,
+            on_loop: LoopState::default(),
+        }
     }
 
     pub(super) fn state(&self) -> FabricState {
         self.state
     }
 
-    /// Returns true on a segment without a fabric.
-    pub(super) fn is_mesh(&self) -> bool {
-        self.mesh
+    pub(super) fn topology(&self) -> Topology {
+        self.topology
     }
 
     pub(super) fn retry_at(&self) -> Option<Instant> {
@@ -191,13 +239,19 @@ impl FabricLogin {
         self.enter(now, FabricState::Flogi, exchanges)
     }
 
-    /// Adopts the address that the station of a segment without a fabric established. The port must
-    /// be offline.
-    pub(super) fn join(&mut self, port_id: FcId, exchanges: &mut Exchanges) {
-        self.mesh = true;
+    /// Adopts an address on a medium without a fabric whose ports limit the frame size by their
+    /// logins alone. The port must be offline.
+    pub(super) fn join(&mut self, topology: Topology, port_id: FcId, exchanges: &mut Exchanges) {
+        exchanges.identity.fabric_receive_size_bytes = exchanges.identity.config.receive_size_bytes;
+        self.adopt_address(topology, port_id, exchanges);
+    }
+
+    /// Adopts an address on a medium without a fabric.
+    pub(super) fn adopt_address(&mut self, topology: Topology, port_id: FcId, exchanges: &mut Exchanges) {
+        self.cancel_retry();
+        self.topology = topology;
         self.state = FabricState::Ready;
         exchanges.identity.port_id = port_id;
-        exchanges.identity.fabric_receive_size_bytes = exchanges.identity.config.receive_size_bytes;
         exchanges.counters.fabric_logins += 1;
         exchanges.report(Output::FabricUp { port_id });
     }
@@ -205,18 +259,19 @@ impl FabricLogin {
     /// Repeats the request of the current state if its next attempt is due.
     pub(super) fn on_timeout(&mut self, now: Instant, exchanges: &mut Exchanges) -> Consequence {
         match self.retry_at {
+            Some(at) if at <= now && self.state == FabricState::PeerLogin => self.on_peer_silent(now, exchanges),
             Some(at) if at <= now => self.enter(now, self.state, exchanges),
             _ => Consequence::Pending,
         }
     }
 
     /// Enters a state and sends its request.
-    fn enter(&mut self, now: Instant, state: FabricState, exchanges: &mut Exchanges) -> Consequence {
+    pub(super) fn enter(&mut self, now: Instant, state: FabricState, exchanges: &mut Exchanges) -> Consequence {
         self.state = state;
         self.retry_at = None;
         let identity = &exchanges.identity;
         match state {
-            FabricState::Offline => {}
+            FabricState::Offline | FabricState::PeerLogin => {}
             FabricState::Ready => return Consequence::Ready,
             FabricState::Flogi => self.enter_flogi(now, exchanges),
             FabricState::Plogi | FabricState::DiscoveryPlogi => {
@@ -285,10 +340,14 @@ impl FabricLogin {
         exchanges: &mut Exchanges,
     ) -> Option<Consequence> {
         match accept {
+            LsAcc::Login(login) if self.is_from_peer(login, exchanges) => self.on_peer_accept(now, login, exchanges),
             // The D_ID of the accept is the new address.
             LsAcc::Login(login) if self.state == FabricState::Flogi => {
                 if !exchanges.identity.adopt_fabric(header.d_id, login) {
                     return None;
+                }
+                if self.topology == Topology::PublicLoop {
+                    self.on_loop.attachment = Some(Attachment::of(header.d_id, login));
                 }
                 exchanges.counters.fabric_logins += 1;
                 exchanges.report(Output::FabricUp { port_id: header.d_id });
@@ -351,9 +410,9 @@ impl FabricLogin {
         if self.state != FabricState::Logo || !exchanges.pending.is_empty() {
             return Consequence::Pending;
         }
-        match self.mesh {
-            true => Consequence::Offline,
-            false => self.enter(now, FabricState::Logo, exchanges),
+        match self.topology.has_fabric() {
+            true => self.enter(now, FabricState::Logo, exchanges),
+            false => Consequence::Offline,
         }
     }
 
@@ -382,7 +441,11 @@ impl FabricLogin {
     /// Ends the login without a LOGO.
     pub(super) fn end(&mut self, exchanges: &mut Exchanges) {
         self.cancel_retry();
-        self.mesh = false;
+        self.topology = Topology::Fabric;
+        self.peer = None;
+        self.early_flogi = None;
+        self.on_loop = LoopState::default();
+        exchanges.identity.loop_id = None;
         self.state = FabricState::Offline;
         if exchanges.identity.port_id != FcId::ZERO {
             exchanges.identity.port_id = FcId::ZERO;
@@ -390,8 +453,12 @@ impl FabricLogin {
         }
     }
 
-    /// Starts again with FLOGI after a back-off.
-    pub(super) fn restart(&mut self, now: Instant, exchanges: &mut Exchanges) {
+    /// Starts again with FLOGI after a back-off. The port stays on its loop.
+    pub(super) fn restart(&mut self, now: Instant, loop_id: Option<FcId>, exchanges: &mut Exchanges) {
+        if loop_id.is_some() {
+            self.topology = Topology::PublicLoop;
+            exchanges.identity.loop_id = loop_id;
+        }
         self.state = FabricState::Flogi;
         self.back_off(now, exchanges);
     }

@@ -5,7 +5,7 @@ use super::exchanges::Exchanges;
 use super::pending::Purpose;
 use super::remote::{RemotePort, RemoteState, Remotes, flag};
 use super::{Output, Remote};
-use sanloom_scsi::time::Instant;
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ct::CtReason;
 use sanloom_wire::els::{AddressFormat, Adisc, Els, Prli, PrliPage, Rscn, prli};
 use sanloom_wire::login::Login;
@@ -47,6 +47,11 @@ impl RemoteLogins {
         self.due.insert((at, port_id));
     }
 
+    /// Cancels all scheduled actions.
+    pub(super) fn cancel_scheduled(&mut self) {
+        self.due.clear();
+    }
+
     /// Starts the actions that are due, within the limit of pending requests.
     pub(super) fn start_due(&mut self, now: Instant, exchanges: &mut Exchanges) {
         while exchanges.pending.may_start_login()
@@ -65,7 +70,9 @@ impl RemoteLogins {
         };
         match remote.state {
             RemoteState::Waiting => self.enter_plogi(now, port_id, exchanges),
-            RemoteState::LoggedIn if remote.has(flag::DISCOVERED) => self.enter_prli(now, port_id, exchanges),
+            RemoteState::LoggedIn if remote.has(flag::DISCOVERED) && !remote.has(flag::NO_PRLI) => {
+                self.enter_prli(now, port_id, exchanges);
+            }
             RemoteState::Up if remote.has(flag::AFFECTED) => self.enter_checking(now, port_id, exchanges),
             RemoteState::Up
             | RemoteState::LoggedIn
@@ -92,14 +99,14 @@ impl RemoteLogins {
 
     /// Starts a check of a login. A discovered target gets an ADISC. For an initiator that logged
     /// in to this port the name server is queried, because an ADISC to a departed port would cost a
-    /// timeout.
+    /// timeout. A private loop has no name server, but its position map.
     fn enter_checking(&mut self, now: Instant, port_id: FcId, exchanges: &mut Exchanges) {
         let Some(remote) = self.remotes.get_mut(port_id) else {
             return;
         };
         remote.state = RemoteState::Checking;
         remote.clear(flag::AFFECTED);
-        if remote.has(flag::DISCOVERED) {
+        if remote.has(flag::DISCOVERED) || exchanges.identity.is_private() {
             let adisc = Els::Adisc(exchanges.identity.adisc());
             let timeout = exchanges.identity.reply_timeout();
             exchanges.request(now, port_id, timeout, Purpose::Adisc(port_id), adisc);
@@ -125,15 +132,19 @@ impl RemoteLogins {
         let Some(frame_size_bytes) = exchanges.identity.common_frame_size(login) else {
             return false;
         };
-        self.store_names(port_id, login, frame_size_bytes, exchanges);
-        self.enter_prli(now, port_id, exchanges);
+        self.store_names(now, port_id, login, frame_size_bytes, exchanges);
+        match self.remotes.get(port_id) {
+            Some(remote) if remote.has(flag::NO_PRLI) => self.set_state(port_id, RemoteState::LoggedIn),
+            _ => self.enter_prli(now, port_id, exchanges),
+        }
         true
     }
 
     /// Stores the names and frame size of a login, and removes a record of the same port at another
-    /// address.
+    /// address. On a private loop another port has that address now, so a login with it follows.
     pub(super) fn store_names(
         &mut self,
+        now: Instant,
         port_id: FcId,
         login: &Login,
         frame_size_bytes: u16,
@@ -141,7 +152,10 @@ impl RemoteLogins {
     ) {
         self.searched += self.remotes.len() as u64;
         if let Some(old) = self.remotes.elsewhere(login.port_name, port_id) {
-            self.remove(old, exchanges);
+            match exchanges.identity.is_private() {
+                true => self.log_in_to_successor(now, old, exchanges),
+                false => self.remove(old, exchanges),
+            }
         }
         if let Some(remote) = self.remotes.get_mut(port_id) {
             remote.wwpn = login.port_name;
@@ -252,12 +266,15 @@ impl RemoteLogins {
             return;
         };
         remote.tries = remote.tries.saturating_add(1);
-        if remote.tries >= MAX_TRIES {
+        let logs_in_itself = !remote.has(flag::DISCOVERED);
+        if remote.tries >= MAX_TRIES && !logs_in_itself {
             return self.lose(now, port_id, exchanges);
         }
         remote.state = RemoteState::Up;
         remote.set(flag::AFFECTED);
-        self.schedule(now, port_id);
+        // An initiator of a private loop keeps its login, because it would not notice the loss.
+        let delay = if logs_in_itself { exchanges.back_off(remote.tries) } else { Span::ZERO };
+        self.schedule(now + delay, port_id);
     }
 
     /// Handles a failed query of the name server for a port that logged in to this one.
@@ -311,6 +328,13 @@ impl RemoteLogins {
             && remote.state.is_up()
         {
             exchanges.report_down(port_id, remote.wwpn);
+        }
+    }
+
+    /// Removes the record of an address if it is of a port with another name.
+    pub(super) fn remove_predecessor(&mut self, port_id: FcId, name: Wwpn, exchanges: &mut Exchanges) {
+        if self.remotes.get(port_id).is_some_and(|remote| remote.wwpn.0 != 0 && remote.wwpn != name) {
+            self.remove(port_id, exchanges);
         }
     }
 

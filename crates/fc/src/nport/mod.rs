@@ -21,6 +21,24 @@
 //!      +--- logo
 //! ```
 //!
+//! Three media have no fabric, and therefore no registrations. The state after FLOGI or without it
+//! is `ready`:
+//!
+//! ```text
+//!   offline --LinkUp--> flogi -------------> peer_login --------------> ready    other N_Port on
+//!                         ^   (LS_ACC of an      |    (PLOGI assigns           the link
+//!                         |    N_Port)           |     the addresses)
+//!                         +----------------------+
+//!                            no PLOGI in time
+//!   offline --LoopUp without an FL_Port--> ready                                private loop
+//!   offline --Joined--> ready                                                   VN2VN segment
+//! ```
+//!
+//! `point_to_point.rs` has the rules of the first medium, `loop_port.rs` of the second and of a
+//! public loop, whose ports take the same steps as on a link to a fabric. On a link
+//! without a switch the driver passes to the physical port all frames that no other port expects:
+//! the FLOGI of the other end has D_ID FFFFFE, and the D_ID of its PLOGI is the new address.
+//!
 //! The order of the registrations is that of libfc. In the ready state an initiator queries the
 //! name server for its visible targets (GID_FF; GPN_FT if that is not supported). It logs in to
 //! each, a bounded number at a time. A target waits for logins.
@@ -46,7 +64,9 @@ mod exchanges;
 mod fabric;
 mod identity;
 mod logins;
+mod loop_port;
 mod pending;
+mod point_to_point;
 mod remote;
 mod responder;
 
@@ -57,7 +77,7 @@ pub use remote::RemoteState;
 use discovery::Discovery;
 use dispatch::Failure;
 use exchanges::Exchanges;
-use fabric::{Consequence, FabricLogin};
+use fabric::{Consequence, FabricLogin, Topology};
 use logins::RemoteLogins;
 use pending::Purpose;
 use remote::Remotes;
@@ -111,6 +131,27 @@ pub enum Input {
         /// Own address.
         port_id: FcId,
     },
+    /// The loop is initialised ([`crate::arbitrated_loop::initialise`]). It replaces `LinkUp`, and
+    /// is ignored by a virtual port.
+    ///
+    /// Without an FL_Port, `port_id` is the address of this port. After an initialisation that did
+    /// not change it, known remote ports among `others` are verified with ADISC, and the rest end.
+    ///
+    /// With an FL_Port, the port sends FLOGI. If it was logged in with the same AL_PA, it first
+    /// waits for FAN. If the initialisation had the L_bit set, pass `LinkDown` before, because the
+    /// fabric has then ended all logins.
+    LoopUp {
+        /// Address 0000xx with the own AL_PA.
+        port_id: FcId,
+        /// True if an FL_Port participates.
+        public: bool,
+        /// Other addresses 0000xx of the position map in loop order, without AL_PA 00.
+        others: Vec<FcId>,
+    },
+    /// A loop initialisation (LIP) has begun. Remote ports stay known. Requests without a reply are
+    /// repeated after the next `LoopUp`; their late replies count as stale. A pending logout ends
+    /// without its replies.
+    LoopInterrupted,
     /// Another port is present on a segment without a fabric.
     Neighbour {
         /// Address of the other port.
@@ -134,13 +175,15 @@ pub enum Input {
 pub enum Output {
     /// Send a frame.
     Send(Frame),
-    /// The fabric login is complete.
+    /// The port has an address: from the fabric login, from the other N_Port of a link without a
+    /// switch, from the initialisation of a private loop, or from the station of a segment without
+    /// a fabric.
     FabricUp {
         /// Own address.
         port_id: FcId,
     },
-    /// The fabric login is lost. A [`Output::RemoteDown`] for every remote port that was up
-    /// precedes it.
+    /// The address is lost, and with it the fabric login if there was one. A
+    /// [`Output::RemoteDown`] for every remote port that was up precedes it.
     FabricDown,
     /// A process login with another port is established.
     RemoteUp(Remote),
@@ -174,7 +217,7 @@ pub struct Remote {
 /// Counters of a node port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Fabric logins accepted.
+    /// Fabric logins accepted, and addresses adopted on a medium without a fabric.
     pub fabric_logins: u64,
     /// Process logins established, from either side.
     pub process_logins: u64,
@@ -235,19 +278,18 @@ impl NPort {
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.inputs += 1;
         match input {
-            Input::LinkUp if self.fabric.state() == FabricState::Offline => {
-                let consequence = self.fabric.start(now, &mut self.exchanges);
-                self.apply(now, consequence);
-            }
+            Input::LinkUp if self.fabric.state() == FabricState::Offline => self.start_on_link(now),
             Input::LinkUp => {}
             Input::LinkDown => self.apply(now, Consequence::Offline),
             Input::LogOut => self.log_out(now),
             Input::Joined { port_id } => {
                 self.apply(now, Consequence::Offline);
-                self.fabric.join(port_id, &mut self.exchanges);
+                self.fabric.join(Topology::Segment, port_id, &mut self.exchanges);
             }
+            Input::LoopUp { port_id, public, others } => self.on_loop_up(now, port_id, public, &others),
+            Input::LoopInterrupted => self.on_loop_interrupted(now),
             Input::Neighbour { port_id, wwpn } => {
-                if self.fabric.is_mesh() && port_id != self.port_id() {
+                if self.fabric.topology() == Topology::Segment && port_id != self.port_id() {
                     self.logins.add_neighbour(now, port_id, wwpn, &mut self.exchanges);
                 }
             }
@@ -255,7 +297,7 @@ impl NPort {
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Timeout => self.on_timeout(now),
         }
-        if self.fabric.state() == FabricState::Ready {
+        if self.fabric.state() == FabricState::Ready && !self.is_suspended() {
             self.discovery.start_due(now, &mut self.exchanges);
             self.logins.start_due(now, &mut self.exchanges);
         }
@@ -271,8 +313,11 @@ impl NPort {
         let pending = &self.exchanges.pending;
         let mut next = pending.next_deadline();
         let mut consider = |at: Option<Instant>| next = next.into_iter().chain(at).min();
-        consider(self.fabric.retry_at());
-        if self.fabric.state() == FabricState::Ready {
+        if !self.is_suspended() {
+            consider(self.fabric.retry_at());
+        }
+        consider(self.fabric.on_loop.fan_limit);
+        if self.fabric.state() == FabricState::Ready && !self.is_suspended() {
             consider(self.discovery.due_at());
             if pending.may_start_login() {
                 consider(self.logins.next_due());
@@ -296,7 +341,7 @@ impl NPort {
         self.fabric.state()
     }
 
-    /// Own address; [`FcId::ZERO`] without a fabric login.
+    /// Own address; [`FcId::ZERO`] before [`Output::FabricUp`].
     pub fn port_id(&self) -> FcId {
         self.exchanges.identity.port_id
     }
@@ -355,24 +400,36 @@ impl NPort {
             self.exchanges.counters.timeouts += 1;
             self.on_failure(now, purpose, Failure::Timeout);
         }
-        let consequence = self.fabric.on_timeout(now, &mut self.exchanges);
-        self.apply(now, consequence);
+        self.on_fan_timeout(now);
+        if !self.is_suspended() {
+            let consequence = self.fabric.on_timeout(now, &mut self.exchanges);
+            self.apply(now, consequence);
+        }
     }
 
     /// Applies the consequence of a step of the fabric login to the other parts.
     fn apply(&mut self, now: Instant, consequence: Consequence) {
         match consequence {
             Consequence::Pending => {}
+            Consequence::AssignAddresses => {
+                self.fabric.take_greater_address(&mut self.exchanges);
+                self.logins.log_in_to_peer(now, &mut self.exchanges);
+            }
             Consequence::Ready => {
+                // Changes during an initialisation, or before SCR, were not notified.
+                if self.fabric.topology() == Topology::PublicLoop {
+                    self.logins.verify_all(now);
+                }
                 if self.exchanges.identity.config.initiator {
                     self.discovery.schedule_at(now);
                 }
             }
             Consequence::Offline | Consequence::Restart => {
+                let loop_id = self.exchanges.identity.loop_id;
                 self.end_remote_logins();
                 self.fabric.end(&mut self.exchanges);
                 if consequence == Consequence::Restart {
-                    self.fabric.restart(now, &mut self.exchanges);
+                    self.fabric.restart(now, loop_id, &mut self.exchanges);
                 }
             }
         }
@@ -394,6 +451,9 @@ impl NPort {
         }
         if self.fabric.state() == FabricState::Logo {
             return;
+        }
+        if self.is_suspended() {
+            return self.apply(now, Consequence::Offline);
         }
         for remote in self.end_remote_logins().iter().filter(|remote| remote.state.is_logged_in()) {
             let (logo, e_d_tov) = (self.exchanges.identity.logo(), self.e_d_tov());

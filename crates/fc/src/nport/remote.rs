@@ -49,7 +49,7 @@ const _: () = assert!(size_of::<RemotePort>() == 24);
 
 /// Bits of [`RemotePort::flags`].
 pub(super) mod flag {
-    /// Listed by the name server, so this port logs in to it.
+    /// Listed by the name server or known from the medium, so this port logs in to it.
     pub(crate) const DISCOVERED: u8 = 0x01;
     /// Contained in the discovery reply being processed.
     pub(crate) const SEEN: u8 = 0x02;
@@ -61,6 +61,8 @@ pub(super) mod flag {
     pub(crate) const TARGET: u8 = 0x10;
     /// The remote port sent PRLI.
     pub(crate) const THEIR_PRLI: u8 = 0x20;
+    /// This port sends PLOGI but no PRLI to it, because this port is no initiator.
+    pub(crate) const NO_PRLI: u8 = 0x40;
 }
 
 impl RemotePort {

@@ -66,7 +66,7 @@ impl RemoteLogins {
             // E_D_TOV.
             self.schedule(now + e_d_tov, port_id);
         }
-        self.store_names(port_id, login, frame_size_bytes, exchanges);
+        self.store_names(now, port_id, login, frame_size_bytes, exchanges);
         accept
     }
 
@@ -136,7 +136,7 @@ impl RemoteLogins {
 }
 
 /// Reason why the parameters of a PLOGI are invalid.
-fn defect(login: &Login) -> LsRjtExplanation {
+pub(super) fn defect(login: &Login) -> LsRjtExplanation {
     if login.port_name.0 == 0 {
         LsRjtExplanation::INVALID_PORT_NAME
     } else if login.node_name.0 == 0 {

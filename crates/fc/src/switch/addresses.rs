@@ -28,6 +28,8 @@ pub(super) struct AddressPool {
     /// Ends of holds in the order of insertion. If an address is held again, only its latest entry
     /// counts.
     hold_ends: VecDeque<(Instant, FcId)>,
+    /// Areas of loops by port. Other ports get their addresses only if no other is free.
+    loop_areas: BTreeMap<u16, u8>,
 }
 
 /// The kind of login that needs an address.
@@ -37,6 +39,8 @@ pub(super) enum LoginKind {
     Base,
     /// FDISC.
     Virtual,
+    /// FLOGI of an NL_Port with this AL_PA.
+    Loop(u8),
 }
 
 /// Address allocated to a port.
@@ -61,6 +65,7 @@ impl AddressPool {
             learn_addresses: policy.learn_addresses,
             held: BTreeMap::new(),
             hold_ends: VecDeque::new(),
+            loop_areas: BTreeMap::new(),
         };
         for (&name, &id) in &policy.persistent {
             pool.keep(id, name);
@@ -74,6 +79,7 @@ impl AddressPool {
         (self.free, self.open) = (IdSet::full(), IdSet::full());
         self.held.clear();
         self.hold_ends.clear();
+        self.loop_areas.clear();
         for id in self.names.keys().filter(|id| Some(id.domain()) == domain) {
             self.open.remove(low(*id));
         }
@@ -81,8 +87,9 @@ impl AddressPool {
 
     /// Allocates an address for a port.
     ///
-    /// The order of preference is: the persistent address of its name, the `preferred` address, the
-    /// lowest open address (neither persistent nor held), the lowest free address.
+    /// The AL_PA determines the address of an NL_Port. For other ports the order of preference is:
+    /// the persistent address of its name, the `preferred` address, the lowest open address
+    /// (neither persistent nor held), the lowest free address.
     pub(super) fn allocate(
         &mut self,
         now: Instant,
@@ -98,6 +105,13 @@ impl AddressPool {
             }
         }
         let domain = self.domain?;
+        if let LoginKind::Loop(al_pa) = kind {
+            let id = FcId::from_parts(domain, self.loop_area(port)?, al_pa);
+            let is_free = self.free.contains(low(id));
+            self.free.remove(low(id));
+            self.open.remove(low(id));
+            return is_free.then_some(Allocated { id, learned: false });
+        }
         let range = self.range(port, kind)?;
         let usable = |id: &FcId| id.domain() == domain && range.contains(&low(*id)) && self.free.contains(low(*id));
         let own = self.persistent.get(&name).copied().filter(usable);
@@ -125,7 +139,9 @@ impl AddressPool {
 
     /// Marks the address as open unless it is in use, persistent or held.
     fn open_if_free(&mut self, id: FcId) {
-        if self.free.contains(low(id)) && !self.names.contains_key(&id) && !self.held.contains_key(&id) {
+        let is_of_loop = self.loop_areas.values().any(|&area| area == id.area());
+        let is_reserved = is_of_loop || self.names.contains_key(&id) || self.held.contains_key(&id);
+        if self.free.contains(low(id)) && !is_reserved {
             self.open.insert(low(id));
         }
     }
@@ -172,7 +188,24 @@ impl AddressPool {
         Some(match kind {
             LoginKind::Base => of_area(0)..=of_area(0),
             LoginKind::Virtual => of_area(1)..=of_area(u8::MAX),
+            LoginKind::Loop(al_pa) => of_area(al_pa)..=of_area(al_pa),
         })
+    }
+
+    /// Area of the loop at a port. With flat addresses the first login of a loop reserves the
+    /// highest free area.
+    fn loop_area(&mut self, port: u16) -> Option<u8> {
+        if self.addressing == Addressing::AreaPerPort {
+            return u8::try_from(port).ok();
+        }
+        if let Some(&area) = self.loop_areas.get(&port) {
+            return Some(area);
+        }
+        let addresses = |area: u8| u16::from_be_bytes([area, 0])..=u16::from_be_bytes([area, u8::MAX]);
+        let area = (0..=u8::MAX).rev().find(|&area| addresses(area).all(|address| self.open.contains(address)))?;
+        addresses(area).for_each(|address| self.open.remove(address));
+        self.loop_areas.insert(port, area);
+        Some(area)
     }
 }
 

@@ -38,7 +38,7 @@ impl Switch {
         self.out.fib(FibDelta::Domain { domain });
         if domain.is_some() {
             for port in 0..self.logins.port_count() {
-                if let Some(held) = self.logins.take_held(port) {
+                for held in self.logins.take_held(port) {
                     self.link_service(now, port, &held.header, Els::Flogi(held.request));
                 }
             }
@@ -46,9 +46,13 @@ impl Switch {
     }
 
     /// Sends a LOGO from the F_Port. A Linux host replies with a new FLOGI, and its virtual ports
-    /// log in again after their base port.
+    /// log in again after their base port. An FL_Port sends one to each NL_Port.
     fn request_login(&mut self, port: u16) {
-        if let Some(id) = self.logins.first_at(port) {
+        let ids: Vec<FcId> = match self.logins.is_loop(port) {
+            true => self.logins.at_port(port).collect(),
+            false => self.logins.first_at(port).into_iter().collect(),
+        };
+        for id in ids {
             let logo = Logo { port_id: FcId::F_PORT, port_name: self.identity.f_port_name(port) };
             let ox_id = self.directory.controller.queue.ox_id();
             self.out.els_request(port, FcId::F_PORT, id, ox_id, Els::Logo(logo));

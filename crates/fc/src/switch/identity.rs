@@ -81,6 +81,15 @@ impl Identity {
         })
     }
 
+    /// Service parameters of an FL_Port: the alternative BB_Credit model, and no virtual ports.
+    pub(super) fn loop_login_accept(&self, port: u16) -> LsAcc {
+        let mut accept = self.login_accept(port, false);
+        if let LsAcc::Login(login) = &mut accept {
+            login.common.features = feature::F_PORT | feature::ALTERNATE_BB_CREDIT;
+        }
+        accept
+    }
+
     /// Service parameters of a service (FC-LS, PLOGI accept).
     pub(super) fn service_parameters(&self, service: FcId) -> LsAcc {
         LsAcc::Login(login::Login {

@@ -49,6 +49,9 @@ impl Switch {
         if self.logins.is_blocked(port) {
             return Some((Err(NAME_IN_USE), header.s_id));
         }
+        if self.logins.is_loop(port) {
+            return Some(self.loop_login(now, port, header.s_id, request));
+        }
         self.log_out_port(now, port);
         let name = request.port_name;
         let preferred = self.logins.last_id(port, name);
@@ -105,7 +108,7 @@ impl Switch {
     }
 
     /// Admits a login if its name, the login limits and the free addresses permit it.
-    fn admit(
+    pub(super) fn admit(
         &mut self,
         now: Instant,
         port: u16,
@@ -195,7 +198,7 @@ impl Switch {
         };
         let record = NsRecord {
             port_id: id,
-            port_type: port_type::N_PORT,
+            port_type: if self.logins.is_loop(port) { port_type::NL_PORT } else { port_type::N_PORT },
             fcp_features: 0,
             listed: true,
             classes: class(&request.class_2, 2) | class(&request.class_3, 3),
@@ -213,7 +216,7 @@ impl Switch {
     }
 
     /// Removes all state of an N_Port_ID.
-    fn log_out(&mut self, now: Instant, id: FcId) {
+    pub(super) fn log_out(&mut self, now: Instant, id: FcId) {
         let port = self.logins.remove(id);
         if port.is_some() {
             self.addresses.release(id);

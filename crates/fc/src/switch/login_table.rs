@@ -20,15 +20,24 @@ struct Port {
     base: Option<FcId>,
     /// All addresses logged in at this port.
     ids: BTreeSet<FcId>,
-    /// FLOGI pending until the switch has a domain.
-    held: Option<Box<HeldFlogi>>,
+    /// FLOGIs pending until the switch has a domain: at most one, or one for each AL_PA of a loop.
+    held: Vec<HeldFlogi>,
     /// True if the port rejects logins until its link has been down.
     blocked: bool,
+    /// AL_PAs of the NL_Ports, if the port is the FL_Port of a loop.
+    al_pas: Option<BTreeSet<u8>>,
 }
 
 impl Port {
-    const DOWN: Port =
-        Port { mode: PortMode::Down, last_login: None, base: None, ids: BTreeSet::new(), held: None, blocked: false };
+    const DOWN: Port = Port {
+        mode: PortMode::Down,
+        last_login: None,
+        base: None,
+        ids: BTreeSet::new(),
+        held: Vec::new(),
+        blocked: false,
+        al_pas: None,
+    };
 }
 
 /// N_Port_ID logged in at this switch.
@@ -75,21 +84,45 @@ impl LoginTable {
     /// link. Returns false for a port number that does not exist.
     pub(super) fn reset(&mut self, port: u16, mode: PortMode) -> bool {
         let Some(state) = self.port_mut(port) else { return false };
-        (state.mode, state.held, state.blocked) = (mode, None, false);
+        (state.mode, state.held, state.blocked, state.al_pas) = (mode, Vec::new(), false, None);
         true
     }
 
-    /// Stores the latest FLOGI of a port. An N_Port that sends another FLOGI has abandoned the
-    /// earlier one.
-    pub(super) fn hold(&mut self, port: u16, header: &Header, request: &login::Login) {
+    /// Makes an existing port the FL_Port of a loop with these NL_Ports.
+    pub(super) fn set_loop(&mut self, port: u16, al_pas: BTreeSet<u8>) {
         if let Some(state) = self.port_mut(port) {
-            state.held = Some(Box::new(HeldFlogi { header: *header, request: request.clone() }));
+            state.held.retain(|held| al_pas.contains(&held.header.s_id.port()));
+            state.al_pas = Some(al_pas);
         }
     }
 
-    /// Removes and returns the pending FLOGI of a port.
-    pub(super) fn take_held(&mut self, port: u16) -> Option<Box<HeldFlogi>> {
-        self.port_mut(port)?.held.take()
+    /// Returns true if the port is the FL_Port of a loop.
+    pub(super) fn is_loop(&self, port: u16) -> bool {
+        self.port(port).is_some_and(|state| state.al_pas.is_some())
+    }
+
+    /// Returns true if a port without a fabric login may send FLOGI from this address: 0, or
+    /// 0000xx with the AL_PA of an NL_Port on a loop.
+    pub(super) fn may_log_in(&self, port: u16, s_id: FcId) -> bool {
+        match self.port(port).and_then(|state| state.al_pas.as_ref()) {
+            Some(al_pas) => (s_id.domain(), s_id.area()) == (0, 0) && al_pas.contains(&s_id.port()),
+            None => s_id == FcId::ZERO,
+        }
+    }
+
+    /// Stores the latest FLOGI of a port, or of an NL_Port on a loop. An N_Port that sends another
+    /// FLOGI has abandoned the earlier one.
+    pub(super) fn hold(&mut self, port: u16, header: &Header, request: &login::Login) {
+        if let Some(state) = self.port_mut(port) {
+            let is_loop = state.al_pas.is_some();
+            state.held.retain(|held| is_loop && held.header.s_id != header.s_id);
+            state.held.push(HeldFlogi { header: *header, request: request.clone() });
+        }
+    }
+
+    /// Removes and returns the pending FLOGIs of a port.
+    pub(super) fn take_held(&mut self, port: u16) -> Vec<HeldFlogi> {
+        self.port_mut(port).map(|state| std::mem::take(&mut state.held)).unwrap_or_default()
     }
 
     /// Makes a port reject logins until its link has been down.
@@ -183,7 +216,7 @@ impl LoginTable {
 
     /// Returns true if the address was allocated by an FDISC.
     pub(super) fn is_virtual(&self, id: FcId) -> bool {
-        self.port_of(id).is_some_and(|port| self.base(port) != Some(id))
+        self.port_of(id).is_some_and(|port| self.base(port) != Some(id) && !self.is_loop(port))
     }
 
     /// Returns true if the address is logged in with the service.

@@ -41,6 +41,7 @@ mod database;
 mod directory;
 mod domain;
 mod entry;
+mod fl_port;
 mod identity;
 mod login;
 mod login_table;
@@ -78,6 +79,7 @@ use login_table::LoginTable;
 use management::Management;
 use outbox::Outbox;
 use sanloom_scsi::time::{Instant, Span};
+use sanloom_wire::arbitrated_loop::AlPa;
 use sanloom_wire::{FcId, Frame, Message, Payload, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,6 +138,18 @@ pub enum Input {
     PortDown {
         /// Port number.
         port: u16,
+    },
+    /// The loop at a port is initialised, and the port is its FL_Port. A port that was down, or was
+    /// no FL_Port, comes up for N_Ports first.
+    ///
+    /// The logins of other AL_PAs end, and the remaining ones get FAN. If the initialisation had
+    /// the L_bit set, pass [`PortDown`](Input::PortDown) before, so that all logins end. The begin
+    /// of an initialisation needs no input.
+    LoopUp {
+        /// Port number.
+        port: u16,
+        /// AL_PAs of the position map. AL_PA 00 is ignored.
+        al_pas: Vec<AlPa>,
     },
     /// A message to a service of this switch.
     Frame {
@@ -273,6 +287,7 @@ impl Switch {
                 self.set_port(now, port, mode);
             }
             Input::PortDown { port } => self.set_port(now, port, PortMode::Down),
+            Input::LoopUp { port, al_pas } => self.loop_up(now, port, &al_pas),
             Input::Frame { port, frame } => self.frame(now, port, frame),
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
@@ -338,6 +353,11 @@ impl Switch {
         self.directory.objects.len()
     }
 
+    /// Returns true if the port is the FL_Port of a loop.
+    pub fn is_loop(&self, port: u16) -> bool {
+        self.logins.is_loop(port)
+    }
+
     /// Returns true if the N_Port_ID was allocated by an FDISC.
     pub fn is_virtual(&self, id: FcId) -> bool {
         self.logins.is_virtual(id)
@@ -387,8 +407,12 @@ impl Switch {
     }
 
     fn set_port(&mut self, now: Instant, port: u16, mode: PortMode) {
+        let was_loop = self.logins.is_loop(port);
         if self.logins.reset(port, mode) {
             self.log_out_port(now, port);
+            if was_loop {
+                self.out.fib(FibDelta::LoopPort { port, is_loop: false });
+            }
             self.out.fib(FibDelta::PortMode { port, mode });
         }
     }

@@ -120,8 +120,8 @@ impl Switch {
     /// Handles a payload that cannot be parsed. A request gets a reject with the reason; any other
     /// frame is discarded.
     pub(super) fn malformed(&mut self, port: u16, header: &Header, bytes: &[u8], error: ParseError) {
-        let is_known =
-            self.logins.is_at(port, header.s_id) || (header.s_id == FcId::ZERO && header.d_id == FcId::F_PORT);
+        let is_known = self.logins.is_at(port, header.s_id)
+            || (self.logins.may_log_in(port, header.s_id) && header.d_id == FcId::F_PORT);
         match (header.fc_type, header.r_ctl) {
             (FcType::ELS, RCtl::ELS_REQUEST) if is_known => {
                 self.out.counters.els_rejected += 1;

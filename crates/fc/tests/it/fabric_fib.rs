@@ -42,6 +42,7 @@ fn own(port: u16, value: u32) -> FibDelta {
 struct Model {
     domain: u8,
     modes: BTreeMap<u16, PortMode>,
+    loops: BTreeSet<u16>,
     owners: BTreeMap<FcId, u16>,
     pairs: BTreeSet<(FcId, FcId)>,
     default_zone: BTreeSet<FcId>,
@@ -56,6 +57,14 @@ impl Model {
                 if port < PORTS {
                     self.modes.insert(port, mode);
                 }
+            }
+            FibDelta::LoopPort { port, is_loop: true } => {
+                if port < PORTS {
+                    self.loops.insert(port);
+                }
+            }
+            FibDelta::LoopPort { port, is_loop: false } => {
+                self.loops.remove(&port);
             }
             FibDelta::OwnId { port, id } => {
                 if port < PORTS && id.domain() == self.domain && self.domain != 0 {
@@ -106,7 +115,8 @@ impl Model {
             return drop(DropReason::PortDown);
         }
         if mode == PortMode::F && self.owners.get(&s) != Some(&ingress) {
-            let login = s == FcId::ZERO && d == FcId::F_PORT;
+            let of_loop = (s.domain(), s.area()) == (0, 0) && self.loops.contains(&ingress);
+            let login = (s == FcId::ZERO || of_loop) && d == FcId::F_PORT;
             return if login { Decision::Local } else { drop(DropReason::BadSourceId) };
         }
         let controller = d.domain() == 0xff && d.area() == 0xfc;
@@ -137,9 +147,9 @@ impl Model {
 }
 
 /// Addresses of which any two differ in one part.
-const IDS: [u32; 14] = [
-    0x00_0000, 0x01_0000, 0x01_0001, 0x01_0100, 0x01_01ff, 0x01_ff00, 0x02_0000, 0x02_0001, 0xff_fffe, 0xff_fffc,
-    0xff_fc01, 0xff_fc02, 0xff_fc03, 0xff_ffff,
+const IDS: [u32; 16] = [
+    0x00_0000, 0x00_0001, 0x00_0100, 0x01_0000, 0x01_0001, 0x01_0100, 0x01_01ff, 0x01_ff00, 0x02_0000, 0x02_0001,
+    0xff_fffe, 0xff_fffc, 0xff_fc01, 0xff_fc02, 0xff_fc03, 0xff_ffff,
 ];
 
 fn any_id() -> impl Strategy<Value = FcId> {
@@ -154,6 +164,7 @@ fn any_delta() -> impl Strategy<Value = FibDelta> {
     let modes = prop::sample::select(vec![PortMode::F, PortMode::E, PortMode::Isolated, PortMode::Down]);
     prop_oneof![
         4 => (0..PORTS + 1, modes).prop_map(|(port, mode)| FibDelta::PortMode { port, mode }),
+        2 => (0..PORTS + 1, any::<bool>()).prop_map(|(port, is_loop)| FibDelta::LoopPort { port, is_loop }),
         8 => (0..PORTS + 1, any_id()).prop_map(|(port, id)| FibDelta::OwnId { port, id }),
         3 => any_id().prop_map(|id| FibDelta::RemoveId { id }),
         8 => (any_id(), any_id()).prop_map(|(s, d)| FibDelta::Permit { s, d }),
@@ -221,6 +232,7 @@ fn every_change_moves_the_epoch_and_repeating_it_does_not() {
     let (s, d) = (id(0x02_0000), id(0x01_0000));
     let changes = [
         mode(0, PortMode::F),
+        FibDelta::LoopPort { port: 0, is_loop: true },
         own(0, 0x01_0000),
         FibDelta::ZoningOn,
         FibDelta::Permit { s, d },

@@ -2,10 +2,11 @@
 //! `SANLOOM_SEEDS=5000`, starting at `SANLOOM_FIRST_SEED=1000`.
 
 use crate::whole::{Bed, assert_agree, config, line, open, seeds, switch_name, zoned};
-use sanloom_fc::fabric_switch::{Event, IslState};
+use sanloom_fc::fabric_switch::{Event, Input, IslState};
 use sanloom_fc::isolation::Isolation;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::time::Span;
+use sanloom_wire::arbitrated_loop::AlPa;
 
 #[test]
 fn three_switches_in_a_line_become_one_fabric_with_all_names() {
@@ -14,6 +15,28 @@ fn three_switches_in_a_line_become_one_fabric_with_all_names() {
     bed.run(Span::from_secs(3));
     assert_agree(&bed, &[(0, 5, ids[0], 0xa), (2, 6, ids[1], 0xb)], "after three seconds");
     assert!(bed.events.iter().all(|(_, _, event)| !matches!(event, Event::Isolated { .. })));
+}
+
+#[test]
+fn the_ports_of_a_loop_are_known_at_the_other_switch() {
+    let mut bed = line(2);
+    let loop_up = |values: &[u8]| Input::LoopUp {
+        port: 5,
+        al_pas: values.iter().map(|&value| AlPa::new(value).expect("an AL_PA")).collect(),
+    };
+    bed.input(0, loop_up(&[0x01, 0x02]));
+    let first = bed.log_in_on_loop(0, 5, 0x01, 0xa);
+    let second = bed.log_in_on_loop(0, 5, 0x02, 0xb);
+    let far = bed.log_in(1, 6, 0xc);
+    bed.run(Span::from_secs(3));
+    let far = (1, 6, far, 0xc);
+    assert_agree(&bed, &[(0, 5, first, 0xa), (0, 5, second, 0xb), far], "after three seconds");
+    bed.input(0, loop_up(&[0x02]));
+    bed.run(Span::from_secs(3));
+    assert_agree(&bed, &[(0, 5, second, 0xb), far], "after a port was pulled");
+    bed.unplug(0, 5);
+    bed.run(Span::from_secs(3));
+    assert_agree(&bed, &[far], "after the loop broke");
 }
 
 #[test]

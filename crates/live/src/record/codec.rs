@@ -97,6 +97,8 @@ impl InputValue {
         Some(match input {
             Input::PortUp { port, kind } => InputValue::PortUp { port: *port, kind: Kind::from(*kind) },
             Input::PortDown { port } => InputValue::PortDown { port: *port },
+            // Ethernet has no arbitrated loops.
+            Input::LoopUp { .. } => return None,
             Input::Frame { port, frame } => InputValue::Frame { port: *port, frame: FrameValue::of(frame)? },
             Input::Incident { port, code } => InputValue::Incident { port: *port, code: *code },
             Input::ChangeZones { tag, change } => {

@@ -139,6 +139,7 @@ impl Configuration<'_> {
             PortMode::Down => Vec::new(),
         };
         let (port_type, state) = match mode {
+            PortMode::F if self.logins.is_loop(port) => (port_type::FL_PORT, port_state::ONLINE),
             PortMode::F => (port_type::F_PORT, port_state::ONLINE),
             PortMode::E => (port_type::E_PORT, port_state::ONLINE),
             PortMode::Isolated => (port_type::E_PORT, port_state::OFFLINE),

@@ -216,6 +216,17 @@ impl Bed {
         Some(id)
     }
 
+    /// An NL_Port of the loop at a port logs in and registers itself as a target.
+    pub fn log_in_on_loop(&mut self, node: usize, port: u16, al_pa: u8, name: u64) -> FcId {
+        self.received.remove(&(node, port));
+        let s_id = FcId::from_parts(0, 0, al_pa);
+        self.send(node, port, s_id, FcId::F_PORT, Message::Els(Box::new(Els::Flogi(login(name)))));
+        let answer = self.received.get_mut(&(node, port)).and_then(Vec::pop);
+        let id = answer.filter(is_accept).expect("FLOGI is accepted").header.d_id;
+        self.register(node, port, id, name);
+        id
+    }
+
     fn register(&mut self, node: usize, port: u16, id: FcId, name: u64) {
         self.send(node, port, id, FcId::NAME_SERVER, Message::Els(Box::new(Els::Plogi(login(name)))));
         let types = NsRequest::RftId { port_id: id, types: one_type(FcType::FCP.0) };
