@@ -262,6 +262,7 @@ impl Bed {
             }],
             hosts,
             storage: vec![storage()],
+            loops: Vec::new(),
             links,
             zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
@@ -313,7 +314,12 @@ fn storage() -> Storage {
     Storage {
         name: "storage".to_owned(),
         wwnn: Wwnn(0x5000_0000_0000_0000),
-        ports: vec![StoragePort { wwpn: STORAGE_NAME, receive_size_bytes: 2048, sequence_overhead: Picos::ZERO }],
+        ports: vec![StoragePort {
+            wwpn: STORAGE_NAME,
+            receive_size_bytes: 2048,
+            sequence_overhead: Picos::ZERO,
+            frame_overhead: Picos::ZERO,
+        }],
         service: Service { time: Picos::from_us(10).into(), servers: 1, max_queued: 64, media_latency: Picos::ZERO },
         luns: vec![Lun { blocks: 1024, block_bytes: 512 }],
         disk: None,

@@ -81,6 +81,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         switches: Vec::new(),
         hosts: Vec::new(),
         storage: Vec::new(),
+        loops: Vec::new(),
         links: Vec::new(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),

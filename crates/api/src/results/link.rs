@@ -16,6 +16,8 @@ pub enum LinkKind {
     Storage,
     /// A host and a storage system.
     Direct,
+    /// A host or a storage system and an arbitrated loop.
+    Loop,
 }
 
 /// One link.

@@ -8,6 +8,7 @@
 //! The functions of [`measure`] convert integers to floats, so that equal counts give equal floats
 //! everywhere.
 
+mod arbitrated_loop;
 mod balance;
 mod candidate;
 mod engine;
@@ -26,6 +27,7 @@ mod storage;
 mod story;
 mod study;
 
+pub use arbitrated_loop::{LoopPortResult, LoopResult};
 pub use balance::Conservation;
 pub use candidate::Candidate;
 pub use engine::Engine;
@@ -72,6 +74,9 @@ pub struct Results {
     pub ports: Vec<PortResult>,
     /// One element for each storage system.
     pub storage: Vec<StorageResult>,
+    /// One element for each arbitrated loop.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loops: Vec<LoopResult>,
     /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
@@ -107,6 +112,7 @@ impl Default for Results {
             links: Vec::new(),
             ports: Vec::new(),
             storage: Vec::new(),
+            loops: Vec::new(),
             switches: Vec::new(),
             drops: BTreeMap::new(),
             conservation: Conservation::default(),

@@ -3,8 +3,8 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     CacheResult, ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection,
-    LinkResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult,
-    StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
+    LinkResult, LoopPortResult, LoopResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications,
+    Results, SsdResult, StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -137,15 +137,18 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|switch| switch.name.as_str()),
         Node::Host(i) => lab.hosts.get(usize::from(i)).map(|host| host.name.as_str()),
         Node::Storage(i) => lab.storage.get(usize::from(i)).map(|storage| storage.name.as_str()),
+        Node::Loop(i) => lab.loops.get(usize::from(i)).map(|of_lab| of_lab.name.as_str()),
     };
     Some(match list {
         "hosts" => lab.hosts.iter().map(|host| host.name.clone()).collect(),
         "links" => lab.links.iter().map(|link| link.name.clone()).collect(),
         "storage" => lab.storage.iter().map(|storage| storage.name.clone()).collect(),
+        "loops" => lab.loops.iter().map(|of_lab| of_lab.name.clone()).collect(),
         "switches" => lab.switches.iter().map(|switch| switch.name.clone()).collect(),
         "streams" => lab.workloads.iter().map(|workload| workload.name.clone()).collect(),
         "ports" => {
-            let ends = lab.links.iter().flat_map(|link| &link.ends);
+            // Ports of a loop are those of hosts and storage.
+            let ends = lab.links.iter().flat_map(|link| &link.ends).filter(|end| !matches!(end.node, Node::Loop(_)));
             ends.filter_map(|end| Some(format!("{}:{}", node(end.node)?, end.port))).collect()
         }
         _ => return None,
@@ -187,6 +190,7 @@ fn example() -> Value {
             ssds: vec![SsdResult::default()],
             ..StorageResult::default()
         }],
+        loops: vec![LoopResult { ports: vec![LoopPortResult::default()], ..LoopResult::default() }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
         drops: any(),
         faults: vec![FaultEvent { until_s: Some(0.0), link: some(), node: some(), ..FaultEvent::default() }],

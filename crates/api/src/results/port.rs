@@ -15,6 +15,8 @@ pub enum PortKind {
     FPort,
     /// Switch port connected to another switch.
     EPort,
+    /// Port of a host or a storage system on an arbitrated loop.
+    NlPort,
 }
 
 /// One port of a switch, host or storage system.

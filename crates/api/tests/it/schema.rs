@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "mod",
     "lab",
     "io",
@@ -19,6 +19,7 @@ const FILES: [&str; 14] = [
     "link",
     "port",
     "storage",
+    "arbitrated_loop",
     "balance",
     "story",
     "expectation",
@@ -99,7 +100,11 @@ fn unknown_and_missing_fields_are_read() {
 /// A value of every type with all optional fields present.
 fn examples() -> Vec<(&'static str, Value)> {
     let some = || Some("x".to_owned());
-    let results = Results { replications: Some(Replications::default()), ..Results::default() };
+    let results = Results {
+        replications: Some(Replications::default()),
+        loops: vec![LoopResult::default()],
+        ..Results::default()
+    };
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
     let values = [
         ("Results", to_value(results)),
@@ -148,6 +153,8 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("SsdResult", to_value(SsdResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
         ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), ..RaidResult::default() })),
+        ("LoopResult", to_value(LoopResult::default())),
+        ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),
         ("Event", to_value(Event { subject: some(), ..Event::default() })),
         ("Finding", to_value(Finding { culprit: some(), from_s: Some(0.0), until_s: Some(1.0), ..Finding::default() })),

@@ -132,6 +132,7 @@ impl Swarm {
         let port = |dice: &mut Dice, port| StoragePort {
             wwpn: Wwpn(base + 1 + port),
             receive_size_bytes: self.receive_size(dice),
+            frame_overhead: Picos::ZERO,
             sequence_overhead: Picos::from_ns(if dice.chance(1, 4) { dice.range(1, 5_000) } else { 0 }),
         };
         let block_bytes = if dice.chance(3, 4) { 512 } else { 4096 };

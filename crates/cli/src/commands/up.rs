@@ -247,7 +247,7 @@ fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
     let lab_paths = LabPaths::of(lab);
     let here = |node: &Node| match node {
         Node::Switch(number) => switch.is_none_or(|name| lab.switches[usize::from(*number)].name == name),
-        Node::Host(_) | Node::Storage(_) => false,
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => false,
     };
     let links = lab.live.ethernet.iter().filter_map(|(index, ethernet)| {
         let link = &lab.links[*index];
@@ -304,7 +304,7 @@ fn port_name(lab: &Lab, node: Node, port: u16) -> Option<Wwpn> {
     match node {
         Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(usize::from(port)).map(|hba| hba.wwpn),
         Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(usize::from(port)).map(|port| port.wwpn),
-        Node::Switch(_) => None,
+        Node::Switch(_) | Node::Loop(_) => None,
     }
 }
 

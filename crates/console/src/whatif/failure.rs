@@ -13,6 +13,8 @@ pub enum Kind {
     Switch,
     /// Chassis with all its switches, if it has several
     Chassis,
+    /// Arbitrated loop with all its links
+    Loop,
     /// Port of a host
     Hba,
     /// Port of a storage system
@@ -30,6 +32,7 @@ impl Kind {
             Kind::Link => "link",
             Kind::Switch => "switch",
             Kind::Chassis => "chassis",
+            Kind::Loop => "loop",
             Kind::Hba => "hba",
             Kind::Array => "array",
             Kind::Disk => "disk",
@@ -57,6 +60,8 @@ pub enum Cause {
     Switch(u16),
     /// Index of the first switch of the failed chassis.
     Chassis(u16),
+    /// Index of the failed loop.
+    Loop(u16),
     /// Storage system and LUN of the failed disk.
     Disk(u16, u16),
     /// Storage system with the failed battery.
@@ -70,6 +75,7 @@ impl Cause {
             Cause::Link(link) => Some(Part::Link(usize::from(link))),
             Cause::Switch(switch) => Some(Part::Switch(switch)),
             Cause::Chassis(first) => Some(Part::Chassis(first)),
+            Cause::Loop(number) => Some(Part::Loop(number)),
             Cause::Disk(storage, lun) => {
                 let is_unprotected = lab.storage.get(usize::from(storage)).is_some_and(topology::is_unprotected);
                 is_unprotected.then_some(Part::Unprotected(storage, lun))
@@ -107,12 +113,17 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
         let cause = Cause::Chassis(*chassis.switches.first()?);
         Some(Single { name: chassis.name, kind: Kind::Chassis, cause })
     }));
+    failures.extend(lab.loops.iter().zip(0..).map(|(of_lab, index)| Single {
+        name: of_lab.name.clone(),
+        kind: Kind::Loop,
+        cause: Cause::Loop(index),
+    }));
     for (link, index) in lab.links.iter().zip(0..) {
         for end in &link.ends {
             let (owner, kind) = match end.node {
                 Node::Host(host) => (lab.hosts.get(usize::from(host)).map(|host| &host.name), Kind::Hba),
                 Node::Storage(storage) => (lab.storage.get(usize::from(storage)).map(|s| &s.name), Kind::Array),
-                Node::Switch(_) => continue,
+                Node::Switch(_) | Node::Loop(_) => continue,
             };
             let Some(owner) = owner else { continue };
             failures.push(Single { name: format!("{owner}:{}", end.port), kind, cause: Cause::Link(index) });
@@ -177,6 +188,10 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
     let kinds: Vec<FaultKind> = match cause {
         Cause::Link(link) => vec![FaultKind::LinkDown { link }],
         Cause::Switch(switch) => vec![FaultKind::SwitchReset { switch }],
+        Cause::Loop(number) => {
+            let of_loop = (0..).zip(&lab.links).filter(|(_, link)| link.on_loop() == Some(number));
+            of_loop.map(|(link, _)| FaultKind::LinkDown { link }).collect()
+        }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
         Cause::Chassis(first) => {

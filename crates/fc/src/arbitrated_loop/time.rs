@@ -1,5 +1,6 @@
 //! Time on a loop.
 
+use crate::config::LineRate;
 use std::fmt;
 use std::ops::{Add, Sub};
 
@@ -25,6 +26,17 @@ pub enum LoopRate {
 }
 
 impl LoopRate {
+    /// The rate of a loop with this line rate, or `None`: faster lines have no 8b/10b code, and no
+    /// loops.
+    pub const fn of(rate: LineRate) -> Option<LoopRate> {
+        match rate {
+            LineRate::Fc1 => Some(LoopRate::Gb1),
+            LineRate::Fc2 => Some(LoopRate::Gb2),
+            LineRate::Fc4 => Some(LoopRate::Gb4),
+            LineRate::Fc8 => Some(LoopRate::Gb8),
+            _ => None,
+        }
+    }
     /// Duration of one word. At 1.0625 Gbaud, 40 bits take 640,000/17 ps.
     pub const fn word(self) -> LoopTime {
         LoopTime(match self {

@@ -17,6 +17,8 @@ pub enum Node {
     Host(u16),
     /// Index into `storage`.
     Storage(u16),
+    /// Index into `loops`.
+    Loop(u16),
 }
 
 /// Switch of a lab.

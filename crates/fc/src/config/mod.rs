@@ -3,6 +3,7 @@
 //! All items are plain values. The module imports no machine; the machines import it. The whole lab
 //! and its validation are in [`crate::san`], above the machines.
 
+mod arbitrated_loop;
 mod channels;
 mod cost;
 mod fabric;
@@ -19,6 +20,7 @@ mod volumes;
 mod workload;
 mod zoning;
 
+pub use arbitrated_loop::ArbitratedLoop;
 pub use channels::{
     ChannelCredits, FABRIC_CHANNEL, MAX_CHANNELS, MAX_FRAME_BYTES, Priority, SlowDrain, VirtualChannels,
     buffers_to_fill, buffers_with_data,

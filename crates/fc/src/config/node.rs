@@ -274,6 +274,8 @@ pub struct StoragePort {
     /// Port time for each data sequence that does not overlap with transmission (calibrated from
     /// the 175 MB/s of a single device in document 001).
     pub sequence_overhead: Picos,
+    /// Further work before each data sequence, for each frame of it.
+    pub frame_overhead: Picos,
 }
 
 /// Command processing of a controller.

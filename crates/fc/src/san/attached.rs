@@ -24,7 +24,7 @@ pub struct AttachedPort {
     pub carrier_port: u16,
     /// Index of the link to the switch.
     pub link: usize,
-    /// Index of the switch.
+    /// Index of the switch; for a port on a loop or a direct link, see [`Lab::linked_ports`].
     pub switch: u16,
     /// Fabric number of the switch: the smallest index of a switch in the fabric.
     pub fabric: u16,
@@ -46,18 +46,7 @@ impl Lab {
                 (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s, b.port),
                 _ => return None,
             };
-            let port = usize::from(end.port);
-            let (node_name, port_name) = match end.node {
-                Node::Host(i) => {
-                    let host = self.hosts.get(usize::from(i))?;
-                    (host.wwnn, host.hbas.get(port)?.wwpn)
-                }
-                Node::Storage(i) => {
-                    let storage = self.storage.get(usize::from(i))?;
-                    (storage.wwnn, storage.ports.get(port)?.wwpn)
-                }
-                Node::Switch(_) => return None,
-            };
+            let (node_name, port_name) = self.names_of(end)?;
             let config = self.switches.get(usize::from(switch))?;
             // The area of an F_Port is its port number; without a valid area the switch allocates
             // no address.
@@ -85,7 +74,7 @@ impl Lab {
     fn attach_virtual(&self, ports: &mut Vec<AttachedPort>) {
         let of_host = |port: &AttachedPort| match port.node {
             Node::Host(host) => Some(((host, port.port), *port)),
-            Node::Storage(_) | Node::Switch(_) => None,
+            Node::Storage(_) | Node::Switch(_) | Node::Loop(_) => None,
         };
         let carriers: BTreeMap<(u16, u16), AttachedPort> = ports.iter().filter_map(of_host).collect();
         for (host, number) in self.hosts.iter().zip(0..) {

@@ -14,6 +14,7 @@ mod masks;
 mod permitted;
 mod precision;
 mod problem;
+mod segments;
 mod switches;
 mod validate;
 mod virtual_fabrics;
@@ -28,7 +29,9 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 
-use crate::config::{Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers, Workload, ZonePolicy, Zoning};
+use crate::config::{
+    ArbitratedLoop, Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers, Workload, ZonePolicy, Zoning,
+};
 use crate::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
@@ -49,7 +52,9 @@ pub struct Lab {
     pub hosts: Vec<Host>,
     /// Storage systems; links and workloads refer to them by index.
     pub storage: Vec<Storage>,
-    /// Links of hosts and storage to switches, and between switches.
+    /// Arbitrated loops; links refer to them by index.
+    pub loops: Vec<ArbitratedLoop>,
+    /// Links of hosts and storage to switches, loops and each other, and between switches.
     pub links: Vec<Link>,
     /// Effective zoning: the effective zones of `zone_database` and its default zone.
     pub zoning: Zoning,

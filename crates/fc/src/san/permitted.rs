@@ -14,9 +14,9 @@ use std::ops::Range;
 ///
 /// A pair is permitted if both ports are linked to one fabric, a zone of that fabric (or its
 /// default zone) permits the pair, and masks show the host port at least one LUN of the storage
-/// system; [`PermittedPairs::shows`] names the LUNs. Host ports that may reach the same storage
-/// ports and see the same masked LUNs share one set, so the memory follows the number of different
-/// sets.
+/// system. Loops and direct links have no zones. [`PermittedPairs::shows`] names the LUNs. Host
+/// ports that may reach the same storage ports and see the same masked LUNs share one set, so the
+/// memory follows the number of different sets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PermittedPairs {
     /// Linked ports of hosts, sorted by host and port; virtual ports included.
@@ -35,7 +35,7 @@ impl Lab {
     /// dark then or that the switches isolate. `isolated` are indices of links.
     pub fn permitted_pairs(&self, isolated: &[usize]) -> PermittedPairs {
         let (apart, dark) = (self.links_apart(isolated), self.links_down_at_start());
-        PermittedPairs::new(self, &self.fabrics_without(&apart), &dark, &[&self.zoning], Masks::of(self))
+        PermittedPairs::new(self, &self.junctions_without(&apart), &dark, &[&self.zoning], Masks::of(self))
     }
 
     /// Pairs that the lab permits at some time: with links that come up later, and with the zones
@@ -58,7 +58,7 @@ impl Lab {
     fn pairs_without(&self, dark: &BTreeSet<u16>, masks: Masks) -> PermittedPairs {
         let zonings: Vec<&Zoning> =
             [&self.zoning].into_iter().chain(self.changes.iter().map(|change| &change.expected)).collect();
-        PermittedPairs::new(self, &self.fabrics_without(dark), dark, &zonings, masks)
+        PermittedPairs::new(self, &self.junctions_without(dark), dark, &zonings, masks)
     }
 
     /// Links between switches that carry nothing when the lab starts: `isolated` ones and dark
@@ -75,16 +75,16 @@ impl Lab {
 }
 
 impl PermittedPairs {
-    /// `fabrics`: for each switch the number of its fabric. Ports on links in `dark` are left out.
+    /// `fabrics`: the group of each junction. Ports on links in `dark` are left out.
     fn new(lab: &Lab, fabrics: &[u16], dark: &BTreeSet<u16>, zonings: &[&Zoning], masks: Masks) -> PermittedPairs {
         let (mut hosts, mut storage) = (Vec::new(), Vec::new());
         let is_lit = |port: &AttachedPort| u16::try_from(port.link).is_ok_and(|link| !dark.contains(&link));
-        for mut port in lab.attached_ports().into_iter().filter(is_lit) {
+        for mut port in lab.linked_ports().into_iter().filter(is_lit) {
             port.fabric = fabrics.get(usize::from(port.switch)).copied().unwrap_or(port.switch);
             match port.node {
                 Node::Host(_) => hosts.push(port),
                 Node::Storage(_) => storage.push(port),
-                Node::Switch(_) => {}
+                Node::Switch(_) | Node::Loop(_) => {}
             }
         }
         let order = |port: &AttachedPort| (port.node, port.port);
@@ -149,7 +149,7 @@ impl PermittedPairs {
             return (0, 0);
         }
         let zones = Zones::new(lab, &lab.zoning, &[]);
-        let ports = self.hosts.iter().chain(&self.storage);
+        let ports = self.hosts.iter().chain(&self.storage).filter(|port| lab.is_switch(port.switch));
         let in_none = ports.filter(|port| zones.signature(lab, port).1.is_empty());
         in_none.fold((0, 0), |(open, closed), port| match zones.is_open(lab, port) {
             true => (open + 1, closed),
@@ -181,7 +181,7 @@ fn range(ports: &[AttachedPort], node: Node) -> Range<usize> {
 fn storage_number(port: &AttachedPort) -> Option<u16> {
     match port.node {
         Node::Storage(number) => Some(number),
-        Node::Host(_) | Node::Switch(_) => None,
+        Node::Host(_) | Node::Switch(_) | Node::Loop(_) => None,
     }
 }
 
@@ -233,13 +233,17 @@ impl Zones {
         zones
     }
 
+    /// Zones at a switch; `None` for loops and direct links.
     fn set(&self, lab: &Lab, port: &AttachedPort) -> Option<&ZoneSet> {
+        if !lab.is_switch(port.switch) {
+            return None;
+        }
         self.sets.get(&virtual_fabric(lab, port.switch))
     }
 
     /// Returns whether ports in no zone of the port's fabric may access each other.
     fn is_open(&self, lab: &Lab, port: &AttachedPort) -> bool {
-        self.set(lab, port).is_some_and(ZoneSet::open_default)
+        !lab.is_switch(port.switch) || self.set(lab, port).is_some_and(ZoneSet::open_default)
     }
 
     fn signature(&self, lab: &Lab, port: &AttachedPort) -> Signature {

@@ -47,6 +47,7 @@ pub enum Section {
     Switch,
     Host,
     Storage,
+    Loop,
     Link,
     Zone,
     Workload,
@@ -94,6 +95,8 @@ problem_kinds! {
     NoChannels = "no-virtual-channels",
     /// A link has a rate that a switch at its end does not support.
     RateNotSupported = "rate-not-supported",
+    /// A loop has too few or too many ports, or no rate of its own.
+    BadLoop = "bad-loop",
     /// Links of one bundle differ in rate or ends.
     BadBundle = "bad-bundle",
     /// Two switches of one chassis have the same virtual fabric.

@@ -46,7 +46,7 @@ fn switch(element: &Element<'_>, names: &Names, sink: &mut Sink) -> Option<u16> 
     let Some((name, origin)) = element.patterns("switch").first() else { return Some(0) };
     match names.find(name, "switch", |node| matches!(node, Node::Switch(_)), origin, sink)? {
         Node::Switch(switch) => Some(switch),
-        Node::Host(_) | Node::Storage(_) => None,
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
     }
 }
 

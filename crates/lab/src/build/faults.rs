@@ -392,7 +392,7 @@ impl Finder<'_, '_> {
         let origin = self.element.origin(key);
         match self.names.find(name, "host", |node| matches!(node, Node::Host(_)), &origin, self.sink)? {
             Node::Host(host) => Some(host),
-            Node::Switch(_) | Node::Storage(_) => None,
+            Node::Switch(_) | Node::Storage(_) | Node::Loop(_) => None,
         }
     }
 }

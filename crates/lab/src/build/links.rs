@@ -113,7 +113,7 @@ fn draft<'d>(
     let (wanted, accept): (&str, fn(Node) -> bool) = if is_isl {
         ("switch", |n| matches!(n, Node::Switch(_)))
     } else {
-        ("host, storage system or switch", |_| true)
+        ("host, storage system, switch or loop", |_| true)
     };
     let mut ends: [Vec<Option<End>>; 2] = [Vec::new(), Vec::new()];
     let mut origins = [element.header.clone(), element.header.clone()];
@@ -227,6 +227,7 @@ fn supply(lab: &Lab, node: Node) -> Supply<'_> {
         },
         Node::Host(i) => Supply::Count(lab.hosts[usize::from(i)].hbas.len() as u16),
         Node::Storage(i) => Supply::Count(lab.storage[usize::from(i)].ports.len() as u16),
+        Node::Loop(_) => Supply::Any,
     }
 }
 
@@ -242,6 +243,7 @@ fn default_name(lab: &Lab, ends: [(Node, u16); 2]) -> String {
             let storage = &lab.storage[usize::from(i)];
             if storage.ports.len() > 1 { format!("{}:{port}", storage.name) } else { storage.name.clone() }
         }
+        Node::Loop(i) => lab.loops[usize::from(i)].name.clone(),
     };
     format!("{}-{}", name(ends[0]), name(ends[1]))
 }
@@ -267,6 +269,8 @@ fn element_of<'e, 'd>(node: Node, nodes: [&'e Vec<Where<'d>>; 3]) -> Option<&'e 
         Node::Switch(i) => (nodes[0], i),
         Node::Host(i) => (nodes[1], i),
         Node::Storage(i) => (nodes[2], i),
+        // Its ports have no buffers of their own.
+        Node::Loop(_) => return None,
     };
     places.get(usize::from(index)).map(|place| &*place.element)
 }

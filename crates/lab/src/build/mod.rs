@@ -10,6 +10,7 @@ mod holes;
 mod iscsi;
 mod links;
 mod live;
+mod loops;
 mod masks;
 mod nodes;
 mod persistent;
@@ -102,6 +103,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         switches,
         hosts,
         storage,
+        loops: Vec::new(),
         links: Vec::new(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
@@ -114,7 +116,9 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         expectations: Vec::new(),
         live: Default::default(),
     };
+    let loop_places = loops::build(document, &mut lab, &mut budget, sink);
     let names = nodes::Names::of(&lab);
+    loops::resolve(&mut lab, &loop_places, &names, &mut budget, sink);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
@@ -138,6 +142,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Switch, switch_places),
         (Section::Host, host_places),
         (Section::Storage, storage_places),
+        (Section::Loop, loop_places),
         (Section::Link, link_places),
         (Section::Zone, zone_places),
         (Section::Workload, workload_places),
@@ -253,7 +258,7 @@ impl Built<'_> {
             let name = match port.node {
                 Node::Host(host) => &self.lab.hosts[usize::from(host)].name,
                 Node::Storage(system) => &self.lab.storage[usize::from(system)].name,
-                Node::Switch(_) => continue,
+                Node::Switch(_) | Node::Loop(_) => continue,
             };
             for key in port.identity.keys() {
                 ports.entry(key).or_default().push(format!("{name}:{}", port.port));
@@ -337,6 +342,7 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
         "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
         "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
         "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
+        "loop" => lab.loops.iter().map(|l| l.name.as_str()).collect(),
         "link" | "isl" => {
             let is_isl = |l: &Link| l.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
             lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str()).collect()

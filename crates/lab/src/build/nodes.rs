@@ -43,7 +43,8 @@ impl Names {
         let switches = lab.switches.iter().enumerate().map(|(i, s)| (&s.name, Node::Switch(i as u16)));
         let hosts = lab.hosts.iter().enumerate().map(|(i, h)| (&h.name, Node::Host(i as u16)));
         let storage = lab.storage.iter().enumerate().map(|(i, s)| (&s.name, Node::Storage(i as u16)));
-        for (name, node) in switches.chain(hosts).chain(storage) {
+        let loops = lab.loops.iter().enumerate().map(|(i, l)| (&l.name, Node::Loop(i as u16)));
+        for (name, node) in switches.chain(hosts).chain(storage).chain(loops) {
             by_name.entry(name.clone()).or_insert(node);
         }
         Names { by_name }
@@ -104,6 +105,7 @@ pub(super) fn noun(node: Node) -> &'static str {
         Node::Switch(_) => "switch",
         Node::Host(_) => "host",
         Node::Storage(_) => "storage system",
+        Node::Loop(_) => "loop",
     }
 }
 
@@ -379,6 +381,7 @@ pub(super) fn storage<'d>(
                         ),
                         receive_size_bytes,
                         sequence_overhead: e.time("sequence_overhead").unwrap_or_default(),
+                        frame_overhead: e.time("frame_overhead").unwrap_or_default(),
                     })
                     .collect(),
                 service: Service {

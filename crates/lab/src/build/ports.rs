@@ -133,6 +133,8 @@ impl Ports {
                     let s = &lab.storage[usize::from(i)];
                     (&s.name, s.ports.len(), "ports", nodes[2], i)
                 }
+                // A loop has as many ports as it needs.
+                Node::Loop(_) => continue,
             };
             // An invalid port count is reported separately.
             let count_is_good = places.get(usize::from(index)).is_none_or(|place| {

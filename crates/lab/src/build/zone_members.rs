@@ -41,7 +41,7 @@ impl Members<'_> {
             sink.error(BAD_MEMBER, origin, reason, BadZoneMember.to_string());
             return Vec::new();
         }
-        let accept = |node| !matches!(node, Node::Switch(_));
+        let accept = |node| matches!(node, Node::Host(_) | Node::Storage(_));
         let wanted = match self.aliases.is_empty() {
             true => "host or storage system",
             false => "host, storage system or alias",
@@ -54,7 +54,7 @@ impl Members<'_> {
             Node::Storage(i) => {
                 self.lab.storage[usize::from(i)].ports.iter().map(|p| ZoneMember::PortName(p.wwpn)).collect()
             }
-            Node::Switch(_) => Vec::new(),
+            Node::Switch(_) | Node::Loop(_) => Vec::new(),
         };
         match end.port {
             None => all,

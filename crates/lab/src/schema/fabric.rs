@@ -122,17 +122,66 @@ pub(super) const SPREAD_KEY: Key = Key {
     also: &["distribute", "distribution"],
 };
 
+pub(super) const LOOP: SectionDef = SectionDef {
+    name: "loop",
+    form: Form::Named,
+    meaning: "Arbitrated loops (FC-AL), as in a hub or an enclosure of disks. Each `[[link]]` to a loop adds a port; words pass the ports in the order of their numbers. All links of a loop have the same rate, at most 8GFC. Ports of a loop reach each other without zones.",
+    also: &["loops", "fc_al", "hub", "arbitrated_loop"],
+    keys: &[
+        Key {
+            path: "delay_words",
+            kind: Kind::Integer { min: 1, max: 1_000 },
+            fallback: Fallback::Value("6"),
+            meaning: "Delay of a word in each port, in words of four bytes: 6 in FC-AL, 12 in later editions.",
+            example: "12",
+            also: &["delay", "latency"],
+        },
+        Key {
+            path: "login_credit",
+            kind: Kind::Integer { min: 0, max: 255 },
+            fallback: Fallback::Value("0"),
+            meaning: "Frames that each port accepts in a circuit before its first R_RDY. With 0, the first frame waits one more trip round the loop.",
+            example: "2",
+            also: &["credit", "bb_credit"],
+        },
+        Key {
+            path: "firmware",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Time of each port's firmware for each frame of the loop initialisation.",
+            example: "\"500us\"",
+            also: &["initialisation"],
+        },
+        Key {
+            path: "unfair",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("every port waits until all others have had their turn"),
+            meaning: "Hosts and storage whose ports arbitrate again at once (without the access fairness algorithm).",
+            example: "[\"server1\"]",
+            also: &["no_fairness"],
+        },
+        Key {
+            path: "transfers",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("every port closes its circuit after each request"),
+            meaning: "Hosts and storage whose ports open the next port without a new arbitration if no other port arbitrates.",
+            example: "[\"array\"]",
+            also: &["transfer"],
+        },
+    ],
+};
+
 pub(super) const LINK: SectionDef = SectionDef {
     name: "link",
     form: Form::List,
-    meaning: "Links from hosts and storage to switches. Ranges of equal length are joined one to one. One name is joined to all names of a range. Otherwise the longer range must be a multiple of the shorter one, and `spread` selects its distribution. A name alone uses the next free port of its node; `name:1` is port 1 (ports, HBAs and LUNs are numbered from 0).",
+    meaning: "Links from hosts and storage to switches and loops, or from a host to storage directly. Ranges of equal length are joined one to one. One name is joined to all names of a range. Otherwise the longer range must be a multiple of the shorter one, and `spread` selects its distribution. A name alone uses the next free port of its node; `name:1` is port 1 (ports, HBAs and LUNs are numbered from 0).",
     also: &["links", "cable", "connection", "edge"],
     keys: &[
         Key {
             path: "from",
             kind: Kind::Pattern,
             fallback: Fallback::Required,
-            meaning: "One end: a host, storage system or switch.",
+            meaning: "One end: a host, storage system, switch or loop.",
             example: "\"server{1..4}\"",
             also: &["a", "source", "host"],
         },

@@ -146,6 +146,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     switch::SWITCH,
     nodes::HOST,
     storage::STORAGE,
+    fabric::LOOP,
     fabric::LINK,
     fabric::ISL,
     zoning::ZONING,

@@ -380,6 +380,14 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             also: &["burst"],
         },
         Key {
+            path: "frame_overhead",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Work of a port for each data frame of a sequence before the sequence, in addition to `sequence_overhead`, such as a copy that does not overlap with the line.",
+            example: "\"0.55us\"",
+            also: &["frame_gap"],
+        },
+        Key {
             path: "sequence_overhead",
             kind: Kind::Time,
             fallback: Fallback::Value("\"0s\""),

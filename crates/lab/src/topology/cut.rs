@@ -82,6 +82,7 @@ impl<'l> Reach<'l> {
             }
             Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),
             Part::StoragePort(storage, port) => ends_at(Node::Storage(storage), Some(port)),
+            Part::Loop(number) => ends_at(Node::Loop(number), None),
             Part::Unprotected(..) => BTreeSet::new(),
         }
     }
@@ -89,7 +90,7 @@ impl<'l> Reach<'l> {
     /// LUNs among those of [`Reach::joined`] that have a permitted path without some links.
     fn without(&self, broken: &BTreeSet<usize>) -> Left {
         let dark = self.apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect();
-        let fabrics = self.lab.fabrics_without(&dark);
+        let fabrics = self.lab.junctions_without(&dark);
         let fabric = |switch: u16| fabrics.get(usize::from(switch));
         let mut left = Left::default();
         for (number, host) in self.permitted.hosts.iter().enumerate().filter(|(_, port)| !broken.contains(&port.link)) {

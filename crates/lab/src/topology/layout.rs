@@ -100,7 +100,7 @@ impl Layout {
         let shape_of = collect::shapes(lab, &mut shapes);
         let cables = collect::cables(lab, &shape_of);
         let rows = collect::rows(&mut shapes, &cables);
-        let fabrics = collect::fabrics(&mut shapes, &lab.fabrics_without(&lab.links_apart(isolated)));
+        let fabrics = collect::fabrics(&mut shapes, &lab.junctions_without(&lab.links_apart(isolated)));
         let mut layout = Layout { shapes, cables, columns: Vec::new(), counts: Vec::new(), width: 0.0, height: 0.0 };
         layout.place(rows, fabrics);
         layout.place_counts();

@@ -51,9 +51,9 @@ pub(super) struct Network {
     pub groups: Vec<Group>,
     /// Linked ports of hosts and storage systems, and their permitted pairs.
     pub permitted: PermittedPairs,
-    /// Nodes are switches, weights are indices into `groups`.
+    /// Nodes are junctions (switches, loops, direct links), weights are indices into `groups`.
     pub graph: UnGraph<(), usize, u32>,
-    /// For each switch, the number of its fabric, which is the smallest switch index in it.
+    /// For each junction, the number of its fabric: the smallest index of a junction in it.
     pub fabric: Vec<u16>,
     /// For each target switch, the cost of the cheapest path from each switch; `None` between
     /// fabrics.
@@ -65,7 +65,7 @@ impl Network {
     pub fn of(lab: &Lab, isolated: &[usize]) -> Network {
         let groups = groups(lab, &lab.links_apart(isolated));
         let mut graph = UnGraph::default();
-        for _ in &lab.switches {
+        for _ in 0..lab.junctions() {
             graph.add_node(());
         }
         for (index, group) in groups.iter().enumerate() {

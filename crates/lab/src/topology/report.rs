@@ -3,6 +3,7 @@
 use super::classes::{Class, Classes};
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
+use super::loops::{self, LoopTimes};
 use super::names::compress_all;
 use super::network::Network;
 use petgraph::algo::bridges::bridges;
@@ -57,6 +58,8 @@ pub struct Report {
     pub paths: Vec<Paths>,
     /// Storage systems with disks or SSDs, and how long they keep their data.
     pub durability: Vec<Durability>,
+    /// Arbitrated loops, in the order of the lab.
+    pub loops: Vec<LoopTimes>,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -118,6 +121,8 @@ pub enum Part {
     StoragePort(u16, u16),
     /// A LUN that loses data with any of its disks or SSDs: storage and LUN.
     Unprotected(u16, u16),
+    /// An arbitrated loop, by index.
+    Loop(u16),
 }
 
 /// A component whose loss cuts at least one host off from storage that it uses.
@@ -209,6 +214,7 @@ impl Report {
             single_points,
             paths,
             durability: durability::of(lab),
+            loops: loops::of(lab),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),
@@ -354,7 +360,9 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
                 if count > 0 {
                     port_pairs += 1;
                     shortest = shortest.saturating_add(count);
-                    links = links.min(hops + 2);
+                    // A direct link is the link of the host and of the storage.
+                    let is_direct = usize::from(from) >= lab.switches.len() + lab.loops.len();
+                    links = links.min(if is_direct { 1 } else { hops + 2 });
                     over.push(((hosts.ports[i].hba, from), (j, to)));
                 }
             }
@@ -400,6 +408,9 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
     };
     for switch in 0..lab.switches.len() as u16 {
         cut(Part::Switch(switch), Remains::of(network, &[switch], None));
+    }
+    for number in 0..lab.loops.len() as u16 {
+        cut(Part::Loop(number), Remains::of(network, &[lab.switches.len() as u16 + number], None));
     }
     for Chassis { switches, .. } in chassis(lab) {
         cut(Part::Chassis(switches[0]), Remains::of(network, &switches, None));
@@ -516,6 +527,7 @@ fn carrier(port: &AttachedPort) -> Part {
         Node::Host(host) => Part::Hba(host, port.carrier_port),
         Node::Storage(storage) => Part::StoragePort(storage, port.carrier_port),
         Node::Switch(switch) => Part::Switch(switch),
+        Node::Loop(number) => Part::Loop(number),
     }
 }
 
@@ -530,6 +542,7 @@ fn part_name(lab: &Lab, part: Part) -> String {
         Part::Hba(i, port) => format!("{}:{port}", lab.hosts[usize::from(i)].name),
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
         Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
+        Part::Loop(i) => lab.loops[usize::from(i)].name.clone(),
     }
 }
 

@@ -31,11 +31,12 @@ impl Report {
                 Part::Hba(..) => 3,
                 Part::StoragePort(..) => 4,
                 Part::Unprotected(..) => 5,
+                Part::Loop(_) => 6,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
         let group = |((kind, _), points): ((usize, usize), Vec<&SinglePoint>)| PointGroup {
-            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN"][kind],
+            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN", "loop"][kind],
             count: points.len(),
             hosts: points[0].hosts,
             names: compress_all(points.iter().map(|point| point.name.as_str())),

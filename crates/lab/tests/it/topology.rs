@@ -153,7 +153,7 @@ impl Fabric {
                     Some(Part::StoragePort(s, port)) => {
                         link.ends.iter().any(|e| e.node == Node::Storage(s) && e.port == port)
                     }
-                    Some(Part::Chassis(_) | Part::Unprotected(..)) | None => false,
+                    Some(Part::Chassis(_) | Part::Unprotected(..) | Part::Loop(_)) | None => false,
                 }
         };
         let lit: Vec<&Link> =

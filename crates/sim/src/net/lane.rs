@@ -3,6 +3,7 @@
 use super::flight::{Entry, Flight};
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
 use super::queue::{EventQueue, NEVER};
+use super::receiver::Receiver;
 use super::recovery::StateChanges;
 use super::returning::Returning;
 use sanloom_fc::config::LineRate;
@@ -20,6 +21,8 @@ pub enum End {
     Switch { switch: u16, port: u16 },
     /// An N_Port.
     NPort(u16),
+    /// A port of an arbitrated loop.
+    Loop { number: u16, port: u16 },
 }
 
 const _: () = assert!(size_of::<Lane>() == 6 * 64);
@@ -107,6 +110,8 @@ pub struct Lane {
     pub faulty: bool,
     /// True if the lane has virtual channels.
     pub has_channels: bool,
+    /// True if the lane joins an N_Port and an arbitrated loop, which has no credits of a lane.
+    pub on_loop: bool,
     /// Time of a byte on the fastest line of the receiver, if that is faster than this line, as ps
     /// and the bytes they belong to.
     pub faster: Option<(u32, u16)>,
@@ -120,36 +125,6 @@ pub struct Lane {
     pub late_ps: u64,
     /// Credit recovery.
     pub state_changes: StateChanges,
-}
-
-/// Faults of a receiver.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Receiver {
-    /// Extra time before each R_RDY, in ps. Delays of successive R_RDYs add up.
-    pub delay_ps: u64,
-    /// Time at which the last R_RDY was ready.
-    pub last_ps: u64,
-    /// True if R_RDYs are withheld.
-    pub withholds: bool,
-    /// Number of withheld R_RDYs.
-    pub withheld: u32,
-    /// Integral of the withheld R_RDYs over time, in R_RDYs × ps, up to `changed_ps`.
-    withheld_area_ps: u64,
-    changed_ps: u64,
-}
-
-impl Receiver {
-    /// Sets the number of withheld R_RDYs from `now` on.
-    pub fn set_withheld(&mut self, now: u64, withheld: u32) {
-        self.withheld_area_ps = self.withheld_area_ps(now);
-        self.changed_ps = now;
-        self.withheld = withheld;
-    }
-
-    /// Returns the integral of the withheld R_RDYs over time, in R_RDYs × ps, up to `now`.
-    pub fn withheld_area_ps(&self, now: u64) -> u64 {
-        self.withheld_area_ps + u64::from(self.withheld) * now.saturating_sub(self.changed_ps)
-    }
 }
 
 /// Counters of a lane, which never decrease.
@@ -223,18 +198,12 @@ impl Lane {
             wake_ps: NEVER,
             credit_wait_since_ps: NEVER,
             flight: Flight::default(),
-            receiver: Receiver {
-                delay_ps: 0,
-                last_ps: 0,
-                withholds: false,
-                withheld: 0,
-                withheld_area_ps: 0,
-                changed_ps: 0,
-            },
+            receiver: Receiver::default(),
             bundle: None,
             watched: false,
             faulty: false,
             has_channels: false,
+            on_loop: false,
             frames: 0,
             bytes: 0,
             data_bytes: 0,
@@ -327,6 +296,15 @@ impl Lane {
             sent.at_ps = header_ps.max(enough_ps) + self.latency_ps;
         }
         sent
+    }
+
+    /// Counts a frame that an arbitrated loop carries over the lane.
+    pub(super) fn count_frame(&mut self, frame: &FrameRef) {
+        self.frames += 1;
+        self.bytes += frame.wire_bytes();
+        if frame.is_data() {
+            self.data_bytes += u64::from(frame.len_bytes());
+        }
     }
 
     /// Applies the R_RDYs that arrived by `now` if no credit is left. Returns whether a frame may

@@ -42,6 +42,7 @@ impl Net {
             match from {
                 End::NPort(nport) => self.nports[usize::from(nport)].queue.clear(&mut self.messages),
                 End::Switch { switch, port } => self.discard_output(switch, port),
+                End::Loop { .. } => {}
             }
             self.recorder.light(number, &self.lanes[number as usize], self.now);
         }
@@ -89,6 +90,7 @@ impl Net {
         match self.lanes[number as usize].to {
             End::Switch { switch, port } => self.switches[usize::from(switch)].crossbar.occupancy(port),
             End::NPort(nport) => self.nports[usize::from(nport)].buffers.held(),
+            End::Loop { .. } => 0,
         }
     }
 
@@ -152,7 +154,7 @@ impl Net {
     /// The number of the first lane whose credits do not add up.
     pub fn check_credits(&self) -> Result<(), u32> {
         for (number, lane) in self.lanes.iter().enumerate() {
-            if !lane.up {
+            if !lane.up || lane.on_loop {
                 continue;
             }
             let held = self.held_by_receiver(number as u32);

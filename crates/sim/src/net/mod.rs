@@ -23,12 +23,14 @@ mod frame_ref;
 mod input;
 mod lane;
 mod links;
+pub mod loops;
 mod mask;
 mod messages;
 mod nport;
 mod observe;
 pub(crate) mod parts;
 mod queue;
+mod receiver;
 mod recovery;
 mod reset;
 mod returning;
@@ -51,6 +53,7 @@ pub use recovery::StateChanges;
 
 use channels::ChannelOutputs;
 use flight::Entry;
+use loops::LoopPlane;
 use parts::Parts;
 use sanloom_fc::config::{ChannelCredits, Forwarding, IslChoice};
 use sanloom_fc::fabric::{self, Fib, Leg};
@@ -66,6 +69,7 @@ pub struct Net {
     switches: Vec<SwitchPlane>,
     nports: Vec<NPortPlane>,
     bundles: Vec<Bundle>,
+    loops: Vec<LoopPlane>,
     /// In-flight control messages.
     pub messages: Messages,
     /// Frame counters: sent, delivered, lost.
@@ -171,6 +175,10 @@ losses! {
     FrameLoss => "frame_loss",
     /// In a switch that restarted.
     SwitchReset => "switch_reset",
+    /// On an arbitrated loop whose initialisation began.
+    LoopInitialised => "loop_initialised",
+    /// To a port that an arbitrated loop does not have.
+    NoLoopPort => "no_loop_port",
 }
 
 impl Loss {
@@ -263,6 +271,8 @@ pub struct NetPlan {
     pub timers: u32,
     /// Number of bundle directions.
     pub bundles: usize,
+    /// Number of arbitrated loops.
+    pub loops: usize,
     /// Error detect timeout, in ps.
     pub e_d_tov_ps: u64,
     /// Hold time, in ps.
@@ -280,6 +290,8 @@ pub struct SwitchPlan {
 pub struct NPortPlan {
     /// Pause before each data sequence, in ps.
     pub sequence_overhead_ps: u64,
+    /// Further pause for each frame of the sequence, in ps.
+    pub frame_overhead_ps: u64,
     /// Largest data field sent, in bytes.
     pub frame_bytes: u16,
 }
@@ -288,8 +300,9 @@ const NO_LANE: u32 = u32::MAX;
 
 impl Net {
     /// Returns an idle network: all links up, all credits granted, empty forwarding tables.
-    pub fn new(plan: NetPlan) -> Net {
-        let sources = Sources::new(plan.lanes.len() as u32, plan.timers);
+    pub fn new(mut plan: NetPlan) -> Net {
+        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32);
+        let loops = loops::of_lanes(plan.loops, &mut plan.lanes);
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         // Most events are due within the time of a frame and the latency of a switch.
@@ -305,6 +318,7 @@ impl Net {
                 .collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
             bundles: vec![Bundle::default(); plan.bundles],
+            loops,
             messages: Messages::default(),
             fate: Fate::default(),
             faults: plan.lanes.iter().map(|_| None).collect(),
@@ -319,7 +333,7 @@ impl Net {
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {
             let number = number as u32;
-            lane.special = lane.bundle.is_some();
+            lane.special = lane.bundle.is_some() || lane.on_loop;
             match lane.from {
                 End::Switch { switch, port } => {
                     let plane = &mut net.switches[usize::from(switch)];
@@ -331,6 +345,7 @@ impl Net {
                     }
                 }
                 End::NPort(nport) => net.nports[usize::from(nport)].tx = number,
+                End::Loop { .. } => {}
             }
             match lane.to {
                 End::Switch { switch, port } => {
@@ -342,6 +357,7 @@ impl Net {
                     net.switches[usize::from(switch)].rx[usize::from(port)] = number;
                 }
                 End::NPort(nport) => net.nports[usize::from(nport)].rx = number,
+                End::Loop { .. } => {}
             }
         }
         for (lane, credits) in &plan.channels {
@@ -403,6 +419,7 @@ impl Net {
         self.lanes.iter_mut().for_each(Lane::restart_minimum);
         self.switches.iter_mut().for_each(|switch| switch.crossbar.restart_counts(now));
         self.nports.iter_mut().for_each(|plane| plane.buffers.restart_counts(now));
+        self.loops.iter_mut().for_each(LoopPlane::restart_counts);
     }
 
     /// Frees memory that no frame uses now. Logins fill switch buffers further than the rest of a

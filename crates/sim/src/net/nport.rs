@@ -20,6 +20,8 @@ pub(super) struct SendQueue {
     entries: VecDeque<Tx>,
     /// Pause before each data sequence, in ps.
     sequence_overhead_ps: u64,
+    /// Further pause for each frame of the sequence, in ps.
+    frame_overhead_ps: u64,
     /// True if the pause before the first queued sequence has already been applied.
     overhead_applied: bool,
     /// Earliest start of the next frame after a pause, in ps.
@@ -66,6 +68,7 @@ impl NPortPlane {
             queue: SendQueue {
                 entries: VecDeque::new(),
                 sequence_overhead_ps: plan.sequence_overhead_ps,
+                frame_overhead_ps: plan.frame_overhead_ps,
                 overhead_applied: false,
                 not_before_ps: 0,
                 frame_bytes: plan.frame_bytes,
@@ -135,9 +138,10 @@ impl SendQueue {
         debug_assert!(self.not_before_ps <= now_ps, "the pause before a sequence has passed");
         let Some(front) = self.entries.front_mut() else { return Next::Nothing };
         let (frame, last) = match front {
-            Tx::Data(_) if self.sequence_overhead_ps > 0 && !self.overhead_applied => {
+            Tx::Data(seq) if self.sequence_overhead_ps + self.frame_overhead_ps > 0 && !self.overhead_applied => {
                 self.overhead_applied = true;
-                self.not_before_ps = now_ps + self.sequence_overhead_ps;
+                let of_frames_ps = u64::from(seq.remaining_frames()) * self.frame_overhead_ps;
+                self.not_before_ps = now_ps + self.sequence_overhead_ps + of_frames_ps;
                 return Next::Pause(self.not_before_ps);
             }
             Tx::Data(seq) => match seq.next_frame() {
@@ -155,6 +159,41 @@ impl SendQueue {
             self.overhead_applied = false;
         }
         frame.map_or(Next::Nothing, Next::Frame)
+    }
+
+    /// Takes the first frames that go to one destination, at most `most`, for one circuit of an
+    /// arbitrated loop. A data sequence with a pause before it is a circuit of its own, and its
+    /// pause begins only if the second value of `now_ps` permits it. Returns the pause, or
+    /// [`Next::Nothing`].
+    pub fn take_for_circuit(
+        &mut self,
+        (now_ps, may_pause): (u64, bool),
+        messages: &Messages,
+        most: usize,
+        frames: &mut VecDeque<FrameRef>,
+    ) -> Next {
+        while frames.len() < most {
+            let Some(front) = self.entries.front() else { break };
+            let d_id = match front {
+                Tx::Data(seq) => Some(seq.d_id),
+                Tx::Frame(frame) => Some(frame.d_id()),
+                Tx::Message(tx) => messages.get(tx.number).map(|frame| frame.header.d_id),
+            };
+            let has_overhead = self.sequence_overhead_ps + self.frame_overhead_ps > 0;
+            let pauses = matches!(front, Tx::Data(_)) && has_overhead && !self.overhead_applied;
+            if frames.front().is_some_and(|first| pauses || d_id != Some(first.d_id())) || (pauses && !may_pause) {
+                break;
+            }
+            if self.not_before_ps > now_ps {
+                return Next::Pause(self.not_before_ps);
+            }
+            match self.next(now_ps, messages) {
+                Next::Frame(frame) => frames.push_back(frame),
+                Next::Pause(until_ps) => return Next::Pause(until_ps),
+                Next::Nothing => {}
+            }
+        }
+        Next::Nothing
     }
 
     /// Moves the unsent parts of all messages to another pool.

@@ -6,6 +6,7 @@
 pub(super) struct Sources {
     lanes: u32,
     timers: u32,
+    loops: u32,
 }
 
 /// The source of an event.
@@ -20,16 +21,18 @@ pub(super) enum Source {
     Watchdog(u32),
     /// A timer of the layers above expires.
     Timer(u32),
+    /// An arbitrated loop has something to do.
+    Loop(u16),
 }
 
 impl Sources {
-    pub fn new(lanes: u32, timers: u32) -> Sources {
-        Sources { lanes, timers }
+    pub fn new(lanes: u32, timers: u32, loops: u32) -> Sources {
+        Sources { lanes, timers, loops }
     }
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (4 * self.lanes + self.timers) as usize
+        (4 * self.lanes + self.timers + self.loops) as usize
     }
 
     /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts
@@ -50,8 +53,10 @@ impl Sources {
             Source::InputReady(source - 2 * lanes)
         } else if source < 4 * lanes {
             Source::Watchdog(source - 3 * lanes)
-        } else {
+        } else if source < 4 * lanes + self.timers {
             Source::Timer(source - 4 * lanes)
+        } else {
+            Source::Loop((source - 4 * lanes - self.timers) as u16)
         }
     }
 
@@ -85,5 +90,11 @@ impl Sources {
     pub fn timer(self, timer: u32) -> u32 {
         debug_assert!(timer < self.timers, "timer {timer} of {}", self.timers);
         4 * self.lanes + timer
+    }
+
+    /// Returns the source of an arbitrated loop.
+    pub fn arbitrated_loop(self, number: u16) -> u32 {
+        debug_assert!(u32::from(number) < self.loops, "loop {number} of {}", self.loops);
+        4 * self.lanes + self.timers + u32::from(number)
     }
 }

@@ -7,7 +7,7 @@ use super::lane::End;
 use super::nport::Next;
 use super::queue::NEVER;
 use super::sources::Source;
-use super::{Loss, LossSite, Net, NetEvent, channels, crossing, parts};
+use super::{Loss, LossSite, Net, NetEvent, channels, crossing, loops, parts};
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
 use sanloom_wire::Frame;
@@ -39,6 +39,7 @@ impl Net {
                     }
                 }
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
+                Source::Loop(number) => loops::run(self, number),
             }
         }
         self.now = self.now.max(limit_ps);
@@ -76,7 +77,7 @@ impl Net {
         let Some(lane) = plane.tx_lane(port) else { return };
         let part_bytes = match self.lanes[lane as usize].to {
             End::NPort(nport) => self.nports[usize::from(nport)].queue.frame_bytes(),
-            End::Switch { .. } => 2048,
+            End::Switch { .. } | End::Loop { .. } => 2048,
         };
         let mut tx = self.messages.insert(frame, part_bytes);
         while let Some((part, last)) = self.messages.next_part(&mut tx) {
@@ -139,6 +140,8 @@ impl Net {
                 let watchdog_armed = lane.watchdog_armed;
                 self.arrive_at_switch(number, switch, port, on_line, watchdog_armed)
             }
+            // Frames arrive on the lane of their receiver.
+            End::Loop { .. } => None,
         }
     }
 
@@ -244,7 +247,7 @@ impl Net {
             }
             Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
             Some(End::NPort(nport)) => self.try_send_own(number, nport),
-            None => {}
+            Some(End::Loop { .. }) | None => {}
         }
     }
 
@@ -302,6 +305,9 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
+        }
+        if lane.special && lane.on_loop {
+            return loops::has_frames(self, number);
         }
         let plane = &self.nports[usize::from(nport)];
         let free = lane.free_at_ps.max(plane.queue.not_before_ps());
@@ -409,6 +415,9 @@ impl Net {
             return;
         }
         if lane.special {
+            if lane.on_loop {
+                return;
+            }
             match self.apply_r_rdy_faults(number, at_ps, 0) {
                 Some(time) => ready = time,
                 None => return,

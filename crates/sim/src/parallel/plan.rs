@@ -42,6 +42,8 @@ impl Nodes {
             Node::Switch(switch) => usize::from(switch),
             Node::Host(host) => self.switches + usize::from(host),
             Node::Storage(storage) => self.switches + self.hosts + usize::from(storage),
+            // A lab with loops is not divided.
+            Node::Loop(_) => 0,
         }
     }
 }
@@ -92,6 +94,9 @@ impl Plan {
     /// Returns the division into at most `parts` parts with balanced sums of `load`, which holds a
     /// number for each node. `None` if the lab cannot be divided.
     pub fn new(lab: &Lab, net: &Net, load: &[u64], parts: usize) -> Option<Plan> {
+        if !lab.loops.is_empty() {
+            return None;
+        }
         let nodes = Nodes::of(lab);
         let together = together(lab, net, nodes);
         let lookahead = |link: usize| link_lookahead_ps(net, link);

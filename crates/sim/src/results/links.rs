@@ -32,6 +32,7 @@ fn kind_of(link: &Link) -> LinkKind {
         [Node::Switch(_), Node::Switch(_)] => LinkKind::Isl,
         [Node::Switch(_), Node::Host(_)] | [Node::Host(_), Node::Switch(_)] => LinkKind::Host,
         [Node::Switch(_), Node::Storage(_)] | [Node::Storage(_), Node::Switch(_)] => LinkKind::Storage,
+        [Node::Loop(_), _] | [_, Node::Loop(_)] => LinkKind::Loop,
         _ => LinkKind::Direct,
     }
 }

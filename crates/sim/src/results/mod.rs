@@ -7,6 +7,7 @@ mod events;
 mod findings;
 mod hosts;
 mod links;
+mod loops;
 mod names;
 mod ports;
 mod series;
@@ -36,6 +37,7 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         links: links::links(&view),
         ports: ports::ports(&view),
         storage: storage::storage(&view),
+        loops: loops::results(&view),
         switches: ports::switches(&view),
         drops: drops(world),
         conservation: conservation(world),

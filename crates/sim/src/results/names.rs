@@ -19,6 +19,7 @@ impl<'l> Names<'l> {
             Node::Switch(switch) => &self.lab.switches[usize::from(switch)].name,
             Node::Host(host) => &self.lab.hosts[usize::from(host)].name,
             Node::Storage(storage) => &self.lab.storage[usize::from(storage)].name,
+            Node::Loop(number) => &self.lab.loops[usize::from(number)].name,
         }
     }
 

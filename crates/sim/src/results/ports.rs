@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
     for (link, number) in view.world.lab.links.iter().zip(0u32..) {
-        for (end, side) in link.ends.iter().zip(0u32..) {
+        for (end, side) in link.ends.iter().zip(0u32..).filter(|(end, _)| !matches!(end.node, Node::Loop(_))) {
             // Lane 2n + side leaves from the end `side` of link n.
             let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
             let mut port = one(view, end, link.ends[1 - side as usize].node, tx, rx);
@@ -35,7 +35,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
             let area_ps = crossbar.held_area_ps(end.port, view.now_ps);
             (BufferCount { area_ps, max: count.max_frames }, waiting(&count.wait))
         }
-        Node::Host(_) | Node::Storage(_) => {
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => {
             let crate::net::End::NPort(nport) = net.lanes()[rx as usize].to else { return PortResult::default() };
             (net.nport(nport).buffers(view.now_ps), Latency::default())
         }
@@ -47,6 +47,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         kind: match (end.node, other) {
             (Node::Switch(_), Node::Switch(_)) => PortKind::EPort,
             (Node::Switch(_), _) => PortKind::FPort,
+            (_, Node::Loop(_)) => PortKind::NlPort,
             _ => PortKind::NPort,
         },
         link: String::new(),

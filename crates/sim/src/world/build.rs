@@ -1,5 +1,6 @@
 //! Construction of a world from a lab.
 
+use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
@@ -68,6 +69,7 @@ impl World {
             schedule: Default::default(),
             link_faults: Default::default(),
             quality: Quality::new(&lab, &net),
+            loops: Loops::new(&lab),
             control_frames: 0,
             baseline: Default::default(),
             net,
@@ -408,7 +410,18 @@ fn timers(lab: &Lab, nports: u32) -> Timers {
     let storage = host + lab.hosts.len() as u32;
     let processor = storage + lab.storage.len() as u32;
     let fault = processor + lab.switches.len() as u32;
-    Timers { switch, host, storage, processor, fault, sample: fault + 1, quarantine: fault + 2, all: fault + 3 }
+    let all = fault + 3 + lab.loops.len() as u32;
+    Timers {
+        switch,
+        host,
+        storage,
+        processor,
+        fault,
+        sample: fault + 1,
+        quarantine: fault + 2,
+        arbitrated_loop: fault + 3,
+        all,
+    }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
@@ -416,6 +429,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
         Node::Switch(switch) => End::Switch { switch, port: end.port },
         Node::Host(host) => End::NPort(position(owners, Owner::Host { host, hba: end.port })),
         Node::Storage(storage) => End::NPort(position(owners, Owner::Storage { storage, port: end.port })),
+        Node::Loop(number) => End::Loop { number, port: end.port },
     };
     let mut lanes = Vec::new();
     for link in &lab.links {
@@ -435,11 +449,15 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
     let nport = |owner: &Owner| match *owner {
         Owner::Host { host, hba } => {
             let hba = &lab.hosts[usize::from(host)].hbas[usize::from(hba)];
-            NPortPlan { sequence_overhead_ps: 0, frame_bytes: hba.receive_size_bytes }
+            NPortPlan { sequence_overhead_ps: 0, frame_overhead_ps: 0, frame_bytes: hba.receive_size_bytes }
         }
         Owner::Storage { storage, port } => {
             let port = &lab.storage[usize::from(storage)].ports[usize::from(port)];
-            NPortPlan { sequence_overhead_ps: port.sequence_overhead.0, frame_bytes: port.receive_size_bytes }
+            NPortPlan {
+                sequence_overhead_ps: port.sequence_overhead.0,
+                frame_overhead_ps: port.frame_overhead.0,
+                frame_bytes: port.receive_size_bytes,
+            }
         }
     };
     NetPlan {
@@ -454,6 +472,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
         nports: owners.iter().map(nport).collect(),
         timers,
         bundles,
+        loops: lab.loops.len(),
         e_d_tov_ps: lab.timers.e_d_tov.0,
         hold_time_ps: lab.timers.hold_time.0,
     }

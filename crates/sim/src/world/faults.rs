@@ -1,6 +1,7 @@
 //! Execution of scheduled faults and changes of a lab.
 
 use super::World;
+use super::arbitrated_loop;
 use super::disks::Disks;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
@@ -136,7 +137,7 @@ impl World {
     fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
-            Node::Host(_) | Node::Storage(_) => true,
+            Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
         };
         let ends = &self.lab.links[usize::from(link)].ends;
         let up = !self.link_faults.is_down(link) && ends.iter().all(|end| runs(end.node));
@@ -169,9 +170,14 @@ impl World {
                 control.port_changed(&mut env, switch, port, up);
             }
         }
-        for lane in lanes {
-            if let End::NPort(nport) = self.net.lanes()[lane as usize].to {
-                self.port_link(nport, up);
+        match self.lab.links[usize::from(link)].on_loop() {
+            Some(number) => arbitrated_loop::link_changed(self, number, link, up),
+            None => {
+                for lane in lanes {
+                    if let End::NPort(nport) = self.net.lanes()[lane as usize].to {
+                        self.port_link(nport, up);
+                    }
+                }
             }
         }
         self.process_completions();

@@ -19,6 +19,7 @@
 //!
 //! A part that needs another one receives it in an `Env`.
 
+mod arbitrated_loop;
 mod build;
 mod command_log;
 mod control;
@@ -41,6 +42,7 @@ mod schedule;
 mod storage;
 mod target;
 
+pub use arbitrated_loop::Loops;
 pub use command_log::{CommandLog, CommandRecord};
 pub use control::{ControlPlane, SwitchCount, SwitchNode};
 pub use disks::Disks;
@@ -75,6 +77,7 @@ pub(crate) struct Timers {
     fault: u32,
     sample: u32,
     quarantine: u32,
+    arbitrated_loop: u32,
     all: u32,
 }
 
@@ -98,6 +101,7 @@ pub struct World {
     schedule: Schedule,
     link_faults: LinkFaults,
     quality: Quality,
+    pub loops: Loops,
     /// Control frames delivered so far.
     control_frames: u64,
     baseline: Baseline,
@@ -158,6 +162,8 @@ impl World {
             self.execute_schedule();
         } else if timer == timers.quarantine {
             self.end_windows();
+        } else if timer >= timers.arbitrated_loop {
+            arbitrated_loop::end_initialisation(self, (timer - timers.arbitrated_loop) as u16);
         } else {
             self.sample();
         }
@@ -212,7 +218,8 @@ impl World {
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
             let is_quiet = self.control_frames == before && self.net.frames_in_flight() == 0;
-            if (is_quiet && !self.control.is_forming() && !self.nports.is_logging_in()) || until >= limit_ps {
+            let is_forming = self.control.is_forming() || self.loops.is_initialising();
+            if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }
         }
@@ -248,6 +255,7 @@ impl World {
         let (starts, lab, start_ps) = (now == self.start_ps, &self.lab, self.start_ps);
         self.hosts.restart(now, || starts.then(|| host_series(lab, start_ps)));
         self.storage.restart(now);
+        self.loops.restart(now);
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);

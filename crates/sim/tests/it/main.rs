@@ -1,5 +1,6 @@
 //! Integration tests of `sanloom-sim`, one module per topic.
 
+mod arbitrated_loop;
 mod bundles;
 mod capture_wireshark;
 mod convergence;

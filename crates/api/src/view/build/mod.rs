@@ -135,6 +135,7 @@ impl<'s> Shown<'s> {
             Node::Switch(number) => &self.lab.switches[usize::from(number)].name,
             Node::Host(number) => &self.lab.hosts[usize::from(number)].name,
             Node::Storage(number) => &self.lab.storage[usize::from(number)].name,
+            Node::Loop(number) => &self.lab.loops[usize::from(number)].name,
         };
         format!("{node}:{}", end.port)
     }

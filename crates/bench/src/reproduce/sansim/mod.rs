@@ -1,8 +1,9 @@
-//! `sanloom reproduce sansim`: document 001, section 4.
+//! `sanloom reproduce sansim`: document 001, sections 3 and 4.
 
 mod cases;
 mod figure;
 mod numbers;
+mod validation;
 
 use super::ResultArgs;
 use super::verdict::{self, Verdict};
@@ -59,19 +60,37 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .collect::<Option<_>>()
         .ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
     let (saturated, loaded) = measured.split_at(saturated);
-    let judged = numbers::judged(saturated, loaded);
+    let points = validation::points();
+    let labs = points.iter().map(|point| point.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
+    let finished = pool::all(args.threads, "runs", &labs, |_, lab| validation::measure(lab))?;
+    let on_loop: Vec<_> = points
+        .into_iter()
+        .zip(finished)
+        .map(|(point, measured)| Some((point, measured?)))
+        .collect::<Option<_>>()
+        .ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let judged = [validation::judged(&on_loop), numbers::judged(saturated, loaded)].concat();
     let panels = wants_figure.then(|| figure::panels(loaded));
-    write(args, folder.as_deref(), &judged, saturated, panels.as_deref())?;
+    let runs = Runs { saturated, on_loop: &on_loop };
+    write(args, folder.as_deref(), &judged, &runs, panels.as_deref())?;
     verdict::outcome(&judged)
+}
+
+/// The runs whose numbers are shown beside the judged ones.
+struct Runs<'r> {
+    saturated: &'r [(Setup, Measured)],
+    /// Runs of section 3.
+    on_loop: &'r [(validation::Point, validation::Measured)],
 }
 
 fn write(
     args: &Args,
     folder: Option<&Path>,
     judged: &[Verdict],
-    saturated: &[(Setup, Measured)],
+    runs: &Runs<'_>,
     panels: Option<&[figure9::Panel]>,
 ) -> Result<(), Failure> {
+    let Runs { saturated, on_loop } = *runs;
     let all = [judged, &numbers::others(saturated)].concat();
     // Only a run without a page has no panels.
     let panels = panels.unwrap_or_default();
@@ -83,15 +102,17 @@ fn write(
     if let Some(path) = &args.figure9 {
         write_figure(args, path, panels)?;
     }
-    args.results.write(folder, &all, &all, || page(args, judged, saturated, panels))?;
+    args.results.write(folder, &all, &all, || page(args, judged, runs, panels))?;
     if args.results.outputs.is_stdout() {
         return Ok(());
     }
     let width = output::width();
     let mut text = format!(
-        "Document 001 (SANSim), section 4: core/edge fabric with failing inter-switch links\n{UNIT} of 1000 × 1024 bytes, \
-         per server unless stated otherwise\n\n{}\nThe same cases with other models\n\n{}\n{}\n",
+        "Document 001 (SANSim), section 3: an initiator and a RAM disk on an arbitrated loop; section 4: core/edge fabric \
+         with failing inter-switch links\n{UNIT} of 1000 × 1024 bytes, per server unless stated otherwise\n\n{}\n{}\
+         The same cases of section 4 with other models\n\n{}\n{}\n",
         verdict::table(judged, width),
+        validation::tables(on_loop, width),
         numbers::model_table(saturated, width),
         verdict::summary(judged),
     );
@@ -112,19 +133,21 @@ fn write_figure(args: &Args, path: &Path, panels: &[figure9::Panel]) -> Result<(
     output::written(file::write_text(path, &text))
 }
 
-fn page(args: &Args, judged: &[Verdict], saturated: &[(Setup, Measured)], panels: &[figure9::Panel]) -> String {
+fn page(args: &Args, judged: &[Verdict], runs: &Runs<'_>, panels: &[figure9::Panel]) -> String {
     let figure = format!("<div class=\"drawing figure\">{}</div>\n", figure9::svg(panels, UNIT_IN_WORDS));
+    let mut sections = vec![("numbers", "Numbers of the paper", verdict::html_table("numbers", judged))];
+    sections.extend(validation::sections(runs.on_loop));
+    sections.extend([
+        ("figure9", "Figure 9: throughput against offered load", figure),
+        ("models", "The same cases of section 4 with other models", numbers::model_html(runs.saturated)),
+        ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", args.command())),
+    ]);
     plain_page(
-        "SANSim's core/edge fabric, reproduced",
-        "Document 001, section 4: eight servers, eight storage devices, four edge switches, one core, two inter-switch \
-         links per edge; none, one or two of them fail.",
+        "SANSim's loop and core/edge fabric, reproduced",
+        "Document 001, section 3: an initiator and a RAM disk on an arbitrated loop. Section 4: eight servers, eight \
+         storage devices, four edge switches, one core, two inter-switch links per edge; none, one or two of them fail.",
         &[verdict::summary(judged), format!("{UNIT_IN_WORDS}, per server unless stated otherwise")],
-        vec![
-            ("numbers", "Numbers of the paper", verdict::html_table("numbers", judged)),
-            ("figure9", "Figure 9: throughput against offered load", figure),
-            ("models", "The same cases with other models", numbers::model_html(saturated)),
-            ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", args.command())),
-        ],
+        sections,
     )
 }
 

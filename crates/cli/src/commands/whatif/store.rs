@@ -86,6 +86,7 @@ impl Store {
             let cause = match line.kind.as_str() {
                 "link" => Cause::Link(line.index),
                 "chassis" => Cause::Chassis(line.index),
+                "loop" => Cause::Loop(line.index),
                 "disk" => Cause::Disk(line.index, line.lun),
                 "battery" => Cause::Battery(line.index),
                 _ => Cause::Switch(line.index),
@@ -116,6 +117,7 @@ impl Store {
                 Cause::Link(index) => ("link", index, 0),
                 Cause::Switch(index) => ("switch", index, 0),
                 Cause::Chassis(index) => ("chassis", index, 0),
+                Cause::Loop(index) => ("loop", index, 0),
                 Cause::Disk(index, lun) => ("disk", index, lun),
                 Cause::Battery(index) => ("battery", index, 0),
             };

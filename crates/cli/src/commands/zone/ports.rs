@@ -15,6 +15,7 @@ pub fn node_name(lab: &Lab, node: Node) -> &str {
         Node::Switch(n) => &lab.switches[usize::from(n)].name,
         Node::Host(n) => &lab.hosts[usize::from(n)].name,
         Node::Storage(n) => &lab.storage[usize::from(n)].name,
+        Node::Loop(n) => &lab.loops[usize::from(n)].name,
     }
 }
 

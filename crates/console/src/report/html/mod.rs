@@ -42,7 +42,7 @@ pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> S
     page.section(Section::new("latency", "Response time", tables::latency(results)));
     page.section(Section::new("links", "Links: utilisation and credit starvation", tables::links(results)));
     page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
-    page.section(Section::new("storage", "Storage", tables::storage(results)));
+    page.section(Section::new("storage", "Storage", tables::storage(results) + &tables::loops(results)));
     page.section(Section::new("ports", "Switches and ports", tables::ports(results)));
     page.section(Section::new("frames", "Frames, drops and events", tables::frames(results)));
     page.section(Section::new("lab", "Lab file", lab_file(results)));

@@ -110,6 +110,7 @@ pub fn links(results: &Results) -> String {
                 LinkKind::Host => "host",
                 LinkKind::Storage => "storage",
                 LinkKind::Direct => "direct",
+                LinkKind::Loop => "loop",
             }),
             Cell::text(rate),
             Cell::share(d.utilisation, "load"),
@@ -269,6 +270,34 @@ pub fn storage(results: &Results) -> String {
     table.html()
 }
 
+/// Ports of arbitrated loops; empty without loops.
+pub fn loops(results: &Results) -> String {
+    if results.loops.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("loops")
+        .text("Loop")
+        .text("Port")
+        .text("AL_PA")
+        .number("Tenancies")
+        .number("Holds it")
+        .number("Arbitration: mean")
+        .number("Longest")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    for (of, port) in results.loops.iter().flat_map(|of| of.ports.iter().map(move |port| (of, port))) {
+        table.row(vec![
+            Cell::text(&of.name),
+            Cell::text(&port.name),
+            Cell::text(&port.al_pa),
+            Cell::count(port.tenancies),
+            Cell::share(port.held_fraction, "load"),
+            Cell::us(port.arbitration_mean_us),
+            Cell::us(port.arbitration_max_us),
+        ]);
+    }
+    format!("<h3>Arbitrated loops</h3>\n{}", table.html())
+}
+
 /// Switches and ports.
 pub fn ports(results: &Results) -> String {
     let mut switches = Table::new("switches")
@@ -326,6 +355,7 @@ pub fn ports(results: &Results) -> String {
                 PortKind::NPort => "N_Port",
                 PortKind::FPort => "F_Port",
                 PortKind::EPort => "E_Port",
+                PortKind::NlPort => "NL_Port",
             }),
             Cell::text(&p.link),
             Cell::share(p.zero_credit_fraction, "wait"),

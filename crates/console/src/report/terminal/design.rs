@@ -23,6 +23,7 @@ pub fn render(report: &Report, width: usize) -> String {
     oversubscription(&mut out, report, width);
     paths(&mut out, report, width);
     points(&mut out, report, width);
+    loops(&mut out, report, width);
     durability(&mut out, report, width);
     out
 }
@@ -38,8 +39,12 @@ fn head(out: &mut String, report: &Report, width: usize) {
         0 => String::new(),
         machines => format!(" and {}", plural(machines, "virtual machine")),
     };
+    let loops = match report.loops.len() {
+        0 => String::new(),
+        loops => format!(", {}", plural(loops, "loop")),
+    };
     let nodes = format!(
-        "Nodes    {} switch{}, {} with {}{machines}, {} with {} and {}",
+        "Nodes    {} switch{}{loops}, {} with {}{machines}, {} with {} and {}",
         report.switches,
         if report.switches == 1 { "" } else { "es" },
         plural(report.hosts, "host"),
@@ -197,6 +202,33 @@ fn points(out: &mut String, report: &Report, width: usize) {
         named(out, &format!("  {count} {noun} ({}{each}): ", plural(hosts, "host")), &names, width);
     }
     more(out, left_out);
+}
+
+fn loops(out: &mut String, report: &Report, width: usize) {
+    if report.loops.is_empty() {
+        return;
+    }
+    let text = "Arbitrated loops: time of a tenancy beside its frames on an idle loop (arbitration, OPN and CLS), and \
+                reads of 4 KiB that the loop can carry.";
+    let _ = write!(out, "\n{}", wrap(text, width, 2));
+    let mut grid = Grid::new(vec![
+        Column::left("loop"),
+        Column::right("ports"),
+        Column::left("rate"),
+        Column::right("tenancy"),
+        Column::right("reads/s"),
+    ]);
+    for row in report.loops.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            clean(&fit(&row.name, LEAST * 2)),
+            row.ports.to_string(),
+            row.rate.clone(),
+            format!("{} us", trimmed(row.tenancy_us, 2)),
+            trimmed(row.reads_per_s, 0),
+        ]);
+    }
+    out.push_str(&grid.render(width));
+    more(out, report.loops.len().saturating_sub(MAX_ROWS));
 }
 
 fn durability(out: &mut String, report: &Report, width: usize) {

@@ -6,6 +6,7 @@ mod events;
 pub mod grid;
 mod group;
 mod live;
+mod loops;
 mod replications;
 pub mod view;
 mod volume;
@@ -39,6 +40,7 @@ pub fn render(results: &Results, width: usize) -> String {
     storage(&mut out, results, width);
     backstore::tables(&mut out, results, width);
     links(&mut out, results, width);
+    loops::table(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);

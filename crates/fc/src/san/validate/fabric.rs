@@ -1,8 +1,10 @@
 //! Validation of links and zones.
 
 use super::{MAX_LINKS, Problems};
+use crate::arbitrated_loop::LoopRate;
 use crate::config::{Link, LinkEnd, Node, Picos, ZoneMember};
 use crate::san::{Lab, Place, ProblemKind, Section};
+use sanloom_wire::arbitrated_loop::AL_PA_COUNT;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum propagation delay: half a second, about 100,000 km of fibre.
@@ -47,6 +49,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
         }
     }
     bundles(lab, problems);
+    loops(lab, problems);
     zones(lab, problems);
 }
 
@@ -119,6 +122,7 @@ pub(super) fn node_name(lab: &Lab, node: Node) -> &str {
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| s.name.as_str()),
         Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.name.as_str()),
         Node::Storage(i) => lab.storage.get(usize::from(i)).map(|s| s.name.as_str()),
+        Node::Loop(i) => lab.loops.get(usize::from(i)).map(|l| l.name.as_str()),
     }
     .unwrap_or("(no such node)")
 }
@@ -126,13 +130,14 @@ pub(super) fn node_name(lab: &Lab, node: Node) -> &str {
 fn is_virtual(lab: &Lab, node: Node) -> bool {
     match node {
         Node::Host(i) => lab.hosts.get(usize::from(i)).is_some_and(|host| host.virtual_machine.is_some()),
-        Node::Switch(_) | Node::Storage(_) => false,
+        Node::Switch(_) | Node::Storage(_) | Node::Loop(_) => false,
     }
 }
 
 fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) {
     let [a, b] = [link.ends[0].node, link.ends[1].node];
-    let is_switch = |node| matches!(node, Node::Switch(_));
+    let joins = |one: fn(Node) -> bool, other: fn(Node) -> bool| (one(a) && other(b)) || (one(b) && other(a));
+    let is_loop: fn(Node) -> bool = |node| matches!(node, Node::Loop(_));
     let bad = if a == b {
         Some((format!("the link `{}` joins `{}` to itself", link.name, node_name(lab, a)), "link two different nodes"))
     } else if let Some(vm) = [a, b].into_iter().find(|&node| is_virtual(lab, node)) {
@@ -140,15 +145,21 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
             format!("`{}` is a virtual machine: the link `{}` cannot end at it", node_name(lab, vm), link.name),
             "link its hypervisor, or leave `on` out",
         ))
-    } else if !is_switch(a) && !is_switch(b) {
+    } else if joins(is_loop, |node| matches!(node, Node::Loop(_) | Node::Switch(_))) {
         Some((
             format!(
-                "the link `{}` joins `{}` and `{}` without a switch between them",
+                "the link `{}` joins the loop `{}` and `{}`",
                 link.name,
-                node_name(lab, a),
-                node_name(lab, b)
+                node_name(lab, if is_loop(a) { a } else { b }),
+                node_name(lab, if is_loop(a) { b } else { a })
             ),
-            "link each of them to a switch",
+            "link hosts and storage to a loop; loops behind an FL_Port of a switch are not supported",
+        ))
+    } else if link.is_direct() && !joins(|node| matches!(node, Node::Host(_)), |node| matches!(node, Node::Storage(_)))
+    {
+        Some((
+            format!("the link `{}` joins `{}` and `{}` directly", link.name, node_name(lab, a), node_name(lab, b)),
+            "link a host to a storage system, or each of them to a switch",
         ))
     } else {
         None
@@ -212,6 +223,8 @@ fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems)
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| usize::from(s.ports)),
         Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.hbas.len()),
         Node::Storage(i) => lab.storage.get(usize::from(i)).map(|s| s.ports.len()),
+        // A loop has as many ports as it has links.
+        Node::Loop(i) => lab.loops.get(usize::from(i)).map(|_| usize::from(u16::MAX)),
     };
     let name = node_name(lab, end.node);
     match ports {
@@ -223,17 +236,59 @@ fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems)
             match end.node {
                 Node::Switch(_) => format!("raise `ports` of switch `{name}`"),
                 Node::Host(_) => format!("raise `hbas` of host `{name}`"),
-                Node::Storage(_) => {
-                    format!("raise `ports` of storage `{name}`")
-                }
+                Node::Storage(_) => format!("raise `ports` of storage `{name}`"),
+                Node::Loop(_) => format!("choose a lower number for the port of loop `{name}`"),
             },
         ),
         None => problems.add(
             ProblemKind::NoSuchPort,
             place,
             "the link ends at a node that does not exist",
-            "name a switch, a host or a storage system",
+            "name a switch, a host, a storage system or a loop",
         ),
+    }
+}
+
+/// A loop has one rate, and as many ports as it has addresses.
+fn loops(lab: &Lab, problems: &mut Problems) {
+    let mut links: BTreeMap<u16, Vec<(usize, &Link)>> = BTreeMap::new();
+    for (index, link) in lab.links.iter().enumerate() {
+        if let Some(number) = link.on_loop() {
+            links.entry(number).or_default().push((index, link));
+        }
+    }
+    for (number, of_lab) in lab.loops.iter().enumerate() {
+        let place = Place::of(Section::Loop, number);
+        problems.number(place.key("delay_words"), of_lab.delay_words.into(), 1, 1000);
+        problems.number(place.key("login_credit"), of_lab.login_credit.into(), 0, 255);
+        problems.time(place.key("firmware"), of_lab.firmware, Picos::ZERO, Picos::SECOND);
+        let name = &of_lab.name;
+        let links = links.get(&(number as u16)).map_or(&[][..], Vec::as_slice);
+        let participants = links.len();
+        if !(2..AL_PA_COUNT).contains(&participants) {
+            problems.add(
+                ProblemKind::BadLoop,
+                place,
+                format!("the loop `{name}` has {participants} port{}", if participants == 1 { "" } else { "s" }),
+                format!("link 2 to {} ports of hosts and storage to it", AL_PA_COUNT - 1),
+            );
+        }
+        for (index, link) in links {
+            let place = Place::of(Section::Link, *index).key("rate");
+            let first = links[0].1;
+            let (reason, remedy) = if LoopRate::of(link.rate).is_none() {
+                (format!("the loop `{name}` cannot run at {}", link.rate), "choose 1GFC, 2GFC, 4GFC or 8GFC")
+            } else if link.rate != first.rate {
+                let reason = format!(
+                    "the links `{}` and `{}` of the loop `{name}` have the rates {} and {}",
+                    first.name, link.name, first.rate, link.rate
+                );
+                (reason, "give all links of a loop the same rate")
+            } else {
+                continue;
+            };
+            problems.add(ProblemKind::BadLoop, place, reason, remedy);
+        }
     }
 }
 

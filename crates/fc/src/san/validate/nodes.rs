@@ -70,13 +70,13 @@ fn limits(lab: &Lab, problems: &mut Problems) {
             "use fewer and larger switches",
         );
     }
-    let nodes = lab.switches.len() + lab.hosts.len() + lab.storage.len();
+    let nodes = lab.switches.len() + lab.hosts.len() + lab.storage.len() + lab.loops.len();
     if nodes > MAX_NODES {
         problems.add(
             ProblemKind::TooLarge,
             Place::of(Section::Lab, 0),
             format!("{nodes} nodes are more than sanloom supports"),
-            format!("stay at or below {MAX_NODES} switches, hosts and storage systems"),
+            format!("stay at or below {MAX_NODES} switches, hosts, storage systems and loops"),
         );
     }
 }
@@ -87,7 +87,8 @@ fn names(lab: &Lab, problems: &mut Problems) {
     let nodes = (lab.switches.iter().map(|s| &s.name).enumerate())
         .map(|(i, name)| (Section::Switch, i, name))
         .chain((lab.hosts.iter().enumerate()).map(|(i, h)| (Section::Host, i, &h.name)))
-        .chain((lab.storage.iter().enumerate()).map(|(i, s)| (Section::Storage, i, &s.name)));
+        .chain((lab.storage.iter().enumerate()).map(|(i, s)| (Section::Storage, i, &s.name)))
+        .chain((lab.loops.iter().enumerate()).map(|(i, l)| (Section::Loop, i, &l.name)));
     let mut seen: BTreeMap<&str, Section> = BTreeMap::new();
     for (section, index, name) in nodes {
         if let Some(first) = seen.insert(name, section) {
@@ -95,7 +96,7 @@ fn names(lab: &Lab, problems: &mut Problems) {
                 ProblemKind::DuplicateName,
                 Place::of(section, index),
                 format!("`{name}` is already the name of a {}", noun(first)),
-                "give every switch, host and storage system a name of its own",
+                "give every switch, host, storage system and loop a name of its own",
             );
         }
     }
@@ -105,6 +106,7 @@ fn noun(section: Section) -> &'static str {
     match section {
         Section::Switch => "switch",
         Section::Host => "host",
+        Section::Loop => "loop",
         _ => "storage system",
     }
 }
@@ -352,6 +354,7 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
     for port in &storage.ports {
         receive_size(place, port.receive_size_bytes, problems);
         problems.time(place.key("sequence_overhead"), port.sequence_overhead, Picos::ZERO, Picos::SECOND);
+        problems.time(place.key("frame_overhead"), port.frame_overhead, Picos::ZERO, Picos::from_ms(1));
     }
     let service = &storage.service;
     let time = service.time.mean();

@@ -47,6 +47,7 @@ fn lab() -> Lab {
         },
         timers: Timers::default(),
         switches: vec![switch("sw1", 1), switch("sw2", 2)],
+        loops: Vec::new(),
         hosts: vec![Host {
             name: "server1".into(),
             wwnn: Wwnn(1),
@@ -77,7 +78,12 @@ fn lab() -> Lab {
         storage: vec![Storage {
             name: "disk1".into(),
             wwnn: Wwnn(3),
-            ports: vec![StoragePort { wwpn: Wwpn(4), receive_size_bytes: 2048, sequence_overhead: Picos::ZERO }],
+            ports: vec![StoragePort {
+                wwpn: Wwpn(4),
+                receive_size_bytes: 2048,
+                sequence_overhead: Picos::ZERO,
+                frame_overhead: Picos::ZERO,
+            }],
             service: Service {
                 time: Picos::from_us(10).into(),
                 servers: 1,

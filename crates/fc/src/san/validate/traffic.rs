@@ -434,6 +434,18 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
             );
         }
     }
+    if let FaultKind::LostRRdy { link, .. }
+    | FaultKind::SlowReceiver { link, .. }
+    | FaultKind::WithheldCredits { link, .. } = fault.kind
+        && let Some(link) = lab.links.get(usize::from(link)).filter(|link| link.on_loop().is_some())
+    {
+        problems.add(
+            ProblemKind::BadLoop,
+            place.key("link"),
+            format!("the link `{}` of a loop has no credits that a fault could change", link.name),
+            "name a link to a switch, or use \"frame-loss\" or \"link-down\"",
+        );
+    }
     match fault.kind {
         FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
             if fault.until.is_none() {

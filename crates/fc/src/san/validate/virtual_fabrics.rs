@@ -50,7 +50,7 @@ fn chassis(lab: &Lab, problems: &mut Problems) {
 fn links(lab: &Lab, problems: &mut Problems) {
     let fabric = |node: Node| match node {
         Node::Switch(switch) => lab.switches.get(usize::from(switch)).and_then(|s| s.virtual_fabric.as_ref()),
-        Node::Host(_) | Node::Storage(_) => None,
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
     };
     for (index, link) in lab.links.iter().enumerate() {
         let place = Place::of(Section::Link, index);

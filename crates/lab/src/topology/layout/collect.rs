@@ -11,7 +11,7 @@ const MAX_SINGLE: usize = 12;
 /// Number of nodes of one kind above which a panel shows only their number.
 const MAX_NAMED: usize = 2_000;
 
-/// A node that is not a switch.
+/// A node that is neither a switch nor a loop.
 struct Leaf<'l> {
     node: Node,
     name: &'l str,
@@ -31,6 +31,13 @@ pub(super) fn shapes(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize
         shape_of.insert(Node::Switch(index as u16), shapes.len());
         let tooltip = format!("switch {}, domain {}, {} ports", switch.name, switch.domain, switch.ports);
         shapes.push(single(Kind::Switch, &switch.name, &tooltip));
+    }
+    for (index, of_lab) in lab.loops.iter().enumerate() {
+        let node = Node::Loop(index as u16);
+        shape_of.insert(node, shapes.len());
+        let ports = ends.get(&node).map_or(0, Vec::len);
+        let tooltip = format!("arbitrated loop {}, {ports} ports", of_lab.name);
+        shapes.push(single(Kind::Switch, &of_lab.name, &tooltip));
     }
     for (kind, leaves) in [(Kind::Host, hosts(lab)), (Kind::Storage, storage(lab))] {
         let are_named = leaves.len() <= MAX_NAMED;

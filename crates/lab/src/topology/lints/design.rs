@@ -5,7 +5,7 @@ use crate::topology::names::compress;
 use crate::topology::report::Remains;
 use petgraph::algo::bridges::bridges;
 use sanloom_fc::config::Node;
-use sanloom_fc::san::{Place, Section};
+use sanloom_fc::san::{Lab, Place, Section};
 use std::collections::BTreeSet;
 
 /// Finds ISLs whose removal splits a fabric in two, while every host keeps its storage and some
@@ -58,6 +58,13 @@ pub(super) fn joined_fabrics(design: &mut Design<'_>) {
     }
 }
 
+/// Kind and name of a switch or loop, by the number of its junction.
+fn junction_name(lab: &Lab, junction: u16) -> Option<(&'static str, &str)> {
+    let switch = lab.switches.get(usize::from(junction)).map(|switch| ("switch", switch.name.as_str()));
+    let number = usize::from(junction).checked_sub(lab.switches.len());
+    switch.or_else(|| number.and_then(|number| lab.loops.get(number)).map(|of_lab| ("loop", of_lab.name.as_str())))
+}
+
 /// Hosts with several HBAs that all end at one switch, or at one chassis.
 pub(super) fn same_switch(design: &mut Design<'_>) {
     let (lab, permitted) = (design.lab, &design.network.permitted);
@@ -66,12 +73,15 @@ pub(super) fn same_switch(design: &mut Design<'_>) {
         let ports = &permitted.hosts[permitted.ports_of_host(index as u16)];
         let switches: BTreeSet<u16> = ports.iter().map(|port| port.switch).collect();
         let chassis = |switch: &u16| {
-            let fabric = lab.switches[usize::from(*switch)].virtual_fabric.as_ref();
+            let fabric = lab.switches.get(usize::from(*switch))?.virtual_fabric.as_ref();
             fabric.map(|fabric| fabric.chassis.as_str())
         };
         let boxes: BTreeSet<Option<&str>> = switches.iter().map(chassis).collect();
         let (what, name) = match (switches.first(), boxes.first().copied().flatten()) {
-            (Some(switch), _) if switches.len() == 1 => ("switch", lab.switches[usize::from(*switch)].name.as_str()),
+            (Some(junction), _) if switches.len() == 1 => match junction_name(lab, *junction) {
+                Some(of_junction) => of_junction,
+                None => continue,
+            },
             (_, Some(chassis)) if boxes.len() == 1 => ("chassis", chassis),
             _ => continue,
         };

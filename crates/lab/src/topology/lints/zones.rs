@@ -120,7 +120,7 @@ pub(super) fn unreached_storage(design: &mut Design<'_>) {
     let changes = !lab.changes.is_empty() || !lab.links_down_at_start().is_empty();
     let later = changes.then(|| lab.pairs_usable_at_some_time());
     let permitted = later.as_ref().unwrap_or(&design.network.permitted);
-    let linked: BTreeSet<Node> = lab.attached_ports().iter().map(|port| port.node).collect();
+    let linked: BTreeSet<Node> = lab.linked_ports().iter().map(|port| port.node).collect();
     if !linked.iter().any(|node| matches!(node, Node::Host(_))) {
         return;
     }
@@ -155,5 +155,6 @@ pub(super) fn node(lab: &Lab, node: Node) -> (Place, &str) {
         Node::Switch(i) => (Place::of(Section::Switch, i.into()), &lab.switches[usize::from(i)].name),
         Node::Host(i) => (Place::of(Section::Host, i.into()), &lab.hosts[usize::from(i)].name),
         Node::Storage(i) => (Place::of(Section::Storage, i.into()), &lab.storage[usize::from(i)].name),
+        Node::Loop(i) => (Place::of(Section::Loop, i.into()), &lab.loops[usize::from(i)].name),
     }
 }

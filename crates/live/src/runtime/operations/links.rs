@@ -133,7 +133,7 @@ impl<'l> HostEnd<'l> {
         let ethernet = ethernet?;
         let (side, switch, port) = link.ends.iter().enumerate().find_map(|(side, end)| match end.node {
             Node::Switch(switch) => Some((side, switch, end.port)),
-            Node::Host(_) | Node::Storage(_) => None,
+            Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
         })?;
         Some(HostEnd { switch, port, number, link, side, ethernet })
     }
@@ -167,7 +167,7 @@ impl<'l> Links<'l> {
                 let hba = lab.hosts[usize::from(host)].hbas.get(usize::from(end.port));
                 hba.is_some_and(|hba| own.contains(&hba.wwpn))
             }
-            Node::Switch(_) | Node::Storage(_) => false,
+            Node::Switch(_) | Node::Storage(_) | Node::Loop(_) => false,
         };
         for (number, link) in lab.links.iter().enumerate() {
             let ethernet = lab.live.ethernet.get(&number);
@@ -188,6 +188,7 @@ impl<'l> Fixed<'l> {
             Node::Host(index) => lab.hosts[usize::from(index)].name.as_str(),
             Node::Switch(index) => lab.switches[usize::from(index)].name.as_str(),
             Node::Storage(index) => lab.storage[usize::from(index)].name.as_str(),
+            Node::Loop(index) => lab.loops[usize::from(index)].name.as_str(),
         };
         let names = link.ends.iter().map(|end| name(end.node)).collect();
         let at: Vec<String> = link.ends.iter().map(|end| format!("{}:{}", name(end.node), end.port)).collect();

@@ -117,7 +117,7 @@ fn capture_point(instance: &Instance, name: &str) -> Option<CapturePoint> {
         let link = lab.links.iter().find(|link| link.name == name)?;
         link.ends.iter().find_map(|end| match end.node {
             Node::Switch(switch) => Some((instance.switch_here(switch)?, end.port)),
-            Node::Host(_) | Node::Storage(_) => None,
+            Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
         })
     };
     let (switch, port) = fabric.port_named(name).ok().or_else(of_link)?;

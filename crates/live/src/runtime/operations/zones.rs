@@ -298,6 +298,7 @@ fn port_names(lab: &Lab) -> BTreeMap<Wwpn, String> {
         Node::Switch(n) => &lab.switches[usize::from(n)].name,
         Node::Host(n) => &lab.hosts[usize::from(n)].name,
         Node::Storage(n) => &lab.storage[usize::from(n)].name,
+        Node::Loop(n) => &lab.loops[usize::from(n)].name,
     };
     let ports = lab.attached_ports();
     ports.iter().map(|port| (port.identity.port_name, format!("{}:{}", name(port), port.port))).collect()

@@ -114,6 +114,8 @@ fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
         }
         // Any other host without Ethernet exists in simulations only.
         Node::Host(_) => host_port(lab, here, other.node, other.port).map(Attachment::Host),
+        // Loops exist in simulations only.
+        Node::Loop(_) => None,
     };
     found.unwrap_or(Attachment::Nothing)
 }

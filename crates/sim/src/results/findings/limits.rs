@@ -4,7 +4,7 @@ use super::super::view::View;
 use super::{list, percent};
 use sanloom_api::results::measure::ratio;
 use sanloom_api::results::{Candidate, Finding, FindingKind, HostResult, Measure, Results};
-use sanloom_fc::config::{LineRate, Node};
+use sanloom_fc::config::{LineRate, Node, StoragePort};
 
 /// Busy share from which on a resource counts as saturated.
 const FULL: f64 = 0.95;
@@ -67,9 +67,13 @@ fn more_servers(view: &View<'_>, names: &[String]) -> Vec<Candidate> {
 fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (storage, config) in results.storage.iter().zip(&view.world.lab.storage) {
-        let overhead_ps: u64 = config.ports.iter().map(|port| port.sequence_overhead.0).max().unwrap_or(0);
+        let most = |of: fn(&StoragePort) -> u64| config.ports.iter().map(of).max().unwrap_or(0);
+        let frame_bytes = most(|port| port.receive_size_bytes.into()).max(1);
+        let frame_overhead_ps = most(|port| port.frame_overhead.0);
+        let overhead_ps = most(|port| port.sequence_overhead.0);
         let ports = config.ports.len().max(1) as u64;
-        let paused_ps = storage.reads.saturating_mul(overhead_ps) / ports;
+        let of_frames_ps = storage.read_bytes.div_ceil(frame_bytes).saturating_mul(frame_overhead_ps);
+        let paused_ps = storage.reads.saturating_mul(overhead_ps).saturating_add(of_frames_ps) / ports;
         let lines = view.world.net.lanes().iter().zip(0u32..);
         let sent: Vec<u64> = lines
             .filter(|&(_, lane)| view.names.node(view.names.from(lane).node) == storage.name)
@@ -77,7 +81,7 @@ fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
             .collect();
         let line_ps = sent.iter().sum::<u64>() / ports;
         let (share, line) = (ratio(line_ps + paused_ps, view.measured_ps), ratio(line_ps, view.measured_ps));
-        if overhead_ps > 0 && share >= FULL && line < FULL {
+        if overhead_ps + frame_overhead_ps > 0 && share >= FULL && line < FULL {
             found.push(Finding {
                 kind: FindingKind::StorageBound,
                 title: format!("The ports of {} are saturated", storage.name),

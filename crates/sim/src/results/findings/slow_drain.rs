@@ -30,7 +30,7 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
 fn kept_credits(view: &View<'_>, lane: u32) -> f64 {
     let held_ps = match view.world.net.lanes()[lane as usize].to {
         End::NPort(nport) => view.world.net.nport(nport).buffers(view.now_ps).area_ps,
-        End::Switch { .. } => 0,
+        End::Switch { .. } | End::Loop { .. } => 0,
     };
     // Delays of R_RDYs count whole, even if they end after the run.
     let credits = f64::from(view.world.net.lanes()[lane as usize].bb_credit);
@@ -190,7 +190,7 @@ fn hosts(
                 Owner::Host { host: owner, .. } => usize::from(owner) == host,
                 Owner::Storage { storage, .. } => systems.contains(&storage),
             },
-            End::Switch { .. } => false,
+            End::Switch { .. } | End::Loop { .. } => false,
         };
         let wait_ps = upstream.iter().filter(|lane| concerns(lane));
         let wait_ps = wait_ps.map(|&lane| view.lanes[lane as usize].credit_wait_ps).max();

@@ -170,6 +170,7 @@ pub fn plain_end(end: End) -> plain::End {
     match end {
         End::Switch { switch, port } => plain::End::Switch(usize::from(switch), usize::from(port)),
         End::NPort(nport) => plain::End::NPort(usize::from(nport)),
+        End::Loop { number, .. } => panic!("the plain engine has no loops, but the lane ends at loop {number}"),
     }
 }
 
@@ -247,8 +248,13 @@ impl Both {
             switches: plans,
             lanes: std::mem::take(&mut wiring.lanes),
             channels: wiring.channels.clone(),
-            nports: case.nports.iter().map(|_| NPortPlan { sequence_overhead_ps: 0, frame_bytes: 2048 }).collect(),
+            nports: case
+                .nports
+                .iter()
+                .map(|_| NPortPlan { sequence_overhead_ps: 0, frame_overhead_ps: 0, frame_bytes: 2048 })
+                .collect(),
             timers: 0,
+            loops: 0,
             bundles: 2 * usize::from(wiring.bundles),
             e_d_tov_ps,
             hold_time_ps,

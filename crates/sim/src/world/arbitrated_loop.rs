@@ -1,0 +1,193 @@
+//! Initialisation of arbitrated loops: [`Loops`].
+//!
+//! Each change of a link of a loop begins a LIP. The loop carries nothing until the initialisation
+//! has ended; a LIP before its end starts it anew. Then the ports of the loop learn their addresses
+//! and the position map. A hub bypasses ports whose links are dark.
+
+use super::nports::Owner;
+use super::{World, instant_of};
+use crate::net::End;
+use crate::net::loops::{self, Participant};
+use sanloom_fc::arbitrated_loop::{Candidate, LipCause, LoopPort, LoopRate, LoopTime, initialise};
+use sanloom_fc::config::{ArbitratedLoop, Node};
+use sanloom_fc::nport;
+use sanloom_fc::san::Lab;
+use sanloom_wire::arbitrated_loop::AlPa;
+use sanloom_wire::{FcId, Wwpn};
+
+/// All arbitrated loops.
+pub struct Loops {
+    list: Vec<State>,
+}
+
+/// State of a loop.
+struct State {
+    /// Ports in the order of the loop.
+    members: Vec<Member>,
+    /// Start of the initialisation in progress, in ps.
+    since_ps: Option<u64>,
+    /// Initialisations that have ended, and their time in ps, since the counters were reset.
+    initialisations: u64,
+    down_ps: u64,
+}
+
+/// A port of a loop.
+struct Member {
+    /// Index of its link in the lab.
+    link: u16,
+    /// Port number at the loop.
+    port: u16,
+    nport: u16,
+    name: Wwpn,
+    /// Address since the last initialisation in which the port took part.
+    al_pa: Option<AlPa>,
+    /// True if the port takes part since the last initialisation.
+    participates: bool,
+}
+
+impl Loops {
+    pub(super) fn new(lab: &Lab) -> Loops {
+        let state = |_: &ArbitratedLoop| State { members: Vec::new(), since_ps: None, initialisations: 0, down_ps: 0 };
+        Loops { list: lab.loops.iter().map(state).collect() }
+    }
+
+    /// Returns whether an initialisation is in progress.
+    pub(super) fn is_initialising(&self) -> bool {
+        self.list.iter().any(|state| state.since_ps.is_some())
+    }
+
+    /// Restarts the measurement.
+    pub(super) fn restart(&mut self, now_ps: u64) {
+        for state in &mut self.list {
+            (state.initialisations, state.down_ps) = (0, 0);
+            state.since_ps = state.since_ps.map(|_| now_ps);
+        }
+    }
+
+    /// Returns the number of initialisations of a loop and the time of them up to `now_ps`, in ps.
+    pub fn initialisations(&self, number: u16, now_ps: u64) -> (u64, u64) {
+        let state = &self.list[usize::from(number)];
+        let open = state.since_ps.map_or(0, |since_ps| now_ps - since_ps);
+        (state.initialisations, state.down_ps + open)
+    }
+
+    /// Returns the address of a port of a loop, if it takes part.
+    pub fn address(&self, number: u16, port: u16) -> Option<AlPa> {
+        let member = self.list[usize::from(number)].members.iter().find(|member| member.port == port)?;
+        member.al_pa.filter(|_| member.participates)
+    }
+}
+
+/// Handles a link of a loop that came up or went down.
+pub(super) fn link_changed(world: &mut World, number: u16, link: u16, up: bool) {
+    if world.loops.list[usize::from(number)].members.is_empty() {
+        world.loops.list[usize::from(number)].members = members(world, number);
+    }
+    let found = world.loops.list[usize::from(number)].members.iter().find(|member| member.link == link);
+    if let Some(nport) = found.map(|member| member.nport).filter(|_| !up) {
+        world.port_link(nport, false);
+    }
+    lip(world, number, if up { LipCause::Inserted } else { LipCause::Failure(None) });
+}
+
+/// Returns the ports of a loop.
+fn members(world: &World, number: u16) -> Vec<Member> {
+    let mut members = Vec::new();
+    for (link, of_lab) in (0..).zip(&world.lab.links).filter(|(_, of_lab)| of_lab.on_loop() == Some(number)) {
+        let at_loop = of_lab.ends.iter().find(|end| end.node == Node::Loop(number));
+        let ends = [2 * u32::from(link), 2 * u32::from(link) + 1].map(|lane| world.net.lanes()[lane as usize].to);
+        let nport = ends.iter().find_map(|end| if let End::NPort(nport) = end { Some(*nport) } else { None });
+        let (Some(at_loop), Some(nport)) = (at_loop, nport) else { continue };
+        let name = world.nports.node(nport).login.wwpn();
+        members.push(Member { link, port: at_loop.port, nport, name, al_pa: None, participates: false });
+    }
+    members.sort_by_key(|member| member.port);
+    members
+}
+
+/// Begins the initialisation of a loop.
+fn lip(world: &mut World, number: u16, cause: LipCause) {
+    loops::interrupt(&mut world.net, number);
+    let now = world.net.now();
+    let state = &mut world.loops.list[usize::from(number)];
+    state.since_ps.get_or_insert(now);
+    let lost: Vec<u16> = state.members.iter().filter(|member| member.participates).map(|member| member.nport).collect();
+    state.members.iter_mut().for_each(|member| member.participates = false);
+    for nport in lost {
+        world.nports.handle(instant_of(now), nport, nport::Input::LoopInterrupted);
+        world.drain_login(nport);
+    }
+    let (rate, candidates) = candidates(world, number);
+    let duration = initialise(rate, &candidates, cause, false).duration;
+    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), now + duration.ps() + 1);
+}
+
+/// Ends the initialisation of a loop: its ports get their addresses.
+pub(super) fn end_initialisation(world: &mut World, number: u16) {
+    let now = world.net.now();
+    let (rate, candidates) = candidates(world, number);
+    let result = initialise(rate, &candidates, LipCause::Inserted, false);
+    let of_lab = &world.lab.loops[usize::from(number)];
+    let state = &mut world.loops.list[usize::from(number)];
+    if let Some(since_ps) = state.since_ps.take() {
+        state.initialisations += 1;
+        state.down_ps += now - since_ps;
+    }
+    let mut ports = Vec::new();
+    for ((member, candidate), address) in state.members.iter_mut().zip(&candidates).zip(&result.addresses) {
+        member.participates = address.is_some();
+        member.al_pa = address.or(member.al_pa);
+        let owner = world.nports.node(member.nport).owner;
+        if !candidate.bypassed {
+            ports.push(Participant { port: member.port, config: port_config(of_lab, owner, candidate, *address) });
+        }
+    }
+    if ports.len() >= 2 {
+        loops::start(&mut world.net, number, rate, ports);
+    }
+    let participants: Vec<(u16, FcId)> = (state.members.iter().filter(|member| member.participates))
+        .filter_map(|member| Some((member.nport, FcId::from_parts(0, 0, member.al_pa?.value()))))
+        .collect();
+    for (at, (nport, port_id)) in participants.iter().enumerate() {
+        let others = participants[at + 1..].iter().chain(&participants[..at]).map(|(_, other)| *other).collect();
+        let input = nport::Input::LoopUp { port_id: *port_id, public: false, others };
+        world.nports.handle(instant_of(now), *nport, input);
+        world.drain_login(*nport);
+    }
+    world.process_completions();
+}
+
+/// Returns the ports of a loop for its initialisation. Ports without light are bypassed.
+fn candidates(world: &World, number: u16) -> (LoopRate, Vec<Candidate>) {
+    let of_lab = &world.lab.loops[usize::from(number)];
+    let members = &world.loops.list[usize::from(number)].members;
+    let links = |member: &Member| &world.lab.links[usize::from(member.link)];
+    let rate = members.first().and_then(|member| LoopRate::of(links(member).rate)).unwrap_or(LoopRate::Gb1);
+    let length = |at: usize| links(&members[at % members.len()]).propagation.0;
+    let candidates = members.iter().enumerate().map(|(at, member)| Candidate {
+        previous_address: member.al_pa,
+        bypassed: !world.net.link_is_up(member.link),
+        delay_words: of_lab.delay_words,
+        // From the port to the hub, and on to the next port.
+        cable: LoopTime::from_ps((length(at) + length(at + 1)).max(1)),
+        firmware: LoopTime::from_ps(of_lab.firmware.0),
+        ..Candidate::new(member.name)
+    });
+    (rate, candidates.collect())
+}
+
+/// Returns the settings of a port after the initialisation.
+fn port_config(of_lab: &ArbitratedLoop, owner: Owner, candidate: &Candidate, al_pa: Option<AlPa>) -> LoopPort {
+    let node = match owner {
+        Owner::Host { host, .. } => Node::Host(host),
+        Owner::Storage { storage, .. } => Node::Storage(storage),
+    };
+    LoopPort {
+        fair: !of_lab.unfair.contains(&node),
+        transfers: of_lab.transfers.contains(&node),
+        login_credit: of_lab.login_credit,
+        // A port frees its buffers at once, so that more of them change nothing.
+        buffers: of_lab.login_credit.max(LoopPort::new(AlPa::FL_PORT).buffers),
+        ..candidate.loop_port(al_pa)
+    }
+}

@@ -1,0 +1,154 @@
+//! Arbitrated loops and direct links in whole labs.
+
+use crate::labs::{check, lab, lab_with, run, watched};
+use sanloom_api::results::{Metrics, Results, stray};
+use sanloom_sim::run::{Blind, Options, simulate};
+
+/// A host that reads from a disk, one request at a time, on a loop with `idle` further ports.
+fn on_loop(idle: usize, size: &str, delay_words: u32) -> String {
+    let more = match idle {
+        0 => String::new(),
+        _ => format!(
+            "[storage.\"idle{{1..{idle}}}\"]\n[[link]]\nfrom = \"idle{{1..{idle}}}\"\nto = \"ring\"\nrate = \"2GFC\"\nlength = \"5m\"\n"
+        ),
+    };
+    format!(
+        "[run]\nduration = \"20ms\"\nwarmup = \"2ms\"\n[loop.ring]\ndelay_words = {delay_words}\n[host.server]\n\
+         [storage.disk]\nrate = \"1G/s\"\n[[link]]\nfrom = \"{{server,disk}}\"\nto = \"ring\"\nrate = \"2GFC\"\n\
+         length = \"5m\"\n{more}[workload.io]\nhosts = \"server\"\ntargets = \"disk\"\nsize = \"{size}\"\ndepth = 1\n"
+    )
+}
+
+/// Time of a request in microseconds, of which the disk takes 1 ns.
+fn request_us(text: &str) -> f64 {
+    1e6 / run(&lab(text)).totals.io.iops - 0.001
+}
+
+#[test]
+fn a_read_on_a_loop_takes_two_tenancies_and_its_frames() {
+    // By hand, from the times of words: 2 tenancies of 3 L + 4 w, FCP_CMND of 23 words, data frames
+    // of 527, FCP_RSP of 21, where L is a trip without the delay of the owner, w a word of 18.8 ns.
+    // The arbitration of the next request overlaps the close of this one: that saves at most L.
+    let cases = [
+        (0, "2KiB", 6, 0.213, 12.176),
+        (0, "8KiB", 6, 0.213, 41.936),
+        (0, "8KiB", 12, 0.326, 42.614),
+        (14, "8KiB", 6, 2.494, 55.624),
+    ];
+    for (idle, size, delay_words, trip_us, by_hand_us) in cases {
+        let ours_us = request_us(&on_loop(idle, size, delay_words));
+        assert!(
+            (by_hand_us - trip_us..by_hand_us + 0.001).contains(&ours_us),
+            "{idle} {size} {delay_words}: {ours_us}, {by_hand_us}"
+        );
+    }
+}
+
+/// Three disks on a loop with a host that keeps each busy.
+const THREE_DISKS: &str = r#"
+[run]
+duration = "100ms"
+warmup = "10ms"
+[loop.ring]
+[host.server]
+queue_depth = 96
+[storage."disk{1..3}"]
+rate = "50k/s"
+[[link]]
+from = "server"
+to = "ring"
+rate = "2GFC"
+[[link]]
+from = "disk{1..3}"
+to = "ring"
+rate = "2GFC"
+[workload."reads{1..3}"]
+hosts = "server"
+targets = "disk{1..3}"
+size = "8KiB"
+depth = 16
+"#;
+
+fn shares(results: &Results) -> Vec<f64> {
+    let sum: u64 = results.storage.iter().map(|storage| storage.ios_completed).sum();
+    results.storage.iter().map(|storage| storage.ios_completed as f64 / sum as f64).collect()
+}
+
+#[test]
+fn fair_ports_share_the_loop_and_a_port_that_is_not_fair_starves_those_of_lower_priority() {
+    let fair = shares(&run(&lab(THREE_DISKS)));
+    // The host sends the commands of one disk per tenancy, and that disk may answer in its circuit.
+    assert!(fair.iter().all(|share| (0.28..0.4).contains(share)), "{fair:?}");
+    let unfair = shares(&run(&lab_with(THREE_DISKS, "", &["loop.ring.unfair=[\"disk1\"]"])));
+    assert!(unfair[0] > 0.99, "{unfair:?}");
+    // The last disk has the highest AL_PA, and nobody to starve.
+    let last = shares(&run(&lab_with(THREE_DISKS, "", &["loop.ring.unfair=[\"disk3\"]"])));
+    assert!(last[2] < 0.6, "{last:?}");
+}
+
+#[test]
+fn a_port_that_is_pulled_interrupts_the_loop_and_all_else_goes_on() {
+    let pulled = "[[fault]]\nkind = \"link-down\"\nlink = \"disk2-ring\"\nat = \"30ms\"\nuntil = \"60ms\"\n";
+    let lab =
+        lab_with(THREE_DISKS, pulled, &["run.stop_issuing=\"80ms\"", "run.duration=\"40s\"", "run.warmup=\"0s\""]);
+    let mut finished = simulate(&lab, &Options::default(), &mut Blind);
+    check(&finished);
+    let results = &mut finished.results;
+    let metrics = Metrics::new(results);
+    assert_eq!(metrics.get("totals.ios_failed"), Some(0.0));
+    assert_eq!(metrics.get("totals.in_flight").unwrap_or(0.0), 0.0);
+    let ring = &results.loops[0];
+    // One when the port leaves, one when it returns; each takes at least AL_TIME.
+    assert_eq!(ring.initialisations, 2);
+    assert!((0.03..0.032).contains(&ring.down_s), "{}", ring.down_s);
+    assert_eq!(ring.ports.iter().map(|port| port.al_pa.as_str()).collect::<Vec<_>>(), ["01", "02", "04", "08"]);
+    assert!(results.storage.iter().all(|storage| storage.ios_completed > 100), "{:?}", shares(results));
+}
+
+#[test]
+fn every_number_of_a_loop_can_be_expected() {
+    let lab = lab(THREE_DISKS);
+    let results = run(&lab);
+    let of_loops: Vec<String> = Metrics::new(&results)
+        .all()
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.starts_with("loops."))
+        .collect();
+    assert!(of_loops.len() > 10, "{of_loops:?}");
+    for path in of_loops {
+        assert!(stray(&path, Some(&lab)).is_none(), "{path}: {:?}", stray(&path, Some(&lab)));
+    }
+}
+
+#[test]
+fn frames_of_a_loop_are_recorded_at_both_ends_of_each_link() {
+    let lab = lab(&on_loop(0, "8KiB", 6));
+    let mut seen = [0_u64; 4];
+    let finished = watched(&lab, &mut |_, observed| {
+        for item in observed {
+            seen[item.lane as usize] += 1;
+        }
+    });
+    check(&finished);
+    // All that the server sends arrives at the disk, and the reverse.
+    assert!(seen[0] > 100 && seen[0].abs_diff(seen[3]) <= 1 && seen[1].abs_diff(seen[2]) <= 1, "{seen:?}");
+}
+
+#[test]
+fn a_direct_link_carries_what_a_switch_carries_and_saves_its_latency() {
+    let lab_of = |direct: bool| {
+        let fabric = if direct { "" } else { "[switch.sw]\nlatency = \"1us\"\n" };
+        let links = match direct {
+            true => "[[link]]\nfrom = \"server\"\nto = \"disk\"\nrate = \"8GFC\"\n",
+            false => "[[link]]\nfrom = \"{server,disk}\"\nto = \"sw\"\nrate = \"8GFC\"\n",
+        };
+        lab(&format!(
+            "[run]\nduration = \"20ms\"\n{fabric}[host.server]\n[storage.disk]\nrate = \"1M/s\"\n{links}\
+             [workload.io]\nhosts = \"server\"\ntargets = \"disk\"\nsize = \"512B\"\ndepth = 1\n"
+        ))
+    };
+    let [direct, switched] = [true, false].map(|direct| run(&lab_of(direct)).totals.io.latency.mean_us);
+    // Command and data cross the switch once each, and are received once more.
+    assert!(switched - direct > 2.0 && switched - direct < 4.0, "{direct} {switched}");
+}
