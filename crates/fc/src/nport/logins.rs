@@ -331,13 +331,6 @@ impl RemoteLogins {
         }
     }
 
-    /// Removes the record of an address if it is of a port with another name.
-    pub(super) fn remove_predecessor(&mut self, port_id: FcId, name: Wwpn, exchanges: &mut Exchanges) {
-        if self.remotes.get(port_id).is_some_and(|remote| remote.wwpn.0 != 0 && remote.wwpn != name) {
-            self.remove(port_id, exchanges);
-        }
-    }
-
     /// Ends all logins without a LOGO and returns their records.
     pub(super) fn end_all(&mut self, exchanges: &mut Exchanges) -> Remotes {
         self.due.clear();

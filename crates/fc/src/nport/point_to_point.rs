@@ -238,15 +238,8 @@ impl NPort {
         true
     }
 
-    /// Answers a PLOGI. On a link to another N_Port, an initiator sends PRLI after it. On a public
-    /// loop, where ports take over addresses, a port with another name than the known one at its
-    /// address is a new port: the name server determines whether it is a target.
+    /// Answers a PLOGI. On a link to another N_Port, an initiator sends PRLI after it.
     pub(super) fn answer_plogi(&mut self, now: Instant, port_id: FcId, login: &Login) -> Answer {
-        let identity = &self.exchanges.identity;
-        let is_valid = login.port_name != identity.config.wwpn && identity.common_frame_size(login).is_some();
-        if self.fabric.topology() == Topology::PublicLoop && is_valid {
-            self.logins.remove_predecessor(port_id, login.port_name, &mut self.exchanges);
-        }
         let answer = self.logins.answer_plogi(now, port_id, login, &mut self.exchanges);
         if answer.is_ok() && self.fabric.topology() == Topology::PointToPoint {
             self.logins.schedule_prli(now, port_id, &self.exchanges);
