@@ -1,4 +1,4 @@
-//! Arbitrated loops on the frame path: [`LoopPlane`].
+//! Arbitrated loops on the frame path: `LoopPlane`.
 //!
 //! A loop takes the frames of its ports out of their send queues and passes them to the engine of
 //! [`sanloom_fc::arbitrated_loop`], circuit by circuit. The engine computes when each frame leaves

@@ -155,7 +155,7 @@ fn draws_figure_9_with_four_panels() {
         }
     }
     let page = bench.read("page.html");
-    for text in ["Case IV: ISL1 and ISL8 failure", "FIFO queues", "unlimited in flight", "14 predictions: "] {
+    for text in ["Case IV: ISL1 and ISL8 failure", "FIFO queues", "unlimited in flight", "16 predictions: "] {
         assert!(page.contains(text), "{text}");
     }
     for file in ["report.html", "numbers.json", "figure9.svg", "figure9.json"] {

@@ -277,3 +277,30 @@ fn a_disk_without_redundancy_costs_data_and_one_of_a_mirror_does_not() {
     let checked = bench.run("check lab.toml").stdout;
     assert!(checked.contains("1 unprotected LUN (1 host): jbod:lun0"), "{checked}");
 }
+
+#[test]
+fn loops_and_direct_links_fail_as_check_says() {
+    let bench = Bench::new("whatif-loops");
+    // One way to the disks leads over a loop, and another one directly to one of them.
+    bench.write(
+        "lab.toml",
+        "[run]\nduration = \"50ms\"\nwarmup = \"0s\"\n[loop.ring]\n[host.h]\nhbas = 2\n[storage.one]\n[storage.two]\n\
+         ports = 2\n[[link]]\nfrom = \"{h,one,two}\"\nto = \"ring\"\nrate = \"2GFC\"\n[[link]]\nfrom = \"h\"\nto = \
+         \"two\"\n[workload.reads]\nhosts = \"h\"\ntargets = \"{one,two}\"\ndepth = 1\nthink_time = \"100us\"\n",
+    );
+    let ran = bench.run("whatif lab.toml --only loop,link --json");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ranking: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let cut_off = |name: &str| {
+        let rows = ranking.as_array().expect("a list").iter();
+        rows.clone().find(|row| row["name"] == name).map(|row| row["pairs_cut_off"].as_u64().expect("a number"))
+    };
+    assert_eq!(cut_off("ring"), Some(1));
+    assert_eq!(cut_off("one-ring"), Some(1));
+    assert_eq!(cut_off("two:0-ring"), Some(0));
+    assert_eq!(cut_off("h:1-two:1"), Some(0));
+    let checked = bench.run("check lab.toml").stdout;
+    for text in ["1 loop (1 host): ring", "2 links (1 host each): h:0-ring, one-ring", "Arbitrated loops"] {
+        assert!(checked.contains(text), "{text}: {checked}");
+    }
+}
