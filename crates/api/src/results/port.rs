@@ -17,6 +17,8 @@ pub enum PortKind {
     EPort,
     /// Port of a host or a storage system on an arbitrated loop.
     NlPort,
+    /// Switch port on an arbitrated loop.
+    FlPort,
 }
 
 /// One port of a switch, host or storage system.

@@ -189,7 +189,7 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
         Cause::Link(link) => vec![FaultKind::LinkDown { link }],
         Cause::Switch(switch) => vec![FaultKind::SwitchReset { switch }],
         Cause::Loop(number) => {
-            let of_loop = (0..).zip(&lab.links).filter(|(_, link)| link.on_loop() == Some(number));
+            let of_loop = (0..).zip(&lab.links).filter(|(_, link)| link.loop_end() == Some(number));
             of_loop.map(|(link, _)| FaultKind::LinkDown { link }).collect()
         }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],

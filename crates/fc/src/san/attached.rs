@@ -22,8 +22,10 @@ pub struct AttachedPort {
     pub carrier: Node,
     /// Physical port of `carrier`.
     pub carrier_port: u16,
-    /// Index of the link to the switch.
+    /// Index of the link of the port: to the switch or to a loop.
     pub link: usize,
+    /// Index of the link from the loop to the switch, for a port on a public loop.
+    pub fl_port_link: Option<usize>,
     /// Index of the switch; for a port on a loop or a direct link, see [`Lab::linked_ports`].
     pub switch: u16,
     /// Fabric number of the switch: the smallest index of a switch in the fabric.
@@ -41,9 +43,20 @@ impl Lab {
         let fabrics = self.fabrics();
         let attached = |(number, link): (usize, &Link)| {
             let [a, b] = &link.ends;
-            let (end, switch, at) = match (a.node, b.node) {
-                (Node::Switch(s), Node::Host(_) | Node::Storage(_)) => (b, s, a.port),
-                (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s, b.port),
+            let (end, switch, at, fl_port_link) = match (a.node, b.node) {
+                (Node::Switch(s), Node::Host(_) | Node::Storage(_)) => (b, s, a.port, None),
+                (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s, b.port, None),
+                (Node::Loop(number), _) | (_, Node::Loop(number)) => {
+                    let own = if matches!(a.node, Node::Loop(_)) { b } else { a };
+                    link.on_loop()?;
+                    let up = self.fl_port_link(number)?;
+                    let to_switch = self.links[up].ends.iter().find_map(|end| match end.node {
+                        Node::Switch(switch) => Some((switch, end.port)),
+                        _ => None,
+                    });
+                    let (switch, at) = to_switch?;
+                    (own, switch, at, Some(up))
+                }
                 _ => return None,
             };
             let (node_name, port_name) = self.names_of(end)?;
@@ -51,7 +64,9 @@ impl Lab {
             // The area of an F_Port is its port number; without a valid area the switch allocates
             // no address.
             let area = u8::try_from(at).ok().filter(|_| config.policy.addressing == Addressing::AreaPerPort);
-            let usual = area.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
+            // On a loop, the last byte is the AL_PA.
+            let usual = area.filter(|_| fl_port_link.is_none());
+            let usual = usual.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
             let port_id = config.policy.persistent.get(&port_name).copied().unwrap_or(usual);
             Some(AttachedPort {
                 node: end.node,
@@ -60,6 +75,7 @@ impl Lab {
                 carrier: end.node,
                 carrier_port: end.port,
                 link: number,
+                fl_port_link,
                 switch,
                 fabric: *fabrics.get(usize::from(switch))?,
                 identity: PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at },

@@ -78,7 +78,8 @@ impl PermittedPairs {
     /// `fabrics`: the group of each junction. Ports on links in `dark` are left out.
     fn new(lab: &Lab, fabrics: &[u16], dark: &BTreeSet<u16>, zonings: &[&Zoning], masks: Masks) -> PermittedPairs {
         let (mut hosts, mut storage) = (Vec::new(), Vec::new());
-        let is_lit = |port: &AttachedPort| u16::try_from(port.link).is_ok_and(|link| !dark.contains(&link));
+        let is_dark = |link: usize| u16::try_from(link).is_ok_and(|link| dark.contains(&link));
+        let is_lit = |port: &AttachedPort| !is_dark(port.link) && !port.fl_port_link.is_some_and(is_dark);
         for mut port in lab.linked_ports().into_iter().filter(is_lit) {
             port.fabric = fabrics.get(usize::from(port.switch)).copied().unwrap_or(port.switch);
             match port.node {

@@ -30,8 +30,17 @@ impl Lab {
         groups
     }
 
+    /// Link of the FL_Port of a loop: a link to a switch. `None` for a private loop.
+    pub fn fl_port_link(&self, number: u16) -> Option<usize> {
+        let to_switch = |link: &Link| {
+            let nodes = link.ends.map(|end| end.node);
+            nodes.contains(&Node::Loop(number)) && nodes.iter().any(|node| matches!(node, Node::Switch(_)))
+        };
+        self.links.iter().position(to_switch)
+    }
+
     /// Every linked port of a host or storage system: [`Lab::attached_ports`] and the ports on
-    /// loops and direct links. `switch` and `fabric` of the latter are their junction, and they
+    /// private loops and direct links. `switch` and `fabric` of the latter are their junction, and they
     /// have no address before they log in.
     pub fn linked_ports(&self) -> Vec<AttachedPort> {
         let mut ports = self.attached_ports();
@@ -41,7 +50,7 @@ impl Lab {
             let junction = if link.is_direct() {
                 direct += 1;
                 direct - 1
-            } else if let Some(number) = link.on_loop() {
+            } else if let Some(number) = link.on_loop().filter(|number| self.fl_port_link(*number).is_none()) {
                 (self.switches.len() as u16).saturating_add(number)
             } else {
                 continue;
@@ -56,6 +65,7 @@ impl Lab {
                     carrier: end.node,
                     carrier_port: end.port,
                     link: number,
+                    fl_port_link: None,
                     switch: junction,
                     fabric: junction,
                     identity,
@@ -70,7 +80,7 @@ impl Lab {
     pub fn loop_config(&self, number: u16) -> Option<LoopConfig> {
         let of_lab = self.loops.get(usize::from(number))?;
         let mut links: Vec<(u16, &Link)> = Vec::new();
-        for link in self.links.iter().filter(|link| link.on_loop() == Some(number)) {
+        for link in self.links.iter().filter(|link| link.loop_end() == Some(number)) {
             let at_loop = link.ends.iter().find(|end| end.node == Node::Loop(number))?;
             links.push((at_loop.port, link));
         }
@@ -109,6 +119,11 @@ impl Link {
     /// Returns whether the link joins two ports of hosts and storage systems.
     pub fn is_direct(&self) -> bool {
         self.ends.iter().all(|end| matches!(end.node, Node::Host(_) | Node::Storage(_)))
+    }
+
+    /// Number of the loop at an end of the link.
+    pub fn loop_end(&self) -> Option<u16> {
+        self.ends.iter().find_map(|end| if let Node::Loop(number) = end.node { Some(number) } else { None })
     }
 
     /// Number of the loop that a port of a host or storage system is linked to.

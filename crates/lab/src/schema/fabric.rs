@@ -125,7 +125,7 @@ pub(super) const SPREAD_KEY: Key = Key {
 pub(super) const LOOP: SectionDef = SectionDef {
     name: "loop",
     form: Form::Named,
-    meaning: "Arbitrated loops (FC-AL), as in a hub or an enclosure of disks. Each `[[link]]` to a loop adds a port; words pass the ports in the order of their numbers. All links of a loop have the same rate, at most 8GFC. Ports of a loop reach each other without zones.",
+    meaning: "Arbitrated loops (FC-AL), as in a hub or an enclosure of disks. Each `[[link]]` to a loop adds a port; words pass the ports in the order of their numbers. All links of a loop have the same rate, at most 8GFC. A link to a switch makes its port an FL_Port and the loop a public one, whose ports log in with the fabric. Ports of a private loop reach each other without zones.",
     also: &["loops", "fc_al", "hub", "arbitrated_loop"],
     keys: &[
         Key {

@@ -2,7 +2,7 @@
 
 use super::report::{Part, chassis};
 use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{Lab, PermittedPairs};
+use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage system by index, with the LUNs that the host uses.
@@ -93,11 +93,14 @@ impl<'l> Reach<'l> {
         let fabrics = self.lab.junctions_without(&dark);
         let fabric = |switch: u16| fabrics.get(usize::from(switch));
         let mut left = Left::default();
-        for (number, host) in self.permitted.hosts.iter().enumerate().filter(|(_, port)| !broken.contains(&port.link)) {
+        let is_cut = |port: &AttachedPort| {
+            broken.contains(&port.link) || port.fl_port_link.is_some_and(|link| broken.contains(&link))
+        };
+        for (number, host) in self.permitted.hosts.iter().enumerate().filter(|(_, port)| !is_cut(port)) {
             for partner in self.permitted.partners(number) {
                 let storage = &self.permitted.storage[*partner as usize];
                 let (Node::Host(of), Node::Storage(system)) = (host.node, storage.node) else { continue };
-                if broken.contains(&storage.link) || fabric(host.switch) != fabric(storage.switch) {
+                if is_cut(storage) || fabric(host.switch) != fabric(storage.switch) {
                     continue;
                 }
                 let pair = (of, system);

@@ -30,7 +30,7 @@ pub(super) fn of(lab: &Lab) -> Vec<LoopTimes> {
         let config = lab.loop_config(number)?;
         let tenancy = config.tenancy_cost(0, 1)?;
         let us = |time: LoopTime| time.ps() as f64 / 1e6;
-        let rate = lab.links.iter().find(|link| link.on_loop() == Some(number))?.rate;
+        let rate = lab.links.iter().find(|link| link.loop_end() == Some(number))?.rate;
         Some(LoopTimes {
             name: lab.loops[usize::from(number)].name.clone(),
             ports: config.ports.len(),

@@ -1,6 +1,7 @@
 //! [`Report`]: the topology part of `sanloom check` for a valid lab.
 
 use super::classes::{Class, Classes};
+use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
 use super::loops::{self, LoopTimes};
@@ -191,7 +192,9 @@ impl Report {
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         let (open_ports, closed_ports) = network.permitted.unzoned(lab);
         let mut single_points = single_points(lab, network, classes);
+        single_points.extend(public_loops(lab, isolated));
         single_points.extend(unprotected_luns(lab, classes));
+        single_points.sort_by_key(|point| point.part);
         Report {
             switches: lab.switches.len(),
             hosts: physical().count(),
@@ -409,7 +412,7 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
     for switch in 0..lab.switches.len() as u16 {
         cut(Part::Switch(switch), Remains::of(network, &[switch], None));
     }
-    for number in 0..lab.loops.len() as u16 {
+    for number in (0..lab.loops.len() as u16).filter(|number| lab.fl_port_link(*number).is_none()) {
         cut(Part::Loop(number), Remains::of(network, &[lab.switches.len() as u16 + number], None));
     }
     for Chassis { switches, .. } in chassis(lab) {
@@ -426,6 +429,21 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
     (lost.into_iter())
         .map(|(part, losers)| SinglePoint { part, name: part_name(lab, part), hosts: losers.count(classes) })
         .collect()
+}
+
+/// Public loops, and their links to switches.
+fn public_loops(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
+    let parts = (0..lab.loops.len() as u16).filter_map(|number| Some([Part::Loop(number), Part::Link(lab.fl_port_link(number)?)]));
+    let mut parts = parts.flatten().peekable();
+    if parts.peek().is_none() {
+        return Vec::new();
+    }
+    let reach = Reach::of(lab, isolated);
+    let point = |part: Part| {
+        let hosts: BTreeSet<u16> = reach.cut_off(part).keys().map(|(host, _)| *host).collect();
+        SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() }
+    };
+    parts.map(point).filter(|point| point.hosts > 0).collect()
 }
 
 /// LUNs that lose data with any of their devices.

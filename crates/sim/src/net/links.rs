@@ -3,7 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net, channels, recovery};
+use super::{Loss, LossSite, Net, channels, loops, recovery};
 
 impl Net {
     /// Returns whether the link carries light in both directions.
@@ -90,7 +90,7 @@ impl Net {
         match self.lanes[number as usize].to {
             End::Switch { switch, port } => self.switches[usize::from(switch)].crossbar.occupancy(port),
             End::NPort(nport) => self.nports[usize::from(nport)].buffers.held(),
-            End::Loop { .. } => 0,
+            End::Loop { .. } => loops::held(self, number),
         }
     }
 

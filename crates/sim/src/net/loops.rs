@@ -49,7 +49,8 @@ pub(super) struct LoopPlane {
 struct Member {
     /// Port number at the loop.
     port: u16,
-    nport: u16,
+    /// N_Port, or `None` for the FL_Port of a switch.
+    nport: Option<u16>,
     /// Lanes to the loop and from it.
     tx: u32,
     rx: u32,
@@ -59,7 +60,8 @@ struct Member {
     has_frames: bool,
     /// Requests in the engine.
     requests: u32,
-    /// Frames that an initialisation interrupted before they were sent.
+    /// Frames that are not in the engine: those that an initialisation interrupted, those that wait
+    /// for room at the FL_Port, and all frames of an FL_Port.
     unsent: VecDeque<FrameRef>,
     count: MemberCount,
 }
@@ -67,6 +69,8 @@ struct Member {
 /// A request in the engine.
 struct Sending {
     member: usize,
+    /// The frames go to the FL_Port.
+    to_switch: bool,
     frames: VecDeque<FrameRef>,
 }
 
@@ -106,10 +110,12 @@ pub struct Participant {
 pub(super) fn of_lanes(count: usize, lanes: &mut [Lane]) -> Vec<LoopPlane> {
     let mut loops: Vec<LoopPlane> = (0..count).map(|_| LoopPlane::new()).collect();
     for (number, lane) in (0..).zip(lanes.iter_mut()) {
-        if matches!(lane.from, End::Loop { .. }) || matches!(lane.to, End::Loop { .. }) {
+        // The lane from a switch carries frames as any other does.
+        if matches!(lane.from, End::Loop { .. }) || matches!((lane.from, lane.to), (End::NPort(_), End::Loop { .. })) {
             (lane.on_loop, lane.special) = (true, true);
         }
-        if let (End::NPort(nport), End::Loop { number: of_loop, port }) = (lane.from, lane.to) {
+        if let End::Loop { number: of_loop, port } = lane.to {
+            let nport = if let End::NPort(nport) = lane.from { Some(nport) } else { None };
             // The lanes of a link differ in the lowest bit.
             loops[usize::from(of_loop)].members.push(Member {
                 port,
@@ -189,19 +195,30 @@ pub fn interrupt(net: &mut Net, number: u16) {
     let left = engine.interrupt(now);
     drain(net, number, &mut engine);
     let plane = &mut net.loops[usize::from(number)];
-    for (place, request) in left {
+    let mut frames: BTreeMap<usize, VecDeque<FrameRef>> = BTreeMap::new();
+    for (_, request) in left {
         if let Some(sending) = plane.requests.remove(&request.tag) {
-            plane.members[plane.ring[place]].unsent.extend(sending.frames);
+            frames.entry(sending.member).or_default().extend(sending.frames);
         }
+    }
+    for (member, mut frames) in frames {
+        // Frames that have not entered the engine come after those that have.
+        frames.append(&mut plane.members[member].unsent);
+        plane.members[member].unsent = frames;
     }
     net.queue.schedule(net.sources.arbitrated_loop(number), NEVER);
     for index in 0..net.loops[usize::from(number)].members.len() {
         let member = &mut net.loops[usize::from(number)].members[index];
         (member.place, member.requests) = (None, 0);
-        let (tx, rx) = (member.tx, member.rx);
+        let (tx, rx, nport) = (member.tx, member.rx, member.nport);
         if !net.lanes[tx as usize].up {
-            for frame in std::mem::take(&mut member.unsent) {
-                frame.message().into_iter().for_each(|message| net.messages.part_ended(message));
+            let unsent = std::mem::take(&mut member.unsent);
+            for frame in unsent {
+                match nport {
+                    // An N_Port has not sent them yet.
+                    Some(_) => frame.message().into_iter().for_each(|message| net.messages.part_ended(message)),
+                    None => net.count_loss(&frame, Loss::LinkDown, LossSite::Receiver(tx)),
+                }
             }
         }
         let lane = &mut net.lanes[rx as usize];
@@ -210,6 +227,41 @@ pub fn interrupt(net: &mut Net, number: u16) {
         for frame in lane.flight.take() {
             net.count_loss(&frame, Loss::LoopInitialised, LossSite::Line(rx));
         }
+    }
+}
+
+/// Takes a frame of a switch into the memory of its FL_Port.
+pub(super) fn take(net: &mut Net, lane: u32, frame: FrameRef) {
+    let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
+    if let Some(member) = net.loops[usize::from(number)].members.iter_mut().find(|member| member.tx == lane) {
+        member.unsent.push_back(frame);
+    }
+    has_frames(net, lane);
+}
+
+/// Number of frames in the memory of the FL_Port at the end of a lane.
+pub(super) fn held(net: &Net, lane: u32) -> u32 {
+    let End::Loop { number, .. } = net.lanes[lane as usize].to else { return 0 };
+    let plane = &net.loops[usize::from(number)];
+    let Some(index) = plane.members.iter().position(|member| member.tx == lane && member.nport.is_none()) else {
+        return 0;
+    };
+    let in_engine = plane.requests.values().filter(|sending| sending.member == index);
+    (plane.members[index].unsent.len() + in_engine.map(|sending| sending.frames.len()).sum::<usize>()) as u32
+}
+
+/// Number of frames in the memory of all FL_Ports.
+pub(super) fn all_held(net: &Net) -> u64 {
+    let members = net.loops.iter().flat_map(|plane| &plane.members).filter(|member| member.nport.is_none());
+    members.map(|member| u64::from(held(net, member.tx))).sum()
+}
+
+/// Takes note that the input of a switch at the end of a lane from a loop has room again.
+pub(super) fn has_room(net: &mut Net, lane: u32) {
+    let End::Loop { number, .. } = net.lanes[lane as usize].from else { return };
+    let plane = &net.loops[usize::from(number)];
+    if plane.engine.is_some() && plane.members.iter().any(|member| member.has_frames) {
+        net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
     }
 }
 
@@ -249,11 +301,9 @@ fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) {
         let plane = &mut net.loops[usize::from(number)];
         let member = &mut plane.members[index];
         let (tx, nport, place) = (member.tx, member.nport, member.place);
-        let Some(place) = place.filter(|_| net.lanes[tx as usize].up && member.requests < MOST_REQUESTS) else {
-            return;
-        };
+        let Some(place) = place.filter(|_| net.lanes[tx as usize].up && member.requests < MOST_REQUESTS) else { return };
         let mut frames = take_unsent(&mut member.unsent);
-        if frames.is_empty() {
+        if let Some(nport) = nport.filter(|_| frames.is_empty()) {
             let may_pause = member.requests == 0 && net.lanes[tx as usize].free_at_ps <= now;
             let queue = &mut net.nports[usize::from(nport)].queue;
             let next = queue.take_for_circuit((now, may_pause), &net.messages, MOST_FRAMES, &mut frames);
@@ -266,20 +316,54 @@ fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) {
             net.loops[usize::from(number)].members[index].has_frames = false;
             return;
         };
+        let to = destination(first, nport.is_some());
+        let to_switch = to == Some(AlPa::FL_PORT);
+        if to_switch {
+            let room = room(net, number);
+            let rest = frames.split_off(room.min(frames.len()));
+            let member = &mut net.loops[usize::from(number)].members[index];
+            rest.into_iter().rev().for_each(|frame| member.unsent.push_front(frame));
+            if frames.is_empty() {
+                return;
+            }
+        }
         let sizes = frames.iter().map(FrameRef::len_bytes).collect();
         let plane = &mut net.loops[usize::from(number)];
         let tag = plane.next_tag;
         plane.next_tag += 1;
-        let is_sent = AlPa::new(first.d_id().to_u32() as u8).is_some_and(|to| {
+        let is_sent = to.is_some_and(|to| {
             engine.request(LoopTime::from_ps(now), place, Request { to, frames: sizes, full_duplex: true, tag })
         });
         if is_sent {
-            plane.requests.insert(tag, Sending { member: index, frames });
+            plane.requests.insert(tag, Sending { member: index, to_switch, frames });
             plane.members[index].requests += 1;
         } else {
-            lose(net, tx, frames);
+            lose(net, (tx, nport.is_some()), frames);
         }
     }
+}
+
+/// Returns the address on the loop of a frame's destination. A frame to another area goes to the
+/// FL_Port, which sends to its loop only. `None` if no port can have the address.
+fn destination(frame: &FrameRef, from_node: bool) -> Option<AlPa> {
+    let (s_id, d_id) = (frame.s_id().to_u32(), frame.d_id().to_u32());
+    match from_node && s_id >> 8 != d_id >> 8 {
+        true => Some(AlPa::FL_PORT),
+        false => AlPa::new(d_id as u8),
+    }
+}
+
+/// Returns the number of frames for which the input of the switch at a loop has buffers. A loop
+/// without an FL_Port has room, so that its ports learn that there is none.
+fn room(net: &Net, number: u16) -> usize {
+    let plane = &net.loops[usize::from(number)];
+    let Some(rx) = plane.members.iter().find(|member| member.nport.is_none()).map(|member| member.rx) else {
+        return MOST_FRAMES;
+    };
+    let lane = &net.lanes[rx as usize];
+    let coming = plane.requests.values().filter(|sending| sending.to_switch).map(|sending| sending.frames.len());
+    let used = coming.sum::<usize>() + lane.flight.len() + net.held_by_receiver(rx) as usize;
+    (lane.bb_credit as usize).saturating_sub(used)
 }
 
 /// Removes the first frames, which go to one destination.
@@ -288,11 +372,16 @@ fn take_unsent(unsent: &mut VecDeque<FrameRef>) -> VecDeque<FrameRef> {
     unsent.drain(..of_first).collect()
 }
 
-/// Counts frames to a port that does not exist.
-fn lose(net: &mut Net, tx: u32, frames: VecDeque<FrameRef>) {
+/// Counts frames to a port that does not exist. `tx` is the lane of their sender, with true for an
+/// N_Port.
+fn lose(net: &mut Net, (tx, is_nport): (u32, bool), frames: VecDeque<FrameRef>) {
     for frame in frames {
-        net.fate.sent += 1;
+        // Frames of an FL_Port were sent by another port.
+        net.fate.sent += u64::from(is_nport);
         net.count_loss(&frame, Loss::NoLoopPort, LossSite::Line(tx));
+        if !is_nport {
+            net.return_credit(tx, net.now);
+        }
     }
 }
 
@@ -303,9 +392,9 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
             Output::Frame(frame) => send(net, number, &frame),
             Output::NoSuchPort { tag, time, .. } => {
                 let plane = &mut net.loops[usize::from(number)];
-                let Some(Sending { member, frames }) = plane.requests.remove(&tag) else { continue };
-                let tx = plane.members[member].tx;
-                lose(net, tx, frames);
+                let Some(Sending { member, frames, .. }) = plane.requests.remove(&tag) else { continue };
+                let sender = (plane.members[member].tx, plane.members[member].nport.is_some());
+                lose(net, sender, frames);
                 ended(net, number, member, time.ps());
             }
             Output::Tenancy(tenancy) => net.loops[usize::from(number)].add(&tenancy),
@@ -335,20 +424,29 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     let Some(sending) = plane.requests.get_mut(&of_engine.tag) else { return };
     let Some(mut frame) = sending.frames.pop_front() else { return };
     let (member, is_last) = (sending.member, sending.frames.is_empty());
-    let (tx, rx) = (plane.members[member].tx, plane.members[plane.ring[of_engine.to]].rx);
+    let (tx, is_nport) = (plane.members[member].tx, plane.members[member].nport.is_some());
+    let rx = plane.members[plane.ring[of_engine.to]].rx;
     if is_last {
         plane.requests.remove(&of_engine.tag);
     }
-    net.fate.sent += 1;
     let line_ps = net.lanes[tx as usize].time_of(frame.wire_bytes());
     let (start_ps, arrival_ps) = (of_engine.start.ps(), of_engine.arrival.ps().max(net.now));
     let end_ps = start_ps + line_ps;
+    if is_nport {
+        net.fate.sent += 1;
+    } else {
+        net.return_credit(tx, end_ps);
+    }
     if is_last {
-        net.lanes[tx as usize].free_at_ps = end_ps;
+        if is_nport {
+            net.lanes[tx as usize].free_at_ps = end_ps;
+        }
         ended(net, number, member, end_ps);
     }
-    // At the end of the frame's own link, it begins when it arrives there.
-    for (lane, start_ps) in [(tx, start_ps), (rx, arrival_ps.saturating_sub(line_ps))] {
+    // At the end of the frame's own link, it begins when it arrives there. The lane from a switch
+    // has counted its frames.
+    let lanes = [(tx, start_ps), (rx, arrival_ps.saturating_sub(line_ps))];
+    for (lane, start_ps) in lanes.into_iter().skip(usize::from(!is_nport)) {
         net.lanes[lane as usize].count_frame(&frame);
         let end_ps = start_ps + line_ps;
         if net.lanes[lane as usize].faulty && net.apply_frame_faults(lane, &mut frame, end_ps) {
@@ -360,8 +458,10 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
             net.recorder.stamp(net.parts.turn(net.now));
         }
     }
-    if net.lanes[rx as usize].flight.push(InFlight::new(frame, arrival_ps, arrival_ps)) {
-        net.queue.add(net.sources.arrival(rx), arrival_ps);
+    // A switch needs its latency; an N_Port has none.
+    let at_ps = arrival_ps + net.lanes[rx as usize].latency_ps;
+    if net.lanes[rx as usize].flight.push(InFlight::new(frame, at_ps, at_ps)) {
+        net.queue.add(net.sources.arrival(rx), at_ps);
     }
 }
 
@@ -369,7 +469,12 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
 fn ended(net: &mut Net, number: u16, member: usize, end_ps: u64) {
     let member = &mut net.loops[usize::from(number)].members[member];
     member.requests = member.requests.saturating_sub(1);
-    let tx = member.tx;
-    let wake = net.sources.wake(tx);
-    net.lanes[tx as usize].wake_by(&mut net.queue, wake, end_ps.max(net.now));
+    if member.nport.is_some() {
+        let tx = member.tx;
+        let wake = net.sources.wake(tx);
+        net.lanes[tx as usize].wake_by(&mut net.queue, wake, end_ps.max(net.now));
+    } else {
+        // The event of the engine at the end of the circuit follows.
+        member.has_frames |= !member.unsent.is_empty();
+    }
 }

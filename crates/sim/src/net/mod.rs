@@ -351,7 +351,7 @@ impl Net {
                 End::Switch { switch, port } => {
                     let config = &plan.switches[usize::from(switch)].config;
                     lane.latency_ps = config.latency.0;
-                    if config.forwarding == Forwarding::CutThrough {
+                    if config.forwarding == Forwarding::CutThrough && !lane.on_loop {
                         lane.entry = Entry::Header;
                     }
                     net.switches[usize::from(switch)].rx[usize::from(port)] = number;
@@ -444,7 +444,7 @@ impl Net {
     /// Returns the number of frames on lanes and in buffers that are neither delivered nor lost.
     pub fn frames_in_flight(&self) -> u64 {
         let on_lanes: u64 = self.lanes.iter().map(|lane| lane.flight.len() as u64).sum();
-        on_lanes + self.switches.iter().map(|switch| switch.crossbar.frames()).sum::<u64>()
+        on_lanes + loops::all_held(self) + self.switches.iter().map(|switch| switch.crossbar.frames()).sum::<u64>()
     }
 }
 

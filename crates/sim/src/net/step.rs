@@ -140,8 +140,10 @@ impl Net {
                 let watchdog_armed = lane.watchdog_armed;
                 self.arrive_at_switch(number, switch, port, on_line, watchdog_armed)
             }
-            // Frames arrive on the lane of their receiver.
-            End::Loop { .. } => None,
+            End::Loop { .. } => {
+                loops::take(self, number, frame);
+                None
+            }
         }
     }
 
@@ -416,7 +418,7 @@ impl Net {
         }
         if lane.special {
             if lane.on_loop {
-                return;
+                return loops::has_room(self, number);
             }
             match self.apply_r_rdy_faults(number, at_ps, 0) {
                 Some(time) => ready = time,

@@ -13,7 +13,7 @@ pub(super) fn results(view: &View<'_>) -> Vec<LoopResult> {
 fn one(view: &View<'_>, number: u16) -> LoopResult {
     let (count, members) = loops::count(&view.world.net, number);
     let (initialisations, down_ps) = view.world.loops.initialisations(number, view.now_ps);
-    let links = || view.world.lab.links.iter().filter(|link| link.on_loop() == Some(number));
+    let links = || view.world.lab.links.iter().filter(|link| link.loop_end() == Some(number));
     let held = |held_ps: u64| ratio(held_ps.min(view.measured_ps), view.measured_ps);
     let port = |(port, of_port): &(u16, loops::MemberCount)| LoopPortResult {
         name: links()

@@ -46,6 +46,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         node: view.names.node(end.node).to_owned(),
         kind: match (end.node, other) {
             (Node::Switch(_), Node::Switch(_)) => PortKind::EPort,
+            (Node::Switch(_), Node::Loop(_)) => PortKind::FlPort,
             (Node::Switch(_), _) => PortKind::FPort,
             (_, Node::Loop(_)) => PortKind::NlPort,
             _ => PortKind::NPort,

@@ -7,7 +7,7 @@
 use super::nports::Owner;
 use super::{World, instant_of};
 use crate::net::End;
-use crate::net::loops::{self, Participant};
+use crate::net::loops;
 use sanloom_fc::arbitrated_loop::{Candidate, LipCause, LoopPort, LoopRate, LoopTime, initialise};
 use sanloom_fc::config::{ArbitratedLoop, Node};
 use sanloom_fc::nport;
@@ -26,9 +26,19 @@ struct State {
     members: Vec<Member>,
     /// Start of the initialisation in progress, in ps.
     since_ps: Option<u64>,
+    /// The FL_Port has not initialised the loop since it came up: it sets the L_bit.
+    is_first: bool,
     /// Initialisations that have ended, and their time in ps, since the counters were reset.
     initialisations: u64,
     down_ps: u64,
+}
+
+/// What is at a port of a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Participant {
+    NPort(u16),
+    /// FL_Port of a switch, with its port number there.
+    FlPort { switch: u16, port: u16 },
 }
 
 /// A port of a loop.
@@ -37,7 +47,7 @@ struct Member {
     link: u16,
     /// Port number at the loop.
     port: u16,
-    nport: u16,
+    owner: Participant,
     name: Wwpn,
     /// Address since the last initialisation in which the port took part.
     al_pa: Option<AlPa>,
@@ -47,7 +57,7 @@ struct Member {
 
 impl Loops {
     pub(super) fn new(lab: &Lab) -> Loops {
-        let state = |_: &ArbitratedLoop| State { members: Vec::new(), since_ps: None, initialisations: 0, down_ps: 0 };
+        let state = |_: &ArbitratedLoop| State { members: Vec::new(), since_ps: None, is_first: true, initialisations: 0, down_ps: 0 };
         Loops { list: lab.loops.iter().map(state).collect() }
     }
 
@@ -83,9 +93,11 @@ pub(super) fn link_changed(world: &mut World, number: u16, link: u16, up: bool) 
     if world.loops.list[usize::from(number)].members.is_empty() {
         world.loops.list[usize::from(number)].members = members(world, number);
     }
-    let found = world.loops.list[usize::from(number)].members.iter().find(|member| member.link == link);
-    if let Some(nport) = found.map(|member| member.nport).filter(|_| !up) {
-        world.port_link(nport, false);
+    let state = &mut world.loops.list[usize::from(number)];
+    match state.members.iter().find(|member| member.link == link).map(|member| member.owner) {
+        Some(Participant::NPort(nport)) if !up => world.port_link(nport, false),
+        Some(Participant::FlPort { .. }) if !up => state.is_first = true,
+        _ => {}
     }
     lip(world, number, if up { LipCause::Inserted } else { LipCause::Failure(None) });
 }
@@ -93,13 +105,21 @@ pub(super) fn link_changed(world: &mut World, number: u16, link: u16, up: bool) 
 /// Returns the ports of a loop.
 fn members(world: &World, number: u16) -> Vec<Member> {
     let mut members = Vec::new();
-    for (link, of_lab) in (0..).zip(&world.lab.links).filter(|(_, of_lab)| of_lab.on_loop() == Some(number)) {
+    for (link, of_lab) in (0..).zip(&world.lab.links).filter(|(_, of_lab)| of_lab.loop_end() == Some(number)) {
         let at_loop = of_lab.ends.iter().find(|end| end.node == Node::Loop(number));
         let ends = [2 * u32::from(link), 2 * u32::from(link) + 1].map(|lane| world.net.lanes()[lane as usize].to);
-        let nport = ends.iter().find_map(|end| if let End::NPort(nport) = end { Some(*nport) } else { None });
-        let (Some(at_loop), Some(nport)) = (at_loop, nport) else { continue };
-        let name = world.nports.node(nport).login.wwpn();
-        members.push(Member { link, port: at_loop.port, nport, name, al_pa: None, participates: false });
+        let owner = ends.iter().find_map(|end| match *end {
+            End::NPort(nport) => Some(Participant::NPort(nport)),
+            End::Switch { switch, port } => Some(Participant::FlPort { switch, port }),
+            End::Loop { .. } => None,
+        });
+        let (Some(at_loop), Some(owner)) = (at_loop, owner) else { continue };
+        let name = match owner {
+            Participant::NPort(nport) => world.nports.node(nport).login.wwpn(),
+            // Only its order among FL_Ports would matter.
+            Participant::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
+        };
+        members.push(Member { link, port: at_loop.port, owner, name, al_pa: None, participates: false });
     }
     members.sort_by_key(|member| member.port);
     members
@@ -111,22 +131,27 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
     let now = world.net.now();
     let state = &mut world.loops.list[usize::from(number)];
     state.since_ps.get_or_insert(now);
-    let lost: Vec<u16> = state.members.iter().filter(|member| member.participates).map(|member| member.nport).collect();
+    let is_first = state.is_first;
+    let participants = state.members.iter().filter(|member| member.participates);
+    let lost: Vec<Participant> = participants.map(|member| member.owner).collect();
     state.members.iter_mut().for_each(|member| member.participates = false);
-    for nport in lost {
-        world.nports.handle(instant_of(now), nport, nport::Input::LoopInterrupted);
-        world.drain_login(nport);
+    for owner in lost {
+        if let Participant::NPort(nport) = owner {
+            world.nports.handle(instant_of(now), nport, nport::Input::LoopInterrupted);
+            world.drain_login(nport);
+        }
     }
     let (rate, candidates) = candidates(world, number);
-    let duration = initialise(rate, &candidates, cause, false).duration;
+    let duration = initialise(rate, &candidates, cause, is_first).duration;
     world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), now + duration.ps() + 1);
 }
 
-/// Ends the initialisation of a loop: its ports get their addresses.
+/// Ends the initialisation of a loop: its ports get their addresses. Ports of a loop whose FL_Port
+/// is not there wait for it.
 pub(super) fn end_initialisation(world: &mut World, number: u16) {
     let now = world.net.now();
     let (rate, candidates) = candidates(world, number);
-    let result = initialise(rate, &candidates, LipCause::Inserted, false);
+    let result = initialise(rate, &candidates, LipCause::Inserted, world.loops.list[usize::from(number)].is_first);
     let of_lab = &world.lab.loops[usize::from(number)];
     let state = &mut world.loops.list[usize::from(number)];
     if let Some(since_ps) = state.since_ps.take() {
@@ -137,20 +162,51 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
     for ((member, candidate), address) in state.members.iter_mut().zip(&candidates).zip(&result.addresses) {
         member.participates = address.is_some();
         member.al_pa = address.or(member.al_pa);
-        let owner = world.nports.node(member.nport).owner;
         if !candidate.bypassed {
-            ports.push(Participant { port: member.port, config: port_config(of_lab, owner, candidate, *address) });
+            let node = match member.owner {
+                Participant::NPort(nport) => Some(world.nports.node(nport).owner),
+                Participant::FlPort { .. } => None,
+            };
+            let config = port_config(of_lab, node, candidate, *address);
+            ports.push(loops::Participant { port: member.port, config });
         }
     }
     if ports.len() >= 2 {
         loops::start(&mut world.net, number, rate, ports);
     }
-    let participants: Vec<(u16, FcId)> = (state.members.iter().filter(|member| member.participates))
-        .filter_map(|member| Some((member.nport, FcId::from_parts(0, 0, member.al_pa?.value()))))
+    let fl_port = state.members.iter().find_map(|member| match member.owner {
+        Participant::FlPort { switch, port } => Some((switch, port, member.participates)),
+        Participant::NPort(_) => None,
+    });
+    let present: Vec<(Participant, AlPa)> = (state.members.iter().filter(|member| member.participates))
+        .filter_map(|member| Some((member.owner, member.al_pa?)))
         .collect();
+    let logs_in = std::mem::replace(&mut state.is_first, false) || result.login_required;
+    let participants: Vec<(u16, FcId)> = (present.iter())
+        .filter_map(|(owner, al_pa)| match owner {
+            Participant::NPort(nport) => Some((*nport, FcId::from_parts(0, 0, al_pa.value()))),
+            Participant::FlPort { .. } => None,
+        })
+        .collect();
+    match fl_port {
+        Some((switch, port, true)) => {
+            let al_pas = present.iter().map(|(_, al_pa)| *al_pa).collect();
+            let (control, mut env) = world.split_control();
+            control.loop_up(&mut env, switch, port, al_pas);
+        }
+        Some((.., false)) => {
+            world.loops.list[usize::from(number)].is_first = true;
+            participants.iter().for_each(|(nport, _)| world.port_link(*nport, false));
+            return world.process_completions();
+        }
+        None => {}
+    }
     for (at, (nport, port_id)) in participants.iter().enumerate() {
+        if logs_in && fl_port.is_some() {
+            world.port_link(*nport, false);
+        }
         let others = participants[at + 1..].iter().chain(&participants[..at]).map(|(_, other)| *other).collect();
-        let input = nport::Input::LoopUp { port_id: *port_id, public: false, others };
+        let input = nport::Input::LoopUp { port_id: *port_id, public: fl_port.is_some(), others };
         world.nports.handle(instant_of(now), *nport, input);
         world.drain_login(*nport);
     }
@@ -171,20 +227,23 @@ fn candidates(world: &World, number: u16) -> (LoopRate, Vec<Candidate>) {
         // From the port to the hub, and on to the next port.
         cable: LoopTime::from_ps((length(at) + length(at + 1)).max(1)),
         firmware: LoopTime::from_ps(of_lab.firmware.0),
-        ..Candidate::new(member.name)
+        ..match member.owner {
+            Participant::NPort(_) => Candidate::new(member.name),
+            Participant::FlPort { .. } => Candidate::fl_port(member.name),
+        }
     });
     (rate, candidates.collect())
 }
 
 /// Returns the settings of a port after the initialisation.
-fn port_config(of_lab: &ArbitratedLoop, owner: Owner, candidate: &Candidate, al_pa: Option<AlPa>) -> LoopPort {
-    let node = match owner {
+fn port_config(of_lab: &ArbitratedLoop, owner: Option<Owner>, candidate: &Candidate, al_pa: Option<AlPa>) -> LoopPort {
+    let node = owner.map(|owner| match owner {
         Owner::Host { host, .. } => Node::Host(host),
         Owner::Storage { storage, .. } => Node::Storage(storage),
-    };
+    });
     LoopPort {
-        fair: !of_lab.unfair.contains(&node),
-        transfers: of_lab.transfers.contains(&node),
+        fair: node.is_none_or(|node| !of_lab.unfair.contains(&node)),
+        transfers: node.is_some_and(|node| of_lab.transfers.contains(&node)),
         login_credit: of_lab.login_credit,
         // A port frees its buffers at once, so that more of them change nothing.
         buffers: of_lab.login_credit.max(LoopPort::new(AlPa::FL_PORT).buffers),

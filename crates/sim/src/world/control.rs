@@ -17,6 +17,7 @@ use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange, ZoneServerConfig};
 use sanloom_fc::zoning::{ZoneCatalogue, Zones};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::Frame;
+use sanloom_wire::arbitrated_loop::AlPa;
 use sanloom_wire::els::link_incident::code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -179,6 +180,11 @@ impl ControlPlane {
         }
         self.handle(env, switch, fabric_switch::Input::Incident { port, code: code::LOSS_OF_SIGNAL });
         self.handle(env, switch, fabric_switch::Input::PortDown { port });
+    }
+
+    /// Handles the end of the initialisation of a loop at a switch port, its FL_Port.
+    pub(super) fn loop_up(&mut self, env: &mut Env<'_>, switch: u16, port: u16, al_pas: Vec<AlPa>) {
+        self.handle(env, switch, fabric_switch::Input::LoopUp { port, al_pas });
     }
 
     /// Returns the number of frame-path incidents reported to the switches so far.

@@ -164,13 +164,15 @@ impl World {
     /// Reports to both ends of a link that it went up or down.
     pub(super) fn announce_link(&mut self, link: u16, up: bool) {
         let lanes = [2 * u32::from(link), 2 * u32::from(link) + 1];
-        for lane in lanes {
+        let on_loop = self.lab.links[usize::from(link)].loop_end();
+        // An FL_Port comes up when its loop is initialised.
+        for lane in lanes.into_iter().filter(|_| on_loop.is_none() || !up) {
             if let End::Switch { switch, port } = self.net.lanes()[lane as usize].to {
                 let (control, mut env) = self.split_control();
                 control.port_changed(&mut env, switch, port, up);
             }
         }
-        match self.lab.links[usize::from(link)].on_loop() {
+        match on_loop {
             Some(number) => arbitrated_loop::link_changed(self, number, link, up),
             None => {
                 for lane in lanes {

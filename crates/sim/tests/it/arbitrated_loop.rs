@@ -96,7 +96,7 @@ fn a_port_that_is_pulled_interrupts_the_loop_and_all_else_goes_on() {
     let results = &mut finished.results;
     let metrics = Metrics::new(results);
     assert_eq!(metrics.get("totals.ios_failed"), Some(0.0));
-    assert_eq!(metrics.get("totals.in_flight").unwrap_or(0.0), 0.0);
+    assert_eq!(metrics.get("totals.ios_unfinished"), Some(0.0));
     let ring = &results.loops[0];
     // One when the port leaves, one when it returns; each takes at least AL_TIME.
     assert_eq!(ring.initialisations, 2);
@@ -151,4 +151,79 @@ fn a_direct_link_carries_what_a_switch_carries_and_saves_its_latency() {
     let [direct, switched] = [true, false].map(|direct| run(&lab_of(direct)).totals.io.latency.mean_us);
     // Command and data cross the switch once each, and are received once more.
     assert!(switched - direct > 2.0 && switched - direct < 4.0, "{direct} {switched}");
+}
+
+/// Two disks on a loop behind a switch, and a host at the switch.
+const PUBLIC: &str = r#"
+[run]
+duration = "60ms"
+warmup = "10ms"
+[switch.edge]
+buffers = 4
+[loop.ring]
+[host.server]
+queue_depth = 32
+[storage."disk{1..2}"]
+rate = "20k/s"
+[[link]]
+from = "server"
+to = "edge"
+rate = "8GFC"
+[[link]]
+from = "edge"
+to = "ring"
+rate = "2GFC"
+name = "up"
+[[link]]
+from = "disk{1..2}"
+to = "ring"
+rate = "2GFC"
+[workload."io{1..2}"]
+hosts = "server"
+targets = "disk{1..2}"
+size = "8KiB"
+depth = 16
+read_share = 0.5
+"#;
+
+#[test]
+fn disks_on_a_public_loop_are_ports_of_the_fabric() {
+    let mut seen = Vec::new();
+    let finished = watched(&lab(PUBLIC), &mut |world, _| {
+        if seen.is_empty() {
+            let machine = &world.control.switches[0].machine;
+            seen = machine.services().name_server().map(|entry| entry.identity().port_id.to_u32()).collect();
+        }
+    });
+    check(&finished);
+    // The area of the FL_Port, with the AL_PA as last byte; 00 is the FL_Port itself.
+    seen.sort_unstable();
+    assert_eq!(seen, [0x01_0000, 0x01_0101, 0x01_0102]);
+    let results = &finished.results;
+    assert!(results.storage.iter().all(|storage| storage.ios_completed > 200), "{:?}", shares(results));
+    let of_loop = &results.loops[0].ports;
+    assert_eq!(of_loop.iter().map(|port| port.al_pa.as_str()).collect::<Vec<_>>(), ["00", "01", "02"]);
+    assert!(of_loop.iter().all(|port| port.tenancies > 100), "{of_loop:?}");
+}
+
+#[test]
+fn a_zone_keeps_a_host_from_a_disk_on_a_public_loop() {
+    let zone = "[[zone]]\nname = \"one\"\nmembers = [\"server\", \"disk1\"]\n";
+    let only_one = PUBLIC.replace("[workload.\"io{1..2}\"]", "[workload.io]").replace("targets = \"disk{1..2}\"", "targets = \"disk1\"");
+    let results = run(&lab_with(&only_one, zone, &[]));
+    assert!(results.storage[0].ios_completed > 200);
+    assert_eq!(results.storage[1].ios_completed, 0);
+}
+
+#[test]
+fn all_requests_end_when_an_fl_port_or_a_disk_of_its_loop_returns() {
+    for link in ["up", "disk2-ring", "server-edge"] {
+        let fault = format!("[[fault]]\nkind = \"link-down\"\nlink = \"{link}\"\nat = \"20ms\"\nuntil = \"90ms\"\n");
+        let sets = ["run.stop_issuing=\"120ms\"", "run.duration=\"100s\"", "run.warmup=\"0s\""];
+        let finished = simulate(&lab_with(PUBLIC, &fault, &sets), &Options::default(), &mut Blind);
+        check(&finished);
+        let metrics = Metrics::new(&finished.results);
+        assert_eq!(metrics.get("totals.ios_unfinished"), Some(0.0), "{link}");
+        assert!(finished.results.storage.iter().all(|storage| storage.ios_completed > 200), "{link}");
+    }
 }

@@ -356,6 +356,7 @@ pub fn ports(results: &Results) -> String {
                 PortKind::FPort => "F_Port",
                 PortKind::EPort => "E_Port",
                 PortKind::NlPort => "NL_Port",
+                PortKind::FlPort => "FL_Port",
             }),
             Cell::text(&p.link),
             Cell::share(p.zero_credit_fraction, "wait"),

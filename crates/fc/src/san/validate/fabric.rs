@@ -145,7 +145,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
             format!("`{}` is a virtual machine: the link `{}` cannot end at it", node_name(lab, vm), link.name),
             "link its hypervisor, or leave `on` out",
         ))
-    } else if joins(is_loop, |node| matches!(node, Node::Loop(_) | Node::Switch(_))) {
+    } else if joins(is_loop, is_loop) {
         Some((
             format!(
                 "the link `{}` joins the loop `{}` and `{}`",
@@ -153,7 +153,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
                 node_name(lab, if is_loop(a) { a } else { b }),
                 node_name(lab, if is_loop(a) { b } else { a })
             ),
-            "link hosts and storage to a loop; loops behind an FL_Port of a switch are not supported",
+            "link hosts, storage and one switch to a loop",
         ))
     } else if link.is_direct() && !joins(|node| matches!(node, Node::Host(_)), |node| matches!(node, Node::Storage(_)))
     {
@@ -253,7 +253,7 @@ fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems)
 fn loops(lab: &Lab, problems: &mut Problems) {
     let mut links: BTreeMap<u16, Vec<(usize, &Link)>> = BTreeMap::new();
     for (index, link) in lab.links.iter().enumerate() {
-        if let Some(number) = link.on_loop() {
+        if let Some(number) = link.loop_end() {
             links.entry(number).or_default().push((index, link));
         }
     }
@@ -271,6 +271,15 @@ fn loops(lab: &Lab, problems: &mut Problems) {
                 place,
                 format!("the loop `{name}` has {participants} port{}", if participants == 1 { "" } else { "s" }),
                 format!("link 2 to {} ports of hosts and storage to it", AL_PA_COUNT - 1),
+            );
+        }
+        let to_switches = links.iter().filter(|(_, link)| link.on_loop().is_none());
+        if let Some((index, link)) = to_switches.skip(1).next() {
+            problems.add(
+                ProblemKind::BadLoop,
+                Place::of(Section::Link, *index).key("to"),
+                format!("the link `{}` is the second one of the loop `{name}` to a switch", link.name),
+                "a loop has one FL_Port; remove the link",
             );
         }
         for (index, link) in links {

@@ -437,7 +437,7 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
     if let FaultKind::LostRRdy { link, .. }
     | FaultKind::SlowReceiver { link, .. }
     | FaultKind::WithheldCredits { link, .. } = fault.kind
-        && let Some(link) = lab.links.get(usize::from(link)).filter(|link| link.on_loop().is_some())
+        && let Some(link) = lab.links.get(usize::from(link)).filter(|link| link.loop_end().is_some())
     {
         problems.add(
             ProblemKind::BadLoop,

@@ -116,7 +116,7 @@ fn choose_output(net: &Net, switch: u16, arrives: u32, output: u16, frame: &mut 
 /// Marks a frame that arrives from an N_Port with its priority.
 #[inline]
 fn mark(net: &Net, arrives: u32, frame: &mut FrameRef) {
-    if arrives == NO_LANE || !matches!(net.lanes[arrives as usize].from, End::NPort(_)) {
+    if arrives == NO_LANE || !matches!(net.lanes[arrives as usize].from, End::NPort(_) | End::Loop { .. }) {
         return;
     }
     let mut priority = Priority::Medium;
