@@ -267,6 +267,7 @@ pub(super) fn has_room(net: &mut Net, lane: u32) {
 
 /// Takes note that the N_Port at the beginning of a lane to a loop has frames. Frames enter the
 /// engine after all others of this moment, because a request takes all of one destination.
+#[inline(never)]
 pub(super) fn has_frames(net: &mut Net, lane: u32) {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
     let plane = &mut net.loops[usize::from(number)];
@@ -279,6 +280,7 @@ pub(super) fn has_frames(net: &mut Net, lane: u32) {
 }
 
 /// Runs a loop at the current time.
+#[inline(never)]
 pub(super) fn run(net: &mut Net, number: u16) {
     let Some(mut engine) = net.loops[usize::from(number)].engine.take() else { return };
     for member in 0..net.loops[usize::from(number)].members.len() {

@@ -22,6 +22,8 @@ pub(super) struct SendQueue {
     sequence_overhead_ps: u64,
     /// Further pause for each frame of the sequence, in ps.
     frame_overhead_ps: u64,
+    /// True if data sequences have a pause.
+    has_overhead: bool,
     /// True if the pause before the first queued sequence has already been applied.
     overhead_applied: bool,
     /// Earliest start of the next frame after a pause, in ps.
@@ -69,6 +71,7 @@ impl NPortPlane {
                 entries: VecDeque::new(),
                 sequence_overhead_ps: plan.sequence_overhead_ps,
                 frame_overhead_ps: plan.frame_overhead_ps,
+                has_overhead: plan.sequence_overhead_ps + plan.frame_overhead_ps > 0,
                 overhead_applied: false,
                 not_before_ps: 0,
                 frame_bytes: plan.frame_bytes,
@@ -138,7 +141,7 @@ impl SendQueue {
         debug_assert!(self.not_before_ps <= now_ps, "the pause before a sequence has passed");
         let Some(front) = self.entries.front_mut() else { return Next::Nothing };
         let (frame, last) = match front {
-            Tx::Data(seq) if self.sequence_overhead_ps + self.frame_overhead_ps > 0 && !self.overhead_applied => {
+            Tx::Data(seq) if self.has_overhead && !self.overhead_applied => {
                 self.overhead_applied = true;
                 let of_frames_ps = u64::from(seq.remaining_frames()) * self.frame_overhead_ps;
                 self.not_before_ps = now_ps + self.sequence_overhead_ps + of_frames_ps;
@@ -179,8 +182,7 @@ impl SendQueue {
                 Tx::Frame(frame) => Some(frame.d_id()),
                 Tx::Message(tx) => messages.get(tx.number).map(|frame| frame.header.d_id),
             };
-            let has_overhead = self.sequence_overhead_ps + self.frame_overhead_ps > 0;
-            let pauses = matches!(front, Tx::Data(_)) && has_overhead && !self.overhead_applied;
+            let pauses = matches!(front, Tx::Data(_)) && self.has_overhead && !self.overhead_applied;
             if frames.front().is_some_and(|first| pauses || d_id != Some(first.d_id())) || (pauses && !may_pause) {
                 break;
             }
