@@ -30,6 +30,20 @@ const MOST_REQUESTS: u32 = 4;
 /// Maximum number of frames of one request.
 const MOST_FRAMES: usize = 1024;
 
+/// Bit of the lane number of an N_Port on a loop. No lane has such a number, so an attempt to send
+/// on it ends here, and attempts on other lanes need not ask.
+const ON_LOOP: u32 = 1 << 31;
+
+/// Number by which an N_Port sends on a lane to a loop.
+pub(super) fn loop_tx(lane: u32) -> u32 {
+    lane | ON_LOOP
+}
+
+/// Number of the lane by which an N_Port sends.
+pub(super) fn lane_of(tx: u32) -> u32 {
+    if tx == super::NO_LANE { tx } else { tx & !ON_LOOP }
+}
+
 /// An arbitrated loop.
 pub(super) struct LoopPlane {
     /// Carries frames; `None` during the initialisation.
@@ -41,8 +55,8 @@ pub(super) struct LoopPlane {
     /// Requests in the engine, by tag.
     requests: BTreeMap<u64, Sending>,
     next_tag: u64,
-    tenancy_cost_ps: Option<u64>,
-    count: LoopCount,
+    /// Members whose send queue may have frames that are not in the engine.
+    ready: Vec<usize>,
 }
 
 /// A port of a loop.
@@ -55,8 +69,8 @@ struct Member {
     rx: u32,
     /// Port number of the engine; `None` without an address.
     place: Option<usize>,
-    /// The send queue may have frames that are not in the engine.
-    has_frames: bool,
+    /// The member is among the ready ones.
+    is_ready: bool,
     /// Requests in the engine.
     requests: u32,
     /// Frames that an initialisation interrupted before they were sent.
@@ -68,17 +82,6 @@ struct Member {
 struct Sending {
     member: usize,
     frames: VecDeque<FrameRef>,
-}
-
-/// Counters of a loop since they were reset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LoopCount {
-    /// Tenancies that have ended.
-    pub tenancies: u64,
-    /// Circuits of these tenancies.
-    pub circuits: u64,
-    /// Time from the end of arbitration to the end of each tenancy, in ps.
-    pub held_ps: u64,
 }
 
 /// Counters of a port of a loop since they were reset.
@@ -117,7 +120,7 @@ pub(super) fn of_lanes(count: usize, lanes: &mut [Lane]) -> Vec<LoopPlane> {
                 tx: number,
                 rx: number ^ 1,
                 place: None,
-                has_frames: false,
+                is_ready: false,
                 requests: 0,
                 unsent: VecDeque::new(),
                 count: MemberCount::default(),
@@ -136,28 +139,25 @@ impl LoopPlane {
             ring: Vec::new(),
             requests: BTreeMap::new(),
             next_tag: 0,
-            tenancy_cost_ps: None,
-            count: LoopCount::default(),
+            ready: Vec::new(),
+        }
+    }
+
+    fn make_ready(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.members[index].is_ready, true) {
+            self.ready.push(index);
         }
     }
 
     /// Resets the counters.
     pub(super) fn restart_counts(&mut self) {
-        self.count = LoopCount::default();
         self.members.iter_mut().for_each(|member| member.count = MemberCount::default());
     }
 }
 
-/// Returns the counters of a loop and, in the order of the loop, of its ports.
-pub fn count(net: &Net, number: u16) -> (LoopCount, Vec<(u16, MemberCount)>) {
-    let plane = &net.loops[usize::from(number)];
-    (plane.count, plane.members.iter().map(|member| (member.port, member.count)).collect())
-}
-
-/// Returns the time that a tenancy of the first two ports costs beside its frames, in ps; see
-/// [`LoopConfig::tenancy_cost`]. `None` if the loop has not been initialised.
-pub fn tenancy_cost_ps(net: &Net, number: u16) -> Option<u64> {
-    net.loops[usize::from(number)].tenancy_cost_ps
+/// Returns the counters of the ports of a loop, in its order, with their port numbers.
+pub fn counts(net: &Net, number: u16) -> Vec<(u16, MemberCount)> {
+    net.loops[usize::from(number)].members.iter().map(|member| (member.port, member.count)).collect()
 }
 
 /// Starts a loop after its initialisation. `ports` are its participants in the order of the loop.
@@ -169,12 +169,11 @@ pub fn start(net: &mut Net, number: u16, rate: LoopRate, ports: Vec<Participant>
         debug_assert!(found.is_some(), "port {} is linked to the loop", participant.port);
         if let Some(index) = found {
             plane.members[index].place = Some(place);
-            plane.members[index].has_frames = true;
+            plane.make_ready(index);
             plane.ring.push(index);
         }
     }
     let config = LoopConfig { rate, ports: ports.into_iter().map(|participant| participant.config).collect() };
-    plane.tenancy_cost_ps = config.tenancy_cost(0, 1).map(LoopTime::ps);
     let engine = Loop::new(config);
     debug_assert!(engine.is_ok(), "validation refuses such a loop: {:?}", engine.err());
     plane.engine = engine.ok();
@@ -189,10 +188,16 @@ pub fn interrupt(net: &mut Net, number: u16) {
     let left = engine.interrupt(now);
     drain(net, number, &mut engine);
     let plane = &mut net.loops[usize::from(number)];
-    for (place, request) in left {
+    let mut frames: BTreeMap<usize, VecDeque<FrameRef>> = BTreeMap::new();
+    for (_, request) in left {
         if let Some(sending) = plane.requests.remove(&request.tag) {
-            plane.members[plane.ring[place]].unsent.extend(sending.frames);
+            frames.entry(sending.member).or_default().extend(sending.frames);
         }
+    }
+    for (member, mut frames) in frames {
+        // Frames that have not entered the engine come after those that have.
+        frames.append(&mut plane.members[member].unsent);
+        plane.members[member].unsent = frames;
     }
     net.queue.schedule(net.sources.arbitrated_loop(number), NEVER);
     for index in 0..net.loops[usize::from(number)].members.len() {
@@ -213,14 +218,19 @@ pub fn interrupt(net: &mut Net, number: u16) {
     }
 }
 
-/// Takes note that the N_Port at the beginning of a lane to a loop has frames. Frames enter the
-/// engine after all others of this moment, because a request takes all of one destination.
+/// Takes note that an N_Port has frames. `tx` is its [`loop_tx`]; other numbers have no effect.
+/// Frames enter the engine after all others of this moment, because a request takes all of one
+/// destination.
 #[inline(never)]
-pub(super) fn has_frames(net: &mut Net, lane: u32) {
-    let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
+pub(super) fn has_frames(net: &mut Net, tx: u32) {
+    let lane = lane_of(tx);
+    if lane == tx {
+        return;
+    }
+    let End::Loop { number, port } = net.lanes[lane as usize].to else { return };
     let plane = &mut net.loops[usize::from(number)];
-    if let Some(member) = plane.members.iter_mut().find(|member| member.tx == lane) {
-        member.has_frames = true;
+    if let Ok(index) = plane.members.binary_search_by_key(&port, |member| member.port) {
+        plane.make_ready(index);
     }
     if plane.engine.is_some() {
         net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
@@ -231,54 +241,69 @@ pub(super) fn has_frames(net: &mut Net, lane: u32) {
 #[inline(never)]
 pub(super) fn run(net: &mut Net, number: u16) {
     let Some(mut engine) = net.loops[usize::from(number)].engine.take() else { return };
-    for member in 0..net.loops[usize::from(number)].members.len() {
-        if net.loops[usize::from(number)].members[member].has_frames {
-            fill(net, number, member, &mut engine);
+    let mut next_ps = NEVER;
+    let mut waiting = Vec::new();
+    loop {
+        // Requests of one moment are in the order of the loop.
+        let mut ready = std::mem::take(&mut net.loops[usize::from(number)].ready);
+        ready.sort_unstable();
+        for &index in &ready {
+            net.loops[usize::from(number)].members[index].is_ready = false;
+            if let Some(at_ps) = fill(net, number, index, &mut engine) {
+                next_ps = next_ps.min(at_ps);
+                waiting.push(index);
+            }
+        }
+        engine.handle_timeout(LoopTime::from_ps(net.now));
+        drain(net, number, &mut engine);
+        // A circuit that has opened leaves its port room for more.
+        if net.loops[usize::from(number)].ready.is_empty() {
+            break;
         }
     }
-    engine.handle_timeout(LoopTime::from_ps(net.now));
-    drain(net, number, &mut engine);
     // The first picosecond at which the time has come.
-    let next_ps = engine.poll_timeout().map_or(NEVER, |time| (time + LoopTime::from_ps(1) - LoopTime(1)).ps());
-    net.queue.schedule_earlier(net.sources.arbitrated_loop(number), next_ps.max(net.now));
-    net.loops[usize::from(number)].engine = Some(engine);
+    let of_engine_ps = engine.poll_timeout().map_or(NEVER, |time| (time + LoopTime::from_ps(1) - LoopTime(1)).ps());
+    net.queue.schedule_earlier(net.sources.arbitrated_loop(number), next_ps.min(of_engine_ps).max(net.now));
+    let plane = &mut net.loops[usize::from(number)];
+    waiting.into_iter().for_each(|index| plane.make_ready(index));
+    plane.engine = Some(engine);
 }
 
-/// Moves frames of a port to the engine.
-fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) {
+/// Moves frames of a port to the engine. Returns the time in ps before which the next frames may
+/// not follow because of a pause. Otherwise they follow when they come, or when a circuit opens.
+fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) -> Option<u64> {
     let now = net.now;
     loop {
         let plane = &mut net.loops[usize::from(number)];
         let member = &mut plane.members[index];
-        let (tx, nport, place) = (member.tx, member.nport, member.place);
-        let Some(place) = place.filter(|_| net.lanes[tx as usize].up && member.requests < MOST_REQUESTS) else {
-            return;
-        };
+        let lane = &net.lanes[member.tx as usize];
+        let place = member.place.filter(|_| lane.up && member.requests < MOST_REQUESTS)?;
         let mut frames = take_unsent(&mut member.unsent);
         if frames.is_empty() {
-            let may_pause = member.requests == 0 && net.lanes[tx as usize].free_at_ps <= now;
-            let queue = &mut net.nports[usize::from(nport)].queue;
-            let next = queue.take_for_circuit((now, may_pause), &net.messages, MOST_FRAMES, &mut frames);
-            if let Next::Pause(until_ps) = next {
-                let wake = net.sources.wake(tx);
-                net.lanes[tx as usize].wake_at(&mut net.queue, wake, until_ps);
+            // A pause begins when the last frame before it has left.
+            let is_free = member.requests == 0 && lane.free_at_ps <= now;
+            let queue = &mut net.nports[usize::from(member.nport)].queue;
+            if let Next::Pause(until_ps) =
+                queue.take_for_circuit((now, is_free), &net.messages, MOST_FRAMES, &mut frames)
+            {
+                return Some(until_ps);
+            }
+            if frames.is_empty() {
+                return (!queue.is_empty() && member.requests == 0).then_some(lane.free_at_ps);
             }
         }
-        let Some(first) = frames.front() else {
-            net.loops[usize::from(number)].members[index].has_frames = false;
-            return;
-        };
+        let to = frames.front().and_then(|first| AlPa::new(first.d_id().to_u32() as u8));
         let sizes = frames.iter().map(FrameRef::len_bytes).collect();
-        let plane = &mut net.loops[usize::from(number)];
         let tag = plane.next_tag;
         plane.next_tag += 1;
-        let is_sent = AlPa::new(first.d_id().to_u32() as u8).is_some_and(|to| {
+        let is_sent = to.is_some_and(|to| {
             engine.request(LoopTime::from_ps(now), place, Request { to, frames: sizes, full_duplex: true, tag })
         });
         if is_sent {
             plane.requests.insert(tag, Sending { member: index, frames });
             plane.members[index].requests += 1;
         } else {
+            let tx = member.tx;
             lose(net, tx, frames);
         }
     }
@@ -303,12 +328,12 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
     while let Some(output) = engine.poll_output() {
         match output {
             Output::Frame(frame) => send(net, number, &frame),
-            Output::NoSuchPort { tag, time, .. } => {
+            Output::NoSuchPort { tag, .. } => {
                 let plane = &mut net.loops[usize::from(number)];
                 let Some(Sending { member, frames }) = plane.requests.remove(&tag) else { continue };
                 let tx = plane.members[member].tx;
                 lose(net, tx, frames);
-                ended(net, number, member, time.ps());
+                net.loops[usize::from(number)].ended(member);
             }
             Output::Tenancy(tenancy) => net.loops[usize::from(number)].add(&tenancy),
         }
@@ -317,17 +342,19 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
 
 impl LoopPlane {
     fn add(&mut self, tenancy: &Tenancy) {
-        let (circuits, held_ps) = (u64::from(tenancy.circuits), (tenancy.left - tenancy.won).ps());
         let member = &mut self.members[self.ring[tenancy.owner]].count;
         let waited_ps = (tenancy.won - tenancy.wish).ps();
         member.tenancies += 1;
-        member.circuits += circuits;
+        member.circuits += u64::from(tenancy.circuits);
         member.arbitration_ps += waited_ps;
         member.longest_ps = member.longest_ps.max(waited_ps);
-        member.held_ps += held_ps;
-        self.count.tenancies += 1;
-        self.count.circuits += circuits;
-        self.count.held_ps += held_ps;
+        member.held_ps += (tenancy.left - tenancy.won).ps();
+    }
+
+    /// Takes note that a circuit has taken the last frame of a request.
+    fn ended(&mut self, index: usize) {
+        self.members[index].requests -= 1;
+        self.make_ready(index);
     }
 }
 
@@ -340,6 +367,7 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     let (tx, rx) = (plane.members[member].tx, plane.members[plane.ring[of_engine.to]].rx);
     if is_last {
         plane.requests.remove(&of_engine.tag);
+        plane.ended(member);
     }
     net.fate.sent += 1;
     let line_ps = net.lanes[tx as usize].time_of(frame.wire_bytes());
@@ -347,7 +375,6 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     let end_ps = start_ps + line_ps;
     if is_last {
         net.lanes[tx as usize].free_at_ps = end_ps;
-        ended(net, number, member, end_ps);
     }
     // At the end of the frame's own link, it begins when it arrives there.
     for (lane, start_ps) in [(tx, start_ps), (rx, arrival_ps.saturating_sub(line_ps))] {
@@ -365,13 +392,4 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     if net.lanes[rx as usize].flight.push(InFlight::new(frame, arrival_ps, arrival_ps)) {
         net.queue.add(net.sources.arrival(rx), arrival_ps);
     }
-}
-
-/// Takes note that the last frame of a request has left at `end_ps`. The port may then send more.
-fn ended(net: &mut Net, number: u16, member: usize, end_ps: u64) {
-    let member = &mut net.loops[usize::from(number)].members[member];
-    member.requests = member.requests.saturating_sub(1);
-    let tx = member.tx;
-    let wake = net.sources.wake(tx);
-    net.lanes[tx as usize].wake_by(&mut net.queue, wake, end_ps.max(net.now));
 }

@@ -4,11 +4,10 @@
 //! has ended; a LIP before its end starts it anew. Then the ports of the loop learn their addresses
 //! and the position map. A hub bypasses ports whose links are dark.
 
-use super::nports::Owner;
 use super::{World, instant_of};
 use crate::net::End;
 use crate::net::loops::{self, Participant};
-use sanloom_fc::arbitrated_loop::{Candidate, LipCause, LoopPort, LoopRate, LoopTime, initialise};
+use sanloom_fc::arbitrated_loop::{Candidate, Initialised, LipCause, LoopConfig, LoopPort, LoopTime, initialise};
 use sanloom_fc::config::{ArbitratedLoop, Node};
 use sanloom_fc::nport;
 use sanloom_fc::san::Lab;
@@ -24,8 +23,8 @@ pub struct Loops {
 struct State {
     /// Ports in the order of the loop.
     members: Vec<Member>,
-    /// Start of the initialisation in progress, in ps.
-    since_ps: Option<u64>,
+    /// The initialisation in progress, with the time of the first LIP in ps.
+    pending: Option<(u64, Initialised)>,
     /// Initialisations that have ended, and their time in ps, since the counters were reset.
     initialisations: u64,
     down_ps: u64,
@@ -47,27 +46,29 @@ struct Member {
 
 impl Loops {
     pub(super) fn new(lab: &Lab) -> Loops {
-        let state = |_: &ArbitratedLoop| State { members: Vec::new(), since_ps: None, initialisations: 0, down_ps: 0 };
+        let state = |_: &ArbitratedLoop| State { members: Vec::new(), pending: None, initialisations: 0, down_ps: 0 };
         Loops { list: lab.loops.iter().map(state).collect() }
     }
 
     /// Returns whether an initialisation is in progress.
     pub(super) fn is_initialising(&self) -> bool {
-        self.list.iter().any(|state| state.since_ps.is_some())
+        self.list.iter().any(|state| state.pending.is_some())
     }
 
     /// Restarts the measurement.
     pub(super) fn restart(&mut self, now_ps: u64) {
         for state in &mut self.list {
             (state.initialisations, state.down_ps) = (0, 0);
-            state.since_ps = state.since_ps.map(|_| now_ps);
+            if let Some((since_ps, _)) = &mut state.pending {
+                *since_ps = now_ps;
+            }
         }
     }
 
     /// Returns the number of initialisations of a loop and the time of them up to `now_ps`, in ps.
     pub fn initialisations(&self, number: u16, now_ps: u64) -> (u64, u64) {
         let state = &self.list[usize::from(number)];
-        let open = state.since_ps.map_or(0, |since_ps| now_ps - since_ps);
+        let open = state.pending.as_ref().map_or(0, |(since_ps, _)| now_ps - since_ps);
         (state.initialisations, state.down_ps + open)
     }
 
@@ -110,40 +111,42 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
     loops::interrupt(&mut world.net, number);
     let now = world.net.now();
     let state = &mut world.loops.list[usize::from(number)];
-    state.since_ps.get_or_insert(now);
+    let since_ps = state.pending.take().map_or(now, |(since_ps, _)| since_ps);
     let lost: Vec<u16> = state.members.iter().filter(|member| member.participates).map(|member| member.nport).collect();
     state.members.iter_mut().for_each(|member| member.participates = false);
     for nport in lost {
         world.nports.handle(instant_of(now), nport, nport::Input::LoopInterrupted);
         world.drain_login(nport);
     }
-    let (rate, candidates) = candidates(world, number);
-    let duration = initialise(rate, &candidates, cause, false).duration;
-    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), now + duration.ps() + 1);
+    let Some(config) = world.lab.loop_config(number) else { return };
+    let result = initialise(config.rate, &candidates(world, number, &config), cause, false);
+    let end_ps = now + result.duration.ps() + 1;
+    world.loops.list[usize::from(number)].pending = Some((since_ps, result));
+    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), end_ps);
 }
 
 /// Ends the initialisation of a loop: its ports get their addresses.
 pub(super) fn end_initialisation(world: &mut World, number: u16) {
     let now = world.net.now();
-    let (rate, candidates) = candidates(world, number);
-    let result = initialise(rate, &candidates, LipCause::Inserted, false);
+    let members = world.loops.list[usize::from(number)].members.iter();
+    let nodes: Vec<Node> = members.map(|member| world.node_of_nport(member.nport)).collect();
     let of_lab = &world.lab.loops[usize::from(number)];
     let state = &mut world.loops.list[usize::from(number)];
-    if let Some(since_ps) = state.since_ps.take() {
-        state.initialisations += 1;
-        state.down_ps += now - since_ps;
-    }
+    let Some(config) = world.lab.loop_config(number) else { return };
+    let Some((since_ps, result)) = state.pending.take() else { return };
+    state.initialisations += 1;
+    state.down_ps += now - since_ps;
     let mut ports = Vec::new();
-    for ((member, candidate), address) in state.members.iter_mut().zip(&candidates).zip(&result.addresses) {
+    let of_ports = config.ports.into_iter().zip(nodes).zip(result.addresses);
+    for (member, ((port, node), address)) in state.members.iter_mut().zip(of_ports) {
         member.participates = address.is_some();
         member.al_pa = address.or(member.al_pa);
-        let owner = world.nports.node(member.nport).owner;
-        if !candidate.bypassed {
-            ports.push(Participant { port: member.port, config: port_config(of_lab, owner, candidate, *address) });
+        if world.net.link_is_up(member.link) {
+            ports.push(Participant { port: member.port, config: port_config(of_lab, node, port, address) });
         }
     }
     if ports.len() >= 2 {
-        loops::start(&mut world.net, number, rate, ports);
+        loops::start(&mut world.net, number, config.rate, ports);
     }
     let participants: Vec<(u16, FcId)> = (state.members.iter().filter(|member| member.participates))
         .filter_map(|member| Some((member.nport, FcId::from_parts(0, 0, member.al_pa?.value()))))
@@ -158,36 +161,28 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
 }
 
 /// Returns the ports of a loop for its initialisation. Ports without light are bypassed.
-fn candidates(world: &World, number: u16) -> (LoopRate, Vec<Candidate>) {
-    let of_lab = &world.lab.loops[usize::from(number)];
-    let members = &world.loops.list[usize::from(number)].members;
-    let links = |member: &Member| &world.lab.links[usize::from(member.link)];
-    let rate = members.first().and_then(|member| LoopRate::of(links(member).rate)).unwrap_or(LoopRate::Gb1);
-    let length = |at: usize| links(&members[at % members.len()]).propagation.0;
-    let candidates = members.iter().enumerate().map(|(at, member)| Candidate {
+fn candidates(world: &World, number: u16, config: &LoopConfig) -> Vec<Candidate> {
+    let firmware = LoopTime::from_ps(world.lab.loops[usize::from(number)].firmware.0);
+    let members = world.loops.list[usize::from(number)].members.iter();
+    let candidate = |(member, port): (&Member, &LoopPort)| Candidate {
         previous_address: member.al_pa,
         bypassed: !world.net.link_is_up(member.link),
-        delay_words: of_lab.delay_words,
-        // From the port to the hub, and on to the next port.
-        cable: LoopTime::from_ps((length(at) + length(at + 1)).max(1)),
-        firmware: LoopTime::from_ps(of_lab.firmware.0),
+        delay_words: port.delay_words,
+        cable: port.cable,
+        firmware,
         ..Candidate::new(member.name)
-    });
-    (rate, candidates.collect())
+    };
+    members.zip(&config.ports).map(candidate).collect()
 }
 
 /// Returns the settings of a port after the initialisation.
-fn port_config(of_lab: &ArbitratedLoop, owner: Owner, candidate: &Candidate, al_pa: Option<AlPa>) -> LoopPort {
-    let node = match owner {
-        Owner::Host { host, .. } => Node::Host(host),
-        Owner::Storage { storage, .. } => Node::Storage(storage),
-    };
+fn port_config(of_lab: &ArbitratedLoop, node: Node, port: LoopPort, al_pa: Option<AlPa>) -> LoopPort {
     LoopPort {
+        al_pa,
         fair: !of_lab.unfair.contains(&node),
         transfers: of_lab.transfers.contains(&node),
-        login_credit: of_lab.login_credit,
         // A port frees its buffers at once, so that more of them change nothing.
-        buffers: of_lab.login_credit.max(LoopPort::new(AlPa::FL_PORT).buffers),
-        ..candidate.loop_port(al_pa)
+        buffers: of_lab.login_credit.max(port.buffers),
+        ..port
     }
 }
