@@ -18,7 +18,7 @@ pub struct LoopResult {
     pub circuits: u64,
     /// Share of the time in which a port held the loop, 0 to 1.
     pub held_fraction: f64,
-    /// Initialisations of the loop since the start of the workloads.
+    /// Initialisations of the loop that ended in the measured time.
     pub initialisations: u64,
     /// Time of these initialisations, in seconds.
     pub down_s: f64,

@@ -2,7 +2,7 @@
 //! [`Lab::attached_ports`].
 
 use super::Lab;
-use crate::config::{Link, Node};
+use crate::config::{Link, LinkEnd, Node};
 use crate::fabric::PortIdentity;
 use crate::switch::Addressing;
 use sanloom_wire::FcId;
@@ -34,6 +34,30 @@ pub struct AttachedPort {
     /// zero if it depends on the order of logins: for virtual ports, and for flat addressing
     /// without a persistent address.
     pub identity: PortIdentity,
+}
+
+impl AttachedPort {
+    /// A physical port at the end of a link. `junction`: its `switch` and `fabric`.
+    pub(super) fn physical(
+        end: &LinkEnd,
+        link: usize,
+        (switch, fabric): (u16, u16),
+        identity: PortIdentity,
+    ) -> AttachedPort {
+        let (node, port) = (end.node, end.port);
+        AttachedPort {
+            node,
+            port,
+            is_virtual: false,
+            carrier: node,
+            carrier_port: port,
+            link,
+            fl_port_link: None,
+            switch,
+            fabric,
+            identity,
+        }
+    }
 }
 
 impl Lab {
@@ -68,18 +92,9 @@ impl Lab {
             let usual = area.filter(|_| fl_port_link.is_none());
             let usual = usual.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
             let port_id = config.policy.persistent.get(&port_name).copied().unwrap_or(usual);
-            Some(AttachedPort {
-                node: end.node,
-                port: end.port,
-                is_virtual: false,
-                carrier: end.node,
-                carrier_port: end.port,
-                link: number,
-                fl_port_link,
-                switch,
-                fabric: *fabrics.get(usize::from(switch))?,
-                identity: PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at },
-            })
+            let identity = PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at };
+            let junction = (switch, *fabrics.get(usize::from(switch))?);
+            Some(AttachedPort { fl_port_link, ..AttachedPort::physical(end, number, junction, identity) })
         };
         let mut ports: Vec<AttachedPort> = self.links.iter().enumerate().filter_map(attached).collect();
         self.attach_virtual(&mut ports);

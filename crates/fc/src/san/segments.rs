@@ -58,18 +58,7 @@ impl Lab {
             for end in ends {
                 let Some((node_name, port_name)) = self.names_of(end) else { continue };
                 let identity = PortIdentity { port_id: FcId::ZERO, port_name, node_name, domain: 0, port: end.port };
-                ports.push(AttachedPort {
-                    node: end.node,
-                    port: end.port,
-                    is_virtual: false,
-                    carrier: end.node,
-                    carrier_port: end.port,
-                    link: number,
-                    fl_port_link: None,
-                    switch: junction,
-                    fabric: junction,
-                    identity,
-                });
+                ports.push(AttachedPort::physical(end, number, (junction, junction), identity));
             }
         }
         ports

@@ -433,7 +433,8 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
 
 /// Public loops, and their links to switches.
 fn public_loops(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
-    let parts = (0..lab.loops.len() as u16).filter_map(|number| Some([Part::Loop(number), Part::Link(lab.fl_port_link(number)?)]));
+    let parts = (0..lab.loops.len() as u16)
+        .filter_map(|number| Some([Part::Loop(number), Part::Link(lab.fl_port_link(number)?)]));
     let mut parts = parts.flatten().peekable();
     if parts.peek().is_none() {
         return Vec::new();

@@ -70,8 +70,11 @@ impl Net {
             }
             self.recorder.light(number, &self.lanes[number as usize], self.now);
         }
-        self.try_send(2 * u32::from(link));
-        self.try_send(2 * u32::from(link) + 1);
+        // Frames cross a loop after its initialisation.
+        if !self.lanes[2 * usize::from(link)].on_loop {
+            self.try_send(2 * u32::from(link));
+            self.try_send(2 * u32::from(link) + 1);
+        }
     }
 
     /// Discards every frame in a switch that restarts.

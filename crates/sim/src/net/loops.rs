@@ -30,6 +30,20 @@ const MOST_REQUESTS: u32 = 4;
 /// Maximum number of frames of one request.
 const MOST_FRAMES: usize = 1024;
 
+/// Bit of the lane number of an N_Port on a loop. No lane has such a number, so an attempt to send
+/// on it ends here, and attempts on other lanes need not ask.
+const ON_LOOP: u32 = 1 << 31;
+
+/// Number by which an N_Port sends on a lane to a loop.
+pub(super) fn loop_tx(lane: u32) -> u32 {
+    lane | ON_LOOP
+}
+
+/// Number of the lane by which an N_Port sends.
+pub(super) fn lane_of(tx: u32) -> u32 {
+    if tx == super::NO_LANE { tx } else { tx & !ON_LOOP }
+}
+
 /// An arbitrated loop.
 pub(super) struct LoopPlane {
     /// Carries frames; `None` during the initialisation.
@@ -41,8 +55,10 @@ pub(super) struct LoopPlane {
     /// Requests in the engine, by tag.
     requests: BTreeMap<u64, Sending>,
     next_tag: u64,
-    tenancy_cost_ps: Option<u64>,
-    count: LoopCount,
+    /// Members whose send queue may have frames that are not in the engine.
+    ready: Vec<usize>,
+    /// Members that wait for room at the FL_Port, the longest wait first.
+    blocked: VecDeque<usize>,
 }
 
 /// A port of a loop.
@@ -56,8 +72,8 @@ struct Member {
     rx: u32,
     /// Port number of the engine; `None` without an address.
     place: Option<usize>,
-    /// The send queue may have frames that are not in the engine.
-    has_frames: bool,
+    /// The member is among the ready or the blocked ones.
+    is_ready: bool,
     /// Requests in the engine.
     requests: u32,
     /// Frames that are not in the engine: those that an initialisation interrupted, those that wait
@@ -72,17 +88,6 @@ struct Sending {
     /// The frames go to the FL_Port.
     to_switch: bool,
     frames: VecDeque<FrameRef>,
-}
-
-/// Counters of a loop since they were reset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LoopCount {
-    /// Tenancies that have ended.
-    pub tenancies: u64,
-    /// Circuits of these tenancies.
-    pub circuits: u64,
-    /// Time from the end of arbitration to the end of each tenancy, in ps.
-    pub held_ps: u64,
 }
 
 /// Counters of a port of a loop since they were reset.
@@ -123,7 +128,7 @@ pub(super) fn of_lanes(count: usize, lanes: &mut [Lane]) -> Vec<LoopPlane> {
                 tx: number,
                 rx: number ^ 1,
                 place: None,
-                has_frames: false,
+                is_ready: false,
                 requests: 0,
                 unsent: VecDeque::new(),
                 count: MemberCount::default(),
@@ -142,28 +147,26 @@ impl LoopPlane {
             ring: Vec::new(),
             requests: BTreeMap::new(),
             next_tag: 0,
-            tenancy_cost_ps: None,
-            count: LoopCount::default(),
+            ready: Vec::new(),
+            blocked: VecDeque::new(),
+        }
+    }
+
+    fn make_ready(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.members[index].is_ready, true) {
+            self.ready.push(index);
         }
     }
 
     /// Resets the counters.
     pub(super) fn restart_counts(&mut self) {
-        self.count = LoopCount::default();
         self.members.iter_mut().for_each(|member| member.count = MemberCount::default());
     }
 }
 
-/// Returns the counters of a loop and, in the order of the loop, of its ports.
-pub fn count(net: &Net, number: u16) -> (LoopCount, Vec<(u16, MemberCount)>) {
-    let plane = &net.loops[usize::from(number)];
-    (plane.count, plane.members.iter().map(|member| (member.port, member.count)).collect())
-}
-
-/// Returns the time that a tenancy of the first two ports costs beside its frames, in ps; see
-/// [`LoopConfig::tenancy_cost`]. `None` if the loop has not been initialised.
-pub fn tenancy_cost_ps(net: &Net, number: u16) -> Option<u64> {
-    net.loops[usize::from(number)].tenancy_cost_ps
+/// Returns the counters of the ports of a loop, in its order, with their port numbers.
+pub fn counts(net: &Net, number: u16) -> Vec<(u16, MemberCount)> {
+    net.loops[usize::from(number)].members.iter().map(|member| (member.port, member.count)).collect()
 }
 
 /// Starts a loop after its initialisation. `ports` are its participants in the order of the loop.
@@ -175,12 +178,11 @@ pub fn start(net: &mut Net, number: u16, rate: LoopRate, ports: Vec<Participant>
         debug_assert!(found.is_some(), "port {} is linked to the loop", participant.port);
         if let Some(index) = found {
             plane.members[index].place = Some(place);
-            plane.members[index].has_frames = true;
+            plane.make_ready(index);
             plane.ring.push(index);
         }
     }
     let config = LoopConfig { rate, ports: ports.into_iter().map(|participant| participant.config).collect() };
-    plane.tenancy_cost_ps = config.tenancy_cost(0, 1).map(LoopTime::ps);
     let engine = Loop::new(config);
     debug_assert!(engine.is_ok(), "validation refuses such a loop: {:?}", engine.err());
     plane.engine = engine.ok();
@@ -212,8 +214,7 @@ pub fn interrupt(net: &mut Net, number: u16) {
         (member.place, member.requests) = (None, 0);
         let (tx, rx, nport) = (member.tx, member.rx, member.nport);
         if !net.lanes[tx as usize].up {
-            let unsent = std::mem::take(&mut member.unsent);
-            for frame in unsent {
+            for frame in std::mem::take(&mut member.unsent) {
                 match nport {
                     // An N_Port has not sent them yet.
                     Some(_) => frame.message().into_iter().for_each(|message| net.messages.part_ended(message)),
@@ -233,10 +234,11 @@ pub fn interrupt(net: &mut Net, number: u16) {
 /// Takes a frame of a switch into the memory of its FL_Port.
 pub(super) fn take(net: &mut Net, lane: u32, frame: FrameRef) {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
-    if let Some(member) = net.loops[usize::from(number)].members.iter_mut().find(|member| member.tx == lane) {
-        member.unsent.push_back(frame);
+    let plane = &mut net.loops[usize::from(number)];
+    if let Some(index) = plane.members.iter().position(|member| member.tx == lane) {
+        plane.members[index].unsent.push_back(frame);
+        become_ready(net, number, index);
     }
-    has_frames(net, lane);
 }
 
 /// Number of frames in the memory of the FL_Port at the end of a lane.
@@ -260,20 +262,30 @@ pub(super) fn all_held(net: &Net) -> u64 {
 pub(super) fn has_room(net: &mut Net, lane: u32) {
     let End::Loop { number, .. } = net.lanes[lane as usize].from else { return };
     let plane = &net.loops[usize::from(number)];
-    if plane.engine.is_some() && plane.members.iter().any(|member| member.has_frames) {
+    if plane.engine.is_some() && !plane.blocked.is_empty() {
         net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
     }
 }
 
-/// Takes note that the N_Port at the beginning of a lane to a loop has frames. Frames enter the
-/// engine after all others of this moment, because a request takes all of one destination.
+/// Takes note that an N_Port has frames. `tx` is its [`loop_tx`]; other numbers have no effect.
+/// Frames enter the engine after all others of this moment, because a request takes all of one
+/// destination.
 #[inline(never)]
-pub(super) fn has_frames(net: &mut Net, lane: u32) {
-    let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
-    let plane = &mut net.loops[usize::from(number)];
-    if let Some(member) = plane.members.iter_mut().find(|member| member.tx == lane) {
-        member.has_frames = true;
+pub(super) fn has_frames(net: &mut Net, tx: u32) {
+    let lane = lane_of(tx);
+    if lane == tx {
+        return;
     }
+    let End::Loop { number, port } = net.lanes[lane as usize].to else { return };
+    let plane = &mut net.loops[usize::from(number)];
+    if let Ok(index) = plane.members.binary_search_by_key(&port, |member| member.port) {
+        become_ready(net, number, index);
+    }
+}
+
+fn become_ready(net: &mut Net, number: u16, index: usize) {
+    let plane = &mut net.loops[usize::from(number)];
+    plane.make_ready(index);
     if plane.engine.is_some() {
         net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
     }
@@ -283,50 +295,89 @@ pub(super) fn has_frames(net: &mut Net, lane: u32) {
 #[inline(never)]
 pub(super) fn run(net: &mut Net, number: u16) {
     let Some(mut engine) = net.loops[usize::from(number)].engine.take() else { return };
-    for member in 0..net.loops[usize::from(number)].members.len() {
-        if net.loops[usize::from(number)].members[member].has_frames {
-            fill(net, number, member, &mut engine);
+    let mut next_ps = NEVER;
+    let mut waiting = Vec::new();
+    loop {
+        // Requests of one moment are in the order of the loop, after those that wait for room.
+        let plane = &mut net.loops[usize::from(number)];
+        plane.ready.sort_unstable();
+        let blocked = std::mem::take(&mut plane.blocked);
+        for index in blocked.into_iter().chain(std::mem::take(&mut plane.ready)) {
+            net.loops[usize::from(number)].members[index].is_ready = false;
+            match fill(net, number, index, &mut engine) {
+                Fill::Done => {}
+                Fill::Pause(at_ps) => {
+                    next_ps = next_ps.min(at_ps);
+                    waiting.push(index);
+                }
+                Fill::NoRoom => {
+                    let plane = &mut net.loops[usize::from(number)];
+                    plane.members[index].is_ready = true;
+                    plane.blocked.push_back(index);
+                }
+            }
+        }
+        engine.handle_timeout(LoopTime::from_ps(net.now));
+        drain(net, number, &mut engine);
+        // A circuit that has opened leaves its port room for more.
+        if net.loops[usize::from(number)].ready.is_empty() {
+            break;
         }
     }
-    engine.handle_timeout(LoopTime::from_ps(net.now));
-    drain(net, number, &mut engine);
     // The first picosecond at which the time has come.
-    let next_ps = engine.poll_timeout().map_or(NEVER, |time| (time + LoopTime::from_ps(1) - LoopTime(1)).ps());
-    net.queue.schedule_earlier(net.sources.arbitrated_loop(number), next_ps.max(net.now));
-    net.loops[usize::from(number)].engine = Some(engine);
+    let of_engine_ps = engine.poll_timeout().map_or(NEVER, |time| (time + LoopTime::from_ps(1) - LoopTime(1)).ps());
+    net.queue.schedule_earlier(net.sources.arbitrated_loop(number), next_ps.min(of_engine_ps).max(net.now));
+    let plane = &mut net.loops[usize::from(number)];
+    waiting.into_iter().for_each(|index| plane.make_ready(index));
+    plane.engine = Some(engine);
+}
+
+/// Why no further frame of a port moves to the engine.
+enum Fill {
+    /// None is left, or a circuit must open first.
+    Done,
+    /// A pause ends at this time, in ps.
+    Pause(u64),
+    /// The switch at the loop has no buffer for it.
+    NoRoom,
 }
 
 /// Moves frames of a port to the engine.
-fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) {
+fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) -> Fill {
     let now = net.now;
     loop {
         let plane = &mut net.loops[usize::from(number)];
         let member = &mut plane.members[index];
-        let (tx, nport, place) = (member.tx, member.nport, member.place);
-        let Some(place) = place.filter(|_| net.lanes[tx as usize].up && member.requests < MOST_REQUESTS) else { return };
+        let lane = &net.lanes[member.tx as usize];
+        let (tx, nport) = (member.tx, member.nport);
+        let free = member.place.filter(|_| lane.up && member.requests < MOST_REQUESTS);
+        let Some(place) = free else { return Fill::Done };
         let mut frames = take_unsent(&mut member.unsent);
         if let Some(nport) = nport.filter(|_| frames.is_empty()) {
-            let may_pause = member.requests == 0 && net.lanes[tx as usize].free_at_ps <= now;
+            // A pause begins when the last frame before it has left.
+            let is_free = member.requests == 0 && lane.free_at_ps <= now;
             let queue = &mut net.nports[usize::from(nport)].queue;
-            let next = queue.take_for_circuit((now, may_pause), &net.messages, MOST_FRAMES, &mut frames);
-            if let Next::Pause(until_ps) = next {
-                let wake = net.sources.wake(tx);
-                net.lanes[tx as usize].wake_at(&mut net.queue, wake, until_ps);
+            if let Next::Pause(until_ps) =
+                queue.take_for_circuit((now, is_free), &net.messages, MOST_FRAMES, &mut frames)
+            {
+                return Fill::Pause(until_ps);
+            }
+            if frames.is_empty() {
+                return match !queue.is_empty() && member.requests == 0 {
+                    true => Fill::Pause(lane.free_at_ps),
+                    false => Fill::Done,
+                };
             }
         }
-        let Some(first) = frames.front() else {
-            net.loops[usize::from(number)].members[index].has_frames = false;
-            return;
-        };
+        let Some(first) = frames.front() else { return Fill::Done };
         let to = destination(first, nport.is_some());
         let to_switch = to == Some(AlPa::FL_PORT);
         if to_switch {
-            let room = room(net, number);
-            let rest = frames.split_off(room.min(frames.len()));
-            let member = &mut net.loops[usize::from(number)].members[index];
-            rest.into_iter().rev().for_each(|frame| member.unsent.push_front(frame));
+            let rest = frames.split_off(room(net, number).min(frames.len()));
+            let unsent = &mut net.loops[usize::from(number)].members[index].unsent;
+            rest.into_iter().rev().for_each(|frame| unsent.push_front(frame));
             if frames.is_empty() {
-                return;
+                return Fill::NoRoom;
             }
         }
         let sizes = frames.iter().map(FrameRef::len_bytes).collect();
@@ -392,12 +443,12 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
     while let Some(output) = engine.poll_output() {
         match output {
             Output::Frame(frame) => send(net, number, &frame),
-            Output::NoSuchPort { tag, time, .. } => {
+            Output::NoSuchPort { tag, .. } => {
                 let plane = &mut net.loops[usize::from(number)];
                 let Some(Sending { member, frames, .. }) = plane.requests.remove(&tag) else { continue };
                 let sender = (plane.members[member].tx, plane.members[member].nport.is_some());
                 lose(net, sender, frames);
-                ended(net, number, member, time.ps());
+                net.loops[usize::from(number)].ended(member);
             }
             Output::Tenancy(tenancy) => net.loops[usize::from(number)].add(&tenancy),
         }
@@ -406,17 +457,19 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
 
 impl LoopPlane {
     fn add(&mut self, tenancy: &Tenancy) {
-        let (circuits, held_ps) = (u64::from(tenancy.circuits), (tenancy.left - tenancy.won).ps());
         let member = &mut self.members[self.ring[tenancy.owner]].count;
         let waited_ps = (tenancy.won - tenancy.wish).ps();
         member.tenancies += 1;
-        member.circuits += circuits;
+        member.circuits += u64::from(tenancy.circuits);
         member.arbitration_ps += waited_ps;
         member.longest_ps = member.longest_ps.max(waited_ps);
-        member.held_ps += held_ps;
-        self.count.tenancies += 1;
-        self.count.circuits += circuits;
-        self.count.held_ps += held_ps;
+        member.held_ps += (tenancy.left - tenancy.won).ps();
+    }
+
+    /// Takes note that a circuit has taken the last frame of a request.
+    fn ended(&mut self, index: usize) {
+        self.members[index].requests -= 1;
+        self.make_ready(index);
     }
 }
 
@@ -430,20 +483,19 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     let rx = plane.members[plane.ring[of_engine.to]].rx;
     if is_last {
         plane.requests.remove(&of_engine.tag);
+        plane.ended(member);
     }
     let line_ps = net.lanes[tx as usize].time_of(frame.wire_bytes());
     let (start_ps, arrival_ps) = (of_engine.start.ps(), of_engine.arrival.ps().max(net.now));
     let end_ps = start_ps + line_ps;
     if is_nport {
         net.fate.sent += 1;
-    } else {
-        net.return_credit(tx, end_ps);
-    }
-    if is_last {
-        if is_nport {
+        if is_last {
             net.lanes[tx as usize].free_at_ps = end_ps;
         }
-        ended(net, number, member, end_ps);
+    } else {
+        // The frame has left the memory of the FL_Port.
+        net.return_credit(tx, end_ps);
     }
     // At the end of the frame's own link, it begins when it arrives there. The lane from a switch
     // has counted its frames.
@@ -464,19 +516,5 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     let at_ps = arrival_ps + net.lanes[rx as usize].latency_ps;
     if net.lanes[rx as usize].flight.push(InFlight::new(frame, at_ps, at_ps)) {
         net.queue.add(net.sources.arrival(rx), at_ps);
-    }
-}
-
-/// Takes note that the last frame of a request has left at `end_ps`. The port may then send more.
-fn ended(net: &mut Net, number: u16, member: usize, end_ps: u64) {
-    let member = &mut net.loops[usize::from(number)].members[member];
-    member.requests = member.requests.saturating_sub(1);
-    if member.nport.is_some() {
-        let tx = member.tx;
-        let wake = net.sources.wake(tx);
-        net.lanes[tx as usize].wake_by(&mut net.queue, wake, end_ps.max(net.now));
-    } else {
-        // The event of the engine at the end of the circuit follows.
-        member.has_frames |= !member.unsent.is_empty();
     }
 }

@@ -344,7 +344,10 @@ impl Net {
                         plane.crossbar.serve(lane.output, number);
                     }
                 }
-                End::NPort(nport) => net.nports[usize::from(nport)].tx = number,
+                End::NPort(nport) => {
+                    let tx = if lane.on_loop { loops::loop_tx(number) } else { number };
+                    net.nports[usize::from(nport)].tx = tx;
+                }
                 End::Loop { .. } => {}
             }
             match lane.to {

@@ -1,6 +1,7 @@
 //! The frame path of an N_Port: its send queue and its receive buffers.
 
 use super::frame_ref::FrameRef;
+use super::loops::lane_of;
 use super::messages::{MessageTx, Messages};
 use super::{BufferCount, NO_LANE, NPortPlan};
 use sanloom_fc::exchange::SeqTx;
@@ -82,7 +83,7 @@ impl NPortPlane {
 
     /// Returns the number of the lane on which the N_Port sends.
     pub fn tx_lane(&self) -> u32 {
-        self.tx
+        lane_of(self.tx)
     }
 
     /// Returns the number of the lane on which the N_Port receives.
@@ -136,7 +137,7 @@ impl SendQueue {
     }
 
     /// Removes the next frame, unless a pause precedes it.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, now_ps: u64, messages: &Messages) -> Next {
         debug_assert!(self.not_before_ps <= now_ps, "the pause before a sequence has passed");
         let Some(front) = self.entries.front_mut() else { return Next::Nothing };

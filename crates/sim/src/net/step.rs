@@ -249,7 +249,8 @@ impl Net {
             }
             Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
             Some(End::NPort(nport)) => self.try_send_own(number, nport),
-            Some(End::Loop { .. }) | None => {}
+            Some(End::Loop { .. }) => {}
+            None => loops::has_frames(self, number),
         }
     }
 
@@ -307,9 +308,6 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
-        }
-        if lane.special && lane.on_loop {
-            return loops::has_frames(self, number);
         }
         let plane = &self.nports[usize::from(nport)];
         let free = lane.free_at_ps.max(plane.queue.not_before_ps());

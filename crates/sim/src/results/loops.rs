@@ -1,7 +1,7 @@
 //! Results of arbitrated loops.
 
 use super::view::View;
-use crate::net::loops;
+use crate::net::loops::{self, MemberCount};
 use sanloom_api::results::measure::{mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{LoopPortResult, LoopResult};
 use sanloom_fc::config::{Link, LinkEnd, Node};
@@ -11,11 +11,13 @@ pub(super) fn results(view: &View<'_>) -> Vec<LoopResult> {
 }
 
 fn one(view: &View<'_>, number: u16) -> LoopResult {
-    let (count, members) = loops::count(&view.world.net, number);
+    let members = loops::counts(&view.world.net, number);
+    let sum = |of: fn(&MemberCount) -> u64| members.iter().map(|(_, count)| of(count)).sum::<u64>();
+    let cost = view.world.lab.loop_config(number).and_then(|config| config.tenancy_cost(0, 1));
     let (initialisations, down_ps) = view.world.loops.initialisations(number, view.now_ps);
     let links = || view.world.lab.links.iter().filter(|link| link.loop_end() == Some(number));
     let held = |held_ps: u64| ratio(held_ps.min(view.measured_ps), view.measured_ps);
-    let port = |(port, of_port): &(u16, loops::MemberCount)| LoopPortResult {
+    let port = |(port, of_port): &(u16, MemberCount)| LoopPortResult {
         name: links()
             .find_map(|link| other_end(link, number, *port))
             .map_or_else(String::new, |end| view.names.port(end)),
@@ -32,10 +34,10 @@ fn one(view: &View<'_>, number: u16) -> LoopResult {
     LoopResult {
         name: view.names.node(Node::Loop(number)).to_owned(),
         rate: links().next().map_or_else(String::new, |link| link.rate.name().to_owned()),
-        tenancy_cost_us: loops::tenancy_cost_ps(&view.world.net, number).map_or(0.0, us_of_ps),
-        tenancies: count.tenancies,
-        circuits: count.circuits,
-        held_fraction: held(count.held_ps),
+        tenancy_cost_us: cost.map_or(0.0, |time| us_of_ps(time.ps())),
+        tenancies: sum(|count| count.tenancies),
+        circuits: sum(|count| count.circuits),
+        held_fraction: held(sum(|count| count.held_ps)),
         initialisations,
         down_s: s_of_ps(down_ps.min(view.measured_ps)),
         ports: members.iter().map(port).collect(),

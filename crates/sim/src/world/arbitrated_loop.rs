@@ -4,11 +4,10 @@
 //! has ended; a LIP before its end starts it anew. Then the ports of the loop learn their addresses
 //! and the position map. A hub bypasses ports whose links are dark.
 
-use super::nports::Owner;
 use super::{World, instant_of};
 use crate::net::End;
-use crate::net::loops;
-use sanloom_fc::arbitrated_loop::{Candidate, LipCause, LoopPort, LoopRate, LoopTime, initialise};
+use crate::net::loops::{self, Participant};
+use sanloom_fc::arbitrated_loop::{Candidate, Initialised, LipCause, LoopConfig, LoopPort, LoopTime, initialise};
 use sanloom_fc::config::{ArbitratedLoop, Node};
 use sanloom_fc::nport;
 use sanloom_fc::san::Lab;
@@ -24,8 +23,8 @@ pub struct Loops {
 struct State {
     /// Ports in the order of the loop.
     members: Vec<Member>,
-    /// Start of the initialisation in progress, in ps.
-    since_ps: Option<u64>,
+    /// The initialisation in progress, with the time of the first LIP in ps.
+    pending: Option<(u64, Initialised)>,
     /// The FL_Port has not initialised the loop since it came up: it sets the L_bit.
     is_first: bool,
     /// Initialisations that have ended, and their time in ps, since the counters were reset.
@@ -33,12 +32,15 @@ struct State {
     down_ps: u64,
 }
 
-/// What is at a port of a loop.
+/// Who is at a port of a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Participant {
+enum Owner {
     NPort(u16),
     /// FL_Port of a switch, with its port number there.
-    FlPort { switch: u16, port: u16 },
+    FlPort {
+        switch: u16,
+        port: u16,
+    },
 }
 
 /// A port of a loop.
@@ -47,7 +49,7 @@ struct Member {
     link: u16,
     /// Port number at the loop.
     port: u16,
-    owner: Participant,
+    owner: Owner,
     name: Wwpn,
     /// Address since the last initialisation in which the port took part.
     al_pa: Option<AlPa>,
@@ -57,27 +59,35 @@ struct Member {
 
 impl Loops {
     pub(super) fn new(lab: &Lab) -> Loops {
-        let state = |_: &ArbitratedLoop| State { members: Vec::new(), since_ps: None, is_first: true, initialisations: 0, down_ps: 0 };
+        let state = |_: &ArbitratedLoop| State {
+            members: Vec::new(),
+            pending: None,
+            is_first: true,
+            initialisations: 0,
+            down_ps: 0,
+        };
         Loops { list: lab.loops.iter().map(state).collect() }
     }
 
     /// Returns whether an initialisation is in progress.
     pub(super) fn is_initialising(&self) -> bool {
-        self.list.iter().any(|state| state.since_ps.is_some())
+        self.list.iter().any(|state| state.pending.is_some())
     }
 
     /// Restarts the measurement.
     pub(super) fn restart(&mut self, now_ps: u64) {
         for state in &mut self.list {
             (state.initialisations, state.down_ps) = (0, 0);
-            state.since_ps = state.since_ps.map(|_| now_ps);
+            if let Some((since_ps, _)) = &mut state.pending {
+                *since_ps = now_ps;
+            }
         }
     }
 
     /// Returns the number of initialisations of a loop and the time of them up to `now_ps`, in ps.
     pub fn initialisations(&self, number: u16, now_ps: u64) -> (u64, u64) {
         let state = &self.list[usize::from(number)];
-        let open = state.since_ps.map_or(0, |since_ps| now_ps - since_ps);
+        let open = state.pending.as_ref().map_or(0, |(since_ps, _)| now_ps - since_ps);
         (state.initialisations, state.down_ps + open)
     }
 
@@ -95,8 +105,8 @@ pub(super) fn link_changed(world: &mut World, number: u16, link: u16, up: bool) 
     }
     let state = &mut world.loops.list[usize::from(number)];
     match state.members.iter().find(|member| member.link == link).map(|member| member.owner) {
-        Some(Participant::NPort(nport)) if !up => world.port_link(nport, false),
-        Some(Participant::FlPort { .. }) if !up => state.is_first = true,
+        Some(Owner::NPort(nport)) if !up => world.port_link(nport, false),
+        Some(Owner::FlPort { .. }) if !up => state.is_first = true,
         _ => {}
     }
     lip(world, number, if up { LipCause::Inserted } else { LipCause::Failure(None) });
@@ -109,15 +119,15 @@ fn members(world: &World, number: u16) -> Vec<Member> {
         let at_loop = of_lab.ends.iter().find(|end| end.node == Node::Loop(number));
         let ends = [2 * u32::from(link), 2 * u32::from(link) + 1].map(|lane| world.net.lanes()[lane as usize].to);
         let owner = ends.iter().find_map(|end| match *end {
-            End::NPort(nport) => Some(Participant::NPort(nport)),
-            End::Switch { switch, port } => Some(Participant::FlPort { switch, port }),
+            End::NPort(nport) => Some(Owner::NPort(nport)),
+            End::Switch { switch, port } => Some(Owner::FlPort { switch, port }),
             End::Loop { .. } => None,
         });
         let (Some(at_loop), Some(owner)) = (at_loop, owner) else { continue };
         let name = match owner {
-            Participant::NPort(nport) => world.nports.node(nport).login.wwpn(),
+            Owner::NPort(nport) => world.nports.node(nport).login.wwpn(),
             // Only its order among FL_Ports would matter.
-            Participant::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
+            Owner::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
         };
         members.push(Member { link, port: at_loop.port, owner, name, al_pa: None, participates: false });
     }
@@ -130,72 +140,68 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
     loops::interrupt(&mut world.net, number);
     let now = world.net.now();
     let state = &mut world.loops.list[usize::from(number)];
-    state.since_ps.get_or_insert(now);
+    let since_ps = state.pending.take().map_or(now, |(since_ps, _)| since_ps);
     let is_first = state.is_first;
-    let participants = state.members.iter().filter(|member| member.participates);
-    let lost: Vec<Participant> = participants.map(|member| member.owner).collect();
+    let lost: Vec<Owner> =
+        state.members.iter().filter(|member| member.participates).map(|member| member.owner).collect();
     state.members.iter_mut().for_each(|member| member.participates = false);
     for owner in lost {
-        if let Participant::NPort(nport) = owner {
+        if let Owner::NPort(nport) = owner {
             world.nports.handle(instant_of(now), nport, nport::Input::LoopInterrupted);
             world.drain_login(nport);
         }
     }
-    let (rate, candidates) = candidates(world, number);
-    let duration = initialise(rate, &candidates, cause, is_first).duration;
-    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), now + duration.ps() + 1);
+    let Some(config) = world.lab.loop_config(number) else { return };
+    let result = initialise(config.rate, &candidates(world, number, &config), cause, is_first);
+    let end_ps = now + result.duration.ps() + 1;
+    world.loops.list[usize::from(number)].pending = Some((since_ps, result));
+    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), end_ps);
 }
 
 /// Ends the initialisation of a loop: its ports get their addresses. Ports of a loop whose FL_Port
 /// is not there wait for it.
 pub(super) fn end_initialisation(world: &mut World, number: u16) {
     let now = world.net.now();
-    let (rate, candidates) = candidates(world, number);
-    let result = initialise(rate, &candidates, LipCause::Inserted, world.loops.list[usize::from(number)].is_first);
+    let members = world.loops.list[usize::from(number)].members.iter();
+    let node = |owner| if let Owner::NPort(nport) = owner { Some(world.node_of_nport(nport)) } else { None };
+    let nodes: Vec<Option<Node>> = members.map(|member| node(member.owner)).collect();
     let of_lab = &world.lab.loops[usize::from(number)];
     let state = &mut world.loops.list[usize::from(number)];
-    if let Some(since_ps) = state.since_ps.take() {
-        state.initialisations += 1;
-        state.down_ps += now - since_ps;
-    }
+    let Some(config) = world.lab.loop_config(number) else { return };
+    let Some((since_ps, result)) = state.pending.take() else { return };
+    state.initialisations += 1;
+    state.down_ps += now - since_ps;
     let mut ports = Vec::new();
-    for ((member, candidate), address) in state.members.iter_mut().zip(&candidates).zip(&result.addresses) {
+    let of_ports = config.ports.into_iter().zip(nodes).zip(result.addresses);
+    for (member, ((port, node), address)) in state.members.iter_mut().zip(of_ports) {
         member.participates = address.is_some();
         member.al_pa = address.or(member.al_pa);
-        if !candidate.bypassed {
-            let node = match member.owner {
-                Participant::NPort(nport) => Some(world.nports.node(nport).owner),
-                Participant::FlPort { .. } => None,
-            };
-            let config = port_config(of_lab, node, candidate, *address);
-            ports.push(loops::Participant { port: member.port, config });
+        if world.net.link_is_up(member.link) {
+            ports.push(Participant { port: member.port, config: port_config(of_lab, node, port, address) });
         }
     }
     if ports.len() >= 2 {
-        loops::start(&mut world.net, number, rate, ports);
+        loops::start(&mut world.net, number, config.rate, ports);
     }
     let fl_port = state.members.iter().find_map(|member| match member.owner {
-        Participant::FlPort { switch, port } => Some((switch, port, member.participates)),
-        Participant::NPort(_) => None,
+        Owner::FlPort { switch, port } => Some((switch, port, member.participates)),
+        Owner::NPort(_) => None,
     });
-    let present: Vec<(Participant, AlPa)> = (state.members.iter().filter(|member| member.participates))
-        .filter_map(|member| Some((member.owner, member.al_pa?)))
-        .collect();
+    let is_present = |member: &&Member| member.participates;
+    let al_pas = state.members.iter().filter(is_present).filter_map(|member| member.al_pa).collect();
+    let participant = |member: &Member| match member.owner {
+        Owner::NPort(nport) => Some((nport, FcId::from_parts(0, 0, member.al_pa?.value()))),
+        Owner::FlPort { .. } => None,
+    };
+    let participants: Vec<(u16, FcId)> = state.members.iter().filter(is_present).filter_map(participant).collect();
     let logs_in = std::mem::replace(&mut state.is_first, false) || result.login_required;
-    let participants: Vec<(u16, FcId)> = (present.iter())
-        .filter_map(|(owner, al_pa)| match owner {
-            Participant::NPort(nport) => Some((*nport, FcId::from_parts(0, 0, al_pa.value()))),
-            Participant::FlPort { .. } => None,
-        })
-        .collect();
     match fl_port {
         Some((switch, port, true)) => {
-            let al_pas = present.iter().map(|(_, al_pa)| *al_pa).collect();
             let (control, mut env) = world.split_control();
             control.loop_up(&mut env, switch, port, al_pas);
         }
         Some((.., false)) => {
-            world.loops.list[usize::from(number)].is_first = true;
+            state.is_first = true;
             participants.iter().for_each(|(nport, _)| world.port_link(*nport, false));
             return world.process_completions();
         }
@@ -214,39 +220,31 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
 }
 
 /// Returns the ports of a loop for its initialisation. Ports without light are bypassed.
-fn candidates(world: &World, number: u16) -> (LoopRate, Vec<Candidate>) {
-    let of_lab = &world.lab.loops[usize::from(number)];
-    let members = &world.loops.list[usize::from(number)].members;
-    let links = |member: &Member| &world.lab.links[usize::from(member.link)];
-    let rate = members.first().and_then(|member| LoopRate::of(links(member).rate)).unwrap_or(LoopRate::Gb1);
-    let length = |at: usize| links(&members[at % members.len()]).propagation.0;
-    let candidates = members.iter().enumerate().map(|(at, member)| Candidate {
+fn candidates(world: &World, number: u16, config: &LoopConfig) -> Vec<Candidate> {
+    let firmware = LoopTime::from_ps(world.lab.loops[usize::from(number)].firmware.0);
+    let members = world.loops.list[usize::from(number)].members.iter();
+    let candidate = |(member, port): (&Member, &LoopPort)| Candidate {
         previous_address: member.al_pa,
         bypassed: !world.net.link_is_up(member.link),
-        delay_words: of_lab.delay_words,
-        // From the port to the hub, and on to the next port.
-        cable: LoopTime::from_ps((length(at) + length(at + 1)).max(1)),
-        firmware: LoopTime::from_ps(of_lab.firmware.0),
+        delay_words: port.delay_words,
+        cable: port.cable,
+        firmware,
         ..match member.owner {
-            Participant::NPort(_) => Candidate::new(member.name),
-            Participant::FlPort { .. } => Candidate::fl_port(member.name),
+            Owner::NPort(_) => Candidate::new(member.name),
+            Owner::FlPort { .. } => Candidate::fl_port(member.name),
         }
-    });
-    (rate, candidates.collect())
+    };
+    members.zip(&config.ports).map(candidate).collect()
 }
 
-/// Returns the settings of a port after the initialisation.
-fn port_config(of_lab: &ArbitratedLoop, owner: Option<Owner>, candidate: &Candidate, al_pa: Option<AlPa>) -> LoopPort {
-    let node = owner.map(|owner| match owner {
-        Owner::Host { host, .. } => Node::Host(host),
-        Owner::Storage { storage, .. } => Node::Storage(storage),
-    });
+/// Returns the settings of a port after the initialisation. `node`: `None` for an FL_Port.
+fn port_config(of_lab: &ArbitratedLoop, node: Option<Node>, port: LoopPort, al_pa: Option<AlPa>) -> LoopPort {
     LoopPort {
+        al_pa,
         fair: node.is_none_or(|node| !of_lab.unfair.contains(&node)),
         transfers: node.is_some_and(|node| of_lab.transfers.contains(&node)),
-        login_credit: of_lab.login_credit,
         // A port frees its buffers at once, so that more of them change nothing.
-        buffers: of_lab.login_credit.max(LoopPort::new(AlPa::FL_PORT).buffers),
-        ..candidate.loop_port(al_pa)
+        buffers: of_lab.login_credit.max(port.buffers),
+        ..port
     }
 }

@@ -209,7 +209,9 @@ fn disks_on_a_public_loop_are_ports_of_the_fabric() {
 #[test]
 fn a_zone_keeps_a_host_from_a_disk_on_a_public_loop() {
     let zone = "[[zone]]\nname = \"one\"\nmembers = [\"server\", \"disk1\"]\n";
-    let only_one = PUBLIC.replace("[workload.\"io{1..2}\"]", "[workload.io]").replace("targets = \"disk{1..2}\"", "targets = \"disk1\"");
+    let only_one = PUBLIC
+        .replace("[workload.\"io{1..2}\"]", "[workload.io]")
+        .replace("targets = \"disk{1..2}\"", "targets = \"disk1\"");
     let results = run(&lab_with(&only_one, zone, &[]));
     assert!(results.storage[0].ios_completed > 200);
     assert_eq!(results.storage[1].ios_completed, 0);
@@ -224,6 +226,10 @@ fn all_requests_end_when_an_fl_port_or_a_disk_of_its_loop_returns() {
         check(&finished);
         let metrics = Metrics::new(&finished.results);
         assert_eq!(metrics.get("totals.ios_unfinished"), Some(0.0), "{link}");
-        assert!(finished.results.storage.iter().all(|storage| storage.ios_completed > 200), "{link}");
+        assert!(
+            finished.results.storage.iter().all(|storage| storage.ios_completed > 200),
+            "{link} {:?}",
+            shares(&finished.results)
+        );
     }
 }

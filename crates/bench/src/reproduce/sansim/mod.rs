@@ -53,27 +53,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     setups.extend(if wants_figure { figure::setups() } else { figure::response_setups() });
     let labs = setups.iter().map(|setup| setup.lab(&args.duration, args.seed)).collect::<Result<Vec<_>, _>>()?;
     let finished = pool::all(args.threads, "runs", &labs, |_, lab| cases::measure(lab))?;
-    let measured: Vec<(Setup, Measured)> = setups
-        .into_iter()
-        .zip(finished)
-        .map(|(setup, measured)| Some((setup, measured?)))
-        .collect::<Option<_>>()
-        .ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let measured = whole(setups, finished)?;
     let (saturated, loaded) = measured.split_at(saturated);
     let points = validation::points();
     let labs = points.iter().map(|point| point.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
     let finished = pool::all(args.threads, "runs", &labs, |_, lab| validation::measure(lab))?;
-    let on_loop: Vec<_> = points
-        .into_iter()
-        .zip(finished)
-        .map(|(point, measured)| Some((point, measured?)))
-        .collect::<Option<_>>()
-        .ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let on_loop = whole(points, finished)?;
     let judged = [validation::judged(&on_loop), numbers::judged(saturated, loaded)].concat();
     let panels = wants_figure.then(|| figure::panels(loaded));
     let runs = Runs { saturated, on_loop: &on_loop };
     write(args, folder.as_deref(), &judged, &runs, panels.as_deref())?;
     verdict::outcome(&judged)
+}
+
+/// Returns each run with its results.
+///
+/// # Errors
+/// If a run was interrupted.
+fn whole<R, M>(runs: Vec<R>, finished: Vec<Option<M>>) -> Result<Vec<(R, M)>, Failure> {
+    let pairs = runs.into_iter().zip(finished).map(|(run, measured)| Some((run, measured?)));
+    pairs.collect::<Option<_>>().ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))
 }
 
 /// The runs whose numbers are shown beside the judged ones.

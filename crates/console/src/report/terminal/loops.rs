@@ -1,6 +1,7 @@
 //! The table of arbitrated loops.
 
 use super::*;
+use sanloom_api::words::plural;
 
 pub(super) fn table(out: &mut String, results: &Results, width: usize) {
     let rows: Vec<_> = results.loops.iter().flat_map(|of| of.ports.iter().map(move |port| (of, port))).collect();
@@ -31,7 +32,7 @@ pub(super) fn table(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
     out.push_str(&grid.render(width));
     for of in results.loops.iter().filter(|of| of.initialisations > 0) {
-        let times = if of.initialisations == 1 { "once" } else { "several times" };
-        let _ = writeln!(out, "{} was initialised {times}, which took {}", of.name, seconds(of.down_s));
+        let times = plural(of.initialisations, "time");
+        let _ = writeln!(out, "{} was initialised {times}, which took {} in all", of.name, seconds(of.down_s));
     }
 }
