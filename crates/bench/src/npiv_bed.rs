@@ -325,6 +325,7 @@ fn storage() -> Storage {
         disk: None,
         ssd: None,
         backstore: Default::default(),
+        protection: Default::default(),
         failures: Default::default(),
         max_burst_bytes: 65_536,
     }

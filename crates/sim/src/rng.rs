@@ -50,6 +50,8 @@ pub enum Purpose {
     Boot,
     /// Overwrites before the start that precondition an SSD.
     Precondition,
+    /// Latent sector errors of a storage system.
+    LatentErrors,
 }
 
 impl Purpose {
@@ -72,6 +74,7 @@ impl Purpose {
             Purpose::Service => 13 << 32,
             Purpose::Boot => 14 << 32,
             Purpose::Precondition => 15 << 32,
+            Purpose::LatentErrors => 16 << 32,
         }
     }
 }

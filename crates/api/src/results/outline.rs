@@ -2,9 +2,10 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    CacheResult, ChannelResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection,
-    LinkResult, LoopPortResult, LoopResult, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications,
-    Results, SsdResult, StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
+    CacheResult, ChannelResult, DataLossResult, DiskResult, Event, FaultEvent, Finding, HostResult, Interval, LabInfo,
+    LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult,
+    RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult, StreamResult, SwitchResult,
+    TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -185,7 +186,11 @@ fn example() -> Value {
         ports: vec![PortResult { discards: any(), ..PortResult::default() }],
         storage: vec![StorageResult {
             cache: Some(CacheResult::default()),
-            raid: vec![RaidResult { rebuilt: Some(0.0), ..RaidResult::default() }],
+            data_loss: Some(DataLossResult {
+                first_requests: vec![LostRequest::default()],
+                ..DataLossResult::default()
+            }),
+            raid: vec![RaidResult { rebuilt: Some(0.0), scrubbed: Some(0.0), ..RaidResult::default() }],
             disks: vec![DiskResult::default()],
             ssds: vec![SsdResult::default()],
             ..StorageResult::default()

@@ -37,6 +37,9 @@ pub struct StorageResult {
     /// Cache of the controller; absent without `controller_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
+    /// Data that the disks or SSDs have lost; absent without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_loss: Option<DataLossResult>,
     /// RAID groups, one for each LUN; empty without `raid`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub raid: Vec<RaidResult>,
@@ -74,6 +77,40 @@ pub struct CacheResult {
     pub lost_blocks: u64,
 }
 
+/// Lost and wrong data of a storage system since the start of the run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataLossResult {
+    /// Requests of hosts that ended with MEDIUM ERROR.
+    pub lost_requests: u64,
+    /// Reads of hosts that ended well, but with wrong data.
+    pub wrong_reads: u64,
+    /// Written blocks of 512 bytes, acknowledged to a host, that were lost in caches.
+    pub lost_blocks: u64,
+    /// Stripes with data that power failures may have damaged, although nobody wrote them.
+    pub damaged_stripes: u64,
+    /// The first of these requests, in the order of time.
+    pub first_requests: Vec<LostRequest>,
+}
+
+/// A request that was lost, or returned wrong data.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LostRequest {
+    /// Time in seconds since the start of the workloads.
+    pub at_s: f64,
+    /// Number of the LUN.
+    pub lun: u32,
+    /// First block, in blocks of the LUN.
+    pub block: u64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// True for a write.
+    pub write: bool,
+    /// Result of the request, and the reason for it.
+    pub reason: String,
+}
+
 /// RAID group of a LUN.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -95,6 +132,28 @@ pub struct RaidResult {
     pub requests: u64,
     /// Requests that failed, because too few disks hold the blocks.
     pub lost_requests: u64,
+    /// Reads that returned wrong data.
+    pub wrong_requests: u64,
+    /// Blocks of 512 bytes with a latent sector error at the end.
+    pub unreadable_blocks: u64,
+    /// Parity stripes, or chunks of a mirror, whose redundancy is wrong at the end after a power
+    /// failure.
+    pub inconsistent_stripes: u64,
+    /// Part of the disks behind a scrub or resync at the end, 0 to 1; absent if none runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrubbed: Option<f64>,
+    /// Blocks of 512 bytes that scrub and resync have read.
+    pub scrubbed_blocks: u64,
+    /// Reads of requests that met a latent sector error.
+    pub media_errors: u64,
+    /// Unreadable blocks that were written again from redundancy.
+    pub repaired_blocks: u64,
+    /// Stripes whose redundancy scrub or resync has written anew.
+    pub corrected_stripes: u64,
+    /// Chunks that the rebuild could not compute because of latent sector errors.
+    pub unrebuilt_chunks: u64,
+    /// Blocks of 512 bytes written to a journal or partial parity log.
+    pub log_blocks: u64,
     /// Requests that were begun anew, because a disk failed meanwhile.
     pub repeated: u64,
     /// Requests that waited for a write of the same stripe or for a rebuild.

@@ -61,6 +61,8 @@ pub enum EventKind {
     CommandAborted,
     /// A request failed after all retries.
     IoFailed,
+    /// A storage system lost data, or returned wrong data.
+    DataLoss,
     /// Ports wait for each other's credit in a cycle.
     Deadlock,
     /// No request completed for a long time.
@@ -90,6 +92,7 @@ impl EventKind {
             EventKind::PathsLost => "paths lost",
             EventKind::CommandAborted => "command aborted",
             EventKind::IoFailed => "I/O failed",
+            EventKind::DataLoss => "data loss",
             EventKind::Deadlock => "deadlock",
             EventKind::Stall => "stall",
         }
@@ -163,6 +166,8 @@ pub enum FindingKind {
     ZonesUnchanged,
     /// An error in a trace ended its replay.
     BrokenTrace,
+    /// A storage system lost data, or returned wrong data.
+    DataLoss,
 }
 
 impl FindingKind {
@@ -177,6 +182,7 @@ impl FindingKind {
             FindingKind::StorageBound => "storage bound",
             FindingKind::BrokenTrace => "broken trace",
             FindingKind::IoFailures => "I/O failures",
+            FindingKind::DataLoss => "data loss",
             FindingKind::IsolatedLink => "isolated link",
             FindingKind::LoginsRejected => "logins rejected",
             FindingKind::NoPath => "no path",

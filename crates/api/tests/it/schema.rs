@@ -143,6 +143,7 @@ fn examples() -> Vec<(&'static str, Value)> {
             "StorageResult",
             to_value(StorageResult {
                 cache: Some(CacheResult::default()),
+                data_loss: Some(DataLossResult::default()),
                 raid: vec![RaidResult::default()],
                 disks: vec![DiskResult::default()],
                 ssds: vec![SsdResult::default()],
@@ -152,7 +153,9 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("DiskResult", to_value(DiskResult::default())),
         ("SsdResult", to_value(SsdResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
-        ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), ..RaidResult::default() })),
+        ("DataLossResult", to_value(DataLossResult::default())),
+        ("LostRequest", to_value(LostRequest::default())),
+        ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), scrubbed: Some(0.0), ..RaidResult::default() })),
         ("LoopResult", to_value(LoopResult::default())),
         ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),

@@ -152,6 +152,8 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::DuplicateName { .. }
         | FaultKind::ForeignAddress { .. }
         | FaultKind::DiskFailure { .. }
+        | FaultKind::LatentError { .. }
+        | FaultKind::PowerFailure { .. }
         | FaultKind::CacheBattery { .. } => true,
     });
     lab.faults = faults;

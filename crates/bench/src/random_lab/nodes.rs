@@ -150,6 +150,7 @@ impl Swarm {
             disk: None,
             ssd: None,
             backstore: Default::default(),
+            protection: Default::default(),
             failures: Default::default(),
             max_burst_bytes: 512 * dice.spread(1, 256) as u32,
         }

@@ -120,6 +120,23 @@ pub enum FaultKind {
         /// Number of the disk in the group of the LUN.
         member: u32,
     },
+    /// A block of a disk of a LUN becomes unreadable, until it is written again.
+    LatentError {
+        /// Index into `storage`.
+        storage: u16,
+        /// Number of the LUN.
+        lun: u16,
+        /// Number of the disk in the group of the LUN.
+        member: u32,
+        /// Number of the block on the disk, in blocks of 512 bytes.
+        block: u64,
+    },
+    /// A storage system has no power, until `until`: its ports are offline, commands in flight are
+    /// lost, and so are the data of volatile caches.
+    PowerFailure {
+        /// Index into `storage`.
+        storage: u16,
+    },
     /// The battery of the cache of a storage system fails and returns at `until`.
     CacheBattery {
         /// Index into `storage`.

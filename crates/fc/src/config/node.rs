@@ -2,7 +2,7 @@
 
 use super::units::Picos;
 use super::workload::TimeDistribution;
-use sanloom_storage::backstore::BackstoreConfig;
+use sanloom_storage::backstore::{BackstoreConfig, Protection};
 use sanloom_storage::disk::DiskConfig;
 use sanloom_storage::flash::DriveConfig;
 use sanloom_wire::{Wwnn, Wwpn};
@@ -217,6 +217,8 @@ pub struct Storage {
     pub ssd: Option<Arc<SsdConfig>>,
     /// RAID and cache in front of the disks; each LUN has its own group of them.
     pub backstore: BackstoreConfig,
+    /// Faults of the media, and the protection of the groups.
+    pub protection: Protection,
     /// Assumptions on failures of the devices.
     pub failures: DeviceFailures,
     /// Largest burst requested by one XFER_RDY, in bytes.

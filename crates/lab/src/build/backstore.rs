@@ -4,11 +4,11 @@ use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
-use crate::schema::{self, RaidLevel};
+use crate::schema::{self, ConsistencyPolicy, RaidLevel};
 use sanloom_fc::config::DeviceFailures;
-use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, RaidConfig};
+use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, Protection, RaidConfig};
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
-use sanloom_storage::raid::{Level, ParityLayout, SyncLimits};
+use sanloom_storage::raid::{Consistency, Level, ParityLayout, Pass, SyncLimits};
 
 /// Size of a block of a disk in bytes.
 const DISK_BLOCK_BYTES: u64 = 512;
@@ -41,6 +41,42 @@ pub(super) fn failures(element: &Element<'_>) -> DeviceFailures {
         mttf_h: element.number("failures.mttf_hours").unwrap_or(defaults.mttf_h),
         replacement: element.time("failures.replacement").unwrap_or(defaults.replacement),
         errors_per_bit: element.number("failures.errors_per_bit").unwrap_or(defaults.errors_per_bit),
+    }
+}
+
+/// Returns the faults of the media, and the protection of the groups.
+pub(super) fn protection(element: &Element<'_>, sink: &mut Sink) -> Protection {
+    let latent_errors_per_hour = element.number("latent_errors_per_hour").unwrap_or(0.0);
+    if latent_errors_per_hour > 0.0 && !element.is_given("disk") && !element.is_given("ssd") {
+        let remedy = "add disk = \"cheetah-9lp\" or ssd = \"pm883\"";
+        sink.error(MISSING_KEY, &element.origin("latent_errors_per_hour"), "it needs `disk` or `ssd` too", remedy);
+    }
+    let policy = element.choice("raid.consistency", schema::CONSISTENCIES).unwrap_or(ConsistencyPolicy::Resync);
+    let without = |path: &str, reason: &str, remedy: &str, sink: &mut Sink| {
+        if element.is_given(path) {
+            sink.error(CONFLICT, &element.origin(path), reason, remedy);
+        }
+    };
+    if policy != ConsistencyPolicy::Bitmap {
+        let reason = "`raid.bitmap_region` has an effect with raid.consistency = \"bitmap\" only";
+        without("raid.bitmap_region", reason, "remove it, or choose `bitmap`", sink);
+    }
+    if !element.is_given("raid.scrub") {
+        let reason = "`raid.scrub_action` has no effect without `raid.scrub`";
+        without("raid.scrub_action", reason, "add raid.scrub, or remove it", sink);
+    }
+    let chunk_bytes = element.size("raid.chunk").unwrap_or(DISK_BLOCK_BYTES).max(1);
+    let region_stripes = (element.size("raid.bitmap_region").unwrap_or(0) / chunk_bytes).max(1);
+    Protection {
+        consistency: match policy {
+            ConsistencyPolicy::Resync => Consistency::None,
+            ConsistencyPolicy::Bitmap => Consistency::Bitmap { region_stripes },
+            ConsistencyPolicy::Journal => Consistency::Journal,
+            ConsistencyPolicy::PartialParityLog => Consistency::PartialParityLog,
+        },
+        scrub_interval_ps: element.time("raid.scrub").map(|interval| interval.0),
+        scrub: element.choice("raid.scrub_action", schema::SCRUBS).unwrap_or(Pass::Check),
+        latent_errors_per_hour,
     }
 }
 

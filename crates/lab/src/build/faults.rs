@@ -88,7 +88,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::DuplicateName => &["vm", "of", "until", "for"],
         Trouble::ForeignAddress => &["host", "of", "until", "for"],
         Trouble::DiskFailure => &["lun", "member", "until", "for"],
-        Trouble::CacheBattery => &["storage", "until", "for"],
+        Trouble::LatentError => &["lun", "member", "block"],
+        Trouble::PowerFailure | Trouble::CacheBattery => &["storage", "until", "for"],
     }
 }
 
@@ -184,6 +185,15 @@ impl Finder<'_, '_> {
                 let member = self.element.integer("member").unwrap_or(0);
                 let failure = |Target { storage, lun }| FaultKind::DiskFailure { storage, lun, member };
                 self.luns().into_iter().map(failure).collect()
+            }
+            Trouble::LatentError => {
+                let member = self.element.integer("member").unwrap_or(0);
+                let block = self.element.integer("block").unwrap_or(0);
+                let error = |Target { storage, lun }| FaultKind::LatentError { storage, lun, member, block };
+                self.luns().into_iter().map(error).collect()
+            }
+            Trouble::PowerFailure => {
+                self.systems().into_iter().map(|storage| FaultKind::PowerFailure { storage }).collect()
             }
             Trouble::CacheBattery => {
                 self.systems().into_iter().map(|storage| FaultKind::CacheBattery { storage }).collect()

@@ -394,6 +394,7 @@ pub(super) fn storage<'d>(
                 disk: disk.map(Arc::new),
                 ssd: ssd(e, sink).map(Arc::new),
                 backstore,
+                protection: backstore::protection(e, sink),
                 failures: backstore::failures(e),
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
             };

@@ -4,8 +4,8 @@ use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, FRAME_BUFFERS, RECEIVE_SIZE, WWNN, WWPN};
 use super::{
-    CACHE_POLICY, CACHE_WRITE, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, RAID_LEVEL, SSD, SSD_STATE,
-    SectionDef,
+    CACHE_POLICY, CACHE_WRITE, CONSISTENCY, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, RAID_LEVEL,
+    SCRUB, SSD, SSD_STATE, SectionDef,
 };
 
 pub(super) const STORAGE: SectionDef = SectionDef {
@@ -194,6 +194,46 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             meaning: "Part of each disk that a rebuild reads at once, while it writes the part before. Requests of hosts to both parts wait.",
             example: "\"256KiB\"",
             also: &["window"],
+        },
+        Key {
+            path: "raid.consistency",
+            kind: Kind::Choice(CONSISTENCY),
+            fallback: Fallback::Value("\"resync\""),
+            meaning: "Protection against a power failure in the middle of a write (consistency_policy of md).",
+            example: "\"ppl\"",
+            also: &["consistency_policy", "write_hole", "journal"],
+        },
+        Key {
+            path: "raid.bitmap_region",
+            kind: Kind::Size { min: 512, max: 1 << 40 },
+            fallback: Fallback::Value("\"64MiB\""),
+            meaning: "With `bitmap`: part of each disk for which one bit stands.",
+            example: "\"16MiB\"",
+            also: &["bitmap_chunk"],
+        },
+        Key {
+            path: "raid.scrub",
+            kind: Kind::Time,
+            fallback: Fallback::Absent("no scrubs"),
+            meaning: "Time from the start of one scrub to that of the next; the first one starts after this time. A scrub keeps between `rebuild_min` and `rebuild_max`, and waits for a rebuild.",
+            example: "\"168h\"",
+            also: &["scrub_interval", "scrub_every", "patrol_read"],
+        },
+        Key {
+            path: "raid.scrub_action",
+            kind: Kind::Choice(SCRUB),
+            fallback: Fallback::Value("\"check\""),
+            meaning: "Work of a scrub (sync_action of md).",
+            example: "\"repair\"",
+            also: &["sync_action"],
+        },
+        Key {
+            path: "latent_errors_per_hour",
+            kind: Kind::Number,
+            fallback: Fallback::Value("0"),
+            meaning: "Blocks of each disk or SSD that become unreadable in an hour: latent sector errors, found by a read, a scrub or a rebuild. Only for a simulation.",
+            example: "20",
+            also: &["latent_errors", "sector_errors", "media_errors"],
         },
         Key {
             path: "failures",

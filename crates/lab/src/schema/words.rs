@@ -14,6 +14,7 @@ use sanloom_scsi::scsi::AccessState;
 use sanloom_storage::cache::{DestageOrder, Policy, WriteMode};
 use sanloom_storage::disk::{DiskConfig, Scheduler, preset};
 use sanloom_storage::flash::{self, DriveConfig};
+use sanloom_storage::raid::Pass;
 use sanloom_storage::trace::{BlockEvent, Format};
 
 /// Declares two tables of equal length: the words with their descriptions, and the values.
@@ -212,6 +213,15 @@ pub(crate) enum RaidLevel {
     Raid60,
 }
 
+/// Protections of RAID groups; `build::backstore` adds the size of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ConsistencyPolicy {
+    Resync,
+    Bitmap,
+    Journal,
+    PartialParityLog,
+}
+
 words!(RAID_LEVEL, RAID_LEVELS: RaidLevel {
     "raid0" => RaidLevel::Raid0, "striping; no disk may fail";
     "raid1" => RaidLevel::Raid1, "all disks hold the same data";
@@ -221,6 +231,18 @@ words!(RAID_LEVEL, RAID_LEVELS: RaidLevel {
     "raid10" => RaidLevel::Raid10, "striping over pairs of disks with the same data";
     "raid50" => RaidLevel::Raid50, "striping over `groups` of RAID 5";
     "raid60" => RaidLevel::Raid60, "striping over `groups` of RAID 6";
+});
+
+words!(CONSISTENCY, CONSISTENCIES: ConsistencyPolicy {
+    "resync" => ConsistencyPolicy::Resync, "nothing: after a power failure all stripes are synchronised";
+    "bitmap" => ConsistencyPolicy::Bitmap, "a map of regions with writes in flight: only these are synchronised";
+    "journal" => ConsistencyPolicy::Journal, "data and parity are written to a log on one more device before the disks; no write hole";
+    "ppl" => ConsistencyPolicy::PartialParityLog, "a partial parity log on the disk with the parity: no write hole, but half the rate of small writes";
+});
+
+words!(SCRUB, SCRUBS: Pass {
+    "check" => Pass::Check, "everything is read and compared, and unreadable blocks are written again";
+    "repair" => Pass::Repair, "the same, and wrong parity or copies are written anew";
 });
 
 words!(CACHE_POLICY, CACHE_POLICIES: Policy {
@@ -263,6 +285,8 @@ pub(crate) enum Trouble {
     DuplicateName,
     ForeignAddress,
     DiskFailure,
+    LatentError,
+    PowerFailure,
     CacheBattery,
 }
 
@@ -281,6 +305,8 @@ words!(TROUBLE, TROUBLES: Trouble {
     "duplicate-name" => Trouble::DuplicateName, "`vm` logs in with the port names of the host `of`; with `until` or `for` it takes its own back";
     "foreign-address" => Trouble::ForeignAddress, "the commands of `host` carry the addresses of the host `of` as S_ID";
     "disk-failure" => Trouble::DiskFailure, "the disk `member` of each LUN of `lun` loses its data; with `until` or `for` a new disk replaces it";
+    "latent-error" => Trouble::LatentError, "`block` of the disk `member` of each LUN of `lun` cannot be read until it is written again";
+    "power-failure" => Trouble::PowerFailure, "each storage system in `storage` has no power: its ports are offline, commands in flight and data of volatile caches are lost; with `until` or `for` the power returns";
     "cache-battery" => Trouble::CacheBattery, "the battery of the cache of each storage system in `storage` fails: its writes go through to the disks; with `until` or `for` the battery returns";
 });
 

@@ -213,6 +213,8 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::VmStop { .. }
             | FaultKind::DuplicateName { .. }
             | FaultKind::DiskFailure { .. }
+            | FaultKind::LatentError { .. }
+            | FaultKind::PowerFailure { .. }
             | FaultKind::CacheBattery { .. } => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::view::View;
 use crate::host::PathState;
 use crate::net::Incident;
-use crate::world::{Note, NoteKind};
+use crate::world::{Disks, Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
 use sanloom_api::words::plural;
@@ -95,6 +95,15 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("disk {member} of {name}:lun{lun} fails"), link: None, node: Some(name) }
         }
+        FaultKind::LatentError { storage, lun, member, block } => {
+            let name = view.names.node(Node::Storage(storage)).to_owned();
+            let what = format!("block {block} of disk {member} of {name}:lun{lun} becomes unreadable");
+            FaultText { what, link: None, node: Some(name) }
+        }
+        FaultKind::PowerFailure { storage } => {
+            let name = view.names.node(Node::Storage(storage)).to_owned();
+            FaultText { what: format!("power failure of {name}"), link: None, node: Some(name) }
+        }
         FaultKind::CacheBattery { storage } => {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
@@ -143,6 +152,7 @@ pub(super) fn events(view: &View<'_>) -> Vec<Event> {
     of_notes(view, &mut items);
     of_incidents(view, &mut items);
     of_stalls(view, &mut items);
+    of_losses(view, &mut items);
     items.sort_by_key(|item| item.at_ps);
     let items = join(items);
     let more = items.len().saturating_sub(MAX_EVENTS) as u64 + view.world.notes.omitted();
@@ -302,6 +312,37 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                     counted: Some((1, "times")),
                 });
             }
+        }
+    }
+}
+
+/// Lost data of storage systems.
+fn of_losses(view: &View<'_>, items: &mut Vec<Item>) {
+    for (storage, system) in (0..).zip(&view.world.storage.systems) {
+        let Some(losses) = system.controller.disks().map(Disks::losses) else { continue };
+        let name = view.names.node(Node::Storage(storage));
+        for loss in losses.requests() {
+            let subject = format!("{name}:lun{}", loss.lun);
+            let what = format!("{} of {subject} {}", if loss.write { "writes" } else { "reads" }, loss.reason.words());
+            let counted = Some((1, "requests"));
+            items.push(Item { at_ps: loss.at_ps, kind: EventKind::DataLoss, subject: Some(subject), what, counted });
+        }
+        for outage in losses.outages() {
+            let mut parts = vec![format!("{} ended with the power of {name}", plural(outage.commands, "command"))];
+            if outage.lost_blocks > 0 {
+                parts.push(format!("{} in volatile caches lost", plural(outage.lost_blocks, "acknowledged block")));
+            }
+            if outage.resync_stripes > 0 {
+                parts.push(format!("{} to synchronise", plural(outage.resync_stripes, "stripe")));
+            }
+            if outage.damaged_stripes > 0 {
+                let stripes = plural(outage.damaged_stripes, "stripe");
+                parts.push(format!("data of {stripes} may be wrong (write hole)"));
+            }
+            let is_loss = outage.lost_blocks + outage.damaged_stripes > 0;
+            let kind = if is_loss { EventKind::DataLoss } else { EventKind::CommandAborted };
+            let (subject, what) = (Some(name.to_owned()), parts.join("; "));
+            items.push(Item { at_ps: outage.at_ps, kind, subject, what, counted: None });
         }
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
                 cache: controller.disks().and_then(Disks::cache),
+                data_loss: controller.disks().map(|disks| disks.data_loss(view.world.start_ps)),
                 raid: controller.disks().map(Disks::raid).unwrap_or_default(),
                 disks: disks(view, storage, config),
                 ssds: controller.disks().map(|disks| disks.ssds(view.now_ps, view.measured_ps)).unwrap_or_default(),

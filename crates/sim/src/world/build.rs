@@ -305,6 +305,8 @@ impl Plan<'_> {
         );
         if let Some(behind) = behind {
             let disks = Disks::new(&config.backstore, behind, &config.luns);
+            let seed = stream_rng(self.lab.run.seed, Purpose::LatentErrors, &[&config.name]).next_u64();
+            let disks = disks.and_then(|disks| disks.protect(&config.protection, seed));
             debug_assert!(disks.is_ok(), "validation refuses such a lab: {:?}", disks.err());
             if let Ok(disks) = disks {
                 controller = controller.with_disks(disks);

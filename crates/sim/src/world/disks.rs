@@ -1,14 +1,17 @@
 //! Cache, RAID groups and disks behind the controller of a storage system.
 
+use super::losses::{Loss, Losses, Reason};
 use super::storage::Job;
 use sanloom_api::results::measure::mean_level;
-use sanloom_api::results::{CacheResult, DiskResult, RaidResult, SsdResult};
+use sanloom_api::results::{CacheResult, DataLossResult, DiskResult, RaidResult, SsdResult};
 use sanloom_fc::config::Lun;
 use sanloom_scsi::scsi::IoOp;
-use sanloom_storage::backstore::{Backstore, BackstoreConfig, BackstoreError, Command, Device, GroupView, Outcome};
+use sanloom_storage::backstore::{
+    Backstore, BackstoreConfig, BackstoreError, Command, Device, GroupView, Outcome, Protection,
+};
 use sanloom_storage::disk::{Disk, DiskConfig, DiskStats, Op, Phases};
 use sanloom_storage::flash::{DriveCount, DriveStats};
-use sanloom_storage::raid::Condition;
+use sanloom_storage::raid::{Condition, Pass};
 
 /// Size of a block of a disk.
 const DISK_BLOCK_BYTES: u32 = 512;
@@ -22,6 +25,18 @@ pub struct Disks {
     /// Commands, by their identifiers in the backstore.
     jobs: Vec<Job>,
     free: Vec<u32>,
+    scrubs: Option<Scrubs>,
+    /// Number of faults because of which there is no power, and nothing happens.
+    outages: u32,
+    losses: Losses,
+}
+
+/// Regular scrubs of all groups.
+#[derive(Clone, Copy, Debug)]
+struct Scrubs {
+    interval_ps: u64,
+    pass: Pass,
+    next_ps: u64,
 }
 
 impl Disks {
@@ -36,7 +51,36 @@ impl Disks {
         let blocks_per_block = u64::from(block_bytes / DISK_BLOCK_BYTES);
         let units: Vec<u64> = luns.iter().map(|lun| lun.blocks * blocks_per_block).collect();
         let store = Backstore::new(config, idle, &units)?;
-        Ok(Disks { store, blocks_per_block, jobs: Vec::new(), free: Vec::new() })
+        Ok(Disks {
+            store,
+            blocks_per_block,
+            jobs: Vec::new(),
+            free: Vec::new(),
+            scrubs: None,
+            outages: 0,
+            losses: Losses::default(),
+        })
+    }
+
+    /// Sets the faults of the media and the protection of the groups. `seed` decides which blocks
+    /// become unreadable.
+    ///
+    /// # Errors
+    ///
+    /// A RAID level without this protection, or too many errors.
+    pub fn protect(mut self, protection: &Protection, seed: u64) -> Result<Disks, BackstoreError> {
+        self.store.protect(protection, seed)?;
+        let next_ps = u64::MAX;
+        self.scrubs =
+            (protection.scrub_interval_ps).map(|interval_ps| Scrubs { interval_ps, pass: protection.scrub, next_ps });
+        Ok(self)
+    }
+
+    /// Sets the time from which the intervals of scrubs count.
+    pub fn start(&mut self, now_ps: u64) {
+        if let Some(scrubs) = &mut self.scrubs {
+            scrubs.next_ps = now_ps.saturating_add(scrubs.interval_ps);
+        }
     }
 
     /// Passes on a command that the controller has processed.
@@ -67,14 +111,50 @@ impl Disks {
 
     /// Returns the next time at which anything happens, or `u64::MAX`.
     pub fn next_ps(&mut self) -> u64 {
-        self.store.next_ps()
+        if self.outages > 0 {
+            return u64::MAX;
+        }
+        self.store.next_ps().min(self.scrubs.map_or(u64::MAX, |scrubs| scrubs.next_ps))
     }
 
     /// Removes and returns the next command that has ended by `now_ps`.
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<(Job, Outcome)> {
+        if self.outages > 0 {
+            return None;
+        }
+        if let Some(scrubs) = self.scrubs.as_mut().filter(|scrubs| scrubs.next_ps <= now_ps) {
+            // One that came while there was no power is left out.
+            scrubs.next_ps += (now_ps - scrubs.next_ps).next_multiple_of(scrubs.interval_ps).max(scrubs.interval_ps);
+            self.store.start_scrubs(now_ps, scrubs.pass);
+        }
         let ended = self.store.pop_ended(now_ps)?;
         self.free.push(ended.id);
-        Some((*self.jobs.get(ended.id as usize)?, ended.outcome))
+        let job = *self.jobs.get(ended.id as usize)?;
+        if ended.outcome != Outcome::Good {
+            self.add_loss(now_ps, &job, ended.outcome);
+        }
+        Some((job, ended.outcome))
+    }
+
+    fn add_loss(&mut self, at_ps: u64, job: &Job, outcome: Outcome) {
+        let has_failed = matches!(self.store.condition(job.unit), Condition::Failed { .. });
+        let reason = match outcome {
+            Outcome::Wrong => Reason::Parity,
+            _ if has_failed => Reason::Disks,
+            _ => Reason::Block,
+        };
+        let &Job { unit: lun, lba, blocks, write, .. } = job;
+        self.losses.add(Loss { at_ps, lun, lba, blocks, write, reason });
+    }
+
+    /// Returns what the disks have lost.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// Returns the results on lost data. `start_ps`: start of the workloads.
+    pub fn data_loss(&self, start_ps: u64) -> DataLossResult {
+        self.losses.result(start_ps, self.store.lost_dirty_blocks())
     }
 
     /// Returns the number of commands in cache, groups and disks.
@@ -94,6 +174,29 @@ impl Disks {
         } else {
             self.store.add_disk(lun);
         }
+    }
+
+    /// A block of a disk becomes unreadable.
+    pub fn add_latent_error(&mut self, lun: u16, member: u32, block: u64) {
+        self.store.add_latent_error(lun, member, block);
+    }
+
+    /// The power fails. Returns the commands in flight, which never end otherwise.
+    pub fn power_off(&mut self, now_ps: u64) -> Vec<Job> {
+        self.outages += 1;
+        if self.outages > 1 {
+            return Vec::new();
+        }
+        let loss = self.store.power_loss(now_ps);
+        self.free.extend(&loss.aborted);
+        let jobs: Vec<Job> = loss.aborted.iter().filter_map(|id| self.jobs.get(*id as usize).copied()).collect();
+        self.losses.add_outage(now_ps, jobs.len() as u64, &loss);
+        jobs
+    }
+
+    /// The power returns.
+    pub fn power_on(&mut self) {
+        self.outages = self.outages.saturating_sub(1);
     }
 
     /// Sets the state of the battery of the cache.
@@ -188,6 +291,16 @@ fn raid_result(group: &GroupView<'_>) -> RaidResult {
         rebuilt_blocks: stats.rebuilt_blocks,
         requests: stats.requests,
         lost_requests: stats.lost_requests,
+        wrong_requests: stats.wrong_requests,
+        unreadable_blocks: group.unreadable_blocks,
+        inconsistent_stripes: group.inconsistent_stripes,
+        scrubbed: group.scrubbed,
+        scrubbed_blocks: stats.scrubbed_blocks,
+        media_errors: stats.media_errors,
+        repaired_blocks: stats.repaired_blocks,
+        corrected_stripes: stats.corrected_stripes,
+        unrebuilt_chunks: stats.unrebuilt_chunks,
+        log_blocks: stats.log_blocks,
         repeated: stats.repeated,
         waited: stats.waited,
         full_stripes: stats.full_stripes,

@@ -115,6 +115,23 @@ impl Controller {
         self.disks.as_deref_mut()
     }
 
+    /// The power fails: no command in flight ends well. Appends them to `ended`.
+    pub fn power_off(&mut self, now_ps: u64, ended: &mut Vec<Ended>) {
+        let mut jobs: Vec<Job> = self.in_flight.drain(..).collect();
+        jobs.extend(self.disks.iter_mut().flat_map(|disks| disks.power_off(now_ps)));
+        self.assigned_ps = self.assigned_ps.saturating_sub(self.unfinished_ps(now_ps));
+        self.servers.iter_mut().for_each(|free| *free = now_ps.min(*free));
+        self.start_times.clear();
+        self.depth.lower(now_ps, jobs.len() as u64);
+        ended.extend(jobs.iter().map(|job| Ended {
+            nport: job.nport,
+            tag: job.tag,
+            status: IoStatus::Busy,
+            write: job.write,
+            bytes: job.bytes,
+        }));
+    }
+
     /// Accepts a command. Returns the result at once if it is rejected.
     pub fn submit(&mut self, now_ps: u64, nport: u16, io: &Io) -> Option<Ended> {
         while self.start_times.front().is_some_and(|&start| start <= now_ps) {

@@ -95,6 +95,16 @@ impl Storage {
         }
     }
 
+    /// Takes note that the workloads start.
+    pub(super) fn start(&mut self, net: &mut Net) {
+        for storage in 0..self.systems.len() as u16 {
+            if let Some(disks) = self.systems[usize::from(storage)].controller.disks_mut() {
+                disks.start(net.now());
+                self.arm_controller(net, storage);
+            }
+        }
+    }
+
     /// Restarts the measurement at the end of the warm-up.
     pub(super) fn restart(&mut self, now_ps: u64) {
         for system in &mut self.systems {
@@ -206,6 +216,16 @@ impl Storage {
         if let Some(at) = self.systems[usize::from(storage)].controller.next_ps() {
             net.set_timer_earlier(self.first_timer + u32::from(storage), at);
         }
+    }
+
+    /// The power of a system fails, after its links went down.
+    pub(super) fn power_off(&mut self, net: &mut Net, storage: u16) {
+        let mut all = Vec::new();
+        self.systems[usize::from(storage)].controller.power_off(net.now(), &mut all);
+        for ended in all {
+            self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
+        }
+        self.arm_controller(net, storage);
     }
 
     /// Handles the timer of a controller: ends the commands that are complete.

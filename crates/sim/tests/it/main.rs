@@ -4,6 +4,7 @@ mod arbitrated_loop;
 mod bundles;
 mod capture_wireshark;
 mod convergence;
+mod data_loss;
 mod disks;
 mod error_recovery;
 mod frame_path;

@@ -145,6 +145,11 @@ impl Devices {
         self.devices.iter_mut().map(|device| device.power_loss(now_ps, &self.idle)).sum()
     }
 
+    /// Blocks of a device.
+    pub fn blocks(&self) -> u64 {
+        self.idle.blocks()
+    }
+
     pub fn all(&self) -> &[Device] {
         &self.devices
     }

@@ -2,9 +2,9 @@
 //! cures.
 
 use super::group::PowerLoss;
-use super::{Backstore, BackstoreError, Origin};
+use super::{Backstore, BackstoreError, Origin, Protection};
 use crate::cache::Statistics;
-use crate::raid::{Consistency, Level, Pass};
+use crate::raid::{Consistency, Pass};
 
 impl Backstore {
     /// Sets the protection of all groups against a power failure in the middle of a write. Call
@@ -15,18 +15,9 @@ impl Backstore {
     ///
     /// The level has no such protection: a journal needs parity, and a partial parity log RAID 5.
     pub fn set_consistency(&mut self, consistency: Consistency) -> Result<(), BackstoreError> {
-        let levels = self.groups.iter().map(|group| group.array().map(|array| array.geometry().level()));
-        let has_parity = levels.clone().all(|level| matches!(level, Some(Level::Parity { .. })));
-        let has_q = levels.clone().any(|level| matches!(level, Some(Level::Parity { has_q: true, .. })));
-        let error = match consistency {
-            Consistency::Journal if !has_parity => Some("a journal needs RAID 4, 5, 6, 50 or 60; choose one of these"),
-            Consistency::PartialParityLog if !has_parity || has_q => {
-                Some("a partial parity log needs RAID 4, 5 or 50; choose one of these, or a journal")
-            }
-            _ => None,
-        };
-        if let Some(error) = error {
-            return Err(BackstoreError::Consistency(error));
+        for group in &self.groups {
+            let level = group.array().map(|array| array.geometry().level());
+            Protection { consistency, ..Protection::default() }.check(level)?;
         }
         let first = self.devices.all().len() as u32;
         if consistency == Consistency::Journal {
@@ -36,6 +27,31 @@ impl Backstore {
             group.set_consistency(consistency, journal);
         }
         Ok(())
+    }
+
+    /// Sets protection and faults of all groups. Call once before the first command; scrubs are
+    /// started by [`Backstore::start_scrubs`]. `seed` decides which blocks get errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`Backstore::set_consistency`] and [`Backstore::set_latent_errors`].
+    pub fn protect(&mut self, protection: &Protection, seed: u64) -> Result<(), BackstoreError> {
+        self.set_consistency(protection.consistency)?;
+        if protection.latent_errors_per_hour > 0.0 {
+            let rate = protection.latent_errors_per_hour / self.devices.blocks().max(1) as f64;
+            self.set_latent_errors(0, rate, seed)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a scrub of each RAID group of which none runs.
+    pub fn start_scrubs(&mut self, now_ps: u64, pass: Pass) {
+        for unit in 0..self.groups.len() as u16 {
+            let is_idle = |array: &crate::raid::Array| array.scrubbed().is_none();
+            if self.groups[usize::from(unit)].array().is_some_and(is_idle) {
+                self.start_scrub(now_ps, unit, pass);
+            }
+        }
     }
 
     /// Sets the rate of latent sector errors from `now_ps` on, per block of 512 bytes and hour. The

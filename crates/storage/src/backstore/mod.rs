@@ -18,7 +18,7 @@ mod settings;
 
 pub use device::Device;
 pub use group::{GroupStats, PowerLoss};
-pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, RaidConfig};
+pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, Protection, RaidConfig};
 
 use crate::cache::Statistics;
 use crate::disk::{Disk, Op};
@@ -288,6 +288,11 @@ impl Backstore {
         let members = self.groups.first().map_or(1, Group::members);
         let count = self.groups.len() * members as usize;
         (0..).zip(&self.devices.all()[..count]).map(move |(at, device): (u32, _)| (at / members, at % members, device))
+    }
+
+    /// Returns the condition of a unit.
+    pub fn condition(&self, unit: u16) -> Condition {
+        self.groups.get(usize::from(unit)).map_or(Condition::Optimal, Group::condition)
     }
 
     /// Groups that are RAID, by unit.

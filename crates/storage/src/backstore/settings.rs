@@ -2,7 +2,7 @@
 
 use crate::cache::{Settings, SettingsError};
 use crate::disk::ConfigError;
-use crate::raid::{Geometry, GeometryError, Level, SyncLimits};
+use crate::raid::{Consistency, Geometry, GeometryError, Level, Pass, SyncLimits};
 use thiserror::Error;
 
 /// RAID group of each unit.
@@ -64,6 +64,55 @@ impl BackstoreConfig {
             cache.settings.check()?;
         }
         Ok(())
+    }
+}
+
+/// Faults of the media of all groups, and what is done about them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Protection {
+    /// Protection against a power failure in the middle of a write.
+    pub consistency: Consistency,
+    /// Time in picoseconds from the start of one scrub of a group to that of the next; `None`: no
+    /// scrubs.
+    pub scrub_interval_ps: Option<u64>,
+    /// Pass of a scrub.
+    pub scrub: Pass,
+    /// Latent sector errors that each device gets per hour.
+    pub latent_errors_per_hour: f64,
+}
+
+impl Default for Protection {
+    /// No scrubs and no errors; a power failure leaves everything to a resync.
+    fn default() -> Protection {
+        Protection {
+            consistency: Consistency::None,
+            scrub_interval_ps: None,
+            scrub: Pass::Check,
+            latent_errors_per_hour: 0.0,
+        }
+    }
+}
+
+impl Protection {
+    /// Checks the protection of groups of this level; `None`: devices without RAID.
+    ///
+    /// # Errors
+    ///
+    /// The level has no such protection: a journal needs parity, and a partial parity log RAID 5.
+    pub fn check(&self, level: Option<Level>) -> Result<(), BackstoreError> {
+        let (has_parity, has_q) = match level {
+            Some(Level::Parity { has_q, .. }) => (true, has_q),
+            _ => (false, false),
+        };
+        match self.consistency {
+            Consistency::Journal if !has_parity => {
+                Err(BackstoreError::Consistency("a journal needs RAID 4, 5, 6, 50 or 60; choose one of these"))
+            }
+            Consistency::PartialParityLog if !has_parity || has_q => Err(BackstoreError::Consistency(
+                "a partial parity log needs RAID 4, 5 or 50; choose one of these, or a journal",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

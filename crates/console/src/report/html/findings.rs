@@ -37,6 +37,7 @@ fn card(out: &mut String, i: usize, finding: &Finding) {
     let grave = match finding.kind {
         FindingKind::Deadlock
         | FindingKind::IoFailures
+        | FindingKind::DataLoss
         | FindingKind::SlowDrain
         | FindingKind::NoPath
         | FindingKind::BrokenTrace => "bad",

@@ -4,6 +4,7 @@
 //! `assets/uplot`) draws the charts from JSON inside the page. A content security policy in the
 //! page forbids every load.
 
+mod backstore;
 mod data;
 mod findings;
 mod page;
@@ -42,7 +43,8 @@ pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> S
     page.section(Section::new("latency", "Response time", tables::latency(results)));
     page.section(Section::new("links", "Links: utilisation and credit starvation", tables::links(results)));
     page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
-    page.section(Section::new("storage", "Storage", tables::storage(results) + &tables::loops(results)));
+    let storage = [tables::storage(results), backstore::tables(results), tables::loops(results)].concat();
+    page.section(Section::new("storage", "Storage", storage));
     page.section(Section::new("ports", "Switches and ports", tables::ports(results)));
     page.section(Section::new("frames", "Frames, drops and events", tables::frames(results)));
     page.section(Section::new("lab", "Lab file", lab_file(results)));

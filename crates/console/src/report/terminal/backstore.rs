@@ -7,6 +7,24 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
     groups(out, results, width);
     disks(out, results, width);
     ssds(out, results, width);
+    losses(out, results);
+}
+
+/// A line for each storage system that has lost data.
+fn losses(out: &mut String, results: &Results) {
+    for storage in &results.storage {
+        let Some(loss) = &storage.data_loss else { continue };
+        let parts = [
+            (loss.lost_requests, plural(loss.lost_requests, "lost request")),
+            (loss.wrong_reads, format!("{} of wrong data", plural(loss.wrong_reads, "read"))),
+            (loss.lost_blocks, format!("{} lost in caches", plural(loss.lost_blocks, "acknowledged block"))),
+            (loss.damaged_stripes, format!("damaged data in {}", plural(loss.damaged_stripes, "stripe"))),
+        ];
+        let parts: Vec<&str> = parts.iter().filter(|(count, _)| *count > 0).map(|(_, words)| words.as_str()).collect();
+        if !parts.is_empty() {
+            let _ = writeln!(out, "\nData loss of {}: {}", storage.name, parts.join(", "));
+        }
+    }
 }
 
 fn caches(out: &mut String, results: &Results, width: usize) {

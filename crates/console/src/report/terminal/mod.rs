@@ -18,6 +18,7 @@ use group::{Group, groups};
 use sanloom_api::results::{
     ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
 };
+use sanloom_api::words::plural;
 use std::fmt::Write as _;
 
 /// Maximum number of hosts, streams or storage systems shown individually; more are grouped.

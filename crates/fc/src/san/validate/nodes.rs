@@ -321,6 +321,9 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
 /// Largest number of disks of a storage system.
 const MAX_DISKS: u64 = 16_384;
 
+/// Largest number of latent sector errors of a RAID group per hour.
+const MAX_LATENT_ERRORS_PER_HOUR: f64 = 1e6;
+
 fn validate_backstore(storage: &Storage, blocks: u64, place: Place, problems: &mut Problems) {
     match storage.backstore.check(blocks) {
         Ok(()) => {}
@@ -337,7 +340,25 @@ fn validate_backstore(storage: &Storage, blocks: u64, place: Place, problems: &m
             "choose another `raid.disks`, `raid.groups` or `raid.chunk`",
         ),
     }
+    if let Err(error) = storage.protection.check(storage.backstore.raid.map(|raid| raid.level)) {
+        let remedy = "choose another `raid.consistency`";
+        problems.add(ProblemKind::BadNumber, place.key("raid.consistency"), error.to_string(), remedy);
+    }
     let members = storage.backstore.raid.map_or(1, |raid| u64::from(raid.members));
+    if let Some(interval_ps) = storage.protection.scrub_interval_ps {
+        let longest = Picos::from_secs(100 * 24 * 3600);
+        problems.time(place.key("raid.scrub"), Picos(interval_ps), Picos::from_ms(1), longest);
+    }
+    let errors = storage.protection.latent_errors_per_hour;
+    let most = MAX_LATENT_ERRORS_PER_HOUR / members as f64;
+    if !(0.0..=most).contains(&errors) {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("latent_errors_per_hour"),
+            format!("{errors} is outside 0 to {most}"),
+            "choose a lower rate",
+        );
+    }
     let disks = members * storage.luns.len() as u64;
     if disks > MAX_DISKS {
         problems.add(

@@ -94,6 +94,7 @@ fn lab() -> Lab {
             disk: None,
             ssd: None,
             backstore: Default::default(),
+            protection: Default::default(),
             failures: Default::default(),
             max_burst_bytes: 65_536,
         }],

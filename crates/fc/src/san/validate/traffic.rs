@@ -483,6 +483,19 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
         }
         FaultKind::ForeignAddress { host, of } => different_hosts(lab, host, of, place, problems),
         FaultKind::DiskFailure { storage, member, .. } => disk_failure(lab, storage, member, place, problems),
+        FaultKind::LatentError { storage, member, block, .. } => {
+            disk_failure(lab, storage, member, place, problems);
+            let device = lab.storage.get(usize::from(storage)).and_then(|storage| storage.device());
+            if let Some((model, blocks)) = device.filter(|(_, blocks)| block >= *blocks) {
+                let reason = format!("a {model} has no block {block}");
+                problems.add(
+                    ProblemKind::NoDisk,
+                    place.key("block"),
+                    reason,
+                    format!("choose 0 to {}", blocks.saturating_sub(1)),
+                );
+            }
+        }
         FaultKind::CacheBattery { storage } => {
             let storage = lab.storage.get(usize::from(storage));
             if storage.is_none_or(|storage| storage.device().is_none() || storage.backstore.cache.is_none()) {
@@ -494,7 +507,7 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
                 );
             }
         }
-        FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } => {}
+        FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } | FaultKind::PowerFailure { .. } => {}
     }
 }
 

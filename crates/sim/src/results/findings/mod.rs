@@ -22,6 +22,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
     found.extend(broken_traces(results));
+    found.extend(data_losses(results));
     found.extend(stalls::failures(view, results));
     found.extend(fabric::isolated(view));
     found.extend(fabric::rejected_logins(view));
@@ -49,10 +50,44 @@ fn broken_traces(results: &Results) -> impl Iterator<Item = Finding> {
     })
 }
 
+/// Storage systems that have lost data, or returned wrong data.
+fn data_losses(results: &Results) -> impl Iterator<Item = Finding> {
+    results.storage.iter().filter_map(|storage| {
+        let loss = storage.data_loss.as_ref()?;
+        let mut parts = Vec::new();
+        if loss.wrong_reads > 0 {
+            let reads = plural(loss.wrong_reads, "read");
+            parts.push(format!("{reads} returned wrong data with good status, which no host can notice"));
+        }
+        if loss.lost_requests > 0 {
+            parts.push(format!("{} ended with MEDIUM ERROR", plural(loss.lost_requests, "request")));
+        }
+        if loss.lost_blocks > 0 {
+            let blocks = plural(loss.lost_blocks, "block");
+            parts.push(format!("{blocks} of 512 bytes were lost in caches after their writes had been acknowledged"));
+        }
+        if loss.damaged_stripes > 0 {
+            let stripes = plural(loss.damaged_stripes, "stripe");
+            parts.push(format!("a power failure may have changed data in {stripes} that nobody wrote (write hole)"));
+        }
+        let first = loss.first_requests.first().map(|first| {
+            let last = first.block + u64::from(first.blocks) - 1;
+            let kind = if first.write { "write" } else { "read" };
+            format!("; first a {kind} of blocks {} to {last} of lun{} at {:.6} s", first.block, first.lun, first.at_s)
+        });
+        (!parts.is_empty()).then(|| Finding {
+            kind: FindingKind::DataLoss,
+            title: format!("{} lost data", storage.name),
+            detail: format!("{}{}", parts.join("; "), first.unwrap_or_default()),
+            ..Finding::default()
+        })
+    })
+}
+
 fn rank(kind: FindingKind) -> u8 {
     match kind {
         FindingKind::Deadlock => 0,
-        FindingKind::IoFailures | FindingKind::BrokenTrace => 1,
+        FindingKind::DataLoss | FindingKind::IoFailures | FindingKind::BrokenTrace => 1,
         FindingKind::IsolatedLink => 2,
         FindingKind::LoginsRejected => 3,
         FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,
