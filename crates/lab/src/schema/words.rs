@@ -357,6 +357,7 @@ words!(DISK, DISKS: DiskPreset {
     "ultrastar-15k450" => preset::ultrastar_15k450, "Hitachi Ultrastar 15K450: 450 GB, 15,000 rpm";
     "travelstar-5k320" => preset::travelstar_5k320, "Hitachi Travelstar 5K320: 320 GB, 5,400 rpm, 2.5 inches";
     "travelstar-7k320" => preset::travelstar_7k320, "Hitachi Travelstar 7K320: 320 GB, 7,200 rpm, 2.5 inches";
+    "savvio-10k4" => preset::savvio_10k4, "Seagate Savvio 10K.4: 600 GB, 10,000 rpm, 2.5 inches";
     "ultrastar-c15k600" => preset::ultrastar_c15k600, "HGST Ultrastar C15K600: 600 GB, 15,000 rpm";
     "st2000dm006" => preset::st2000dm006, "Seagate ST2000DM006: 2 TB, 7,200 rpm";
     "ultrastar-7k8" => preset::ultrastar_7k8, "HGST Ultrastar 7K8: 8 TB, 7,200 rpm";

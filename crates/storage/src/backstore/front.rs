@@ -86,7 +86,8 @@ impl Front {
             units.push((end, blocks));
             end = (end + blocks).next_multiple_of(line);
         }
-        let cache = Controller::new(Settings { volume_blocks: end, ..config.settings })?;
+        let mut cache = Controller::new(Settings { volume_blocks: end, ..config.settings })?;
+        cache.set_units(units.iter().map(|(first, _)| first / line));
         Ok(Front {
             cache,
             config: *config,
@@ -161,6 +162,7 @@ impl Front {
     fn offer(&mut self, now_ps: u64, slot: u32, requests: &mut Vec<Request>, ended: &mut VecDeque<Ended>) -> bool {
         let Held { op, rest, .. } = self.held[slot as usize];
         let mut actions = std::mem::take(&mut self.actions);
+        self.cache.set_room(self.destages < self.config.most_destages);
         let accepted = match op {
             Op::Read => self.cache.read(now_ps, rest, &mut actions).accepted,
             _ => self.cache.write(now_ps, rest, &mut actions).accepted,
@@ -237,6 +239,8 @@ impl Front {
             let dirty = self.cache.statistics().dirty;
             // The settings were accepted before.
             if let Ok(mut cache) = Controller::new(*self.cache.settings()) {
+                let line = u64::from(self.config.settings.line_blocks.max(1));
+                cache.set_units(self.units.iter().map(|(first, _)| first / line));
                 cache.set_battery(false);
                 self.cache = cache;
             }

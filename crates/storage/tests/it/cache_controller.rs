@@ -390,3 +390,49 @@ fn a_warm_cache_allocates_nothing() {
         assert_eq!(allocation_counter::measure(run).count_total, 0, "{order:?}");
     }
 }
+
+/// Writes to the first blocks of these lines.
+fn write_lines(cache: &mut Controller, lines: impl IntoIterator<Item = u64>) {
+    for line in lines {
+        write(cache, 0, 16 * line, 2);
+    }
+}
+
+#[test]
+fn units_are_destaged_in_turn_each_in_the_order_of_addresses() {
+    let mut cache = controller(SMALL);
+    cache.set_units([0, 10, 20, 40]);
+    write_lines(&mut cache, [21, 3, 9, 0, 11, 25, 23]);
+    cache.flush();
+    let lines: Vec<u64> = destage_all(&mut cache, 0).iter().map(|(extent, _)| extent.lba / 16).collect();
+    assert_eq!(lines, [0, 11, 21, 3, 23, 9, 25]);
+}
+
+#[test]
+fn a_full_cache_evicts_a_line_that_a_destage_made_clean_before_a_dirty_victim() {
+    let mut cache = controller(SMALL);
+    write_lines(&mut cache, (0..16).rev());
+    // The oldest line is 15; the order of addresses begins at 0.
+    let Some(Action::Destage(first, _)) = cache.next_destage(0) else { panic!("nothing is destaged") };
+    assert_eq!(first, extent(0, 2));
+    cache.destaged(0, first);
+    assert_eq!(write(&mut cache, 0, 16 * 30, 2), []);
+    assert_eq!(cache.statistics().evictions, 1);
+    // Now all lines are dirty, so victims are destaged, the oldest first.
+    let mut actions = Vec::new();
+    assert_eq!(cache.write(0, extent(16 * 31, 2), &mut actions).accepted, 0);
+    assert_eq!(actions[0], Action::Destage(extent(16 * 15, 2), Reason::Demand));
+}
+
+#[test]
+fn no_victim_is_destaged_while_the_back_end_has_no_room() {
+    let mut cache = controller(SMALL);
+    write_lines(&mut cache, 0..16);
+    cache.set_room(false);
+    let mut actions = Vec::new();
+    assert_eq!(cache.write(0, extent(16 * 30, 2), &mut actions).accepted, 0);
+    assert_eq!(actions, []);
+    cache.set_room(true);
+    assert_eq!(cache.write(0, extent(16 * 30, 2), &mut actions).accepted, 0);
+    assert!(!actions.is_empty());
+}

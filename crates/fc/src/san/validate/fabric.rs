@@ -273,8 +273,8 @@ fn loops(lab: &Lab, problems: &mut Problems) {
                 format!("link 2 to {} ports of hosts and storage to it", AL_PA_COUNT - 1),
             );
         }
-        let to_switches = links.iter().filter(|(_, link)| link.on_loop().is_none());
-        if let Some((index, link)) = to_switches.skip(1).next() {
+        let mut to_switches = links.iter().filter(|(_, link)| link.on_loop().is_none());
+        if let Some((index, link)) = to_switches.nth(1) {
             problems.add(
                 ProblemKind::BadLoop,
                 Place::of(Section::Link, *index).key("to"),

@@ -22,12 +22,38 @@ impl Controller {
     pub fn next_destage(&mut self, now_ps: u64) -> Option<Action> {
         let reason = self.reason(now_ps)?;
         let slot = match self.settings.destage.order {
-            DestageOrder::Address if reason != Reason::Age => self.dirty.next(self.position)?,
+            DestageOrder::Address if reason != Reason::Age => self.next_by_address()?,
             DestageOrder::Address | DestageOrder::Age => self.dirty.oldest()?.0,
         };
         let extent = self.begin_destage(now_ps, slot, reason);
-        self.position = (extent.end() - 1) / u64::from(self.settings.line_blocks);
+        let last = (extent.end() - 1) / u64::from(self.settings.line_blocks);
+        let unit = self.unit_of(last);
+        self.units[unit].position = last;
+        self.turn = (unit + 1) % self.units.len();
         Some(Action::Destage(extent, reason))
+    }
+
+    fn unit_of(&self, key: u64) -> usize {
+        self.units.partition_point(|unit| unit.first <= key).saturating_sub(1)
+    }
+
+    /// Returns the next dirty line of the unit whose turn it is, or of the next one that has any.
+    fn next_by_address(&self) -> Option<u32> {
+        let mut unit = self.turn;
+        for _ in 0..2 {
+            let behind = self.dirty.next(self.units[unit].position)?;
+            let key = self.directory.key(behind);
+            if key >= self.units[unit].position && self.unit_of(key) == unit {
+                return Some(behind);
+            }
+            let first = self.dirty.next(self.units[unit].first)?;
+            let found = self.unit_of(self.directory.key(first));
+            if found == unit {
+                return Some(first);
+            }
+            unit = found;
+        }
+        self.dirty.next(self.units[unit].first)
     }
 
     /// Earliest time at which idle time or age asks for a destage, in picoseconds.
@@ -164,6 +190,7 @@ impl Controller {
             self.statistics.destaged += blocks;
             self.statistics.dirty -= blocks;
             self.update(now_ps, slot, part.key);
+            self.list_cleaned(slot, part.key);
         }
     }
 
@@ -202,11 +229,12 @@ impl Controller {
             }
         }
         self.lines.clear();
+        self.cleaned.clear();
         self.directory = Directory::new(self.settings.policy, u64::from(self.settings.lines), 1);
         self.dirty = DirtyLines::new(self.settings.destage.order == DestageOrder::Address);
         self.streams = self.settings.read_ahead.map(Streams::new);
         self.is_draining = false;
         self.is_flushing = false;
-        self.position = 0;
+        self.set_units(self.units.iter().map(|unit| unit.first).collect::<Vec<_>>());
     }
 }

@@ -19,12 +19,19 @@ pub(super) struct Line {
     pub(super) failed: u64,
     /// Sectors read ahead and not read by a host yet.
     pub(super) ahead: u64,
+    /// The line is in the list of lines that destages made clean.
+    pub(super) is_listed: bool,
 }
 
 impl Line {
     /// Sectors that a destage may take.
     pub(super) fn destageable(&self) -> u64 {
         self.dirty & !self.writing & !self.filling
+    }
+
+    /// Returns whether the line may be evicted without a destage.
+    pub(super) fn is_clean(&self) -> bool {
+        self.dirty == 0 && !self.is_in_flight()
     }
 
     pub(super) fn is_in_flight(&self) -> bool {

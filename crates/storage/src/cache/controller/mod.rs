@@ -19,6 +19,7 @@ pub use statistics::Statistics;
 use super::directory::{Admission, Directory};
 use line::{DirtyLines, Line};
 use part::{Part, runs};
+use std::collections::VecDeque;
 use stream::Streams;
 
 /// Dirty victims to destage before a host request waits. Read-ahead causes no destage.
@@ -31,16 +32,32 @@ pub struct Controller {
     directory: Directory,
     lines: Vec<Line>,
     dirty: DirtyLines,
+    /// Lines that destages made clean, with their numbers, in the order of these ends. Lines that
+    /// have changed since are still there.
+    cleaned: VecDeque<(u32, u64)>,
+    /// The back end has room for destages of victims.
+    has_room: bool,
     streams: Option<Streams>,
     has_battery: bool,
     has_partner: bool,
     /// Destaging goes on until the low watermark.
     is_draining: bool,
     is_flushing: bool,
-    /// Line number after the last destage, for the order of addresses.
-    position: u64,
+    /// Parts of the volume that are destaged in turn, for the order of addresses.
+    units: Vec<Unit>,
+    /// Index of the next one of them.
+    turn: usize,
     last_request_ps: u64,
     statistics: Statistics,
+}
+
+/// Part of the volume, up to the next one.
+#[derive(Clone, Copy, Default, Debug)]
+struct Unit {
+    /// Number of its first line.
+    first: u64,
+    /// Line number of the last destage.
+    position: u64,
 }
 
 impl Controller {
@@ -55,12 +72,15 @@ impl Controller {
             directory: Directory::new(settings.policy, u64::from(settings.lines), 1),
             lines: Vec::new(),
             dirty: DirtyLines::new(settings.destage.order == DestageOrder::Address),
+            cleaned: VecDeque::new(),
+            has_room: true,
             streams: settings.read_ahead.map(Streams::new),
             has_battery: true,
             has_partner: true,
             is_draining: false,
             is_flushing: false,
-            position: 0,
+            units: vec![Unit::default()],
+            turn: 0,
             last_request_ps: 0,
             statistics: Statistics::default(),
             settings,
@@ -75,6 +95,23 @@ impl Controller {
     /// Counters since the creation.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// Divides the volume into units, which begin at these line numbers, in ascending order, the
+    /// first at 0. Destaging in the order of addresses takes from each unit in turn, because other
+    /// devices are behind each.
+    pub fn set_units(&mut self, first_lines: impl IntoIterator<Item = u64>) {
+        self.units = first_lines.into_iter().map(|first| Unit { first, position: first }).collect();
+        if self.units.is_empty() {
+            self.units.push(Unit::default());
+        }
+        self.turn = 0;
+    }
+
+    /// Sets whether the back end has room for more destages. Without room, a request that needs the
+    /// line of a dirty victim waits.
+    pub fn set_room(&mut self, has_room: bool) {
+        self.has_room = has_room;
     }
 
     /// Write mode in force: write-through while the battery or a needed partner is missing.
@@ -313,12 +350,14 @@ impl Controller {
         self.update(now_ps, slot, key);
     }
 
-    /// Returns the slot of a line and makes it resident. `None` if no victim is clean; the destage
-    /// of up to `most_dirty` victims is returned instead.
+    /// Returns the slot of a line and makes it resident. If the victim of the policy is dirty, the
+    /// line that a destage made clean first is evicted. `None` if there is none; the destage of up
+    /// to `most_dirty` victims is returned instead.
     fn line_for(&mut self, now_ps: u64, key: u64, most_dirty: u32, actions: &mut Vec<Action>) -> Option<u32> {
         if let Some(slot) = self.directory.hit(key) {
             return Some(slot);
         }
+        let most_dirty = if self.has_room { most_dirty } else { 0 };
         let mut dirty_victims = 0;
         loop {
             match self.directory.admit(key, 1) {
@@ -330,18 +369,56 @@ impl Controller {
                     return Some(slot);
                 }
                 Admission::Evict(slot) if self.lines[slot as usize].dirty == 0 => {
-                    let victim = self.directory.evict(slot);
-                    let wasted = self.blocks_of(victim, self.lines[slot as usize].ahead);
-                    self.statistics.read_ahead_wasted += wasted;
-                    self.statistics.evictions += 1;
+                    self.evict(slot);
                 }
-                Admission::Evict(slot) if dirty_victims < most_dirty => {
+                Admission::Evict(slot) => {
+                    if let Some(clean) = self.pop_cleaned() {
+                        self.evict(clean);
+                        continue;
+                    }
+                    if dirty_victims == most_dirty {
+                        return None;
+                    }
+
                     dirty_victims += 1;
                     let extent = self.begin_destage(now_ps, slot, Reason::Demand);
                     actions.push(Action::Destage(extent, Reason::Demand));
                 }
-                Admission::Evict(_) | Admission::Refused => return None,
+                Admission::Refused => return None,
             }
+        }
+    }
+
+    fn evict(&mut self, slot: u32) {
+        let victim = self.directory.evict(slot);
+        let wasted = self.blocks_of(victim, self.lines[slot as usize].ahead);
+        self.statistics.read_ahead_wasted += wasted;
+        self.statistics.evictions += 1;
+    }
+
+    /// Removes and returns the line that a destage made clean first.
+    fn pop_cleaned(&mut self) -> Option<u32> {
+        while let Some((slot, key)) = self.cleaned.pop_front() {
+            if self.directory.find(key) == Some(slot) {
+                let line = &mut self.lines[slot as usize];
+                line.is_listed = false;
+                if line.is_clean() {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+
+    /// Lists a line if a destage has made it clean.
+    fn list_cleaned(&mut self, slot: u32, key: u64) {
+        let line = &mut self.lines[slot as usize];
+        if line.is_clean() && !std::mem::replace(&mut line.is_listed, true) {
+            // Lines that were evicted otherwise stay in the list, so it has a limit.
+            if self.cleaned.len() >= 2 * self.settings.lines as usize {
+                self.cleaned.pop_front();
+            }
+            self.cleaned.push_back((slot, key));
         }
     }
 

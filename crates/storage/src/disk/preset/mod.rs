@@ -9,7 +9,7 @@ use super::config::DiskConfig;
 pub use data_sheet::DataSheet;
 pub use measured::{atlas_10k, c2247a, cheetah_9lp};
 pub use modern::{
-    st2000dm006, travelstar_5k320, travelstar_7k320, ultrastar_7k8, ultrastar_15k450, ultrastar_146z10,
+    savvio_10k4, st2000dm006, travelstar_5k320, travelstar_7k320, ultrastar_7k8, ultrastar_15k450, ultrastar_146z10,
     ultrastar_c15k600, ultrastar_dc_hc310,
 };
 
@@ -23,6 +23,7 @@ pub fn all() -> Vec<DiskConfig> {
         ultrastar_15k450(),
         travelstar_5k320(),
         travelstar_7k320(),
+        savvio_10k4(),
         ultrastar_c15k600(),
         st2000dm006(),
         ultrastar_7k8(),

@@ -112,6 +112,26 @@ pub fn travelstar_7k320() -> DiskConfig {
     sheet.config()
 }
 
+/// Seagate Savvio 10K.4 (ST9600204SS), 2009: 600 GB, 10,000 rpm, 2.5 inches.
+///
+/// - Seeks of 0.30, 3.8 and 7.81 ms for one track, the mean and the full stroke, mean of 4.4 ms for
+///   writes, 6 heads, 135 to 72 MB/s, SAS of 6 Gb/s: Seagate, "Savvio 10K.4 SAS Product Manual",
+///   2009, section 4.
+pub fn savvio_10k4() -> DiskConfig {
+    let sheet = DataSheet {
+        name: "savvio-10k4",
+        blocks: 600_000_000_000 / 512,
+        surfaces: 6,
+        rpm: 10_000.0,
+        seek_ms: [0.3, 3.8, 7.81],
+        write_settle_ms: 4.4 - 3.8,
+        medium_mb_s: [135.0, 72.0],
+        bus_mb_s: 600.0,
+        ..COMMON
+    };
+    sheet.config()
+}
+
 /// HGST Ultrastar C15K600, 2014: 600 GB, 15,000 rpm, 2.5 inches.
 ///
 /// - Mean seek 2.9 ms for reads and 3.1 ms for writes: HGST, "Ultrastar C15K600 Hard Disk Drive
