@@ -16,6 +16,12 @@ pub struct LabInfo {
     pub duration_s: f64,
     /// Initial part that the results exclude, in seconds.
     pub warmup_s: f64,
+    /// Time from which the requests per second and the mean latency of all hosts are steady, in
+    /// seconds since the start of the workloads: the end of the warm-up by MSER-5 over the steps of
+    /// `series` before the first fault or change of zones. Absent if one of both is not steady from
+    /// the middle of these steps on, or if there are fewer than fifty steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled_s: Option<f64>,
     /// True if the run was interrupted; `duration_s` is then the simulated time that was reached.
     pub interrupted: bool,
     /// Stop rule of the run, if the lab has one.

@@ -168,6 +168,7 @@ fn example() -> Value {
         lab: LabInfo {
             command: some(),
             source: some(),
+            settled_s: Some(0.0),
             precision: Some(PrecisionResult { reached: Some(0.0), ..PrecisionResult::default() }),
             ..LabInfo::default()
         },

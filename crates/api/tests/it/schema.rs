@@ -111,6 +111,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         (
             "LabInfo",
             to_value(LabInfo {
+                settled_s: Some(0.0),
                 command: some(),
                 source: some(),
                 precision: Some(PrecisionResult::default()),

@@ -30,6 +30,7 @@ pub(super) fn draw(seed: u64, lab: &mut Lab) {
     }
     const DICE_OF_CHANNELS: u64 = 0xc4a2_2e15;
     channels(&mut Dice::new(seed ^ DICE_OF_CHANNELS << 32), lab);
+    nodes::allow_for_distance(lab);
 }
 
 /// Draws virtual channels for the switches of half of the labs, and quarantines for some of them.
@@ -51,7 +52,6 @@ fn channels(dice: &mut Dice, lab: &mut Lab) {
             recovery: Picos::from_us(dice.spread(10, 20_000)),
         });
     }
-    nodes::allow_for_distance(lab);
 }
 
 fn cost_rules(dice: &mut Dice, lab: &mut Lab) {

@@ -164,9 +164,10 @@ impl Swarm {
 /// Raises the timers for long links. With one credit, each frame takes a round trip, and each burst
 /// of a write takes another one over the whole path. A command needs time for the sixteen frames
 /// and eight bursts that one block may require, and a switch must hold frames for as long. It also
-/// needs time for the data of all commands of its host, which may share one slow link. Otherwise no
-/// request could ever complete: the host would abort each attempt and try again when its path
-/// checker finds the path good. The other timers keep their ratios.
+/// needs time for the data of all commands of all hosts, which may share one slow link. Otherwise
+/// no request could ever complete: the host would abort each attempt and try again when its path
+/// checker finds the path good. If its aborts are late too, it resets the LUN, and thereby ends the
+/// commands of all other hosts again and again. The other timers keep their ratios.
 pub(super) fn allow_for_distance(lab: &mut Lab) {
     let round_trip = |link: &Link| 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
     let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
@@ -190,12 +191,15 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
     let sizes = lab.workloads.iter().map(|workload| u64::from(largest(&workload.size))).max().unwrap_or(0);
     let storage_ports = lab.storage.iter().flat_map(|storage| &storage.ports).map(|port| port.receive_size_bytes);
     let smallest_of_storage = storage_ports.min().unwrap_or(2_112);
-    for host in &mut lab.hosts {
+    let data_of = |host: &Host| {
         let smallest = host.hbas.iter().map(|hba| hba.receive_size_bytes).min().unwrap_or(2_112);
         let frame_bytes = u64::from(smallest.min(smallest_of_storage));
         let frames = sizes.max(u64::from(host.queue.merge_up_to_bytes)).div_ceil(frame_bytes);
-        let data = u64::from(host.queue.max_outstanding) * frames * slowest;
-        let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest + 2 * data;
+        u64::from(host.queue.max_outstanding) * frames * slowest
+    };
+    let data: u64 = lab.hosts.iter().map(data_of).sum();
+    let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest + 2 * data;
+    for host in &mut lab.hosts {
         host.command_timeout.0 = host.command_timeout.0.max(least);
     }
     let timers = &mut lab.timers;

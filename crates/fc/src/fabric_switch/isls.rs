@@ -2,11 +2,13 @@
 
 use super::config::{FabricSwitchConfig, IslConfig};
 use super::status::{IslState, IslStatus};
+use crate::alarms::Alarms;
 use crate::config::CostRule;
-use crate::eport::{EPort, EPortConfig, Neighbour, State};
+use crate::eport::{EPort, EPortConfig, Neighbour, Output, State};
 use crate::fabric::Leg;
 use crate::ils::Peer;
 use crate::switch::port_name;
+use sanloom_scsi::time::Instant;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +20,11 @@ pub(super) struct Isls {
     /// Parameters of all E_Ports; port number, port name and credit differ.
     template: EPortConfig,
     isls: BTreeMap<u16, Isl>,
+    /// Leaders of the links whose machine may have outputs or another deadline than in `deadlines`.
+    /// A large switch has hundreds of links, and most messages concern at most one.
+    changed: BTreeSet<u16>,
+    /// Deadlines of the machines of all other links.
+    deadlines: Alarms<u16>,
     /// Legs to each reachable domain.
     legs: BTreeMap<u8, Vec<Leg>>,
 }
@@ -43,6 +50,8 @@ impl Isls {
             cost_rule: config.cost_rule,
             template: config.eport(0),
             isls: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            deadlines: Alarms::new(),
             legs: BTreeMap::new(),
         }
     }
@@ -85,10 +94,13 @@ impl Isls {
     /// Adds a link with one port.
     pub(super) fn insert(&mut self, leader: u16, port: u16, machine: EPort) {
         let members = BTreeSet::from([port]);
+        self.changed.insert(leader);
         self.isls.insert(leader, Isl { machine, members, neighbour: None, open: false, zones_differ: false });
     }
 
     pub(super) fn remove(&mut self, leader: u16) -> Option<Isl> {
+        self.changed.remove(&leader);
+        self.deadlines.clear(leader);
         self.isls.remove(&leader)
     }
 
@@ -97,21 +109,43 @@ impl Isls {
     }
 
     pub(super) fn get_mut(&mut self, leader: u16) -> Option<&mut Isl> {
-        self.isls.get_mut(&leader)
+        let isl = self.isls.get_mut(&leader)?;
+        self.changed.insert(leader);
+        Some(isl)
     }
 
-    /// Machines of all links, sorted by port.
-    pub(super) fn machines(&self) -> impl Iterator<Item = &EPort> {
-        self.isls.values().map(|isl| &isl.machine)
+    /// Returns the next output of the machines of the links from `from` on, with its link.
+    pub(super) fn poll_output(&mut self, from: u16) -> Option<(u16, Output)> {
+        while let Some(&leader) = self.changed.range(from..).next() {
+            let machine = self.isls.get_mut(&leader).map(|isl| &mut isl.machine);
+            if let Some(output) = machine.and_then(EPort::poll_output) {
+                return Some((leader, output));
+            }
+            self.changed.remove(&leader);
+            self.deadlines.clear(leader);
+            let deadline = self.get(leader).and_then(|isl| isl.machine.poll_timeout());
+            deadline.into_iter().for_each(|at| self.deadlines.set(leader, at));
+        }
+        None
     }
 
-    pub(super) fn machines_mut(&mut self) -> impl Iterator<Item = &mut EPort> {
-        self.isls.values_mut().map(|isl| &mut isl.machine)
+    /// Earliest deadline of the machines of all links.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let changed = self.changed.iter().filter_map(|leader| self.get(*leader)?.machine.poll_timeout());
+        changed.chain(self.deadlines.next()).min()
     }
 
-    /// Leaders of all links, sorted.
-    pub(super) fn leaders(&self) -> Vec<u16> {
-        self.isls.keys().copied().collect()
+    /// Leaders of the links whose deadline has passed, sorted.
+    pub(super) fn due(&mut self, now: Instant) -> BTreeSet<u16> {
+        let mut due: BTreeSet<u16> = std::iter::from_fn(|| self.deadlines.due(now)).collect();
+        for &leader in &self.changed {
+            let deadline = self.get(leader).and_then(|isl| isl.machine.poll_timeout());
+            match deadline.is_some_and(|at| at <= now) {
+                true => due.insert(leader),
+                false => due.remove(&leader),
+            };
+        }
+        due
     }
 
     /// Ports of a link with light, sorted.

@@ -295,9 +295,9 @@ impl FabricSwitch {
             self.out.next_deadline(),
             self.deferred.next_deadline(),
             self.early.next_deadline(),
+            self.isls.poll_timeout(),
         ];
-        let ports = self.isls.machines().map(eport::EPort::poll_timeout);
-        machines.into_iter().chain(ports).flatten().min()
+        machines.into_iter().flatten().min()
     }
 
     fn timeout(&mut self, now: Instant) {
@@ -310,8 +310,10 @@ impl FabricSwitch {
         if is_due(self.services.poll_timeout()) {
             self.services.handle(now, switch::Input::Timeout);
         }
-        for machine in self.isls.machines_mut().filter(|machine| is_due(machine.poll_timeout())) {
-            machine.handle(now, eport::Input::Timeout);
+        for port in self.isls.due(now) {
+            if let Some(isl) = self.isls.get_mut(port) {
+                isl.machine.handle(now, eport::Input::Timeout);
+            }
         }
         if is_due(self.domains.poll_timeout()) {
             self.domains.handle(now, domain::Input::Timeout);

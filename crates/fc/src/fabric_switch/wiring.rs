@@ -34,11 +34,10 @@ impl FabricSwitch {
 
     fn drain_ports(&mut self, now: Instant) -> bool {
         let mut moved = false;
-        for port in self.isls.leaders() {
-            while let Some(output) = self.isls.get_mut(port).and_then(|isl| isl.machine.poll_output()) {
-                moved = true;
-                self.port_output(now, port, output);
-            }
+        let mut from = 0;
+        while let Some((port, output)) = self.isls.poll_output(from) {
+            (moved, from) = (true, port);
+            self.port_output(now, port, output);
         }
         moved
     }

@@ -79,6 +79,9 @@ impl FabricController {
             return objects.local_mates(cx.logins, id, membership, &mut cx.out.work);
         }
         cx.out.work.objects += registered.len() as u64;
+        if !zones.permits_all() && !objects.may_have_own_mates(membership) {
+            return Vec::new();
+        }
         let may_see = |mate: &FcId| {
             zones.permits_all()
                 || objects.get(*mate).is_some_and(|known| zones.permitted(membership, &known.membership))

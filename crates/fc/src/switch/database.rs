@@ -30,6 +30,8 @@ pub(super) struct Database {
     /// are remote as well, and a lookup in a small table rules them out faster.
     own: Option<u8>,
     own_by_name: NameIndex,
+    /// For each zone, the number of objects in the switch's own domain. Few zones have any.
+    own_in_zone: Vec<u32>,
     /// Node name and N_Port_ID.
     by_node: SortedMap<NodeKey, ()>,
     /// Domain, switch port and N_Port_ID as bytes; present while zones name switch ports.
@@ -99,6 +101,7 @@ impl Database {
             by_name: NameIndex::default(),
             own: None,
             own_by_name: NameIndex::default(),
+            own_in_zone: Vec::new(),
             by_node: SortedMap::default(),
             by_port: None,
             targets: SortedMap::default(),
@@ -134,8 +137,12 @@ impl Database {
         if self.name_of(id).is_some_and(|name| name != entry.port_name) {
             self.remove(id);
         }
+        self.count_own(id, &known.membership, true);
         match self.entries.insert(id, known) {
-            Some(old) => self.remove_indices(&old.entry),
+            Some(old) => {
+                self.count_own(id, &old.membership, false);
+                self.remove_indices(&old.entry);
+            }
             None => {
                 let name_of = |id| self.entries.get(&id).map(|known| known.entry.port_name);
                 self.by_name.insert(entry.port_name, id, name_of);
@@ -162,8 +169,33 @@ impl Database {
             self.own_by_name.remove(name, name_of);
         }
         let known = self.entries.remove(&id)?;
+        self.count_own(id, &known.membership, false);
         self.remove_indices(&known.entry);
         Some(known)
+    }
+
+    /// Counts an object in its zones, or no longer, if it is in the switch's own domain.
+    fn count_own(&mut self, id: FcId, membership: &ZoneMembership, present: bool) {
+        if Some(id.domain()) != self.own {
+            return;
+        }
+        for role in self.zones.roles(membership) {
+            let zone = role.zone as usize;
+            if zone >= self.own_in_zone.len() {
+                self.own_in_zone.resize(zone + 1, 0);
+            }
+            match present {
+                true => self.own_in_zone[zone] += 1,
+                false => self.own_in_zone[zone] -= 1,
+            }
+        }
+    }
+
+    /// Returns false if a port is in zones, and no object of the switch's own domain is in one of
+    /// them, so that the port may communicate with none of this domain.
+    pub(super) fn may_have_own_mates(&self, membership: &ZoneMembership) -> bool {
+        let has_own = |zone: u32| self.own_in_zone.get(zone as usize).is_some_and(|&count| count > 0);
+        !membership.is_zoned() || self.zones.roles(membership).any(|role| has_own(role.zone))
     }
 
     /// Removes an object from all indices except those by port name.
@@ -192,12 +224,17 @@ impl Database {
             known.membership = zones.membership(&known.entry.identity());
         }
         self.zones = zones;
+        self.own_in_zone.clear();
+        let own = self.own.map(|domain| self.entries.range(scope(domain, 0)));
+        let own: Vec<_> = own.into_iter().flatten().map(|(id, known)| (id, known.membership.clone())).collect();
+        own.iter().for_each(|(id, membership)| self.count_own(*id, membership, true));
     }
 
     /// Sets the switch's own domain. The database must contain no object of the old or the new one.
     pub(super) fn set_domain(&mut self, own: Option<u8>) {
         self.own = own;
         self.own_by_name = NameIndex::default();
+        self.own_in_zone.clear();
     }
 
     /// Creates or drops the index by switch port.
@@ -299,11 +336,17 @@ impl Database {
             logins.iter().map(|(id, _)| id).collect()
         } else if membership.is_zoned() && zones.mates_bound(membership) < logins.len() {
             work.zone_members += zones.mates_bound(membership) as u64;
+            if !self.may_have_own_mates(membership) {
+                return Vec::new();
+            }
             let mut ids = self.own_ids_of(zones.mates_of(membership));
             ids.retain(|mate| logins.contains(*mate));
             ids
         } else {
             work.objects += logins.len() as u64;
+            if !self.may_have_own_mates(membership) {
+                return Vec::new();
+            }
             let local = self.own.map(|domain| self.range(scope(domain, 0)));
             let mates = local.into_iter().flatten().filter(|(_, known)| zones.permitted(membership, &known.membership));
             mates.map(|(mate, _)| mate).collect()

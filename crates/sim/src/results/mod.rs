@@ -46,6 +46,7 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         series: series::series(&view),
         ..Results::default()
     };
+    results.lab.settled_s = series::settled_s(&view, &results.series);
     results.findings = findings::findings(&view, &results);
     results
 }

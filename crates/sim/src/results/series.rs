@@ -1,7 +1,7 @@
 //! Time series of the results.
 
 use super::view::View;
-use crate::stats::{Counts, Step};
+use crate::stats::{Counts, Step, warm_up};
 use crate::world::LaneStep;
 use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, s_of_ps};
 use sanloom_api::results::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
@@ -47,6 +47,19 @@ pub(super) fn series(view: &View<'_>) -> Series {
         links: links(view, &lane_steps),
         storage: storage(view, &lane_steps),
     }
+}
+
+/// Returns the end of the warm-up, see [`sanloom_api::results::LabInfo::settled_s`].
+pub(super) fn settled_s(view: &View<'_>, series: &Series) -> Option<f64> {
+    let lab = &view.world.lab;
+    let disturbances = lab.faults.iter().map(|fault| fault.at).chain(lab.changes.iter().map(|change| change.at));
+    let ends_ps = disturbances.chain(lab.run.stop_issuing).map(|at| at.0);
+    let end_ps = ends_ps.chain([view.world.run_ps()]).min()?;
+    let complete = (s_of_ps(end_ps) / series.interval_s) as usize;
+    let observations = [&series.total.iops, &series.total.latency_mean_us];
+    let settled = observations.map(|values| warm_up(&values[..complete.min(values.len())]));
+    let [requests, latency] = settled;
+    Some(requests?.max(latency?) as f64 * series.interval_s)
 }
 
 fn add(sum: &mut Step, step: &Step) {

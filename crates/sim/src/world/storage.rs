@@ -29,7 +29,8 @@ pub struct Controller {
     pub depth: TimeWeighted,
     /// Times from the arrival of a command at the controller until its completion.
     pub latency: LatencyHistogram,
-    /// Times that commands waited for a server.
+    /// Times that commands wait for a server, as expected on their arrival: an abort of another
+    /// command may shorten the wait.
     pub waiting: LatencyHistogram,
     /// Work assigned to the servers, in ps; see [`Controller::busy_ps`].
     assigned_ps: u128,
@@ -45,6 +46,8 @@ pub struct Job {
     /// Time at which the controller ends it.
     end_ps: u64,
     arrival_ps: u64,
+    /// Time that it occupies a server.
+    service_ps: u64,
     nport: u16,
     tag: IoTag,
     bytes: u32,
@@ -144,21 +147,57 @@ impl Controller {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
+        let service_ps = sample_ps(&self.config.time, &mut self.rng);
+        self.assigned_ps += u128::from(service_ps);
+        let (end_ps, arrival_ps) = (0, now_ps);
+        let job = Job { end_ps, arrival_ps, service_ps, nport, tag, bytes, blocks, lba, unit, op, write, fua };
+        let begin_ps = self.assign(now_ps, job);
+        self.waiting.record_ps(begin_ps - now_ps);
+        self.depth.raise(now_ps, 1);
+        None
+    }
+
+    /// Assigns a command to the server that becomes free first. Returns the start of its service.
+    #[inline]
+    fn assign(&mut self, now_ps: u64, mut job: Job) -> u64 {
         let free_ps = self.servers.pop_front().unwrap_or(0);
         let begin_ps = free_ps.max(now_ps);
-        let service_ps = sample_ps(&self.config.time, &mut self.rng);
-        let served_ps = begin_ps + service_ps;
+        let served_ps = begin_ps + job.service_ps;
         insert_sorted(&mut self.servers, served_ps, |&free| free);
-        self.assigned_ps += u128::from(service_ps);
-        self.waiting.record_ps(begin_ps - now_ps);
         if begin_ps > now_ps {
             self.start_times.push_back(begin_ps);
         }
-        let end_ps = served_ps + self.config.media_latency.0;
-        let job = Job { end_ps, arrival_ps: now_ps, nport, tag, bytes, blocks, lba, unit, op, write, fua };
+        job.end_ps = served_ps + self.config.media_latency.0;
         insert_sorted(&mut self.in_flight, job, |job| job.end_ps);
-        self.depth.raise(now_ps, 1);
-        None
+        begin_ps
+    }
+
+    /// Removes an aborted command that waits for a server, so that the commands behind it start
+    /// earlier. A command that a server has started continues, and so does one that waits for a
+    /// disk.
+    pub fn cancel(&mut self, now_ps: u64, nport: u16, tag: IoTag) {
+        let latency_ps = self.config.media_latency.0;
+        let waits = |job: &Job| job.end_ps - latency_ps - job.service_ps > now_ps;
+        let Some(at) = self.in_flight.iter().position(|job| job.nport == nport && job.tag == tag && waits(job)) else {
+            return;
+        };
+        let cancelled = self.in_flight.remove(at);
+        self.assigned_ps -= cancelled.map_or(0, |job| u128::from(job.service_ps));
+        self.depth.lower(now_ps, 1);
+        let (mut queued, started): (Vec<Job>, Vec<Job>) = self.in_flight.drain(..).partition(waits);
+        // Servers start commands in the order of their arrival.
+        queued.sort_by_key(|job| job.end_ps - latency_ps - job.service_ps);
+        self.start_times.clear();
+        let busy = started.iter().map(|job| job.end_ps - latency_ps).filter(|&served_ps| served_ps > now_ps);
+        let busy: Vec<u64> = busy.collect();
+        let servers = self.servers.len();
+        self.servers.clear();
+        self.servers.resize(servers - busy.len(), 0);
+        self.servers.extend(busy);
+        self.in_flight.extend(started);
+        for job in queued {
+            self.assign(now_ps, job);
+        }
     }
 
     /// Returns whether as many commands wait as may.
@@ -319,6 +358,26 @@ mod tests {
             let wait = [1.0, 1.0 / 3.0][servers as usize - 1];
             let ours = controller.waiting.exact().mean().unwrap() / mean.0 as f64;
             assert!((ours / wait - 1.0).abs() < 0.04, "{servers} servers: {ours}, theory {wait}");
+        }
+    }
+
+    #[test]
+    fn an_aborted_command_that_waits_gives_its_time_to_the_next_one() {
+        for (servers, expected) in [(1, vec![45, 85, 125]), (2, vec![45, 45, 85, 85])] {
+            let mut controller = controller(servers, 100);
+            let commands = 2 + servers;
+            for tag in 0..commands + 1 {
+                assert_eq!(controller.submit(0, 0, &read(tag)), None);
+            }
+            let now_ps = 10_000_000;
+            // The first command is in service, and the other N_Port has no command with this tag.
+            controller.cancel(now_ps, 0, IoTag(0));
+            controller.cancel(now_ps, 1, IoTag(servers));
+            controller.cancel(now_ps, 0, IoTag(servers));
+            controller.cancel(now_ps, 0, IoTag(servers));
+            assert_eq!(controller.depth.level(), u64::from(commands));
+            assert_eq!(ends(&mut controller), expected, "{servers} servers");
+            assert_eq!(controller.busy_ps(1_000_000_000), u128::from(commands) * 40_000_000);
         }
     }
 

@@ -174,7 +174,11 @@ impl Storage {
                 Output::Send(frame) => net.send_message(nport, frame),
                 Output::Transmit(seq) => net.send_data(nport, seq),
                 Output::Io(io) => self.submit(net, storage, nport, &io),
-                Output::Cancel(tag) => net.unsent(nport).discard_exchange_of_responder(tag.rx_id()),
+                Output::Cancel(tag) => {
+                    net.unsent(nport).discard_exchange_of_responder(tag.rx_id());
+                    self.systems[usize::from(storage)].controller.cancel(net.now(), nport, tag);
+                    self.arm_controller(net, storage);
+                }
                 Output::Fetch { tag, bytes } => {
                     // Simulated frames carry no bytes, and no workload sends parameter lists.
                     let bytes = vec![0; bytes as usize];

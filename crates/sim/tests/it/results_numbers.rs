@@ -161,6 +161,25 @@ fn the_series_keeps_the_warm_up() {
 }
 
 #[test]
+fn the_end_of_the_warm_up_is_found_in_the_series() {
+    // A second workload begins after a quarter of the run.
+    let workload = |name: &str, start: &str| {
+        let load = "hosts = \"server1\"\ntargets = \"disk1\"\nsize = \"4KiB\"\narrivals = \"constant 20k/s\"";
+        format!("[workload.{name}]\n{load}\nstart = \"{start}\"\n")
+    };
+    let (fabric, _) = FABRIC.split_once("[workload").expect("a workload");
+    let text = [fabric, &workload("early", "0s"), &workload("late", "15ms")].concat();
+    let settled_s = |more: &str, sets: &[&str]| run(&lab_with(&text, more, sets)).lab.settled_s;
+    let is_late = |settled_s: Option<f64>| settled_s.is_some_and(|settled_s| (0.014..0.02).contains(&settled_s));
+    assert!(is_late(settled_s("", &[])), "{:?}", settled_s("", &[]));
+    // Only the steps before a fault count.
+    let fault = "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlink = \"ISL\"";
+    assert!(is_late(settled_s(fault, &[])), "{:?}", settled_s(fault, &[]));
+    // A change in the second half leaves no steady part.
+    assert_eq!(settled_s("", &["workload.late.start=40ms"]), None);
+}
+
+#[test]
 fn losses_are_counted_at_their_location() {
     let more = "[[fault]]\nat = \"20ms\"\nuntil = \"30ms\"\nkind = \"frame-loss\"\nlink = \"ISL\"\nprobability = 0.01";
     let results = run(&lab_with(FABRIC, more, &[]));

@@ -40,8 +40,10 @@ fn faults_do_no_harm_and_once_healed_everything_ends() {
 /// - In the next two, a target abandoned writes whose data waited in the host behind those of other
 ///   writes, and did so again on each attempt.
 /// - In the next one, the last frames of each large read were discarded after the hold time.
-/// - In the last, all faults ended while a machine was still booting.
-const FOUND: [u64; 12] = [
+/// - In the next one, all faults ended while a machine was still booting.
+/// - In the last, a controller worked on commands that the hosts had aborted before it started
+///   them. Every other command then timed out as well, and no request ever completed.
+const FOUND: [u64; 13] = [
     5384,
     5471,
     4103,
@@ -54,6 +56,7 @@ const FOUND: [u64; 12] = [
     1_882_935_003_185_818,
     1_882_935_003_185_370,
     1_882_935_003_185_819,
+    1_795_711_350_001_186,
 ];
 
 #[test]

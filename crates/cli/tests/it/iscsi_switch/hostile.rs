@@ -440,7 +440,7 @@ fn attack(switch: &Switch<'_>, portal: &str, storage: &str, seed: u64) -> BTreeM
         if sent >= PDUS {
             break;
         }
-        let number = 0x100 + seed as u16 * 16 + session % 8;
+        let number = 0x100 + (seed % 0xf00) as u16 * 16 + session % 8;
         let mut host = Host::log_in_to(portal, &target(storage), number, "");
         host.send(0x80, 0, &[0; 6], &[]);
         // A reset of the target by the other attacker ends this session too.

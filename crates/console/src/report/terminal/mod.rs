@@ -66,6 +66,14 @@ fn headline(out: &mut String, results: &Results, width: usize) {
         if lab.interrupted { "; interrupted, so these are the results so far" } else { "" }
     );
     out.push_str(&wrap(&line, width, 2));
+    if let Some(settled_s) = settled_late(results) {
+        let line = format!(
+            "steady from {0} on (MSER-5), but the results count from {1} on: `--set run.warmup={0}` excludes the rest",
+            seconds(settled_s).replace(' ', "").replace('µ', "u"),
+            seconds(lab.warmup_s)
+        );
+        out.push_str(&wrap(&line, width, 2));
+    }
     if let Some(precision) = &lab.precision {
         let percent = |share: f64| format!("± {:.2} %", 100.0 * share);
         let line = match precision.reached {
@@ -85,6 +93,26 @@ fn headline(out: &mut String, results: &Results, width: usize) {
         };
         out.push_str(&wrap(&line, width, 2));
     }
+}
+
+/// Returns the end of the warm-up, if the results include a part of it that changes the mean of the
+/// requests per second or of the latency by more than one percent. That part is compared with the
+/// steps behind it, which are steady.
+fn settled_late(results: &Results) -> Option<f64> {
+    const MATTERS: f64 = 0.01;
+    let (lab, series) = (&results.lab, &results.series);
+    let settled_s = lab.settled_s.filter(|&settled_s| settled_s > lab.warmup_s)?;
+    let [from, settled] = [lab.warmup_s, settled_s].map(|at_s| (at_s / series.interval_s).round() as usize);
+    if series.total.iops.len() < 2 * settled || from >= settled {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let changes = |values: &[f64]| {
+        let [part, steady] = [from..settled, settled..2 * settled].map(|steps| values.get(steps).map_or(0.0, mean));
+        let share = (settled - from) as f64 / (values.len() - from) as f64;
+        (part - steady).abs() * share > MATTERS * steady.abs()
+    };
+    (changes(&series.total.iops) || changes(&series.total.latency_mean_us)).then_some(settled_s)
 }
 
 /// MB/s without the unit, which is in the column heading.

@@ -50,6 +50,23 @@ fn there_are_no_control_characters_whatever_names_hold() {
 }
 
 #[test]
+fn a_warm_up_that_is_too_short_is_named_if_it_matters() {
+    let mut results = fixture::core_edge();
+    let steady = |results: &Results| render(results, 80).contains("steady from");
+    let steps = results.series.total.iops.len();
+    let from = (results.lab.warmup_s / results.series.interval_s).round() as usize;
+    results.lab.settled_s = Some((from + 2) as f64 * results.series.interval_s);
+    results.series.total.latency_mean_us = vec![100.0; steps];
+    results.series.total.iops = vec![100.0; steps];
+    assert!(!steady(&results), "both parts are equal");
+    results.series.total.iops[from..from + 2].fill(0.0);
+    let text = render(&results, 80).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("(MSER-5)") && text.contains("--set run.warmup="), "{text}");
+    results.lab.settled_s = Some(results.lab.warmup_s);
+    assert!(!steady(&results), "the results begin there");
+}
+
+#[test]
 fn empty_results_are_a_short_text() {
     let text = render(&Results::default(), 80);
     assert!(text.contains("No frame was dropped."), "{text}");

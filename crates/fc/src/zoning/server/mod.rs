@@ -67,6 +67,8 @@ pub struct ZoneServer {
     lock: Lock,
     changes: Changes,
     out: Outbox,
+    /// Deadline of all machines after the last input.
+    deadline: Option<Instant>,
 }
 
 /// Machines of a zone server, which process inputs with a [`Context`].
@@ -263,6 +265,7 @@ impl ZoneServer {
             lock: Lock::default(),
             changes: Changes::default(),
             out: Outbox::default(),
+            deadline: None,
         }
     }
 
@@ -332,6 +335,9 @@ impl ZoneServer {
         parts.changes.drive(&mut cx, parts.links, parts.lock);
         let gate = gate(parts.lock, parts.changes);
         parts.links.drive(&mut cx, gate);
+        let change = self.changes.timeout(&self.config);
+        let link = self.links.timeout(&self.store, gate);
+        self.deadline = Instant::earliest(&[self.lock.expires(), change, link]);
     }
 
     /// Returns the next output, or `None` when all are drained.
@@ -341,9 +347,7 @@ impl ZoneServer {
 
     /// Time at which to pass [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let change = self.changes.timeout(&self.config);
-        let link = self.links.timeout(&self.store, gate(&self.lock, &self.changes));
-        Instant::earliest(&[self.lock.expires(), change, link])
+        self.deadline
     }
 
     /// Machines, and the context that they need to process an input.
