@@ -40,8 +40,8 @@ impl Lab {
     }
 
     /// Every linked port of a host or storage system: [`Lab::attached_ports`] and the ports on
-    /// private loops and direct links. `switch` and `fabric` of the latter are their junction, and they
-    /// have no address before they log in.
+    /// private loops and direct links. `switch` and `fabric` of the latter are their junction, and
+    /// they have no address before they log in.
     pub fn linked_ports(&self) -> Vec<AttachedPort> {
         let mut ports = self.attached_ports();
         let mut direct = (self.switches.len() + self.loops.len()) as u16;

@@ -32,7 +32,7 @@ struct State {
     down_ps: u64,
 }
 
-/// Who is at a port of a loop.
+/// Owner of a port of a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     NPort(u16),

@@ -110,7 +110,7 @@ impl World {
                 self.storage_fault(storage, |disks, _| disks.add_latent_error(lun, member, block));
             }
             FaultKind::LatentError { .. } => {}
-            FaultKind::PowerFailure { storage } => self.storage_power(storage, ends),
+            FaultKind::PowerFailure { storage } => storage_power(self, storage, ends),
             FaultKind::CacheBattery { storage } => {
                 self.storage_fault(storage, |disks, now_ps| disks.set_battery(now_ps, ends));
             }
@@ -118,27 +118,6 @@ impl World {
             FaultKind::LostRRdy { link, end, probability } => {
                 self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };
             }
-        }
-    }
-
-    /// Switches the power of a storage system.
-    fn storage_power(&mut self, storage: u16, on: bool) {
-        let lab = self.lab.clone();
-        if on {
-            self.storage_fault(storage, |disks, _| disks.power_on());
-        }
-        for (link, number) in lab.links.iter().zip(0..) {
-            if link.ends.iter().any(|end| end.node == Node::Storage(storage)) {
-                match on {
-                    true => self.link_faults.end(number),
-                    false => self.link_faults.begin(number),
-                }
-                self.update_link(number);
-            }
-        }
-        if !on {
-            self.storage.power_off(&mut self.net, storage);
-            self.process_completions();
         }
     }
 
@@ -228,6 +207,27 @@ impl World {
                 self.update_link(number);
             }
         }
+    }
+}
+
+/// Switches the power of a storage system.
+fn storage_power(world: &mut World, storage: u16, on: bool) {
+    let lab = world.lab.clone();
+    if on {
+        world.storage_fault(storage, |disks, _| disks.power_on());
+    }
+    for (link, number) in lab.links.iter().zip(0..) {
+        if link.ends.iter().any(|end| end.node == Node::Storage(storage)) {
+            match on {
+                true => world.link_faults.end(number),
+                false => world.link_faults.begin(number),
+            }
+            world.update_link(number);
+        }
+    }
+    if !on {
+        world.storage.power_off(&mut world.net, storage);
+        world.process_completions();
     }
 }
 

@@ -9,7 +9,7 @@ const MOST: usize = 1_000;
 /// Requests in the results.
 const MOST_IN_RESULTS: usize = 20;
 
-/// What a storage system has lost since the start of the run.
+/// Losses of a storage system since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
     requests: Vec<Loss>,
@@ -32,7 +32,7 @@ pub struct Loss {
     pub reason: Reason,
 }
 
-/// Why a request was lost.
+/// Reason why a request was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Too few disks of the group are left.

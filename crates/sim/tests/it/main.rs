@@ -5,6 +5,7 @@ mod bundles;
 mod capture_wireshark;
 mod convergence;
 mod data_loss;
+mod data_loss_random;
 mod disks;
 mod error_recovery;
 mod frame_path;

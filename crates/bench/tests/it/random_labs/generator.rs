@@ -85,6 +85,8 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::DuplicateName { .. } => "duplicate-name",
         FaultKind::ForeignAddress { .. } => "foreign-address",
         FaultKind::DiskFailure { .. } => "disk-failure",
+        FaultKind::LatentError { .. } => "latent-error",
+        FaultKind::PowerFailure { .. } => "power-failure",
         FaultKind::CacheBattery { .. } => "cache-battery",
     }
 }
