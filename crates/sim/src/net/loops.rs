@@ -232,6 +232,7 @@ pub fn interrupt(net: &mut Net, number: u16) {
 }
 
 /// Takes a frame of a switch into the memory of its FL_Port.
+#[inline(never)]
 pub(super) fn take(net: &mut Net, lane: u32, frame: FrameRef) {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
     let plane = &mut net.loops[usize::from(number)];
@@ -242,6 +243,7 @@ pub(super) fn take(net: &mut Net, lane: u32, frame: FrameRef) {
 }
 
 /// Number of frames in the memory of the FL_Port at the end of a lane.
+#[inline(never)]
 pub(super) fn held(net: &Net, lane: u32) -> u32 {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return 0 };
     let plane = &net.loops[usize::from(number)];
@@ -253,12 +255,14 @@ pub(super) fn held(net: &Net, lane: u32) -> u32 {
 }
 
 /// Number of frames in the memory of all FL_Ports.
+#[inline(never)]
 pub(super) fn all_held(net: &Net) -> u64 {
     let members = net.loops.iter().flat_map(|plane| &plane.members).filter(|member| member.nport.is_none());
     members.map(|member| u64::from(held(net, member.tx))).sum()
 }
 
 /// Takes note that the input of a switch at the end of a lane from a loop has room again.
+#[inline(never)]
 pub(super) fn has_room(net: &mut Net, lane: u32) {
     let End::Loop { number, .. } = net.lanes[lane as usize].from else { return };
     let plane = &net.loops[usize::from(number)];
