@@ -163,11 +163,12 @@ impl Swarm {
 
 /// Raises the timers for long links. With one credit, each frame takes a round trip, and each burst
 /// of a write takes another one over the whole path. A command needs time for the sixteen frames
-/// and eight bursts that one block may require, and a switch must hold frames for as long. It also
-/// needs time for the data of all commands of all hosts, which may share one slow link. Otherwise
-/// no request could ever complete: the host would abort each attempt and try again when its path
-/// checker finds the path good. If its aborts are late too, it resets the LUN, and thereby ends the
-/// commands of all other hosts again and again. The other timers keep their ratios.
+/// that one block may require and for all bursts of the largest request, and a switch must hold
+/// frames for as long. It also needs time for the data of all commands of all hosts, which may
+/// share one slow link. Otherwise no request could ever complete: the host would abort each attempt
+/// and try again when its path checker finds the path good. If its aborts are late too, it resets
+/// the LUN, and thereby ends the commands of all other hosts again and again. The other timers keep
+/// their ratios.
 pub(super) fn allow_for_distance(lab: &mut Lab) {
     let round_trip = |link: &Link| 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
     let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
@@ -198,7 +199,10 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
         u64::from(host.queue.max_outstanding) * frames * slowest
     };
     let data: u64 = lab.hosts.iter().map(data_of).sum();
-    let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest + 2 * data;
+    let merged = lab.hosts.iter().map(|host| u64::from(host.queue.merge_up_to_bytes)).max().unwrap_or(0);
+    let smallest_burst = lab.storage.iter().map(|storage| u64::from(storage.max_burst_bytes)).min().unwrap_or(512);
+    let bursts = sizes.max(merged).div_ceil(smallest_burst.max(1)).max(8);
+    let least = Picos::from_ms(5).0 + (16 + bursts * 7) * longest + 2 * data;
     for host in &mut lab.hosts {
         host.command_timeout.0 = host.command_timeout.0.max(least);
     }
