@@ -327,6 +327,7 @@ fn storage() -> Storage {
         backstore: Default::default(),
         protection: Default::default(),
         failures: Default::default(),
+        controllers: Default::default(),
         max_burst_bytes: 65_536,
     }
 }

@@ -23,7 +23,8 @@ pub struct StorageResult {
     pub throughput_bytes_per_s: f64,
     /// Completed commands per second.
     pub iops: f64,
-    /// Fraction of the time in which the controller was busy, 0 to 1 (mean over its servers).
+    /// Fraction of the time in which the controller was busy, 0 to 1 (mean over its servers, and
+    /// over all controllers).
     pub utilisation: f64,
     /// Commands in the controller, waiting or in service.
     pub queue: QueueDepth,
@@ -34,7 +35,10 @@ pub struct StorageResult {
     pub latency: Latency,
     /// Part of that time before the controller starts the command.
     pub waiting: Latency,
-    /// Cache of the controller; absent without `controller_cache`.
+    /// Controllers; empty if there is only one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub controllers: Vec<ControllerResult>,
+    /// Cache of the controllers; absent without `controller_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
     /// Data that the disks or SSDs have lost; absent without them.
@@ -49,6 +53,26 @@ pub struct StorageResult {
     /// SSDs, in the order of LUNs and members; empty without `ssd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ssds: Vec<SsdResult>,
+}
+
+/// One of several controllers of a storage system.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ControllerResult {
+    /// Number of the controller, from 0.
+    pub controller: u32,
+    /// True if it works at the end.
+    pub works: bool,
+    /// LUNs that it serves at the end.
+    pub luns: u32,
+    /// Commands that arrived through its ports.
+    pub commands: u64,
+    /// Commands that it forwarded to the controllers of their LUNs.
+    pub forwarded: u64,
+    /// Times that it took over the LUNs of a controller, including its own.
+    pub takeovers: u64,
+    /// Fraction of the time in which it was busy, 0 to 1 (mean over its servers).
+    pub utilisation: f64,
 }
 
 /// Cache of a controller. Shares are from 0 to 1, and blocks have 512 bytes.

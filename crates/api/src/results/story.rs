@@ -61,6 +61,8 @@ pub enum EventKind {
     CommandAborted,
     /// A request failed after all retries.
     IoFailed,
+    /// A controller of a storage system took over LUNs.
+    Takeover,
     /// A storage system lost data, or returned wrong data.
     DataLoss,
     /// Ports wait for each other's credit in a cycle.
@@ -92,6 +94,7 @@ impl EventKind {
             EventKind::PathsLost => "paths lost",
             EventKind::CommandAborted => "command aborted",
             EventKind::IoFailed => "I/O failed",
+            EventKind::Takeover => "takeover",
             EventKind::DataLoss => "data loss",
             EventKind::Deadlock => "deadlock",
             EventKind::Stall => "stall",

@@ -143,6 +143,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         (
             "StorageResult",
             to_value(StorageResult {
+                controllers: vec![ControllerResult::default()],
                 cache: Some(CacheResult::default()),
                 data_loss: Some(DataLossResult::default()),
                 raid: vec![RaidResult::default()],
@@ -153,6 +154,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ),
         ("DiskResult", to_value(DiskResult::default())),
         ("SsdResult", to_value(SsdResult::default())),
+        ("ControllerResult", to_value(ControllerResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
         ("DataLossResult", to_value(DataLossResult::default())),
         ("LostRequest", to_value(LostRequest::default())),

@@ -154,6 +154,7 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::DiskFailure { .. }
         | FaultKind::LatentError { .. }
         | FaultKind::PowerFailure { .. }
+        | FaultKind::ControllerFailure { .. }
         | FaultKind::CacheBattery { .. } => true,
     });
     lab.faults = faults;

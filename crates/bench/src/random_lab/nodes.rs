@@ -152,6 +152,7 @@ impl Swarm {
             backstore: Default::default(),
             protection: Default::default(),
             failures: Default::default(),
+            controllers: Default::default(),
             max_burst_bytes: 512 * dice.spread(1, 256) as u32,
         }
     }

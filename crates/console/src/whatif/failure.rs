@@ -23,6 +23,8 @@ pub enum Kind {
     Disk,
     /// Battery of the cache of a storage system
     Battery,
+    /// Controller of a storage system, if it has several
+    Controller,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
             Kind::Array => "array",
             Kind::Disk => "disk",
             Kind::Battery => "battery",
+            Kind::Controller => "controller",
         }
     }
 }
@@ -66,6 +69,8 @@ pub enum Cause {
     Disk(u16, u16),
     /// Storage system with the failed battery.
     Battery(u16),
+    /// Storage system and number of the failed controller.
+    Controller(u16, u8),
 }
 
 impl Cause {
@@ -81,6 +86,7 @@ impl Cause {
                 is_unprotected.then_some(Part::Unprotected(storage, lun))
             }
             Cause::Battery(_) => None,
+            Cause::Controller(storage, number) => Some(Part::Controller(storage, number)),
         }
     }
 }
@@ -138,9 +144,16 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
     failures
 }
 
-/// Failures of disks and batteries. Disks of a group are alike, so the first one stands for all.
+/// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one stands for all.
 fn behind_controllers(lab: &Lab) -> Vec<Single> {
     let mut failures = Vec::new();
+    for (storage, system) in (0..).zip(&lab.storage).filter(|(_, system)| system.controllers.count > 1) {
+        failures.extend((0..system.controllers.count).map(|number| Single {
+            name: format!("{}:controller{number}", system.name),
+            kind: Kind::Controller,
+            cause: Cause::Controller(storage, number),
+        }));
+    }
     for (storage, system) in (0..).zip(&lab.storage).filter(|(_, system)| system.device().is_some()) {
         failures.extend(lab.luns_in_any_use(storage).into_iter().map(|lun| Single {
             name: format!("{}:lun{lun}", system.name),
@@ -194,6 +207,7 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
         }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
+        Cause::Controller(storage, controller) => vec![FaultKind::ControllerFailure { storage, controller }],
         Cause::Chassis(first) => {
             let of_chassis = topology::chassis(lab).into_iter().find(|chassis| chassis.switches.contains(&first));
             let switches = of_chassis.map_or_else(Vec::new, |chassis| chassis.switches);

@@ -137,6 +137,14 @@ pub enum FaultKind {
         /// Index into `storage`.
         storage: u16,
     },
+    /// A controller of a storage system fails and returns at `until`: its ports are offline, and
+    /// another controller takes over its LUNs.
+    ControllerFailure {
+        /// Index into `storage`.
+        storage: u16,
+        /// Number of the controller.
+        controller: u8,
+    },
     /// The battery of the cache of a storage system fails and returns at `until`.
     CacheBattery {
         /// Index into `storage`.

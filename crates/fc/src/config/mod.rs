@@ -35,8 +35,8 @@ pub use iscsi::{Chap, Iscsi};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
-    Bus, DeviceFailures, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler, LoginScript, Lun, Multipath,
-    PathPolicy, Service, SsdConfig, Storage, StoragePort, VirtualMachine,
+    Bus, ControllerAccess, Controllers, DeviceFailures, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler,
+    LoginScript, Lun, Multipath, PathPolicy, Service, SsdConfig, Storage, StoragePort, VirtualMachine,
 };
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use port_groups::PortGroupSpec;

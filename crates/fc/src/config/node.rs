@@ -207,8 +207,10 @@ pub struct Storage {
     pub wwnn: Wwnn,
     /// Ports of the controller.
     pub ports: Vec<StoragePort>,
-    /// Command processing of the controller.
+    /// Command processing of each controller.
     pub service: Service,
+    /// Number and cooperation of the controllers.
+    pub controllers: Controllers,
     /// LUNs, reachable through every port; the LUN number is the index.
     pub luns: Vec<Lun>,
     /// Model of the disks behind the controller; `None`: the medium takes no time of its own.
@@ -280,6 +282,61 @@ pub struct StoragePort {
     pub frame_overhead: Picos,
 }
 
+/// Controllers of a storage system, which share its LUNs and disks.
+///
+/// Ports belong to controllers in equal shares, in their order. Each LUN has an own controller, in
+/// turn; another one takes over the LUNs of a failed one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Controllers {
+    /// Number of controllers.
+    pub count: u8,
+    /// Controllers that serve a LUN.
+    pub access: ControllerAccess,
+    /// Time from the failure of a controller until another one serves its LUNs. Commands for them
+    /// wait.
+    pub takeover: Picos,
+    /// Time from the return of a controller until it serves its own LUNs again; `None`: they stay
+    /// where they are.
+    pub failback: Option<Picos>,
+    /// Time that a command needs from one controller to another.
+    pub forward: Picos,
+}
+
+/// Controllers that serve a LUN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ControllerAccess {
+    /// The controller of the port through which a command arrives.
+    Symmetric,
+    /// The own controller of the LUN. Others accept commands and forward them, so their ports are
+    /// active/non-optimized (SPC-4, 5.15.2: asymmetric logical unit access).
+    Asymmetric,
+}
+
+impl Default for Controllers {
+    /// One controller.
+    fn default() -> Controllers {
+        Controllers {
+            count: 1,
+            access: ControllerAccess::Symmetric,
+            takeover: Picos::ZERO,
+            failback: None,
+            forward: Picos::ZERO,
+        }
+    }
+}
+
+impl Controllers {
+    /// Controller of a port of a system with `ports` ports.
+    pub fn of_port(&self, port: u16, ports: usize) -> u8 {
+        (usize::from(port) * usize::from(self.count) / ports.max(1)) as u8
+    }
+
+    /// Own controller of a LUN.
+    pub fn of_lun(&self, lun: u16) -> u8 {
+        (lun % u16::from(self.count.max(1))) as u8
+    }
+}
+
 /// Command processing of a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
@@ -287,7 +344,7 @@ pub struct Service {
     pub time: TimeDistribution,
     /// Number of commands processed concurrently.
     pub servers: u32,
-    /// Maximum number of commands queued at the controller; further ones get TASK SET FULL.
+    /// Maximum number of commands queued at a controller; further ones get TASK SET FULL.
     pub max_queued: u32,
     /// Additional latency of the medium, which does not occupy the controller (0 for a RAM disk).
     pub media_latency: Picos,

@@ -5,7 +5,7 @@ use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::schema::{self, ConsistencyPolicy, RaidLevel};
-use sanloom_fc::config::DeviceFailures;
+use sanloom_fc::config::{ControllerAccess, Controllers, DeviceFailures};
 use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, Protection, RaidConfig};
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
 use sanloom_storage::raid::{Consistency, Level, ParityLayout, Pass, SyncLimits};
@@ -24,14 +24,48 @@ pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConf
             let remedy = "add disk = \"cheetah-9lp\" or ssd = \"pm883\"";
             sink.error(MISSING_KEY, &element.origin(marker), "it needs `disk` or `ssd` too", remedy);
         }
-        let is_part = |path: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
-        let parts = element.def.keys.iter().map(|key| key.path).filter(|path| is_part(path) && *path != marker);
-        for path in parts.filter(|path| element.is_given(path) && !element.is_given(marker)) {
-            let reason = format!("`{path}` has no effect without `{marker}`");
-            sink.error(CONFLICT, &element.origin(path), reason, format!("add {marker}, or remove it"));
-        }
+        no_part_without(element, table, marker, sink);
     }
     BackstoreConfig { raid: raid(element, sink), cache: cache(element) }
+}
+
+/// Reports the keys of a table that have no effect because its first key is missing.
+fn no_part_without(element: &Element<'_>, table: &str, marker: &'static str, sink: &mut Sink) {
+    let is_part = |path: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+    let parts = element.def.keys.iter().map(|key| key.path).filter(|path| is_part(path) && *path != marker);
+    for path in parts.filter(|path| element.is_given(path) && !element.is_given(marker)) {
+        let reason = format!("`{path}` has no effect without `{marker}`");
+        sink.error(CONFLICT, &element.origin(path), reason, format!("add {marker}, or remove it"));
+    }
+}
+
+/// Returns the controllers of a storage system with `ports` ports.
+pub(super) fn controllers(element: &Element<'_>, ports: u64, sink: &mut Sink) -> Controllers {
+    no_part_without(element, "controllers", "controllers.count", sink);
+    let count: u8 = element.integer("controllers.count").unwrap_or(1);
+    if count < 2 {
+        return Controllers::default();
+    }
+    if ports < u64::from(count) {
+        let reason = format!("{count} controllers cannot share {ports} port{}", if ports == 1 { "" } else { "s" });
+        let remedy = format!("give the storage system {count} ports or more, or fewer controllers");
+        sink.error(CONFLICT, &element.origin("controllers.count"), reason, remedy);
+    }
+    let access = element.choice("controllers.access", schema::CONTROLLER_ACCESSES);
+    let access = access.unwrap_or(ControllerAccess::Asymmetric);
+    if access == ControllerAccess::Symmetric {
+        for key in ["controllers.failback", "controllers.forward"].into_iter().filter(|key| element.is_given(key)) {
+            let reason = "symmetric controllers have no LUNs of their own";
+            sink.error(CONFLICT, &element.origin(key), reason, "remove it, or write access = \"alua\"");
+        }
+    }
+    Controllers {
+        count,
+        access,
+        takeover: element.time("controllers.takeover").unwrap_or_default(),
+        failback: element.time("controllers.failback"),
+        forward: element.time("controllers.forward").unwrap_or_default(),
+    }
 }
 
 /// Returns the assumptions on failures of devices.

@@ -89,6 +89,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::ForeignAddress => &["host", "of", "until", "for"],
         Trouble::DiskFailure => &["lun", "member", "until", "for"],
         Trouble::LatentError => &["lun", "member", "block"],
+        Trouble::ControllerFailure => &["storage", "controller", "until", "for"],
         Trouble::PowerFailure | Trouble::CacheBattery => &["storage", "until", "for"],
     }
 }
@@ -194,6 +195,11 @@ impl Finder<'_, '_> {
             }
             Trouble::PowerFailure => {
                 self.systems().into_iter().map(|storage| FaultKind::PowerFailure { storage }).collect()
+            }
+            Trouble::ControllerFailure => {
+                let controller = self.element.integer("controller").unwrap_or(0);
+                let failure = |storage| FaultKind::ControllerFailure { storage, controller };
+                self.systems().into_iter().map(failure).collect()
             }
             Trouble::CacheBattery => {
                 self.systems().into_iter().map(|storage| FaultKind::CacheBattery { storage }).collect()

@@ -390,6 +390,7 @@ pub(super) fn storage<'d>(
                     max_queued: e.integer("max_queued").unwrap_or(u32::MAX),
                     media_latency: e.time("media_latency").unwrap_or_default(),
                 },
+                controllers: backstore::controllers(e, ports, sink),
                 luns: Vec::new(),
                 disk: disk.map(Arc::new),
                 ssd: ssd(e, sink).map(Arc::new),

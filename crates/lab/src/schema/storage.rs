@@ -4,8 +4,8 @@ use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, FRAME_BUFFERS, RECEIVE_SIZE, WWNN, WWPN};
 use super::{
-    CACHE_POLICY, CACHE_WRITE, CONSISTENCY, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key, Kind, RAID_LEVEL,
-    SCRUB, SSD, SSD_STATE, SectionDef,
+    CACHE_POLICY, CACHE_WRITE, CONSISTENCY, CONTROLLER_ACCESS, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key,
+    Kind, RAID_LEVEL, SCRUB, SSD, SSD_STATE, SectionDef,
 };
 
 pub(super) const STORAGE: SectionDef = SectionDef {
@@ -66,6 +66,54 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             meaning: "Added time of the medium, which does not occupy the controller.",
             example: "\"100us\"",
             also: &["latency"],
+        },
+        Key {
+            path: "controllers",
+            kind: Kind::Table,
+            fallback: Fallback::Absent("one controller"),
+            meaning: "Several controllers that share LUNs and disks. Ports belong to them in equal shares, in their order; LUNs in turn. Each has the servers and the queue described above. Only for a simulation; `sanloom up` has `[port_group.NAME]`.",
+            example: "{ count = 2, takeover = \"10s\" }",
+            also: &["controller", "heads", "nodes", "storage_processors"],
+        },
+        Key {
+            path: "controllers.count",
+            kind: Kind::Integer { min: 1, max: 8 },
+            fallback: Fallback::Value("1"),
+            meaning: "Number of controllers; each needs a port.",
+            example: "2",
+            also: &["number"],
+        },
+        Key {
+            path: "controllers.access",
+            kind: Kind::Choice(CONTROLLER_ACCESS),
+            fallback: Fallback::Value("\"alua\""),
+            meaning: "Controllers that serve a LUN.",
+            example: "\"symmetric\"",
+            also: &["mode", "alua"],
+        },
+        Key {
+            path: "controllers.takeover",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"5s\""),
+            meaning: "Time from the failure of a controller until another one serves its LUNs. Their commands wait.",
+            example: "\"10s\"",
+            also: &["failover", "failover_time"],
+        },
+        Key {
+            path: "controllers.failback",
+            kind: Kind::Time,
+            fallback: Fallback::Absent("LUNs stay where they are"),
+            meaning: "Time from the return of a controller until its LUNs move back to it, which takes as long as a takeover.",
+            example: "\"30s\"",
+            also: &["failback_time", "giveback"],
+        },
+        Key {
+            path: "controllers.forward",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"20us\""),
+            meaning: "With `alua`: time that a command needs from one controller to another.",
+            example: "\"50us\"",
+            also: &["forward_latency", "interconnect"],
         },
         Key {
             path: "disk",

@@ -487,6 +487,14 @@ pub(super) const FAULT: SectionDef = SectionDef {
             also: &["disk", "drive"],
         },
         Key {
+            path: "controller",
+            kind: Kind::Integer { min: 0, max: 7 },
+            fallback: Fallback::Value("0"),
+            meaning: "With `controller-failure`: number of the controller, from 0.",
+            example: "1",
+            also: &["head"],
+        },
+        Key {
             path: "block",
             kind: Kind::Integer { min: 0, max: 1 << 48 },
             fallback: Fallback::Value("0"),
@@ -497,7 +505,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
         Key {
             path: "storage",
             kind: Kind::Pattern,
-            fallback: Fallback::Absent("needed by `power-failure` and `cache-battery` only"),
+            fallback: Fallback::Absent("needed by `power-failure`, `controller-failure` and `cache-battery` only"),
             meaning: "The storage system, or a range of them.",
             example: "\"array1\"",
             also: &["array"],

@@ -3,8 +3,8 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash, MediumKind,
-    PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
+    Arbitration, Carrier, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash,
+    MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -256,6 +256,11 @@ words!(CACHE_POLICY, CACHE_POLICIES: Policy {
     "lfu" => Policy::Lfu, "the line with the fewest hits";
 });
 
+words!(CONTROLLER_ACCESS, CONTROLLER_ACCESSES: ControllerAccess {
+    "symmetric" => ControllerAccess::Symmetric, "the controller of the port through which a command arrives";
+    "alua" => ControllerAccess::Asymmetric, "its own one; the others forward commands to it, and hosts prefer its ports (asymmetric logical unit access)";
+});
+
 words!(CACHE_WRITE, CACHE_WRITES: WriteMode {
     "back" => WriteMode::Back { is_mirrored: false }, "a write ends in the cache, which has a battery";
     "mirrored" => WriteMode::Back { is_mirrored: true }, "the same, when the partner controller has a copy";
@@ -287,6 +292,7 @@ pub(crate) enum Trouble {
     DiskFailure,
     LatentError,
     PowerFailure,
+    ControllerFailure,
     CacheBattery,
 }
 
@@ -307,6 +313,7 @@ words!(TROUBLE, TROUBLES: Trouble {
     "disk-failure" => Trouble::DiskFailure, "the disk `member` of each LUN of `lun` loses its data; with `until` or `for` a new disk replaces it";
     "latent-error" => Trouble::LatentError, "`block` of the disk `member` of each LUN of `lun` cannot be read until it is written again";
     "power-failure" => Trouble::PowerFailure, "each storage system in `storage` has no power: its ports are offline, commands in flight and data of volatile caches are lost; with `until` or `for` the power returns";
+    "controller-failure" => Trouble::ControllerFailure, "the controller `controller` of each storage system in `storage` fails: its ports go offline, and another one takes over its LUNs; with `until` or `for` it returns";
     "cache-battery" => Trouble::CacheBattery, "the battery of the cache of each storage system in `storage` fails: its writes go through to the disks; with `until` or `for` the battery returns";
 });
 

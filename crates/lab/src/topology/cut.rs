@@ -3,6 +3,8 @@
 use super::report::{Part, chassis};
 use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
+use sanloom_storage::backstore::CacheConfig;
+use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage system by index, with the LUNs that the host uses.
@@ -54,15 +56,29 @@ impl<'l> Reach<'l> {
                 |((_, system), luns): &(&(u16, u16), &BTreeSet<u16>)| *system == storage && luns.contains(&lun);
             return self.joined.iter().filter(of_lun).map(|(pair, _)| (*pair, BTreeSet::from([lun]))).collect();
         }
+        let loses_data = |(_, system): (u16, u16), lun: u16| match part {
+            Part::Controller(storage, number) => storage == system && self.loses_cache(storage, number, lun),
+            _ => false,
+        };
         let left = self.without(&self.links_of(part));
         let mut lost = HostLuns::new();
-        for (pair, luns) in self.joined.iter().filter(|(pair, _)| !left.whole.contains(pair)) {
-            let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
+        for (pair, luns) in &self.joined {
+            let is_gone = |lun: &&u16| !left.has(*pair, **lun) || loses_data(*pair, **lun);
+            let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
             }
         }
         lost
+    }
+
+    /// Returns whether the failure of a controller takes written data of a LUN that only its cache
+    /// has.
+    fn loses_cache(&self, storage: u16, number: u8, lun: u16) -> bool {
+        let system = &self.lab.storage[usize::from(storage)];
+        let cache = system.backstore.cache.filter(|_| system.device().is_some());
+        let has_copy = |cache: CacheConfig| cache.settings.write != WriteMode::Back { is_mirrored: false };
+        !cache.is_none_or(has_copy) && system.controllers.of_lun(lun) == number
     }
 
     /// Links that carry nothing when a part fails.
@@ -83,6 +99,12 @@ impl<'l> Reach<'l> {
             Part::Hba(host, port) => ends_at(Node::Host(host), Some(port)),
             Part::StoragePort(storage, port) => ends_at(Node::Storage(storage), Some(port)),
             Part::Loop(number) => ends_at(Node::Loop(number), None),
+            Part::Controller(storage, number) => {
+                let system = &self.lab.storage[usize::from(storage)];
+                let ports = 0..system.ports.len() as u16;
+                let own = ports.filter(|port| system.controllers.of_port(*port, system.ports.len()) == number);
+                own.flat_map(|port| ends_at(Node::Storage(storage), Some(port))).collect()
+            }
             Part::Unprotected(..) => BTreeSet::new(),
         }
     }

@@ -124,6 +124,8 @@ pub enum Part {
     Unprotected(u16, u16),
     /// An arbitrated loop, by index.
     Loop(u16),
+    /// One of several controllers of a storage system: storage and number.
+    Controller(u16, u8),
 }
 
 /// A component whose loss cuts at least one host off from storage that it uses.
@@ -192,7 +194,7 @@ impl Report {
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         let (open_ports, closed_ports) = network.permitted.unzoned(lab);
         let mut single_points = single_points(lab, network, classes);
-        single_points.extend(public_loops(lab, isolated));
+        single_points.extend(loops_and_controllers(lab, isolated));
         single_points.extend(unprotected_luns(lab, classes));
         single_points.sort_by_key(|point| point.part);
         Report {
@@ -431,11 +433,14 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         .collect()
 }
 
-/// Public loops, and their links to switches.
-fn public_loops(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
-    let parts = (0..lab.loops.len() as u16)
+/// Public loops with their links to switches, and controllers.
+fn loops_and_controllers(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
+    let loops = (0..lab.loops.len() as u16)
         .filter_map(|number| Some([Part::Loop(number), Part::Link(lab.fl_port_link(number)?)]));
-    let mut parts = parts.flatten().peekable();
+    let several = (0..).zip(&lab.storage).filter(|(_, system)| system.controllers.count > 1);
+    let controllers =
+        several.flat_map(|(at, system)| (0..system.controllers.count).map(move |n| Part::Controller(at, n)));
+    let mut parts = loops.flatten().chain(controllers).peekable();
     if parts.peek().is_none() {
         return Vec::new();
     }
@@ -562,6 +567,7 @@ fn part_name(lab: &Lab, part: Part) -> String {
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
         Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
         Part::Loop(i) => lab.loops[usize::from(i)].name.clone(),
+        Part::Controller(i, number) => format!("{}:controller{number}", lab.storage[usize::from(i)].name),
     }
 }
 

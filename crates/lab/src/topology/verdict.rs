@@ -32,11 +32,12 @@ impl Report {
                 Part::StoragePort(..) => 4,
                 Part::Unprotected(..) => 5,
                 Part::Loop(_) => 6,
+                Part::Controller(..) => 7,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
         let group = |((kind, _), points): ((usize, usize), Vec<&SinglePoint>)| PointGroup {
-            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN", "loop"][kind],
+            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN", "loop", "controller"][kind],
             count: points.len(),
             hosts: points[0].hosts,
             names: compress_all(points.iter().map(|point| point.name.as_str())),

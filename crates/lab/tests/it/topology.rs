@@ -153,7 +153,9 @@ impl Fabric {
                     Some(Part::StoragePort(s, port)) => {
                         link.ends.iter().any(|e| e.node == Node::Storage(s) && e.port == port)
                     }
-                    Some(Part::Chassis(_) | Part::Unprotected(..) | Part::Loop(_)) | None => false,
+                    Some(Part::Chassis(_) | Part::Unprotected(..) | Part::Loop(_) | Part::Controller(..)) | None => {
+                        false
+                    }
                 }
         };
         let lit: Vec<&Link> =

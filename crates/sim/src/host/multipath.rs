@@ -18,7 +18,7 @@ use std::sync::Arc;
 ///                                    RemoteDown
 /// ```
 ///
-/// New commands use an active path. Without one, commands wait here: without limit while a path is
+/// New commands use an active path, and a secondary one only while no other is active. Without one, commands wait here: without limit while a path is
 /// blocked, because it will soon be active or failed, and for at most `no_path_retry` polling
 /// intervals once all paths are suspect, failed or gone.
 ///
@@ -41,6 +41,8 @@ pub struct Multipath {
     pending: Option<Box<Pending>>,
     /// The path selected last; round robin continues after it.
     last: u16,
+    /// True if a path is secondary.
+    has_secondary: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +62,8 @@ struct Path {
     next_probe_ps: u64,
     /// True while a test command is in flight.
     probing: bool,
+    /// True if the storage port is active/non-optimized for these LUNs.
+    is_secondary: bool,
     load: Load,
 }
 
@@ -155,6 +159,7 @@ impl Multipath {
             since_ps: 0,
             next_probe_ps: u64::MAX,
             probing: false,
+            is_secondary: false,
             load: Load::default(),
         };
         Multipath {
@@ -163,6 +168,7 @@ impl Multipath {
             no_path_since_ps: Some(0),
             pending: None,
             last: paths.saturating_sub(1),
+            has_secondary: false,
         }
     }
 
@@ -183,10 +189,34 @@ impl Multipath {
         }
     }
 
+    /// Sets whether the storage port of a path is active/optimized for these LUNs. Others are used
+    /// only while no such path is active (path groups by `prio alua` of multipath.conf(5), with
+    /// `failback immediate`).
+    pub fn prefer(&mut self, path: u16, is_optimized: bool) {
+        if let Some(path) = self.paths.get_mut(usize::from(path)) {
+            path.is_secondary = !is_optimized;
+        }
+        self.has_secondary = self.paths.iter().any(|path| path.is_secondary);
+    }
+
+    /// Returns the time of the next check of all paths after `now_ps`, which also learns which
+    /// paths are preferred.
+    pub fn next_check_ps(&self, now_ps: u64) -> u64 {
+        let interval_ps = self.config.polling_interval.0.max(1);
+        now_ps.saturating_add(interval_ps - now_ps % interval_ps)
+    }
+
+    /// Returns whether secondary paths are used: no other one is active.
+    fn uses_secondary(&self) -> bool {
+        !self.has_secondary || !self.paths.iter().any(|path| path.state == PathState::Active && !path.is_secondary)
+    }
+
     /// Iterates over the paths from which [`Multipath::choose`] selects.
     pub fn candidates(&self) -> impl Iterator<Item = u16> + '_ {
         let most = if self.config.policy == config::PathPolicy::Failover { 1 } else { usize::MAX };
-        (0..).zip(&self.paths).filter(|(_, path)| path.state == PathState::Active).map(|(number, _)| number).take(most)
+        let with_secondary = self.uses_secondary();
+        let is_usable = move |path: &Path| path.state == PathState::Active && (with_secondary || !path.is_secondary);
+        (0..).zip(&self.paths).filter(move |(_, path)| is_usable(path)).map(|(number, _)| number).take(most)
     }
 
     /// Ends the accounting of a command of `bytes` on `path`. Also report the outcome with

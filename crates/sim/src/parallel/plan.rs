@@ -215,6 +215,7 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::DiskFailure { .. }
             | FaultKind::LatentError { .. }
             | FaultKind::PowerFailure { .. }
+            | FaultKind::ControllerFailure { .. }
             | FaultKind::CacheBattery { .. } => {}
         }
     }

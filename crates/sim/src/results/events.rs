@@ -104,6 +104,10 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("power failure of {name}"), link: None, node: Some(name) }
         }
+        FaultKind::ControllerFailure { storage, controller } => {
+            let name = view.names.node(Node::Storage(storage)).to_owned();
+            FaultText { what: format!("controller {controller} of {name} fails"), link: None, node: Some(name) }
+        }
         FaultKind::CacheBattery { storage } => {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
@@ -294,6 +298,14 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 };
                 add(EventKind::Quarantine, subject, what.to_owned(), None);
             }
+            NoteKind::Takeover { storage, home, owner } => {
+                let name = storage_name(storage);
+                let what = match home == owner {
+                    true => format!("controller {owner} of {name} serves its own LUNs again"),
+                    false => format!("controller {owner} of {name} serves the LUNs of controller {home}"),
+                };
+                add(EventKind::Takeover, name, what, None);
+            }
             NoteKind::ZonesChanged { switch, change, ref failure } => {
                 let name = view.names.node(Node::Switch(switch)).to_owned();
                 let what = match failure {
@@ -328,8 +340,14 @@ fn of_losses(view: &View<'_>, items: &mut Vec<Item>) {
             items.push(Item { at_ps: loss.at_ps, kind: EventKind::DataLoss, subject: Some(subject), what, counted });
         }
         for outage in losses.outages() {
-            let mut parts = vec![format!("{} ended with the power of {name}", plural(outage.commands, "command"))];
-            if outage.lost_blocks > 0 {
+            let mut parts = Vec::new();
+            if outage.of_controller {
+                let blocks = plural(outage.lost_blocks, "acknowledged block");
+                parts.push(format!("{blocks} lost in the cache of a controller of {name}, which had no copy"));
+            } else {
+                parts.push(format!("{} ended with the power of {name}", plural(outage.commands, "command")));
+            }
+            if outage.lost_blocks > 0 && !outage.of_controller {
                 parts.push(format!("{} in volatile caches lost", plural(outage.lost_blocks, "acknowledged block")));
             }
             if outage.resync_stripes > 0 {

@@ -7,7 +7,8 @@ use super::downtime::Downtimes;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
-use super::path::Paths;
+use super::partners::Partners;
+use super::path::{Paths, Served, SystemPlan};
 use super::quality::Quality;
 use super::schedule;
 use super::storage::Controller;
@@ -20,12 +21,13 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_fc::config::{
-    self, ChannelCredits, FaultKind, LinkEnd, Lun, MAX_FRAME_BYTES, Node, Picos, SsdConfig, buffers_to_fill,
+    self, ChannelCredits, ControllerAccess, Fault, FaultKind, LinkEnd, Lun, MAX_FRAME_BYTES, Node, Picos, SsdConfig,
+    buffers_to_fill,
 };
 use sanloom_fc::fcp::initiator::{FcpInitiator, FcpInitiatorConfig, MAX_EXCHANGES, RecoveryLimits};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{NPort, NPortConfig, VirtualPort};
-use sanloom_fc::san::{Lab, MAX_BLOCKS};
+use sanloom_fc::san::{Lab, LunGroup, MAX_BLOCKS};
 use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
 use sanloom_storage::backstore;
 use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
@@ -261,9 +263,7 @@ impl Plan<'_> {
                 streams.push((number as u16, stream));
             }
         }
-        let ports = |storage: u16| self.lab.storage[usize::from(storage)].ports.len() as u16;
-        let groups = |storage: u16| self.lab.lun_groups(host as u16, storage).into_iter();
-        let systems = used.iter().flat_map(|&s| groups(s).map(move |group| (s, ports(s), group))).collect();
+        let systems = used.iter().flat_map(|&storage| self.systems(host as u16, storage)).collect();
         let digits = digits(self.lab.hosts.len());
         let plan = HostPlan {
             shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
@@ -274,6 +274,33 @@ impl Plan<'_> {
             series: Series::new(0, 0, 1, 2),
         };
         HostNode::new(config, plan)
+    }
+
+    /// Returns the paths of a host to a storage system: one entry for each group of LUNs that masks
+    /// and controllers treat alike.
+    fn systems(&self, host: u16, storage: u16) -> Vec<SystemPlan> {
+        let config = &self.lab.storage[usize::from(storage)];
+        let ports = config.ports.len();
+        let groups = self.lab.lun_groups(host, storage);
+        let whole = |group| SystemPlan { storage, ports: ports as u16, group, served: None };
+        let controllers = &config.controllers;
+        if controllers.count < 2 || controllers.access == ControllerAccess::Symmetric {
+            return groups.into_iter().map(whole).collect();
+        }
+        let of_port: Vec<u8> = (0..ports as u16).map(|port| controllers.of_port(port, ports)).collect();
+        let mut systems = Vec::new();
+        for group in groups {
+            let luns = group.luns.unwrap_or_else(|| self.lab.luns_in_use(host, storage));
+            for home in 0..controllers.count {
+                let own: BTreeSet<u16> = luns.iter().copied().filter(|lun| controllers.of_lun(*lun) == home).collect();
+                if !own.is_empty() {
+                    let group = LunGroup { luns: Some(own), hbas: group.hbas.clone() };
+                    let served = Some(Served { home, owner: home, of_port: of_port.clone() });
+                    systems.push(SystemPlan { served, ..whole(group) });
+                }
+            }
+        }
+        systems
     }
 
     fn storage_node(&self, storage: usize, behind: Option<backstore::Device>) -> StorageNode {
@@ -298,11 +325,18 @@ impl Plan<'_> {
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
         };
+        let luns = config.luns.len();
         let mut controller = Controller::new(
             &config.service,
             digits(self.lab.storage.len()),
             stream_rng(self.lab.run.seed, Purpose::Service, &[&config.name]),
         );
+        let nports: Vec<u16> = nports.collect();
+        let fails = |fault: &Fault| matches!(fault.kind, FaultKind::ControllerFailure { storage: s, .. } if usize::from(s) == storage);
+        if config.controllers.count > 1 || self.lab.faults.iter().any(fails) {
+            let first = nports.first().copied().unwrap_or(0);
+            controller = controller.with_partners(Partners::new(&config.controllers, first, nports.len(), luns));
+        }
         if let Some(behind) = behind {
             let disks = Disks::new(&config.backstore, behind, &config.luns);
             let seed = stream_rng(self.lab.run.seed, Purpose::LatentErrors, &[&config.name]).next_u64();
@@ -312,14 +346,7 @@ impl Plan<'_> {
                 controller = controller.with_disks(disks);
             }
         }
-        StorageNode {
-            controller,
-            device: Device::new(device),
-            nports: nports.collect(),
-            ios: [0; 2],
-            bytes: [0; 2],
-            all_bytes: 0,
-        }
+        StorageNode { controller, device: Device::new(device), nports, ios: [0; 2], bytes: [0; 2], all_bytes: 0 }
     }
 }
 

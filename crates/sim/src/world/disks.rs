@@ -154,7 +154,7 @@ impl Disks {
 
     /// Returns the results on lost data. `start_ps`: start of the workloads.
     pub fn data_loss(&self, start_ps: u64) -> DataLossResult {
-        self.losses.result(start_ps, self.store.lost_dirty_blocks())
+        self.losses.result(start_ps, self.store.lost_blocks())
     }
 
     /// Returns the number of commands in cache, groups and disks.
@@ -202,6 +202,19 @@ impl Disks {
     /// Sets the state of the battery of the cache.
     pub fn set_battery(&mut self, now_ps: u64, is_charged: bool) {
         self.store.set_battery(now_ps, is_charged);
+    }
+
+    /// A controller with the written data of these LUNs fails.
+    pub fn controller_down(&mut self, now_ps: u64, units: Vec<u16>) {
+        let lost_blocks = self.store.controller_loss(now_ps, units.into_iter());
+        if lost_blocks > 0 {
+            self.losses.add_controller(now_ps, lost_blocks);
+        }
+    }
+
+    /// Sets whether each controller has a partner for copies of written data.
+    pub fn set_partner(&mut self, now_ps: u64, is_up: bool) {
+        self.store.set_partner(now_ps, is_up);
     }
 
     /// Restarts the measurement at `now_ps`. Write-backs before this time do not count.

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::arbitrated_loop;
+use super::controllers;
 use super::disks::Disks;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
@@ -29,6 +30,8 @@ impl World {
                 Step::Create(host) => self.create_machine(host),
                 Step::Change(number) => self.change_zones(number),
                 Step::Fault(number, ends) => self.apply(number, ends),
+                Step::FailBack(storage, controller) => controllers::fail_back(self, storage, controller),
+                Step::EndMoves(storage) => controllers::end_moves(self, storage, now),
             }
         }
         self.arm_schedule();
@@ -55,6 +58,7 @@ impl World {
             self.link_faults.clear(link);
             self.update_link(link);
         }
+        controllers::settle(self);
         self.arm_schedule();
     }
 
@@ -111,6 +115,9 @@ impl World {
             }
             FaultKind::LatentError { .. } => {}
             FaultKind::PowerFailure { storage } => storage_power(self, storage, ends),
+            FaultKind::ControllerFailure { storage, controller } => {
+                controllers::fault(self, storage, controller, ends);
+            }
             FaultKind::CacheBattery { storage } => {
                 self.storage_fault(storage, |disks, now_ps| disks.set_battery(now_ps, ends));
             }
@@ -139,7 +146,7 @@ impl World {
 
     /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends
     /// are running.
-    fn update_link(&mut self, link: u16) {
+    pub(super) fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
             Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,

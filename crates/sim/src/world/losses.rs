@@ -3,7 +3,7 @@
 use sanloom_api::results::{DataLossResult, LostRequest};
 use sanloom_storage::backstore::PowerLoss;
 
-/// Limit on stored requests and power failures; more are only counted.
+/// Limit on stored requests and outages; more are only counted.
 const MOST: usize = 1_000;
 
 /// Requests in the results.
@@ -54,14 +54,16 @@ impl Reason {
     }
 }
 
-/// A power failure.
+/// A failure of the power or of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
+    /// True for a controller.
+    pub of_controller: bool,
     /// Time in ps since the first login.
     pub at_ps: u64,
     /// Commands in flight.
     pub commands: u64,
-    /// Acknowledged blocks of 512 bytes in volatile caches.
+    /// Acknowledged blocks of 512 bytes in volatile caches, or in the cache of the controller.
     pub lost_blocks: u64,
     /// Stripes that a resync has to compute anew.
     pub resync_stripes: u64,
@@ -84,6 +86,7 @@ impl Losses {
         if self.outages.len() < MOST {
             let groups = || loss.groups.iter().map(|(_, recovery)| recovery);
             self.outages.push(Outage {
+                of_controller: false,
                 at_ps,
                 commands,
                 lost_blocks: loss.lost_blocks,
@@ -93,19 +96,27 @@ impl Losses {
         }
     }
 
+    /// Adds a controller that failed with written data that nobody else had.
+    pub(super) fn add_controller(&mut self, at_ps: u64, lost_blocks: u64) {
+        if self.outages.len() < MOST {
+            let (of_controller, commands, resync_stripes, damaged_stripes) = (true, 0, 0, 0);
+            self.outages.push(Outage { of_controller, at_ps, commands, lost_blocks, resync_stripes, damaged_stripes });
+        }
+    }
+
     /// Returns the first requests, in the order of time.
     pub fn requests(&self) -> &[Loss] {
         &self.requests
     }
 
-    /// Returns the power failures, in the order of time.
+    /// Returns the failures of power and controllers, in the order of time.
     pub fn outages(&self) -> &[Outage] {
         &self.outages
     }
 
-    /// Returns the results. `start_ps`: start of the workloads.
-    pub fn result(&self, start_ps: u64, lost_in_cache: u64) -> DataLossResult {
-        let volatile: u64 = self.outages.iter().map(|outage| outage.lost_blocks).sum();
+    /// Returns the results. `start_ps`: start of the workloads. `lost_blocks`: acknowledged blocks
+    /// of 512 bytes that are lost.
+    pub fn result(&self, start_ps: u64, lost_blocks: u64) -> DataLossResult {
         let request = |loss: &Loss| LostRequest {
             at_s: loss.at_ps.saturating_sub(start_ps) as f64 / 1e12,
             lun: loss.lun.into(),
@@ -117,8 +128,7 @@ impl Losses {
         DataLossResult {
             lost_requests: self.lost,
             wrong_reads: self.wrong,
-            // Without a battery, the cache counts its part of the volatile blocks, too.
-            lost_blocks: volatile.max(lost_in_cache),
+            lost_blocks,
             damaged_stripes: self.outages.iter().map(|outage| outage.damaged_stripes).sum(),
             first_requests: self.requests.iter().take(MOST_IN_RESULTS).map(request).collect(),
         }

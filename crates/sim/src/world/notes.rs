@@ -56,6 +56,8 @@ pub enum NoteKind {
         /// True if it began.
         starts: bool,
     },
+    /// A controller of a storage system took over the LUNs of `home`, or its own ones.
+    Takeover { storage: u16, home: u8, owner: u8 },
     /// A scheduled change of the zones succeeded or failed.
     ZonesChanged {
         /// Switch at which the change was committed.

@@ -28,6 +28,29 @@ pub struct System {
     pub multipath: Multipath,
     paths: Vec<Path>,
     timeout_ps: u64,
+    /// Present if the controllers of the system serve different LUNs.
+    served: Option<Box<Served>>,
+}
+
+/// LUNs with the same own controller, to one host.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Own controller of the LUNs.
+    pub home: u8,
+    /// Controller that serves them.
+    pub owner: u8,
+    /// Controllers of the ports.
+    pub of_port: Vec<u8>,
+}
+
+/// Paths to a storage system, or to some of its LUNs, for [`Paths::new`].
+pub struct SystemPlan {
+    /// Index of the storage system.
+    pub storage: u16,
+    /// Number of its ports.
+    pub ports: u16,
+    pub group: LunGroup,
+    pub served: Option<Served>,
 }
 
 /// One path.
@@ -51,19 +74,23 @@ pub struct Path {
 }
 
 impl Paths {
-    /// Returns the paths from `hbas` HBAs to storage systems, given as index, number of ports, and
-    /// LUNs in use.
-    pub fn new(config: &config::Multipath, hbas: u16, storage: Vec<(u16, u16, LunGroup)>) -> Paths {
-        let mut numbers: Vec<(u16, u16)> = storage.iter().zip(0..).map(|(s, i)| (s.0, i)).collect();
+    /// Returns the paths from `hbas` HBAs to storage systems.
+    pub fn new(config: &config::Multipath, hbas: u16, storage: Vec<SystemPlan>) -> Paths {
+        let mut numbers: Vec<(u16, u16)> = storage.iter().zip(0..).map(|(plan, i)| (plan.storage, i)).collect();
         numbers.sort_unstable();
         let config = Arc::new(*config);
-        let systems = storage.into_iter().map(|(storage, ports, group)| System {
-            storage,
-            ports,
-            shown: group.luns.is_some().then(|| Box::new(group)),
-            multipath: Multipath::new(config.clone(), hbas * ports),
-            paths: vec![Path::default(); usize::from(hbas * ports)],
-            timeout_ps: NEVER,
+        let systems = storage.into_iter().map(|SystemPlan { storage, ports, group, served }| {
+            let mut system = System {
+                storage,
+                ports,
+                shown: group.luns.is_some().then(|| Box::new(group)),
+                multipath: Multipath::new(config.clone(), hbas * ports),
+                paths: vec![Path::default(); usize::from(hbas * ports)],
+                timeout_ps: NEVER,
+                served: served.map(Box::new),
+            };
+            system.check_preference();
+            system
         });
         Paths { systems: systems.collect(), numbers }
     }
@@ -135,6 +162,27 @@ impl System {
     fn has(&self, lun: u16) -> bool {
         let luns = self.shown.as_ref().and_then(|shown| shown.luns.as_ref());
         luns.is_none_or(|luns| luns.contains(&lun))
+    }
+
+    /// Takes note of the controller that serves the LUNs of another one. Returns false if these are
+    /// not the LUNs.
+    pub fn set_owner(&mut self, home: u8, owner: u8) -> bool {
+        match &mut self.served {
+            Some(served) if served.home == home => {
+                served.owner = owner;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The host learns through which ports the LUNs are active/optimized.
+    pub fn check_preference(&mut self) {
+        let Some(served) = &self.served else { return };
+        for path in 0..self.paths.len() as u16 {
+            let of_port = served.of_port.get(usize::from(path % self.ports.max(1)));
+            self.multipath.prefer(path, of_port == Some(&served.owner));
+        }
     }
 
     /// Returns whether masks show the LUNs to the HBA of a path.

@@ -24,6 +24,10 @@ pub(super) enum Step {
     Change(u16),
     /// Begin (`false`) or end (`true`) of a fault.
     Fault(usize, bool),
+    /// LUNs of a storage system may begin to move back to this controller.
+    FailBack(u16, u8),
+    /// Moves of LUNs between the controllers of a storage system may end.
+    EndMoves(u16),
 }
 
 /// Returns the time at which the ports of a virtual machine log in, in ps since the start of the
@@ -60,6 +64,12 @@ impl Schedule {
         Schedule { steps, cancelled_ps: None }
     }
 
+    /// Adds a step that follows from others.
+    pub fn add(&mut self, at_ps: u64, step: Step) {
+        let at = self.steps.partition_point(|other| *other > (at_ps, step));
+        self.steps.insert(at, (at_ps, step));
+    }
+
     /// Returns the time of the next step, or [`NEVER`] if none is left.
     pub fn next_ps(&self) -> u64 {
         self.steps.last().map_or(NEVER, |step| step.0)
@@ -75,7 +85,7 @@ impl Schedule {
         self.cancelled_ps = Some(now_ps);
         let ends = |(_, step): (u64, Step)| match step {
             Step::Fault(number, true) => Some(number),
-            Step::Fault(_, false) | Step::Create(_) | Step::Change(_) => None,
+            _ => None,
         };
         std::mem::take(&mut self.steps).into_iter().rev().filter_map(ends).collect()
     }

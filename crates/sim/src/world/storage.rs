@@ -1,7 +1,9 @@
-//! A storage system: a controller with a transaction rate in front of a RAM disk (document 001,
+//! A storage system: controllers with a transaction rate in front of a RAM disk (document 001,
 //! sections 2.4 and 4) or of disks.
 
 use super::disks::Disks;
+use super::partners::Partners;
+use super::station::Station;
 use crate::net::NEVER;
 use crate::rng::StreamRng;
 use crate::stats::{LatencyHistogram, TimeWeighted};
@@ -9,31 +11,26 @@ use crate::workload::sample_ps;
 use sanloom_fc::config;
 use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag};
 use sanloom_storage::backstore::Outcome;
-use std::collections::VecDeque;
 
-/// The controller of a storage system. One or more servers with the same distribution of service
-/// times process commands in order of arrival. The medium adds its latency without occupying a
-/// server. Behind it, a command may need the disk of its LUN.
+/// The controllers of a storage system. Each has one or more servers with the same distribution of
+/// service times, which process commands in order of arrival. The medium adds its latency without
+/// occupying a server. Behind them, a command may need the disk of its LUN.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: config::Service,
     rng: StreamRng,
-    /// Times at which the servers become free, earliest first.
-    servers: VecDeque<u64>,
-    /// Commands that have not left the controller, in the order in which it ends them.
-    in_flight: VecDeque<Job>,
+    /// Servers and commands, indexed by controller.
+    stations: Vec<Station>,
+    /// Present if there are several controllers.
+    partners: Option<Box<Partners>>,
     disks: Option<Box<Disks>>,
-    /// Start times of the commands that no server has started yet.
-    start_times: VecDeque<u64>,
     /// Number of in-flight commands over time.
     pub depth: TimeWeighted,
-    /// Times from the arrival of a command at the controller until its completion.
+    /// Times from the arrival of a command at its first controller until its completion.
     pub latency: LatencyHistogram,
     /// Times that commands wait for a server, as expected on their arrival: an abort of another
     /// command may shorten the wait.
     pub waiting: LatencyHistogram,
-    /// Work assigned to the servers, in ps; see [`Controller::busy_ps`].
-    assigned_ps: u128,
     /// Integral of in-flight commands over time before the last restart, in commands × ps.
     depth_before: u128,
     /// Commands rejected because the queue was full.
@@ -44,12 +41,13 @@ pub struct Controller {
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     /// Time at which the controller ends it.
-    end_ps: u64,
+    pub(super) end_ps: u64,
     arrival_ps: u64,
     /// Time that it occupies a server.
-    service_ps: u64,
-    nport: u16,
-    tag: IoTag,
+    pub(super) service_ps: u64,
+    /// N_Port through which it arrived.
+    pub nport: u16,
+    pub tag: IoTag,
     bytes: u32,
     /// Number of blocks.
     pub blocks: u32,
@@ -83,23 +81,33 @@ pub struct Ended {
 }
 
 impl Controller {
-    /// Returns an idle controller. Its histograms keep `digits` significant digits; use fewer if
+    /// Returns one idle controller. Its histograms keep `digits` significant digits; use fewer if
     /// there are thousands of controllers. `rng` gives the service times.
     pub fn new(config: &config::Service, digits: u8, rng: StreamRng) -> Controller {
         Controller {
             config: *config,
             rng,
-            servers: vec![0; config.servers.max(1) as usize].into(),
-            in_flight: VecDeque::new(),
+            stations: vec![Station::new(config)],
+            partners: None,
             disks: None,
-            start_times: VecDeque::new(),
             depth: TimeWeighted::new(0),
             latency: LatencyHistogram::with_digits(digits),
             waiting: LatencyHistogram::with_digits(digits),
-            assigned_ps: 0,
             depth_before: 0,
             refused: 0,
         }
+    }
+
+    /// Replaces the controller by several ones with these rules.
+    pub fn with_partners(mut self, partners: Partners) -> Controller {
+        self.stations = vec![Station::new(&self.config); partners.count()];
+        self.partners = Some(Box::new(partners));
+        self
+    }
+
+    /// Returns the cooperation of several controllers.
+    pub fn partners(&self) -> Option<&Partners> {
+        self.partners.as_deref()
     }
 
     /// Puts disks behind the controller.
@@ -120,11 +128,15 @@ impl Controller {
 
     /// The power fails: no command in flight ends well. Appends them to `ended`.
     pub fn power_off(&mut self, now_ps: u64, ended: &mut Vec<Ended>) {
-        let mut jobs: Vec<Job> = self.in_flight.drain(..).collect();
+        let mut jobs: Vec<Job> = Vec::new();
+        self.stations.iter_mut().for_each(|station| jobs.extend(station.stop(now_ps)));
+        jobs.extend(self.partners.iter_mut().flat_map(|partners| partners.take_held(|_| true)));
         jobs.extend(self.disks.iter_mut().flat_map(|disks| disks.power_off(now_ps)));
-        self.assigned_ps = self.assigned_ps.saturating_sub(self.unfinished_ps(now_ps));
-        self.servers.iter_mut().for_each(|free| *free = now_ps.min(*free));
-        self.start_times.clear();
+        self.lose(now_ps, jobs, ended);
+    }
+
+    /// Ends commands that are lost with their controller.
+    fn lose(&mut self, now_ps: u64, jobs: Vec<Job>, ended: &mut Vec<Ended>) {
         self.depth.lower(now_ps, jobs.len() as u64);
         ended.extend(jobs.iter().map(|job| Ended {
             nport: job.nport,
@@ -135,41 +147,84 @@ impl Controller {
         }));
     }
 
+    /// A controller fails. Commands that arrived through its ports do not end well and are appended
+    /// to `ended`; those that others forwarded to it wait for its successor.
+    pub fn controller_down(&mut self, now_ps: u64, number: u8, ended: &mut Vec<Ended>) {
+        let Some(partners) = &mut self.partners else { return };
+        let units: Vec<u16> = partners.units_at(number).collect();
+        if !partners.down(now_ps, number) {
+            return;
+        }
+        let mut lost = partners.take_held(|via| via == number);
+        for job in self.stations[usize::from(number)].stop(now_ps) {
+            if partners.of_port(job.nport) == number { lost.push(job) } else { partners.hold(job) }
+        }
+        if let Some(disks) = &mut self.disks {
+            disks.controller_down(now_ps, units);
+            disks.set_partner(now_ps, !partners.is_alone());
+        }
+        self.lose(now_ps, lost, ended);
+    }
+
+    /// A controller returns. Returns false if another fault keeps it down, or it was not down.
+    pub fn controller_up(&mut self, now_ps: u64, number: u8) -> bool {
+        let Some(partners) = &mut self.partners else { return false };
+        if !partners.up(now_ps, number) {
+            return false;
+        }
+        if let Some(disks) = &mut self.disks {
+            disks.set_partner(now_ps, !partners.is_alone());
+        }
+        true
+    }
+
+    /// The LUNs of a controller begin to move back to it.
+    pub fn fail_back(&mut self, now_ps: u64, number: u8) -> bool {
+        self.partners.as_mut().is_some_and(|partners| partners.fail_back(now_ps, number))
+    }
+
+    /// Ends the moves of LUNs that are due by `until_ps`, with the commands that wait for them.
+    /// Returns the controllers whose LUNs have moved.
+    pub fn end_moves(&mut self, now_ps: u64, until_ps: u64) -> Vec<u8> {
+        let Some(partners) = &mut self.partners else { return Vec::new() };
+        let moved = partners.end_moves(until_ps);
+        // Those whose LUNs have not moved are held again.
+        for job in partners.take_held(|_| true) {
+            self.continue_at(now_ps, job);
+        }
+        moved
+    }
+
+    /// Assigns a command to the controller that serves its LUN, or holds it until there is one.
+    fn continue_at(&mut self, at_ps: u64, job: Job) {
+        let Some(partners) = &mut self.partners else { return };
+        match partners.owner_of(job.unit) {
+            Some(owner) => {
+                self.stations[usize::from(owner)].assign(at_ps, job, self.config.media_latency.0);
+            }
+            None => partners.hold(job),
+        }
+    }
+
     /// Accepts a command. Returns the result at once if it is rejected.
     pub fn submit(&mut self, now_ps: u64, nport: u16, io: &Io) -> Option<Ended> {
-        while self.start_times.front().is_some_and(|&start| start <= now_ps) {
-            self.start_times.pop_front();
-        }
+        let number = self.partners.as_mut().map_or(0, |partners| partners.arrive(nport));
+        let station = &mut self.stations[usize::from(number)];
+        station.forget_started(now_ps);
         // A flush counts as a write, as at the host.
         let write = io.op.changes_medium() || io.op == IoOp::Flush;
         let &Io { tag, bytes, blocks, lba, unit, op, fua, .. } = io;
-        if self.is_full() {
+        if is_full(station.waiting(), &self.config, self.disks.as_deref()) {
             self.refused += 1;
             return Some(Ended { nport, tag, status: IoStatus::TaskSetFull, write, bytes });
         }
         let service_ps = sample_ps(&self.config.time, &mut self.rng);
-        self.assigned_ps += u128::from(service_ps);
         let (end_ps, arrival_ps) = (0, now_ps);
         let job = Job { end_ps, arrival_ps, service_ps, nport, tag, bytes, blocks, lba, unit, op, write, fua };
-        let begin_ps = self.assign(now_ps, job);
+        let begin_ps = station.assign(now_ps, job, self.config.media_latency.0);
         self.waiting.record_ps(begin_ps - now_ps);
         self.depth.raise(now_ps, 1);
         None
-    }
-
-    /// Assigns a command to the server that becomes free first. Returns the start of its service.
-    #[inline]
-    fn assign(&mut self, now_ps: u64, mut job: Job) -> u64 {
-        let free_ps = self.servers.pop_front().unwrap_or(0);
-        let begin_ps = free_ps.max(now_ps);
-        let served_ps = begin_ps + job.service_ps;
-        insert_sorted(&mut self.servers, served_ps, |&free| free);
-        if begin_ps > now_ps {
-            self.start_times.push_back(begin_ps);
-        }
-        job.end_ps = served_ps + self.config.media_latency.0;
-        insert_sorted(&mut self.in_flight, job, |job| job.end_ps);
-        begin_ps
     }
 
     /// Removes an aborted command that waits for a server, so that the commands behind it start
@@ -177,45 +232,19 @@ impl Controller {
     /// disk.
     pub fn cancel(&mut self, now_ps: u64, nport: u16, tag: IoTag) {
         let latency_ps = self.config.media_latency.0;
-        let waits = |job: &Job| job.end_ps - latency_ps - job.service_ps > now_ps;
-        let Some(at) = self.in_flight.iter().position(|job| job.nport == nport && job.tag == tag && waits(job)) else {
-            return;
-        };
-        let cancelled = self.in_flight.remove(at);
-        self.assigned_ps -= cancelled.map_or(0, |job| u128::from(job.service_ps));
-        self.depth.lower(now_ps, 1);
-        let (mut queued, started): (Vec<Job>, Vec<Job>) = self.in_flight.drain(..).partition(waits);
-        // Servers start commands in the order of their arrival.
-        queued.sort_by_key(|job| job.end_ps - latency_ps - job.service_ps);
-        self.start_times.clear();
-        let busy = started.iter().map(|job| job.end_ps - latency_ps).filter(|&served_ps| served_ps > now_ps);
-        let busy: Vec<u64> = busy.collect();
-        let servers = self.servers.len();
-        self.servers.clear();
-        self.servers.resize(servers - busy.len(), 0);
-        self.servers.extend(busy);
-        self.in_flight.extend(started);
-        for job in queued {
-            self.assign(now_ps, job);
+        let in_station = self.stations.iter_mut().any(|station| station.cancel(now_ps, nport, tag, latency_ps));
+        let cancelled = in_station || self.partners.as_mut().is_some_and(|partners| partners.cancel(nport, tag));
+        if cancelled {
+            self.depth.lower(now_ps, 1);
         }
-    }
-
-    /// Returns whether as many commands wait as may.
-    #[inline]
-    fn is_full(&self) -> bool {
-        let (own, most) = (self.start_times.len(), self.config.max_queued as usize);
-        let in_disks = |disks: &Disks| own + disks.commands() >= most && own + disks.waiting() >= most;
-        own >= most || self.disks.as_deref().is_some_and(in_disks)
     }
 
     /// Returns the time of the next event: a command completes or moves on.
     #[inline]
     pub fn next_ps(&mut self) -> Option<u64> {
-        let own = self.in_flight.front().map(|job| job.end_ps);
-        match &mut self.disks {
-            None => own,
-            Some(disks) => Some(disks.next_ps().min(own.unwrap_or(NEVER))).filter(|&at| at != NEVER),
-        }
+        let own = self.stations.iter().map(Station::next_ps).min().unwrap_or(NEVER);
+        let next_ps = self.disks.as_mut().map_or(own, |disks| disks.next_ps().min(own));
+        (next_ps != NEVER).then_some(next_ps)
     }
 
     /// Removes and returns the next command, if it has completed by `now_ps`.
@@ -234,8 +263,10 @@ impl Controller {
     }
 
     fn pop_job(&mut self, now_ps: u64) -> Option<(Job, Outcome)> {
-        while let Some(&job) = self.in_flight.front().filter(|job| job.end_ps <= now_ps) {
-            self.in_flight.pop_front();
+        while let Some((number, job)) = self.pop_processed(now_ps) {
+            if self.partners.is_some() && self.is_forwarded(now_ps, number, job) {
+                continue;
+            }
             match &mut self.disks {
                 Some(disks) if job.needs_disk() => disks.submit(now_ps, job),
                 _ => return Some((job, Outcome::Good)),
@@ -244,19 +275,40 @@ impl Controller {
         self.disks.as_mut()?.pop_ended(now_ps)
     }
 
+    /// Removes and returns the command that a controller has processed first, with the number of
+    /// the controller.
+    #[inline]
+    fn pop_processed(&mut self, now_ps: u64) -> Option<(usize, Job)> {
+        let next = self.stations.iter().map(Station::next_ps).zip(0..).min();
+        let (_, number) = next.filter(|(at_ps, _)| *at_ps <= now_ps)?;
+        Some((number, self.stations[number].pop()?))
+    }
+
+    /// Sends a command that a controller has processed to the one that serves its LUN. Returns
+    /// false if this is the same one.
+    #[inline(never)]
+    fn is_forwarded(&mut self, now_ps: u64, number: usize, mut job: Job) -> bool {
+        let Some(partners) = &mut self.partners else { return false };
+        let Some(forward_ps) = partners.forward(number, job.unit) else { return false };
+        job.service_ps = sample_ps(&self.config.time, &mut self.rng);
+        self.continue_at(now_ps + forward_ps, job);
+        true
+    }
+
     /// Returns the total busy time of all servers from the start of the measurement to `now_ps`, in
     /// ps.
     pub fn busy_ps(&self, now_ps: u64) -> u128 {
-        self.assigned_ps.saturating_sub(self.unfinished_ps(now_ps))
+        self.stations.iter().map(|station| station.busy_ps(now_ps)).sum()
+    }
+
+    /// Returns the busy time of the servers of each controller, in ps.
+    pub fn busy_of_each_ps(&self, now_ps: u64) -> impl Iterator<Item = u128> {
+        self.stations.iter().map(move |station| station.busy_ps(now_ps))
     }
 
     /// Returns the integral of in-flight commands over time, in commands × ps, across restarts.
     pub fn depth_area(&self, now_ps: u64) -> u128 {
         self.depth_before + self.depth.area_at(now_ps)
-    }
-
-    fn unfinished_ps(&self, now_ps: u64) -> u128 {
-        self.servers.iter().map(|&free| u128::from(free.saturating_sub(now_ps))).sum()
     }
 
     /// Restarts the measurement.
@@ -265,24 +317,23 @@ impl Controller {
         self.depth.restart(now_ps);
         self.latency.clear();
         self.waiting.clear();
-        self.assigned_ps = self.unfinished_ps(now_ps);
+        self.stations.iter_mut().for_each(|station| station.restart(now_ps));
         self.refused = 0;
+        if let Some(partners) = &mut self.partners {
+            partners.restart();
+        }
         if let Some(disks) = &mut self.disks {
             disks.restart(now_ps);
         }
     }
 }
 
-/// Inserts an item behind all that are not later. Constant times are always last.
-fn insert_sorted<T>(items: &mut VecDeque<T>, item: T, time_of: impl Fn(&T) -> u64) {
-    let time = time_of(&item);
-    match items.back() {
-        Some(last) if time_of(last) > time => {
-            let at = items.partition_point(|other| time_of(other) <= time);
-            items.insert(at, item);
-        }
-        _ => items.push_back(item),
-    }
+/// Returns whether as many commands wait as may, of which `own` wait for a server of the controller.
+#[inline]
+fn is_full(own: usize, config: &config::Service, disks: Option<&Disks>) -> bool {
+    let most = config.max_queued as usize;
+    let in_disks = |disks: &Disks| own + disks.commands() >= most && own + disks.waiting() >= most;
+    own >= most || disks.is_some_and(in_disks)
 }
 
 #[cfg(test)]

@@ -226,7 +226,12 @@ impl Storage {
     pub(super) fn power_off(&mut self, net: &mut Net, storage: u16) {
         let mut all = Vec::new();
         self.systems[usize::from(storage)].controller.power_off(net.now(), &mut all);
-        for ended in all {
+        self.end_commands(net, storage, all);
+    }
+
+    /// Ends commands that a failure of power or of a controller has lost.
+    pub(super) fn end_commands(&mut self, net: &mut Net, storage: u16, lost: Vec<Ended>) {
+        for ended in lost {
             self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
         }
         self.arm_controller(net, storage);

@@ -27,6 +27,10 @@ struct Dangers {
     battery: bool,
     tolerated: u64,
     has_cache: bool,
+    /// A controller fails whose cache has the only copy of written data.
+    controller: bool,
+    has_copies: bool,
+    has_controllers: bool,
 }
 
 /// Levels with the number of their disks, the failures that each survives, and protections.
@@ -63,13 +67,22 @@ fn storage(dice: &mut Dice, dangers: &mut Dangers) -> (String, u64) {
     }
     if dice.below(2) == 0 {
         dangers.has_cache = true;
+        let write = dice.pick(&["back", "mirrored", "through", "around"]);
+        dangers.has_copies = write != "back";
         text += &format!(
-            "controller_cache = {{ size = \"{}\", write = \"{}\", policy = \"{}\", destage = \"{}\", destages = {} }}\n",
+            "controller_cache = {{ size = \"{}\", write = \"{write}\", policy = \"{}\", destage = \"{}\", destages = {} }}\n",
             dice.pick(&["1MiB", "8MiB", "64MiB"]),
-            dice.pick(&["back", "mirrored", "through", "around"]),
             dice.pick(&["lru", "fifo", "clock", "slru", "2q", "arc", "s3-fifo", "lfu"]),
             dice.pick(&["address", "age"]),
             1 + dice.below(40)
+        );
+    }
+    if dice.below(2) == 0 {
+        dangers.has_controllers = true;
+        text += &format!(
+            "controllers = {{ count = 2, takeover = \"{}ms\", {} }}\n",
+            dice.below(200),
+            dice.pick(&["access = \"symmetric\"", "failback = \"0s\"", "failback = \"100ms\"", "forward = \"1ms\""])
         );
     }
     if dice.below(3) == 0 {
@@ -87,7 +100,7 @@ fn faults(dice: &mut Dice, members: u64, dangers: &mut Dangers) -> String {
         let until_ms = at_ms + 1 + dice.below(300);
         let (lun, member) = (dice.below(2), dice.below(members));
         let ends = format!("until = \"{until_ms}ms\"\n");
-        let one = match dice.below(5) {
+        let one = match dice.below(6) {
             // A disk that has failed cannot fail once more.
             0 if !failed.contains(&(lun, member)) => {
                 failed.push((lun, member));
@@ -108,6 +121,10 @@ fn faults(dice: &mut Dice, members: u64, dangers: &mut Dangers) -> String {
             3 if dangers.has_cache => {
                 dangers.battery = true;
                 format!("kind = \"cache-battery\"\nstorage = \"array\"\n{ends}")
+            }
+            4 if dangers.has_controllers => {
+                dangers.controller |= dangers.has_cache && !dangers.has_copies;
+                format!("kind = \"controller-failure\"\nstorage = \"array\"\ncontroller = {}\n{ends}", dice.below(2))
             }
             _ => format!("kind = \"link-down\"\nlink = \"{}\"\n{ends}", dice.pick(&["one", "two"])),
         };
@@ -169,7 +186,7 @@ fn storage_systems_that_fail_lose_only_what_their_faults_explain() {
         assert!(loss.wrong_reads == 0 || dangers.power, "{}", place());
         let may_lose = dangers.disks > dangers.tolerated || dangers.blocks;
         assert!(loss.lost_requests == 0 || may_lose, "{}", place());
-        assert!(loss.lost_blocks == 0 || dangers.power || may_lose, "{}", place());
+        assert!(loss.lost_blocks == 0 || dangers.power || dangers.controller || may_lose, "{}", place());
         (lost, blocks) = (lost + loss.lost_requests, blocks + loss.lost_blocks);
         if seed % 20 == 0 {
             assert_eq!(run(&text).results.totals, finished.results.totals, "{}", place());

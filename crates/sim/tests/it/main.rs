@@ -3,6 +3,7 @@
 mod arbitrated_loop;
 mod bundles;
 mod capture_wireshark;
+mod controllers;
 mod convergence;
 mod data_loss;
 mod data_loss_random;

@@ -3,7 +3,7 @@
 
 use super::group::PowerLoss;
 use super::{Backstore, BackstoreError, Origin, Protection};
-use crate::cache::Statistics;
+use crate::cache::WriteMode;
 use crate::raid::{Consistency, Pass};
 
 impl Backstore {
@@ -94,6 +94,25 @@ impl Backstore {
         self.groups.get(usize::from(unit)).map(|group| group.wrong_blocks(failing)).unwrap_or_default()
     }
 
+    /// A controller fails whose part of the cache held the written data of `units`. Without copies
+    /// at a partner, these data are lost. Returns the number of lost blocks.
+    pub fn controller_loss(&mut self, now_ps: u64, units: impl Iterator<Item = u16>) -> u64 {
+        let Some(front) = &mut self.front else { return 0 };
+        let is_mirrored = front.settings().write == WriteMode::Back { is_mirrored: true };
+        let lost = if is_mirrored { 0 } else { units.map(|unit| front.lose_dirty(now_ps, unit)).sum() };
+        self.pass_on(now_ps);
+        lost
+    }
+
+    /// Sets whether each controller has a partner for the copies of its written data. Without
+    /// partners, a mirrored cache writes through, and dirty data are written back.
+    pub fn set_partner(&mut self, now_ps: u64, is_up: bool) {
+        if let Some(front) = &mut self.front {
+            front.set_partner(is_up);
+        }
+        self.pass_on(now_ps);
+    }
+
     /// The power fails at `now_ps` and returns at once. Commands in flight never end; the caller
     /// learns their identifiers. Groups start the resync that their protection leaves to do. Groups
     /// also start if they are dirty and degraded, which md does only by force; see
@@ -108,13 +127,11 @@ impl Backstore {
             result.groups.extend(group.power_loss(&mut lost).map(|recovery| (unit, recovery)));
         }
         result.lost_blocks = self.devices.power_loss(now_ps);
+        self.lost_in_devices += result.lost_blocks;
         match &mut self.front {
             Some(front) => {
                 let dirty = front.power_loss(&lost, &mut self.requests, &mut result.aborted);
                 result.lost_blocks += dirty;
-                if !front.has_battery() {
-                    self.cache_before = Statistics::default();
-                }
             }
             None => result.aborted.extend(lost.iter().filter_map(|request| match request.origin {
                 Origin::Command(id) => Some(id),

@@ -118,13 +118,27 @@ impl Front {
         self.lost_blocks
     }
 
-    pub fn has_battery(&self) -> bool {
-        self.has_battery
+    pub fn settings(&self) -> &Settings {
+        self.cache.settings()
     }
 
     pub fn set_battery(&mut self, is_charged: bool) {
         self.has_battery = is_charged;
         self.cache.set_battery(is_charged);
+    }
+
+    /// Sets whether the partner works that holds copies of written data.
+    pub fn set_partner(&mut self, is_up: bool) {
+        self.cache.set_partner(is_up);
+    }
+
+    /// Loses the written data of a unit that only the cache has. Returns the lost blocks.
+    pub fn lose_dirty(&mut self, now_ps: u64, unit: u16) -> u64 {
+        let line = u64::from(self.config.settings.line_blocks.max(1));
+        let (first, blocks) = self.units[usize::from(unit)];
+        let lost = self.cache.lose_dirty(now_ps, first / line, (first + blocks).div_ceil(line));
+        self.lost_blocks += lost;
+        lost
     }
 
     pub fn submit(&mut self, now_ps: u64, command: Command, requests: &mut Vec<Request>, ended: &mut VecDeque<Ended>) {
@@ -237,13 +251,7 @@ impl Front {
         self.partner_free_ps = 0;
         if !self.has_battery {
             let dirty = self.cache.statistics().dirty;
-            // The settings were accepted before.
-            if let Ok(mut cache) = Controller::new(*self.cache.settings()) {
-                let line = u64::from(self.config.settings.line_blocks.max(1));
-                cache.set_units(self.units.iter().map(|(first, _)| first / line));
-                cache.set_battery(false);
-                self.cache = cache;
-            }
+            self.cache.lose_contents(|_| {});
             self.held.clear();
             self.free_held.clear();
             self.works.clear();

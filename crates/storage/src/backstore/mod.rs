@@ -104,6 +104,8 @@ pub struct Backstore {
     now_ps: u64,
     /// Cache statistics at the start of the measurement.
     cache_before: Statistics,
+    /// Acknowledged blocks of 512 bytes that power failures took from volatile caches of devices.
+    lost_in_devices: u64,
 }
 
 impl Backstore {
@@ -137,6 +139,7 @@ impl Backstore {
             commands: 0,
             now_ps: 0,
             cache_before: Statistics::default(),
+            lost_in_devices: 0,
         })
     }
 
@@ -323,10 +326,15 @@ impl Backstore {
         self.front.as_ref().map(|front| front.statistics().since(&self.cache_before))
     }
 
-    /// Written blocks of 512 bytes, acknowledged to a host, that were lost in the cache because no
-    /// group could take them.
+    /// Written blocks of 512 bytes, acknowledged to a host, that were lost in the cache: no group
+    /// could take them, or the cache lost its contents.
     pub fn lost_dirty_blocks(&self) -> u64 {
         self.front.as_ref().map_or(0, Front::lost_blocks)
+    }
+
+    /// The same, and those that were lost in volatile caches of disks and SSDs.
+    pub fn lost_blocks(&self) -> u64 {
+        self.lost_dirty_blocks() + self.lost_in_devices
     }
 }
 

@@ -87,6 +87,7 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::DiskFailure { .. } => "disk-failure",
         FaultKind::LatentError { .. } => "latent-error",
         FaultKind::PowerFailure { .. } => "power-failure",
+        FaultKind::ControllerFailure { .. } => "controller-failure",
         FaultKind::CacheBattery { .. } => "cache-battery",
     }
 }

@@ -21,10 +21,10 @@ pub type Key = (Cause, u32);
 struct Line {
     /// Hash of the lab, its settings and the version of sanloom.
     study: String,
-    /// `link`, `switch`, `chassis`, `disk` or `battery`.
+    /// `link`, `switch`, `chassis`, `loop`, `disk`, `battery` or `controller`.
     kind: String,
     index: u16,
-    /// LUN of the broken disk.
+    /// LUN of the broken disk, or number of the controller.
     #[serde(default)]
     lun: u16,
     replication: u32,
@@ -89,6 +89,7 @@ impl Store {
                 "loop" => Cause::Loop(line.index),
                 "disk" => Cause::Disk(line.index, line.lun),
                 "battery" => Cause::Battery(line.index),
+                "controller" => Cause::Controller(line.index, line.lun as u8),
                 _ => Cause::Switch(line.index),
             };
             if line.study != self.study {
@@ -120,6 +121,7 @@ impl Store {
                 Cause::Loop(index) => ("loop", index, 0),
                 Cause::Disk(index, lun) => ("disk", index, lun),
                 Cause::Battery(index) => ("battery", index, 0),
+                Cause::Controller(index, number) => ("controller", index, number.into()),
             };
             let (study, kind, replication) = (self.study.clone(), kind.to_owned(), key.1);
             let line = Line { study, kind, index, lun, replication, trial: trial.clone() };

@@ -9,7 +9,7 @@ const ROWS: usize = 500;
 
 /// All tables that have rows.
 pub fn tables(results: &Results) -> String {
-    [losses(results), caches(results), groups(results), disks(results), ssds(results)].concat()
+    [losses(results), controllers(results), caches(results), groups(results), disks(results), ssds(results)].concat()
 }
 
 /// Returns a table below its heading, or nothing for a table without rows.
@@ -52,6 +52,36 @@ fn losses(results: &Results) -> String {
         }
     }
     titled("Lost requests, the first of each storage system", rows, &table)
+}
+
+fn controllers(results: &Results) -> String {
+    let mut table = Table::new("controllers")
+        .text("Controller")
+        .text("State")
+        .number("LUNs")
+        .number("Commands")
+        .number("Forwarded")
+        .number("Takeovers")
+        .number("Busy")
+        .cap(ROWS, ALL_IN_JSON);
+    let mut rows = 0;
+    for (storage, controller) in results.storage.iter().flat_map(|of| of.controllers.iter().map(move |one| (of, one))) {
+        rows += 1;
+        let state = match controller.works {
+            true => Cell::text("works"),
+            false => Cell::text("failed").class("bad"),
+        };
+        table.row(vec![
+            Cell::text(&format!("{}:controller{}", storage.name, controller.controller)),
+            state,
+            Cell::count(controller.luns.into()),
+            Cell::count(controller.commands),
+            Cell::count(controller.forwarded),
+            Cell::count(controller.takeovers),
+            Cell::share(controller.utilisation, "load"),
+        ]);
+    }
+    titled("Controllers", rows, &table)
 }
 
 fn caches(results: &Results) -> String {

@@ -3,6 +3,7 @@
 use super::*;
 
 pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
+    controllers(out, results, width);
     caches(out, results, width);
     groups(out, results, width);
     disks(out, results, width);
@@ -25,6 +26,36 @@ fn losses(out: &mut String, results: &Results) {
             let _ = writeln!(out, "\nData loss of {}: {}", storage.name, parts.join(", "));
         }
     }
+}
+
+fn controllers(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().flat_map(|s| s.controllers.iter().map(move |of| (&s.name, of))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Controllers"),
+        Column::left("state"),
+        Column::right("LUNs"),
+        Column::right("commands"),
+        Column::right("forwarded"),
+        Column::right("takeovers"),
+        Column::right("busy"),
+    ]);
+    for (name, controller) in rows.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            format!("{name}:controller{}", controller.controller),
+            if controller.works { "works" } else { "failed" }.to_owned(),
+            grouped(controller.luns.into()),
+            grouped(controller.commands),
+            grouped(controller.forwarded),
+            grouped(controller.takeovers),
+            percent(controller.utilisation),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
 }
 
 fn caches(out: &mut String, results: &Results, width: usize) {

@@ -389,6 +389,12 @@ fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, proble
     }
     times(&service.time, place.key("service_time"), Picos::from_secs(1000), problems);
     problems.number(place.key("servers"), service.servers.into(), 1, 65_535);
+    let controllers = &storage.controllers;
+    problems.time(place.key("controllers.takeover"), controllers.takeover, Picos::ZERO, Picos::from_secs(3600));
+    problems.time(place.key("controllers.forward"), controllers.forward, Picos::ZERO, Picos::from_secs(1));
+    if let Some(failback) = controllers.failback {
+        problems.time(place.key("controllers.failback"), failback, Picos::ZERO, Picos::from_secs(24 * 3600));
+    }
     problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
     let fewest = if virtual_disks { 0 } else { 1 };
     problems.number(place.key("luns"), storage.luns.len() as u64, fewest, 16_384);

@@ -96,6 +96,7 @@ fn lab() -> Lab {
             backstore: Default::default(),
             protection: Default::default(),
             failures: Default::default(),
+            controllers: Default::default(),
             max_burst_bytes: 65_536,
         }],
         links: vec![

@@ -507,6 +507,20 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
                 );
             }
         }
+        FaultKind::ControllerFailure { storage, controller } => {
+            let count = lab.storage.get(usize::from(storage)).map_or(0, |storage| storage.controllers.count);
+            if controller >= count {
+                problems.add(
+                    ProblemKind::NoDisk,
+                    place.key("controller"),
+                    format!("the storage system has no controller {controller}"),
+                    match count {
+                        0 | 1 => "choose 0, or add `controllers` to it".to_owned(),
+                        _ => format!("choose 0 to {}, or add controllers to it", count - 1),
+                    },
+                );
+            }
+        }
         FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } | FaultKind::PowerFailure { .. } => {}
     }
 }

@@ -1,6 +1,6 @@
 //! The path selection policies.
 
-use super::{End, Multipath, PathState};
+use super::{End, Multipath, Path, PathState};
 use sanloom_fc::config::PathPolicy;
 
 /// Outstanding work and recent throughput of a path.
@@ -28,8 +28,9 @@ pub(super) fn choose(
         PathPolicy::Failover => 0,
         _ => usize::from(multipath.last) + 1,
     };
-    let usable =
-        (first..first + count).map(|index| index % count).filter(|&index| multipath.paths[index].state == state);
+    let with_secondary = multipath.uses_secondary();
+    let is_usable = |path: &Path| path.state == state && (with_secondary || !path.is_secondary);
+    let usable = (first..first + count).map(|index| index % count).filter(|&index| is_usable(&multipath.paths[index]));
     let load_of = |index: &usize| &multipath.paths[*index].load;
     let mut candidates = usable.clone().filter(|&index| admits(index as u16));
     match multipath.config.policy {

@@ -7,7 +7,7 @@ use super::{list, stall_threshold_ps};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results, Victim};
 use sanloom_api::words::plural;
-use sanloom_fc::config::{Host, Picos};
+use sanloom_fc::config::{Fault, FaultKind, Host, Picos};
 use std::collections::BTreeMap;
 
 /// Shortest timer that a remedy proposes.
@@ -43,10 +43,18 @@ fn explanation(view: &View<'_>, stall: &Stall) -> Option<usize> {
     let soon_ps = stall.began_ps + stall.length_ps / 10;
     let faults = view.world.lab.faults.iter().enumerate();
     let explains = faults.filter(|(_, fault)| {
-        let (at, until) = (start_ps + fault.at.0, fault.until.map(|until| start_ps + until.0));
+        let (at, until) = (start_ps + fault.at.0, fault.until.map(|until| start_ps + until.0 + after_ps(view, fault)));
         at <= soon_ps && until.is_none_or(|until| until + stall.length_ps / 10 >= stall.began_ps)
     });
     explains.map(|(number, _)| number).next_back()
+}
+
+/// Returns the time after the end of a fault in which its consequences end: LUNs move back to a
+/// controller that has returned.
+fn after_ps(view: &View<'_>, fault: &Fault) -> u64 {
+    let FaultKind::ControllerFailure { storage, .. } = fault.kind else { return 0 };
+    let controllers = &view.world.lab.storage[usize::from(storage)].controllers;
+    controllers.failback.map_or(0, |failback| failback.0) + controllers.takeover.0
 }
 
 fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[Stall]) -> Finding {

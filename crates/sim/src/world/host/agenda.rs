@@ -99,6 +99,7 @@ impl Hosts {
             Job::Release(device) => self.continue_device(env, host, device),
             Job::ErrorHandler(hba) => self.handle_recovery(env, host, hba, Event::Timeout),
             Job::ResetHba(hba) => return Some(Due::ResetHba { nport: node.nports[usize::from(hba)] }),
+            Job::PathCheck(system) => node.paths.system(system).check_preference(),
             Job::Paths(system) => {
                 node.paths.armed(system, NEVER);
                 node.paths.system(system).multipath.handle(now, MultipathInput::Timeout);

@@ -211,6 +211,8 @@ enum Job {
     DmaOut(u32),
     /// A timeout of the paths to a storage system has expired.
     Paths(u16),
+    /// The paths to a storage system are checked after its LUNs have moved.
+    PathCheck(u16),
     /// Log out once the last request has ended.
     Stop,
     /// The pause of a LUN that refused a command is over.

@@ -82,6 +82,7 @@ impl Hosts {
         for (system, path) in self.paths_to(host, hba, wwpn) {
             let entry = self.nodes[usize::from(host)].paths.system(system);
             entry.set_address(path, port_id, frame_bytes);
+            entry.check_preference();
             entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
             self.drain_paths(env, host, system);
             self.handle_recovery(env, host, hba, Event::PathUp { system, path });
@@ -106,6 +107,24 @@ impl Hosts {
         }
         let nport = self.node(host).nports[usize::from(hba)];
         self.handle(env, nport, initiator::Input::RemoteDown { port_id });
+    }
+
+    /// Another controller serves LUNs of a storage system. Hosts learn of it when they check their
+    /// paths next. The query (REPORT TARGET PORT GROUPS) takes no time.
+    pub(in crate::world) fn lun_owner_changed(&mut self, env: &mut Env<'_>, storage: u16, home: u8, owner: u8) {
+        let now = env.net.now();
+        for host in 0..self.nodes.len() as u16 {
+            let node = &mut self.nodes[usize::from(host)];
+            for entry in node.paths.of_storage(storage) {
+                let number = node.paths.number(entry);
+                let system = node.paths.system(number);
+                if system.set_owner(home, owner) {
+                    let at = system.multipath.next_check_ps(now);
+                    node.plan(at, Job::PathCheck(number));
+                }
+            }
+            self.arm(env, host);
+        }
     }
 
     /// Returns the paths from an HBA to the storage port with this name, each with the index of its

@@ -211,6 +211,29 @@ impl Controller {
         }
     }
 
+    /// Loses the dirty data of the lines from number `first` up to `end`, which are no longer valid
+    /// afterwards. Destages in flight and reads are not affected. Returns the number of lost
+    /// blocks.
+    pub fn lose_dirty(&mut self, now_ps: u64, first: u64, end: u64) -> u64 {
+        let before = self.statistics.dirty;
+        for slot in 0..self.lines.len() as u32 {
+            let key = self.directory.key(slot);
+            if key < first || key >= end || self.directory.find(key) != Some(slot) {
+                continue;
+            }
+            let line = &mut self.lines[slot as usize];
+            let lost = line.dirty;
+            if lost == 0 {
+                continue;
+            }
+            line.dirty = 0;
+            line.valid &= !lost;
+            self.discard_sectors(key, lost);
+            self.update(now_ps, slot, key);
+        }
+        before - self.statistics.dirty
+    }
+
     /// Empties the cache after a loss of power without battery. `lost` receives the dirty extents,
     /// destages in flight included, in the order of slots. The ends of actions in flight must not
     /// be reported any more. The replacement policy and the detection of streams start anew.
