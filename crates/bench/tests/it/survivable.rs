@@ -11,8 +11,8 @@ use sanloom_bench::random_lab::{Dice, generate};
 use sanloom_console::whatif::failure::{self, Cause};
 use sanloom_console::whatif::trial::Plan;
 use sanloom_fc::config::{
-    Fault, FaultKind, LinkEnd, Load, Location, Mask, Node, Picos, SizeDistribution, Target, VirtualFabric, Workload,
-    ZoneDefault,
+    ControllerAccess, Controllers, Fault, FaultKind, LinkEnd, Load, Location, Mask, Node, Picos, SizeDistribution,
+    Target, VirtualFabric, Workload, ZoneDefault,
 };
 use sanloom_fc::san::{Lab, PermittedPairs};
 use sanloom_lab::topology::{self, HostLuns, Part, Reach, Report};
@@ -44,6 +44,7 @@ fn whatif_survives_every_failure_that_check_calls_survivable() {
     assert!(wrong.is_empty(), "{} failures are judged wrongly:\n{}", wrong.len(), wrong.join("\n"));
     let enough = seen.survived >= seeds / 4 && seen.cut_off >= seeds / 4;
     let enough = enough && seen.chassis_survived > 0 && seen.chassis_cut_off > 0;
+    let enough = enough && seen.controllers_survived > 0 && seen.controllers_cut_off > 0;
     assert!(enough || seeds < LABS, "the labs are too much alike: {seen:?}");
 }
 
@@ -55,6 +56,9 @@ struct Seen {
     /// Failures of a chassis among them.
     chassis_survived: u64,
     chassis_cut_off: u64,
+    /// Failures of a controller among them.
+    controllers_survived: u64,
+    controllers_cut_off: u64,
     masked_labs: u64,
     dark_labs: u64,
 }
@@ -77,7 +81,9 @@ fn judge(seed: u64, seen: &mut Seen) -> Result<(), String> {
     let plan = Plan::new(state);
     for _ in 0..FAILURES.min(causes.len()) {
         let chassis = causes.iter().position(|cause| matches!(cause, Cause::Chassis(_)));
-        let cause = causes.swap_remove(chassis.unwrap_or_else(|| dice.index(causes.len())));
+        let controller = causes.iter().position(|cause| matches!(cause, Cause::Controller(..)));
+        let preferred = chassis.or_else(|| controller.filter(|_| dice.chance(1, 2)));
+        let cause = causes.swap_remove(preferred.unwrap_or_else(|| dice.index(causes.len())));
         let part = cause.part(&lab).expect("random labs have no batteries");
         let lost = reach.cut_off(part);
         let hosts: BTreeSet<u16> = lost.keys().map(|(host, _)| *host).collect();
@@ -92,12 +98,15 @@ fn judge(seed: u64, seen: &mut Seen) -> Result<(), String> {
             return Err(wrong("I/O has not recovered".to_owned()));
         }
         let of_chassis = u64::from(chassis.is_some());
+        let of_controller = u64::from(matches!(cause, Cause::Controller(..)));
         if lost.is_empty() {
             seen.survived += 1;
             seen.chassis_survived += of_chassis;
+            seen.controllers_survived += of_controller;
         } else {
             seen.cut_off += 1;
             seen.chassis_cut_off += of_chassis;
+            seen.controllers_cut_off += of_controller;
         }
     }
     Ok(())
@@ -170,6 +179,17 @@ fn draw(seed: u64, dice: &mut Dice) -> Lab {
         lab.faults.push(Fault { at: Picos::ZERO, until: None, kind: FaultKind::LinkDown { link } });
     }
     lab.faults.sort_by_key(|fault| fault.at);
+    for storage in lab.storage.iter_mut().filter(|storage| storage.ports.len() > 1) {
+        if dice.chance(1, 2) {
+            storage.controllers = Controllers {
+                count: dice.range(2, storage.ports.len() as u64) as u8,
+                access: dice.pick(&[ControllerAccess::Symmetric, ControllerAccess::Asymmetric]),
+                takeover: Picos::from_us(dice.range(0, 5_000)),
+                failback: None,
+                forward: Picos::from_us(dice.range(0, 100)),
+            };
+        }
+    }
     if dice.chance(1, 2) {
         mask(dice, &mut lab);
     }

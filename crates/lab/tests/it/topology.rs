@@ -568,6 +568,30 @@ fn luns_in_use_without_redundancy_are_single_points_of_failure() {
 }
 
 #[test]
+fn a_controller_is_a_single_point_of_failure_if_no_other_has_a_path_or_a_copy() {
+    let points = |links: &str, lines: &str| -> Vec<(String, usize)> {
+        let text = format!(
+            "[switch.sw]\n[host.\"h{{1..2}}\"]\n[storage.array]\nports = 2\nluns = 2\ndisk = \"cheetah-9lp\"\n\
+             controllers = {{ count = 2 }}\nraid = {{ level = \"raid1\", disks = 2 }}\n{lines}\n\
+             [[link]]\nfrom = \"{{h1,h2}}\"\nto = \"sw\"\n[[link]]\nfrom = \"{links}\"\nto = \"sw\"\n\
+             [workload.io]\nhosts = \"h1\"\ntargets = \"array\"\n[workload.other]\nhosts = \"h2\"\n\
+             targets = \"array:lun0\"\n"
+        );
+        let loaded = sanloom_lab::load("lab.toml", &text, &[] as &[sanloom_lab::Override]);
+        let lab = loaded.unwrap_or_else(|mistakes| panic!("{}", mistakes.render(false))).lab;
+        let points = Report::of(&lab, &[]).single_points;
+        let controllers = points.into_iter().filter(|point| matches!(point.part, Part::Controller(..)));
+        controllers.map(|point| (point.name, point.hosts)).collect()
+    };
+    assert_eq!(points("array:{0..1}", ""), []);
+    assert_eq!(points("array:1", ""), [("array:controller1".to_owned(), 2)]);
+    let cache = |write: &str| format!("controller_cache = {{ size = \"1MiB\", write = \"{write}\" }}");
+    assert_eq!(points("array:{0..1}", &cache("mirrored")), []);
+    let both = [("array:controller0".to_owned(), 2), ("array:controller1".to_owned(), 1)];
+    assert_eq!(points("array:{0..1}", &cache("back")), both);
+}
+
+#[test]
 fn the_mean_time_to_data_loss_is_that_of_patterson_gibson_and_katz() {
     const HOURS: f64 = 8_766.0;
     let of = |lines: &str| report_of_disks(lines).durability.remove(0);

@@ -201,6 +201,23 @@ fn loss_of_power_names_the_dirty_extents() {
 }
 
 #[test]
+fn a_failed_controller_loses_the_dirty_blocks_of_its_part_and_no_others() {
+    let mut cache = controller(SMALL);
+    write(&mut cache, 0, 4, 4);
+    write(&mut cache, 0, 34, 2);
+    // A destage in flight of the first line has its data.
+    cache.flush();
+    assert_eq!(cache.next_destage(0), Some(Action::Destage(extent(4, 4), Reason::Flush)));
+    assert_eq!(cache.lose_dirty(1, 0, 2), 0);
+    assert_eq!(cache.lose_dirty(1, 2, 3), 2);
+    assert_eq!((cache.statistics().dirty, cache.statistics().discarded), (4, 2));
+    cache.destaged(2, extent(4, 4));
+    assert_eq!(cache.statistics().dirty, 0);
+    // The lost blocks are read again.
+    assert!(!read(&mut cache, 34, 2).is_empty() && read(&mut cache, 4, 4).is_empty());
+}
+
+#[test]
 fn a_line_stays_until_the_fetch_of_overwritten_data_has_ended() {
     let mut cache = controller(Settings { lines: 1, write: WriteMode::Through { allocates: true }, ..SMALL });
     assert_eq!(read(&mut cache, 0, 16), [Action::Fetch(extent(0, 16), Purpose::Demand)]);

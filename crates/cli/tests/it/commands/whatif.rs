@@ -279,6 +279,40 @@ fn a_disk_without_redundancy_costs_data_and_one_of_a_mirror_does_not() {
 }
 
 #[test]
+fn a_controller_whose_cache_has_the_only_copy_costs_data() {
+    let bench = Bench::new("whatif-controllers");
+    let array = |name: &str, write: &str| {
+        format!(
+            "[storage.{name}]\nports = 2\nlun_size = \"1GiB\"\ndisk = \"savvio-10k4\"\n\
+             controllers = {{ count = 2, takeover = \"10ms\" }}\n\
+             controller_cache = {{ size = \"64MiB\", write = \"{write}\" }}\n[workload.{name}]\nhosts = \"h\"\n\
+             targets = \"{name}\"\n"
+        )
+    };
+    let lab = format!(
+        "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[switch.sw]\n[host.h]\nmultipath = {{ fast_io_fail = \"10ms\" }}\n{}{}\
+         [[link]]\nfrom = \"{{h,copied:0,copied:1,single:0,single:1}}\"\nto = \"sw\"\n",
+        array("copied", "mirrored"),
+        array("single", "back")
+    );
+    bench.write("lab.toml", &lab);
+    let ran = bench.run("whatif lab.toml --only controller --json");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ranking: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let cut_off = |name: &str| {
+        let rows = ranking.as_array().expect("a list").iter();
+        let row = rows.clone().find(|row| row["name"] == name).expect("a row");
+        (row["pairs_cut_off"].as_u64(), row["recovered"].as_bool())
+    };
+    assert_eq!(ranking.as_array().map(Vec::len), Some(4));
+    assert_eq!([cut_off("copied:controller0"), cut_off("copied:controller1")], [(Some(0), Some(true)); 2]);
+    // The only LUN belongs to the first controller.
+    assert_eq!((cut_off("single:controller0").0, cut_off("single:controller1").0), (Some(1), Some(0)));
+    let checked = bench.run("check lab.toml").stdout;
+    assert!(checked.contains("1 controller (1 host): single:controller0"), "{checked}");
+}
+
+#[test]
 fn loops_and_direct_links_fail_as_check_says() {
     let bench = Bench::new("whatif-loops");
     // One way to the disks leads over a loop, and another one directly to one of them.
