@@ -78,6 +78,20 @@ fn the_mover_forwards_what_it_reads() {
     assert!(read_bytes > 10_000 && written_bytes > 100_000, "{all:?}");
 }
 
+/// Data of the host for an R2T of a task that an ABORT TASK has ended meanwhile, while its back ends
+/// still write.
+const DATA_AFTER_ABORT: [u8; 81] = [
+    98, 33, 0, 48, 48, 48, 48, 48, 48, 224, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 27, 48, 48, 48, 32, 0, 0, 193, 193,
+    0, 18, 193, 193, 27, 0, 0, 250, 5, 153, 152, 152, 193, 193, 0, 18, 193, 193, 27, 0, 0, 250, 5, 153, 152, 152, 153,
+    152, 152, 48, 48, 48, 48, 48, 48, 48, 48, 161, 9, 90, 64, 35, 152, 32, 0, 126, 32, 33, 1, 33, 152, 0,
+];
+
+#[test]
+fn data_for_an_aborted_task_that_back_ends_still_write_are_discarded() {
+    let counters = entry_points::moved(&DATA_AFTER_ABORT);
+    assert!(counters.aborts > 0 && counters.forwarded > 0, "{counters:?}");
+}
+
 #[test]
 fn the_initiator_gets_answers() {
     let ended = |number| entry_points::initiator::answered(&records(&mut SplitMix64(number), false)[1..]) as u64;
