@@ -3,6 +3,7 @@
 mod disks;
 mod iscsi_switch;
 mod npiv;
+mod open_fcoe;
 mod sansim;
 mod theory;
 mod verdict;
@@ -44,6 +45,9 @@ pub enum Paper {
     /// forwarding path (document 003, Figures 9 to 11)
     #[command(after_help = "Example:\n  sanloom reproduce iscsi-switch")]
     IscsiSwitch(iscsi_switch::Args),
+    /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
+    #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
+    OpenFcoe(open_fcoe::Args),
     /// Measured response times of three disks beside those of the disk model, with the demerit
     /// figure and both distributions, and queues of random reads
     #[command(
@@ -112,6 +116,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Sansim(args) => sansim::run(args),
         Paper::Npiv(args) => npiv::run(args),
         Paper::IscsiSwitch(args) => iscsi_switch::run(args),
+        Paper::OpenFcoe(args) => open_fcoe::run(args),
         Paper::Disks(args) => disks::run(args),
         Paper::Theory(args) => theory::run(args),
     }

@@ -1,0 +1,175 @@
+//! `sanloom reproduce open-fcoe`: document 002, the report "FCoE VS FC" of EMC and Yahoo: an array
+//! of 150 disks over two paths of 8GFC.
+
+use super::ResultArgs;
+use super::verdict::{self, Kind, Verdict};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::Threads;
+use sanloom_console::report::html::plain_page;
+use sanloom_console::run::{self, View};
+use sanloom_console::{output, pool};
+use sanloom_fc::san::Lab;
+use sanloom_lab::Override;
+use std::sync::Arc;
+
+/// The lab of random reads.
+const LAB: &str = include_str!("../../../../../examples/array-150-disks.toml");
+
+/// Write cache that fills in the test of a minute, found by trial.
+const WRITE_CACHE: &str = "4GiB";
+/// Writes to the disks at once: sixteen for each.
+const DESTAGES: &str = "2400";
+
+/// Options of `sanloom reproduce open-fcoe`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    results: ResultArgs,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Case {
+    SequentialReads,
+    SequentialWrites,
+    RandomReads,
+    /// Random writes to a full cache.
+    SteadyWrites,
+    /// Random writes of a minute to an empty cache.
+    WritesOfAMinute,
+}
+
+const CASES: [Case; 5] =
+    [Case::SequentialReads, Case::SequentialWrites, Case::RandomReads, Case::SteadyWrites, Case::WritesOfAMinute];
+
+impl Case {
+    fn settings(self) -> &'static [(&'static str, &'static str)] {
+        const SEQUENTIAL: [(&str, &str); 3] = [
+            ("workload.random.location", "sequential"),
+            ("workload.random.depth", "120"),
+            ("workload.random.size", "512KiB"),
+        ];
+        match self {
+            Case::SequentialReads => &SEQUENTIAL,
+            Case::SequentialWrites => {
+                const { &[SEQUENTIAL[0], SEQUENTIAL[1], SEQUENTIAL[2], ("workload.random.read_share", "0.0")] }
+            }
+            Case::RandomReads => &[],
+            Case::SteadyWrites => &[
+                ("workload.random.read_share", "0.0"),
+                ("storage.array1.controller_cache.size", "1GiB"),
+                ("storage.array1.controller_cache.write", "mirrored"),
+                ("storage.array1.controller_cache.destages", DESTAGES),
+                ("run.warmup", "10s"),
+                ("run.duration", "20s"),
+            ],
+            Case::WritesOfAMinute => &[
+                ("workload.random.read_share", "0.0"),
+                ("storage.array1.controller_cache.size", WRITE_CACHE),
+                ("storage.array1.controller_cache.write", "mirrored"),
+                ("storage.array1.controller_cache.destages", DESTAGES),
+                ("run.warmup", "0s"),
+                ("run.duration", "60s"),
+            ],
+        }
+    }
+
+    fn lab(self, seed: u64) -> Result<Arc<Lab>, Failure> {
+        let seed = ("run.seed", seed.to_string());
+        let settings = self.settings().iter().map(|(key, value)| (*key, (*value).to_owned()));
+        let overrides: Vec<Override> =
+            settings.chain([seed]).map(|(key, value)| Override { key: key.to_owned(), value }).collect();
+        Ok(Arc::new(sanloom_lab::load("array-150-disks.toml", LAB, &overrides)?.lab))
+    }
+}
+
+/// Requests and bytes per second of a run.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    iops: f64,
+    bytes_per_s: f64,
+}
+
+/// Simulates a lab; returns `None` if the run was interrupted.
+fn measure(lab: &Arc<Lab>) -> Option<Measured> {
+    let results = run::run(lab, View::default()).results;
+    let io = &results.totals.io;
+    let measured = Measured { iops: io.iops, bytes_per_s: io.throughput_bytes_per_s };
+    (!results.lab.interrupted).then_some(measured)
+}
+
+fn judged(measured: [Measured; CASES.len()]) -> Vec<Verdict> {
+    let [sequential_reads, sequential_writes, reads, steady, minute] = measured;
+    let shown = |id, what, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, Some(ours), unit);
+    let of_link = "the paper's servers and array lose some of the line rate, and the model loses none of it";
+    let of_disk =
+        "the disk is modelled from the data sheet of a Savvio 10K.4, which fits the text \"600G SAS 10K RPM\"";
+    vec![
+        shown("sequential-read", "sequential reads of 512 KiB, 120 threads", 1.56, sequential_reads.bytes_per_s / 1e9, "GB/s")
+            .note("Two 8GFC lines carry 826 MB/s each.")
+            .predicted(0.1)
+            .tolerance_reason(of_link),
+        shown("sequential-write", "sequential writes of 512 KiB, 120 threads", 1.55, sequential_writes.bytes_per_s / 1e9, "GB/s")
+            .predicted(0.1)
+            .tolerance_reason(of_link),
+        shown("random-read", "random reads of 32 KiB, 240 threads", 20.0, reads.iops / 1e3, "k/s")
+            .note("Assumed: LUNs fill 2 of 2.4 TB of their groups, so the arm crosses most of the disk; reads miss the cache.")
+            .predicted(0.1)
+            .tolerance_reason(of_disk),
+        shown("random-write", "random writes of 32 KiB, 240 threads, steady state", 13.0, steady.iops / 1e3, "k/s")
+            .note("Assumed: parity by read-modify-write, 4 accesses for each write, and 16 of them at each disk at once.")
+            .predicted(0.1)
+            .tolerance_reason(of_disk)
+            .known_miss(
+                "13 k/s would be 347 accesses per second at each disk, more than a disk of 10,000 rpm serves over this \
+                 part of its surface. The text does not say how long the test was, nor how large the write cache.",
+            ),
+        Verdict::shown(
+            Kind::Fit,
+            "random-write-minute",
+            "the same for a minute, with an empty write cache of 4 GiB at the start",
+            13.0,
+            Some(minute.iops / 1e3),
+            "k/s",
+        )
+        .note("The size of the cache was chosen; it adds its requests once, which is 2.2 k/s over a minute."),
+    ]
+}
+
+/// Runs the reproduction.
+///
+/// # Errors
+/// If a prediction misses unexpectedly, or an output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let folder = args.results.prepare("open-fcoe")?;
+    let labs = CASES.iter().map(|case| case.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
+    let finished = pool::all(args.threads, "runs", &labs, |_, lab| measure(lab))?;
+    let measured: Option<Vec<Measured>> = finished.into_iter().collect();
+    let measured = measured.and_then(|all| <[Measured; CASES.len()]>::try_from(all).ok());
+    let measured = measured.ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let verdicts = judged(measured);
+    let title = "Document 002 (Open-FCoE), report \"FCoE VS FC\": an array of 150 disks over two paths of 8GFC";
+    let command = format!("sanloom reproduce open-fcoe --seed {}", args.seed);
+    let page = || {
+        let sections = vec![
+            ("numbers", "Numbers of the paper", verdict::html_table("numbers", &verdicts)),
+            ("command", "Command", format!("<pre class=\"command\">{command}</pre>\n")),
+        ];
+        plain_page("Open-FCoE's array, reproduced", title, &[verdict::summary(&verdicts)], sections)
+    };
+    args.results.write(folder.as_deref(), &verdicts, &verdicts, page)?;
+    if !args.results.outputs.is_stdout() {
+        let table = verdict::table(&verdicts, output::width());
+        let mut text = format!("{title}\n\n{table}\n{}\n", verdict::summary(&verdicts));
+        if let Some(folder) = folder {
+            text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
+        }
+        output::print(&text)?;
+    }
+    verdict::outcome(&verdicts)
+}
