@@ -53,6 +53,8 @@ struct Member {
     name: Wwpn,
     /// Address since the last initialisation in which the port took part.
     al_pa: Option<AlPa>,
+    /// Index in the position map of the last initialisation.
+    position: Option<u32>,
     /// True if the port takes part since the last initialisation.
     participates: bool,
 }
@@ -96,6 +98,12 @@ impl Loops {
         let member = self.list[usize::from(number)].members.iter().find(|member| member.port == port)?;
         member.al_pa.filter(|_| member.participates)
     }
+
+    /// Returns the index of a port in the position map of its loop, if it takes part.
+    pub fn position(&self, number: u16, port: u16) -> Option<u32> {
+        let member = self.list[usize::from(number)].members.iter().find(|member| member.port == port)?;
+        member.position.filter(|_| member.participates)
+    }
 }
 
 /// Handles a link of a loop that came up or went down.
@@ -129,7 +137,7 @@ fn members(world: &World, number: u16) -> Vec<Member> {
             // Only its order among FL_Ports would matter.
             Owner::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
         };
-        members.push(Member { link, port: at_loop.port, owner, name, al_pa: None, participates: false });
+        members.push(Member { link, port: at_loop.port, owner, name, al_pa: None, position: None, participates: false });
     }
     members.sort_by_key(|member| member.port);
     members
@@ -176,6 +184,8 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
     for (member, ((port, node), address)) in state.members.iter_mut().zip(of_ports) {
         member.participates = address.is_some();
         member.al_pa = address.or(member.al_pa);
+        let map = result.positions.iter().flat_map(|map| map.addresses());
+        member.position = map.zip(0..).find(|(listed, _)| Some(**listed) == address).map(|(_, position)| position);
         if world.net.link_is_up(member.link) {
             ports.push(Participant { port: member.port, config: port_config(of_lab, node, port, address) });
         }
