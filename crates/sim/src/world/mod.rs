@@ -165,7 +165,7 @@ impl World {
         } else if timer == timers.quarantine {
             self.end_windows();
         } else if timer >= timers.arbitrated_loop {
-            arbitrated_loop::end_initialisation(self, (timer - timers.arbitrated_loop) as u16);
+            arbitrated_loop::timer(self, (timer - timers.arbitrated_loop) as u16);
         } else {
             self.sample();
         }
@@ -234,6 +234,7 @@ impl World {
             self.net.lane_mut(lane).watched = true;
             self.net.lane_mut(lane).special = true;
         }
+        crate::net::loops::watch(&mut self.net);
     }
 
     /// Starts the workloads and the result clock.

@@ -14,6 +14,7 @@ mod host_queue;
 mod host_recovery;
 mod host_servers;
 mod labs;
+mod loop_observed;
 mod machines;
 mod metamorphic;
 mod no_allocation;
