@@ -1,8 +1,10 @@
-//! Timelines of links of arbitrated loops.
+//! Timelines and captures of links of arbitrated loops.
 
-use crate::labs::{lab, link, run, watched};
+use crate::labs::{check, lab, link, run, watched};
 use sanloom_fc::san::Lab;
+use sanloom_sim::capture::Capture;
 use sanloom_sim::trace::Trace;
+use sanloom_test_support::{needs, tshark};
 use std::sync::Arc;
 
 /// A host that reads 512 bytes at a time from a disk on a loop at 2 Gb/s, with 10 m of cable for
@@ -50,6 +52,15 @@ fn trace(lab: &Arc<Lab>, name: &str) -> String {
     let mut trace = Trace::new(lab, link(lab, name), &mut out);
     watched(lab, &mut |world, observed| trace.add(world, observed, &mut out));
     trace.finish(&mut out);
+    out
+}
+
+fn capture(lab: &Arc<Lab>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let links: Vec<u16> = (0..lab.links.len() as u16).collect();
+    let mut capture = Capture::new(lab, &links, &mut out);
+    check(&watched(lab, &mut |world, observed| capture.add(world, observed, &mut out)));
+    capture.finish(&mut out);
     out
 }
 
@@ -107,4 +118,54 @@ fn watching_a_loop_changes_no_result() {
     let lab = lab(PUBLIC);
     let seen = watched(&lab, &mut |_, _| {}).results;
     assert_eq!(run(&lab).reproducible_json(), seen.reproducible_json());
+}
+
+#[test]
+fn a_capture_has_the_frames_of_the_initialisation_byte_by_byte() {
+    let lab = reads("");
+    let bytes = capture(&lab);
+    let name = lab.hosts[0].hbas[0].wwpn.0.to_be_bytes();
+    let count = |wanted: &[u8]| bytes.windows(wanted.len()).filter(|window| *window == wanted).count();
+    // SOFi3; R_CTL, D_ID, CS_CTL, S_ID, TYPE, F_CTL, SEQ_ID to RX_ID, parameter (FC-AL-2).
+    let begin = [
+        &[0xbc, 0xb5, 0x56, 0x56][..],
+        &[0x22, 0, 0, 0xef, 0, 0, 0, 0xef, 0x01, 0x38, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0],
+    ]
+    .concat();
+    // Each of two ports sends each frame once, and both ends of the loop see it.
+    assert_eq!(count(&begin), 7 * 2 * 2);
+    let with = |payload: &[u8]| count(&[&begin[..], payload].concat());
+    assert_eq!(with(&[&[0x11, 1, 0, 0][..], &name].concat()), 4, "LISM of the lower name");
+    // AL_PA 01 and 02 are the third and the fourth bit of the map. The second port takes its own.
+    let map = |bits: u8| [&[0x11, 5, 1, 0, bits][..], &[0; 15]].concat();
+    assert_eq!((with(&map(0x20)), with(&map(0x30))), (2, 2), "LISA");
+    let positions = |code: u8, count: u8, second: u8| [0x11, code, 0, 0, count, 0x01, second, 0xff];
+    assert_eq!((with(&positions(6, 1, 0xff)), with(&positions(6, 2, 2)), with(&positions(7, 2, 2))), (2, 2, 4));
+}
+
+#[needs("tshark")]
+#[test]
+fn wireshark_reads_a_capture_of_a_public_loop_without_a_malformed_frame() {
+    let bytes = capture(&lab(PUBLIC));
+    // Several links have the same frames, which Wireshark would put together twice.
+    let fields =
+        ["_ws.malformed", "fc.crc.status", "fc.r_ctl", "fc.type", "fc.s_id", "frame.len", "frame.time_relative"];
+    let mut arguments = vec!["-o", "fc.reassemble:FALSE", "-T", "fields"];
+    fields.iter().for_each(|field| arguments.extend(["-e", *field]));
+    let text = tshark::read_bytes(&bytes, &arguments);
+    let (mut lengths, mut last) = (Vec::new(), 0.0);
+    for row in text.lines() {
+        let columns: Vec<&str> = row.split('\t').collect();
+        assert_eq!((columns[0], columns[1]), ("", "1"), "{row}");
+        let time: f64 = columns[6].parse().expect("a time");
+        assert!(time >= last, "{row}");
+        last = time;
+        if (columns[2], columns[4]) == ("0x22", "00.00.00") && columns[5] != "152" {
+            lengths.push(columns[5].parse::<u32>().expect("a length"));
+        }
+    }
+    // Header, CRC and delimiters are 36 bytes. Three ports initialise the loop, then two, then three.
+    let of = |len: u32| lengths.iter().filter(|other| **other == 36 + len).count();
+    let all = 2 * (3 + 2 + 3);
+    assert_eq!((of(12), of(20), of(132)), (all, 4 * all, 2 * all));
 }
