@@ -328,5 +328,7 @@ fn storage() -> Storage {
         protection: Default::default(),
         failures: Default::default(),
         max_burst_bytes: 65_536,
+        interrupt: None,
+        bus: None,
     }
 }

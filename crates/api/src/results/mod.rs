@@ -41,7 +41,9 @@ pub use outline::{Stray, stray};
 pub use port::{PortKind, PortResult, SwitchResult};
 pub use replication::{Interval, Replications};
 pub use series::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
-pub use storage::{CacheResult, DataLossResult, DiskResult, LostRequest, RaidResult, SsdResult, StorageResult};
+pub use storage::{
+    AdapterResult, CacheResult, DataLossResult, DiskResult, LostRequest, RaidResult, SsdResult, StorageResult,
+};
 pub use story::{Event, EventKind, Finding, FindingKind, Measure, Remedy, Victim};
 pub use study::{CutOff, Setting, SweepRow, WhatIfRow};
 

@@ -34,6 +34,9 @@ pub struct StorageResult {
     pub latency: Latency,
     /// Part of that time before the controller starts the command.
     pub waiting: Latency,
+    /// Buses and interrupts of the ports; absent without `bus` and `interrupt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapters: Option<AdapterResult>,
     /// Cache of the controller; absent without `controller_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
@@ -49,6 +52,18 @@ pub struct StorageResult {
     /// SSDs, in the order of LUNs and members; empty without `ssd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ssds: Vec<SsdResult>,
+}
+
+/// Buses and interrupts of the ports of a storage system.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AdapterResult {
+    /// Fraction of the time in which the busiest bus was busy, 0 to 1.
+    pub bus_utilisation: f64,
+    /// Fraction of the time in which the processor was busy with interrupts, 0 to 1.
+    pub cpu_utilisation: f64,
+    /// Interrupts raised.
+    pub interrupts: u64,
 }
 
 /// Cache of a controller. Shares are from 0 to 1, and blocks have 512 bytes.

@@ -143,6 +143,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         (
             "StorageResult",
             to_value(StorageResult {
+                adapters: Some(AdapterResult::default()),
                 cache: Some(CacheResult::default()),
                 data_loss: Some(DataLossResult::default()),
                 raid: vec![RaidResult::default()],
@@ -153,6 +154,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ),
         ("DiskResult", to_value(DiskResult::default())),
         ("SsdResult", to_value(SsdResult::default())),
+        ("AdapterResult", to_value(AdapterResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
         ("DataLossResult", to_value(DataLossResult::default())),
         ("LostRequest", to_value(LostRequest::default())),

@@ -3,7 +3,7 @@
 use super::view::{View, latency};
 use crate::world::{Disks, StorageNode};
 use sanloom_api::results::measure::{mean_level, per_s};
-use sanloom_api::results::{DiskResult, StorageResult};
+use sanloom_api::results::{AdapterResult, DiskResult, StorageResult};
 use sanloom_fc::config::Storage;
 
 fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
@@ -32,6 +32,11 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 task_set_full: controller.refused,
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
+                adapters: storage.adapters.as_deref().map(|adapters| AdapterResult {
+                    bus_utilisation: adapters.bus_utilisation(view.now_ps),
+                    cpu_utilisation: adapters.cpu_utilisation(view.now_ps),
+                    interrupts: adapters.interrupts(),
+                }),
                 cache: controller.disks().and_then(Disks::cache),
                 data_loss: controller.disks().map(|disks| disks.data_loss(view.world.start_ps)),
                 raid: controller.disks().map(Disks::raid).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Construction of a world from a lab.
 
+use super::adapter::Adapters;
 use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
@@ -316,6 +317,7 @@ impl Plan<'_> {
             controller,
             device: Device::new(device),
             nports: nports.collect(),
+            adapters: Adapters::new(config),
             ios: [0; 2],
             bytes: [0; 2],
             all_bytes: 0,

@@ -19,6 +19,7 @@
 //!
 //! A part that needs another one receives it in an `Env`.
 
+mod adapter;
 mod arbitrated_loop;
 mod build;
 mod command_log;

@@ -25,6 +25,7 @@ mod results_numbers;
 mod results_repeat;
 mod stats_histogram;
 mod stats_numbers;
+mod target_adapter;
 mod threads;
 mod trace_timeline;
 mod virtual_channels;
