@@ -71,8 +71,8 @@ enum What {
     Routes,
     /// The ports of the switches: use, speed, credits, frames, discards
     Ports,
-    /// The ports of hosts and storage systems: names, addresses, and the switch, loop or node at the
-    /// other end of the cable
+    /// The ports of hosts and storage systems: names, addresses, and the switch, loop or node at
+    /// the other end of the cable
     Nodes,
     /// The LUNs of a running instance: medium, masks, reservations (with --live)
     Luns,

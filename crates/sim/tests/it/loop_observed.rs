@@ -71,8 +71,8 @@ fn the_timeline_of_a_loop_shows_that_a_tenancy_costs_three_rounds_and_four_words
     let header = "# w = a word = 18.82 ns; L = a round without the delay of the owner = 11.31 w 212.94 ns\n\
                   # a tenancy without its frames = 3 L + 4 w = 37.94 w 714.12 ns\n";
     assert!(text.contains(header), "{text}");
-    // ARB takes L + w, OPN up to the first frame L + 2 w, CLS L + w. The command has 17 words, and 6
-    // fill words follow it.
+    // ARB takes L + w, OPN up to the first frame L + 2 w, CLS L + w. The command has 17 words, and
+    // 6 fill words follow it.
     let command = "tenancy of server:0 with disk:0: ARB 12.31 w, OPN 13.31 w, frames 23.00 w, CLS 12.31 w; \
                    without frames 37.94 w 714.12 ns";
     assert!(text.contains(command), "{text}");
@@ -164,7 +164,8 @@ fn wireshark_reads_a_capture_of_a_public_loop_without_a_malformed_frame() {
             lengths.push(columns[5].parse::<u32>().expect("a length"));
         }
     }
-    // Header, CRC and delimiters are 36 bytes. Three ports initialise the loop, then two, then three.
+    // Header, CRC and delimiters are 36 bytes. Three ports initialise the loop, then two, then
+    // three.
     let of = |len: u32| lengths.iter().filter(|other| **other == 36 + len).count();
     let all = 2 * (3 + 2 + 3);
     assert_eq!((of(12), of(20), of(132)), (all, 4 * all, 2 * all));
