@@ -329,5 +329,7 @@ fn storage() -> Storage {
         failures: Default::default(),
         controllers: Default::default(),
         max_burst_bytes: 65_536,
+        interrupt: None,
+        bus: None,
     }
 }

@@ -10,6 +10,7 @@ use crate::results::Names;
 use crate::world::{Owner, World};
 use sanloom_fc::exchange::data_header;
 use sanloom_fc::san::Lab;
+use sanloom_wire::arbitrated_loop::{FL_PORT_ID, LoopInit, NL_PORT_ID};
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
     Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
@@ -102,7 +103,9 @@ impl Capture {
     pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut Vec<u8>) {
         for item in observed {
             let Some(Some(interface)) = self.interfaces.get(item.lane as usize / 2).copied() else { continue };
-            let ObservedKind::Frame { start_ps, .. } = item.kind else { continue };
+            let (ObservedKind::Frame { start_ps, .. } | ObservedKind::LoopInit { start_ps, .. }) = item.kind else {
+                continue;
+            };
             if !self.window.holds(world, start_ps) {
                 continue;
             }
@@ -144,6 +147,9 @@ fn controllers(header: &Header) -> bool {
 
 /// Returns the start of a frame, whether its CRC is bad, and its bytes with delimiters.
 fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
+    if let ObservedKind::LoopInit { start_ps, frame, from_fl_port } = &item.kind {
+        return Some((*start_ps, false, initialisation_frame(frame, *from_fl_port)));
+    }
     let ObservedKind::Frame { frame, start_ps, message, .. } = &item.kind else { return None };
     let mut bytes = Vec::with_capacity(24 + usize::from(frame.len_bytes()) + 3);
     let (sof, last) = match message {
@@ -177,6 +183,15 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
         bytes[at] ^= 0xff;
     }
     Some((*start_ps, frame.is_corrupt(), bytes))
+}
+
+/// Returns a frame of the initialisation of a loop with delimiters: SOFil, which is coded as SOFi3,
+/// and EOFt (FC-AL-2, loop initialisation sequences).
+fn initialisation_frame(frame: &LoopInit, from_fl_port: bool) -> Vec<u8> {
+    let id = if from_fl_port { FL_PORT_ID } else { NL_PORT_ID };
+    let mut bytes = LoopInit::header(id).to_bytes().to_vec();
+    frame.emit(&mut bytes);
+    fc_with_delimiters(&bytes, Sof::class_3(true), Eof::class_3(true))
 }
 
 /// Returns the header of one part of a control message. SEQ_CNT counts the parts, and only the last

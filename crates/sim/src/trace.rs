@@ -1,7 +1,14 @@
 //! A text timeline of a watched link, with a line for each frame and each R_RDY of both directions
 //! and for the fill words between. A run of fill words comes before the event that ends it, with
 //! the time at which the run began.
+//!
+//! A link of an arbitrated loop has no fill words of its own, and no credits. Its timeline has the
+//! words of the circuits of its port, and each line has the time since the line before; see
+//! [`of_loop`].
 
+mod of_loop;
+
+use self::of_loop::{LoopEvent, LoopTimeline};
 use crate::capture::{DataPlace, part_header};
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
@@ -29,6 +36,8 @@ pub struct Trace {
     next: u64,
     /// End of the last event in each direction, in ps.
     ended_ps: [u64; 2],
+    /// State of the timeline of a link of a loop.
+    of_loop: Option<LoopTimeline>,
     /// Open requests by exchange.
     requests: BTreeMap<Exchange, Request>,
 }
@@ -64,6 +73,8 @@ enum Length {
     Dark,
     /// The light is on again.
     Light,
+    /// An event on a link of a loop.
+    Loop(LoopEvent),
 }
 
 impl Trace {
@@ -74,13 +85,15 @@ impl Trace {
         let config = lab.links.get(usize::from(link));
         let ends = config.map(|link| link.ends.map(|end| names.port(&end))).unwrap_or_default();
         let (ps, bytes) = config.map_or((1, 1), |link| link.rate.ps_per_byte());
+        let of_loop = LoopTimeline::new(lab, link);
         if let Some(config) = config {
             let _ = writeln!(out, "# link {} ({}): {} - {}", config.name, config.rate, ends[0], ends[1]);
-            let _ = writeln!(
-                out,
-                "# time in ns since the first login; > from {}, < from {}; then what, S_ID, D_ID, OX_ID, length, credits",
-                ends[0], ends[1]
-            );
+            let then = "then what, S_ID, D_ID, OX_ID, length";
+            let then = match &of_loop {
+                Some(of_loop) => of_loop.header(out, then),
+                None => format!("{then}, credits"),
+            };
+            let _ = writeln!(out, "# time in ns since the first login; > from {}, < from {}; {then}", ends[0], ends[1]);
         }
         Trace {
             link,
@@ -90,6 +103,7 @@ impl Trace {
             pending: BinaryHeap::new(),
             next: 0,
             ended_ps: [0; 2],
+            of_loop,
             requests: BTreeMap::new(),
         }
     }
@@ -104,8 +118,39 @@ impl Trace {
                 ObservedKind::Frame { frame, start_ps, end_ps, message } => {
                     let message = message.as_deref().map(|(header, bytes, parts)| (header, &bytes[..], *parts));
                     let text = self.frame_text(world, backward, frame, message, item.credits);
-                    Line { start_ps: *start_ps, number: self.next, backward, length: Length::Until(*end_ps), text }
+                    let length = match self.of_loop {
+                        Some(_) => Length::Loop(LoopEvent::Frame),
+                        None => Length::Until(*end_ps),
+                    };
+                    Line { start_ps: *start_ps, number: self.next, backward, length, text }
                 }
+                // Several links that come up at one time begin one initialisation.
+                ObservedKind::LoopWord { at_ps, word, .. }
+                    if self.of_loop.as_mut().is_some_and(|of_loop| of_loop.repeats(*word, *at_ps)) =>
+                {
+                    continue;
+                }
+                ObservedKind::LoopWord { at_ps, since_ps, word, count } => {
+                    let event = LoopEvent::of_word(*word, *since_ps);
+                    let text = if *count > 1 { format!("{word} x {count}") } else { word.to_string() };
+                    Line { start_ps: *at_ps, number: self.next, backward, length: Length::Loop(event), text }
+                }
+                ObservedKind::LoopInit { start_ps, frame, .. } => Line {
+                    start_ps: *start_ps,
+                    number: self.next,
+                    backward,
+                    length: Length::Loop(LoopEvent::Word),
+                    text: of_loop::initialisation(frame),
+                },
+                ObservedKind::LoopTenancy(tenancy) => Line {
+                    start_ps: tenancy.left_ps,
+                    number: self.next,
+                    backward,
+                    length: Length::Loop(LoopEvent::Tenancy(*tenancy)),
+                    text: String::new(),
+                },
+                // The memory of an FL_Port is no part of the loop.
+                ObservedKind::RRdy { .. } if self.of_loop.is_some() => continue,
                 // An R_RDY travels in the opposite direction of its frames.
                 ObservedKind::RRdy { at_ps } => Line {
                     start_ps: *at_ps,
@@ -150,6 +195,11 @@ impl Trace {
     fn flush(&mut self, before_ps: u64, out: &mut String) {
         while self.pending.peek().is_some_and(|Reverse(first)| first.start_ps < before_ps) {
             let Some(Reverse(line)) = self.pending.pop() else { break };
+            if let Some(of_loop) = &mut self.of_loop {
+                let text = of_loop.text(line.start_ps, line.backward, &line.length, &line.text);
+                self.write(out, line.start_ps, line.backward, &text);
+                continue;
+            }
             let ended_ps = &mut self.ended_ps[usize::from(line.backward)];
             let (from_ps, idle) = (*ended_ps, self.word_ps);
             let gap_ps = if line.length == Length::Light { 0 } else { line.start_ps.saturating_sub(from_ps) };
@@ -157,7 +207,7 @@ impl Trace {
             let end_ps = match line.length {
                 Length::Until(end_ps) => end_ps,
                 Length::Word => line.start_ps + idle.0 / idle.1.max(1),
-                Length::Dark | Length::Light => line.start_ps,
+                Length::Dark | Length::Light | Length::Loop(_) => line.start_ps,
             };
             *ended_ps = if line.length == Length::Light { end_ps } else { end_ps.max(from_ps) };
             if words > 0 {
@@ -187,8 +237,9 @@ impl Trace {
             None => self.data_text(world, backward, frame),
         };
         let broken = if frame.is_corrupt() { "  BAD CRC" } else { "" };
+        let credits = if self.of_loop.is_none() { format!("  credits {credits}") } else { String::new() };
         format!(
-            "{what:<40} {} {} {:04x} {:>5} B  credits {credits}{broken}",
+            "{what:<40} {} {} {:04x} {:>5} B{credits}{broken}",
             frame.s_id(),
             frame.d_id(),
             frame.ox_id(),

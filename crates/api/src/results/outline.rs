@@ -2,10 +2,10 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    CacheResult, ChannelResult, ControllerResult, DataLossResult, DiskResult, Event, FaultEvent, Finding, HostResult,
-    Interval, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult,
-    PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult,
-    StreamResult, SwitchResult, TraceResult, Victim,
+    AdapterResult, CacheResult, ChannelResult, ControllerResult, DataLossResult, DiskResult, Event, FaultEvent,
+    Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest,
+    PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult,
+    StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -187,6 +187,7 @@ fn example() -> Value {
         ports: vec![PortResult { discards: any(), ..PortResult::default() }],
         storage: vec![StorageResult {
             controllers: vec![ControllerResult::default()],
+            adapters: Some(AdapterResult::default()),
             cache: Some(CacheResult::default()),
             data_loss: Some(DataLossResult {
                 first_requests: vec![LostRequest::default()],

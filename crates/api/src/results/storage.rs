@@ -38,6 +38,9 @@ pub struct StorageResult {
     /// Controllers; empty if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub controllers: Vec<ControllerResult>,
+    /// Buses and interrupts of the ports; absent without `bus` and `interrupt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapters: Option<AdapterResult>,
     /// Cache of the controllers; absent without `controller_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
@@ -73,6 +76,18 @@ pub struct ControllerResult {
     pub takeovers: u64,
     /// Fraction of the time in which it was busy, 0 to 1 (mean over its servers).
     pub utilisation: f64,
+}
+
+/// Buses and interrupts of the ports of a storage system.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AdapterResult {
+    /// Fraction of the time in which the busiest bus was busy, 0 to 1.
+    pub bus_utilisation: f64,
+    /// Fraction of the time in which the processor was busy with interrupts, 0 to 1.
+    pub cpu_utilisation: f64,
+    /// Interrupts raised.
+    pub interrupts: u64,
 }
 
 /// Cache of a controller. Shares are from 0 to 1, and blocks have 512 bytes.

@@ -8,11 +8,13 @@
 pub mod build;
 mod fabric;
 mod live;
+mod node;
 mod port;
 mod zone;
 
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
+pub use node::{Attachment, NodeKind, NodeRow, NodesView};
 pub use port::{Dark, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
@@ -61,6 +63,8 @@ pub enum Table {
     Routes(RoutesView),
     /// The ports of the switches.
     Ports(PortsView),
+    /// The ports of hosts and storage systems.
+    Nodes(NodesView),
     /// The LUNs of a running instance.
     Luns(LunsView),
     /// Target port groups of a running instance.

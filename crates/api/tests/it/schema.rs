@@ -144,6 +144,7 @@ fn examples() -> Vec<(&'static str, Value)> {
             "StorageResult",
             to_value(StorageResult {
                 controllers: vec![ControllerResult::default()],
+                adapters: Some(AdapterResult::default()),
                 cache: Some(CacheResult::default()),
                 data_loss: Some(DataLossResult::default()),
                 raid: vec![RaidResult::default()],
@@ -155,6 +156,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("DiskResult", to_value(DiskResult::default())),
         ("SsdResult", to_value(SsdResult::default())),
         ("ControllerResult", to_value(ControllerResult::default())),
+        ("AdapterResult", to_value(AdapterResult::default())),
         ("CacheResult", to_value(CacheResult::default())),
         ("DataLossResult", to_value(DataLossResult::default())),
         ("LostRequest", to_value(LostRequest::default())),

@@ -16,7 +16,7 @@ pub(super) struct Plan {
     pub dual: bool,
 }
 
-/// Host features used by a lab.
+/// Features of hosts and storage systems used by a lab.
 struct Swarm {
     policy: Vec<(PathPolicy, u64)>,
     scheduler: Vec<(IoScheduler, u64)>,
@@ -154,6 +154,12 @@ impl Swarm {
             failures: Default::default(),
             controllers: Default::default(),
             max_burst_bytes: 512 * dice.spread(1, 256) as u32,
+            interrupt: self.interrupts.then_some(Interrupt {
+                cost: Picos::from_us(2),
+                max_frames: 4,
+                max_wait: Picos::from_us(50),
+            }),
+            bus: self.bus.then_some(Bus { bits: 64, clock_hz: 133_000_000, shared_by: 2 }),
         }
     }
 

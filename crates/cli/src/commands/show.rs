@@ -71,6 +71,9 @@ enum What {
     Routes,
     /// The ports of the switches: use, speed, credits, frames, discards
     Ports,
+    /// The ports of hosts and storage systems: names, addresses, and the switch, loop or node at
+    /// the other end of the cable
+    Nodes,
     /// The LUNs of a running instance: medium, masks, reservations (with --live)
     Luns,
     /// Target port groups of a running instance, and their states (with --live)
@@ -191,6 +194,7 @@ impl What {
             What::Fabric => Which::Fabric,
             What::Routes => Which::Routes,
             What::Ports => Which::Ports,
+            What::Nodes => Which::Nodes,
             What::Luns => return ShowTable::Live(LiveWhich::Luns),
             What::Groups => return ShowTable::Live(LiveWhich::Groups),
             What::Counters => return ShowTable::Live(LiveWhich::Counters),

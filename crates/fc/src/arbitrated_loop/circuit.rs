@@ -125,6 +125,18 @@ impl Line {
     pub(super) fn peer_close_time(&self) -> LoopTime {
         self.closed_by_peer.unwrap_or(LoopTime::NEVER)
     }
+    /// Times at which R_RDYs leave.
+    pub(super) fn ready_times(&self, word: LoopTime) -> impl Iterator<Item = LoopTime> + '_ {
+        // A frame is longer than a word, and OPN ends when the circuit starts.
+        let is_ready = move |(start, end): &&(LoopTime, LoopTime)| {
+            *end == *start + word && Some(*start) != self.closed && *end != self.end.start
+        };
+        self.busy.iter().filter(is_ready).map(|(start, _)| *start)
+    }
+    /// Time at which the peer reads a word that leaves at `sent`.
+    pub(super) fn read_by_peer(&self, sent: LoopTime) -> LoopTime {
+        sent + self.end.to_peer
+    }
     /// Sends CLS at `time`.
     pub(super) fn close(&mut self, time: LoopTime, word: LoopTime) {
         self.closed = Some(time);

@@ -113,11 +113,16 @@ impl LoopConfig {
     pub fn tenancy_cost(&self, owner: usize, peer: usize) -> Option<LoopTime> {
         let has_credit = self.ports.get(peer)?.login_credit > 0;
         self.ports.get(owner)?;
-        let word = self.rate.word();
-        let others = self.ports.iter().enumerate().filter(|(index, _)| *index != owner);
-        let delay = others.fold(LoopTime::ZERO, |sum, (_, port)| sum + word.times(port.delay_words.into()));
-        let round = self.ports.iter().fold(delay, |sum, port| sum + port.cable);
+        let (word, round) = (self.rate.word(), self.round(owner));
         Some(if has_credit { round.times(2) + word.times(3) } else { round.times(3) + word.times(4) })
+    }
+
+    /// Time of a word from the transmitter of a port round to its receiver: L in the times of a
+    /// tenancy.
+    pub fn round(&self, owner: usize) -> LoopTime {
+        let others = self.ports.iter().enumerate().filter(|(index, _)| *index != owner);
+        let words = others.map(|(_, port)| u64::from(port.delay_words)).sum();
+        self.ports.iter().fold(self.rate.word().times(words), |sum, port| sum + port.cable)
     }
 
     /// Checks the ranges of all values, and that no address is used twice.

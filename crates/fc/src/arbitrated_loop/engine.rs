@@ -3,9 +3,10 @@
 use super::circuit::{self, Circuit, End, Line, Sent};
 use super::config::{LoopConfig, LoopConfigError, LoopPort};
 use super::ring::Ring;
-use super::tenancy::{Front, Holding, Question};
+use super::signals::Signal;
+use super::tenancy::{Front, Holding, Question, Tenancy};
 use super::time::LoopTime;
-use sanloom_wire::arbitrated_loop::{AL_PA_COUNT, AlPa};
+use sanloom_wire::arbitrated_loop::{AL_PA_COUNT, AlPa, Primitive};
 use std::collections::VecDeque;
 
 /// Request of a port to open another port and to send frames to it.
@@ -37,6 +38,8 @@ pub enum Output {
     },
     /// A tenancy has ended.
     Tenancy(Tenancy),
+    /// A word of a tenancy, after [`Loop::report_signals`].
+    Signal(Signal),
 }
 
 /// A frame that travels through a circuit.
@@ -54,29 +57,6 @@ pub struct LoopFrame {
     pub start: LoopTime,
     /// The last bit is read by the receiver.
     pub arrival: LoopTime,
-}
-
-/// Times of one tenancy, from the arbitration to the end of its last circuit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tenancy {
-    /// Index of the owner.
-    pub owner: usize,
-    /// Index of the port that was opened last; `None` if no port was opened.
-    pub peer: Option<usize>,
-    /// Time since which the owner arbitrated.
-    pub wish: LoopTime,
-    /// The ARB of the owner came back to it.
-    pub won: LoopTime,
-    /// The last OPN left the owner.
-    pub opened: LoopTime,
-    /// CLS left the owner.
-    pub closed: LoopTime,
-    /// The first bit of the CLS of the peer was read, or the later CLS of the owner left.
-    pub left: LoopTime,
-    /// Number of circuits: more than 1 after TRANSFER.
-    pub circuits: u32,
-    /// ARB(F0) came back, so no other port arbitrated, and the access window ended.
-    pub window_ended: bool,
 }
 
 /// An arbitrated loop after initialisation. The contract is that of the crate's control machines:
@@ -105,6 +85,7 @@ pub struct Loop {
     tenancy: Tenancy,
     outputs: VecDeque<Output>,
     next: Option<LoopTime>,
+    reports_signals: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -179,7 +160,13 @@ impl Loop {
             tenancy: none,
             outputs: VecDeque::new(),
             next: None,
+            reports_signals: false,
         })
+    }
+
+    /// Reports the words of each tenancy as outputs, from the next word on.
+    pub fn report_signals(&mut self) {
+        self.reports_signals = true;
     }
 
     /// Queues a request of the port with index `port`. Returns false, and changes nothing, if there
@@ -401,7 +388,24 @@ impl Loop {
             circuits: 0,
             window_ended: false,
         };
+        self.signal((owner, owner), wish, won, |x| Primitive::Arb { x });
         self.send_opn(owner, opened);
+    }
+
+    /// Reports a word. `word` receives the address of the sender.
+    fn signal(&mut self, between: (usize, usize), sent: LoopTime, read: LoopTime, word: impl Fn(AlPa) -> Primitive) {
+        if self.reports_signals
+            && let Some(own) = self.ports[between.0].config.al_pa
+        {
+            self.outputs.push_back(Output::Signal(Signal::one(word(own), between, sent, read)));
+        }
+    }
+
+    /// Reports the words of a transmitter in a circuit.
+    fn signals_of(&mut self, line: &Line, between: (usize, usize)) {
+        if self.reports_signals {
+            self.outputs.extend(Signal::of_line(line, self.word, between).into_iter().map(Output::Signal));
+        }
     }
 
     /// Sends OPN for the first request of the owner, or CLS if there is none.
@@ -415,6 +419,14 @@ impl Loop {
         let mut line = Line::default();
         self.tenancy.opened = time;
         self.tenancy.peer = target.flatten();
+        if let Some(Request { to, full_duplex, .. }) = request {
+            let (y, full_duplex, peer) = (*to, *full_duplex, target.flatten());
+            let read = time + peer.map_or(round, |peer| self.ring.between(owner, peer));
+            self.signal((owner, peer.unwrap_or(owner)), time, read, |x| match full_duplex {
+                true => Primitive::OpenFull { y, x },
+                false => Primitive::OpenHalf { y },
+            });
+        }
         let (state, peer) = match target {
             Some(Some(peer)) => (State::Opening { read: time + self.ring.between(owner, peer) }, Some(peer)),
             Some(None) => {
@@ -425,15 +437,18 @@ impl Loop {
                         is_opener: true,
                         start: time + self.word,
                         receives: request.full_duplex,
+                        to_peer: round,
                         ..self.end(owner)
                     };
                     line = Line::refused(self.word, opener, close);
+                    self.signals_of(&line, (owner, owner));
                 }
                 let left = (close + round).max(line.covered());
                 (State::Closing { left }, None)
             }
             None => {
                 line.close(time, self.word);
+                self.signal((owner, owner), time, time + round, |_| Primitive::Close);
                 (State::Closing { left: time + round }, None)
             }
         };
@@ -474,6 +489,8 @@ impl Loop {
         let Circuit { opener, opened } = circuit::run(self.word, opener, opened);
         self.report(owner, peer, None, opener.sent());
         self.report(peer, owner, replies, opened.sent());
+        self.signals_of(&opener, (owner, peer));
+        self.signals_of(&opened, (peer, owner));
         let closed = opener.close_time();
         let left = closed.max(opener.peer_close_time()).max(opener.covered());
         self.ports[owner].releases = opener.releases().to_vec();

@@ -85,8 +85,23 @@ pub struct Initialised {
     /// Time from the first LIP until all ports monitor. For a broken loop: until the ports give up
     /// the attempt, [`AL_TIME`] + [`LP_TOV`].
     pub duration: LoopTime,
-    /// Frames on the loop with the index of their sender, in order, for captures.
-    pub frames: Vec<(usize, LoopInit)>,
+    /// Frames on the loop in order, for captures.
+    pub frames: Vec<InitFrame>,
+}
+
+/// A frame of an initialisation on its way from one port to the next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InitFrame {
+    /// Index of the sender.
+    pub from: usize,
+    /// Index of the next port that takes part.
+    pub to: usize,
+    /// Its payload.
+    pub frame: LoopInit,
+    /// The first bit leaves the sender, relative to the first LIP.
+    pub start: LoopTime,
+    /// The first bit arrives at the next port.
+    pub arrival: LoopTime,
 }
 
 impl LipCause {
@@ -228,7 +243,7 @@ struct Round<'a> {
     ports: &'a [Candidate],
     /// Ports that take part, loop master first.
     order: &'a [usize],
-    frames: Vec<(usize, LoopInit)>,
+    frames: Vec<InitFrame>,
     duration: LoopTime,
 }
 
@@ -237,9 +252,12 @@ impl Round<'_> {
     /// and its firmware sends it on. Ports between both repeat it.
     fn send(&mut self, from: usize, frame: LoopInit) {
         let words = circuit::frame_words(frame.encoded_len() as u16) + circuit::GAP_WORDS;
-        self.duration = self.duration + self.rate.word().times(words) + self.ports[from].firmware;
-        self.duration = self.duration + self.hop(from);
-        self.frames.push((from, frame));
+        let start = self.duration + self.ports[from].firmware;
+        let arrival = start + self.hop(from);
+        self.duration = arrival + self.rate.word().times(words);
+        let place = self.order.iter().position(|port| *port == from).unwrap_or(0);
+        let to = self.order[(place + 1) % self.order.len()];
+        self.frames.push(InitFrame { from, to, frame, start, arrival });
     }
     /// Cables and repeating ports behind a port, up to the next one that takes part.
     fn hop(&self, from: usize) -> LoopTime {

@@ -53,10 +53,13 @@ mod config;
 mod engine;
 mod initialisation;
 mod ring;
+mod signals;
 mod tenancy;
 mod time;
 
 pub use config::{LoopConfig, LoopConfigError, LoopPort};
-pub use engine::{Loop, LoopFrame, Output, Request, Tenancy};
-pub use initialisation::{AL_TIME, Candidate, Initialised, LP_TOV, LipCause, initialise, outages};
+pub use engine::{Loop, LoopFrame, Output, Request};
+pub use initialisation::{AL_TIME, Candidate, InitFrame, Initialised, LP_TOV, LipCause, initialise, outages};
+pub use signals::Signal;
+pub use tenancy::Tenancy;
 pub use time::{LoopRate, LoopTime};

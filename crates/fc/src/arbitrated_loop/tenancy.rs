@@ -5,6 +5,29 @@ use super::circuit::Line;
 use super::ring::Ring;
 use super::time::LoopTime;
 
+/// Times of one tenancy, from the arbitration to the end of its last circuit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tenancy {
+    /// Index of the owner.
+    pub owner: usize,
+    /// Index of the port that was opened last; `None` if no port was opened.
+    pub peer: Option<usize>,
+    /// Time since which the owner arbitrated.
+    pub wish: LoopTime,
+    /// The ARB of the owner came back to it.
+    pub won: LoopTime,
+    /// The last OPN left the owner.
+    pub opened: LoopTime,
+    /// CLS left the owner.
+    pub closed: LoopTime,
+    /// The first bit of the CLS of the peer was read, or the later CLS of the owner left.
+    pub left: LoopTime,
+    /// Number of circuits: more than 1 after TRANSFER.
+    pub circuits: u32,
+    /// ARB(F0) came back, so no other port arbitrated, and the access window ended.
+    pub window_ended: bool,
+}
+
 /// A port that owns the loop or was its last owner, with the words that it and its peer sent.
 #[derive(Clone, Debug)]
 pub(super) struct Holding {

@@ -225,6 +225,10 @@ pub struct Storage {
     pub failures: DeviceFailures,
     /// Largest burst requested by one XFER_RDY, in bytes.
     pub max_burst_bytes: u32,
+    /// Interrupt coalescing of the ports; `None`: commands reach the controller at once.
+    pub interrupt: Option<Interrupt>,
+    /// Bus between memory and ports; `None`: infinitely fast.
+    pub bus: Option<Bus>,
 }
 
 /// Assumptions on failures of disks or SSDs, from which the mean time to data loss follows. A

@@ -1,6 +1,7 @@
 //! The second step: conversion of checked tables to the values of [`sanloom_fc::config`], with
 //! names resolved.
 
+mod adapters;
 mod back_ends;
 mod backstore;
 mod changes;

@@ -1,6 +1,7 @@
 //! Switches, hosts and storage, and their names.
 
 use super::Where;
+use super::adapters;
 use super::backstore;
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
@@ -14,10 +15,9 @@ use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_fc::config::{
-    Arbitration, Bus, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice,
-    Joining, Lun, MediumKind, Multipath, Node, PathPolicy, Picos, Priority, Processor, ProcessorPriority,
-    ProcessorSharing, Queueing, Service, SlowDrain, SsdConfig, Storage, StoragePort, Switch, TimeDistribution,
-    VirtualChannels, VirtualFabric,
+    Arbitration, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, Joining, Lun,
+    MediumKind, Multipath, Node, PathPolicy, Picos, Priority, Processor, ProcessorPriority, ProcessorSharing, Queueing,
+    Service, SlowDrain, SsdConfig, Storage, StoragePort, Switch, TimeDistribution, VirtualChannels, VirtualFabric,
 };
 use sanloom_fc::san::{Lab, MAX_NODES};
 use sanloom_fc::switch::{LoginLimits, Policy};
@@ -312,19 +312,8 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 },
                 cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
                 guest_cpu_per_io: e.time("guest_cpu_per_io").unwrap_or_default(),
-                interrupt: has_table(e, "interrupt").then(|| Interrupt {
-                    cost: e.time("interrupt.cost").unwrap_or_default(),
-                    max_frames: e.integer("interrupt.max_frames").unwrap_or(1),
-                    max_wait: e.time("interrupt.max_wait").unwrap_or_default(),
-                }),
-                bus: has_table(e, "bus").then(|| Bus {
-                    bits: e.integer("bus.bits").unwrap_or(64),
-                    clock_hz: match e.get("bus.clock") {
-                        Some((Value::Clock(hz), _)) => *hz,
-                        _ => 66_000_000,
-                    },
-                    shared_by: e.integer("bus.shared_by").unwrap_or(1),
-                }),
+                interrupt: adapters::interrupt(e),
+                bus: adapters::bus(e),
                 multipath: Multipath {
                     policy: e.choice("multipath.policy", schema::PATH_POLICIES).unwrap_or(PathPolicy::RoundRobin),
                     fast_io_fail: e.time("multipath.fast_io_fail").unwrap_or_default(),
@@ -398,6 +387,8 @@ pub(super) fn storage<'d>(
                 protection: backstore::protection(e, sink),
                 failures: backstore::failures(e),
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
+                interrupt: adapters::interrupt(e),
+                bus: adapters::bus(e),
             };
             let behind = storage.device().filter(|_| !e.is_given("lun_size"));
             // Validation reports a group that cannot be.

@@ -16,7 +16,9 @@ use super::frame_ref::FrameRef;
 use super::lane::{End, Lane, Sent};
 use super::nport::Next;
 use super::queue::NEVER;
-use super::{Loss, LossSite, Net};
+use super::{Loss, LossSite, Net, loop_records};
+
+pub use loop_records::{initialisation_frame, lip};
 use sanloom_fc::arbitrated_loop::{
     Loop, LoopConfig, LoopFrame, LoopPort, LoopRate, LoopTime, Output, Request, Tenancy,
 };
@@ -59,6 +61,8 @@ pub(super) struct LoopPlane {
     ready: Vec<usize>,
     /// Members that wait for room at the FL_Port, the longest wait first.
     blocked: VecDeque<usize>,
+    /// A link of the loop is watched.
+    is_watched: bool,
 }
 
 /// A port of a loop.
@@ -149,6 +153,7 @@ impl LoopPlane {
             next_tag: 0,
             ready: Vec::new(),
             blocked: VecDeque::new(),
+            is_watched: false,
         }
     }
 
@@ -156,6 +161,39 @@ impl LoopPlane {
         if !std::mem::replace(&mut self.members[index].is_ready, true) {
             self.ready.push(index);
         }
+    }
+
+    /// Lets the engine report the words of each tenancy.
+    pub(super) fn report_signals(&mut self) {
+        self.is_watched = true;
+        self.engine.iter_mut().for_each(Loop::report_signals);
+    }
+
+    /// Lanes of a port of the engine: to the loop, and from it.
+    pub(super) fn lanes_of(&self, place: usize) -> (u32, u32) {
+        let member = &self.members[self.ring[place]];
+        (member.tx, member.rx)
+    }
+
+    /// Number at the loop of a port of the engine.
+    pub(super) fn port_of(&self, place: usize) -> u16 {
+        self.members[self.ring[place]].port
+    }
+
+    /// Lanes of a port by its number at the loop: to the loop, and from it.
+    pub(super) fn lanes_at(&self, port: u16) -> Option<(u32, u32)> {
+        let at = self.members.binary_search_by_key(&port, |member| member.port).ok()?;
+        Some((self.members[at].tx, self.members[at].rx))
+    }
+
+    /// Lanes to the loop from its ports.
+    pub(super) fn sending_lanes(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.tx).collect()
+    }
+
+    /// Lanes from the loop to its ports.
+    pub(super) fn receiving_lanes(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.rx).collect()
     }
 
     /// Resets the counters.
@@ -186,7 +224,18 @@ pub fn start(net: &mut Net, number: u16, rate: LoopRate, ports: Vec<Participant>
     let engine = Loop::new(config);
     debug_assert!(engine.is_ok(), "validation refuses such a loop: {:?}", engine.err());
     plane.engine = engine.ok();
+    loop_records::watch(net, number);
     run(net, number);
+}
+
+/// Records what happens on loops with a watched link from now on.
+pub fn watch(net: &mut Net) {
+    (0..net.loops.len() as u16).for_each(|number| loop_records::watch(net, number));
+}
+
+/// Returns whether a link of a loop is watched.
+pub fn is_watched(net: &Net, number: u16) -> bool {
+    net.loops[usize::from(number)].is_watched
 }
 
 /// Interrupts a loop, because a LIP has begun. Frames on the loop are lost. The rest of their
@@ -454,7 +503,13 @@ fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
                 lose(net, sender, frames);
                 net.loops[usize::from(number)].ended(member);
             }
-            Output::Tenancy(tenancy) => net.loops[usize::from(number)].add(&tenancy),
+            Output::Tenancy(tenancy) => {
+                net.loops[usize::from(number)].add(&tenancy);
+                if net.loops[usize::from(number)].is_watched {
+                    loop_records::tenancy(net, number, &tenancy);
+                }
+            }
+            Output::Signal(signal) => loop_records::signal(net, number, &signal),
         }
     }
 }
@@ -504,11 +559,13 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
     // At the end of the frame's own link, it begins when it arrives there. The lane from a switch
     // has counted its frames.
     let lanes = [(tx, start_ps), (rx, arrival_ps.saturating_sub(line_ps))];
-    for (lane, start_ps) in lanes.into_iter().skip(usize::from(!is_nport)) {
-        net.lanes[lane as usize].count_frame(&frame);
+    for (lane, start_ps) in lanes {
         let end_ps = start_ps + line_ps;
-        if net.lanes[lane as usize].faulty && net.apply_frame_faults(lane, &mut frame, end_ps) {
-            return;
+        if is_nport || lane == rx {
+            net.lanes[lane as usize].count_frame(&frame);
+            if net.lanes[lane as usize].faulty && net.apply_frame_faults(lane, &mut frame, end_ps) {
+                return;
+            }
         }
         if net.lanes[lane as usize].watched {
             let sent = Sent { start_ps, end_ps, at_ps: arrival_ps, tail_ps: arrival_ps };

@@ -2,10 +2,12 @@
 
 use super::frame_ref::FrameRef;
 use super::lane::{Lane, Sent};
+use super::loop_records::LoopTenancy;
 use super::messages::Messages;
 use super::parts::Turn;
 use super::{Loss, LossSite, Lost};
 use sanloom_wire::Header;
+use sanloom_wire::arbitrated_loop::{LoopInit, Primitive};
 use std::collections::BTreeMap;
 
 /// A record of a watched lane.
@@ -44,6 +46,27 @@ pub enum ObservedKind {
         /// LRR arrives at the sender, and the credits restart.
         restart_ps: u64,
     },
+    /// Words on an arbitrated loop that travel in the direction of the lane: neither fill words nor
+    /// part of a frame, except the ARB that comes back to its sender.
+    LoopWord {
+        /// The first word leaves the port of the link, or the port acts on it with its next word.
+        at_ps: u64,
+        /// The first word leaves its sender.
+        since_ps: u64,
+        word: Primitive,
+        /// Number of equal words in a row.
+        count: u32,
+    },
+    /// A frame of the initialisation of an arbitrated loop.
+    LoopInit {
+        /// The first bit leaves the port of the link, or arrives there.
+        start_ps: u64,
+        frame: Box<LoopInit>,
+        /// The loop master, which has begun the frame, is an FL_Port.
+        from_fl_port: bool,
+    },
+    /// The end of a tenancy of an arbitrated loop.
+    LoopTenancy(LoopTenancy),
     /// The light went off or on.
     Light {
         at_ps: u64,
@@ -123,6 +146,11 @@ impl Recorder {
             let kind = ObservedKind::Light { at_ps, up: lane.up };
             self.records.push(Observed { lane: number, credits: lane.credits, kind });
         }
+    }
+
+    /// Adds a record.
+    pub(super) fn add(&mut self, record: Observed) {
+        self.records.push(record);
     }
 
     /// Stores the turn of the last record, if the network is divided.

@@ -392,7 +392,8 @@ impl Net {
             return;
         }
         let lane = &self.lanes[number as usize];
-        if lane.watched {
+        // A frame to an FL_Port is recorded when it leaves on the loop.
+        if lane.watched && !matches!(lane.to, End::Loop { .. }) {
             self.recorder.frame(number, lane, &self.messages, frame, sent);
             self.recorder.stamp(self.parts.turn(self.now));
         }

@@ -3,7 +3,7 @@
 use super::view::{View, latency};
 use crate::world::{ControllerCount, Disks, StorageNode};
 use sanloom_api::results::measure::{mean_level, per_s};
-use sanloom_api::results::{ControllerResult, DiskResult, StorageResult};
+use sanloom_api::results::{AdapterResult, ControllerResult, DiskResult, StorageResult};
 use sanloom_fc::config::Storage;
 
 fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
@@ -53,6 +53,11 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
                 controllers: controllers(view, storage, config),
+                adapters: storage.adapters.as_deref().map(|adapters| AdapterResult {
+                    bus_utilisation: adapters.bus_utilisation(view.now_ps),
+                    cpu_utilisation: adapters.cpu_utilisation(view.now_ps),
+                    interrupts: adapters.interrupts(),
+                }),
                 cache: controller.disks().and_then(Disks::cache),
                 data_loss: controller.disks().map(|disks| disks.data_loss(view.world.start_ps)),
                 raid: controller.disks().map(Disks::raid).unwrap_or_default(),

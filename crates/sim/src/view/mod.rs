@@ -1,5 +1,6 @@
 //! Tables of `sanloom show` for a simulated fabric at its current time.
 
+mod nodes;
 mod ports;
 
 pub use sanloom_api::view::build::Which;
@@ -21,6 +22,9 @@ pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
     let since_start_s = move |at_ps: u64| (i128::from(at_ps) - i128::from(start_ps)) as f64 / 1e12;
     let since = move |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
     let shown = Shown::new(&world.lab, seen.collect(), on, since);
-    let table = shown.table(which).unwrap_or_else(|| Table::Ports(ports::ports(world, &shown)));
+    let table = shown.table(which).unwrap_or_else(|| match which {
+        Which::Nodes => Table::Nodes(nodes::nodes(world, &shown)),
+        _ => Table::Ports(ports::ports(world, &shown)),
+    });
     View::new(&world.lab.name, since_start_s(world.net.now()), table)
 }

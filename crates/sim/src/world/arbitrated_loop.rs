@@ -23,13 +23,23 @@ pub struct Loops {
 struct State {
     /// Ports in the order of the loop.
     members: Vec<Member>,
-    /// The initialisation in progress, with the time of the first LIP in ps.
-    pending: Option<(u64, Initialised)>,
+    /// The initialisation in progress.
+    pending: Option<Pending>,
     /// The FL_Port has not initialised the loop since it came up: it sets the L_bit.
     is_first: bool,
     /// Initialisations that have ended, and their time in ps, since the counters were reset.
     initialisations: u64,
     down_ps: u64,
+}
+
+/// An initialisation in progress.
+struct Pending {
+    /// Times in ps of the LIP that made the loop unusable, and of the last LIP.
+    since_ps: u64,
+    lip_ps: u64,
+    result: Initialised,
+    /// Frames whose time has come. Only a loop with a watched link counts them.
+    frames: usize,
 }
 
 /// Owner of a port of a loop.
@@ -53,6 +63,8 @@ struct Member {
     name: Wwpn,
     /// Address since the last initialisation in which the port took part.
     al_pa: Option<AlPa>,
+    /// Index in the position map of the last initialisation.
+    position: Option<u32>,
     /// True if the port takes part since the last initialisation.
     participates: bool,
 }
@@ -78,8 +90,8 @@ impl Loops {
     pub(super) fn restart(&mut self, now_ps: u64) {
         for state in &mut self.list {
             (state.initialisations, state.down_ps) = (0, 0);
-            if let Some((since_ps, _)) = &mut state.pending {
-                *since_ps = now_ps;
+            if let Some(pending) = &mut state.pending {
+                pending.since_ps = now_ps;
             }
         }
     }
@@ -87,7 +99,7 @@ impl Loops {
     /// Returns the number of initialisations of a loop and the time of them up to `now_ps`, in ps.
     pub fn initialisations(&self, number: u16, now_ps: u64) -> (u64, u64) {
         let state = &self.list[usize::from(number)];
-        let open = state.pending.as_ref().map_or(0, |(since_ps, _)| now_ps - since_ps);
+        let open = state.pending.as_ref().map_or(0, |pending| now_ps - pending.since_ps);
         (state.initialisations, state.down_ps + open)
     }
 
@@ -95,6 +107,12 @@ impl Loops {
     pub fn address(&self, number: u16, port: u16) -> Option<AlPa> {
         let member = self.list[usize::from(number)].members.iter().find(|member| member.port == port)?;
         member.al_pa.filter(|_| member.participates)
+    }
+
+    /// Returns the index of a port in the position map of its loop, if it takes part.
+    pub fn position(&self, number: u16, port: u16) -> Option<u32> {
+        let member = self.list[usize::from(number)].members.iter().find(|member| member.port == port)?;
+        member.position.filter(|_| member.participates)
     }
 }
 
@@ -129,7 +147,15 @@ fn members(world: &World, number: u16) -> Vec<Member> {
             // Only its order among FL_Ports would matter.
             Owner::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
         };
-        members.push(Member { link, port: at_loop.port, owner, name, al_pa: None, participates: false });
+        members.push(Member {
+            link,
+            port: at_loop.port,
+            owner,
+            name,
+            al_pa: None,
+            position: None,
+            participates: false,
+        });
     }
     members.sort_by_key(|member| member.port);
     members
@@ -140,7 +166,7 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
     loops::interrupt(&mut world.net, number);
     let now = world.net.now();
     let state = &mut world.loops.list[usize::from(number)];
-    let since_ps = state.pending.take().map_or(now, |(since_ps, _)| since_ps);
+    let since_ps = state.pending.take().map_or(now, |pending| pending.since_ps);
     let is_first = state.is_first;
     let lost: Vec<Owner> =
         state.members.iter().filter(|member| member.participates).map(|member| member.owner).collect();
@@ -153,14 +179,43 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
     }
     let Some(config) = world.lab.loop_config(number) else { return };
     let result = initialise(config.rate, &candidates(world, number, &config), cause, is_first);
-    let end_ps = now + result.duration.ps() + 1;
-    world.loops.list[usize::from(number)].pending = Some((since_ps, result));
-    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), end_ps);
+    loops::lip(&mut world.net, number, result.lip);
+    world.loops.list[usize::from(number)].pending = Some(Pending { since_ps, lip_ps: now, result, frames: 0 });
+    set_timer(world, number);
+}
+
+/// Sets the timer of a loop to the end of its initialisation, or to its next frame if a link is
+/// watched.
+fn set_timer(world: &mut World, number: u16) {
+    let Some(pending) = &world.loops.list[usize::from(number)].pending else { return };
+    let next = pending.result.frames.get(pending.frames).filter(|_| loops::is_watched(&world.net, number));
+    let end_ps = pending.result.duration.ps() + 1;
+    let at_ps = pending.lip_ps + next.map_or(end_ps, |frame| frame.start.ps());
+    world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), at_ps);
+}
+
+/// Handles the timer of a loop: its next frame, or the end of its initialisation.
+pub(super) fn timer(world: &mut World, number: u16) {
+    let state = &mut world.loops.list[usize::from(number)];
+    let Some(Pending { lip_ps, result, frames, .. }) = &mut state.pending else { return };
+    if let Some(frame) = result.frames.get(*frames)
+        && *lip_ps + result.duration.ps() >= world.net.now()
+    {
+        *frames += 1;
+        // The header is that of the loop master, with which every frame begins.
+        let is_master = |member: &Member| matches!(member.owner, Owner::FlPort { .. });
+        let from_fl_port = result.master.is_some_and(|master| is_master(&state.members[master]));
+        let ports = [frame.from, frame.to].map(|index| state.members[index].port);
+        let times_ps = [frame.start, frame.arrival].map(|time| *lip_ps + time.ps());
+        loops::initialisation_frame(&mut world.net, number, ports, times_ps, (&frame.frame, from_fl_port));
+        return set_timer(world, number);
+    }
+    end_initialisation(world, number);
 }
 
 /// Ends the initialisation of a loop: its ports get their addresses. Ports of a loop whose FL_Port
 /// is not there wait for it.
-pub(super) fn end_initialisation(world: &mut World, number: u16) {
+fn end_initialisation(world: &mut World, number: u16) {
     let now = world.net.now();
     let members = world.loops.list[usize::from(number)].members.iter();
     let node = |owner| if let Owner::NPort(nport) = owner { Some(world.node_of_nport(nport)) } else { None };
@@ -168,7 +223,7 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
     let of_lab = &world.lab.loops[usize::from(number)];
     let state = &mut world.loops.list[usize::from(number)];
     let Some(config) = world.lab.loop_config(number) else { return };
-    let Some((since_ps, result)) = state.pending.take() else { return };
+    let Some(Pending { since_ps, result, .. }) = state.pending.take() else { return };
     state.initialisations += 1;
     state.down_ps += now - since_ps;
     let mut ports = Vec::new();
@@ -176,6 +231,8 @@ pub(super) fn end_initialisation(world: &mut World, number: u16) {
     for (member, ((port, node), address)) in state.members.iter_mut().zip(of_ports) {
         member.participates = address.is_some();
         member.al_pa = address.or(member.al_pa);
+        let map = result.positions.iter().flat_map(|map| map.addresses());
+        member.position = map.zip(0..).find(|(listed, _)| Some(**listed) == address).map(|(_, position)| position);
         if world.net.link_is_up(member.link) {
             ports.push(Participant { port: member.port, config: port_config(of_lab, node, port, address) });
         }

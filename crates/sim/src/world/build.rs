@@ -1,5 +1,6 @@
 //! Construction of a world from a lab.
 
+use super::adapter::Adapters;
 use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
@@ -346,7 +347,15 @@ impl Plan<'_> {
                 controller = controller.with_disks(disks);
             }
         }
-        StorageNode { controller, device: Device::new(device), nports, ios: [0; 2], bytes: [0; 2], all_bytes: 0 }
+        StorageNode {
+            controller,
+            device: Device::new(device),
+            nports,
+            adapters: Adapters::new(config),
+            ios: [0; 2],
+            bytes: [0; 2],
+            all_bytes: 0,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Dispatch of frames, port changes and timers to the parts of the world at the N_Ports.
 
+use super::adapter;
 use super::host::{Due, PathTest};
 use super::nports::Owner;
 use super::{World, instant_of, ps_of};
@@ -18,8 +19,7 @@ impl World {
         match frame.message() {
             None => {
                 let nport = self.nports.addressee_of_data(plane, frame.d_id());
-                let (hosts, mut env) = self.split_hosts();
-                if !hosts.receive_over_bus(&mut env, plane, nport, frame) {
+                if !(self.hosts.has_buses && receive_over_bus(self, plane, nport, frame)) {
                     self.net.release(plane, self.net.now());
                     self.accept_data(nport, frame);
                 }
@@ -194,5 +194,22 @@ impl World {
         let (hosts, mut env) = self.split_hosts();
         hosts.test_path(&mut env, host, system, path, &test);
         hosts.process_completions(&mut env);
+    }
+}
+
+/// Moves a received data frame over the bus of its port. Returns false, without effect, if there is
+/// none.
+#[inline(never)]
+fn receive_over_bus(world: &mut World, plane: u16, nport: u16, frame: FrameRef) -> bool {
+    let node = world.nports.node(nport);
+    match node.owner {
+        Owner::Host { .. } => {
+            let (hosts, mut env) = world.split_hosts();
+            hosts.receive_over_bus(&mut env, plane, nport, frame)
+        }
+        Owner::Storage { .. } if frame.d_id() == node.port_id && !frame.from_responder() => {
+            adapter::receive(&mut world.storage, &mut world.net, nport, frame)
+        }
+        Owner::Storage { .. } => false,
     }
 }

@@ -19,6 +19,7 @@
 //!
 //! A part that needs another one receives it in an `Env`.
 
+mod adapter;
 mod arbitrated_loop;
 mod build;
 mod command_log;
@@ -169,7 +170,7 @@ impl World {
         } else if timer == timers.quarantine {
             self.end_windows();
         } else if timer >= timers.arbitrated_loop {
-            arbitrated_loop::end_initialisation(self, (timer - timers.arbitrated_loop) as u16);
+            arbitrated_loop::timer(self, (timer - timers.arbitrated_loop) as u16);
         } else {
             self.sample();
         }
@@ -238,6 +239,7 @@ impl World {
             self.net.lane_mut(lane).watched = true;
             self.net.lane_mut(lane).special = true;
         }
+        crate::net::loops::watch(&mut self.net);
     }
 
     /// Starts the workloads and the result clock.

@@ -1,5 +1,6 @@
 //! The storage systems: FCP targets, SCSI devices and controllers.
 
+use super::adapter::{self, Adapters};
 use super::storage::{Controller, Ended};
 use super::{Timers, instant_of, ps_of};
 use crate::net::{FrameRef, Net};
@@ -17,6 +18,8 @@ pub struct Storage {
     first_nport: u16,
     /// Timer of the first system's controller.
     first_timer: u32,
+    /// True if a system has adapters that take time.
+    has_adapters: bool,
 }
 
 /// A storage system.
@@ -26,6 +29,8 @@ pub struct StorageNode {
     pub device: Device,
     /// N_Port numbers, indexed by port.
     pub nports: Vec<u16>,
+    /// Buses and interrupts of the ports; `None`: they take no time.
+    pub adapters: Option<Box<Adapters>>,
     /// Reads and writes that completed with good status.
     pub ios: [u64; 2],
     /// Bytes of these reads and writes.
@@ -68,7 +73,8 @@ impl Storage {
                 .all(|nport| usize::from(nport - first_nport) < ports.len()),
             "each port has a target"
         );
-        Storage { systems, ports, first_nport, first_timer: timers.storage }
+        let has_adapters = systems.iter().any(|system| system.adapters.is_some());
+        Storage { systems, ports, first_nport, first_timer: timers.storage, has_adapters }
     }
 
     #[inline]
@@ -79,6 +85,11 @@ impl Storage {
     /// Returns the FCP target behind an N_Port, or `None` if no storage system owns the port.
     pub fn target(&self, nport: u16) -> Option<&FcpTarget> {
         self.ports.get(usize::from(nport.wrapping_sub(self.first_nport))).map(|port| &port.target)
+    }
+
+    /// Returns the index of the system of an N_Port, or `None` if no storage system owns the port.
+    pub(super) fn system_of(&self, nport: u16) -> Option<u16> {
+        self.ports.get(usize::from(nport.wrapping_sub(self.first_nport))).map(|port| port.storage)
     }
 
     /// Exchanges the state of some systems and of the ports of systems among `nports` with another
@@ -109,6 +120,7 @@ impl Storage {
     pub(super) fn restart(&mut self, now_ps: u64) {
         for system in &mut self.systems {
             system.controller.restart(now_ps);
+            system.adapters.iter_mut().for_each(|adapters| adapters.restart(now_ps));
             (system.ios, system.bytes) = ([0; 2], [0; 2]);
         }
     }
@@ -127,12 +139,21 @@ impl Storage {
         }
     }
 
-    /// Handles a message for a target.
+    /// Handles a message for a target, after its interrupt.
     pub(super) fn accept_message(&mut self, net: &mut Net, nport: u16, frame: Frame) {
+        match self.has_adapters {
+            true => adapter::accept_message(self, net, nport, frame),
+            false => self.receive_message(net, nport, frame),
+        }
+    }
+
+    /// Handles a message that has reached a target.
+    pub(super) fn receive_message(&mut self, net: &mut Net, nport: u16, frame: Frame) {
         if frame.header.r_ctl == RCtl::BLS_ABTS {
             // The target may have finished its part, but its unsent frames still belong to the
             // aborted exchange.
             net.unsent(nport).discard_answers(frame.header.s_id, Some(frame.header.ox_id));
+            adapter::discard_answers(self, nport, frame.header.s_id, Some(frame.header.ox_id));
         }
         self.handle(net, nport, Input::Frame(frame));
     }
@@ -140,6 +161,7 @@ impl Storage {
     /// Handles the end of the login with an initiator.
     pub(super) fn remote_down(&mut self, net: &mut Net, nport: u16, port_id: FcId) {
         net.unsent(nport).discard_answers(port_id, None);
+        adapter::remote_down(self, nport, port_id);
         self.handle(net, nport, Input::LoginDown { port_id });
     }
 
@@ -171,11 +193,12 @@ impl Storage {
         let Some(storage) = self.port_mut(nport).map(|port| port.storage) else { return };
         while let Some(output) = self.port_mut(nport).and_then(|port| port.target.poll_output()) {
             match output {
-                Output::Send(frame) => net.send_message(nport, frame),
-                Output::Transmit(seq) => net.send_data(nport, seq),
+                Output::Send(frame) => adapter::send(self, net, (storage, nport), frame),
+                Output::Transmit(seq) => adapter::transmit(self, net, (storage, nport), seq),
                 Output::Io(io) => self.submit(net, storage, nport, &io),
                 Output::Cancel(tag) => {
                     net.unsent(nport).discard_exchange_of_responder(tag.rx_id());
+                    adapter::discard_exchange(self, nport, tag.rx_id());
                     self.systems[usize::from(storage)].controller.cancel(net.now(), nport, tag);
                     self.arm_controller(net, storage);
                 }
@@ -220,6 +243,9 @@ impl Storage {
         if let Some(at) = self.systems[usize::from(storage)].controller.next_ps() {
             net.set_timer_earlier(self.first_timer + u32::from(storage), at);
         }
+        if self.has_adapters {
+            adapter::arm(self, net, self.first_timer, storage);
+        }
     }
 
     /// The power of a system fails, after its links went down.
@@ -239,6 +265,7 @@ impl Storage {
 
     /// Handles the timer of a controller: ends the commands that are complete.
     pub(super) fn controller_timeout(&mut self, net: &mut Net, storage: u16) {
+        adapter::run(self, net, storage);
         while let Some(ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
             self.systems[usize::from(storage)].count(&ended);
             self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });

@@ -3,7 +3,10 @@
 
 mod fabric;
 mod names;
+mod nodes;
 mod zones;
+
+pub use nodes::{NodePort, NodeState};
 
 use super::Table;
 use sanloom_fc::config::{LinkEnd, Node};
@@ -33,6 +36,8 @@ pub enum Which {
     Routes,
     /// The ports of the switches.
     Ports,
+    /// The ports of hosts and storage systems.
+    Nodes,
 }
 
 /// A table that only a running instance has.
@@ -98,7 +103,8 @@ impl<'s> Shown<'s> {
         Shown { lab, seen, owners: owners(lab), on, since_start_s: Box::new(since_start_s) }
     }
 
-    /// Builds a table. Returns `None` for the table of ports, which the driver builds.
+    /// Builds a table. Returns `None` for the tables of ports and nodes, which the driver
+    /// builds.
     pub fn table(&self, which: Which) -> Option<Table> {
         Some(match which {
             Which::Switch => Table::Switch(fabric::switches(self)),
@@ -107,7 +113,7 @@ impl<'s> Shown<'s> {
             Which::Flogi => Table::Flogi(names::logins(self)),
             Which::Ns => Table::Ns(names::name_server(self)),
             Which::Zone => Table::Zone(zones::zones(self)),
-            Which::Ports => return None,
+            Which::Ports | Which::Nodes => return None,
         })
     }
 

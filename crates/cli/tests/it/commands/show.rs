@@ -2,16 +2,19 @@
 
 use crate::commands::tool::Bench;
 use insta::assert_snapshot;
-use sanloom_api::view::{FORMAT, Table, VERSION, View};
+use sanloom_api::view::{Attachment, FORMAT, Table, VERSION, View};
 
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 7] = [
     ("flow-control.toml", include_str!("../../../../../examples/vendor-flow-control.toml")),
     ("no-zoning.toml", include_str!("../../../../../examples/vendor-no-zoning.toml")),
     ("joins.toml", include_str!("../../../../../examples/vendor-joins.toml")),
     ("merge.toml", include_str!("../../../../../examples/merge-under-load.toml")),
+    ("direct.toml", include_str!("../../../../../examples/direct-attached.toml")),
+    ("private-loop.toml", include_str!("../../../../../examples/private-loop.toml")),
+    ("public-loop.toml", include_str!("../../../../../examples/public-loop.toml")),
 ];
 
-const TABLES: [&str; 7] = ["switch", "flogi", "ns", "zone", "fabric", "routes", "ports"];
+const TABLES: [&str; 8] = ["switch", "flogi", "ns", "zone", "fabric", "routes", "ports", "nodes"];
 
 fn bench(name: &str) -> Bench {
     let bench = Bench::new(name);
@@ -90,4 +93,45 @@ fn shows_the_requested_time_and_switch() {
     let unknown = bench.run("show switch merge.toml --switch b3");
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("the lab has no switch `b3`; it has a1, a2, b1, b2"), "{}", unknown.stderr);
+}
+
+#[test]
+fn shows_how_ports_of_hosts_and_storage_are_attached() {
+    let bench = bench("show-nodes");
+    // A cable of the direct link and a disk of the public loop are pulled at these times.
+    for (name, at) in
+        [("direct", " --at 600ms"), ("private-loop", ""), ("public-loop", ""), ("public-loop", " --at 500ms")]
+    {
+        let text = bench.run(&format!("show nodes {name}.toml{at}")).snapshot();
+        assert_snapshot!(format!("nodes_{name}{}", at.replace(" --", "_").replace(' ', "_")), text);
+    }
+}
+
+#[test]
+fn devices_of_a_public_loop_are_in_the_name_server_and_in_zones() {
+    let bench = bench("show-loop");
+    let Table::Nodes(nodes) = view(&bench, "nodes public-loop.toml").table else { panic!("nodes") };
+    let on_loop: Vec<_> = nodes.nodes.iter().filter(|row| row.attachment == Some(Attachment::Loop)).collect();
+    assert_eq!(on_loop.len(), 3);
+    let Table::Ns(names) = view(&bench, "ns public-loop.toml").table else { panic!("ns") };
+    let Table::Zone(zones) = view(&bench, "zone public-loop.toml").table else { panic!("zone") };
+    let online: Vec<_> = zones.zones[0].members.iter().flat_map(|member| &member.online).collect();
+    for row in on_loop {
+        let (id, al_pa) = (row.port_id.as_deref().expect("logged in"), row.al_pa.as_deref().expect("on the loop"));
+        assert!(id.ends_with(al_pa), "{id} has the AL_PA {al_pa}");
+        assert!(names.objects.iter().any(|object| object.port_id == id && object.port_name == row.port_name), "{id}");
+        assert!(online.iter().any(|port| port.port_id == id), "{id}");
+    }
+}
+
+#[test]
+fn nodes_of_a_switch_are_those_that_reach_it_directly_or_by_a_loop() {
+    let bench = bench("show-nodes-of");
+    let rows = |words: &str| {
+        let Table::Nodes(nodes) = view(&bench, words).table else { panic!("{words}") };
+        nodes.nodes.into_iter().map(|row| row.port).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("nodes public-loop.toml --switch edge"), rows("nodes public-loop.toml"));
+    let (of_b2, all) = (rows("nodes merge.toml --switch b2"), rows("nodes merge.toml"));
+    assert!(!of_b2.is_empty() && of_b2.len() < all.len(), "{of_b2:?} of {all:?}");
 }

@@ -4,8 +4,8 @@ use super::grid::{Column, Grid};
 use super::{live, volume};
 use crate::report::format::{clean, counted, grouped, seconds};
 use sanloom_api::view::{
-    Dark, FabricView, FlogiView, LoginKind, NsView, PortMode, PortsView, RoutesView, SwitchView, Table, View,
-    ZoneDefault, ZoneView,
+    Attachment, Dark, FabricView, FlogiView, LoginKind, NodeRow, NodesView, NsView, PortMode, PortsView, RoutesView,
+    SwitchView, Table, View, ZoneDefault, ZoneView,
 };
 use std::fmt::Write as _;
 
@@ -39,6 +39,7 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Fabric(table) => fabric(&mut out, table, width),
         Table::Routes(table) => routes(&mut out, table, width),
         Table::Ports(table) => ports(&mut out, table, width),
+        Table::Nodes(table) => nodes(&mut out, table, width),
         Table::Luns(table) => live::luns(&mut out, table, width),
         Table::Groups(table) => live::groups(&mut out, table, width),
         Table::Counters(table) => live::counters(&mut out, table, width),
@@ -321,6 +322,59 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
         ]);
     }
     out.push_str(&grid.render(width));
+}
+
+fn nodes(out: &mut String, table: &NodesView, width: usize) {
+    let mut columns = vec![
+        Column::left("port"),
+        Column::left("port name"),
+        Column::left("FC_ID"),
+        Column::left("attached"),
+        Column::left("kind").rank(1),
+        Column::left("link").rank(3),
+        Column::left("rate").rank(2),
+    ];
+    let has_loop = table.nodes.iter().any(|row| row.attachment == Some(Attachment::Loop));
+    if has_loop {
+        columns.extend([Column::left("AL_PA"), Column::right("position")]);
+    }
+    let mut grid = Grid::new(columns);
+    for row in &table.nodes {
+        let mut cells = vec![
+            clean(&row.port),
+            row.port_name.clone(),
+            row.port_id.clone().unwrap_or_default(),
+            attached(row),
+            match row.attachment {
+                Some(Attachment::Switch) => "switch",
+                Some(Attachment::Loop) => "loop",
+                Some(Attachment::Direct) => "direct",
+                Some(Attachment::Virtual) => "virtual port",
+                None => "",
+            }
+            .to_owned(),
+            row.link.as_deref().map(clean).unwrap_or_default(),
+            row.rate.clone().unwrap_or_default(),
+        ];
+        if has_loop {
+            cells.push(row.al_pa.clone().unwrap_or_default());
+            cells.push(row.position.map(|position| position.to_string()).unwrap_or_default());
+        }
+        grid.row(cells);
+    }
+    out.push_str(&grid.render(width));
+    let _ = writeln!(out, "{}", counted(table.nodes.len() as u64, "port"));
+    if has_loop {
+        out.push_str("Position 0 is the loop master.\n");
+    }
+}
+
+fn attached(row: &NodeRow) -> String {
+    match (&row.attached, row.light) {
+        (None, _) => "not cabled".to_owned(),
+        (Some(port), Some(false)) => format!("{}, no light", clean(port)),
+        (Some(port), _) => clean(port),
+    }
 }
 
 fn unless_zero(n: u64) -> String {

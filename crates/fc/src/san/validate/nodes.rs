@@ -2,7 +2,7 @@
 
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Host, MediumKind, Node, Picos, Queueing, Storage, Switch};
+use crate::config::{Bus, Host, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_storage::backstore::BackstoreError;
@@ -272,30 +272,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
             "choose a multiple of 512B",
         );
     }
-    if let Some(interrupt) = &host.interrupt {
-        problems.number(place.key("interrupt.max_frames"), interrupt.max_frames.into(), 1, 65_535);
-        problems.time(place.key("interrupt.cost"), interrupt.cost, Picos::ZERO, Picos::SECOND);
-        problems.time(place.key("interrupt.max_wait"), interrupt.max_wait, Picos::ZERO, Picos::SECOND);
-    }
-    if let Some(bus) = &host.bus {
-        if !matches!(bus.bits, 8 | 16 | 32 | 64 | 128 | 256) {
-            problems.add(
-                ProblemKind::BadNumber,
-                place.key("bus.bits"),
-                format!("a bus cannot be {} bits wide", bus.bits),
-                "choose 8, 16, 32, 64, 128 or 256",
-            );
-        }
-        if !(1_000_000..=100_000_000_000).contains(&bus.clock_hz) {
-            problems.add(
-                ProblemKind::BadNumber,
-                place.key("bus.clock"),
-                format!("a bus clock of {} Hz is outside its range", bus.clock_hz),
-                "choose a clock from 1MHz to 100GHz",
-            );
-        }
-        problems.number(place.key("bus.shared_by"), bus.shared_by.into(), 1, 256);
-    }
+    validate_adapters(host.interrupt.as_ref(), host.bus.as_ref(), place, problems);
     problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
     problems.time(place.key("guest_cpu_per_io"), host.guest_cpu_per_io, Picos::ZERO, Picos::SECOND);
     problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
@@ -370,7 +347,35 @@ fn validate_backstore(storage: &Storage, blocks: u64, place: Place, problems: &m
     }
 }
 
+fn validate_adapters(interrupt: Option<&Interrupt>, bus: Option<&Bus>, place: Place, problems: &mut Problems) {
+    if let Some(interrupt) = interrupt {
+        problems.number(place.key("interrupt.max_frames"), interrupt.max_frames.into(), 1, 65_535);
+        problems.time(place.key("interrupt.cost"), interrupt.cost, Picos::ZERO, Picos::SECOND);
+        problems.time(place.key("interrupt.max_wait"), interrupt.max_wait, Picos::ZERO, Picos::SECOND);
+    }
+    if let Some(bus) = bus {
+        if !matches!(bus.bits, 8 | 16 | 32 | 64 | 128 | 256) {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("bus.bits"),
+                format!("a bus cannot be {} bits wide", bus.bits),
+                "choose 8, 16, 32, 64, 128 or 256",
+            );
+        }
+        if !(1_000_000..=100_000_000_000).contains(&bus.clock_hz) {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("bus.clock"),
+                format!("a bus clock of {} Hz is outside its range", bus.clock_hz),
+                "choose a clock from 1MHz to 100GHz",
+            );
+        }
+        problems.number(place.key("bus.shared_by"), bus.shared_by.into(), 1, 256);
+    }
+}
+
 fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, problems: &mut Problems) {
+    validate_adapters(storage.interrupt.as_ref(), storage.bus.as_ref(), place, problems);
     problems.number(place.key("ports"), storage.ports.len() as u64, 1, 256);
     for port in &storage.ports {
         receive_size(place, port.receive_size_bytes, problems);

@@ -98,6 +98,8 @@ fn lab() -> Lab {
             failures: Default::default(),
             controllers: Default::default(),
             max_burst_bytes: 65_536,
+            interrupt: None,
+            bus: None,
         }],
         links: vec![
             link("a", (Node::Host(0), 0), (sw1, 0), None),

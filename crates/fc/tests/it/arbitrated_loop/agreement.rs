@@ -89,7 +89,9 @@ fn run_plain(config: &LoopConfig, wishes: &[Wish], until: LoopTime) -> Results {
     let plain = plain(config, wishes, until);
     let mut frames = plain.frames;
     frames.sort_by_key(|frame| (frame.start, frame.from));
-    Results { frames, tenancies: plain.tenancies, refused: plain.refused }
+    let mut signals = plain.signals;
+    signals.sort_by_key(|(time, from, _)| (*time, *from));
+    Results { word: RATE.word(), frames, tenancies: plain.tenancies, refused: plain.refused, signals }
 }
 
 /// Changes of state in `count` runs of the plain engine, always the same runs.
@@ -114,6 +116,7 @@ proptest! {
         prop_assert_eq!(&fast.tenancies, &plain.tenancies);
         prop_assert_eq!(&fast.frames, &plain.frames);
         prop_assert_eq!(&fast.refused, &plain.refused);
+        prop_assert_eq!(&fast.signals, &plain.signals);
         // No frame is lost, and none finds its receiver without a buffer.
         let is_refused = |wish: &&Wish| fast.refused.iter().any(|(_, tag)| *tag == wish.request.tag);
         let frames = wishes.iter().filter(|wish| !is_refused(wish)).map(|wish| wish.request.frames.len());

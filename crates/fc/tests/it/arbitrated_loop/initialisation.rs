@@ -2,7 +2,7 @@
 
 use super::util::pa;
 use sanloom_fc::arbitrated_loop::{
-    AL_TIME, Candidate, Initialised, LP_TOV, LipCause, LoopRate, LoopTime, initialise, outages,
+    AL_TIME, Candidate, InitFrame, Initialised, LP_TOV, LipCause, LoopRate, LoopTime, initialise, outages,
 };
 use sanloom_wire::Wwpn;
 use sanloom_wire::arbitrated_loop::{AcceptsMap, AlPa, LoopInit, Step};
@@ -86,10 +86,10 @@ fn ports_beyond_the_126th_do_not_participate() {
 fn without_support_of_one_port_there_is_no_map() {
     let result = start(&[nl(1), Candidate { accepts_map: false, ..nl(2) }, nl(3)]);
     assert_eq!(result.positions, None);
-    let steps: Vec<_> = result.frames.iter().map(|(_, frame)| frame.name()).collect();
+    let steps: Vec<_> = result.frames.iter().map(|sent| sent.frame.name()).collect();
     let names = ["LISM", "LIFA", "LIPA", "LIHA", "LISA"];
     assert_eq!(steps, names.iter().flat_map(|name| [*name; 3]).collect::<Vec<_>>());
-    let flags: Vec<u32> = result.frames[12..].iter().map(|(_, frame)| frame.identifier()).collect();
+    let flags: Vec<u32> = result.frames[12..].iter().map(|sent| sent.frame.identifier()).collect();
     assert_eq!(flags, [0x1105_0100, 0x1105_0000, 0x1105_0000]);
 }
 
@@ -98,7 +98,7 @@ fn a_bypassed_port_repeats_only() {
     let ports = [nl(2), Candidate { bypassed: true, ..nl(1) }, nl(3)];
     let result = start(&ports);
     assert_eq!((result.master, values(&result)), (Some(0), vec![Some(0x01), None, Some(0x02)]));
-    assert!(result.frames.iter().all(|(port, _)| *port != 1));
+    assert!(result.frames.iter().all(|sent| sent.from != 1 && sent.to != 1));
 }
 
 /// Frames with their 6 fill words are 18 words (LISM), 20 (four times) and 48 (LIRP and LILP).
@@ -115,6 +115,28 @@ fn the_duration_is_the_sum_of_frames_cables_and_firmware() {
     let firmware = LoopTime::from_ps(20_000_000);
     let slow: Vec<Candidate> = ports.into_iter().map(|port| Candidate { firmware, ..port }).collect();
     assert_eq!(start(&slow).duration, lower + firmware.times(7 * 126));
+}
+
+#[test]
+fn each_frame_begins_after_the_frame_before_has_arrived() {
+    let firmware = LoopTime::from_ps(20_000_000);
+    let mut ports: Vec<Candidate> = (0..4).map(|name| Candidate { firmware, ..nl(name) }).collect();
+    ports[2].bypassed = true;
+    let frames = start(&ports).frames;
+    assert_eq!(frames[0].start, AL_TIME + firmware);
+    for pair in frames.windows(2) {
+        let (sent, next) = (&pair[0], &pair[1]);
+        // A port that repeats delays the frame by 6 words.
+        let cables = LoopTime::from_ps(50_000).times(if sent.from == 1 { 2 } else { 1 });
+        let repeated = LoopRate::Gb2.word().times(if sent.from == 1 { 6 } else { 0 });
+        assert_eq!(sent.arrival - sent.start, cables + repeated);
+        assert_eq!(next.from, sent.to);
+        let words = LoopRate::Gb2.word().times(9 + 6 + sent.frame.encoded_len() as u64 / 4);
+        // ARB(F0) of the loop master goes round after LISM.
+        let extra = if (sent.frame.name(), next.frame.name()) == ("LISM", "LIFA") { 4 * 6 + 1 } else { 0 };
+        let round = if extra > 0 { LoopTime::from_ps(200_000) } else { LoopTime::ZERO };
+        assert_eq!(next.start, sent.arrival + words + LoopRate::Gb2.word().times(extra) + round + firmware);
+    }
 }
 
 #[test]
@@ -170,7 +192,7 @@ fn a_storm_of_lips_keeps_the_loop_down() {
 
 #[test]
 fn frames_of_an_initialisation_parse() {
-    for (_, frame) in start(&[nl(2), Candidate::fl_port(Wwpn(1)), nl(3)]).frames {
+    for InitFrame { frame, .. } in start(&[nl(2), Candidate::fl_port(Wwpn(1)), nl(3)]).frames {
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
         assert_eq!(LoopInit::parse(&bytes), Ok(frame));

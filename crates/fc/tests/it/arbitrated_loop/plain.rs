@@ -84,6 +84,8 @@ pub struct PlainLoop {
     pub frames: Vec<LoopFrame>,
     pub tenancies: Vec<Tenancy>,
     pub refused: Vec<(usize, u64)>,
+    /// R_RDY, OPN and CLS with sender and time.
+    pub signals: Vec<(LoopTime, usize, Primitive)>,
     /// Changes of state so far.
     pub transitions: BTreeSet<(State, State)>,
 }
@@ -208,6 +210,7 @@ impl PlainLoop {
             frames: Vec::new(),
             tenancies: Vec::new(),
             refused: Vec::new(),
+            signals: Vec::new(),
             transitions: BTreeSet::new(),
         }
     }
@@ -237,6 +240,12 @@ impl PlainLoop {
             self.cables[port].push_back(sent);
         }
         self.step += 1;
+    }
+
+    /// Records a word that is sent now, and returns it.
+    fn log(&mut self, index: usize, signal: Primitive) -> Word {
+        self.signals.push((at(self.word, self.step), index, signal));
+        Word::Signal(signal)
     }
 
     fn index_of(&self, address: AlPa) -> Option<usize> {
@@ -343,7 +352,7 @@ impl PlainLoop {
             port.state = State::XmittedClose;
             port.circuit.close_sent = Some(now);
             port.tenancy.as_mut().expect("a tenancy").opened = time;
-            return Word::Signal(Primitive::Close);
+            return self.log(index, Primitive::Close);
         };
         let (y, full_duplex) = (request.to, request.full_duplex);
         let peer = self.index_of(y);
@@ -362,7 +371,7 @@ impl PlainLoop {
         (tenancy.opened, tenancy.peer) = (time, peer);
         tenancy.circuits += u32::from(peer.is_some());
         let x = port.al_pa().expect("an address");
-        Word::Signal(if full_duplex { Primitive::OpenFull { y, x } } else { Primitive::OpenHalf { y } })
+        self.log(index, if full_duplex { Primitive::OpenFull { y, x } } else { Primitive::OpenHalf { y } })
     }
 
     fn owner(&mut self, index: usize, input: Word) -> Word {
@@ -448,6 +457,9 @@ impl PlainLoop {
     /// Next word of a port in a circuit.
     fn circuit_word(&mut self, index: usize) -> Word {
         let word = self.word_without_fill(index);
+        if let Some(Word::Signal(signal)) = word {
+            self.log(index, signal);
+        }
         let port = &mut self.ports[index];
         let own_fill = Word::Signal(port.own_fill);
         word.unwrap_or_else(|| if port.is_owner { own_fill } else { port.fill(self.step) })

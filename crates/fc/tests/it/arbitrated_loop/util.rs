@@ -1,7 +1,7 @@
 //! Runs of the fast engine.
 
-use sanloom_fc::arbitrated_loop::{Loop, LoopConfig, LoopFrame, LoopTime, Output, Request, Tenancy};
-use sanloom_wire::arbitrated_loop::AlPa;
+use sanloom_fc::arbitrated_loop::{Loop, LoopConfig, LoopFrame, LoopTime, Output, Request, Signal, Tenancy};
+use sanloom_wire::arbitrated_loop::{AlPa, Primitive};
 
 /// A request with its time and port.
 #[derive(Clone, Debug)]
@@ -11,12 +11,15 @@ pub struct Wish {
     pub request: Request,
 }
 
-/// All results of a run.
+/// All results of a run of a loop with words of this duration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Results {
+    pub word: LoopTime,
     pub frames: Vec<LoopFrame>,
     pub tenancies: Vec<Tenancy>,
     pub refused: Vec<(usize, u64)>,
+    /// R_RDY, OPN and CLS with sender and time.
+    pub signals: Vec<(LoopTime, usize, Primitive)>,
 }
 
 impl Results {
@@ -26,6 +29,11 @@ impl Results {
                 Output::Frame(frame) => self.frames.push(frame),
                 Output::NoSuchPort { from, tag, .. } => self.refused.push((from, tag)),
                 Output::Tenancy(tenancy) => self.tenancies.push(tenancy),
+                Output::Signal(Signal { word: Primitive::Arb { .. }, .. }) => {}
+                Output::Signal(Signal { from, word, count, sent, .. }) => {
+                    let times = (0..count).map(|number| sent + self.word.times(number.into()));
+                    self.signals.extend(times.map(|time| (time, from, word)));
+                }
             }
         }
     }
@@ -38,7 +46,8 @@ pub fn pa(value: u8) -> AlPa {
 /// Runs all wishes, which are in the order of their times, until the loop is idle.
 pub fn run(config: &LoopConfig, wishes: &[Wish]) -> Results {
     let mut engine = Loop::new(config.clone()).expect("a valid loop");
-    let mut results = Results::default();
+    engine.report_signals();
+    let mut results = Results { word: config.rate.word(), ..Results::default() };
     for wish in wishes {
         while let Some(time) = engine.poll_timeout().filter(|time| *time < wish.time) {
             engine.handle_timeout(time);
@@ -51,5 +60,6 @@ pub fn run(config: &LoopConfig, wishes: &[Wish]) -> Results {
     }
     results.drain(&mut engine);
     results.frames.sort_by_key(|frame| (frame.start, frame.from));
+    results.signals.sort_by_key(|(time, from, _)| (*time, *from));
     results
 }

@@ -9,12 +9,13 @@ use super::fabric::switch::Attachment;
 use super::instance::Instance;
 use super::ports::Ports;
 use super::services::Services;
-use sanloom_api::view::build::{Shown, SwitchSeen, Which, blocked, isolated};
-use sanloom_api::view::{Dark, PortMode, PortRow, PortsView, Table, View};
+use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated};
+use sanloom_api::view::{Dark, NodesView, PortMode, PortRow, PortsView, Table, View};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric::PortMode as Mode;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
+use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 
 /// Read access to an instance at one time.
@@ -49,7 +50,10 @@ impl<'a> Tables<'a> {
             up: true,
         });
         let shown = Shown::new(self.lab, seen.collect(), on, seconds);
-        let table = shown.table(which).unwrap_or_else(|| Table::Ports(self.ports_table(&shown)));
+        let table = shown.table(which).unwrap_or_else(|| match which {
+            Which::Nodes => Table::Nodes(self.nodes_table(&shown)),
+            _ => Table::Ports(self.ports_table(&shown)),
+        });
         View::new(&self.lab.name, seconds(self.now), table)
     }
 
@@ -67,6 +71,19 @@ impl<'a> Tables<'a> {
         }
         rows.sort_by_key(|(switch, port, _)| (*switch, *port));
         PortsView { ports: rows.into_iter().map(|(.., row)| row).collect() }
+    }
+
+    fn nodes_table(&self, shown: &Shown<'_>) -> NodesView {
+        let logins = shown.seen.iter().flat_map(|seen| seen.machine.services().name_server());
+        let ids: BTreeMap<Wwpn, FcId> = logins.map(|entry| (entry.port_name, entry.port_id)).collect();
+        let all = Shown::new(self.lab, shown.seen.clone(), None, |_| 0.0);
+        let lights: BTreeMap<String, bool> =
+            self.ports_table(&all).ports.into_iter().map(|row| (row.link, row.light)).collect();
+        shown.nodes(|port| NodeState {
+            port_id: ids.get(&port.wwpn).copied().unwrap_or_default(),
+            light: port.link.and_then(|(link, _)| lights.get(&self.lab.links[link].name).copied()),
+            ..NodeState::default()
+        })
     }
 
     fn port_row(&self, shown: &Shown<'_>, switch: usize, (number, side): (usize, usize)) -> PortRow {

@@ -45,6 +45,39 @@ pub(super) fn storage(view: &View<'_>, results: &Results) -> Vec<Finding> {
         });
     }
     found.extend(ports(view, results));
+    found.extend(adapters(view, results));
+    found
+}
+
+/// Finds storage systems with a saturated bus, or a processor that only handles interrupts.
+fn adapters(view: &View<'_>, results: &Results) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (storage, config) in results.storage.iter().zip(&view.world.lab.storage) {
+        let Some(of) = &storage.adapters else { continue };
+        let set = |key: &str, value: String| vec![(format!("storage.{}.{key}", storage.name), value)];
+        let clock = config.bus.map(|bus| format!("{}Hz", bus.clock_hz.saturating_mul(2)));
+        let frames = config.interrupt.map(|interrupt| interrupt.max_frames.saturating_mul(2).min(65_535));
+        let faster = clock.map(|clock| ("twice the clock of the bus".to_owned(), set("bus.clock", clock)));
+        let fewer = frames.map(|frames| {
+            (format!("one interrupt for {frames} commands"), set("interrupt.max_frames", frames.to_string()))
+        });
+        for (what, share, candidate) in
+            [("bus", of.bus_utilisation, faster), ("interrupt processor", of.cpu_utilisation, fewer)]
+        {
+            if share < FULL {
+                continue;
+            }
+            found.push(Finding {
+                kind: FindingKind::StorageBound,
+                title: format!("The {what} of {} is saturated", storage.name),
+                detail: format!("{}: busy {} of the time", storage.name, percent(share)),
+                candidates: candidate.into_iter().map(|(what, set)| Candidate { what, set }).collect(),
+                measure: Measure::Total,
+                culprit: Some(storage.name.clone()),
+                ..Finding::default()
+            });
+        }
+    }
     found
 }
 

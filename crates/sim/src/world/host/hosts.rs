@@ -26,8 +26,8 @@ pub struct Hosts {
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
     pub(super) initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
-    /// True if a host has a bus.
-    has_buses: bool,
+    /// True if a host or storage system has a bus.
+    pub(in crate::world) has_buses: bool,
     pub(super) storage_ports: PathTable,
     /// Commands that initiators have completed.
     pub(super) completions: VecDeque<Completion>,
@@ -97,7 +97,8 @@ impl Hosts {
     /// Returns idle hosts.
     pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
         Hosts {
-            has_buses: plan.nodes.iter().any(|node| !node.buses.is_empty()),
+            has_buses: lab.hosts.iter().any(|host| host.bus.is_some())
+                || lab.storage.iter().any(|storage| storage.bus.is_some()),
             nodes: plan.nodes,
             workloads: plan.workloads,
             totals: RequestTotals::default(),
@@ -162,7 +163,6 @@ impl Hosts {
 
     /// Moves a received data frame over the bus into memory. The frame keeps its receive buffer of
     /// `plane` until then. Returns false, without effect, if the host has no bus.
-    #[inline]
     pub(in crate::world) fn receive_over_bus(
         &mut self,
         env: &mut Env<'_>,
@@ -170,9 +170,6 @@ impl Hosts {
         nport: u16,
         frame: FrameRef,
     ) -> bool {
-        if !self.has_buses {
-            return false;
-        }
         let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
         let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
         let node = &mut self.nodes[usize::from(host)];
