@@ -24,7 +24,8 @@ usage: cargo xtask COMMAND
                           the frame path against a simple engine, rates against a fluid model, a host that verifies;
                           then all fuzz targets
   fuzz [MINUTES]          run every fuzz target, MINUTES each (1); needs a nightly toolchain with cargo-fuzz
-  instructions            count the instructions per frame-hop and compare them with the ceiling; needs valgrind
+  instructions            count the instructions per frame-hop and per operation of the storage models, and
+                          compare them with their ceilings; needs valgrind
 
 Example:
   cargo xtask soak 1 17
