@@ -25,6 +25,9 @@ const SYSTEMS_PER_MINUTE: u64 = 200;
 /// Number of labs per minute that are compared with the fluid model, see `bench/tests/it/fluid.rs`.
 const FLUID_LABS_PER_MINUTE: u64 = 1_000;
 
+/// Length of the trace that comes through a pipe, see `cli/tests/it/commands/long_trace.rs`.
+const TRACE_MB: &str = "10000";
+
 /// Runs each campaign for about MINUTES (default 10), starting at SEED. The default seed follows
 /// from the current time, so that each campaign uses new seeds. Assertions, overflow checks and
 /// optimisation are enabled.
@@ -64,6 +67,8 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     run("sanloom", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
     let scripts = format!("{first}..{}", first + scripts);
     run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
+    let one = "a_trace_of_any_length_is_inspected_in_64_mib";
+    run("sanloom", &[one], &[("SANLOOM_TRACE_MB", TRACE_MB)])?;
     // This test uses both paths at the same time.
     let one = "a_host_verifies_at_depth_while_everything_around_it_fails";
     run("sanloom", &[one], &[("SANLOOM_MINUTES", &minutes)])?;

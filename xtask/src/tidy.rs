@@ -91,9 +91,9 @@ fn the_crates_depend_only_downwards() {
         ("api", &["fc", "scsi", "wire"]),
         ("lab", &["api", "fc", "scsi", "storage", "wire"]),
         ("sim", &["api", "fc", "scsi", "storage", "wire"]),
-        ("live", &["api", "block", "fc", "scsi", "wire"]),
+        ("live", &["api", "block", "fc", "scsi", "storage", "wire"]),
         ("console", &["api", "fc", "lab", "live", "scsi", "sim", "wire"]),
-        ("bare", &["sim"]),
+        ("bare", &["sim", "storage"]),
         ("bench", &["api", "bare", "console", "fc", "lab", "live", "scsi", "sim", "storage", "wire"]),
         ("cli", &["api", "bench", "console", "fc", "lab", "live", "scsi", "sim", "storage", "wire"]),
     ];

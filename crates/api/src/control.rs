@@ -62,6 +62,16 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
     },
+    /// Starts or ends the trace of the requests to storage systems. Reply: [`Answer::Done`] or
+    /// [`Answer::Traced`].
+    Trace {
+        /// Trace file that the instance writes. If absent, the request ends the trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+        /// Format of the trace, such as `fio-3`, which is the default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+    },
     /// Request to an FCoE host. Reply: [`Answer::Fcoe`] or [`Answer::Done`].
     Fcoe(FcoeRequest),
     /// Shows or changes the zones of a switch. Reply: [`Answer::Zones`] or [`Answer::ZonePreview`].
@@ -181,6 +191,11 @@ pub enum Answer {
     Captured {
         /// Number of frames in the capture file.
         frames: u64,
+    },
+    /// A trace of requests has ended.
+    Traced {
+        /// Number of requests in the trace.
+        requests: u64,
     },
     /// The instance ends, as requested. Some of its captures and recordings could not be written to
     /// their end.

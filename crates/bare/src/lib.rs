@@ -4,7 +4,9 @@
 //! without protocols, logins, addresses, zones, faults, counters and results. Every frame of an
 //! input buffer may leave, so there is no crossbar. The event queue is that of the simulator; all
 //! else is written for this program only. It is a crate of its own because it must be as optimised
-//! as the simulator.
+//! as the simulator. The loops of [`storage`] are here for the same reason.
+
+pub mod storage;
 
 use sanloom_sim::net::EventQueue;
 use std::collections::VecDeque;

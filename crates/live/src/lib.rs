@@ -28,6 +28,7 @@ pub mod poll;
 pub mod ports;
 mod ready;
 pub mod record;
+mod request_trace;
 pub mod runtime;
 pub mod sequence;
 pub mod session;

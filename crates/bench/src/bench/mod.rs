@@ -47,7 +47,8 @@ pub enum What {
     /// Name-server responses per second of processor time
     #[command(after_help = "Example:\n  sanloom bench names")]
     Names(names::Args),
-    /// Requests per second of processor time of the disk model, for each rule of its queue
+    /// Operations per second of processor time of the storage models: disk with each rule of its
+    /// queue, cache, RAID 5 and flash memory
     #[command(after_help = "Example:\n  sanloom bench storage")]
     Storage(storage::Args),
     /// Frames that the switch forwards between two Ethernet ports, beside a forwarder that does not

@@ -1,15 +1,15 @@
-//! `sanloom bench storage`: requests per second of processor time of the disk model.
+//! `sanloom bench storage`: operations per second of processor time of the storage models.
 
 use super::bound::{self, Bound};
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use clap::ValueEnum;
+use sanloom_bare::storage::{Disks, FlashPages, Lookups, SmallWrites};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
 use sanloom_console::machine::thread_cpu;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
 use sanloom_console::report::format;
-use sanloom_storage::disk::{Disk, DiskConfig, Op, QueueConfig, Request, Scheduler, preset};
+use sanloom_storage::disk::Scheduler;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -19,9 +19,12 @@ pub struct Args {
     /// Requests in the disk at any time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = quantity::count::<u32>(1..=65_536))]
     depth: u32,
-    /// Requests of each measurement
+    /// Operations of each measurement
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = quantity::count::<u32>(1..=u32::MAX.into()))]
     requests: u32,
+    /// Measure this model alone; of the disk, its queue with SPTF alone
+    #[arg(long, value_name = "MODEL")]
+    model: Option<Model>,
     #[command(flatten)]
     outputs: Outputs,
     /// End with exit code 1 if a bound is missed
@@ -29,18 +32,34 @@ pub struct Args {
     judge: bool,
 }
 
+/// A storage model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// Random reads of 4 KiB from a disk.
+    Disk,
+    /// Lookups in an LRU directory of 65,536 lines, of which 90 % hit.
+    Cache,
+    /// Plans and stripe states of random writes of 4 KiB to RAID 5 of five members.
+    Raid,
+    /// Pages that a flash translation layer programs for random writes.
+    Flash,
+}
+
 /// Results.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Storage {
     /// Requests in the disk at any time.
     pub depth: u32,
-    /// Requests of each measurement: random reads of 4 KiB.
+    /// Operations of each measurement. An operation of the disk is a random read of 4 KiB.
     pub requests: u32,
-    /// One element for each rule of the queue.
+    /// One element for each rule of the queue of the disk.
     pub rules: Vec<Rule>,
+    /// One element for each of the other models.
+    pub models: Vec<Speed>,
 }
 
-/// Speed of the model with a rule of the queue.
+/// Speed of the disk with a rule of its queue.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Rule {
     /// Rule of the queue.
@@ -51,10 +70,22 @@ pub struct Rule {
     pub requests_per_s: f64,
 }
 
-/// Depth for which the bound is valid.
+/// Speed of a model.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Speed {
+    /// Model.
+    pub model: Model,
+    /// Operations per second of processor time.
+    pub operations_per_cpu_s: f64,
+    /// Share of hits of a cache, I/Os of members for each write of RAID, or write amplification of
+    /// flash memory.
+    pub ratio: f64,
+}
+
+/// Depth for which the bound of the disk is valid.
 const JUDGED: u32 = 64;
 
-/// Requests between two checks for Ctrl-C.
+/// Operations between two checks for Ctrl-C.
 const SLICE: u32 = 100_000;
 
 const RULES: [Scheduler; 6] = [
@@ -69,64 +100,122 @@ const RULES: [Scheduler; 6] = [
 impl Storage {
     fn bounds(&self) -> Vec<Bound> {
         let sptf = self.rules.iter().find(|rule| rule.scheduler == Scheduler::Sptf && self.depth == JUDGED);
-        sptf.map(|rule| Bound::at_least("SPTF at depth 64", rule.requests_per_cpu_s, 2e6, "requests per CPU second"))
-            .into_iter()
-            .collect()
+        let sptf = sptf
+            .map(|rule| Bound::at_least("SPTF at depth 64", rule.requests_per_cpu_s, 2e6, "requests per CPU second"));
+        let others = self.models.iter().filter_map(|speed| {
+            let (wanted, unit) = match speed.model {
+                Model::Disk => return None,
+                Model::Cache => (30e6, "lookups per CPU second"),
+                Model::Raid => (1e6, "writes per CPU second"),
+                Model::Flash => (10e6, "pages per CPU second"),
+            };
+            Some(Bound::at_least(speed.model.title(), speed.operations_per_cpu_s, wanted, unit))
+        });
+        sptf.into_iter().chain(others).collect()
     }
 }
 
-/// Measures the disk model, and prints the results.
+impl Model {
+    fn title(self) -> &'static str {
+        match self {
+            Model::Disk => "disk",
+            Model::Cache => "cache, LRU",
+            Model::Raid => "RAID 5, small writes",
+            Model::Flash => "flash, page map",
+        }
+    }
+}
+
+/// Measures the models, and prints the results.
 ///
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.prepare(&[])?;
-    let rules = RULES.into_iter().map(|scheduler| measure(args, scheduler)).collect::<Result<_, _>>()?;
-    let storage = Storage { depth: args.depth, requests: args.requests, rules };
+    let rules = match args.model {
+        None => &RULES[..],
+        Some(Model::Disk) => &[Scheduler::Sptf],
+        Some(_) => &[],
+    };
+    let rules = rules.iter().map(|scheduler| disk(args, *scheduler)).collect::<Result<_, _>>()?;
+    let models = [Model::Cache, Model::Raid, Model::Flash];
+    let chosen = models.into_iter().filter(|model| args.model.is_none_or(|only| only == *model));
+    let models = chosen.map(|model| speed(args, model)).collect::<Result<_, _>>()?;
+    let storage = Storage { depth: args.depth, requests: args.requests, rules, models };
     let bounds = storage.bounds();
     args.outputs.write_or_print("storage", &storage, || text(&storage) + &bound::text(&bounds))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
-fn measure(args: &Args, scheduler: Scheduler) -> Result<Rule, Failure> {
-    let queue = QueueConfig { scheduler, window: usize::MAX, age_limit_ms: None };
-    let config = DiskConfig { queue, ..preset::cheetah_9lp() };
-    let mut disk = Disk::new(&config).map_err(Failure::bug)?;
-    let slots = disk.mechanism().geometry.blocks() / 8;
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut next = |id| Request { id, lbn: random.random_range(0..slots) * 8, blocks: 8, op: Op::Read };
-    for id in 0..args.depth {
-        disk.submit(0, next(id.into()));
-    }
-    let (mut ended, mut last_ps) = (0, 0);
+/// Calls `run` in slices, and returns the operations per second of processor time. `run` returns
+/// the number of operations that it has done.
+fn rate(args: &Args, mut run: impl FnMut(u32) -> u32) -> Result<f64, Failure> {
+    let mut done: u64 = 0;
+    let wanted = u64::from(args.requests);
     let start = thread_cpu();
-    while ended < args.requests {
-        let end = (ended + SLICE).min(args.requests);
-        while ended < end {
-            let now_ps = disk.next_ps().ok_or_else(|| Failure::bug("the disk lost its requests"))?;
-            while let Some(request) = disk.pop_ended(now_ps) {
-                (ended, last_ps) = (ended + 1, request.ended_ps);
-                disk.submit(now_ps, next(request.id));
-            }
+    while done < wanted {
+        let slice = (wanted - done).min(SLICE.into()) as u32;
+        match run(slice) {
+            0 => return Err(Failure::bug("the model lost its operations")),
+            more => done += u64::from(more),
         }
         if interrupt::requested() {
             return Err(Failure::interrupted("the measurement was not complete"));
         }
     }
-    let seconds = (thread_cpu() - start).as_secs_f64().max(1e-9);
-    Ok(Rule {
-        scheduler,
-        requests_per_cpu_s: f64::from(ended) / seconds,
-        requests_per_s: f64::from(ended) / (last_ps as f64 / 1e12),
-    })
+    Ok(done as f64 / (thread_cpu() - start).as_secs_f64().max(1e-9))
+}
+
+fn disk(args: &Args, scheduler: Scheduler) -> Result<Rule, Failure> {
+    let mut disks = Disks::new(scheduler, args.depth).map_err(Failure::bug)?;
+    let mut ended: u64 = 0;
+    let requests_per_cpu_s = rate(args, |slice| {
+        let more = disks.run(slice);
+        ended += u64::from(more);
+        more
+    })?;
+    Ok(Rule { scheduler, requests_per_cpu_s, requests_per_s: ended as f64 / (disks.last_ps as f64 / 1e12) })
+}
+
+fn speed(args: &Args, model: Model) -> Result<Speed, Failure> {
+    let (operations_per_cpu_s, ratio) = match model {
+        Model::Disk => return Err(Failure::bug("the disk has a speed for each rule")),
+        Model::Cache => {
+            let (mut lookups, mut hits, mut all) = (Lookups::new(), 0, 0);
+            let speed = rate(args, |slice| {
+                hits += u64::from(lookups.run(slice));
+                all += u64::from(slice);
+                slice
+            })?;
+            (speed, hits as f64 / all as f64)
+        }
+        Model::Raid => {
+            let (mut writes, mut ios, mut all) = (SmallWrites::new().map_err(Failure::bug)?, 0, 0);
+            let speed = rate(args, |slice| {
+                ios += writes.run(slice);
+                all += u64::from(slice);
+                slice
+            })?;
+            (speed, ios as f64 / all as f64)
+        }
+        Model::Flash => {
+            let mut pages = FlashPages::new().map_err(Failure::bug)?;
+            (rate(args, |slice| pages.run(slice))?, pages.write_amplification())
+        }
+    };
+    Ok(Speed { model, operations_per_cpu_s, ratio })
 }
 
 fn text(storage: &Storage) -> String {
-    let mut text = format!(
-        "Random reads of 4 KiB from a Cheetah 9LP, {} at any time, {} for each rule\n",
-        storage.depth,
-        format::grouped(storage.requests.into()),
-    );
+    let mut text = String::new();
+    if !storage.rules.is_empty() {
+        let _ = writeln!(
+            text,
+            "Random reads of 4 KiB from a Cheetah 9LP, {} at any time, {} for each rule",
+            storage.depth,
+            format::grouped(storage.requests.into()),
+        );
+    }
     for rule in &storage.rules {
         let name = match rule.scheduler {
             Scheduler::AgedSptf { .. } => "AGED SPTF".to_owned(),
@@ -138,6 +227,27 @@ fn text(storage: &Storage) -> String {
             format::grouped(rule.requests_per_cpu_s as u64),
             rule.requests_per_s,
         );
+    }
+    for speed in &storage.models {
+        let rate = format::grouped(speed.operations_per_cpu_s as u64);
+        let line = match speed.model {
+            Model::Disk => continue,
+            Model::Cache => format!(
+                "LRU directory of {} lines, {:.1} % hits: {rate} lookups per CPU s",
+                format::grouped(Lookups::LINES.into()),
+                speed.ratio * 100.0
+            ),
+            Model::Raid => format!(
+                "RAID 5 of 5 members, random writes of 4 KiB, {:.2} I/Os each: {rate} writes per CPU s",
+                speed.ratio
+            ),
+            Model::Flash => format!(
+                "Page map of {} pages, random writes, write amplification {:.2}: {rate} programmed pages per CPU s",
+                format::grouped(FlashPages::PAGES.into()),
+                speed.ratio
+            ),
+        };
+        let _ = writeln!(text, "{line}");
     }
     text
 }

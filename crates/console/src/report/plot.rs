@@ -18,6 +18,9 @@ pub struct Plot {
     pub curves: Vec<PlotCurve>,
     /// Reference values from other sources, drawn as levels.
     pub levels: Vec<Level>,
+    /// The horizontal axis is logarithmic, with a tick at each power of two. Values are at least 1.
+    #[serde(skip)]
+    pub is_log: bool,
 }
 
 /// One curve.
@@ -55,10 +58,17 @@ pub fn svg(plot: &Plot) -> String {
     let lines = plot.curves.len() + plot.levels.len();
     let total = bottom + 50.0 + LEGEND_LINE * lines.div_ceil(2) as f64;
     let points = || plot.curves.iter().flat_map(|curve| &curve.points);
-    let x_max = nice_end(points().map(|point| point.0).fold(0.0, f64::max));
+    let x_end = points().map(|point| point.0).fold(0.0, f64::max);
+    let (x_max, x_ticks) = if plot.is_log {
+        let doublings = x_end.max(2.0).log2().ceil() as i32;
+        (2f64.powi(doublings), (0..=doublings).map(|power| 2f64.powi(power)).collect())
+    } else {
+        (nice_end(x_end), ticks(nice_end(x_end)))
+    };
     let highest = points().map(|point| point.1).chain(plot.levels.iter().map(|level| level.y)).fold(0.0, f64::max);
     let y_max = nice_end(highest * 1.05);
-    let at_x = |value: f64| left + width * (value / x_max).clamp(0.0, 1.0);
+    let part = |value: f64| if plot.is_log { value.max(1.0).ln() / x_max.ln() } else { value / x_max };
+    let at_x = |value: f64| left + width * part(value).clamp(0.0, 1.0);
     let at_y = |value: f64| bottom - height * (value / y_max).clamp(0.0, 1.0);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {total}\" width=\"{WIDTH}\" height=\"{total}\" \
@@ -79,7 +89,7 @@ pub fn svg(plot: &Plot) -> String {
             format::plain(value)
         );
     }
-    for value in ticks(x_max) {
+    for value in x_ticks {
         let _ = writeln!(
             out,
             "<path d=\"M{:.1} {bottom}v4\" stroke=\"#8a94a5\"/>\

@@ -20,6 +20,7 @@ use crate::capture::Captures;
 use crate::driven::Recording;
 use crate::lldp::Agent;
 use crate::poll::Poller;
+use crate::request_trace::RequestTraces;
 use crate::state::StateStore;
 use crate::storage::port::At;
 use sanloom_fc::dcbx;
@@ -70,6 +71,8 @@ pub struct Instance {
     pub zone_results: Vec<ZoneResult>,
     /// Recording of the inputs and outputs of the machines.
     pub recording: Recording,
+    /// Traces of the requests to storage systems.
+    pub traces: RequestTraces,
     /// Sources that are no longer held back, during a flush of ports.
     released: Vec<Source>,
     /// Storage ports and host ports that steps have visited.
@@ -89,6 +92,7 @@ impl Instance {
             deadlines: Deadlines::default(),
             zone_results: Vec::new(),
             recording: Recording::default(),
+            traces: RequestTraces::default(),
             released: Vec::new(),
             #[cfg(test)]
             visits: Vec::new(),
@@ -102,20 +106,22 @@ impl Instance {
         self.lab_switches.iter().position(|here| *here == number)
     }
 
-    /// Writes captures and the recording to their files.
+    /// Writes captures, traces and the recording to their files.
     pub fn flush_records(&mut self) {
         self.ports.captures.flush();
         self.services.adapters_mut().for_each(|adapter| adapter.captures.flush());
+        self.traces.flush(&mut self.services.systems);
         self.recording.flush();
     }
 
-    /// Describes each capture and recording that could not be written to its end, with error and
-    /// remedy.
+    /// Describes each capture, trace and recording that could not be written to its end, with error
+    /// and remedy.
     pub fn incomplete(&self) -> Vec<String> {
         let of_hosts = self.services.adapters().map(|adapter| &adapter.captures);
         let captures = std::iter::once(&self.ports.captures).chain(of_hosts);
         let failed = captures.flat_map(Captures::failed).map(ToString::to_string);
-        failed.chain(self.recording.incomplete()).collect()
+        let of_traces = self.traces.failed().map(ToString::to_string);
+        failed.chain(of_traces).chain(self.recording.incomplete()).collect()
     }
 
     /// Dispatches queued work until there is none, or the budget of the step is spent.

@@ -125,6 +125,7 @@ impl Runtime {
         self.operations.step(&mut Site { instance, poller, now });
         // A released source may have further frames that no event reports.
         more |= instance.flush_ports(now);
+        instance.traces.record(now, &mut instance.services.systems);
         more | !instance.work.is_empty() | instance.services.has_ready()
     }
 
@@ -179,6 +180,7 @@ impl Runtime {
         instance.dispatch(now);
         instance.flush_ports(now);
         instance.services.end_hosts(now);
+        instance.traces.close(&mut instance.services.systems);
         instance.flush_records();
     }
 

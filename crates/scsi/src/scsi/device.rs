@@ -38,6 +38,8 @@ pub struct Device {
     /// True while nothing unusual is in force. READ and WRITE then skip the checks of reservations,
     /// unit attentions and order.
     pub(super) plain: bool,
+    /// Block I/Os since they were taken, while they are logged.
+    request_log: Option<Vec<BlockIo>>,
 }
 
 impl Device {
@@ -55,6 +57,7 @@ impl Device {
             notices: Notices::new(ports.len() as u16),
             identity: Identity { wwnn, ports },
             plain: true,
+            request_log: None,
         };
         device.update_plain();
         device
@@ -281,10 +284,30 @@ impl Device {
         self.add_attention_of_all_units(&see, SenseCode::REPORTED_LUNS_CHANGED);
     }
 
-    /// Recomputes `plain`.
+    /// Recomputes `plain`. The short path has no log.
     pub(super) fn update_plain(&mut self) {
-        self.plain =
-            self.attentions.is_empty() && self.groups.are_all_active() && self.units.iter().all(Unit::is_plain);
+        self.plain = self.request_log.is_none()
+            && self.attentions.is_empty()
+            && self.groups.are_all_active()
+            && self.units.iter().all(Unit::is_plain);
+    }
+
+    /// Starts or ends a log of the block I/Os that commands request.
+    pub fn set_request_log(&mut self, is_on: bool) {
+        self.request_log = is_on.then(Vec::new);
+        self.update_plain();
+    }
+
+    /// Takes the logged block I/Os, in the order of their begin. A command that waits for an
+    /// earlier one begins later than it arrives.
+    pub fn logged_requests(&mut self) -> impl Iterator<Item = BlockIo> + '_ {
+        self.request_log.iter_mut().flat_map(|log| log.drain(..))
+    }
+
+    pub(super) fn log(&mut self, step: &Step) {
+        if let (Some(log), Step::Io(io)) = (&mut self.request_log, step) {
+            log.push(*io);
+        }
     }
 
     /// Number of tasks of a unit that have begun and not ended.

@@ -107,6 +107,14 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
+    /// Writes buffered bytes to the output.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Writes the end of the trace. Returns what the format did not keep.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod flash;
 mod flash_drive;
 mod raid_arrays;
 mod raid_layouts;
+mod raid_md;
 mod raid_plans;
 mod reliability;
 mod support;

@@ -123,7 +123,7 @@ fn a_write_over_a_chunk_boundary_is_planned_by_rows() {
 }
 
 /// Product in GF(2^8) with the polynomial 11D, bit by bit.
-fn product(mut a: u8, mut b: u8) -> u8 {
+pub fn product(mut a: u8, mut b: u8) -> u8 {
     let mut sum = 0;
     while b != 0 {
         sum ^= a * (b & 1);
@@ -133,7 +133,7 @@ fn product(mut a: u8, mut b: u8) -> u8 {
     sum
 }
 
-fn power(exponent: u32) -> u8 {
+pub fn power(exponent: u32) -> u8 {
     (0..exponent).fold(1, |value, _| product(value, 2))
 }
 
@@ -173,17 +173,31 @@ impl Row {
 }
 
 /// An array whose blocks are single bytes.
-struct Array {
+pub struct Array {
     geometry: Geometry,
     states: Vec<Member>,
-    contents: Vec<Vec<u8>>,
-    truth: Vec<u8>,
+    /// Bytes of each member.
+    pub contents: Vec<Vec<u8>>,
+    /// Bytes of the array.
+    pub truth: Vec<u8>,
     plan: Plan,
 }
 
 type Known = BTreeMap<(u32, u64), u8>;
 
 impl Array {
+    /// Creates an array of zeros.
+    pub fn new(geometry: Geometry) -> Array {
+        let zeros = vec![0; geometry.member_blocks() as usize];
+        Array {
+            geometry,
+            states: vec![Member::Online; geometry.members() as usize],
+            contents: vec![zeros; geometry.members() as usize],
+            truth: vec![0; geometry.blocks() as usize],
+            plan: Plan::new(),
+        }
+    }
+
     fn chunk(&self) -> u64 {
         u64::from(self.geometry.chunk_blocks())
     }
@@ -241,7 +255,8 @@ impl Array {
         }
     }
 
-    fn write(&mut self, lba: u64, data: &[u8]) {
+    /// Writes one byte for each block.
+    pub fn write(&mut self, lba: u64, data: &[u8]) {
         self.plan.write(&self.geometry, &self.states, lba, data.len() as u32);
         assert_eq!(self.plan.lost, []);
         let known = self.known();
@@ -326,7 +341,7 @@ impl Array {
     }
 
     /// Fails a member if every part of the array stays readable, and spoils its content.
-    fn fail(&mut self, member: usize) {
+    pub fn fail(&mut self, member: usize) {
         let state = std::mem::replace(&mut self.states[member], Member::Missing);
         self.plan.read(&self.geometry, &self.states, 0, self.truth.len() as u32, |_, _| 0);
         if self.plan.lost.is_empty() {
@@ -336,7 +351,8 @@ impl Array {
         }
     }
 
-    fn rebuild(&mut self, member: usize, chunks: u64) {
+    /// Rebuilds up to this number of chunks of a member.
+    pub fn rebuild(&mut self, member: usize, chunks: u64) {
         let from = match self.states[member] {
             Member::Online => return,
             Member::Rebuilding { chunks } => chunks,
@@ -361,14 +377,7 @@ proptest! {
         steps in prop::collection::vec((0u8..10, any::<u16>(), 1usize..30, any::<u8>()), 1..60),
     ) {
         let geometry = Geometry::new(level, members, chunk, u64::from(chunk) * 6).expect("the geometry is valid");
-        let zeros = vec![0; geometry.member_blocks() as usize];
-        let mut array = Array {
-            geometry,
-            states: vec![Member::Online; members as usize],
-            contents: vec![zeros; members as usize],
-            truth: vec![0; geometry.blocks() as usize],
-            plan: Plan::new(),
-        };
+        let mut array = Array::new(geometry);
         for (kind, at, length, byte) in steps {
             let lba = usize::from(at) % array.truth.len();
             let length = length.min(array.truth.len() - lba);

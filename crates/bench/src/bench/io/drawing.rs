@@ -26,6 +26,7 @@ pub(super) fn plots(report: &Report) -> Vec<Plot> {
         y: unit.to_owned(),
         curves: curves(of_op(op), value),
         levels: Vec::new(),
+        is_log: false,
     };
     ops.into_iter().flat_map(|op| QUANTITIES.map(|quantity| plot(op, quantity))).collect()
 }

@@ -51,6 +51,7 @@ pub fn plots(compared: &[Compared]) -> Vec<Plot> {
             PlotCurve { name: "model".to_owned(), points: points(&compared.ours) },
         ],
         levels: Vec::new(),
+        is_log: false,
     };
     compared.iter().map(plot).collect()
 }

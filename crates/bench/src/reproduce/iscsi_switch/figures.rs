@@ -22,6 +22,7 @@ fn plots(report: &Report) -> Vec<Plot> {
                 y: unit.to_owned(),
                 curves: (first..report.paths.len()).map(|path| curve(report, &cells, path, value)).collect(),
                 levels: Vec::new(),
+                is_log: false,
             };
             all.push(plot(format!("Figure {figure}: {word} throughput, depth {depth}"), "MB/s", 0, &mb_per_s));
             // End to end has no process in between.

@@ -17,6 +17,7 @@ pub fn plots(runs: &Runs) -> Vec<Plot> {
         y: "switch latency, ms".to_owned(),
         curves,
         levels,
+        is_log: false,
     };
     let cards = runs.beyond.iter().map(|sequence| sequence.card).max().unwrap_or(0);
     let standard = (1..=cards).map(|card| named(&format!("port {card}"), &runs.beyond, card)).collect();

@@ -4,6 +4,7 @@ use super::super::verdict::{Kind, Verdict};
 use super::UNIT;
 use sanloom_console::exit::Failure;
 use sanloom_console::report::html::{Cell, Table};
+use sanloom_console::report::plot::{Level, Plot, PlotCurve, drawings};
 use sanloom_console::report::terminal::grid::{Column, Grid};
 use sanloom_console::run::{self, View};
 use sanloom_fc::config::SizeDistribution;
@@ -160,18 +161,39 @@ fn find(measured: &[(Point, Measured)], point: Point) -> Option<Measured> {
     measured.iter().find(|(found, _)| *found == point).map(|(_, measured)| *measured)
 }
 
-/// A figure as a table: its title, its heads, and a row for each queue depth or size.
+/// A figure as a table and a chart: its title, its heads, and a row for each queue depth or size.
 struct Figure {
     id: &'static str,
     title: &'static str,
     heads: Vec<String>,
     rows: Vec<(String, Vec<Option<f64>>)>,
+    /// Labels of both axes.
+    axes: [&'static str; 2],
+    /// Origin of each curve.
+    origins: Vec<&'static str>,
+    /// Published numbers that parameters were fitted to, and their values on the vertical axis.
+    fits: &'static [(&'static str, f64)],
 }
+
+const PREDICTED: &str = "prediction";
+const FITTED: &str = "fit at depth 32";
+/// Rates at a depth of 8 are those at a depth of 32, which are fits at three sizes.
+const FOLLOWS: &str = "derived at 2, 8, 32 KB";
+/// Sentence below a chart with such curves.
+const ORIGINS: &str = "Parameters were fitted to the numbers of the document, which are levels. A point marked as derived \
+                       follows from a fit. All other points of each curve are predictions.";
 
 fn figures(measured: &[(Point, Measured)]) -> Vec<Figure> {
     let by_depth = |id, title, write| Figure {
         id,
         title,
+        axes: ["queue depth", if write { "writes per second" } else { "reads per second" }],
+        origins: SIZES_BY_DEPTH.map(|size| if write || size == 16 { PREDICTED } else { FITTED }).to_vec(),
+        fits: if write {
+            &[]
+        } else {
+            &[("document: 22.5 k/s, 2 KB", 22_500.0), ("document: 17.5 k/s, 8 KB", 17_500.0)]
+        },
         heads: std::iter::once("Queue depth".to_owned())
             .chain(SIZES_BY_DEPTH.map(|size| format!("{size} KB")))
             .collect(),
@@ -185,6 +207,9 @@ fn figures(measured: &[(Point, Measured)]) -> Vec<Figure> {
     let by_size = |id, title, write| Figure {
         id,
         title,
+        axes: ["size, KB", "MB/s"],
+        origins: DEPTHS_BY_SIZE.map(|depth| if write || depth < 8 { PREDICTED } else { FOLLOWS }).to_vec(),
+        fits: if write { &[] } else { &[("document: 175 MB/s, 32 KB", 175.0)] },
         heads: std::iter::once("Size".to_owned()).chain(DEPTHS_BY_SIZE.map(|depth| format!("depth {depth}"))).collect(),
         rows: (SIZES.iter())
             .map(|&size_kib| {
@@ -218,17 +243,41 @@ pub fn tables(measured: &[(Point, Measured)], width: usize) -> String {
     text
 }
 
-/// Returns the figures as sections of a page: identifier, title, table.
+/// Returns the chart of a figure. The legend has the origin of each curve.
+fn plot(figure: &Figure) -> Plot {
+    let curve = |(number, (head, origin)): (usize, (&String, &&str))| {
+        let points = figure.rows.iter().filter_map(|(name, values)| {
+            let x: f64 = name.split(' ').next()?.parse().ok()?;
+            Some((x, (*values.get(number)?)?))
+        });
+        PlotCurve { name: format!("{head} ({origin})"), points: points.collect() }
+    };
+    let [x, y] = figure.axes.map(str::to_owned);
+    Plot {
+        title: figure.title.split(':').next().unwrap_or_default().to_owned(),
+        x,
+        y,
+        curves: figure.heads[1..].iter().zip(&figure.origins).enumerate().map(curve).collect(),
+        levels: figure.fits.iter().map(|(name, y)| Level { name: (*name).to_owned(), y: *y }).collect(),
+        is_log: true,
+    }
+}
+
+/// Returns the figures as sections of a page: identifier, title, chart and table.
 pub fn sections(measured: &[(Point, Measured)]) -> Vec<(&'static str, &'static str, String)> {
     let section = |figure: Figure| {
         let (first, others) = figure.heads.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
         let table = others.iter().fold(Table::new(figure.id).text(first), |table, head| table.number(head));
         let mut table = table;
+        let mut chart = drawings(&[plot(&figure)]);
+        if !figure.fits.is_empty() {
+            chart.push_str(&format!("<p>{ORIGINS}</p>\n"));
+        }
         for (name, values) in figure.rows {
             let values = values.into_iter().map(|value| Cell::number(value.unwrap_or(0.0), shown(value)));
             table.row(std::iter::once(Cell::text(&name)).chain(values).collect());
         }
-        (figure.id, figure.title, table.html())
+        (figure.id, figure.title, chart + &table.html())
     };
     figures(measured).into_iter().map(section).collect()
 }
@@ -244,5 +293,30 @@ mod tests {
         for figure in figures(&measured) {
             assert!(figure.rows.iter().flat_map(|(_, values)| values).all(Option::is_some), "{}", figure.title);
         }
+    }
+
+    /// 22.5 k/s of 2 KB, 17.5 k/s of 8 KB and 175 MB/s of 32 KB are the fits of the document. Their
+    /// curves may not be shown as predictions, and no others may be shown as fits.
+    #[test]
+    fn each_curve_of_a_chart_has_all_points_and_its_origin() {
+        let one = Measured { iops: 1.0, throughput: 1.0, response_us: 1.0, line: 1.0 };
+        let measured: Vec<(Point, Measured)> = points().into_iter().map(|point| (point, one)).collect();
+        let plots: Vec<Plot> = figures(&measured).iter().map(plot).collect();
+        let curves = |plot: &Plot| {
+            let names = plot.curves.iter().map(|curve| curve.name.split_once(" (").expect("an origin"));
+            names.map(|(name, origin)| (name.to_owned(), origin.starts_with("prediction"))).collect::<Vec<_>>()
+        };
+        let named = |name: &str, is_predicted| (name.to_owned(), is_predicted);
+        assert_eq!(
+            curves(&plots[0]),
+            [named("2 KB", false), named("8 KB", false), named("16 KB", true), named("32 KB", false)]
+        );
+        assert!(curves(&plots[1]).iter().all(|curve| curve.1));
+        assert_eq!(curves(&plots[2]), [named("depth 1", true), named("depth 2", true), named("depth 8", false)]);
+        assert!(curves(&plots[3]).iter().all(|curve| curve.1));
+        let depths: Vec<f64> = plots[0].curves[3].points.iter().map(|point| point.0).collect();
+        assert_eq!(depths, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
+        let sizes: Vec<f64> = plots[3].curves[2].points.iter().map(|point| point.0).collect();
+        assert_eq!(sizes, [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]);
     }
 }

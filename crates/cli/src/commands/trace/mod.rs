@@ -29,7 +29,8 @@ enum Question {
     /// Write a trace in another format
     #[command(after_help = "Example:\n  sanloom trace convert financial.spc.gz financial.iolog --to fio-3")]
     Convert(Box<convert::Args>),
-    /// Simulate a lab and write the requests of its hosts as a trace
+    /// Simulate a lab and write the requests of its hosts as a trace, or write those that the
+    /// storage systems of a running lab receive
     #[command(after_help = "Example:\n  sanloom trace record examples/workload-mix.toml mix.fio --host server1")]
     Record(Box<record::Args>),
 }

@@ -1,6 +1,8 @@
-//! `sanloom trace record`: the requests of a simulated lab as a trace.
+//! `sanloom trace record`: the requests of a simulated or running lab as a trace.
 
 use super::convert;
+use crate::instance;
+use sanloom_api::control::{Answer, Request};
 use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -15,7 +17,7 @@ use sanloom_sim::world::{LoggedRequest, World};
 use sanloom_storage::trace::{Format, TraceOp, TraceRequest, TraceWriter};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options of `sanloom trace record`.
@@ -34,6 +36,13 @@ pub struct Args {
     /// Record only the requests of this host; repeat the option for several
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// Record the requests that the storage systems of the running lab receive. The instance writes
+    /// the file until the same command without OUTPUT ends the trace
+    #[arg(long, conflicts_with = "hosts")]
+    live: bool,
+    /// Send the request to the instance that runs only this switch
+    #[arg(long, value_name = "NAME", requires = "live")]
+    switch: Option<String>,
 }
 
 /// Writer of the requests of a world.
@@ -82,6 +91,9 @@ impl<W: Write> Recorder<'_, W> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.live {
+        return record_live(args);
+    }
     let Some(format) = Format::from_word(&args.to_format) else { return Err(Failure::usage("--to names the format")) };
     let lab = Arc::new(input::load(&args.file, &args.sets.set)?.lab);
     let mut hosts = Vec::new();
@@ -115,6 +127,26 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::note("note: the lab issued no request; add a workload");
     } else {
         output::note(&format!("{} recorded", plural(count, "request")));
+    }
+    Ok(())
+}
+
+/// Starts or ends the trace of a running lab.
+fn record_live(args: &Args) -> Result<(), Failure> {
+    let lab = input::load_running(&args.file, &args.sets.set)?.lab;
+    // The path must be absolute, because the instance has its own working directory.
+    let file = (args.output != Path::new("-")).then(|| std::path::absolute(&args.output)).transpose();
+    let file =
+        file.map_err(|error| Failure::environment(format_args!("cannot resolve the path of the trace: {error}")))?;
+    let file = file.map(|path| path.display().to_string());
+    let format = file.is_some().then(|| args.to_format.clone());
+    let request = Request::Trace { file: file.clone(), format };
+    match (&file, instance::command(&lab, args.switch.as_deref(), &request)?) {
+        (Some(file), Answer::Done) => output::note(&format!("trace to {file} started")),
+        (None, Answer::Traced { requests }) => {
+            output::note(&format!("trace ended, {} recorded", plural(requests, "request")));
+        }
+        _ => return Err(instance::unexpected_answer()),
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod files;
 mod grammar;
 mod interrupts;
 mod joins;
+mod long_trace;
 mod outputs;
 mod reproduce;
 mod show;

@@ -17,5 +17,6 @@ mod raw_port;
 mod replay;
 mod stalls;
 mod store;
+mod traces;
 mod zoned;
 mod zones;

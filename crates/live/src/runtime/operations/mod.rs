@@ -13,11 +13,12 @@ use crate::runtime::UpError;
 use crate::runtime::instance::Instance;
 use crate::runtime::view::{Tables, metrics};
 use apply::Apply;
-use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::control::{Answer, Request, RequestError, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::{AccessState, PortGroup};
 use sanloom_scsi::time::Instant;
+use sanloom_storage::trace::Format;
 use std::path::Path;
 use zones::ZoneChanges;
 
@@ -118,9 +119,30 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
             }
         }
         Request::Capture { link, file: None } => ports::stop_capture(instance, &link),
+        Request::Trace { file: Some(file), format } => start_trace(instance, now, &file, format.as_deref()),
+        Request::Trace { file: None, .. } => match instance.traces.stop(&mut instance.services.systems) {
+            Some(Ok(requests)) => Answer::Traced { requests },
+            Some(Err(failed)) => Answer::Failed(RequestError::environment(failed.to_string())),
+            None => Answer::failed("no trace is running; start one with `sanloom trace record --live`"),
+        },
         Request::Fcoe(_) => Answer::failed("this is a fabric; send the request to an instance of `sanloom initiator`"),
         // Answered by the caller.
         Request::Apply { .. } | Request::Zone { .. } | Request::Stop => Answer::Done,
+    }
+}
+
+/// Starts a trace of the requests to all storage systems of the instance.
+fn start_trace(instance: &mut Instance, now: Instant, file: &str, format: Option<&str>) -> Answer {
+    let word = format.unwrap_or("fio-3");
+    let Some(format) = Format::from_word(word) else {
+        return Answer::failed(format!("`{word}` is no format of traces"));
+    };
+    if instance.services.systems.len() == 0 {
+        return Answer::failed("this instance has no storage system, so it receives no requests");
+    }
+    match instance.traces.start(now, Path::new(file), format, &mut instance.services.systems) {
+        Ok(()) => Answer::Done,
+        Err(error) => Answer::Failed(RequestError::environment(format!("the trace {file} cannot be written: {error}"))),
     }
 }
 
