@@ -43,7 +43,7 @@ fn faults_do_no_harm_and_once_healed_everything_ends() {
 /// - In the next one, all faults ended while a machine was still booting.
 /// - In the next one, a controller worked on commands that the hosts had aborted before it started
 ///   them. Every other command then timed out as well, and no request ever completed.
-/// - In the last, a write took 128 bursts over a long path, which is more than its time-out allowed.
+/// - In the last, a write took 128 bursts over a long path, longer than its time-out.
 const FOUND: [u64; 14] = [
     5384,
     5471,
