@@ -144,7 +144,8 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
     failures
 }
 
-/// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one stands for all.
+/// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one
+/// stands for all.
 fn behind_controllers(lab: &Lab) -> Vec<Single> {
     let mut failures = Vec::new();
     for (storage, system) in (0..).zip(&lab.storage).filter(|(_, system)| system.controllers.count > 1) {

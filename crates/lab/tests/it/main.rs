@@ -5,4 +5,5 @@ mod examples;
 mod hostile;
 mod json_schema;
 mod topology;
+mod topology_storage;
 mod zone_edits;

@@ -78,8 +78,8 @@ fn the_mover_forwards_what_it_reads() {
     assert!(read_bytes > 10_000 && written_bytes > 100_000, "{all:?}");
 }
 
-/// Data of the host for an R2T of a task that an ABORT TASK has ended meanwhile, while its back ends
-/// still write.
+/// Data of the host for an R2T of a task that an ABORT TASK has ended meanwhile, while its back
+/// ends still write.
 const DATA_AFTER_ABORT: [u8; 81] = [
     98, 33, 0, 48, 48, 48, 48, 48, 48, 224, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 27, 48, 48, 48, 32, 0, 0, 193, 193,
     0, 18, 193, 193, 27, 0, 0, 250, 5, 153, 152, 152, 193, 193, 0, 18, 193, 193, 27, 0, 0, 250, 5, 153, 152, 152, 153,

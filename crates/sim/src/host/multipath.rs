@@ -18,9 +18,10 @@ use std::sync::Arc;
 ///                                    RemoteDown
 /// ```
 ///
-/// New commands use an active path, and a secondary one only while no other is active. Without one, commands wait here: without limit while a path is
-/// blocked, because it will soon be active or failed, and for at most `no_path_retry` polling
-/// intervals once all paths are suspect, failed or gone.
+/// New commands use an active path, and a secondary one only while no other is active. Without
+/// one, commands wait here: without limit while a path is blocked, because it will soon be active
+/// or failed, and for at most `no_path_retry` polling intervals once all paths are suspect, failed
+/// or gone.
 ///
 /// A path on which a command timed out is checked after a polling interval. A suspect path is
 /// checked in each polling interval and used again when the check succeeds (multipath.conf(5)).

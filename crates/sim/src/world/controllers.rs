@@ -1,6 +1,7 @@
 //! Failures of the controllers of storage systems, and the moves of LUNs that follow.
 
 use super::World;
+use super::host;
 use super::notes::NoteKind;
 use super::schedule::Step;
 use crate::net::parts;
@@ -69,7 +70,7 @@ pub(super) fn end_moves(world: &mut World, storage: u16, until_ps: u64) {
         let Some(owner) = partners.and_then(|partners| partners.owner_of_home(home)) else { continue };
         world.notes.add(parts::turn(&world.net), NoteKind::Takeover { storage, home, owner });
         let (hosts, mut env) = world.split_hosts();
-        hosts.lun_owner_changed(&mut env, storage, home, owner);
+        host::lun_owner_changed(hosts, &mut env, storage, home, owner);
     }
     world.storage.arm_controller(&mut world.net, storage);
     plan_moves(world, storage);

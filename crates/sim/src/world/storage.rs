@@ -188,7 +188,7 @@ impl Controller {
     pub fn end_moves(&mut self, now_ps: u64, until_ps: u64) -> Vec<u8> {
         let Some(partners) = &mut self.partners else { return Vec::new() };
         let moved = partners.end_moves(until_ps);
-        // Those whose LUNs have not moved are held again.
+        // Commands for LUNs that have not moved are held again.
         for job in partners.take_held(|_| true) {
             self.continue_at(now_ps, job);
         }
@@ -328,7 +328,8 @@ impl Controller {
     }
 }
 
-/// Returns whether as many commands wait as may, of which `own` wait for a server of the controller.
+/// Returns whether as many commands wait as may, of which `own` wait for a server of the
+/// controller.
 #[inline]
 fn is_full(own: usize, config: &config::Service, disks: Option<&Disks>) -> bool {
     let most = config.max_queued as usize;

@@ -15,6 +15,7 @@ mod lines;
 mod queues;
 mod row;
 mod sharing;
+mod storage;
 mod timers;
 
 use super::ResultArgs;
@@ -110,6 +111,9 @@ fn jobs(sample: Sample) -> Vec<Job> {
     jobs.push(job(move || sharing::parking_lot(sample)));
     jobs.extend(["fifo", "voq"].map(|queueing| job(move || sharing::slow_drain(queueing, sample))));
     jobs.push(job(|| Ok(hashes::rows())));
+    jobs.extend(storage::LOADS.into_iter().map(|load| job(move || storage::cache_rows(load, sample))));
+    jobs.extend(storage::PROVISIONS.into_iter().map(|provision| job(move || storage::flash_rows(provision))));
+    jobs.push(job(move || storage::raid_rows(sample)));
     let timers = [timers::credit, timers::lost_port, timers::command, timers::login, timers::selection, timers::hello];
     jobs.extend(timers.map(job));
     jobs
@@ -132,7 +136,7 @@ fn page(args: &Args, rows: &[Row]) -> String {
     let command = if args.quick { "sanloom reproduce theory --quick" } else { "sanloom reproduce theory" };
     plain_page(
         "Numbers that have a formula",
-        "Lines, latencies, credits, queues, switches, hashes and timers: the value of a formula beside that of the simulator.",
+        "Lines, latencies, credits, queues, switches, hashes, caches, flash, RAID and timers: the value of a formula beside that of the simulator.",
         &[row::summary(rows)],
         vec![
             ("numbers", "Theory and simulation", row::html_table(rows)),

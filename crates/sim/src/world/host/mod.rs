@@ -13,7 +13,7 @@ mod windows;
 pub(super) use agenda::Due;
 pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
-pub(super) use paths::PathTest;
+pub(super) use paths::{PathTest, lun_owner_changed};
 
 use super::path::Paths;
 use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member, Work};

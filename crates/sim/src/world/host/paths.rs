@@ -109,24 +109,6 @@ impl Hosts {
         self.handle(env, nport, initiator::Input::RemoteDown { port_id });
     }
 
-    /// Another controller serves LUNs of a storage system. Hosts learn of it when they check their
-    /// paths next. The query (REPORT TARGET PORT GROUPS) takes no time.
-    pub(in crate::world) fn lun_owner_changed(&mut self, env: &mut Env<'_>, storage: u16, home: u8, owner: u8) {
-        let now = env.net.now();
-        for host in 0..self.nodes.len() as u16 {
-            let node = &mut self.nodes[usize::from(host)];
-            for entry in node.paths.of_storage(storage) {
-                let number = node.paths.number(entry);
-                let system = node.paths.system(number);
-                if system.set_owner(home, owner) {
-                    let at = system.multipath.next_check_ps(now);
-                    node.plan(at, Job::PathCheck(number));
-                }
-            }
-            self.arm(env, host);
-        }
-    }
-
     /// Returns the paths from an HBA to the storage port with this name, each with the index of its
     /// system. With masks there is a path for each group of LUNs that the HBA sees.
     fn paths_to(&self, host: u16, hba: u16, wwpn: Wwpn) -> Vec<(u16, u16)> {
@@ -248,5 +230,23 @@ impl Hosts {
         };
         entry.multipath.handle(env.net.now(), input);
         self.drain_paths(env, host, system);
+    }
+}
+
+/// Another controller serves LUNs of a storage system. Hosts learn of it when they check their
+/// paths next. The query (REPORT TARGET PORT GROUPS) takes no time.
+pub(in crate::world) fn lun_owner_changed(hosts: &mut Hosts, env: &mut Env<'_>, storage: u16, home: u8, owner: u8) {
+    let now = env.net.now();
+    for host in 0..hosts.nodes.len() as u16 {
+        let node = &mut hosts.nodes[usize::from(host)];
+        for entry in node.paths.of_storage(storage) {
+            let number = node.paths.number(entry);
+            let system = node.paths.system(number);
+            if system.set_owner(home, owner) {
+                let at = system.multipath.next_check_ps(now);
+                node.plan(at, Job::PathCheck(number));
+            }
+        }
+        hosts.arm(env, host);
     }
 }
