@@ -1,4 +1,4 @@
-//! Caches, flash and RAID: hit ratios, write amplification, and small writes. The disks have rows of
+//! Caches, flash and RAID: hit ratios, write amplification, and small writes. Disks have rows of
 //! their own in `reproduce disks`.
 
 use super::bed::Sample;

@@ -9,7 +9,16 @@ const ROWS: usize = 500;
 
 /// All tables that have rows.
 pub fn tables(results: &Results) -> String {
-    [losses(results), controllers(results), caches(results), groups(results), disks(results), ssds(results)].concat()
+    [
+        losses(results),
+        adapters(results),
+        controllers(results),
+        caches(results),
+        groups(results),
+        disks(results),
+        ssds(results),
+    ]
+    .concat()
 }
 
 /// Returns a table below its heading, or nothing for a table without rows.
@@ -52,6 +61,26 @@ fn losses(results: &Results) -> String {
         }
     }
     titled("Lost requests, the first of each storage system", rows, &table)
+}
+
+fn adapters(results: &Results) -> String {
+    let mut table = Table::new("adapters")
+        .text("Adapters of")
+        .number("Bus busy")
+        .number("Interrupts")
+        .number("Processor busy")
+        .cap(ROWS, ALL_IN_JSON);
+    let mut rows = 0;
+    for (name, adapters) in results.storage.iter().filter_map(|of| Some((&of.name, of.adapters.as_ref()?))) {
+        rows += 1;
+        table.row(vec![
+            Cell::text(name),
+            Cell::share(adapters.bus_utilisation, "load"),
+            Cell::count(adapters.interrupts),
+            Cell::share(adapters.cpu_utilisation, "load"),
+        ]);
+    }
+    titled("Adapters of storage systems", rows, &table)
 }
 
 fn controllers(results: &Results) -> String {

@@ -3,6 +3,7 @@
 use super::*;
 
 pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
+    adapters(out, results, width);
     controllers(out, results, width);
     caches(out, results, width);
     groups(out, results, width);
@@ -26,6 +27,30 @@ fn losses(out: &mut String, results: &Results) {
             let _ = writeln!(out, "\nData loss of {}: {}", storage.name, parts.join(", "));
         }
     }
+}
+
+fn adapters(out: &mut String, results: &Results, width: usize) {
+    let rows: Vec<_> = results.storage.iter().filter_map(|s| Some((&s.name, s.adapters.as_ref()?))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Adapters"),
+        Column::right("bus busy"),
+        Column::right("interrupts"),
+        Column::right("processor busy"),
+    ]);
+    for (name, adapters) in rows.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            (*name).clone(),
+            percent(adapters.bus_utilisation),
+            grouped(adapters.interrupts),
+            percent(adapters.cpu_utilisation),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
 }
 
 fn controllers(out: &mut String, results: &Results, width: usize) {
