@@ -25,6 +25,7 @@ pub(super) fn fault(world: &mut World, storage: u16, number: u8, ends: bool) {
             world.schedule.add(now_ps.saturating_add(failback.0), Step::FailBack(storage, number));
         }
     }
+    world.storage.arm_controller(&mut world.net, storage);
     plan_moves(world, storage);
     world.process_completions();
 }

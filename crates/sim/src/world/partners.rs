@@ -109,9 +109,10 @@ impl Partners {
         (0..self.units).filter(|unit| self.owner_of(*unit) == Some(number)).count()
     }
 
-    /// Returns whether fewer than two controllers work.
+    /// Returns whether fewer than two of several controllers work, so that there is no partner for
+    /// copies of written data.
     pub(super) fn is_alone(&self) -> bool {
-        self.faults.iter().filter(|faults| **faults == 0).count() < 2
+        self.count() > 1 && self.faults.iter().filter(|faults| **faults == 0).count() < 2
     }
 
     /// Counts a command that arrives through a port. Returns the controller of the port.
