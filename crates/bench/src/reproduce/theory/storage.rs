@@ -49,9 +49,12 @@ fn zipf(exponent: f64) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum).collect()
 }
 
+/// Probability of a hit, from p T.
+type Hit = fn(f64) -> f64;
+
 /// Returns the hit ratio of a formula, `hit` being the probability of a hit from p T. The
 /// characteristic time T fills the cache.
-fn formula(popularity: &[f64], capacity: f64, hit: fn(f64) -> f64) -> f64 {
+fn formula(popularity: &[f64], capacity: f64, hit: Hit) -> f64 {
     let resident = |time: f64| popularity.iter().map(|p| hit(p * time)).sum::<f64>();
     let (mut low, mut high) = (0.0, 1e12);
     for _ in 0..200 {
@@ -86,15 +89,15 @@ fn hits(policy: Policy, popularity: &[f64], capacity: u32, accesses: u32) -> f64
 pub fn cache_rows((exponent, capacity): (f64, u32), sample: Sample) -> Result<Vec<Row>, Failure> {
     let popularity = zipf(exponent);
     let accesses = sample.of(200_000.0, 4_000_000.0) as u32;
-    let of = |(policy, name, hit): (Policy, &str, fn(f64) -> f64)| {
+    let of = |(policy, name, hit): (Policy, &str, Hit)| {
         let theory = formula(&popularity, capacity.into(), hit);
         let ours = hits(policy, &popularity, capacity, accesses);
         let what = format!("{name}, exponent {exponent}, {capacity} of {ITEMS} items");
         let id = format!("hits-{}-{exponent}-{capacity}", name.to_lowercase());
         CACHES.row(id, what, "hits per access", theory, Some(ours), 0.005)
     };
-    let policies: [(Policy, &str, fn(f64) -> f64); 2] =
-        [(Policy::Lru, "LRU", |x| 1.0 - (-x).exp()), (Policy::Fifo, "FIFO", |x| x / (1.0 + x))];
+    let (lru, fifo): (Hit, Hit) = (|x| 1.0 - (-x).exp(), |x| x / (1.0 + x));
+    let policies = [(Policy::Lru, "LRU", lru), (Policy::Fifo, "FIFO", fifo)];
     Ok(policies.map(of).into())
 }
 
