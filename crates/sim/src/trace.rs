@@ -4,7 +4,7 @@
 //!
 //! A link of an arbitrated loop has no fill words of its own, and no credits. Its timeline has the
 //! words of the circuits of its port, and each line has the time since the line before; see
-//! [`of_loop`].
+//! `of_loop`.
 
 mod of_loop;
 
