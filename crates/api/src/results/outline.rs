@@ -186,6 +186,7 @@ fn example() -> Value {
         }],
         ports: vec![PortResult { discards: any(), ..PortResult::default() }],
         storage: vec![StorageResult {
+            disk_loop_utilisation: Some(0.0),
             controllers: vec![ControllerResult::default()],
             adapters: Some(AdapterResult::default()),
             cache: Some(CacheResult::default()),

@@ -41,6 +41,10 @@ pub struct StorageResult {
     /// Buses and interrupts of the ports; absent without `bus` and `interrupt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapters: Option<AdapterResult>,
+    /// Fraction of the time in which the busiest loop of disks was occupied, 0 to 1; absent without
+    /// `disk_loops`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_loop_utilisation: Option<f64>,
     /// Cache of the controllers; absent without `controller_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,

@@ -143,6 +143,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         (
             "StorageResult",
             to_value(StorageResult {
+                disk_loop_utilisation: Some(0.0),
                 controllers: vec![ControllerResult::default()],
                 adapters: Some(AdapterResult::default()),
                 cache: Some(CacheResult::default()),

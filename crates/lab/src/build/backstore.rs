@@ -5,8 +5,8 @@ use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::schema::{self, ConsistencyPolicy, RaidLevel};
-use sanloom_fc::config::{ControllerAccess, Controllers, DeviceFailures};
-use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, Protection, RaidConfig};
+use sanloom_fc::config::{ControllerAccess, Controllers, DeviceFailures, LineRate};
+use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, LoopConfig, Protection, RaidConfig};
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
 use sanloom_storage::raid::{Consistency, Level, ParityLayout, Pass, SyncLimits};
 
@@ -26,7 +26,28 @@ pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConf
         }
         no_part_without(element, table, marker, sink);
     }
-    BackstoreConfig { raid: raid(element, sink), cache: cache(element) }
+    BackstoreConfig { raid: raid(element, sink), cache: cache(element), loops: loops(element, sink) }
+}
+
+/// Distance of the ports of a loop of disks.
+const LOOP_HOP_M: u64 = 10;
+/// Propagation time of a metre.
+const PS_PER_M: u64 = 5_000;
+
+/// Returns the loops of the disks of a storage system.
+fn loops(element: &Element<'_>, sink: &mut Sink) -> Option<LoopConfig> {
+    no_part_without(element, "disk_loops", "disk_loops.rate", sink);
+    let rate = element.line_rate("disk_loops.rate")?;
+    let origin = element.origin("disk_loops.rate");
+    if !element.is_given("disk") && !element.is_given("ssd") {
+        let remedy = "add disk = \"cheetah-9lp\" or ssd = \"pm883\"";
+        sink.error(MISSING_KEY, &origin, "it needs `disk` or `ssd` too", remedy);
+    }
+    if rate > LineRate::Fc8 {
+        sink.error(CONFLICT, &origin, format!("there are no arbitrated loops with {rate}"), "choose 8GFC or less");
+    }
+    let devices = element.integer("disk_loops.disks").unwrap_or(1);
+    Some(LoopConfig { word_ps: rate.time_of(4).0, hop_ps: LOOP_HOP_M * PS_PER_M, devices })
 }
 
 /// Reports the keys of a table that have no effect because its first key is missing.

@@ -3,6 +3,7 @@
 //! from it, so the two always agree.
 
 mod design;
+mod disk_loops;
 mod fabric;
 mod iscsi;
 mod live;

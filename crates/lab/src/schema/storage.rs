@@ -1,5 +1,6 @@
 //! Section of storage systems: controller, cache, RAID groups and disks.
 
+use super::disk_loops;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, FRAME_BUFFERS, RECEIVE_SIZE, WWNN, WWPN};
@@ -163,6 +164,9 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             example: "\"800Mb/s\"",
             also: &["disk_bus", "disk_rate"],
         },
+        disk_loops::TABLE,
+        disk_loops::RATE,
+        disk_loops::DISKS,
         Key {
             path: "disk_write_cache",
             kind: Kind::Flag,

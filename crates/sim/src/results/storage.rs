@@ -58,6 +58,9 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                     cpu_utilisation: adapters.cpu_utilisation(view.now_ps),
                     interrupts: adapters.interrupts(),
                 }),
+                disk_loop_utilisation: controller
+                    .disks()
+                    .and_then(|disks| disks.loop_utilisation(view.now_ps, view.measured_ps)),
                 cache: controller.disks().and_then(Disks::cache),
                 data_loss: controller.disks().map(|disks| disks.data_loss(view.world.start_ps)),
                 raid: controller.disks().map(Disks::raid).unwrap_or_default(),

@@ -270,6 +270,13 @@ impl Disks {
         self.store.groups().map(|group| raid_result(&group)).collect()
     }
 
+    /// Returns the fraction of the time in which the busiest loop of disks was occupied, 0 to 1;
+    /// `None` without loops.
+    pub fn loop_utilisation(&self, now_ps: u64, measured_ps: u64) -> Option<f64> {
+        let busy_ps = self.store.busiest_loop_ps(now_ps)?;
+        Some(mean_level(busy_ps.into(), measured_ps).min(1.0))
+    }
+
     /// Returns the results of the cache.
     pub fn cache(&self) -> Option<CacheResult> {
         let stats = self.store.cache()?;

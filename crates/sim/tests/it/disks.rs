@@ -125,3 +125,28 @@ fn ssds_form_raid_groups_as_disks_do() {
     let group = &storage.raid[0];
     assert!(group.read_modify_writes > 100 && reads > 2 * storage.writes && writes > storage.writes, "{group:?}");
 }
+
+/// Flash that was never written answers at once, so a loop in front of it decides.
+#[test]
+fn a_loop_of_disks_carries_the_requests_of_its_arithmetic() {
+    const WORD_US: f64 = 0.037_647;
+    let iops = |loops: &str| {
+        let results = run(&lab(&format!(
+            "[run]\nduration = \"1s\"\nwarmup = \"100ms\"\n[switch.sw]\n[host.server]\nqueue_depth = 256\n\
+             [storage.array]\nluns = 16\nlun_size = \"64MiB\"\nssd = \"pm9a3\"\nssd_size = \"128MiB\"\n\
+             ssd_state = \"fresh\"\nrate = \"1M/s\"\n{loops}\n[[link]]\nfrom = \"{{server,array}}\"\nto = \"sw\"\n\
+             rate = \"32GFC\"\n[workload.io]\nhosts = \"server\"\ntargets = \"array\"\ndepth = 128\nsize = \"16KiB\"\n"
+        )));
+        (results.storage[0].iops, results.storage[0].disk_loop_utilisation)
+    };
+    let (one, busy) = iops("disk_loops = { rate = \"1GFC\", disks = 16 }");
+    let round_us = 16.0 * 6.0 * WORD_US + 17.0 * 0.05;
+    let tenancy_us = 3.0 * round_us + 4.0 * WORD_US;
+    let request_us = 2.0 * tenancy_us + (23.0 + 8.0 * 15.0 + 4_096.0 + 21.0) * WORD_US;
+    assert!((one * request_us / 1e6 - 1.0).abs() < 0.005, "{one} of {}", 1e6 / request_us);
+    assert!(busy > Some(0.995), "{busy:?}");
+    let (two, _) = iops("disk_loops = { rate = \"1GFC\", disks = 8 }");
+    assert!((1.9..2.3).contains(&(two / one)), "{two} {one}");
+    let (none, busy) = iops("");
+    assert!(none > 4.0 * one && busy.is_none(), "{none} {busy:?}");
+}

@@ -133,7 +133,7 @@ fn crash(seed: u64, count: u32, consistency: Consistency) -> Vec<(BTreeSet<u64>,
     let limits = SyncLimits::default();
     let raid = RaidConfig { level: Level::RAID5, members: MEMBERS, chunk_blocks: CHUNK as u32, spares: 0, limits };
     let drive = Drive::new(&preset::pm883(4 << 20)).expect("the preset is valid");
-    let config = BackstoreConfig { raid: Some(raid), cache: None };
+    let config = BackstoreConfig { raid: Some(raid), cache: None, loops: None };
     let mut store = Backstore::new(&config, &drive, &[BLOCKS]).expect("the parameters fit");
     store.set_consistency(consistency).expect("RAID 5 has all of them");
     let geometry = *store.groups[0].array().expect("an array").geometry();

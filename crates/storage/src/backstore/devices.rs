@@ -2,6 +2,7 @@
 
 use super::NEVER;
 use super::device::Device;
+use super::loops::{LoopConfig, Loops};
 use crate::disk::{Op, Request};
 use crate::raid::Phase;
 
@@ -43,14 +44,17 @@ pub(super) struct Devices {
     ios: Vec<Option<DeviceIo>>,
     free: Vec<u32>,
     in_flight: Vec<u32>,
+    /// Loops between controllers and devices; `None`: each device has a line of its own.
+    loops: Option<Loops>,
     /// Requests that were submitted, and with `true` those that ended, in order.
     #[cfg(test)]
     pub log: Vec<(bool, DeviceIo)>,
 }
 
 impl Devices {
-    pub fn new(idle: Device, count: usize) -> Devices {
+    pub fn new(idle: Device, count: usize, loops: Option<LoopConfig>) -> Devices {
         Devices {
+            loops: loops.map(|config| Loops::new(config, count)),
             devices: vec![idle.clone(); count],
             idle,
             due_ps: vec![NEVER; count],
@@ -77,6 +81,14 @@ impl Devices {
         #[cfg(test)]
         self.log.push((false, io));
         self.in_flight[io.device as usize] += 1;
+        match &mut self.loops {
+            Some(loops) => loops.send(now_ps, io.device, id, transfer(&io), true),
+            None => self.arrive(now_ps, id, io),
+        }
+    }
+
+    /// Passes a request to its device.
+    fn arrive(&mut self, now_ps: u64, id: u32, io: DeviceIo) {
         let request = Request { id: id.into(), lbn: io.lba, blocks: u64::from(io.blocks).max(1), op: io.op };
         self.devices[io.device as usize].submit(now_ps, request);
         self.touched.push(io.device);
@@ -91,19 +103,22 @@ impl Devices {
         while let Some(device) = self.touched.pop() {
             self.due_ps[device as usize] = self.devices[device as usize].next_ps().unwrap_or(NEVER);
         }
-        self.due_ps.iter().copied().min().unwrap_or(NEVER)
+        let due_ps = self.due_ps.iter().copied().min().unwrap_or(NEVER);
+        self.loops.as_ref().map_or(due_ps, |loops| loops.next_ps().min(due_ps))
     }
 
     pub fn pop_ended(&mut self, now_ps: u64) -> Option<DeviceIo> {
+        while let Some((id, has_arrived)) = self.loops.as_mut().and_then(|loops| loops.pop(now_ps)) {
+            match self.ios[id as usize] {
+                Some(io) if has_arrived => self.arrive(now_ps, id, io),
+                _ => return self.end(id),
+            }
+        }
         while let Some(device) = self.due_ps.iter().position(|&due_ps| due_ps <= now_ps) {
             if let Some(ended) = self.devices[device].pop_ended(now_ps) {
-                let io = self.ios[ended as usize].take();
-                self.free.push(ended as u32);
-                self.in_flight[device] -= 1;
-                if let Some(io) = io {
-                    #[cfg(test)]
-                    self.log.push((true, io));
-                    return Some(io);
+                match (&mut self.loops, self.ios[ended as usize]) {
+                    (Some(loops), Some(io)) => loops.send(now_ps, io.device, ended as u32, transfer(&io), false),
+                    _ => return self.end(ended as u32),
                 }
                 continue;
             }
@@ -113,17 +128,30 @@ impl Devices {
         None
     }
 
+    fn end(&mut self, id: u32) -> Option<DeviceIo> {
+        let io = self.ios[id as usize].take()?;
+        self.free.push(id);
+        self.in_flight[io.device as usize] -= 1;
+        #[cfg(test)]
+        self.log.push((true, io));
+        Some(io)
+    }
+
     /// Replaces a disk by a new one. `failed` receives the requests that were in the old one.
     pub fn replace(&mut self, device: u32, failed: &mut Vec<DeviceIo>) {
         let at = device as usize;
         self.devices[at] = self.idle.clone();
         self.due_ps[at] = NEVER;
         self.in_flight[at] = 0;
+        let first = self.free.len();
         for (id, slot) in (0..).zip(&mut self.ios) {
             if let Some(io) = slot.take_if(|io| io.device == device) {
                 failed.push(io);
                 self.free.push(id);
             }
+        }
+        if let Some(loops) = &mut self.loops {
+            loops.discard(&self.free[first..]);
         }
     }
 
@@ -133,6 +161,7 @@ impl Devices {
         self.devices.resize(count, self.idle.clone());
         self.due_ps.resize(count, NEVER);
         self.in_flight.resize(count, 0);
+        self.loops.iter_mut().for_each(|loops| loops.grow(count));
     }
 
     /// All devices lose their power and their requests. Returns the blocks lost in their caches.
@@ -142,6 +171,7 @@ impl Devices {
         self.touched.clear();
         self.ios.clear();
         self.free.clear();
+        self.loops.iter_mut().for_each(Loops::power_loss);
         self.devices.iter_mut().map(|device| device.power_loss(now_ps, &self.idle)).sum()
     }
 
@@ -154,7 +184,19 @@ impl Devices {
         &self.devices
     }
 
+    /// Time that the busiest loop was occupied in the measurement; `None` without loops.
+    pub fn busiest_loop_ps(&self, now_ps: u64) -> Option<u64> {
+        self.loops.as_ref().map(|loops| loops.busiest_ps(now_ps))
+    }
+
     pub fn restart(&mut self, now_ps: u64) {
+        self.loops.iter_mut().for_each(|loops| loops.restart(now_ps));
         self.devices.iter_mut().for_each(|device| device.restart(now_ps));
     }
+}
+
+/// Bytes that a request moves, and whether to the device.
+fn transfer(io: &DeviceIo) -> (u64, bool) {
+    let bytes = if io.op == Op::Flush { 0 } else { u64::from(io.blocks) * 512 };
+    (bytes, matches!(io.op, Op::Write | Op::WriteThrough))
 }

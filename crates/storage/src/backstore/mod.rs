@@ -14,10 +14,12 @@ mod faults;
 mod front;
 mod group;
 mod intervals;
+mod loops;
 mod settings;
 
 pub use device::Device;
 pub use group::{GroupStats, PowerLoss};
+pub use loops::LoopConfig;
 pub use settings::{BackstoreConfig, BackstoreError, CacheConfig, Protection, RaidConfig};
 
 use crate::cache::Statistics;
@@ -130,7 +132,7 @@ impl Backstore {
         let front = config.cache.as_ref().map(|cache| Front::new(cache, unit_blocks)).transpose()?;
         Ok(Backstore {
             front,
-            devices: Devices::new(idle, groups.len() * members as usize),
+            devices: Devices::new(idle, groups.len() * members as usize, config.loops),
             groups,
             background: Vec::new(),
             requests: Vec::new(),
@@ -319,6 +321,12 @@ impl Backstore {
                 stats: group.stats(),
             })
         })
+    }
+
+    /// Time in picoseconds that the busiest loop of devices was occupied from the start of the
+    /// measurement to `now_ps`; `None` without loops.
+    pub fn busiest_loop_ps(&self, now_ps: u64) -> Option<u64> {
+        self.devices.busiest_loop_ps(now_ps)
     }
 
     /// Statistics of the cache since the start of the measurement.

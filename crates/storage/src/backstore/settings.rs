@@ -1,5 +1,6 @@
 //! Parameters of a backstore, and their errors.
 
+use super::loops::LoopConfig;
 use crate::cache::{Settings, SettingsError};
 use crate::disk::ConfigError;
 use crate::raid::{Consistency, Geometry, GeometryError, Level, Pass, SyncLimits};
@@ -40,6 +41,8 @@ pub struct BackstoreConfig {
     pub raid: Option<RaidConfig>,
     /// Cache; `None`: commands go to the disks.
     pub cache: Option<CacheConfig>,
+    /// Loops of devices; `None`: each device has a line of its own.
+    pub loops: Option<LoopConfig>,
 }
 
 impl BackstoreConfig {

@@ -51,7 +51,7 @@ fn cache(lines: u32, write: WriteMode) -> CacheConfig {
 }
 
 fn backstore(raid: Option<RaidConfig>, cache: Option<CacheConfig>, units: &[u64]) -> Backstore {
-    Backstore::new(&BackstoreConfig { raid, cache }, &idle(), units).expect("the parameters fit")
+    Backstore::new(&BackstoreConfig { raid, cache, loops: None }, &idle(), units).expect("the parameters fit")
 }
 
 fn command(id: u32, lba: u64, blocks: u32, op: Op) -> Command {
@@ -311,15 +311,18 @@ fn read_ahead_past_the_end_of_a_unit_that_ends_inside_a_line_does_not_hang() {
 #[test]
 fn a_unit_larger_than_its_group_is_rejected() {
     let blocks = idle().mechanism().geometry.blocks();
-    let config = BackstoreConfig { raid: Some(raid(Level::raid1(2), 2)), cache: None };
+    let config = BackstoreConfig { raid: Some(raid(Level::raid1(2), 2)), cache: None, loops: None };
     assert!(matches!(Backstore::new(&config, &idle(), &[blocks + 1]), Err(BackstoreError::Size { .. })));
     assert!(Backstore::new(&config, &idle(), &[blocks / 128 * 128]).is_ok());
 }
 
 #[test]
 fn a_cache_too_large_for_the_memory_is_rejected_with_its_size_and_the_limit() {
-    let with =
-        |lines| BackstoreConfig { raid: None, cache: Some(cache(lines, WriteMode::Through { allocates: true })) };
+    let with = |lines| BackstoreConfig {
+        raid: None,
+        cache: Some(cache(lines, WriteMode::Through { allocates: true })),
+        loops: None,
+    };
     for config in [with(MAX_LINES + 1), with(u32::MAX)] {
         let error = Backstore::new(&config, &idle(), &[1_000_000]).expect_err("too large");
         assert_eq!(config.check(idle().mechanism().geometry.blocks()), Err(error.clone()));

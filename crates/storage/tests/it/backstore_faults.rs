@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_storage::backstore::{
-    Backstore, BackstoreConfig, BackstoreError, CacheConfig, Command, Device, GroupView, Outcome, PowerLoss, RaidConfig,
+    Backstore, BackstoreConfig, BackstoreError, CacheConfig, Command, Device, GroupView, LoopConfig, Outcome,
+    PowerLoss, RaidConfig,
 };
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, Settings, WriteMode};
 use sanloom_storage::disk::{Disk, Op, Request, preset as disk_preset};
@@ -26,7 +27,8 @@ fn raid(level: Level, members: u32) -> RaidConfig {
 }
 
 fn store(raid: RaidConfig) -> Backstore {
-    Backstore::new(&BackstoreConfig { raid: Some(raid), cache: None }, &ssd(), &[60_000]).expect("the parameters fit")
+    Backstore::new(&BackstoreConfig { raid: Some(raid), cache: None, loops: None }, &ssd(), &[60_000])
+        .expect("the parameters fit")
 }
 
 fn command(id: u32, lba: u64, blocks: u32, op: Op) -> Command {
@@ -336,7 +338,7 @@ fn cache(is_mirrored: bool) -> CacheConfig {
 #[test]
 fn a_cache_with_a_battery_repeats_its_destages_after_a_power_failure_and_one_without_loses_dirty_data() {
     for has_battery in [true, false] {
-        let config = BackstoreConfig { raid: Some(raid(Level::RAID5, 4)), cache: Some(cache(true)) };
+        let config = BackstoreConfig { raid: Some(raid(Level::RAID5, 4)), cache: Some(cache(true)), loops: None };
         let mut store = Backstore::new(&config, &ssd(), &[100_000]).expect("fits");
         (0..40).for_each(|id| store.submit(0, command(id, u64::from(id) * 640, 8, Op::Write)));
         let written = run(&mut store, 0, 100 * US).len();
@@ -364,7 +366,7 @@ fn a_cache_with_a_battery_repeats_its_destages_after_a_power_failure_and_one_wit
 
 #[test]
 fn wrong_data_stay_wrong_in_the_cache_until_they_are_written() {
-    let config = BackstoreConfig { raid: Some(raid(Level::RAID5, 4)), cache: Some(cache(false)) };
+    let config = BackstoreConfig { raid: Some(raid(Level::RAID5, 4)), cache: Some(cache(false)), loops: None };
     let mut store = Backstore::new(&config, &ssd(), &[100_000]).expect("fits");
     store.set_battery(0, false);
     store.fail_disk(0, 0, 1);
@@ -416,7 +418,8 @@ fn a_rebuild_of_an_idle_group_reads_the_next_window_while_it_writes_one() {
         let limits = SyncLimits { minimum: 2_000, maximum: u64::MAX / 2, window_chunks };
         let raid = RaidConfig { spares: 1, limits, ..raid(Level::RAID5, 4) };
         let mut store =
-            Backstore::new(&BackstoreConfig { raid: Some(raid), cache: None }, &disk, &[100_000]).expect("fits");
+            Backstore::new(&BackstoreConfig { raid: Some(raid), cache: None, loops: None }, &disk, &[100_000])
+                .expect("fits");
         store.fail_disk(0, 0, 1);
         run(&mut store, 0, 30 * S);
         let rate = group(&store).stats.rebuilt_blocks as f64 / 30.0;
@@ -453,6 +456,7 @@ proptest! {
         let config = BackstoreConfig {
             raid: Some(RaidConfig { spares: 1, ..raid(level, members) }),
             cache: cached.then(|| cache(true)),
+            loops: (count % 3 == 0).then_some(LoopConfig { word_ps: 9_412, hop_ps: 5_000, devices: 3 }),
         };
         let mut store = Backstore::new(&config, Device::from(&ssd()), &[60_000]).expect("fits");
         let is_protected = store.set_consistency(consistency).is_ok() && protection >= 2;

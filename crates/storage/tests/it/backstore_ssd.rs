@@ -17,7 +17,7 @@ fn idle() -> Drive {
 fn raid5(spares: u32) -> BackstoreConfig {
     let limits = SyncLimits { window_chunks: 16, ..SyncLimits::default() };
     let raid = RaidConfig { level: Level::RAID5, members: 4, chunk_blocks: 128, spares, limits };
-    BackstoreConfig { raid: Some(raid), cache: None }
+    BackstoreConfig { raid: Some(raid), cache: None, loops: None }
 }
 
 /// Runs until nothing happens any more. Returns the ends with their times.

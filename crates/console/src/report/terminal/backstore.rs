@@ -9,7 +9,22 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
     groups(out, results, width);
     disks(out, results, width);
     ssds(out, results, width);
+    loops(out, results);
     losses(out, results);
+}
+
+/// A line for each storage system whose disks share loops.
+fn loops(out: &mut String, results: &Results) {
+    for storage in &results.storage {
+        if let Some(share) = storage.disk_loop_utilisation {
+            let _ = writeln!(
+                out,
+                "\nBusiest loop of disks of {}: occupied for {} of the time",
+                storage.name,
+                percent(share)
+            );
+        }
+    }
 }
 
 /// A line for each storage system that has lost data.
