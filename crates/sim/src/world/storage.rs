@@ -242,7 +242,10 @@ impl Controller {
     /// Returns the time of the next event: a command completes or moves on.
     #[inline]
     pub fn next_ps(&mut self) -> Option<u64> {
-        let own = self.stations.iter().map(Station::next_ps).min().unwrap_or(NEVER);
+        let own = match &self.stations[..] {
+            [one] => one.next_ps(),
+            several => several.iter().map(Station::next_ps).min().unwrap_or(NEVER),
+        };
         let next_ps = self.disks.as_mut().map_or(own, |disks| disks.next_ps().min(own));
         (next_ps != NEVER).then_some(next_ps)
     }
@@ -263,10 +266,13 @@ impl Controller {
     }
 
     fn pop_job(&mut self, now_ps: u64) -> Option<(Job, Outcome)> {
-        while let Some((number, job)) = self.pop_processed(now_ps) {
-            if self.partners.is_some() && self.is_forwarded(now_ps, number, job) {
-                continue;
-            }
+        loop {
+            let job = match &mut self.stations[..] {
+                [one] if one.next_ps() > now_ps => break,
+                [one] => one.pop(),
+                _ => self.pop_processed(now_ps),
+            };
+            let Some(job) = job else { break };
             match &mut self.disks {
                 Some(disks) if job.needs_disk() => disks.submit(now_ps, job),
                 _ => return Some((job, Outcome::Good)),
@@ -275,18 +281,22 @@ impl Controller {
         self.disks.as_mut()?.pop_ended(now_ps)
     }
 
-    /// Removes and returns the command that a controller has processed first, with the number of
-    /// the controller.
-    #[inline]
-    fn pop_processed(&mut self, now_ps: u64) -> Option<(usize, Job)> {
-        let next = self.stations.iter().map(Station::next_ps).zip(0..).min();
-        let (_, number) = next.filter(|(at_ps, _)| *at_ps <= now_ps)?;
-        Some((number, self.stations[number].pop()?))
+    /// Removes and returns the command that one of several controllers has processed first, unless
+    /// it goes on to another controller.
+    #[inline(never)]
+    fn pop_processed(&mut self, now_ps: u64) -> Option<Job> {
+        loop {
+            let next = self.stations.iter().map(Station::next_ps).zip(0..).min();
+            let (_, number) = next.filter(|(at_ps, _)| *at_ps <= now_ps)?;
+            let job = self.stations[number].pop()?;
+            if !self.is_forwarded(now_ps, number, job) {
+                return Some(job);
+            }
+        }
     }
 
     /// Sends a command that a controller has processed to the one that serves its LUN. Returns
     /// false if this is the same one.
-    #[inline(never)]
     fn is_forwarded(&mut self, now_ps: u64, number: usize, mut job: Job) -> bool {
         let Some(partners) = &mut self.partners else { return false };
         let Some(forward_ps) = partners.forward(number, job.unit) else { return false };
