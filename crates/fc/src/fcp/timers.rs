@@ -100,6 +100,13 @@ impl<const N: usize> Timers<N> {
 
     /// Earliest deadline of all lists.
     pub(super) fn next<T: Timed>(&self, slots: &[T]) -> Option<Instant> {
-        self.ends.iter().filter(|ends| ends.0 != NIL).map(|ends| slots[usize::from(ends.0)].peek().deadline).min()
+        let mut earliest = None;
+        for (first, _) in self.ends {
+            if first != NIL {
+                let deadline = slots[usize::from(first)].peek().deadline;
+                earliest = Some(earliest.map_or(deadline, |other: Instant| other.min(deadline)));
+            }
+        }
+        earliest
     }
 }

@@ -148,6 +148,7 @@ impl Storage {
     }
 
     /// Handles a message that has reached a target.
+    #[inline]
     pub(super) fn receive_message(&mut self, net: &mut Net, nport: u16, frame: Frame) {
         if frame.header.r_ctl == RCtl::BLS_ABTS {
             // The target may have finished its part, but its unsent frames still belong to the
@@ -265,7 +266,9 @@ impl Storage {
 
     /// Handles the timer of a controller: ends the commands that are complete.
     pub(super) fn controller_timeout(&mut self, net: &mut Net, storage: u16) {
-        adapter::run(self, net, storage);
+        if self.has_adapters {
+            adapter::run(self, net, storage);
+        }
         while let Some(ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
             self.systems[usize::from(storage)].count(&ended);
             self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
