@@ -24,10 +24,9 @@ impl TaskEngine {
         let slot = if data.target_tag == NO_TAG {
             self.tasks.find(data.initiator_tag)
         } else {
-            // An aborted task keeps its slot, and perhaps open R2Ts, until its writes have ended.
-            let is_of =
-                |task: &Task| task.command.initiator_tag == data.initiator_tag && !matches!(task.state, State::Aborted);
-            Some(slot_of(data.target_tag)).filter(|slot| self.tasks.get(*slot).is_some_and(is_of))
+            let of =
+                |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
+            Some(slot_of(data.target_tag)).filter(of)
         };
         let Some(slot) = slot.filter(|slot| self.tasks.get(*slot).is_some_and(Task::is_open)) else {
             // The task was aborted, has ended or has all its data, so these data are discarded.

@@ -298,12 +298,15 @@ impl TaskTable {
         self.free.push(slot);
     }
 
-    /// Removes a task from the initiator's view, but keeps its slot reserved.
+    /// Removes a task from the initiator's view, but keeps its slot reserved. Data for it are
+    /// discarded from now on.
     pub(super) fn mark_aborted(&mut self, slot: u16) {
         debug_assert_ne!(self.slots[usize::from(slot)].state, State::Aborted, "a task is aborted once");
         self.unlist(slot);
         self.aborted += 1;
-        self.slots[usize::from(slot)].state = State::Aborted;
+        let task = &mut self.slots[usize::from(slot)];
+        task.close_data();
+        task.state = State::Aborted;
     }
 
     fn unlist(&mut self, slot: u16) {
