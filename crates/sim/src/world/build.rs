@@ -288,7 +288,6 @@ impl Plan<'_> {
         if controllers.count < 2 || controllers.access == ControllerAccess::Symmetric {
             return groups.into_iter().map(whole).collect();
         }
-        let of_port: Vec<u8> = (0..ports as u16).map(|port| controllers.of_port(port, ports)).collect();
         let mut systems = Vec::new();
         for group in groups {
             let luns = group.luns.unwrap_or_else(|| self.lab.luns_in_use(host, storage));
@@ -296,7 +295,7 @@ impl Plan<'_> {
                 let own: BTreeSet<u16> = luns.iter().copied().filter(|lun| controllers.of_lun(*lun) == home).collect();
                 if !own.is_empty() {
                     let group = LunGroup { luns: Some(own), hbas: group.hbas.clone() };
-                    let served = Some(Served { home, owner: home, of_port: of_port.clone() });
+                    let served = Some(Served { home, owner: home, controllers: *controllers });
                     systems.push(SystemPlan { served, ..whole(group) });
                 }
             }

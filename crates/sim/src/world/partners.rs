@@ -11,9 +11,9 @@ use sanloom_scsi::scsi::IoTag;
 #[derive(Clone, Debug)]
 pub struct Partners {
     config: Controllers,
-    /// First N_Port, and the controllers of it and its successors.
+    /// First N_Port, and the number of ports.
     first_nport: u16,
-    of_port: Vec<u8>,
+    ports: usize,
     /// Number of faults that keep each controller down.
     faults: Vec<u32>,
     /// State of the LUNs of each controller.
@@ -52,7 +52,7 @@ impl Partners {
         Partners {
             config: *config,
             first_nport,
-            of_port: (0..ports as u16).map(|port| config.of_port(port, ports)).collect(),
+            ports,
             faults: vec![0; count],
             homes: (0..config.count).map(Home::At).collect(),
             units: luns as u16,
@@ -73,12 +73,7 @@ impl Partners {
 
     /// Returns the controller of an N_Port of the system.
     pub fn of_port(&self, nport: u16) -> u8 {
-        self.of_port.get(usize::from(nport.wrapping_sub(self.first_nport))).copied().unwrap_or(0)
-    }
-
-    /// Returns the N_Ports of a controller.
-    pub fn ports_of(&self, number: u8) -> impl Iterator<Item = u16> {
-        (self.first_nport..).zip(&self.of_port).filter(move |(_, of)| **of == number).map(|(nport, _)| nport)
+        self.config.of_port(nport.wrapping_sub(self.first_nport), self.ports)
     }
 
     /// Returns the own controller of a LUN.
@@ -106,7 +101,7 @@ impl Partners {
 
     /// Returns the number of LUNs that a controller serves.
     pub fn units_of(&self, number: u8) -> usize {
-        (0..self.units).filter(|unit| self.owner_of(*unit) == Some(number)).count()
+        self.units_at(number).count()
     }
 
     /// Returns whether fewer than two of several controllers work, so that there is no partner for
@@ -230,7 +225,7 @@ impl Partners {
         moved
     }
 
-    /// Returns the LUNs whose own controller is this one.
+    /// Returns the LUNs that a controller serves.
     pub(super) fn units_at(&self, number: u8) -> impl Iterator<Item = u16> {
         (0..self.units).filter(move |unit| self.owner_of(*unit) == Some(number))
     }

@@ -33,14 +33,14 @@ pub struct System {
 }
 
 /// LUNs with the same own controller, to one host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// Own controller of the LUNs.
     pub home: u8,
     /// Controller that serves them.
     pub owner: u8,
-    /// Controllers of the ports.
-    pub of_port: Vec<u8>,
+    /// Rules by which ports belong to controllers.
+    pub controllers: config::Controllers,
 }
 
 /// Paths to a storage system, or to some of its LUNs, for [`Paths::new`].
@@ -180,8 +180,8 @@ impl System {
     pub fn check_preference(&mut self) {
         let Some(served) = &self.served else { return };
         for path in 0..self.paths.len() as u16 {
-            let of_port = served.of_port.get(usize::from(path % self.ports.max(1)));
-            self.multipath.prefer(path, of_port == Some(&served.owner));
+            let of_port = served.controllers.of_port(path % self.ports.max(1), self.ports.into());
+            self.multipath.prefer(path, of_port == served.owner);
         }
     }
 
