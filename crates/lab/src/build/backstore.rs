@@ -5,10 +5,12 @@ use crate::check::MISSING_KEY;
 use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::schema::{self, ConsistencyPolicy, RaidLevel};
-use sanloom_fc::config::{ControllerAccess, Controllers, DeviceFailures, LineRate};
+use sanloom_fc::arbitrated_loop::{self, LoopPort, LoopRate};
+use sanloom_fc::config::{ControllerAccess, Controllers, DeviceFailures};
 use sanloom_storage::backstore::{BackstoreConfig, CacheConfig, LoopConfig, Protection, RaidConfig};
 use sanloom_storage::cache::{DestageOrder, DestageSettings, Policy, ReadAheadSettings, Settings, WriteMode};
 use sanloom_storage::raid::{Consistency, Level, ParityLayout, Pass, SyncLimits};
+use sanloom_wire::arbitrated_loop::AlPa;
 
 /// Size of a block of a disk in bytes.
 const DISK_BLOCK_BYTES: u64 = 512;
@@ -29,11 +31,6 @@ pub(super) fn backstore(element: &Element<'_>, sink: &mut Sink) -> BackstoreConf
     BackstoreConfig { raid: raid(element, sink), cache: cache(element), loops: loops(element, sink) }
 }
 
-/// Distance of the ports of a loop of disks.
-const LOOP_HOP_M: u64 = 10;
-/// Propagation time of a metre.
-const PS_PER_M: u64 = 5_000;
-
 /// Returns the loops of the disks of a storage system.
 fn loops(element: &Element<'_>, sink: &mut Sink) -> Option<LoopConfig> {
     no_part_without(element, "disk_loops", "disk_loops.rate", sink);
@@ -43,11 +40,14 @@ fn loops(element: &Element<'_>, sink: &mut Sink) -> Option<LoopConfig> {
         let remedy = "add disk = \"cheetah-9lp\" or ssd = \"pm883\"";
         sink.error(MISSING_KEY, &origin, "it needs `disk` or `ssd` too", remedy);
     }
-    if rate > LineRate::Fc8 {
+    let Some(loop_rate) = LoopRate::of(rate) else {
         sink.error(CONFLICT, &origin, format!("there are no arbitrated loops with {rate}"), "choose 8GFC or less");
-    }
-    let devices = element.integer("disk_loops.disks").unwrap_or(1);
-    Some(LoopConfig { word_ps: rate.time_of(4).0, hop_ps: LOOP_HOP_M * PS_PER_M, devices })
+        return None;
+    };
+    let devices: u32 = element.integer("disk_loops.disks").unwrap_or(1);
+    let ports = vec![LoopPort::new(AlPa::FL_PORT); devices as usize + 1];
+    let tenancy = arbitrated_loop::LoopConfig { rate: loop_rate, ports }.tenancy_cost(0, 1)?;
+    Some(LoopConfig { word_ps: loop_rate.word().ps(), tenancy_ps: tenancy.ps(), devices })
 }
 
 /// Reports the keys of a table that have no effect because its first key is missing.

@@ -12,35 +12,26 @@ const RESPONSE_WORDS: u64 = 21;
 const FRAME_WORDS: u64 = 15;
 /// Data of a frame.
 const FRAME_BYTES: u64 = 2_048;
-/// Delay of a word in a port that repeats it (FC-AL).
-const PORT_WORDS: u64 = 6;
 
 /// Loops of devices, with the controllers as one more port of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopConfig {
     /// Time of a word of four bytes in picoseconds.
     pub word_ps: u64,
-    /// Propagation time from a port to the next one in picoseconds.
-    pub hop_ps: u64,
+    /// Time of a tenancy without its frames, in picoseconds: arbitration, OPN until the first
+    /// R_RDY, and CLS.
+    pub tenancy_ps: u64,
     /// Devices of each loop, 1 to 126; consecutive ones share a loop.
     pub devices: u32,
 }
 
 impl LoopConfig {
-    /// Returns the time of a tenancy without its frames: arbitration, OPN until the first R_RDY,
-    /// and CLS, each once round the loop (login credit 0).
-    fn tenancy_ps(&self) -> u64 {
-        let round_ps =
-            u64::from(self.devices) * PORT_WORDS * self.word_ps + (u64::from(self.devices) + 1) * self.hop_ps;
-        3 * round_ps + 4 * self.word_ps
-    }
-
     /// Returns the times that a request occupies its loop before the device has it, and after the
     /// device has ended it.
     fn times_ps(&self, bytes: u64, is_write: bool) -> [u64; 2] {
         let words = |words: u64| words * self.word_ps;
         let data_ps = words(bytes.div_ceil(FRAME_BYTES) * FRAME_WORDS + bytes.div_ceil(4));
-        let tenancy_ps = self.tenancy_ps();
+        let tenancy_ps = self.tenancy_ps;
         let (command_ps, response_ps) = (tenancy_ps + words(COMMAND_WORDS), words(RESPONSE_WORDS));
         match is_write {
             true => [command_ps + tenancy_ps + words(READY_WORDS) + tenancy_ps + data_ps, tenancy_ps + response_ps],
@@ -128,24 +119,22 @@ impl Loops {
 mod tests {
     use super::*;
 
-    /// Time of a word in ps, devices, then times in microseconds that were computed by hand for
-    /// ports with 6 words of delay and 10 m between them: a tenancy, reads of 512 bytes, 2, 8 and
-    /// 32 KiB, and writes of 512 bytes and 8 KiB.
-    const BY_HAND: [(u64, u32, [f64; 7]); 5] = [
-        (37_647, 1, [1.128, 9.296, 23.753, 83.273, 321.35, 12.231, 86.207]),
-        (18_824, 1, [0.714, 4.948, 12.176, 41.936, 160.98, 6.715, 43.704]),
-        (18_824, 15, [7.558, 18.635, 25.864, 55.624, 174.66, 34.089, 71.078]),
-        (18_824, 125, [61.328, 126.18, 133.41, 163.17, 282.21, 249.17, 286.16]),
-        (9_412, 1, [0.507, 2.774, 6.388, 21.268, 80.79, 3.958, 22.452]),
+    /// Time of a word in ps, then times in microseconds that were computed by hand: a tenancy,
+    /// reads of 512 bytes, 2, 8 and 32 KiB, and writes of 512 bytes and 8 KiB.
+    const BY_HAND: [(u64, [f64; 7]); 5] = [
+        (37_647, [1.128, 9.296, 23.753, 83.273, 321.35, 12.231, 86.207]),
+        (18_824, [0.714, 4.948, 12.176, 41.936, 160.98, 6.715, 43.704]),
+        (18_824, [7.558, 18.635, 25.864, 55.624, 174.66, 34.089, 71.078]),
+        (18_824, [61.328, 126.18, 133.41, 163.17, 282.21, 249.17, 286.16]),
+        (9_412, [0.507, 2.774, 6.388, 21.268, 80.79, 3.958, 22.452]),
     ];
 
     #[test]
     fn requests_occupy_the_loop_as_long_as_the_arithmetic_of_its_tenancies_says() {
-        for (word_ps, devices, [tenancy, reads @ .., write_512, write_8k]) in BY_HAND {
-            let config = LoopConfig { word_ps, hop_ps: 50_000, devices };
+        for (word_ps, [tenancy_us, reads @ .., write_512, write_8k]) in BY_HAND {
+            let config = LoopConfig { word_ps, tenancy_ps: (tenancy_us * 1e6) as u64, devices: 1 };
             let us = |bytes, is_write| config.times_ps(bytes, is_write).iter().sum::<u64>() as f64 / 1e6;
             let close = |ours: f64, by_hand: f64| assert!((ours / by_hand - 1.0).abs() < 1e-3, "{ours} {by_hand}");
-            close(config.tenancy_ps() as f64 / 1e6, tenancy);
             [512, 2_048, 8_192, 32_768]
                 .iter()
                 .zip(reads)

@@ -456,7 +456,7 @@ proptest! {
         let config = BackstoreConfig {
             raid: Some(RaidConfig { spares: 1, ..raid(level, members) }),
             cache: cached.then(|| cache(true)),
-            loops: (count % 3 == 0).then_some(LoopConfig { word_ps: 9_412, hop_ps: 5_000, devices: 3 }),
+            loops: (count % 3 == 0).then_some(LoopConfig { word_ps: 9_412, tenancy_ps: 600_000, devices: 3 }),
         };
         let mut store = Backstore::new(&config, Device::from(&ssd()), &[60_000]).expect("fits");
         let is_protected = store.set_consistency(consistency).is_ok() && protection >= 2;
