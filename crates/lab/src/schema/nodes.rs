@@ -50,6 +50,33 @@ pub(super) const RECEIVE_SIZE: Key = Key {
     also: &["frame_size", "mtu", "payload", "mfs"],
 };
 
+pub(super) const BUS_BITS: Key = Key {
+    path: "bus.bits",
+    kind: Kind::Integer { min: 8, max: 256 },
+    fallback: Fallback::Value("64"),
+    meaning: "Width in bits: 8, 16, 32, 64, 128 or 256.",
+    example: "64",
+    also: &["width"],
+};
+
+pub(super) const BUS_CLOCK: Key = Key {
+    path: "bus.clock",
+    kind: Kind::Clock,
+    fallback: Fallback::Value("\"66MHz\""),
+    meaning: "Clock; one word moves per tick.",
+    example: "\"66MHz\"",
+    also: &["frequency"],
+};
+
+pub(super) const INTERRUPT_COST: Key = Key {
+    path: "interrupt.cost",
+    kind: Kind::Time,
+    fallback: Fallback::Value("\"2us\""),
+    meaning: "Processor time of one interrupt.",
+    example: "\"2us\"",
+    also: &[],
+};
+
 pub(super) const HOST: SectionDef = SectionDef {
     name: "host",
     form: Form::Named,
@@ -133,14 +160,7 @@ pub(super) const HOST: SectionDef = SectionDef {
             example: "{ cost = \"2us\", max_frames = 8, max_wait = \"50us\" }",
             also: &["interrupts", "irq"],
         },
-        Key {
-            path: "interrupt.cost",
-            kind: Kind::Time,
-            fallback: Fallback::Value("\"2us\""),
-            meaning: "Processor time of one interrupt.",
-            example: "\"2us\"",
-            also: &[],
-        },
+        INTERRUPT_COST,
         Key {
             path: "interrupt.max_frames",
             kind: Kind::Integer { min: 1, max: 65_535 },
@@ -165,22 +185,8 @@ pub(super) const HOST: SectionDef = SectionDef {
             example: "{ bits = 64, clock = \"66MHz\", shared_by = 1 }",
             also: &["pci"],
         },
-        Key {
-            path: "bus.bits",
-            kind: Kind::Integer { min: 8, max: 256 },
-            fallback: Fallback::Value("64"),
-            meaning: "Width in bits: 8, 16, 32, 64, 128 or 256.",
-            example: "64",
-            also: &["width"],
-        },
-        Key {
-            path: "bus.clock",
-            kind: Kind::Clock,
-            fallback: Fallback::Value("\"66MHz\""),
-            meaning: "Clock; one word moves per tick.",
-            example: "\"66MHz\"",
-            also: &["frequency"],
-        },
+        BUS_BITS,
+        BUS_CLOCK,
         Key {
             path: "bus.shared_by",
             kind: Kind::Integer { min: 1, max: 256 },

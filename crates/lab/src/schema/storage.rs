@@ -3,7 +3,7 @@
 use super::disk_loops;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
-use super::nodes::{BB_SC, FRAME_BUFFERS, RECEIVE_SIZE, WWNN, WWPN};
+use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN};
 use super::{
     CACHE_POLICY, CACHE_WRITE, CONSISTENCY, CONTROLLER_ACCESS, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key,
     Kind, RAID_LEVEL, SCRUB, SSD, SSD_STATE, SectionDef,
@@ -495,22 +495,8 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             example: "{ bits = 64, clock = \"66MHz\", shared_by = 1 }",
             also: &["pci"],
         },
-        Key {
-            path: "bus.bits",
-            kind: Kind::Integer { min: 8, max: 256 },
-            fallback: Fallback::Value("64"),
-            meaning: "Width in bits: 8, 16, 32, 64, 128 or 256.",
-            example: "64",
-            also: &["width"],
-        },
-        Key {
-            path: "bus.clock",
-            kind: Kind::Clock,
-            fallback: Fallback::Value("\"66MHz\""),
-            meaning: "Clock; one word moves per tick.",
-            example: "\"66MHz\"",
-            also: &["frequency"],
-        },
+        BUS_BITS,
+        BUS_CLOCK,
         Key {
             path: "bus.shared_by",
             kind: Kind::Integer { min: 1, max: 256 },
@@ -527,14 +513,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             example: "{ cost = \"2us\", max_frames = 8, max_wait = \"50us\" }",
             also: &["interrupts", "irq"],
         },
-        Key {
-            path: "interrupt.cost",
-            kind: Kind::Time,
-            fallback: Fallback::Value("\"2us\""),
-            meaning: "Processor time of one interrupt.",
-            example: "\"2us\"",
-            also: &[],
-        },
+        INTERRUPT_COST,
         Key {
             path: "interrupt.max_frames",
             kind: Kind::Integer { min: 1, max: 65_535 },
