@@ -1,6 +1,8 @@
 //! Images of our RAID plans, assembled, read, checked and rebuilt by md of the Linux kernel.
 
 use crate::raid_plans::{Array, power, product};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rand::{RngExt, SeedableRng};
@@ -155,22 +157,9 @@ fn expanded(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| (0..512).map(|at| product(factors[at % 16], *byte))).collect()
 }
 
+/// Returns the lines of an encoding that the shell of the guest decodes.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for line in bytes.chunks(57) {
-        for group in line.chunks(3) {
-            let mut padded = [0; 4];
-            padded[1..=group.len()].copy_from_slice(group);
-            let number = u32::from_be_bytes(padded);
-            for digit in 0..4 {
-                let is_padding = digit > group.len();
-                text.push(if is_padding { '=' } else { DIGITS[(number >> (18 - 6 * digit)) as usize % 64].into() });
-            }
-        }
-        text.push('\n');
-    }
-    text
+    bytes.chunks(57).map(|line| STANDARD.encode(line) + "\n").collect()
 }
 
 #[needs("guest")]
