@@ -1,0 +1,1 @@
+//! InfiniBand: fabrics and their subnet manager.
