@@ -175,7 +175,7 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     // A port that detects a bad CRC and still forwards the frame marks its EOF. The faulty lane
     // itself does not detect the error.
-    let marked = frame.is_corrupt() && !world.net.lanes()[item.lane as usize].faulty;
+    let marked = frame.is_corrupt() && !world.net.fc.lanes()[item.lane as usize].faulty;
     let eof = if marked { Eof::Ni } else { Eof::class_3(last) };
     let mut bytes = fc_with_delimiters(&bytes, sof, eof);
     if frame.is_corrupt() {

@@ -63,7 +63,7 @@ pub fn draw(seed: u64) -> String {
     let mut draft = Draft { dice, text: String::new(), speeds, depth, bytes, flows, write, shape, slowest: f64::MAX };
     draft.draw();
     let Draft { text, slowest, .. } = draft;
-    // The window of all flows at the slowest line of the lab is the longest cycle.
+    // The window of all flows at the slowest line or node of the lab is the longest cycle.
     let cycle_s = f64::from(depth * bytes) * flows as f64 / slowest;
     let [warmup, measured] = CYCLES.map(|cycles| (cycles * cycle_s * 1e9) as u64 + 100_000);
     format!(
@@ -183,18 +183,17 @@ impl Draft {
             return;
         }
         match self.dice.range(0, 2) {
-            0 => {
-                let rate = wire::capacity(self.speeds[0]);
-                let time = f64::from(self.bytes) / rate * 1e9 * self.dice.range(50, 150) as f64 / 100.0;
-                self.line(format_args!("cpu_per_io = \"{}ns\"", time as u64));
-            }
-            1 => {
-                let rate = wire::capacity(self.speeds[0]);
-                let time = f64::from(self.bytes) / rate * 1e9 * self.dice.range(50, 150) as f64 / 100.0;
-                self.line(format_args!("interrupt = {{ cost = \"{}ns\", max_frames = 1 }}", time as u64));
+            kind @ (0 | 1) => {
+                let rate = self.limit();
+                let time = f64::from(self.bytes) / rate * 1e9;
+                if kind == 0 {
+                    self.line(format_args!("cpu_per_io = \"{}ns\"", time as u64));
+                } else {
+                    self.line(format_args!("interrupt = {{ cost = \"{}ns\", max_frames = 1 }}", time as u64));
+                }
             }
             _ => {
-                let mega = (wire::capacity(self.speeds[0]) / 8e6) as u64 * self.dice.range(50, 150) / 100;
+                let mega = (self.limit() / 8e6) as u64;
                 self.line(format_args!("bus = {{ bits = 64, clock = \"{mega}MHz\" }}"));
             }
         }
@@ -202,18 +201,24 @@ impl Draft {
 
     /// Writes the rate of a controller, and sometimes a pause before each data sequence.
     fn limits_of_disk(&mut self) {
-        let share = |dice: &mut Dice| wire::capacity(self.speeds[0]) * dice.range(50, 150) as f64 / 100.0;
         if self.dice.chance(1, 8) {
-            let rate = share(&mut self.dice) / f64::from(self.bytes);
+            let rate = self.limit() / f64::from(self.bytes);
             let servers = self.dice.range(1, 3);
             self.line(format_args!("rate = \"{}/s\"\nservers = {servers}", (rate / servers as f64) as u64));
             return;
         }
         self.line(format_args!("rate = \"10M/s\"\nservers = 4"));
         if self.dice.chance(1, 8) {
-            let time = f64::from(self.bytes) / share(&mut self.dice) * 1e9 / 4.0;
+            let time = f64::from(self.bytes) / self.limit() * 1e9 / 4.0;
             self.line(format_args!("sequence_overhead = \"{}ns\"", time as u64));
         }
+    }
+
+    /// Returns a data rate of a node around that of the slowest line that may occur.
+    fn limit(&mut self) -> f64 {
+        let rate = wire::capacity(self.speeds[0]) * self.dice.range(50, 150) as f64 / 100.0;
+        self.slowest = self.slowest.min(rate);
+        rate
     }
 
     /// Writes links between two edges and two cores: between each pair either parallel links, which

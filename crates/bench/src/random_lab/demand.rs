@@ -76,26 +76,26 @@ fn requests(world: &World) -> Option<String> {
 
 fn frames(world: &World) -> Option<String> {
     let net = &world.net;
-    if net.frames_in_flight() > 0 {
-        return Some(format!("{} frames are in flight: {}", net.frames_in_flight(), whereabouts(world)));
+    if net.fc.frames_in_flight() > 0 {
+        return Some(format!("{} frames are in flight: {}", net.fc.frames_in_flight(), whereabouts(world)));
     }
-    let waiting = world.nports.nodes.iter().map(|node| node.plane).find(|&plane| net.nport(plane).unsent() > 0);
+    let waiting = world.nports.nodes.iter().map(|node| node.plane).find(|&plane| net.fc.nport(plane).unsent() > 0);
     if let Some(nport) = waiting {
-        return Some(format!("N_Port {nport} has {} items to send", net.nport(nport).unsent()));
+        return Some(format!("N_Port {nport} has {} items to send", net.fc.nport(nport).unsent()));
     }
-    (!net.messages.is_empty()).then(|| format!("{} messages are in the pool", net.messages.len()))
+    (!net.fc.messages.is_empty()).then(|| format!("{} messages are in the pool", net.fc.messages.len()))
 }
 
 /// Returns the locations of the frames in flight.
 fn whereabouts(world: &World) -> String {
     let mut places = Vec::new();
-    for (number, lane) in world.net.lanes().iter().enumerate() {
+    for (number, lane) in world.net.fc.lanes().iter().enumerate() {
         if !lane.flight.is_empty() {
             places.push(format!("{} on lane {number}", lane.flight.len()));
         }
     }
     for (number, switch) in world.lab.switches.iter().enumerate() {
-        let crossbar = &world.net.switch(number as u16).crossbar;
+        let crossbar = &world.net.fc.switch(number as u16).crossbar;
         for input in 0..=switch.ports {
             if let Some(oldest) = crossbar.frames_of(input).first() {
                 let (many, output) = (crossbar.occupancy(input), oldest.output);
@@ -115,7 +115,7 @@ fn credits(world: &World) -> Option<String> {
     // state change, or when the sender has no credit left.
     let lost = |fault: &Fault| matches!(fault.kind, FaultKind::LostRRdy { .. } | FaultKind::FrameLoss { .. });
     let may_miss = world.lab.faults.iter().any(lost);
-    for (number, lane) in world.net.lanes().iter().enumerate() {
+    for (number, lane) in world.net.fc.lanes().iter().enumerate() {
         if !lane.up {
             return Some(format!("lane {number} is down"));
         }

@@ -208,19 +208,19 @@ impl<'a> Run<'a> {
 
     /// Checks the invariants.
     fn check(&mut self, phase: &'static str) -> Result<(), Violation> {
-        for observed in self.world.net.recorder.take_observed() {
+        for observed in self.world.net.fc.recorder.take_observed() {
             format!("{observed:?}").hash(&mut self.observed);
         }
         let world = &self.world;
         world.check().map_err(|what| self.violation(phase, what))?;
-        let (books, fate) = (world.hosts.totals, world.net.fate);
+        let (books, fate) = (world.hosts.totals, world.net.fc.fate);
         let open = world.hosts.requests_in_flight();
         if books.issued != books.completed + books.failed + open {
             return Err(self.violation(phase, format!("requests: {books:?}, {open} in flight")));
         }
-        let lanes: Vec<LaneCount> = world.net.lanes().iter().map(|lane| lane.count()).collect();
-        for (number, lane) in world.net.lanes().iter().enumerate() {
-            let held = world.net.held_by_receiver(number as u32);
+        let lanes: Vec<LaneCount> = world.net.fc.lanes().iter().map(|lane| lane.count()).collect();
+        for (number, lane) in world.net.fc.lanes().iter().enumerate() {
+            let held = world.net.fc.held_by_receiver(number as u32);
             if lane.credits > lane.bb_credit || held > lane.bb_credit {
                 return Err(self.violation(phase, format!("lane {number} holds {held} frames: {lane:?}")));
             }
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
             digest: self.digest(),
             passed: self.observed.finish(),
             books: world.hosts.totals,
-            fate: world.net.fate,
+            fate: world.net.fc.fate,
             aborted: hosts.map(|measured| measured.aborted).sum(),
             refused,
             longest_ps: longest.unwrap_or(0),
@@ -256,9 +256,10 @@ impl<'a> Run<'a> {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&results::of(world, false)).unwrap_or_default().hash(&mut hasher);
         world.net.now().hash(&mut hasher);
-        format!("{:?} {:?} {:?}", world.hosts.totals, world.net.fate, world.net.recorder.losses()).hash(&mut hasher);
-        format!("{:?} {:?}", world.notes.list(), world.net.recorder.incidents()).hash(&mut hasher);
-        for lane in world.net.lanes() {
+        format!("{:?} {:?} {:?}", world.hosts.totals, world.net.fc.fate, world.net.fc.recorder.losses())
+            .hash(&mut hasher);
+        format!("{:?} {:?}", world.notes.list(), world.net.fc.recorder.incidents()).hash(&mut hasher);
+        for lane in world.net.fc.lanes() {
             format!("{:?}", lane.count()).hash(&mut hasher);
         }
         for host in &world.hosts.nodes {

@@ -180,7 +180,7 @@ pub(super) fn ends(lab: &Lab, lane: u32) -> [Node; 2] {
 }
 
 fn link_lookahead_ps(net: &Net, link: usize) -> u64 {
-    let lanes = &net.lanes()[2 * link..2 * link + 2];
+    let lanes = &net.fc.lanes()[2 * link..2 * link + 2];
     lanes.iter().flat_map(|lane| lane.lookahead_ps()).min().unwrap_or(0)
 }
 
@@ -219,7 +219,7 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::CacheBattery { .. } => {}
         }
     }
-    for (number, lane) in net.lanes().iter().enumerate() {
+    for (number, lane) in net.fc.lanes().iter().enumerate() {
         if lane.watched || lane.faulty {
             join_link(&mut groups, number / 2);
         }
@@ -269,7 +269,7 @@ fn assign(groups: &mut Groups, lab: &Lab, nodes: Nodes, load: &[u64], parts: usi
 
 fn lookaheads(lab: &Lab, net: &Net, nodes: Nodes, part_of: &[u8], parts: usize) -> Vec<Vec<u64>> {
     let mut shortest = vec![vec![NEVER; parts]; parts];
-    for (lane, state) in (0..).zip(net.lanes()) {
+    for (lane, state) in (0..).zip(net.fc.lanes()) {
         let [from, to] = ends(lab, lane).map(|node| usize::from(part_of[nodes.index(node)]));
         if from != to {
             let [frame, r_rdy] = state.lookahead_ps();

@@ -134,7 +134,7 @@ pub(super) fn faults(view: &View<'_>) -> Vec<FaultEvent> {
 
 /// Returns the deadlocks since the end of the warm-up: time of detection, and lanes.
 pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> impl Iterator<Item = (u64, &'v [u32])> {
-    view.world.net.recorder.incidents().iter().filter_map(|incident| match incident {
+    view.world.net.fc.recorder.incidents().iter().filter_map(|incident| match incident {
         Incident::Deadlock { at_ps, cycle } if *at_ps >= view.from_ps => Some((*at_ps, &cycle[..])),
         _ => None,
     })
@@ -413,7 +413,7 @@ fn paths_up(view: &View<'_>, host: u16, storage: u16) -> BTreeMap<u16, bool> {
 }
 
 fn of_incidents(view: &View<'_>, items: &mut Vec<Item>) {
-    for incident in view.world.net.recorder.incidents() {
+    for incident in view.world.net.fc.recorder.incidents() {
         let (at_ps, kind, subject, what, counted) = match incident {
             Incident::LinkReset { at_ps, lane } => {
                 let from = view.names.port(view.names.from(*lane));

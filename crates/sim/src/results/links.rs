@@ -39,7 +39,7 @@ fn kind_of(link: &Link) -> LinkKind {
 
 fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDirection {
     let count = &view.lanes[number as usize];
-    let lane = &view.world.net.lanes()[number as usize];
+    let lane = &view.world.net.fc.lanes()[number as usize];
     // R_RDYs for frames of the other direction travel in this direction.
     let r_rdys = view.lanes[(number ^ 1) as usize].r_rdys;
     LinkDirection {

@@ -11,7 +11,7 @@ pub(super) fn results(view: &View<'_>) -> Vec<LoopResult> {
 }
 
 fn one(view: &View<'_>, number: u16) -> LoopResult {
-    let members = loops::counts(&view.world.net, number);
+    let members = loops::counts(&view.world.net.fc, number);
     let sum = |of: fn(&MemberCount) -> u64| members.iter().map(|(_, count)| of(count)).sum::<u64>();
     let cost = view.world.lab.loop_config(number).and_then(|config| config.tenancy_cost(0, 1));
     let (initialisations, down_ps) = view.world.loops.initialisations(number, view.now_ps);

@@ -71,12 +71,12 @@ fn drops(world: &World) -> BTreeMap<String, u64> {
 }
 
 fn conservation(world: &World) -> Conservation {
-    let (fate, books) = (&world.net.fate, &world.hosts.totals);
+    let (fate, books) = (&world.net.fc.fate, &world.hosts.totals);
     Conservation {
         frames_sent: fate.sent,
         frames_delivered: fate.delivered,
         frames_dropped: fate.lost_frames(),
-        frames_in_flight: world.net.frames_in_flight(),
+        frames_in_flight: world.net.fc.frames_in_flight(),
         commands_issued: books.issued,
         commands_completed: books.completed,
         commands_failed: books.failed,

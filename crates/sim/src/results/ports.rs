@@ -30,14 +30,14 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
     let (frames_received, bytes_received) = view.world.measured().received(rx);
     let (buffers, waiting) = match end.node {
         Node::Switch(switch) => {
-            let crossbar = &net.switch(switch).crossbar;
+            let crossbar = &net.fc.switch(switch).crossbar;
             let count = crossbar.input_count(end.port);
             let area_ps = crossbar.held_area_ps(end.port, view.now_ps);
             (BufferCount { area_ps, max: count.max_frames }, waiting(&count.wait))
         }
         Node::Host(_) | Node::Storage(_) | Node::Loop(_) => {
-            let crate::net::End::NPort(nport) = net.lanes()[rx as usize].to else { return PortResult::default() };
-            (net.nport(nport).buffers(view.now_ps), Latency::default())
+            let crate::net::End::NPort(nport) = net.fc.lanes()[rx as usize].to else { return PortResult::default() };
+            (net.fc.nport(nport).buffers(view.now_ps), Latency::default())
         }
     };
     let sent = &view.lanes[tx as usize];
@@ -83,7 +83,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
     let switches = view.world.lab.switches.iter().zip(0u16..);
     switches
         .map(|(config, number)| {
-            let plane = view.world.net.switch(number);
+            let plane = view.world.net.fc.switch(number);
             let mut sites = vec![LossSite::Processor(number)];
             sites.extend((0..config.ports).filter_map(|port| plane.rx_lane(port)).map(LossSite::Receiver));
             let inputs = inputs(view, &plane.crossbar, config.ports);

@@ -82,8 +82,8 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
     let nothing = LaneStep {
         end_ps: 0,
         length_ps: 0,
-        busy_ps: Counts::zeros(world.net.lanes().len()),
-        credit_wait_ps: Counts::zeros(world.net.lanes().len()),
+        busy_ps: Counts::zeros(world.net.fc.lanes().len()),
+        credit_wait_ps: Counts::zeros(world.net.fc.lanes().len()),
         dropped: 0,
         storage_bytes: Counts::zeros(world.storage.systems.len()),
         storage_area: vec![0; world.storage.systems.len()],
@@ -99,7 +99,7 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
 }
 
 fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
-    let lanes = view.world.net.lanes().iter().zip(0u32..);
+    let lanes = view.world.net.fc.lanes().iter().zip(0u32..);
     lanes
         .map(|(_, number)| {
             let at = number as usize;

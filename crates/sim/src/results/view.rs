@@ -34,7 +34,7 @@ impl<'w> View<'w> {
             now_ps,
             from_ps,
             measured_ps: now_ps - from_ps,
-            lanes: (0..world.net.lanes().len() as u32).map(|lane| world.measured().lane_count(lane)).collect(),
+            lanes: (0..world.net.fc.lanes().len() as u32).map(|lane| world.measured().lane_count(lane)).collect(),
             losses: world.measured().losses(),
         }
     }

@@ -15,7 +15,7 @@ use sanloom_scsi::time::Instant;
 pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
     let nodes = (0u16..).zip(&world.control.switches);
     let seen = nodes.map(|(number, node)| {
-        let fib = &world.net.switch(number).fib;
+        let fib = &world.net.fc.switch(number).fib;
         SwitchSeen { number, machine: &node.machine, fib, up: node.up }
     });
     let start_ps = if world.start_ps == 0 { world.net.now() } else { world.start_ps };

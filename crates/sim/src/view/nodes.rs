@@ -27,7 +27,7 @@ fn state(world: &World, port: &NodePort) -> NodeState {
     });
     NodeState {
         port_id: nport.port_id,
-        light: port.link.map(|(link, _)| world.net.link_is_up(link as u16)),
+        light: port.link.map(|(link, _)| world.net.fc.link_is_up(link as u16)),
         al_pa: at_loop.and_then(|(number, port)| world.loops.address(number, port)).map(|al_pa| al_pa.value()),
         position: at_loop.and_then(|(number, port)| world.loops.position(number, port)),
         carrier,

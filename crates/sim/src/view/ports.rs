@@ -29,9 +29,9 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
     let end = &link.ends[side as usize];
     // Lane 2n + side leaves from the end `side` of link n.
     let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
-    let lane = &net.lanes()[tx as usize];
+    let lane = &net.fc.lanes()[tx as usize];
     let mut discards = BTreeMap::new();
-    for (&(site, reason), lost) in net.recorder.losses() {
+    for (&(site, reason), lost) in net.fc.recorder.losses() {
         if site == LossSite::Receiver(rx) {
             *discards.entry(reason.name().to_owned()).or_default() += lost.frames;
         }
@@ -53,7 +53,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         attached: shown.port(&link.ends[1 - side as usize]),
         logins: node.machine.logins().filter(|(_, port)| *port == end.port).count() as u32,
         credits: [lane.credits_at(net.now()), lane.bb_credit],
-        channels: net.channels(tx).map_or(0, |channels| channels.list().len() as u32),
+        channels: net.fc.channels(tx).map_or(0, |channels| channels.list().len() as u32),
         frames_sent: lane.count().frames,
         frames_received: world.measured().received(rx).0,
         discards,

@@ -135,7 +135,7 @@ fn members(world: &World, number: u16) -> Vec<Member> {
     let mut members = Vec::new();
     for (link, of_lab) in (0..).zip(&world.lab.links).filter(|(_, of_lab)| of_lab.loop_end() == Some(number)) {
         let at_loop = of_lab.ends.iter().find(|end| end.node == Node::Loop(number));
-        let ends = [2 * u32::from(link), 2 * u32::from(link) + 1].map(|lane| world.net.lanes()[lane as usize].to);
+        let ends = [2 * u32::from(link), 2 * u32::from(link) + 1].map(|lane| world.net.fc.lanes()[lane as usize].to);
         let owner = ends.iter().find_map(|end| match *end {
             End::NPort(nport) => Some(Owner::NPort(nport)),
             End::Switch { switch, port } => Some(Owner::FlPort { switch, port }),
@@ -188,7 +188,7 @@ fn lip(world: &mut World, number: u16, cause: LipCause) {
 /// watched.
 fn set_timer(world: &mut World, number: u16) {
     let Some(pending) = &world.loops.list[usize::from(number)].pending else { return };
-    let next = pending.result.frames.get(pending.frames).filter(|_| loops::is_watched(&world.net, number));
+    let next = pending.result.frames.get(pending.frames).filter(|_| loops::is_watched(&world.net.fc, number));
     let end_ps = pending.result.duration.ps() + 1;
     let at_ps = pending.lip_ps + next.map_or(end_ps, |frame| frame.start.ps());
     world.net.set_timer(world.timers.arbitrated_loop + u32::from(number), at_ps);
@@ -233,7 +233,7 @@ fn end_initialisation(world: &mut World, number: u16) {
         member.al_pa = address.or(member.al_pa);
         let map = result.positions.iter().flat_map(|map| map.addresses());
         member.position = map.zip(0..).find(|(listed, _)| Some(**listed) == address).map(|(_, position)| position);
-        if world.net.link_is_up(member.link) {
+        if world.net.fc.link_is_up(member.link) {
             ports.push(Participant { port: member.port, config: port_config(of_lab, node, port, address) });
         }
     }
@@ -282,7 +282,7 @@ fn candidates(world: &World, number: u16, config: &LoopConfig) -> Vec<Candidate>
     let members = world.loops.list[usize::from(number)].members.iter();
     let candidate = |(member, port): (&Member, &LoopPort)| Candidate {
         previous_address: member.al_pa,
-        bypassed: !world.net.link_is_up(member.link),
+        bypassed: !world.net.fc.link_is_up(member.link),
         delay_words: port.delay_words,
         cable: port.cable,
         firmware,

@@ -114,7 +114,7 @@ impl Plan<'_> {
         let virtual_number = self.virtual_number(nport);
         let carrier = virtual_number.and_then(|_| carrier(self.lab, &self.owners, owner));
         let plane = carrier.unwrap_or(nport as u16);
-        let rx = net.lanes().get(net.nport(plane).rx_lane() as usize);
+        let rx = net.fc.lanes().get(net.fc.nport(plane).rx_lane() as usize);
         let (name, port) = match owner {
             Owner::Host { host, hba } => (&self.lab.hosts[usize::from(host)].name, hba),
             Owner::Storage { storage, port } => (&self.lab.storage[usize::from(storage)].name, port),

@@ -196,11 +196,11 @@ impl ControlPlane {
     /// Reports link resets after a credit timeout to the switches at both ends. The switches notify
     /// the ports that registered for link incidents.
     pub(super) fn report_incidents(&mut self, env: &mut Env<'_>) {
-        debug_assert!(self.incidents_reported <= env.net.recorder.incidents().len(), "incidents are never removed");
-        while let Some(incident) = env.net.recorder.incidents().get(self.incidents_reported) {
+        debug_assert!(self.incidents_reported <= env.net.fc.recorder.incidents().len(), "incidents are never removed");
+        while let Some(incident) = env.net.fc.recorder.incidents().get(self.incidents_reported) {
             self.incidents_reported += 1;
             let Incident::LinkReset { lane, .. } = *incident else { continue };
-            let lane = &env.net.lanes()[lane as usize];
+            let lane = &env.net.fc.lanes()[lane as usize];
             for end in [lane.from, lane.to] {
                 if let End::Switch { switch, port } = end
                     && self.switches[usize::from(switch)].up
@@ -260,7 +260,7 @@ impl ControlPlane {
                     Some(held) => held.push((port, frame)),
                     None => self.send(env.net, switch, port, frame),
                 },
-                fabric_switch::Output::Fib(delta) => env.net.fib_mut(switch).apply(&delta),
+                fabric_switch::Output::Fib(delta) => env.net.fc.fib_mut(switch).apply(&delta),
                 fabric_switch::Output::Event(event) => note_event(env, switch, event),
                 // Nothing is persisted, because every run starts with the addresses and zones of
                 // the lab.
@@ -321,7 +321,7 @@ fn note_event(env: &mut Env<'_>, switch: u16, event: Event) {
 }
 
 fn port_kind(net: &Net, switch: u16, port: u16) -> PortKind {
-    match net.switch(switch).tx_lane(port).map(|lane| net.lanes()[lane as usize].to) {
+    match net.fc.switch(switch).tx_lane(port).map(|lane| net.fc.lanes()[lane as usize].to) {
         Some(End::Switch { .. }) => PortKind::E,
         _ => PortKind::F,
     }

@@ -27,7 +27,7 @@ impl World {
             Some(message) => {
                 self.net.release(plane, self.net.now());
                 self.control_frames += 1;
-                if let Some(whole) = self.net.messages.deliver(message) {
+                if let Some(whole) = self.net.fc.messages.deliver(message) {
                     let nport = self.nports.addressee(plane, &whole.header);
                     self.accept_message(nport, whole);
                 }
@@ -39,7 +39,7 @@ impl World {
     pub(super) fn deliver_to_switch(&mut self, switch: u16, port: u16, frame: FrameRef) {
         let Some(message) = frame.message() else { return };
         self.control_frames += 1;
-        let Some(whole) = self.net.messages.deliver(message) else { return };
+        let Some(whole) = self.net.fc.messages.deliver(message) else { return };
         let (control, mut env) = self.split_control();
         control.receive(&mut env, switch, port, whole);
     }

@@ -137,7 +137,7 @@ impl World {
             other.net.set_timer(self.timers.sample, NEVER);
         }
         divide::put_cut(&mut self.net, &cut);
-        self.net.recorder.append(records.observed);
+        self.net.fc.recorder.append(records.observed);
         self.notes.append(records.notes);
         self.lane_series.unite(others.iter_mut().map(|other| &mut other.lane_series));
         divide::reschedule(&mut self.net);

@@ -88,7 +88,7 @@ impl World {
                 lanes(link, direction).iter().for_each(|&lane| self.lane_fault(lane).crc_errors = value);
             }
             FaultKind::SlowReceiver { link, end, delay } => {
-                self.net.slow_receiver(lane_towards(link, end), if ends { 0 } else { delay.0 });
+                self.net.fc.slow_receiver(lane_towards(link, end), if ends { 0 } else { delay.0 });
             }
             FaultKind::VmMove { host, to } if !ends => self.move_machine(host, to, fault.until.is_none()),
             FaultKind::VmMove { host, .. } if fault.until.is_some() => self.resume_machine(host),
@@ -141,7 +141,7 @@ impl World {
         let link = &self.lab.links[lane as usize / 2];
         let direction = if lane.is_multiple_of(2) { "forward" } else { "backward" };
         let rng = || stream_rng(self.lab.run.seed, Purpose::FrameLoss, &[&link.name, direction]);
-        self.net.fault_mut(lane, rng)
+        self.net.fc.fault_mut(lane, rng)
     }
 
     /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends
@@ -153,7 +153,7 @@ impl World {
         };
         let ends = &self.lab.links[usize::from(link)].ends;
         let up = !self.link_faults.is_down(link) && ends.iter().all(|end| runs(end.node));
-        if up == self.net.link_is_up(link) {
+        if up == self.net.fc.link_is_up(link) {
             return;
         }
         if up {
@@ -179,7 +179,7 @@ impl World {
         let on_loop = self.lab.links[usize::from(link)].loop_end();
         // An FL_Port comes up when its loop is initialised.
         for lane in lanes.into_iter().filter(|_| on_loop.is_none() || !up) {
-            if let End::Switch { switch, port } = self.net.lanes()[lane as usize].to {
+            if let End::Switch { switch, port } = self.net.fc.lanes()[lane as usize].to {
                 let (control, mut env) = self.split_control();
                 control.port_changed(&mut env, switch, port, up);
             }
@@ -188,7 +188,7 @@ impl World {
             Some(number) => arbitrated_loop::link_changed(self, number, link, up),
             None => {
                 for lane in lanes {
-                    if let End::NPort(nport) = self.net.lanes()[lane as usize].to {
+                    if let End::NPort(nport) = self.net.fc.lanes()[lane as usize].to {
                         self.port_link(nport, up);
                     }
                 }

@@ -74,12 +74,12 @@ impl Counters {
 
     fn read(net: &Net, storage: &Storage) -> Counters {
         let now = net.now();
-        let (lanes, systems) = (net.lanes(), &storage.systems);
+        let (lanes, systems) = (net.fc.lanes(), &storage.systems);
         Counters {
             at_ps: now,
             busy_ps: lanes.iter().map(|lane| lane.busy_ps(now)).collect(),
             credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
-            dropped: net.fate.lost_frames(),
+            dropped: net.fc.fate.lost_frames(),
             storage_bytes: systems.iter().map(|system| system.all_bytes).collect(),
             storage_area: systems.iter().map(|system| system.controller.depth_area(now)).collect(),
         }

@@ -87,7 +87,7 @@ impl World {
         // left.
         let node = self.nports.node(nport);
         let (plane, login) = (node.plane, &node.login);
-        self.net.unsent(plane).discard_source(node.port_id, |header| login.is_source(header));
+        self.net.fc.unsent(plane).discard_source(node.port_id, |header| login.is_source(header));
         if let Owner::Host { host, .. } = node.owner {
             self.hosts.discard_source(host, plane, node.port_id);
         }

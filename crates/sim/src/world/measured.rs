@@ -29,11 +29,11 @@ impl Baseline {
     pub fn read(net: &Net) -> Baseline {
         Baseline {
             at_ps: net.now(),
-            lanes: net.lanes().iter().map(|lane| count_at(lane, net.now())).collect(),
-            channels: (0..net.lanes().len() as u32).map(|lane| channels_at(net, lane)).collect(),
-            flight: net.lanes().iter().map(flight_of).collect(),
-            fate: net.fate,
-            losses: net.recorder.losses().clone(),
+            lanes: net.fc.lanes().iter().map(|lane| count_at(lane, net.now())).collect(),
+            channels: (0..net.fc.lanes().len() as u32).map(|lane| channels_at(net, lane)).collect(),
+            flight: net.fc.lanes().iter().map(flight_of).collect(),
+            fate: net.fc.fate,
+            losses: net.fc.recorder.losses().clone(),
         }
     }
 }
@@ -50,7 +50,7 @@ impl<'a> Measured<'a> {
 
     /// Returns the lost frames by reason, in the order of [`Loss::ALL`].
     pub fn lost(&self) -> [u64; Loss::ALL.len()] {
-        let mut lost = self.net.fate.lost;
+        let mut lost = self.net.fc.fate.lost;
         for (lost, before) in lost.iter_mut().zip(self.baseline.fate.lost) {
             *lost -= before;
         }
@@ -59,7 +59,7 @@ impl<'a> Measured<'a> {
 
     /// Returns the lost frames by location and reason.
     pub fn losses(&self) -> BTreeMap<(LossSite, Loss), Lost> {
-        let mut losses = self.net.recorder.losses().clone();
+        let mut losses = self.net.fc.recorder.losses().clone();
         for (key, before) in &self.baseline.losses {
             if let Some(lost) = losses.get_mut(key) {
                 lost.frames -= before.frames;
@@ -74,13 +74,13 @@ impl<'a> Measured<'a> {
     /// excluded.
     pub fn received(&self, lane: u32) -> (u64, u64) {
         let count = self.lane_count(lane);
-        let now = flight_of(&self.net.lanes()[lane as usize]);
+        let now = flight_of(&self.net.fc.lanes()[lane as usize]);
         let before = self.baseline.flight.get(lane as usize).copied().unwrap_or_default();
         let on_line = |losses: &BTreeMap<(LossSite, Loss), Lost>| {
             let ours = losses.range((LossSite::Line(lane), Loss::ALL[0])..=(LossSite::Line(lane), Loss::LAST));
             ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
         };
-        let (lost, lost_before) = (on_line(self.net.recorder.losses()), on_line(&self.baseline.losses));
+        let (lost, lost_before) = (on_line(self.net.fc.recorder.losses()), on_line(&self.baseline.losses));
         (
             (count.frames + before.0 + lost_before.0).saturating_sub(now.0 + lost.0),
             (count.bytes + before.1 + lost_before.1).saturating_sub(now.1 + lost.1),
@@ -89,7 +89,7 @@ impl<'a> Measured<'a> {
 
     /// Returns the counters of a lane.
     pub fn lane_count(&self, lane: u32) -> LaneCount {
-        let now = count_at(&self.net.lanes()[lane as usize], self.net.now());
+        let now = count_at(&self.net.fc.lanes()[lane as usize], self.net.now());
         let before = self.baseline.lanes.get(lane as usize).copied().unwrap_or_default();
         debug_assert!(now.frames >= before.frames && now.r_rdys >= before.r_rdys, "lane {lane} counts backwards");
         LaneCount {
@@ -122,7 +122,7 @@ impl<'a> Measured<'a> {
 
 /// Returns the counters of the virtual channels of a lane.
 fn channels_at(net: &Net, lane: u32) -> Vec<ChannelCount> {
-    net.channels(lane).map_or_else(Vec::new, |all| all.list().iter().map(|one| one.count(net.now())).collect())
+    net.fc.channels(lane).map_or_else(Vec::new, |all| all.list().iter().map(|one| one.count(net.now())).collect())
 }
 
 /// Returns the counters of a lane, with the intervals that are open at `now`.

@@ -193,7 +193,7 @@ impl World {
     /// Reports new incidents of the frame path to the switches.
     #[inline]
     fn report_incidents(&mut self) {
-        if self.control.incidents_reported() < self.net.recorder.incidents().len() {
+        if self.control.incidents_reported() < self.net.fc.recorder.incidents().len() {
             let (control, mut env) = self.split_control();
             control.report_incidents(&mut env);
         }
@@ -224,22 +224,22 @@ impl World {
             let before = self.control_frames;
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
-            let is_quiet = self.control_frames == before && self.net.frames_in_flight() == 0;
+            let is_quiet = self.control_frames == before && self.net.fc.frames_in_flight() == 0;
             let is_forming = self.control.is_forming() || self.loops.is_initialising();
             if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }
         }
-        self.net.trim();
+        self.net.fc.trim();
     }
 
     /// Starts recording a link; read the records with [`crate::net::Recorder::take_observed`].
     pub fn watch(&mut self, link: u16) {
         for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
-            self.net.lane_mut(lane).watched = true;
-            self.net.lane_mut(lane).special = true;
+            self.net.fc.lane_mut(lane).watched = true;
+            self.net.fc.lane_mut(lane).special = true;
         }
-        crate::net::loops::watch(&mut self.net);
+        crate::net::loops::watch(&mut self.net.fc);
     }
 
     /// Starts the workloads and the result clock.
@@ -301,14 +301,15 @@ impl World {
     ///
     /// A description of the violated invariant.
     pub fn check(&self) -> Result<(), String> {
-        let fate = &self.net.fate;
-        let in_flight = self.net.frames_in_flight();
+        let fate = &self.net.fc.fate;
+        let in_flight = self.net.fc.frames_in_flight();
         if fate.sent != fate.delivered + fate.lost_frames() + in_flight {
             return Err(format!("frames: {fate:?}, {in_flight} in flight"));
         }
         self.net
+            .fc
             .check_credits()
-            .map_err(|lane| format!("credits of lane {lane}: {:?}", self.net.lanes()[lane as usize]))
+            .map_err(|lane| format!("credits of lane {lane}: {:?}", self.net.fc.lanes()[lane as usize]))
     }
 }
 

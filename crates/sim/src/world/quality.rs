@@ -43,7 +43,7 @@ impl Quality {
     /// Returns the priorities of a lab. Without virtual channels they have no effect, so nothing is
     /// watched.
     pub fn new(lab: &Lab, net: &Net) -> Quality {
-        let has_channels = (0..net.lanes().len() as u32).any(|lane| net.channels(lane).is_some());
+        let has_channels = (0..net.fc.lanes().len() as u32).any(|lane| net.fc.channels(lane).is_some());
         let priority = |zone: &Zone| lab.zone_priorities.get(&zone.name).copied();
         let mut zones: Vec<(Zone, Priority)> = lab
             .zoning
@@ -59,7 +59,7 @@ impl Quality {
             let (next_ps, waited_ps, quiet_ps, is_slow) = (NEVER, 0, 0, false);
             Some(Watched { lane, plane, switch, port, limits, next_ps, waited_ps, quiet_ps, is_slow })
         };
-        Quality { zones, logged_in: BTreeMap::new(), watched: (0..).zip(net.lanes()).filter_map(watched).collect() }
+        Quality { zones, logged_in: BTreeMap::new(), watched: (0..).zip(net.fc.lanes()).filter_map(watched).collect() }
     }
 
     /// Returns whether zones have priorities that matter, or switches watch their devices.
@@ -93,10 +93,10 @@ impl World {
     pub(super) fn set_priorities(&mut self, nport: u16, port_id: FcId) {
         let old = self.quality.logged_in.remove(&nport);
         if let Some(old) = old {
-            self.net.priorities.quarantine(old.port_id.to_u32(), false);
+            self.net.fc.priorities.quarantine(old.port_id.to_u32(), false);
             for other in self.quality.logged_in.values() {
                 for (s_id, d_id) in [(old.port_id, other.port_id), (other.port_id, old.port_id)] {
-                    self.net.priorities.set_pair(s_id.to_u32(), d_id.to_u32(), Priority::Medium);
+                    self.net.fc.priorities.set_pair(s_id.to_u32(), d_id.to_u32(), Priority::Medium);
                 }
             }
         }
@@ -104,8 +104,8 @@ impl World {
             return;
         }
         let plane = self.nports.plane_of(nport);
-        let lane = self.net.nport(plane).tx_lane();
-        let End::Switch { switch, port } = self.net.lanes()[lane as usize].to else { return };
+        let lane = self.net.fc.nport(plane).tx_lane();
+        let End::Switch { switch, port } = self.net.fc.lanes()[lane as usize].to else { return };
         let login = &self.nports.node(nport).login;
         let domain = self.lab.switches[usize::from(switch)].domain;
         let identity = PortIdentity { port_id, port_name: login.wwpn(), node_name: login.wwnn(), domain, port };
@@ -113,12 +113,12 @@ impl World {
         for other in self.quality.logged_in.values().filter(|_| !zones.is_empty()) {
             let priority = Quality::priority(&zones, &identity, other);
             for (s_id, d_id) in [(port_id, other.port_id), (other.port_id, port_id)] {
-                self.net.priorities.set_pair(s_id.to_u32(), d_id.to_u32(), priority);
+                self.net.fc.priorities.set_pair(s_id.to_u32(), d_id.to_u32(), priority);
             }
         }
         self.quality.logged_in.insert(nport, identity);
         if self.quality.watched.iter().any(|watched| watched.plane == plane && watched.is_slow) {
-            self.net.priorities.quarantine(port_id.to_u32(), true);
+            self.net.fc.priorities.quarantine(port_id.to_u32(), true);
         }
     }
 
@@ -127,7 +127,7 @@ impl World {
         let now = self.net.now();
         for watched in &mut self.quality.watched {
             watched.next_ps = now + watched.limits.window.0;
-            watched.waited_ps = self.net.lanes()[watched.lane as usize].credit_wait_ps(now);
+            watched.waited_ps = self.net.fc.lanes()[watched.lane as usize].credit_wait_ps(now);
         }
         self.expect_windows();
     }
@@ -144,7 +144,7 @@ impl World {
         let now = self.net.now();
         let mut changed = Vec::new();
         for watched in self.quality.watched.iter_mut().filter(|watched| watched.next_ps <= now) {
-            let waited_ps = self.net.lanes()[watched.lane as usize].credit_wait_ps(now);
+            let waited_ps = self.net.fc.lanes()[watched.lane as usize].credit_wait_ps(now);
             let in_window = waited_ps - watched.waited_ps;
             let window_ps = watched.limits.window.0;
             let limit_ps = u128::from(window_ps) * u128::from(watched.limits.share_permille) / 1_000;
@@ -162,7 +162,7 @@ impl World {
         for (switch, port, plane, starts) in changed {
             for (&nport, identity) in &self.quality.logged_in {
                 if self.nports.plane_of(nport) == plane {
-                    self.net.priorities.quarantine(identity.port_id.to_u32(), starts);
+                    self.net.fc.priorities.quarantine(identity.port_id.to_u32(), starts);
                 }
             }
             self.notes.add(parts::turn(&self.net), NoteKind::Quarantine { switch, port, starts });

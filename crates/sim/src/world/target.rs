@@ -153,7 +153,7 @@ impl Storage {
         if frame.header.r_ctl == RCtl::BLS_ABTS {
             // The target may have finished its part, but its unsent frames still belong to the
             // aborted exchange.
-            net.unsent(nport).discard_answers(frame.header.s_id, Some(frame.header.ox_id));
+            net.fc.unsent(nport).discard_answers(frame.header.s_id, Some(frame.header.ox_id));
             adapter::discard_answers(self, nport, frame.header.s_id, Some(frame.header.ox_id));
         }
         self.handle(net, nport, Input::Frame(frame));
@@ -161,7 +161,7 @@ impl Storage {
 
     /// Handles the end of the login with an initiator.
     pub(super) fn remote_down(&mut self, net: &mut Net, nport: u16, port_id: FcId) {
-        net.unsent(nport).discard_answers(port_id, None);
+        net.fc.unsent(nport).discard_answers(port_id, None);
         adapter::remote_down(self, nport, port_id);
         self.handle(net, nport, Input::LoginDown { port_id });
     }
@@ -198,7 +198,7 @@ impl Storage {
                 Output::Transmit(seq) => adapter::transmit(self, net, (storage, nport), seq),
                 Output::Io(io) => self.submit(net, storage, nport, &io),
                 Output::Cancel(tag) => {
-                    net.unsent(nport).discard_exchange_of_responder(tag.rx_id());
+                    net.fc.unsent(nport).discard_exchange_of_responder(tag.rx_id());
                     adapter::discard_exchange(self, nport, tag.rx_id());
                     self.systems[usize::from(storage)].controller.cancel(net.now(), nport, tag);
                     self.arm_controller(net, storage);

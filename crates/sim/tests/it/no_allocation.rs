@@ -23,11 +23,11 @@ fn a_warm_run_allocates_nothing_per_frame() {
         world.log_in();
         world.start();
         world.run_until(world.start_ps + 400_000_000_000);
-        let hops = world.net.fate.frame_hops;
+        let hops = world.net.fc.fate.frame_hops;
         // Counts this thread alone: other tests run beside it.
         let counted = allocation_counter::measure(|| world.run_until(world.start_ps + 600_000_000_000));
         let blocks = counted.count_total;
-        let hops = world.net.fate.frame_hops - hops;
+        let hops = world.net.fc.fate.frame_hops - hops;
         assert!(hops > 100_000, "{size}: the run moved only {hops} frames");
         // A queue that exceeds its previous maximum may still grow, with one allocation per
         // doubling.

@@ -275,7 +275,7 @@ fn a_trunk_keeps_the_order_of_frames_and_spray_does_not() {
         let finished = simulate(&lab_with(&text, "", &sets), &Options::default(), &mut Blind);
         check(&finished);
         assert_eq!(finished.results.totals.io.ios_failed, 0);
-        let lanes = finished.world.net.lanes();
+        let lanes = finished.world.net.fc.lanes();
         let isls = finished.world.lab.links.iter().zip(0usize..).filter(|(link, _)| link.name.starts_with("ISL"));
         assert!(isls.map(|(_, link)| lanes[2 * link].count().frames).all(|frames| frames > 100), "all lines are used");
         let initiators =

@@ -81,6 +81,6 @@ fn frames_and_credits_are_conserved_on_all_channels() {
             world.run_until(world.start_ps + step * 3_000_000_000);
             world.check().unwrap_or_else(|error| panic!("{name}, step {step}: {error}"));
         }
-        assert!((0..world.net.lanes().len() as u32).any(|lane| world.net.channels(lane).is_some()), "{name}");
+        assert!((0..world.net.fc.lanes().len() as u32).any(|lane| world.net.fc.channels(lane).is_some()), "{name}");
     }
 }

@@ -211,7 +211,7 @@ impl Bed {
                 delivered += 1;
                 self.send(frame.rx_id().into());
             } else if let Some(message) = frame.message() {
-                self.world.net.messages.deliver(message);
+                self.world.net.fc.messages.deliver(message);
             }
         }
         delivered

@@ -26,7 +26,7 @@ fn every_host_has_found_its_storage_when_the_workloads_begin() {
             panic!("seed {seed}: {what}");
         }
         let denied =
-            world.net.recorder.losses().iter().filter(|((_, loss), _)| *loss == Loss::Fib(DropReason::ZoneDenied));
+            world.net.fc.recorder.losses().iter().filter(|((_, loss), _)| *loss == Loss::Fib(DropReason::ZoneDenied));
         let denied: u64 = denied.map(|(_, lost)| lost.frames).sum();
         let in_vain = denied > 0 && lab.timers.e_d_tov >= LONG_ENOUGH;
         assert!(

@@ -42,7 +42,7 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
     for (count, lane) in view.lanes.iter().zip(0u32..).filter(|(count, _)| count.credits_lost > 0) {
         let share = ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps);
         let sender = view.names.port(view.names.from(lane));
-        let n = view.world.net.lanes()[lane as usize].state_changes.n;
+        let n = view.world.net.fc.lanes()[lane as usize].state_changes.n;
         let what = if n == 0 { "R_RDYs from" } else { "R_RDYs or frames at" };
         let recovery = match n {
             0 => "without credit recovery (`bb_sc`)".to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
 /// sends fewer frames than its credits permit and is left out.
 pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (lane, number) in view.world.net.lanes().iter().zip(0u32..) {
+    for (lane, number) in view.world.net.fc.lanes().iter().zip(0u32..) {
         let count = &view.lanes[number as usize];
         let share = ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps);
         if share < WAIT_SHARE || count.frames == 0 {
@@ -84,7 +84,7 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
         let round_ps = frame_ps + 2 * lane.propagation_ps + lane.time_of(4);
         let needed = round_ps.div_ceil(frame_ps);
         // Of the virtual channels, one is for frames between switches.
-        let channels = view.world.net.channels(number).map(|channels| channels.data_credits());
+        let channels = view.world.net.fc.channels(number).map(|channels| channels.data_credits());
         let credits = channels.unwrap_or(lane.bb_credit);
         // If the receiver's buffers are occupied for long, the distance is not the cause.
         let to = view.names.port(view.names.to(number));
@@ -131,8 +131,8 @@ fn more_credits(view: &View<'_>, lane: u32, needed: u64) -> Vec<Candidate> {
 /// least as often as all buffers of the lane, or of its smallest data channel, are used twice.
 fn recovery_by_state_changes(view: &View<'_>, lane: u32) -> Vec<Candidate> {
     let link = &view.world.lab.links[lane as usize / 2];
-    let smallest = view.world.net.channels(lane).and_then(|channels| channels.fewest_data_credits());
-    let buffers = smallest.unwrap_or(view.world.net.lanes()[lane as usize].bb_credit).max(1);
+    let smallest = view.world.net.fc.channels(lane).and_then(|channels| channels.fewest_data_credits());
+    let buffers = smallest.unwrap_or(view.world.net.fc.lanes()[lane as usize].bb_credit).max(1);
     let what = format!("credit recovery (BB_SC) on {}", link.name);
     vec![Candidate { what, set: vec![(key_of(link, "bb_sc"), (buffers.ilog2() + 1).min(15).to_string())] }]
 }

@@ -107,7 +107,7 @@ fn ports(view: &View<'_>, results: &Results) -> Vec<Finding> {
         let ports = config.ports.len().max(1) as u64;
         let of_frames_ps = storage.read_bytes.div_ceil(frame_bytes).saturating_mul(frame_overhead_ps);
         let paused_ps = storage.reads.saturating_mul(overhead_ps).saturating_add(of_frames_ps) / ports;
-        let lines = view.world.net.lanes().iter().zip(0u32..);
+        let lines = view.world.net.fc.lanes().iter().zip(0u32..);
         let sent: Vec<u64> = lines
             .filter(|&(_, lane)| view.names.node(view.names.from(lane).node) == storage.name)
             .map(|(_, lane)| view.busy_ps(lane))

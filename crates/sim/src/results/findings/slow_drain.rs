@@ -28,18 +28,18 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
 /// Returns the mean number of credits of a lane that its receiver holds although it could return
 /// them.
 fn kept_credits(view: &View<'_>, lane: u32) -> f64 {
-    let held_ps = match view.world.net.lanes()[lane as usize].to {
-        End::NPort(nport) => view.world.net.nport(nport).buffers(view.now_ps).area_ps,
+    let held_ps = match view.world.net.fc.lanes()[lane as usize].to {
+        End::NPort(nport) => view.world.net.fc.nport(nport).buffers(view.now_ps).area_ps,
         End::Switch { .. } | End::Loop { .. } => 0,
     };
     // Delays of R_RDYs count whole, even if they end after the run.
-    let credits = f64::from(view.world.net.lanes()[lane as usize].bb_credit);
+    let credits = f64::from(view.world.net.fc.lanes()[lane as usize].bb_credit);
     ratio(held_ps + view.lanes[lane as usize].late_ps, view.measured_ps).min(credits)
 }
 
 /// Returns whether the lane ends at an N_Port that holds credits while the sender waits for them.
 fn is_slow(view: &View<'_>, lane: u32) -> bool {
-    let ends_at = &view.world.net.lanes()[lane as usize];
+    let ends_at = &view.world.net.fc.lanes()[lane as usize];
     let wait = wait_share(view, lane);
     let credits = f64::from(ends_at.bb_credit);
     matches!(ends_at.to, End::NPort(_)) && wait >= WAIT_SHARE && kept_credits(view, lane) >= KEPT_SHARE * wait * credits
@@ -74,7 +74,7 @@ fn finding(view: &View<'_>, results: &Results, culprit: u32) -> Finding {
             view.names.port(view.names.from(culprit)),
             percent(wait_share(view, culprit)),
             s_of_ps(count.credit_wait_ps),
-            view.world.net.lanes()[culprit as usize].bb_credit,
+            view.world.net.fc.lanes()[culprit as usize].bb_credit,
             if upstream.is_empty() {
                 String::new()
             } else {
@@ -145,7 +145,7 @@ fn share_of_quarantine(view: &View<'_>, culprit: u32) -> String {
 /// against the traffic, from switch to switch, as long as lanes wait.
 fn upstream(view: &View<'_>, culprit: u32) -> BTreeSet<u32> {
     let threshold = UPSTREAM_SHARE * wait_share(view, culprit);
-    let lanes = view.world.net.lanes();
+    let lanes = view.world.net.fc.lanes();
     let mut found = BTreeSet::new();
     let mut agenda = vec![culprit];
     while let Some(lane) = agenda.pop() {
@@ -185,7 +185,7 @@ fn hosts(
             continue;
         }
         let systems: BTreeSet<u16> = node.paths.systems().iter().map(|system| system.storage).collect();
-        let concerns = |lane: &u32| match view.world.net.lanes()[*lane as usize].from {
+        let concerns = |lane: &u32| match view.world.net.fc.lanes()[*lane as usize].from {
             End::NPort(nport) => match view.world.nports.nodes[usize::from(nport)].owner {
                 Owner::Host { host: owner, .. } => usize::from(owner) == host,
                 Owner::Storage { storage, .. } => systems.contains(&storage),

@@ -270,7 +270,7 @@ impl Hosts {
                 Output::Done { tag, ox_id, outcome } => {
                     if !matches!(outcome, Outcome::Completed { .. }) {
                         let s_id = env.nports.own_id_on_shared_plane(nport);
-                        env.net.unsent(plane).discard_exchange_of_originator(s_id, ox_id);
+                        env.net.fc.unsent(plane).discard_exchange_of_originator(s_id, ox_id);
                     }
                     self.completions.push_back(Completion { host, hba, tag, outcome });
                 }

@@ -107,7 +107,7 @@ impl Comparison {
         };
         self.delivered.push((now, goal, plain_frame(&frame)));
         if let Some(message) = frame.message() {
-            self.both.fast.messages.deliver(message);
+            self.both.fast.fc.messages.deliver(message);
         }
     }
 
@@ -115,10 +115,14 @@ impl Comparison {
     /// consistent.
     fn same(&self, when: &str) -> Result<(), TestCaseError> {
         let (fast, plain) = (&self.both.fast, &self.both.plain);
-        let lost =
-            fast.recorder.losses().iter().map(|(&(place, why), lost)| ((plain_place(place), why.name()), lost.frames));
+        let lost = fast
+            .fc
+            .recorder
+            .losses()
+            .iter()
+            .map(|(&(place, why), lost)| ((plain_place(place), why.name()), lost.frames));
         let counts = (
-            [fast.fate.sent, fast.fate.frame_hops, fast.fate.delivered, fast.frames_in_flight()],
+            [fast.fc.fate.sent, fast.fc.fate.frame_hops, fast.fc.fate.delivered, fast.fc.frames_in_flight()],
             lost.collect::<BTreeMap<_, _>>(),
         );
         let delivered = plain.delivered.len() as u64;
@@ -128,13 +132,16 @@ impl Comparison {
             return Err(TestCaseError::fail(format!(
                 "{when}, at {} ps, next {next:?}\nfast  {counts:?} {:?}\nplain {plain_counts:?} {:?} {:?}",
                 plain.now,
-                fast.recorder.incidents(),
+                fast.fc.recorder.incidents(),
                 plain.resets,
                 plain.held
             )));
         }
-        prop_assert_eq!(fast.fate.delivered + fast.fate.lost_frames() + fast.frames_in_flight(), fast.fate.sent);
-        prop_assert_eq!(fast.check_credits(), Ok(()), "credits at {} ps", plain.now);
+        prop_assert_eq!(
+            fast.fc.fate.delivered + fast.fc.fate.lost_frames() + fast.fc.frames_in_flight(),
+            fast.fc.fate.sent
+        );
+        prop_assert_eq!(fast.fc.check_credits(), Ok(()), "credits at {} ps", plain.now);
         Ok(())
     }
 
@@ -149,7 +156,7 @@ impl Comparison {
             return Err(TestCaseError::fail(format!("delivery {at}: fast {fast} plain {plain}")));
         }
         let (mut resets, mut held) = (Vec::new(), Vec::new());
-        for incident in fast.recorder.incidents() {
+        for incident in fast.fc.recorder.incidents() {
             match *incident {
                 Incident::LinkReset { at_ps, lane } => resets.push((at_ps, lane as usize)),
                 Incident::HoldTime { at_ps, switch, port, frames } => {
@@ -216,7 +223,7 @@ impl Comparison {
                 }
             }
             Action::Slow { lane, ns } => {
-                both.fast.slow_receiver((lane % lanes) as u32, ns * 1_000);
+                both.fast.fc.slow_receiver((lane % lanes) as u32, ns * 1_000);
                 both.plain.slow_receiver(lane % lanes, ns * 1_000);
             }
             Action::Withhold { lane, withhold } => {
@@ -226,19 +233,19 @@ impl Comparison {
             Action::Chances { lane, chances } => {
                 let lane = lane % lanes;
                 let seed = lane as u64;
-                let fault = both.fast.fault_mut(lane as u32, || Xoshiro256PlusPlus::seed_from_u64(seed));
+                let fault = both.fast.fc.fault_mut(lane as u32, || Xoshiro256PlusPlus::seed_from_u64(seed));
                 let Chances { frame_loss, crc_errors, r_rdy_loss } = chances;
                 (fault.frame_loss, fault.crc_errors, fault.r_rdy_loss) = (frame_loss, crc_errors, r_rdy_loss);
                 both.plain.set_chances(lane, chances, seed);
             }
             Action::Prefer { from, to, priority } => {
                 let [s_id, d_id] = [from, to].map(|nport| both.wiring.ids[nport % both.wiring.ids.len()].to_u32());
-                both.fast.priorities.set_pair(s_id, d_id, priority);
+                both.fast.fc.priorities.set_pair(s_id, d_id, priority);
                 both.plain.priorities.pairs.insert((s_id, d_id), priority as usize);
             }
             Action::Quarantine { nport, starts } => {
                 let id = both.wiring.ids[nport % both.wiring.ids.len()].to_u32();
-                both.fast.priorities.quarantine(id, starts);
+                both.fast.fc.priorities.quarantine(id, starts);
                 let plain = &mut both.plain.priorities;
                 if starts {
                     plain.quarantined.insert(id);
@@ -289,8 +296,9 @@ fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> R
     comparison.run(now + longest_timeout_ns.map_or(1_000_000_000_000, |ns| 20 * ns * 1_000))?;
     comparison.same_history()?;
     let Both { fast, plain, .. } = &comparison.both;
-    if fast.frames_in_flight() == 0 && (0..case.nports.len()).all(|nport| fast.nport(nport as u16).unsent() == 0) {
-        prop_assert!(fast.messages.is_empty(), "an unsent message stays in the pool");
+    if fast.fc.frames_in_flight() == 0 && (0..case.nports.len()).all(|nport| fast.fc.nport(nport as u16).unsent() == 0)
+    {
+        prop_assert!(fast.fc.messages.is_empty(), "an unsent message stays in the pool");
     }
     for (&(_, why), &frames) in &plain.lost {
         *occurred.entry(why).or_default() += frames;

@@ -262,11 +262,11 @@ impl Both {
         for (number, &ports) in wiring.ports.iter().enumerate() {
             for port in 0..ports {
                 let mode = if wiring.homes.contains(&(number, port)) { PortMode::F } else { PortMode::E };
-                fast.fib_mut(number as u16).apply(&FibDelta::PortMode { port, mode });
+                fast.fc.fib_mut(number as u16).apply(&FibDelta::PortMode { port, mode });
             }
         }
         for (&id, &(home, port)) in wiring.ids.iter().zip(&wiring.homes) {
-            fast.fib_mut(home as u16).apply(&FibDelta::OwnId { port, id });
+            fast.fc.fib_mut(home as u16).apply(&FibDelta::OwnId { port, id });
         }
         let mut plain = plain::Engine::new(
             std::mem::take(&mut wiring.plain_lanes),
@@ -296,7 +296,7 @@ impl Both {
             for (domain, legs) in routes {
                 let outputs = self.wiring.outputs(number, &legs);
                 changed |= self.plain.switches[number].legs.insert(domain.into(), outputs.clone()) != Some(outputs);
-                self.fast.fib_mut(number as u16).apply(&FibDelta::Routes { domain, legs });
+                self.fast.fc.fib_mut(number as u16).apply(&FibDelta::Routes { domain, legs });
             }
         }
         changed

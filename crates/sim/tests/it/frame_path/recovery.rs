@@ -65,7 +65,7 @@ impl Steps {
 
     /// Credits of the channels of high and medium priority, with those that have returned.
     fn credits(&self) -> [u32; 2] {
-        let channels = self.0.both.fast.channels(ISL as u32).expect("channels").list();
+        let channels = self.0.both.fast.fc.channels(ISL as u32).expect("channels").list();
         [HIGH, MEDIUM].map(|number| {
             let channel = channels.iter().find(|channel| channel.number == number).expect("the channel");
             channel.credits + channel.returning()
@@ -73,7 +73,7 @@ impl Steps {
     }
 
     fn recovered(&self) -> u64 {
-        self.0.both.fast.lanes()[ISL].state_changes.recovered
+        self.0.both.fast.fc.lanes()[ISL].state_changes.recovered
     }
 }
 

@@ -4,35 +4,36 @@
 use super::channels::LaneChannels;
 use super::lane::End;
 use super::observe::Incident;
-use super::queue::NEVER;
-use super::{Loss, LossSite, Net, channels, recovery};
+use super::{FcPlane, Loss, LossSite, channels, recovery};
+use crate::net::events::Events;
+use crate::net::queue::NEVER;
 use std::collections::BTreeSet;
 
-impl Net {
+impl FcPlane {
     /// Checks the hold time and the credits of a lane. It runs when a frame may have reached the
     /// hold time, or a sender may have had no credit for E_D_TOV. In a healthy network that is once
     /// per lane and hold time.
-    pub(super) fn watchdog(&mut self, number: u32) {
+    pub(super) fn watchdog(&mut self, events: &mut Events, number: u32) {
         self.lanes[number as usize].watchdog_armed = false;
-        let next_hold = self.discard_expired(number);
-        let next_recovery = self.recover_credit(number);
-        self.queue.schedule(self.sources.watchdog(number), next_hold.min(next_recovery));
+        let next_hold = self.discard_expired(events, number);
+        let next_recovery = self.recover_credit(events, number);
+        events.queue.schedule(events.sources.watchdog(number), next_hold.min(next_recovery));
     }
 
     /// Discards the frames that the lane's receiver has held too long. Returns the time of the next
     /// check.
-    fn discard_expired(&mut self, number: u32) -> u64 {
+    fn discard_expired(&mut self, events: &mut Events, number: u32) -> u64 {
         let End::Switch { switch, port } = self.lanes[number as usize].to else { return NEVER };
         let crossbar = &self.switches[usize::from(switch)].crossbar;
-        let (now, hold) = (self.now, self.hold_time_ps);
+        let (now, hold) = (events.now, self.hold_time_ps);
         let Some(oldest) = crossbar.oldest(port) else { return NEVER };
         if oldest + hold > now {
             return oldest + hold;
         }
         debug_assert!(!self.parts.is_divided(), "the network is united before frames are discarded");
-        note_deadlock(self);
+        note_deadlock(self, events);
         let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
-        let frames = self.discard(switch, Loss::HoldTime, late) as u32;
+        let frames = self.discard(events, switch, Loss::HoldTime, late) as u32;
         self.recorder.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
         let crossbar = &self.switches[usize::from(switch)].crossbar;
         crossbar.oldest(port).map_or(NEVER, |oldest| oldest + hold)
@@ -40,8 +41,8 @@ impl Net {
 
     /// Resets the link if its sender has had no credit for E_D_TOV. Returns the time of the next
     /// check.
-    fn recover_credit(&mut self, number: u32) -> u64 {
-        let now = self.now;
+    fn recover_credit(&mut self, events: &mut Events, number: u32) -> u64 {
+        let now = events.now;
         let lane = &self.lanes[number as usize];
         let channels = self.channels[number as usize].as_ref();
         let since = channels.map_or(lane.credit_wait_since_ps, |channels| channels.waits_since_ps());
@@ -53,7 +54,7 @@ impl Net {
             return due;
         }
         debug_assert!(!self.parts.is_divided(), "the network is united before a link is reset");
-        note_deadlock(self);
+        note_deadlock(self, events);
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
@@ -62,13 +63,13 @@ impl Net {
                 self.count_loss(frame, Loss::LinkReset, LossSite::Receiver(number));
             }
             if !lost.is_empty() {
-                self.wake_all(switch);
+                self.wake_all(events, switch);
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
         let used = channels::used(self, number);
         recovery::restart(self, number);
-        let wake = self.sources.wake(number);
+        let wake = events.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
         lane.receiver.set_withheld(now, 0);
         lane.receiver.last_ps = 0;
@@ -81,7 +82,7 @@ impl Net {
         if let Some(channels) = &mut self.channels[number as usize] {
             channels.restart(now, used, Some(restart));
         }
-        lane.wake_at(&mut self.queue, wake, restart);
+        lane.wake_at(&mut events.queue, wake, restart);
         self.recorder.reset(number, lane, credits, now, restart);
         self.recorder.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
@@ -89,13 +90,13 @@ impl Net {
 }
 
 /// Searches for a credit deadlock and records it if it is new.
-fn note_deadlock(net: &mut Net) {
+fn note_deadlock(net: &mut FcPlane, events: &mut Events) {
     let (path, visited) = (Vec::new(), BTreeSet::new());
     let search = DeadlockSearch { net, path, visited };
     let Some(cycle) = search.find() else { return };
     let known = |incident: &Incident| matches!(incident, Incident::Deadlock { cycle: c, .. } if *c == cycle);
     if !net.recorder.incidents.iter().any(known) {
-        net.recorder.incidents.push(Incident::Deadlock { at_ps: net.now, cycle });
+        net.recorder.incidents.push(Incident::Deadlock { at_ps: events.now, cycle });
     }
 }
 
@@ -105,7 +106,7 @@ type Wait = (u32, Option<u8>);
 /// A search for lanes that wait for each other's buffers. The virtual channels of a lane wait
 /// separately.
 struct DeadlockSearch<'a> {
-    net: &'a Net,
+    net: &'a FcPlane,
     /// Waits from the start of the search to the current one, each for the next.
     path: Vec<Wait>,
     visited: BTreeSet<Wait>,
@@ -151,13 +152,13 @@ impl DeadlockSearch<'_> {
 }
 
 /// Returns what can wait for credit on a lane: the lane, or each of its virtual channels.
-fn waits_of(net: &Net, lane: u32) -> Vec<Wait> {
+fn waits_of(net: &FcPlane, lane: u32) -> Vec<Wait> {
     let numbers = |channels: &LaneChannels| channels.list().iter().map(|c| (lane, Some(c.number))).collect();
     net.channels(lane).map_or_else(|| vec![(lane, None)], numbers)
 }
 
 /// Returns whether a frame waits for a credit and none is returning.
-fn is_without_credit(net: &Net, (number, channel): Wait) -> bool {
+fn is_without_credit(net: &FcPlane, (number, channel): Wait) -> bool {
     let lane = &net.lanes[number as usize];
     match (channel, net.channels(number)) {
         (Some(channel), Some(channels)) => channels.is_stuck(channel),

@@ -15,8 +15,10 @@ use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use super::lane::{End, Lane, Sent};
 use super::nport::Next;
-use super::queue::NEVER;
-use super::{Loss, LossSite, Net, loop_records};
+use super::{FcPlane, Loss, LossSite, loop_records};
+use crate::net::Net;
+use crate::net::events::Events;
+use crate::net::queue::NEVER;
 
 pub use loop_records::{initialisation_frame, lip};
 use sanloom_fc::arbitrated_loop::{
@@ -203,12 +205,13 @@ impl LoopPlane {
 }
 
 /// Returns the counters of the ports of a loop, in its order, with their port numbers.
-pub fn counts(net: &Net, number: u16) -> Vec<(u16, MemberCount)> {
+pub fn counts(net: &FcPlane, number: u16) -> Vec<(u16, MemberCount)> {
     net.loops[usize::from(number)].members.iter().map(|member| (member.port, member.count)).collect()
 }
 
 /// Starts a loop after its initialisation. `ports` are its participants in the order of the loop.
 pub fn start(net: &mut Net, number: u16, rate: LoopRate, ports: Vec<Participant>) {
+    let Net { events, fc: net, .. } = net;
     let plane = &mut net.loops[usize::from(number)];
     plane.ring.clear();
     for (place, participant) in ports.iter().enumerate() {
@@ -225,26 +228,27 @@ pub fn start(net: &mut Net, number: u16, rate: LoopRate, ports: Vec<Participant>
     debug_assert!(engine.is_ok(), "validation refuses such a loop: {:?}", engine.err());
     plane.engine = engine.ok();
     loop_records::watch(net, number);
-    run(net, number);
+    run(net, events, number);
 }
 
 /// Records what happens on loops with a watched link from now on.
-pub fn watch(net: &mut Net) {
+pub fn watch(net: &mut FcPlane) {
     (0..net.loops.len() as u16).for_each(|number| loop_records::watch(net, number));
 }
 
 /// Returns whether a link of a loop is watched.
-pub fn is_watched(net: &Net, number: u16) -> bool {
+pub fn is_watched(net: &FcPlane, number: u16) -> bool {
     net.loops[usize::from(number)].is_watched
 }
 
 /// Interrupts a loop, because a LIP has begun. Frames on the loop are lost. The rest of their
 /// requests is sent after the initialisation, except from a port without light.
 pub fn interrupt(net: &mut Net, number: u16) {
-    let now = LoopTime::from_ps(net.now);
+    let Net { events, fc: net, .. } = net;
+    let now = LoopTime::from_ps(events.now);
     let Some(mut engine) = net.loops[usize::from(number)].engine.take() else { return };
     let left = engine.interrupt(now);
-    drain(net, number, &mut engine);
+    drain(net, events, number, &mut engine);
     let plane = &mut net.loops[usize::from(number)];
     let mut frames: BTreeMap<usize, VecDeque<FrameRef>> = BTreeMap::new();
     for (_, request) in left {
@@ -257,7 +261,7 @@ pub fn interrupt(net: &mut Net, number: u16) {
         frames.append(&mut plane.members[member].unsent);
         plane.members[member].unsent = frames;
     }
-    net.queue.schedule(net.sources.arbitrated_loop(number), NEVER);
+    events.queue.schedule(events.sources.arbitrated_loop(number), NEVER);
     for index in 0..net.loops[usize::from(number)].members.len() {
         let member = &mut net.loops[usize::from(number)].members[index];
         (member.place, member.requests) = (None, 0);
@@ -273,7 +277,7 @@ pub fn interrupt(net: &mut Net, number: u16) {
         }
         let lane = &mut net.lanes[rx as usize];
         let arrival_ps = lane.flight.next_ps();
-        net.queue.move_event(net.sources.arrival(rx), arrival_ps, NEVER);
+        events.queue.move_event(events.sources.arrival(rx), arrival_ps, NEVER);
         for frame in lane.flight.take() {
             net.count_loss(&frame, Loss::LoopInitialised, LossSite::Line(rx));
         }
@@ -282,18 +286,18 @@ pub fn interrupt(net: &mut Net, number: u16) {
 
 /// Takes a frame of a switch into the memory of its FL_Port.
 #[inline(never)]
-pub(super) fn take(net: &mut Net, lane: u32, frame: FrameRef) {
+pub(super) fn take(net: &mut FcPlane, events: &mut Events, lane: u32, frame: FrameRef) {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return };
     let plane = &mut net.loops[usize::from(number)];
     if let Some(index) = plane.members.iter().position(|member| member.tx == lane) {
         plane.members[index].unsent.push_back(frame);
-        become_ready(net, number, index);
+        become_ready(net, events, number, index);
     }
 }
 
 /// Number of frames in the memory of the FL_Port at the end of a lane.
 #[inline(never)]
-pub(super) fn held(net: &Net, lane: u32) -> u32 {
+pub(super) fn held(net: &FcPlane, lane: u32) -> u32 {
     let End::Loop { number, .. } = net.lanes[lane as usize].to else { return 0 };
     let plane = &net.loops[usize::from(number)];
     let Some(index) = plane.members.iter().position(|member| member.tx == lane && member.nport.is_none()) else {
@@ -305,18 +309,18 @@ pub(super) fn held(net: &Net, lane: u32) -> u32 {
 
 /// Number of frames in the memory of all FL_Ports.
 #[inline(never)]
-pub(super) fn all_held(net: &Net) -> u64 {
+pub(super) fn all_held(net: &FcPlane) -> u64 {
     let members = net.loops.iter().flat_map(|plane| &plane.members).filter(|member| member.nport.is_none());
     members.map(|member| u64::from(held(net, member.tx))).sum()
 }
 
 /// Takes note that the input of a switch at the end of a lane from a loop has room again.
 #[inline(never)]
-pub(super) fn has_room(net: &mut Net, lane: u32) {
+pub(super) fn has_room(net: &mut FcPlane, events: &mut Events, lane: u32) {
     let End::Loop { number, .. } = net.lanes[lane as usize].from else { return };
     let plane = &net.loops[usize::from(number)];
     if plane.engine.is_some() && !plane.blocked.is_empty() {
-        net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
+        events.queue.schedule_earlier(events.sources.arbitrated_loop(number), events.now);
     }
 }
 
@@ -324,7 +328,7 @@ pub(super) fn has_room(net: &mut Net, lane: u32) {
 /// Frames enter the engine after all others of this moment, because a request takes all of one
 /// destination.
 #[inline(never)]
-pub(super) fn has_frames(net: &mut Net, tx: u32) {
+pub(super) fn has_frames(net: &mut FcPlane, events: &mut Events, tx: u32) {
     let lane = lane_of(tx);
     if lane == tx {
         return;
@@ -332,21 +336,21 @@ pub(super) fn has_frames(net: &mut Net, tx: u32) {
     let End::Loop { number, port } = net.lanes[lane as usize].to else { return };
     let plane = &mut net.loops[usize::from(number)];
     if let Ok(index) = plane.members.binary_search_by_key(&port, |member| member.port) {
-        become_ready(net, number, index);
+        become_ready(net, events, number, index);
     }
 }
 
-fn become_ready(net: &mut Net, number: u16, index: usize) {
+fn become_ready(net: &mut FcPlane, events: &mut Events, number: u16, index: usize) {
     let plane = &mut net.loops[usize::from(number)];
     plane.make_ready(index);
     if plane.engine.is_some() {
-        net.queue.schedule_earlier(net.sources.arbitrated_loop(number), net.now);
+        events.queue.schedule_earlier(events.sources.arbitrated_loop(number), events.now);
     }
 }
 
 /// Runs a loop at the current time.
 #[inline(never)]
-pub(super) fn run(net: &mut Net, number: u16) {
+pub(in crate::net) fn run(net: &mut FcPlane, events: &mut Events, number: u16) {
     let Some(mut engine) = net.loops[usize::from(number)].engine.take() else { return };
     let mut next_ps = NEVER;
     let mut waiting = Vec::new();
@@ -357,7 +361,7 @@ pub(super) fn run(net: &mut Net, number: u16) {
         let blocked = std::mem::take(&mut plane.blocked);
         for index in blocked.into_iter().chain(std::mem::take(&mut plane.ready)) {
             net.loops[usize::from(number)].members[index].is_ready = false;
-            match fill(net, number, index, &mut engine) {
+            match fill(net, events, number, index, &mut engine) {
                 Fill::Done => {}
                 Fill::Pause(at_ps) => {
                     next_ps = next_ps.min(at_ps);
@@ -370,8 +374,8 @@ pub(super) fn run(net: &mut Net, number: u16) {
                 }
             }
         }
-        engine.handle_timeout(LoopTime::from_ps(net.now));
-        drain(net, number, &mut engine);
+        engine.handle_timeout(LoopTime::from_ps(events.now));
+        drain(net, events, number, &mut engine);
         // A circuit that has opened leaves its port room for more.
         if net.loops[usize::from(number)].ready.is_empty() {
             break;
@@ -379,7 +383,7 @@ pub(super) fn run(net: &mut Net, number: u16) {
     }
     // The first picosecond at which the time has come.
     let of_engine_ps = engine.poll_timeout().map_or(NEVER, |time| (time + LoopTime::from_ps(1) - LoopTime(1)).ps());
-    net.queue.schedule_earlier(net.sources.arbitrated_loop(number), next_ps.min(of_engine_ps).max(net.now));
+    events.queue.schedule_earlier(events.sources.arbitrated_loop(number), next_ps.min(of_engine_ps).max(events.now));
     let plane = &mut net.loops[usize::from(number)];
     waiting.into_iter().for_each(|index| plane.make_ready(index));
     plane.engine = Some(engine);
@@ -396,8 +400,8 @@ enum Fill {
 }
 
 /// Moves frames of a port to the engine.
-fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) -> Fill {
-    let now = net.now;
+fn fill(net: &mut FcPlane, events: &mut Events, number: u16, index: usize, engine: &mut Loop) -> Fill {
+    let now = events.now;
     loop {
         let plane = &mut net.loops[usize::from(number)];
         let member = &mut plane.members[index];
@@ -444,7 +448,7 @@ fn fill(net: &mut Net, number: u16, index: usize, engine: &mut Loop) -> Fill {
             plane.requests.insert(tag, Sending { member: index, to_switch, frames });
             plane.members[index].requests += 1;
         } else {
-            lose(net, (tx, nport.is_some()), frames);
+            lose(net, events, (tx, nport.is_some()), frames);
         }
     }
 }
@@ -461,7 +465,7 @@ fn destination(frame: &FrameRef, from_node: bool) -> Option<AlPa> {
 
 /// Returns the number of frames for which the input of the switch at a loop has buffers. A loop
 /// without an FL_Port has room, so that its ports learn that there is none.
-fn room(net: &Net, number: u16) -> usize {
+fn room(net: &FcPlane, number: u16) -> usize {
     let plane = &net.loops[usize::from(number)];
     let Some(rx) = plane.members.iter().find(|member| member.nport.is_none()).map(|member| member.rx) else {
         return MOST_FRAMES;
@@ -480,36 +484,36 @@ fn take_unsent(unsent: &mut VecDeque<FrameRef>) -> VecDeque<FrameRef> {
 
 /// Counts frames to a port that does not exist. `tx` is the lane of their sender, with true for an
 /// N_Port.
-fn lose(net: &mut Net, (tx, is_nport): (u32, bool), frames: VecDeque<FrameRef>) {
+fn lose(net: &mut FcPlane, events: &mut Events, (tx, is_nport): (u32, bool), frames: VecDeque<FrameRef>) {
     for frame in frames {
         // Frames of an FL_Port were sent by another port.
         net.fate.sent += u64::from(is_nport);
         net.count_loss(&frame, Loss::NoLoopPort, LossSite::Line(tx));
         if !is_nport {
-            net.return_credit(tx, net.now);
+            net.return_credit(events, tx, events.now);
         }
     }
 }
 
 /// Executes the outputs of the engine.
-fn drain(net: &mut Net, number: u16, engine: &mut Loop) {
+fn drain(net: &mut FcPlane, events: &mut Events, number: u16, engine: &mut Loop) {
     while let Some(output) = engine.poll_output() {
         match output {
-            Output::Frame(frame) => send(net, number, &frame),
+            Output::Frame(frame) => send(net, events, number, &frame),
             Output::NoSuchPort { tag, .. } => {
                 let plane = &mut net.loops[usize::from(number)];
                 let Some(Sending { member, frames, .. }) = plane.requests.remove(&tag) else { continue };
                 let sender = (plane.members[member].tx, plane.members[member].nport.is_some());
-                lose(net, sender, frames);
+                lose(net, events, sender, frames);
                 net.loops[usize::from(number)].ended(member);
             }
             Output::Tenancy(tenancy) => {
                 net.loops[usize::from(number)].add(&tenancy);
                 if net.loops[usize::from(number)].is_watched {
-                    loop_records::tenancy(net, number, &tenancy);
+                    loop_records::tenancy(net, events, number, &tenancy);
                 }
             }
-            Output::Signal(signal) => loop_records::signal(net, number, &signal),
+            Output::Signal(signal) => loop_records::signal(net, events, number, &signal),
         }
     }
 }
@@ -533,7 +537,7 @@ impl LoopPlane {
 }
 
 /// Puts a frame on the loop.
-fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
+fn send(net: &mut FcPlane, events: &mut Events, number: u16, of_engine: &LoopFrame) {
     let plane = &mut net.loops[usize::from(number)];
     let Some(sending) = plane.requests.get_mut(&of_engine.tag) else { return };
     let Some(mut frame) = sending.frames.pop_front() else { return };
@@ -545,7 +549,7 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
         plane.ended(member);
     }
     let line_ps = net.lanes[tx as usize].time_of(frame.wire_bytes());
-    let (start_ps, arrival_ps) = (of_engine.start.ps(), of_engine.arrival.ps().max(net.now));
+    let (start_ps, arrival_ps) = (of_engine.start.ps(), of_engine.arrival.ps().max(events.now));
     let end_ps = start_ps + line_ps;
     if is_nport {
         net.fate.sent += 1;
@@ -554,7 +558,7 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
         }
     } else {
         // The frame has left the memory of the FL_Port.
-        net.return_credit(tx, end_ps);
+        net.return_credit(events, tx, end_ps);
     }
     // At the end of the frame's own link, it begins when it arrives there. The lane from a switch
     // has counted its frames.
@@ -563,19 +567,19 @@ fn send(net: &mut Net, number: u16, of_engine: &LoopFrame) {
         let end_ps = start_ps + line_ps;
         if is_nport || lane == rx {
             net.lanes[lane as usize].count_frame(&frame);
-            if net.lanes[lane as usize].faulty && net.apply_frame_faults(lane, &mut frame, end_ps) {
+            if net.lanes[lane as usize].faulty && net.apply_frame_faults(events, lane, &mut frame, end_ps) {
                 return;
             }
         }
         if net.lanes[lane as usize].watched {
             let sent = Sent { start_ps, end_ps, at_ps: arrival_ps, tail_ps: arrival_ps };
             net.recorder.frame(lane, &net.lanes[lane as usize], &net.messages, frame, sent);
-            net.recorder.stamp(net.parts.turn(net.now));
+            net.recorder.stamp(net.parts.turn(events.now));
         }
     }
     // A switch needs its latency; an N_Port has none.
     let at_ps = arrival_ps + net.lanes[rx as usize].latency_ps;
     if net.lanes[rx as usize].flight.push(InFlight::new(frame, at_ps, at_ps)) {
-        net.queue.add(net.sources.arrival(rx), at_ps);
+        events.queue.add(events.sources.arrival(rx), at_ps);
     }
 }

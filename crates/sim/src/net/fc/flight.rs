@@ -1,7 +1,7 @@
 //! The frames on the line of a lane.
 
 use super::frame_ref::FrameRef;
-use super::queue::NEVER;
+use crate::net::queue::NEVER;
 use std::collections::VecDeque;
 
 /// Initial capacity of the queue of a long line.

@@ -2,20 +2,21 @@
 
 use super::frame_ref::FrameRef;
 use super::lane::End;
-use super::queue::NEVER;
-use super::{Loss, LossSite, Net, channels, loops, recovery};
+use super::{FcPlane, Loss, LossSite, channels, loops, recovery};
+use crate::net::events::Events;
+use crate::net::queue::NEVER;
 
-impl Net {
+impl FcPlane {
     /// Returns whether the link carries light in both directions.
     pub fn link_is_up(&self, link: u16) -> bool {
         self.lanes[2 * usize::from(link)].up
     }
 
     /// Takes a link down. Frames on the link and frames queued for it are lost.
-    pub fn link_down(&mut self, link: u16) {
+    pub(in crate::net) fn link_down(&mut self, events: &mut Events, link: u16) {
         for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
-            let now = self.now;
-            let wake = self.sources.wake(number);
+            let now = events.now;
+            let wake = events.sources.wake(number);
             let lane = &mut self.lanes[number as usize];
             if !lane.up {
                 continue;
@@ -33,23 +34,23 @@ impl Net {
             recovery::restart(self, number);
             let lane = &mut self.lanes[number as usize];
             let arrival_ps = lane.flight.next_ps();
-            self.queue.move_event(self.sources.arrival(number), arrival_ps, NEVER);
-            lane.wake_at(&mut self.queue, wake, NEVER);
+            events.queue.move_event(events.sources.arrival(number), arrival_ps, NEVER);
+            lane.wake_at(&mut events.queue, wake, NEVER);
             let flight: Vec<FrameRef> = lane.flight.take();
             for frame in &flight {
                 self.count_loss(frame, Loss::LinkDown, LossSite::Line(number));
             }
             match from {
                 End::NPort(nport) => self.nports[usize::from(nport)].queue.clear(&mut self.messages),
-                End::Switch { switch, port } => self.discard_output(switch, port),
+                End::Switch { switch, port } => self.discard_output(events, switch, port),
                 End::Loop { .. } => {}
             }
-            self.recorder.light(number, &self.lanes[number as usize], self.now);
+            self.recorder.light(number, &self.lanes[number as usize], events.now);
         }
     }
 
     /// Brings a link up. Both senders get one credit for each free receive buffer.
-    pub fn link_up(&mut self, link: u16) {
+    pub(in crate::net) fn link_up(&mut self, events: &mut Events, link: u16) {
         for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             let held = self.held_by_receiver(number);
             let lane = &mut self.lanes[number as usize];
@@ -59,29 +60,29 @@ impl Net {
             lane.up = true;
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
-            lane.restart_zero_credit(self.now);
+            lane.restart_zero_credit(events.now);
             let by_channel = channels::held(self, &self.lanes[number as usize]);
             if let Some(channels) = &mut self.channels[number as usize] {
-                channels.restart(self.now, by_channel, None);
+                channels.restart(events.now, by_channel, None);
             }
             let lane = &self.lanes[number as usize];
             if let End::NPort(nport) = lane.from {
                 self.nports[usize::from(nport)].queue.end_pause();
             }
-            self.recorder.light(number, &self.lanes[number as usize], self.now);
+            self.recorder.light(number, &self.lanes[number as usize], events.now);
         }
         // Frames cross a loop after its initialisation.
         if !self.lanes[2 * usize::from(link)].on_loop {
-            self.try_send(2 * u32::from(link));
-            self.try_send(2 * u32::from(link) + 1);
+            self.try_send(events, 2 * u32::from(link));
+            self.try_send(events, 2 * u32::from(link) + 1);
         }
     }
 
     /// Discards every frame in a switch that restarts.
-    pub fn reset_switch(&mut self, switch: u16) {
+    pub(in crate::net) fn reset_switch(&mut self, events: &mut Events, switch: u16) {
         let mut lost = Vec::new();
         let plane = &mut self.switches[usize::from(switch)];
-        plane.crossbar.discard(self.now, |_| true, |buffered| lost.push(buffered));
+        plane.crossbar.discard(events.now, |_| true, |buffered| lost.push(buffered));
         for buffered in &lost {
             let site = self.switches[usize::from(switch)].loss_site(switch, buffered.input);
             self.count_loss(&buffered.on_line.frame, Loss::SwitchReset, site);
@@ -99,28 +100,29 @@ impl Net {
 
     /// Discards the frames queued for a port whose line is down, unless another line of its bundle
     /// is up.
-    fn discard_output(&mut self, switch: u16, port: u16) {
+    fn discard_output(&mut self, events: &mut Events, switch: u16, port: u16) {
         let plane = &self.switches[usize::from(switch)];
         let output = plane.output_of[usize::from(port)];
         let others = plane.members[usize::from(output)].iter();
         if others.filter_map(|&p| plane.tx_lane(p)).any(|lane| self.lanes[lane as usize].up) {
-            self.wake_output(switch, output);
+            self.wake_output(events, switch, output);
             return;
         }
         let outputs: Vec<u16> = plane.outputs_of(output).collect();
-        self.discard(switch, Loss::LinkDown, |buffered| outputs.contains(&buffered.output));
+        self.discard(events, switch, Loss::LinkDown, |buffered| outputs.contains(&buffered.output));
     }
 
     /// Discards frames from the input buffers of a switch and returns their credits.
     pub(super) fn discard(
         &mut self,
+        events: &mut Events,
         switch: u16,
         why: Loss,
         which: impl FnMut(&super::crossbar::Buffered) -> bool,
     ) -> usize {
         let mut lost = Vec::new();
         let plane = &mut self.switches[usize::from(switch)];
-        plane.crossbar.discard(self.now, which, |buffered| lost.push(buffered));
+        plane.crossbar.discard(events.now, which, |buffered| lost.push(buffered));
         for buffered in &lost {
             let plane = &self.switches[usize::from(switch)];
             let site = plane.loss_site(switch, buffered.input);
@@ -129,21 +131,21 @@ impl Net {
             // A frame that has crossed has freed its receive buffer.
             if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
                 let channel = buffered.on_line.frame.channel();
-                channels::return_credit(self, lane, self.now.max(buffered.on_line.tail_ps()), channel);
+                channels::return_credit(self, events, lane, events.now.max(buffered.on_line.tail_ps()), channel);
             }
         }
         if !lost.is_empty() {
-            self.wake_all(switch);
+            self.wake_all(events, switch);
         }
         lost.len()
     }
 
     /// Retries all outputs with queued frames after frames were removed out of order.
-    pub(super) fn wake_all(&mut self, switch: u16) {
+    pub(super) fn wake_all(&mut self, events: &mut Events, switch: u16) {
         let outputs = self.switches[usize::from(switch)].members.len() as u16;
         for output in 0..outputs {
             if self.switches[usize::from(switch)].crossbar.waits(output) {
-                self.wake_output(switch, output);
+                self.wake_output(events, switch, output);
             }
         }
     }

@@ -3,7 +3,8 @@
 use super::channels::Channel;
 use super::frame_ref::FrameRef;
 use super::recovery::{self, Losses};
-use super::{Loss, LossSite, Net};
+use super::{FcPlane, Loss, LossSite};
+use crate::net::events::Events;
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -56,7 +57,7 @@ impl LaneFault {
     }
 }
 
-impl Net {
+impl FcPlane {
     /// Returns the fault state of a lane, and creates it with `rng` if there is none. Marks the
     /// lane as faulty.
     pub fn fault_mut(&mut self, lane: u32, rng: impl FnOnce() -> Xoshiro256PlusPlus) -> &mut LaneFault {
@@ -75,14 +76,14 @@ impl Net {
 
     /// Starts or stops withholding the R_RDYs of the lane's receiver. When it stops, all withheld
     /// R_RDYs are sent.
-    pub fn withhold_credits(&mut self, number: u32, withhold: bool) {
+    pub(in crate::net) fn withhold_credits(&mut self, events: &mut Events, number: u32, withhold: bool) {
         let lane = &mut self.lanes[number as usize];
         lane.receiver.withholds = withhold;
         lane.faulty = true;
         lane.special = true;
         if !withhold {
             let withheld = lane.receiver.withheld;
-            lane.receiver.set_withheld(self.now, 0);
+            lane.receiver.set_withheld(events.now, 0);
             let mut by_channel = vec![(0, withheld)];
             if let Some(channels) = &mut self.channels[number as usize] {
                 let taken = |channel: &mut Channel| (channel.number, std::mem::take(&mut channel.withheld));
@@ -90,7 +91,7 @@ impl Net {
             }
             for (channel, withheld) in by_channel {
                 for _ in 0..withheld {
-                    super::channels::return_credit(self, number, self.now, channel);
+                    super::channels::return_credit(self, events, number, events.now, channel);
                 }
             }
         }
@@ -98,30 +99,42 @@ impl Net {
 
     /// Applies the faults of a lane to a frame whose last bit leaves at `sent_at_ps`. Returns true
     /// if the frame is lost on the line; its receive buffer was then never used.
-    pub(super) fn apply_frame_faults(&mut self, number: u32, frame: &mut FrameRef, sent_at_ps: u64) -> bool {
+    pub(super) fn apply_frame_faults(
+        &mut self,
+        events: &mut Events,
+        number: u32,
+        frame: &mut FrameRef,
+        sent_at_ps: u64,
+    ) -> bool {
         let Some(fault) = &mut self.faults[number as usize] else { return false };
         let is_lost = fault.disturb(frame);
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));
-            recovery::lose_frame(self, number, arrival_ps, frame.channel());
+            recovery::lose_frame(self, events, number, arrival_ps, frame.channel());
         }
         if self.lanes[number as usize].state_changes.n > 0 {
-            recovery::after_frame(self, number, sent_at_ps);
+            recovery::after_frame(self, events, number, sent_at_ps);
         }
         is_lost
     }
 
     /// Returns the time at which the R_RDY for a buffer freed at `at_ps` leaves, or `None` if it is
     /// withheld or lost.
-    pub(super) fn apply_r_rdy_faults(&mut self, number: u32, at_ps: u64, channel: u8) -> Option<u64> {
+    pub(super) fn apply_r_rdy_faults(
+        &mut self,
+        events: &mut Events,
+        number: u32,
+        at_ps: u64,
+        channel: u8,
+    ) -> Option<u64> {
         // A withheld R_RDY can be lost only when it is finally sent.
         let channel = self.channels[number as usize].as_mut().and_then(|channels| channels.get_mut(channel));
         let lane = &mut self.lanes[number as usize];
         if lane.receiver.withholds {
             let withheld = lane.receiver.withheld + 1;
             debug_assert!(withheld <= lane.bb_credit, "lane {number} withholds {withheld} R_RDYs");
-            lane.receiver.set_withheld(self.now, withheld);
+            lane.receiver.set_withheld(events.now, withheld);
             channel.into_iter().for_each(|channel| channel.withheld += 1);
             return None;
         }
@@ -135,7 +148,7 @@ impl Net {
                 channel.number
             });
             fault.losses.r_rdy(channel);
-            recovery::after_r_rdy(self, number, at_ps, false);
+            recovery::after_r_rdy(self, events, number, at_ps, false);
             return None;
         }
         let mut ready = at_ps;
@@ -146,10 +159,10 @@ impl Net {
         }
         if lane.watched {
             self.recorder.r_rdy(number, lane, ready);
-            self.recorder.stamp(self.parts.turn(self.now));
+            self.recorder.stamp(self.parts.turn(events.now));
         }
         if lane.state_changes.n > 0 {
-            recovery::after_r_rdy(self, number, ready, true);
+            recovery::after_r_rdy(self, events, number, ready, true);
         }
         Some(ready)
     }

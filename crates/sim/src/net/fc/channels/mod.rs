@@ -15,8 +15,9 @@ pub(super) use outputs::ChannelOutputs;
 
 use super::frame_ref::{FrameRef, GAP_BYTES};
 use super::lane::{End, Lane};
-use super::queue::NEVER;
-use super::{NO_LANE, Net, parts};
+use super::{FcPlane, NO_LANE, parts};
+use crate::net::events::Events;
+use crate::net::queue::NEVER;
 use sanloom_fc::config::{ChannelCredits, MAX_CHANNELS, Priority};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +63,7 @@ impl Priorities {
     }
 }
 
-impl Net {
+impl FcPlane {
     /// Returns the virtual channels of a lane, if it has them.
     pub fn channels(&self, lane: u32) -> Option<&LaneChannels> {
         self.channels[lane as usize].as_deref()
@@ -70,7 +71,7 @@ impl Net {
 }
 
 /// Gives a lane virtual channels. The lane begins and ends at a switch.
-pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
+pub(super) fn add(net: &mut FcPlane, number: u32, credits: &ChannelCredits) {
     let lane = &mut net.lanes[number as usize];
     debug_assert_eq!(credits.0.iter().map(|&count| u32::from(count)).sum::<u32>(), lane.bb_credit);
     lane.has_channels = true;
@@ -81,12 +82,12 @@ pub(super) fn add(net: &mut Net, number: u32, credits: &ChannelCredits) {
 /// Chooses the output for a frame that arrives on a lane, or with [`NO_LANE`] from the processor of
 /// the switch, and marks the frame with its priority. `output` is the port that the forwarding
 /// table has chosen.
-pub(super) fn choose(net: &Net, switch: u16, arrives: u32, output: u16, mut frame: FrameRef) -> (u16, FrameRef) {
+pub(super) fn choose(net: &FcPlane, switch: u16, arrives: u32, output: u16, mut frame: FrameRef) -> (u16, FrameRef) {
     let output = choose_output(net, switch, arrives, output, &mut frame);
     (output, frame)
 }
 
-fn choose_output(net: &Net, switch: u16, arrives: u32, output: u16, frame: &mut FrameRef) -> u16 {
+fn choose_output(net: &FcPlane, switch: u16, arrives: u32, output: u16, frame: &mut FrameRef) -> u16 {
     let (s_id, d_id) = (frame.s_id().to_u32(), frame.d_id().to_u32());
     let plane = &net.switches[usize::from(switch)];
     let Some(outputs) = &plane.channels else {
@@ -115,7 +116,7 @@ fn choose_output(net: &Net, switch: u16, arrives: u32, output: u16, frame: &mut 
 
 /// Marks a frame that arrives from an N_Port with its priority.
 #[inline]
-fn mark(net: &Net, arrives: u32, frame: &mut FrameRef) {
+fn mark(net: &FcPlane, arrives: u32, frame: &mut FrameRef) {
     if arrives == NO_LANE || !matches!(net.lanes[arrives as usize].from, End::NPort(_) | End::Loop { .. }) {
         return;
     }
@@ -130,7 +131,7 @@ fn mark(net: &Net, arrives: u32, frame: &mut FrameRef) {
 /// Sends the frames in front of the lines of a port with virtual channels and grants the places
 /// that become free, until neither is possible. `output` is the port or one of its channel
 /// outputs. Returns false if the port has no virtual channels.
-pub(super) fn serve(net: &mut Net, switch: u16, output: u16) -> bool {
+pub(super) fn serve(net: &mut FcPlane, events: &mut Events, switch: u16, output: u16) -> bool {
     let plane = &net.switches[usize::from(switch)];
     let Some((port, first, count)) = plane.channels.as_ref().and_then(|outputs| outputs.of(output)) else {
         return false;
@@ -142,14 +143,14 @@ pub(super) fn serve(net: &mut Net, switch: u16, output: u16) -> bool {
             let plane = &net.switches[usize::from(switch)];
             let lane = plane.tx[usize::from(plane.members[usize::from(port)][i])];
             if lane != NO_LANE
-                && let Some(freed) = send(net, lane, switch, first, count)
+                && let Some(freed) = send(net, events, lane, switch, first, count)
             {
                 grants |= 1 << freed;
             }
         }
         let mut crosses = false;
         for at in bits(grants) {
-            crosses |= net.grant_places(switch, first + at as u16);
+            crosses |= net.grant_places(events, switch, first + at as u16);
         }
         grants = 0;
         if !crosses {
@@ -160,8 +161,15 @@ pub(super) fn serve(net: &mut Net, switch: u16, output: u16) -> bool {
 
 /// Returns whether a frame in front of a lane with virtual channels can leave now. `first` is the
 /// output of its first channel, `count` the number of channels.
-pub(super) fn may_send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> bool {
-    let now = net.now;
+pub(super) fn may_send(
+    net: &mut FcPlane,
+    events: &mut Events,
+    number: u32,
+    switch: u16,
+    first: u16,
+    count: u16,
+) -> bool {
+    let now = events.now;
     let lane = &net.lanes[number as usize];
     let Some(channels) = &mut net.channels[number as usize] else { return false };
     let crossbar = &net.switches[usize::from(switch)].crossbar;
@@ -175,8 +183,15 @@ pub(super) fn may_send(net: &mut Net, number: u32, switch: u16, first: u16, coun
 /// Sends the next frame in front of a lane with virtual channels, if the line and the credits
 /// allow it, and schedules the next attempt. `first` is the output of its first channel, `count`
 /// the number of channels. Returns the position of the channel that has sent a frame.
-pub(super) fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u16) -> Option<usize> {
-    let now = net.now;
+pub(super) fn send(
+    net: &mut FcPlane,
+    events: &mut Events,
+    number: u32,
+    switch: u16,
+    first: u16,
+    count: u16,
+) -> Option<usize> {
+    let now = events.now;
     let channels = net.channels[number as usize].as_mut()?;
     let lane = &mut net.lanes[number as usize];
     let is_expected = lane.free_at_ps > now && lane.wake_ps() == lane.free_at_ps;
@@ -201,7 +216,7 @@ pub(super) fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u
                 may_leave &= !(1 << at);
                 channels.waiting |= 1 << at;
                 if channels.list[at].start_wait(now) {
-                    net.queue.schedule_earlier(net.sources.watchdog(number), now + net.e_d_tov_ps);
+                    events.queue.schedule_earlier(events.sources.watchdog(number), now + net.e_d_tov_ps);
                 }
             }
         }
@@ -224,18 +239,18 @@ pub(super) fn send(net: &mut Net, number: u32, switch: u16, first: u16, count: u
         debug_assert!(has_credit, "lane {number} has a credit");
         let times = lane.send(now, crossed.ready_ps, &crossed.slot.frame);
         crossbar.count_sent(&crossed, times.start_ps);
-        net.put_on_line(number, crossed.slot.frame, times);
+        net.put_on_line(events, number, crossed.slot.frame, times);
     }
-    expect_attempt(net, number, ready, start_ps);
+    expect_attempt(net, events, number, ready, start_ps);
     sent
 }
 
 /// Schedules the next attempt of a lane with virtual channels, and starts or ends the wait of
 /// the lane. `ready` has one bit for each channel with a frame in front of the line. If the line is
 /// free, the first of them can start at `start_ps`.
-fn expect_attempt(net: &mut Net, number: u32, ready: u16, start_ps: u64) {
-    let now = net.now;
-    let wake = net.sources.wake(number);
+fn expect_attempt(net: &mut FcPlane, events: &mut Events, number: u32, ready: u16, start_ps: u64) {
+    let now = events.now;
+    let wake = events.sources.wake(number);
     let Some(channels) = &net.channels[number as usize] else { return };
     let lane = &mut net.lanes[number as usize];
     if channels.waiting == 0 {
@@ -245,26 +260,26 @@ fn expect_attempt(net: &mut Net, number: u32, ready: u16, start_ps: u64) {
     }
     let next_ps = if lane.free_at_ps > now { lane.free_at_ps } else { start_ps };
     let free = if ready & !channels.waiting != 0 { next_ps } else { NEVER };
-    lane.wake_at(&mut net.queue, wake, free.min(channels.next_awaited()));
+    lane.wake_at(&mut events.queue, wake, free.min(channels.next_awaited()));
 }
 
 /// Returns the R_RDY for a receive buffer at the end of a lane that becomes free at `at_ps`.
 /// `channel` is the virtual channel of the frame, if the lane has virtual channels.
 #[inline]
-pub(super) fn return_credit(net: &mut Net, number: u32, at_ps: u64, channel: u8) {
+pub(super) fn return_credit(net: &mut FcPlane, events: &mut Events, number: u32, at_ps: u64, channel: u8) {
     let lane = &net.lanes[number as usize];
     if !lane.has_channels {
-        net.return_credit(number, at_ps);
+        net.return_credit(events, number, at_ps);
     } else if lane.up {
-        return_to_channel(net, number, at_ps, channel);
+        return_to_channel(net, events, number, at_ps, channel);
     }
 }
 
 /// Returns a credit of a lane with virtual channels; the buffer becomes free at `at_ps`.
-fn return_to_channel(net: &mut Net, number: u32, at_ps: u64, channel: u8) {
+fn return_to_channel(net: &mut FcPlane, events: &mut Events, number: u32, at_ps: u64, channel: u8) {
     let mut ready_ps = at_ps;
     if net.lanes[number as usize].special {
-        match net.apply_r_rdy_faults(number, at_ps, channel) {
+        match net.apply_r_rdy_faults(events, number, at_ps, channel) {
             Some(time) => ready_ps = time,
             None => return,
         }
@@ -275,37 +290,37 @@ fn return_to_channel(net: &mut Net, number: u32, at_ps: u64, channel: u8) {
     let lane = &mut net.lanes[number as usize];
     lane.credit_returns(ready_ps);
     let at_ps = ready_ps + lane.r_rdy_ps;
-    channel_expects(net, number, channel, at_ps);
+    channel_expects(net, events, number, channel, at_ps);
 }
 
 /// Adds a credit that arrives at the sender of a lane at `at_ps`. `channel` is ignored if the lane
 /// has no virtual channels.
-pub(super) fn expect_credit(net: &mut Net, number: u32, channel: u8, at_ps: u64) {
+pub(super) fn expect_credit(net: &mut FcPlane, events: &mut Events, number: u32, channel: u8, at_ps: u64) {
     let lane = &mut net.lanes[number as usize];
     lane.expect_credit(at_ps);
     if lane.has_channels {
-        channel_expects(net, number, channel, at_ps);
+        channel_expects(net, events, number, channel, at_ps);
     } else if lane.credit_wait_since_ps != NEVER {
-        let time = lane.next_credit().max(net.now);
-        lane.wake_by(&mut net.queue, net.sources.wake(number), time);
+        let time = lane.next_credit().max(events.now);
+        lane.wake_by(&mut events.queue, events.sources.wake(number), time);
     }
 }
 
 /// Adds a credit of a channel, which arrives at `at_ps`.
-fn channel_expects(net: &mut Net, number: u32, channel: u8, at_ps: u64) {
+fn channel_expects(net: &mut FcPlane, events: &mut Events, number: u32, channel: u8, at_ps: u64) {
     let Some(channel) = net.channels[number as usize].as_mut().and_then(|all| all.get_mut(channel)) else {
         return;
     };
     channel.expect_credit(at_ps);
     if channel.waits_since_ps != NEVER {
-        let time = channel.next_credit().max(net.now);
-        net.lanes[number as usize].wake_by(&mut net.queue, net.sources.wake(number), time);
+        let time = channel.next_credit().max(events.now);
+        net.lanes[number as usize].wake_by(&mut events.queue, events.sources.wake(number), time);
     }
 }
 
 /// Returns the credits in use by frames on the line of a lane and in its receiver's buffers, by
 /// channel.
-pub(super) fn used(net: &Net, number: u32) -> [u32; MAX_CHANNELS] {
+pub(super) fn used(net: &FcPlane, number: u32) -> [u32; MAX_CHANNELS] {
     let lane = &net.lanes[number as usize];
     let mut used = held(net, lane);
     for on_line in lane.flight.iter() {
@@ -315,7 +330,7 @@ pub(super) fn used(net: &Net, number: u32) -> [u32; MAX_CHANNELS] {
 }
 
 /// Returns the receive buffers at the end of a lane that hold a frame, by channel.
-pub(super) fn held(net: &Net, lane: &Lane) -> [u32; MAX_CHANNELS] {
+pub(super) fn held(net: &FcPlane, lane: &Lane) -> [u32; MAX_CHANNELS] {
     let mut held = [0; MAX_CHANNELS];
     if let End::Switch { switch, port } = lane.to {
         for buffered in net.switches[usize::from(switch)].crossbar.frames_of(port) {
@@ -327,7 +342,7 @@ pub(super) fn held(net: &Net, lane: &Lane) -> [u32; MAX_CHANNELS] {
 
 /// Checks that the credits of every channel of a lane add up to its receive buffers, and those
 /// of the channels to the credits of the lane.
-pub(super) fn adds_up(net: &Net, number: u32) -> bool {
+pub(super) fn adds_up(net: &FcPlane, number: u32) -> bool {
     let Some(channels) = &net.channels[number as usize] else { return true };
     let used = used(net, number);
     let lane = &net.lanes[number as usize];

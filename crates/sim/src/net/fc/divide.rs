@@ -1,8 +1,9 @@
 //! Division of a network into parts for several threads, and their reunion.
 
 use super::parts::Turn;
-use super::queue::NEVER;
-use super::{FrameRef, Net, Observed};
+use super::{FrameRef, Observed};
+use crate::net::Net;
+use crate::net::queue::NEVER;
 
 /// State of one part, as numbers of nodes, lanes and timers.
 #[derive(Clone, Debug, Default)]
@@ -47,31 +48,31 @@ impl Share {
 pub(crate) fn read_cut(net: &Net, share: &Share) -> Vec<CutLane> {
     let read = |(lane, _): (u32, u8)| CutLane {
         lane,
-        watchdog_ps: net.queue.time_of(net.sources.watchdog(lane)),
-        up: net.lanes[lane as usize].up,
+        watchdog_ps: net.events.queue.time_of(net.events.sources.watchdog(lane)),
+        up: net.fc.lanes[lane as usize].up,
     };
     share.cut().map(read).collect()
 }
 
 /// Clears the times of the watchdogs of the cut lanes of a share.
 pub(crate) fn clear_cut(net: &mut Net, share: &Share) {
-    share.cut().for_each(|(lane, _)| *net.queue.time_mut(net.sources.watchdog(lane)) = NEVER);
+    share.cut().for_each(|(lane, _)| *net.events.queue.time_mut(net.events.sources.watchdog(lane)) = NEVER);
 }
 
 /// Sets the common state of cut lanes. Each end runs the watchdog at its time or earlier,
 /// because the times of both ends are needed.
 pub(crate) fn put_cut(net: &mut Net, cut: &[CutLane]) {
     for &CutLane { lane, watchdog_ps, up } in cut {
-        let time = net.queue.time_mut(net.sources.watchdog(lane));
+        let time = net.events.queue.time_mut(net.events.sources.watchdog(lane));
         *time = watchdog_ps.min(*time);
-        net.lanes[lane as usize].up = up;
+        net.fc.lanes[lane as usize].up = up;
     }
 }
 
 /// Moves the state of a share to another network of the same lab, which has none of it. Event
 /// times move, but events do not: see [`begin_part`] and [`end_part`].
 pub(crate) fn hand_over(net: &mut Net, to: &mut Net, share: &Share) {
-    let (from_pool, to_pool) = (&mut net.messages, &mut to.messages);
+    let (from_pool, to_pool) = (&mut net.fc.messages, &mut to.fc.messages);
     let mut move_message = |frame: &mut FrameRef| {
         if let Some(message) = frame.message() {
             frame.set_message(to_pool.enter(from_pool.leave(message, 1)));
@@ -79,16 +80,16 @@ pub(crate) fn hand_over(net: &mut Net, to: &mut Net, share: &Share) {
     };
     for &switch in &share.switches {
         let switch = usize::from(switch);
-        net.switches[switch].crossbar.change_frames(&mut move_message);
-        std::mem::swap(&mut net.switches[switch], &mut to.switches[switch]);
+        net.fc.switches[switch].crossbar.change_frames(&mut move_message);
+        std::mem::swap(&mut net.fc.switches[switch], &mut to.fc.switches[switch]);
     }
     for &(number, half) in &share.lanes {
         let lane = number as usize;
-        let (own, other) = (&mut net.lanes[lane], &mut to.lanes[lane]);
+        let (own, other) = (&mut net.fc.lanes[lane], &mut to.fc.lanes[lane]);
         if !matches!(half, Half::Sender(_)) {
             own.flight.change_frames(&mut move_message);
-            for source in [net.sources.input_ready(number), net.sources.watchdog(number)] {
-                std::mem::swap(net.queue.time_mut(source), to.queue.time_mut(source));
+            for source in [net.events.sources.input_ready(number), net.events.sources.watchdog(number)] {
+                std::mem::swap(net.events.queue.time_mut(source), to.events.queue.time_mut(source));
             }
         }
         if half != Half::Both {
@@ -96,80 +97,80 @@ pub(crate) fn hand_over(net: &mut Net, to: &mut Net, share: &Share) {
         }
         if !matches!(half, Half::Receiver(_)) {
             std::mem::swap(own, other);
-            std::mem::swap(&mut net.faults[lane], &mut to.faults[lane]);
-            std::mem::swap(&mut net.channels[lane], &mut to.channels[lane]);
+            std::mem::swap(&mut net.fc.faults[lane], &mut to.fc.faults[lane]);
+            std::mem::swap(&mut net.fc.channels[lane], &mut to.fc.channels[lane]);
             if let Some(bundle) = other.bundle {
-                to.bundles[usize::from(bundle)] = net.bundles[usize::from(bundle)];
+                to.fc.bundles[usize::from(bundle)] = net.fc.bundles[usize::from(bundle)];
             }
         }
     }
     for &nport in &share.nports {
         // Virtual ports have no frame path of their own.
         if let (Some(own), Some(other)) =
-            (net.nports.get_mut(usize::from(nport)), to.nports.get_mut(usize::from(nport)))
+            (net.fc.nports.get_mut(usize::from(nport)), to.fc.nports.get_mut(usize::from(nport)))
         {
-            own.queue.move_messages(&mut net.messages, &mut to.messages);
+            own.queue.move_messages(&mut net.fc.messages, &mut to.fc.messages);
             std::mem::swap(own, other);
         }
     }
     for &timer in &share.timers {
-        let source = net.sources.timer(timer);
-        std::mem::swap(net.queue.time_mut(source), to.queue.time_mut(source));
+        let source = net.events.sources.timer(timer);
+        std::mem::swap(net.events.queue.time_mut(source), to.events.queue.time_mut(source));
     }
 }
 
 /// Begins a run as one of `parts` parts at `now`.
 pub(crate) fn begin_part(net: &mut Net, share: &Share, parts: usize, now: u64) {
-    net.parts.set_away(net.lanes.len(), parts, share.cut());
-    share.cut().for_each(|(lane, _)| net.lanes[lane as usize].special = true);
-    net.recorder.begin_turns();
-    net.now = now;
+    net.fc.parts.set_away(net.fc.lanes.len(), parts, share.cut());
+    share.cut().for_each(|(lane, _)| net.fc.lanes[lane as usize].special = true);
+    net.fc.recorder.begin_turns();
+    net.events.now = now;
     reschedule(net);
 }
 
 /// Ends [`begin_part`]. Returns the records of the watched lanes with their turns.
 pub(crate) fn end_part(net: &mut Net) -> Vec<(Turn, Observed)> {
-    net.parts.clear();
-    net.recorder.end_turns()
+    net.fc.parts.clear();
+    net.fc.recorder.end_turns()
 }
 
 /// Adds the counts of another part, and restarts them there.
 pub(crate) fn add_counts(net: &mut Net, part: &mut Net) {
-    let fate = std::mem::take(&mut part.fate);
-    net.fate.sent += fate.sent;
-    net.fate.delivered += fate.delivered;
-    net.fate.frame_hops += fate.frame_hops;
-    net.fate.lost.iter_mut().zip(fate.lost).for_each(|(sum, lost)| *sum += lost);
-    part.recorder.move_losses(&mut net.recorder);
-    net.queue.count_popped(part.queue.take_popped());
+    let fate = std::mem::take(&mut part.fc.fate);
+    net.fc.fate.sent += fate.sent;
+    net.fc.fate.delivered += fate.delivered;
+    net.fc.fate.frame_hops += fate.frame_hops;
+    net.fc.fate.lost.iter_mut().zip(fate.lost).for_each(|(sum, lost)| *sum += lost);
+    part.fc.recorder.move_losses(&mut net.fc.recorder);
+    net.events.queue.count_popped(part.events.queue.take_popped());
 }
 
 /// Fills the event queue again from the event times of lanes and other sources.
 pub(crate) fn reschedule(net: &mut Net) {
-    net.queue.restart(net.now);
-    for (number, lane) in (0..).zip(&net.lanes) {
-        net.queue.move_event(net.sources.arrival(number), NEVER, lane.flight.next_ps());
-        net.queue.move_event(net.sources.wake(number), NEVER, lane.wake_ps());
+    net.events.queue.restart(net.events.now);
+    for (number, lane) in (0..).zip(&net.fc.lanes) {
+        net.events.queue.move_event(net.events.sources.arrival(number), NEVER, lane.flight.next_ps());
+        net.events.queue.move_event(net.events.sources.wake(number), NEVER, lane.wake_ps());
     }
-    net.queue.add_timed();
+    net.events.queue.add_timed();
 }
 
 /// Returns the earliest time after which a watchdog may discard frames or reset a link. Unless
 /// events before that time change the state, it does so at this time.
 pub(crate) fn next_watchdog_effect_ps(net: &Net) -> u64 {
-    let mut first = (net.now + net.hold_time_ps).min(net.now + net.e_d_tov_ps);
-    for (number, lane) in (0..).zip(&net.lanes) {
+    let mut first = (net.events.now + net.fc.hold_time_ps).min(net.events.now + net.fc.e_d_tov_ps);
+    for (number, lane) in (0..).zip(&net.fc.lanes) {
         let mut due = NEVER;
         if let super::End::Switch { switch, port } = lane.to
-            && let Some(oldest) = net.switches[usize::from(switch)].crossbar.oldest(port)
+            && let Some(oldest) = net.fc.switches[usize::from(switch)].crossbar.oldest(port)
         {
-            due = oldest + net.hold_time_ps;
+            due = oldest + net.fc.hold_time_ps;
         }
         if lane.up && lane.credit_wait_since_ps != NEVER {
-            due = due.min(lane.credit_wait_since_ps + net.e_d_tov_ps);
+            due = due.min(lane.credit_wait_since_ps + net.fc.e_d_tov_ps);
         }
         if due != NEVER {
-            first = first.min(due.max(net.queue.time_of(net.sources.watchdog(number))));
+            first = first.min(due.max(net.events.queue.time_of(net.events.sources.watchdog(number))));
         }
     }
     first

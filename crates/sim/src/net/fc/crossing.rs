@@ -12,8 +12,9 @@ use super::flight::{Entry, InFlight};
 use super::frame_ref::FrameRef;
 use super::input::Slot;
 use super::lane::{End, Lane};
-use super::queue::NEVER;
-use super::{NO_LANE, Net, SwitchPlane, channels};
+use super::{FcPlane, NO_LANE, SwitchPlane, channels};
+use crate::net::events::Events;
+use crate::net::queue::NEVER;
 use sanloom_fc::config::{CrossbarLimits, Queueing, Switch};
 use sanloom_fc::fabric::{Decision, Egress};
 
@@ -204,25 +205,25 @@ impl Crossbar {
     }
 }
 
-impl Net {
+impl FcPlane {
     /// Sends the frames in front of the lines of an output and grants the places that become free,
     /// until neither is possible.
-    pub(super) fn serve_output(&mut self, switch: u16, output: u16) {
+    pub(super) fn serve_output(&mut self, events: &mut Events, switch: u16, output: u16) {
         loop {
             if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
-                self.send_crossed(lane, switch);
-            } else if channels::serve(self, switch, output) {
+                self.send_crossed(events, lane, switch);
+            } else if channels::serve(self, events, switch, output) {
                 return;
             } else {
                 for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
                     let plane = &self.switches[usize::from(switch)];
                     let lane = plane.tx[usize::from(plane.members[usize::from(output)][i])];
                     if lane != NO_LANE {
-                        self.send_crossed(lane, switch);
+                        self.send_crossed(events, lane, switch);
                     }
                 }
             }
-            if !self.grant_places(switch, output) {
+            if !self.grant_places(events, switch, output) {
                 return;
             }
         }
@@ -230,41 +231,43 @@ impl Net {
 
     /// Handles a frame that has arrived for an output.
     #[inline]
-    pub(super) fn enter_crossbar(&mut self, switch: u16, entering: Buffered) {
-        let now = self.now;
+    pub(super) fn enter_crossbar(&mut self, events: &mut Events, switch: u16, entering: Buffered) {
+        let now = events.now;
         let Buffered { on_line, input, output, lane: upstream, .. } = entering;
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if let Some(ready_ps) = crossbar.pass(now, &entering) {
             let crossed = Crossed { slot: Slot::new(on_line, upstream), input, ready_ps };
             let line = crossbar.served(output);
-            channels::return_credit(self, upstream, ready_ps, on_line.frame.channel());
+            channels::return_credit(self, events, upstream, ready_ps, on_line.frame.channel());
             match line {
-                Some(line) if may_send_at_once(self, line, switch, &crossed) => self.send(line, switch, &crossed),
+                Some(line) if may_send_at_once(self, events, line, switch, &crossed) => {
+                    self.send(events, line, switch, &crossed)
+                }
                 _ => {
                     self.switches[usize::from(switch)].crossbar.put_crossed(crossed, output);
-                    self.serve_output(switch, output);
+                    self.serve_output(events, switch, output);
                 }
             }
             return;
         }
         crossbar.enqueue(now, entering);
         let crossbar = &self.switches[usize::from(switch)].crossbar;
-        if crossbar.queueing == Queueing::Fifo && crossbar.input_busy_until(input) > self.now {
-            self.expect_input(switch, input);
-        } else if self.grant_places(switch, output) {
-            self.serve_output(switch, output);
+        if crossbar.queueing == Queueing::Fifo && crossbar.input_busy_until(input) > events.now {
+            self.expect_input(events, switch, input);
+        } else if self.grant_places(events, switch, output) {
+            self.serve_output(events, switch, output);
         }
     }
 
     /// Grants the free places in front of the lines of an output. Returns whether a frame crosses
     /// at once.
-    pub(super) fn grant_places(&mut self, switch: u16, output: u16) -> bool {
+    pub(super) fn grant_places(&mut self, events: &mut Events, switch: u16, output: u16) -> bool {
         let mut crosses = false;
         while let Some(input) = self.switches[usize::from(switch)].crossbar.grant(output) {
             // An input that was busy until now serves its earlier grants first, with its own event.
             let waits = self.switches[usize::from(switch)].crossbar.has_several_grants(input);
-            if waits || !self.cross(switch, input) {
-                self.expect_input(switch, input);
+            if waits || !self.cross(events, switch, input) {
+                self.expect_input(events, switch, input);
             } else {
                 crosses = true;
             }
@@ -273,47 +276,47 @@ impl Net {
     }
 
     /// Schedules the event at which an input has finished the current frame.
-    pub(super) fn expect_input(&mut self, switch: u16, input: u16) {
+    pub(super) fn expect_input(&mut self, events: &mut Events, switch: u16, input: u16) {
         let plane = &self.switches[usize::from(switch)];
         if let Some(lane) = plane.rx_lane(input) {
-            let at_ps = plane.crossbar.input_busy_until(input).max(self.now);
-            self.queue.schedule(self.sources.input_ready(lane), at_ps);
+            let at_ps = plane.crossbar.input_busy_until(input).max(events.now);
+            events.queue.schedule(events.sources.input_ready(lane), at_ps);
         }
     }
 
     /// Starts to move the first granted frame of an input. Returns whether it was possible.
-    fn cross(&mut self, switch: u16, input: u16) -> bool {
-        let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(self.now, input) else { return false };
+    fn cross(&mut self, events: &mut Events, switch: u16, input: u16) -> bool {
+        let Some(crossing) = self.switches[usize::from(switch)].crossbar.cross(events.now, input) else { return false };
         if crossing.upstream != NO_LANE {
-            channels::return_credit(self, crossing.upstream, crossing.end_ps, crossing.channel);
+            channels::return_credit(self, events, crossing.upstream, crossing.end_ps, crossing.channel);
         }
         if crossing.more {
-            self.expect_input(switch, input);
+            self.expect_input(events, switch, input);
         }
         true
     }
 
     /// Handles the end of a frame that crossed from the input at the end of a lane.
-    pub(super) fn input_ready(&mut self, lane: u32) {
+    pub(in crate::net) fn input_ready(&mut self, events: &mut Events, lane: u32) {
         let End::Switch { switch, port } = self.lanes[lane as usize].to else { return };
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if let Some(output) = crossbar.granted_output(port) {
-            if self.cross(switch, port) {
-                self.serve_output(switch, output);
+            if self.cross(events, switch, port) {
+                self.serve_output(events, switch, output);
             }
-        } else if crossbar.input_busy_until(port) <= self.now
+        } else if crossbar.input_busy_until(port) <= events.now
             && let Some(output) = crossbar.show_head(port)
         {
-            self.serve_output(switch, output);
+            self.serve_output(events, switch, output);
         }
     }
 
     /// Sends the next frame in front of a lane, if the line and the credits allow it. Otherwise
     /// schedules the next attempt.
     #[inline]
-    fn send_crossed(&mut self, number: u32, switch: u16) {
-        let now = self.now;
-        let wake = self.sources.wake(number);
+    fn send_crossed(&mut self, events: &mut Events, number: u32, switch: u16) {
+        let now = events.now;
+        let wake = events.sources.wake(number);
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
@@ -321,37 +324,37 @@ impl Net {
         let output = lane.output;
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if !crossbar.has_crossed(output) {
-            self.without_frame(number);
+            self.without_frame(events, number);
             return;
         }
         if lane.free_at_ps > now {
-            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+            lane.wake_at(&mut events.queue, wake, lane.free_at_ps);
             return;
         }
         if !lane.has_credit(now) {
-            self.wait_for_credit(number);
+            self.wait_for_credit(events, number);
             return;
         }
         let crossed = match crossbar.take_startable(output, now, lane) {
             Ok(crossed) => crossed,
             Err(NEVER) => return,
-            Err(start_ps) => return lane.wake_at(&mut self.queue, wake, start_ps),
+            Err(start_ps) => return lane.wake_at(&mut events.queue, wake, start_ps),
         };
         let more = crossbar.has_crossed(output);
-        self.send(number, switch, &crossed);
+        self.send(events, number, switch, &crossed);
         let lane = &mut self.lanes[number as usize];
         if more {
-            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+            lane.wake_at(&mut events.queue, wake, lane.free_at_ps);
         }
     }
 
     /// Sends a frame that has crossed on a free line with a credit.
     #[inline]
-    fn send(&mut self, number: u32, switch: u16, crossed: &Crossed) {
+    fn send(&mut self, events: &mut Events, number: u32, switch: u16, crossed: &Crossed) {
         let lane = &mut self.lanes[number as usize];
-        let sent = lane.send(self.now, crossed.ready_ps, &crossed.slot.frame);
+        let sent = lane.send(events.now, crossed.ready_ps, &crossed.slot.frame);
         self.switches[usize::from(switch)].crossbar.count_sent(crossed, sent.start_ps);
-        self.put_on_line(number, crossed.slot.frame, sent);
+        self.put_on_line(events, number, crossed.slot.frame, sent);
     }
 }
 
@@ -359,21 +362,21 @@ impl Net {
 ///
 /// After a link reset a line is refused a credit again, and thus starts a new wait for it, when a
 /// frame comes in front of it or when LRR has arrived, not when another line of its bundle tries.
-pub(super) fn try_line_of_bundle(net: &mut Net, number: u32, switch: u16) {
+pub(super) fn try_line_of_bundle(net: &mut FcPlane, events: &mut Events, number: u32, switch: u16) {
     let output = net.lanes[number as usize].output;
     let plane = &net.switches[usize::from(switch)];
     match plane.channels.as_ref().and_then(|outputs| outputs.of(output)) {
-        Some((_, first, count)) if !channels::may_send(net, number, switch, first, count) => {
-            channels::send(net, number, switch, first, count);
+        Some((_, first, count)) if !channels::may_send(net, events, number, switch, first, count) => {
+            channels::send(net, events, number, switch, first, count);
         }
-        None if !may_send(net, number, switch) => net.send_crossed(number, switch),
-        _ => net.serve_output(switch, output),
+        None if !may_send(net, events, number, switch) => net.send_crossed(events, number, switch),
+        _ => net.serve_output(events, switch, output),
     }
 }
 
 /// Returns whether a frame in front of a line without virtual channels can leave now.
-fn may_send(net: &mut Net, number: u32, switch: u16) -> bool {
-    let now = net.now;
+fn may_send(net: &mut FcPlane, events: &mut Events, number: u32, switch: u16) -> bool {
+    let now = events.now;
     let lane = &mut net.lanes[number as usize];
     let crossbar = &net.switches[usize::from(switch)].crossbar;
     lane.up
@@ -385,8 +388,8 @@ fn may_send(net: &mut Net, number: u32, switch: u16) -> bool {
 
 /// Returns whether a line is free, has a credit, and can start the frame now.
 #[inline]
-fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) -> bool {
-    let now = net.now;
+fn may_send_at_once(net: &mut FcPlane, events: &mut Events, line: u32, switch: u16, crossed: &Crossed) -> bool {
+    let now = events.now;
     let lane = &mut net.lanes[line as usize];
     lane.up
         && lane.free_at_ps <= now
@@ -402,7 +405,7 @@ fn may_send_at_once(net: &mut Net, line: u32, switch: u16, crossed: &Crossed) ->
 /// links that the switch may choose for the frame, the fastest counts. The choice follows when the
 /// frame enters the switch, because it depends on the load and the turn at that time.
 #[cold]
-pub(super) fn waits_for_output(net: &mut Net, number: u32) -> bool {
+pub(super) fn waits_for_output(net: &mut FcPlane, events: &mut Events, number: u32) -> bool {
     let lane = &net.lanes[number as usize];
     let End::Switch { switch, port } = lane.to else { return false };
     let first = lane.flight.first();
@@ -410,18 +413,18 @@ pub(super) fn waits_for_output(net: &mut Net, number: u32) -> bool {
     let tail_ps = first.tail_ps();
     let time_ps = time_on_fastest_output(net, switch, port, &first.frame);
     let enough_ps = time_ps.map_or(0, |time_ps| tail_ps.saturating_sub(time_ps));
-    let waits = enough_ps > net.now;
-    let (at_ps, tail_ps) = if waits { (enough_ps, tail_ps) } else { (net.now, tail_ps - lane.latency_ps) };
+    let waits = enough_ps > events.now;
+    let (at_ps, tail_ps) = if waits { (enough_ps, tail_ps) } else { (events.now, tail_ps - lane.latency_ps) };
     net.lanes[number as usize].flight.set_first(InFlight::new(first.frame, at_ps, tail_ps));
     if waits {
-        net.queue.add(net.sources.arrival(number), at_ps);
+        events.queue.add(events.sources.arrival(number), at_ps);
     }
     waits
 }
 
 /// Returns the time in ps of a frame on the fastest line through which a switch may forward it, or
 /// `None` if the switch does not forward it.
-fn time_on_fastest_output(net: &Net, switch: u16, ingress: u16, frame: &FrameRef) -> Option<u64> {
+fn time_on_fastest_output(net: &FcPlane, switch: u16, ingress: u16, frame: &FrameRef) -> Option<u64> {
     let plane = &net.switches[usize::from(switch)];
     let on_line = |&port: &u16| Some(net.lanes[plane.tx_lane(port)? as usize].time_of(frame.wire_bytes()));
     let on_output = |output: u16| plane.members[usize::from(output)].iter().filter_map(on_line).min();

@@ -1,8 +1,10 @@
 //! Records of arbitrated loops for traces and captures. A loop without a watched link records
 //! nothing.
 
-use super::Net;
+use super::FcPlane;
 use super::observe::{Observed, ObservedKind};
+use crate::net::Net;
+use crate::net::events::Events;
 use sanloom_fc::arbitrated_loop::{Signal, Tenancy};
 use sanloom_wire::arbitrated_loop::{LoopInit, Primitive};
 
@@ -25,21 +27,21 @@ pub struct LoopTenancy {
 
 /// Records a word at its sender and at its receiver, if their links are watched.
 #[inline(never)]
-pub(super) fn signal(net: &mut Net, number: u16, signal: &Signal) {
+pub(super) fn signal(net: &mut FcPlane, events: &mut Events, number: u16, signal: &Signal) {
     let plane = &net.loops[usize::from(number)];
     let (tx, rx) = (plane.lanes_of(signal.from).0, plane.lanes_of(signal.to).1);
     let word =
         |at_ps| ObservedKind::LoopWord { at_ps, since_ps: signal.sent.ps(), word: signal.word, count: signal.count };
     // An ARB is replaced and sent again on its way, so only its return counts.
     if !signal.word.is_fill_word() {
-        record(net, tx, word(signal.sent.ps()));
+        record(net, events, tx, word(signal.sent.ps()));
     }
-    record(net, rx, word(signal.read.ps()));
+    record(net, events, rx, word(signal.read.ps()));
 }
 
 /// Records the end of a tenancy at each watched link.
 #[inline(never)]
-pub(super) fn tenancy(net: &mut Net, number: u16, of_engine: &Tenancy) {
+pub(super) fn tenancy(net: &mut FcPlane, events: &mut Events, number: u16, of_engine: &Tenancy) {
     let plane = &net.loops[usize::from(number)];
     let tenancy = LoopTenancy {
         owner: plane.port_of(of_engine.owner),
@@ -51,17 +53,18 @@ pub(super) fn tenancy(net: &mut Net, number: u16, of_engine: &Tenancy) {
         circuits: of_engine.circuits,
     };
     for lane in plane.receiving_lanes() {
-        record(net, lane, ObservedKind::LoopTenancy(tenancy));
+        record(net, events, lane, ObservedKind::LoopTenancy(tenancy));
     }
 }
 
 /// Records the LIP with which an initialisation begins, at each port that has light.
 #[inline(never)]
 pub fn lip(net: &mut Net, number: u16, word: Primitive) {
-    let now = net.now;
+    let Net { events, fc: net, .. } = net;
+    let now = events.now;
     for lane in net.loops[usize::from(number)].sending_lanes() {
         if net.lanes[lane as usize].up {
-            record(net, lane, ObservedKind::LoopWord { at_ps: now, since_ps: now, word, count: 1 });
+            record(net, events, lane, ObservedKind::LoopWord { at_ps: now, since_ps: now, word, count: 1 });
         }
     }
 }
@@ -76,25 +79,31 @@ pub fn initialisation_frame(
     times_ps: [u64; 2],
     (frame, from_fl_port): (&LoopInit, bool),
 ) {
+    let Net { events, fc: net, .. } = net;
     let plane = &net.loops[usize::from(number)];
     let lanes = [plane.lanes_at(ports[0]).map(|lanes| lanes.0), plane.lanes_at(ports[1]).map(|lanes| lanes.1)];
     for (lane, start_ps) in lanes.into_iter().zip(times_ps) {
         if let Some(lane) = lane {
-            record(net, lane, ObservedKind::LoopInit { start_ps, frame: Box::new(frame.clone()), from_fl_port });
+            record(
+                net,
+                events,
+                lane,
+                ObservedKind::LoopInit { start_ps, frame: Box::new(frame.clone()), from_fl_port },
+            );
         }
     }
 }
 
-fn record(net: &mut Net, lane: u32, kind: ObservedKind) {
+fn record(net: &mut FcPlane, events: &mut Events, lane: u32, kind: ObservedKind) {
     if net.lanes[lane as usize].watched {
         net.recorder.add(Observed { lane, credits: 0, kind });
-        net.recorder.stamp(net.parts.turn(net.now));
+        net.recorder.stamp(net.parts.turn(events.now));
     }
 }
 
 /// Lets a loop report its words if one of its links is watched.
 #[inline(never)]
-pub(super) fn watch(net: &mut Net, number: u16) {
+pub(super) fn watch(net: &mut FcPlane, number: u16) {
     let is_watched =
         net.loops[usize::from(number)].receiving_lanes().iter().any(|lane| net.lanes[*lane as usize].watched);
     if is_watched {

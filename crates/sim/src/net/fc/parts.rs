@@ -7,8 +7,9 @@
 
 use super::flight::InFlight;
 use super::messages::Parcel;
-use super::sources::Source;
-use super::{Net, channels};
+use super::{FcPlane, channels};
+use crate::net::sources::Source;
+use crate::net::{NEVER, Net};
 
 /// Most events of one recording.
 const MOST_RECORDED: usize = 1 << 20;
@@ -54,10 +55,10 @@ impl Outbox {
         self.frames.is_empty() && self.r_rdys.is_empty()
     }
 
-    /// Returns the time of the first effect, or [`NEVER`](super::NEVER) if there is none.
+    /// Returns the time of the first effect, or [`NEVER`] if there is none.
     pub fn first_effect_ps(&self) -> u64 {
         let frames = self.frames.iter().map(|(_, on_line, _)| on_line.at_ps);
-        frames.chain(self.r_rdys.iter().map(|&(_, at_ps, _)| at_ps)).min().unwrap_or(super::NEVER)
+        frames.chain(self.r_rdys.iter().map(|&(_, at_ps, _)| at_ps)).min().unwrap_or(NEVER)
     }
 
     /// Moves all items behind those of another outbox.
@@ -123,23 +124,23 @@ impl Parts {
 
 /// Returns the turn of the current event.
 pub fn turn(net: &Net) -> Turn {
-    net.parts.turn(net.now)
+    net.fc.parts.turn(net.events.now)
 }
 
 /// Returns whether this is one part of a divided network.
 pub fn is_divided(net: &Net) -> bool {
-    net.parts.is_divided()
+    net.fc.parts.is_divided()
 }
 
 /// Starts to record the events.
 pub fn begin_profile(net: &mut Net) {
-    net.parts.profile = Some(Vec::new());
-    net.parts.notes_events = true;
+    net.fc.parts.profile = Some(Vec::new());
+    net.fc.parts.notes_events = true;
 }
 
 /// Returns the number of recorded events.
 pub fn profiled(net: &Net) -> usize {
-    net.parts.profile.as_ref().map_or(0, Vec::len)
+    net.fc.parts.profile.as_ref().map_or(0, Vec::len)
 }
 
 /// Place of a recorded event: the lane whose sender (`true`) or receiver (`false`) processed it, or
@@ -148,9 +149,9 @@ pub type Place = Result<(u32, bool), u32>;
 
 /// Ends the recording of events. Returns their times and places.
 pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
-    let profile = net.parts.profile.take().unwrap_or_default();
-    net.parts.notes_events = false;
-    let place = |source| match net.sources.decode(source) {
+    let profile = net.fc.parts.profile.take().unwrap_or_default();
+    net.fc.parts.notes_events = false;
+    let place = |source| match net.events.sources.decode(source) {
         Source::Arrival(lane) | Source::InputReady(lane) | Source::Watchdog(lane) => Ok((lane, false)),
         Source::Wake(lane) => Ok((lane, true)),
         Source::Timer(timer) => Err(timer),
@@ -160,19 +161,19 @@ pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
     profile.into_iter().map(|(time, source)| (time, place(source))).collect()
 }
 
-/// Returns the time of the next event, or [`NEVER`](super::NEVER) if there is none.
+/// Returns the time of the next event, or [`NEVER`] if there is none.
 pub fn next_event_ps(net: &mut Net) -> u64 {
-    net.queue.next_time()
+    net.events.queue.next_time()
 }
 
-/// Returns the time at which a timer expires, or [`NEVER`](super::NEVER).
+/// Returns the time at which a timer expires, or [`NEVER`].
 pub fn timer_ps(net: &Net, timer: u32) -> u64 {
-    net.queue.time_of(net.sources.timer(timer))
+    net.events.queue.time_of(net.events.sources.timer(timer))
 }
 
 /// Sends a frame to the part in which the lane ends.
 #[cold]
-pub(super) fn send_across(net: &mut Net, lane: u32, on_line: InFlight) {
+pub(super) fn send_across(net: &mut FcPlane, lane: u32, on_line: InFlight) {
     let parcel = on_line.frame.message().map(|message| Box::new(net.messages.leave(message, 1)));
     net.parts.outbox(lane).frames.push((lane, on_line, parcel));
 }
@@ -180,29 +181,29 @@ pub(super) fn send_across(net: &mut Net, lane: u32, on_line: InFlight) {
 /// Returns the R_RDY for a buffer that becomes free at `free_ps` to the part in which the lane
 /// begins. `channel` is ignored if the lane has no virtual channels.
 #[cold]
-pub(super) fn return_across(net: &mut Net, lane: u32, free_ps: u64, channel: u8) {
+pub(super) fn return_across(net: &mut FcPlane, lane: u32, free_ps: u64, channel: u8) {
     let at_ps = net.lanes[lane as usize].credit_leaves(free_ps);
     net.parts.outbox(lane).r_rdys.push((lane, at_ps, channel));
 }
 
 /// Returns the frames and R_RDYs for another part.
 pub fn outbox(net: &mut Net, part: usize) -> &mut Outbox {
-    &mut net.parts.out[part]
+    &mut net.fc.parts.out[part]
 }
 
 /// Receives the frames and R_RDYs of another part. None has an effect before the current time.
 pub fn receive(net: &mut Net, inbox: &mut Outbox) {
     for (number, mut on_line, parcel) in inbox.frames.drain(..) {
-        debug_assert!(on_line.at_ps > net.now, "a frame on lane {number} comes too late");
+        debug_assert!(on_line.at_ps > net.events.now, "a frame on lane {number} comes too late");
         if let Some(parcel) = parcel {
-            on_line.frame.set_message(net.messages.enter(*parcel));
+            on_line.frame.set_message(net.fc.messages.enter(*parcel));
         }
-        if net.lanes[number as usize].flight.push(on_line) {
-            net.queue.add(net.sources.arrival(number), on_line.at_ps);
+        if net.fc.lanes[number as usize].flight.push(on_line) {
+            net.events.queue.add(net.events.sources.arrival(number), on_line.at_ps);
         }
     }
     for (number, at_ps, channel) in inbox.r_rdys.drain(..) {
-        debug_assert!(at_ps > net.now, "an R_RDY of lane {number} comes too late");
-        channels::expect_credit(net, number, channel, at_ps);
+        debug_assert!(at_ps > net.events.now, "an R_RDY of lane {number} comes too late");
+        channels::expect_credit(&mut net.fc, &mut net.events, number, channel, at_ps);
     }
 }

@@ -14,7 +14,8 @@
 //! describes links with one channel; this extension is the model's choice.
 
 use super::lane::Lane;
-use super::{Net, channels};
+use super::{FcPlane, channels};
+use crate::net::events::Events;
 use sanloom_fc::config::MAX_CHANNELS;
 
 /// Bytes of a state change on the line, a primitive like R_RDY.
@@ -79,7 +80,7 @@ impl Lane {
 }
 
 /// Counts restored credits of a channel as no longer missing.
-fn found(net: &mut Net, number: u32, channel: u8, credits: u32) {
+fn found(net: &mut FcPlane, number: u32, channel: u8, credits: u32) {
     net.lanes[number as usize].state_changes.recovered += u64::from(credits);
     if let Some(fault) = &mut net.faults[number as usize] {
         fault.credits_missing -= credits;
@@ -91,7 +92,7 @@ fn found(net: &mut Net, number: u32, channel: u8, credits: u32) {
 
 /// Handles BB_SCs if the frame whose last bit leaves at `sent_ps` completes the count: the
 /// receiver returns the credits of lost frames.
-pub(super) fn after_frame(net: &mut Net, number: u32, sent_ps: u64) {
+pub(super) fn after_frame(net: &mut FcPlane, events: &mut Events, number: u32, sent_ps: u64) {
     let lane = &net.lanes[number as usize];
     let Some(fault) = &mut net.faults[number as usize] else { return };
     let n = lane.state_changes.n;
@@ -102,13 +103,13 @@ pub(super) fn after_frame(net: &mut Net, number: u32, sent_ps: u64) {
     let arrival_ps = sent_ps + lane.time_of(PRIMITIVE_BYTES) + lane.propagation_ps;
     for (channel, credits) in fault.losses.frames.restore(n) {
         found(net, number, channel, credits);
-        (0..credits).for_each(|_| channels::return_credit(net, number, arrival_ps, channel));
+        (0..credits).for_each(|_| channels::return_credit(net, events, number, arrival_ps, channel));
     }
 }
 
 /// Handles BB_SCr if an R_RDY that leaves at `ready_ps`, or is lost then, completes the count:
 /// the sender restores the credits of lost R_RDYs. `arrives` is true if this R_RDY is not lost.
-pub(super) fn after_r_rdy(net: &mut Net, number: u32, ready_ps: u64, arrives: bool) {
+pub(super) fn after_r_rdy(net: &mut FcPlane, events: &mut Events, number: u32, ready_ps: u64, arrives: bool) {
     let lane = &net.lanes[number as usize];
     let Some(fault) = &mut net.faults[number as usize] else { return };
     let n = lane.state_changes.n;
@@ -122,13 +123,13 @@ pub(super) fn after_r_rdy(net: &mut Net, number: u32, ready_ps: u64, arrives: bo
     let arrival_ps = ready_ps + lane.time_of(PRIMITIVE_BYTES) + lane.r_rdy_ps;
     for (channel, credits) in fault.losses.r_rdys.restore(n) {
         found(net, number, channel, credits);
-        (0..credits).for_each(|_| channels::expect_credit(net, number, channel, arrival_ps));
+        (0..credits).for_each(|_| channels::expect_credit(net, events, number, channel, arrival_ps));
     }
 }
 
 /// Starts the counts of a lane again, because its link was reset or went down. No credit is
 /// missing any more.
-pub(super) fn restart(net: &mut Net, number: u32) {
+pub(super) fn restart(net: &mut FcPlane, number: u32) {
     net.lanes[number as usize].restart_state_changes();
     if let Some(fault) = &mut net.faults[number as usize] {
         fault.credits_missing = 0;
@@ -138,7 +139,7 @@ pub(super) fn restart(net: &mut Net, number: u32) {
 
 /// Handles the credit of a frame that is lost on the line. With credit recovery it is missing until
 /// the next state change. Without, it returns at once.
-pub(super) fn lose_frame(net: &mut Net, number: u32, arrival_ps: u64, channel: u8) {
+pub(super) fn lose_frame(net: &mut FcPlane, events: &mut Events, number: u32, arrival_ps: u64, channel: u8) {
     let lane = &mut net.lanes[number as usize];
     match &mut net.faults[number as usize] {
         Some(fault) if lane.state_changes.n > 0 => {
@@ -151,6 +152,6 @@ pub(super) fn lose_frame(net: &mut Net, number: u32, arrival_ps: u64, channel: u
             fault.losses.frames.add(channel);
             lane.credits_lost += 1;
         }
-        _ => channels::return_credit(net, number, arrival_ps, channel),
+        _ => channels::return_credit(net, events, number, arrival_ps, channel),
     }
 }

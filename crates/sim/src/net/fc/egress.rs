@@ -3,7 +3,7 @@
 use super::crossbar::Buffered;
 use super::frame_ref::FrameRef;
 use super::input::Slot;
-use super::queue::NEVER;
+use crate::net::queue::NEVER;
 use std::collections::VecDeque;
 
 /// Number that no trunk has.

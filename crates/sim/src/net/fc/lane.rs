@@ -2,10 +2,10 @@
 
 use super::flight::{Entry, Flight};
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
-use super::queue::{EventQueue, NEVER};
 use super::receiver::Receiver;
 use super::recovery::StateChanges;
 use super::returning::Returning;
+use crate::net::queue::{EventQueue, NEVER};
 use sanloom_fc::config::LineRate;
 
 /// Length at which a new run begins even if the line does not pause.

@@ -1,6 +1,6 @@
 //! Outputs of a switch for virtual channels.
 
-use crate::net::lane::End;
+use crate::net::End;
 use crate::net::{NetPlan, SwitchPlane};
 use sanloom_fc::config::{ChannelCredits, Priority};
 

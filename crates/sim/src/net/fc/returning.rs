@@ -1,6 +1,6 @@
 //! R_RDYs on the line back to the sender of a lane, except the first one.
 
-use super::queue::NEVER;
+use crate::net::queue::NEVER;
 use std::collections::VecDeque;
 
 /// R_RDYs stored inline. Together with the first, this is enough for a switch with four buffers per
