@@ -3,11 +3,13 @@
 //!
 //! [`Net::step`] processes events until one concerns the layers above: a frame has arrived at an
 //! N_Port or at a switch's processor, or a timer has expired. Each plane owns the state of its lines
-//! and switches, and receives the queue as an argument. The only plane so far is Fibre Channel,
-//! [`FcPlane`].
+//! and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel, and
+//! [`EthernetPlane`], which no lab uses yet.
 
+pub mod ethernet;
 mod events;
 pub mod fc;
+pub mod line;
 mod queue;
 mod sources;
 
@@ -20,6 +22,7 @@ pub use fc::{
 pub(crate) use fc::{divide, parts};
 pub use queue::{EventQueue, NEVER};
 
+use ethernet::{EthernetPlane, GAP_BYTES as ETHERNET_GAP_BYTES, PREAMBLE_BYTES, Packet};
 use events::Events;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_wire::Frame;
@@ -30,6 +33,8 @@ pub struct Net {
     events: Events,
     /// Fibre Channel.
     pub fc: FcPlane,
+    /// Ethernet.
+    pub ethernet: EthernetPlane,
 }
 
 /// An event for the layers above.
@@ -49,25 +54,37 @@ pub enum NetEvent {
     Timer(u32),
     /// A link was reset, or frames were discarded after the hold time.
     Incident,
+    /// A frame has arrived at an Ethernet interface.
+    Packet { interface: u16, packet: Packet },
 }
 
 impl Net {
-    /// Returns an idle network: all links up, all credits granted, empty forwarding tables.
+    /// Returns an idle network of Fibre Channel: all links up, all credits granted, empty forwarding
+    /// tables.
     pub fn new(plan: NetPlan) -> Net {
-        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32);
-        let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
+        Net::with_ethernet(plan, EthernetPlane::default())
+    }
+
+    /// Returns an idle network of Fibre Channel and Ethernet.
+    pub fn with_ethernet(plan: NetPlan, ethernet: EthernetPlane) -> Net {
+        let lines = ethernet.lines().len() as u32;
+        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32, lines);
+        let per_s = |frame_ps: u64| 1_000_000_000_000 / frame_ps.max(1);
+        let fc_per_s: u64 = plan.lanes.iter().map(|lane| per_s(lane.time_of(2108))).sum();
+        let packet_ps = |line: &ethernet::Line| line.time_of(1518 + PREAMBLE_BYTES + ETHERNET_GAP_BYTES);
+        let frames_per_s = fc_per_s + ethernet.lines().iter().map(|line| per_s(packet_ps(line))).sum::<u64>();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         // Most events are due within the time of a frame and the latency of a switch.
-        let frame_ps = 1_000_000_000_000 * plan.lanes.len() as u64 / frames_per_s.max(1);
+        let frame_ps = 1_000_000_000_000 * (plan.lanes.len() as u64 + u64::from(lines)) / frames_per_s.max(1);
         let window_ps = frame_ps + frame_ps / 2;
-        Net { events: Events::new(sources, spacing_ps, window_ps), fc: FcPlane::new(plan) }
+        Net { events: Events::new(sources, spacing_ps, window_ps), fc: FcPlane::new(plan), ethernet }
     }
 
     /// Processes events up to `limit_ps` until one concerns the layers above. Returns `None` if no
     /// such event occurs before the limit.
     #[inline]
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
-        let Net { events, fc } = self;
+        let Net { events, fc, ethernet } = self;
         while let Some((time, source)) = events.queue.pop_until(limit_ps) {
             debug_assert!(time >= events.now, "source {source} was due at {time}, it is {}", events.now);
             fc.begin_event(events.now, time, source);
@@ -86,6 +103,15 @@ impl Net {
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
                 Source::Loop(number) => {
                     loops::run(fc, events, number);
+                    continue;
+                }
+                Source::EthernetArrival(line) => ethernet.arrive(events, line),
+                Source::EthernetWake(line) => {
+                    ethernet.wake(events, line);
+                    continue;
+                }
+                Source::EthernetRefresh(line) => {
+                    ethernet.refresh(events, line);
                     continue;
                 }
             };
@@ -172,5 +198,20 @@ impl Net {
     /// and waiting times.
     pub fn restart_counts(&mut self) {
         self.fc.restart_counts(self.events.now);
+    }
+
+    /// Appends a frame to the queue of an Ethernet interface.
+    pub fn send_packet(&mut self, packet: Packet) {
+        self.ethernet.send(&mut self.events, packet);
+    }
+
+    /// Takes an Ethernet link down or brings it up: see [`EthernetPlane::set_link`].
+    pub fn set_ethernet_link(&mut self, link: u32, up: bool) {
+        self.ethernet.set_link(&mut self.events, link, up);
+    }
+
+    /// Lets an Ethernet interface pause priorities: see [`EthernetPlane::set_storm`].
+    pub fn set_pause_storm(&mut self, interface: u16, storm: u8) {
+        self.ethernet.set_storm(&mut self.events, interface, storm);
     }
 }

@@ -7,6 +7,7 @@ pub(super) struct Sources {
     lanes: u32,
     timers: u32,
     loops: u32,
+    ethernet: u32,
 }
 
 /// The source of an event.
@@ -23,16 +24,22 @@ pub(super) enum Source {
     Timer(u32),
     /// An arbitrated loop has something to do.
     Loop(u16),
+    /// The first frame on an Ethernet line arrives.
+    EthernetArrival(u32),
+    /// The sender of an Ethernet line attempts to send.
+    EthernetWake(u32),
+    /// The receiver of an Ethernet line repeats its pauses.
+    EthernetRefresh(u32),
 }
 
 impl Sources {
-    pub fn new(lanes: u32, timers: u32, loops: u32) -> Sources {
-        Sources { lanes, timers, loops }
+    pub fn new(lanes: u32, timers: u32, loops: u32, ethernet: u32) -> Sources {
+        Sources { lanes, timers, loops, ethernet }
     }
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (4 * self.lanes + self.timers + self.loops) as usize
+        (4 * self.lanes + self.timers + self.loops + 3 * self.ethernet) as usize
     }
 
     /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts
@@ -56,7 +63,21 @@ impl Sources {
         } else if source < 4 * lanes + self.timers {
             Source::Timer(source - 4 * lanes)
         } else {
-            Source::Loop((source - 4 * lanes - self.timers) as u16)
+            self.decode_rare(source - 4 * lanes - self.timers)
+        }
+    }
+
+    #[inline(never)]
+    fn decode_rare(self, source: u32) -> Source {
+        let Sources { loops, ethernet, .. } = self;
+        if source < loops {
+            Source::Loop(source as u16)
+        } else if source < loops + ethernet {
+            Source::EthernetArrival(source - loops)
+        } else if source < loops + 2 * ethernet {
+            Source::EthernetWake(source - loops - ethernet)
+        } else {
+            Source::EthernetRefresh(source - loops - 2 * ethernet)
         }
     }
 
@@ -96,5 +117,27 @@ impl Sources {
     pub fn arbitrated_loop(self, number: u16) -> u32 {
         debug_assert!(u32::from(number) < self.loops, "loop {number} of {}", self.loops);
         4 * self.lanes + self.timers + u32::from(number)
+    }
+
+    fn first_ethernet(self) -> u32 {
+        4 * self.lanes + self.timers + self.loops
+    }
+
+    /// Returns the source of the arrivals on an Ethernet line.
+    #[inline]
+    pub fn ethernet_arrival(self, line: u32) -> u32 {
+        self.first_ethernet() + line
+    }
+
+    /// Returns the source of the attempts to send on an Ethernet line.
+    #[inline]
+    pub fn ethernet_wake(self, line: u32) -> u32 {
+        self.first_ethernet() + self.ethernet + line
+    }
+
+    /// Returns the source of the repeated pauses for an Ethernet line.
+    #[inline]
+    pub fn ethernet_refresh(self, line: u32) -> u32 {
+        self.first_ethernet() + 2 * self.ethernet + line
     }
 }

@@ -9,6 +9,7 @@ mod data_loss;
 mod data_loss_random;
 mod disks;
 mod error_recovery;
+mod ethernet;
 mod frame_path;
 mod host_multipath;
 mod host_queue;

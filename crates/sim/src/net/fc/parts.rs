@@ -155,8 +155,10 @@ pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
         Source::Arrival(lane) | Source::InputReady(lane) | Source::Watchdog(lane) => Ok((lane, false)),
         Source::Wake(lane) => Ok((lane, true)),
         Source::Timer(timer) => Err(timer),
-        // A network with loops is not divided, so their place does not matter.
-        Source::Loop(_) => Ok((0, false)),
+        // A network with loops or Ethernet is not divided, so their place does not matter.
+        Source::Loop(_) | Source::EthernetArrival(_) | Source::EthernetWake(_) | Source::EthernetRefresh(_) => {
+            Ok((0, false))
+        }
     };
     profile.into_iter().map(|(time, source)| (time, place(source))).collect()
 }

@@ -1,0 +1,142 @@
+//! One direction of an Ethernet link.
+
+use super::egress::Egress;
+use super::ets::Ets;
+use super::packet::{GAP_BYTES, Packet};
+use super::pause::{LONGEST_QUANTA, Pauses, QUANTUM_BITS};
+use crate::net::line::{BusyPeriod, ByteTime};
+use crate::net::queue::NEVER;
+use std::collections::VecDeque;
+
+/// One end of a line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Station {
+    /// A port of a switch.
+    Switch {
+        /// Number of the switch.
+        switch: u16,
+        /// Number of the port.
+        port: u16,
+    },
+    /// An interface of a host, a storage system or a gateway.
+    Interface(u16),
+}
+
+/// A frame on a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnLine {
+    /// Time at which the receiver acts on the frame.
+    pub at_ps: u64,
+    /// Time at which the last byte arrives.
+    pub tail_ps: u64,
+    pub packet: Packet,
+}
+
+/// Counters of a line, which never decrease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LineCount {
+    /// Frames sent, without pause frames.
+    pub packets: u64,
+    /// Bytes of these frames, from the destination address to the FCS.
+    pub bytes: u64,
+    /// Pause frames sent.
+    pub pauses: u64,
+}
+
+/// One direction of a link with the queues of its sender.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub from: Station,
+    pub to: Station,
+    pub(super) busy: BusyPeriod,
+    pub(super) byte: ByteTime,
+    pub(super) wake_ps: u64,
+    pub(super) egress: Egress,
+    pub(super) pauses: Pauses,
+    pub(super) flight: VecDeque<OnLine>,
+    /// Propagation delay of the cable, in ps.
+    pub propagation_ps: u64,
+    /// Time within which the sender may begin a frame although it is paused, in ps.
+    pub reaction_ps: u64,
+    /// Bytes of a frame that have to arrive before the receiver acts on it; all of them without
+    /// cut-through.
+    pub(super) entry_bytes: u64,
+    /// Chance of a frame to be lost, and to be damaged, in 2^-32.
+    pub(super) loss: u32,
+    pub(super) damage: u32,
+    /// True if the link is up.
+    pub up: bool,
+    pub(super) count: LineCount,
+}
+
+impl Line {
+    pub(super) fn new(from: Station, to: Station, byte: ByteTime, propagation_ps: u64, ets: Ets) -> Line {
+        Line {
+            from,
+            to,
+            busy: BusyPeriod::default(),
+            byte,
+            wake_ps: NEVER,
+            egress: Egress::new(ets),
+            pauses: Pauses::default(),
+            flight: VecDeque::new(),
+            propagation_ps,
+            reaction_ps: 0,
+            entry_bytes: u64::MAX,
+            loss: 0,
+            damage: 0,
+            up: true,
+            count: LineCount::default(),
+        }
+    }
+
+    /// Returns the time on the line of `bytes`, in ps, rounded down.
+    pub fn time_of(&self, bytes: u64) -> u64 {
+        self.byte.time_of(bytes)
+    }
+
+    /// Returns the length of the longest pause, in ps.
+    pub fn longest_pause_ps(&self) -> u64 {
+        self.byte.time_of(LONGEST_QUANTA * QUANTUM_BITS / 8)
+    }
+
+    /// Puts a frame on the line at `now`, when the line is free. Returns its times at the receiver.
+    #[inline]
+    pub(super) fn send(&mut self, now: u64, packet: Packet) -> OnLine {
+        let bytes = packet.wire_bytes();
+        let end_ps = self.busy.occupy(&self.byte, now, bytes, GAP_BYTES);
+        if packet.paused().is_some() {
+            self.count.pauses += 1;
+        } else {
+            self.count.packets += 1;
+            self.count.bytes += u64::from(packet.bytes);
+        }
+        let tail_ps = end_ps + self.propagation_ps;
+        let at_ps = if self.entry_bytes < bytes && packet.paused().is_none() {
+            now + self.byte.time_of(self.entry_bytes) + self.propagation_ps
+        } else {
+            tail_ps
+        };
+        OnLine { at_ps, tail_ps, packet }
+    }
+
+    /// Returns the counters.
+    pub fn count(&self) -> LineCount {
+        self.count
+    }
+
+    /// Returns the bytes that wait for the line in a priority.
+    pub fn queued_bytes(&self, priority: usize) -> u64 {
+        self.egress.bytes(priority)
+    }
+
+    /// Returns the most bytes that have waited for the line in a priority.
+    pub fn queued_max_bytes(&self, priority: usize) -> u64 {
+        self.egress.max_bytes(priority)
+    }
+
+    /// Returns the time for which the sender has been paused in a priority up to `now`, in ps.
+    pub fn paused_ps(&self, priority: usize, now: u64) -> u64 {
+        self.pauses.paused_ps(priority, now)
+    }
+}

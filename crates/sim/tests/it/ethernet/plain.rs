@@ -1,0 +1,557 @@
+//! A plain engine of Ethernet: no event queue, no counters that could go wrong. At each instant it
+//! looks at every line and every switch. It shares no code with the plane but the plan, the packet
+//! and the random numbers.
+
+use sanloom_scsi::random::{SplitMix64, mix};
+use sanloom_sim::net::ethernet::{EthernetPlan, EthernetSwitchPlan, Packet, Station};
+use std::collections::{BTreeMap, BTreeSet};
+
+const NEVER: u64 = u64::MAX;
+
+/// A frame on a line: a pause frame names the priorities to stop and to resume.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Content {
+    Frame { packet: Packet, is_bad: bool },
+    Pause { named: u8, stop: u8 },
+}
+
+struct Flying {
+    acts_ps: u64,
+    tail_ps: u64,
+    content: Content,
+}
+
+/// A frame that waits at a port, in the order of arrival.
+#[derive(Clone, Copy)]
+struct Waiting {
+    packet: Packet,
+    is_bad: bool,
+    ready_ps: u64,
+    /// Port that it came from; `None` in an interface.
+    ingress: Option<u16>,
+}
+
+pub struct PlainLine {
+    from: Station,
+    to: Station,
+    ps_per_byte: u64,
+    cable_ps: u64,
+    reaction_ps: u64,
+    shares: [u64; 8],
+    longest: u64,
+    enters_early: bool,
+    up: bool,
+    free_ps: u64,
+    waiting: Vec<Waiting>,
+    flying: Vec<Flying>,
+    to_name: u8,
+    /// For each priority, the times between which no frame begins.
+    pauses: [(u64, u64); 8],
+    deficits: [u64; 8],
+    turn: usize,
+    granted: bool,
+    pub chances: [u32; 2],
+    dice: SplitMix64,
+    refresh_ps: u64,
+    pub frames: u64,
+    pub bytes: u64,
+    pub pause_frames: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct PlainGroup {
+    pub reserve: u64,
+    pub shared: u64,
+    pub headroom: u64,
+    pub pauses: bool,
+}
+
+struct PlainSwitch {
+    plan: EthernetSwitchPlan,
+    pool: u64,
+    lossy: u64,
+    groups: BTreeMap<(u16, u8), PlainGroup>,
+}
+
+pub struct Engine {
+    pub now: u64,
+    pub lines: Vec<PlainLine>,
+    switches: Vec<PlainSwitch>,
+    storms: Vec<u8>,
+    pub delivered: Vec<(u64, u16, u32, u32, bool)>,
+    pub lost: BTreeMap<(u32, &'static str), u64>,
+}
+
+impl Engine {
+    pub fn new(plan: &EthernetPlan) -> Engine {
+        let mut lines = Vec::new();
+        for link in &plan.links {
+            for ends in [link.ends, [link.ends[1], link.ends[0]]] {
+                let number = lines.len() as u64;
+                let early =
+                    matches!(ends[1], Station::Switch { switch, .. } if plan.switches[usize::from(switch)].cut_through);
+                let longest = match ends[0] {
+                    Station::Switch { switch, .. } => plan.switches[usize::from(switch)].longest_bytes,
+                    Station::Interface(_) => 9_238,
+                };
+                lines.push(PlainLine {
+                    from: ends[0],
+                    to: ends[1],
+                    ps_per_byte: link.byte.fraction().0.into(),
+                    cable_ps: link.propagation_ps,
+                    reaction_ps: link.reaction_ps,
+                    shares: link.shares.map(u64::from),
+                    longest: longest.into(),
+                    enters_early: early,
+                    up: true,
+                    free_ps: 0,
+                    waiting: Vec::new(),
+                    flying: Vec::new(),
+                    to_name: 0,
+                    pauses: [(0, 0); 8],
+                    deficits: [0; 8],
+                    turn: 0,
+                    granted: false,
+                    chances: [0, 0],
+                    dice: SplitMix64(mix(plan.seed ^ mix(number))),
+                    refresh_ps: NEVER,
+                    frames: 0,
+                    bytes: 0,
+                    pause_frames: 0,
+                });
+            }
+        }
+        let switches = plan.switches.iter().map(|plan| {
+            let mut pool = plan.memory.bytes;
+            for priority in 0..8 {
+                if plan.lossless & 1 << priority != 0 {
+                    pool -=
+                        plan.memory.headroom_bytes.iter().map(|bytes| bytes + plan.memory.reserve_bytes).sum::<u64>();
+                }
+            }
+            PlainSwitch { plan: plan.clone(), pool, lossy: 0, groups: BTreeMap::new() }
+        });
+        Engine {
+            now: 0,
+            switches: switches.collect(),
+            lines,
+            storms: vec![0; plan.interfaces.into()],
+            delivered: Vec::new(),
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the time of the next instant at which something may happen.
+    pub fn next_ps(&self) -> u64 {
+        let mut next = NEVER;
+        let mut at = |ps: u64| {
+            if ps > self.now {
+                next = next.min(ps);
+            }
+        };
+        for line in &self.lines {
+            line.flying.iter().for_each(|flying| at(flying.acts_ps));
+            at(line.free_ps);
+            line.pauses.iter().for_each(|pause| at(pause.1));
+            line.waiting.iter().for_each(|waiting| at(waiting.ready_ps));
+            at(line.refresh_ps);
+        }
+        next
+    }
+
+    /// Goes to the instant `now` and does all that happens then.
+    pub fn go(&mut self, now: u64) {
+        self.now = now;
+        for number in 0..self.lines.len() {
+            let line = &mut self.lines[number];
+            if line.flying.first().is_some_and(|flying| flying.acts_ps == now) {
+                let flying = line.flying.remove(0);
+                self.arrive(number, &flying);
+            }
+        }
+        (0..self.lines.len()).for_each(|number| self.try_send(number));
+        for number in 0..self.lines.len() {
+            if self.lines[number].refresh_ps == now {
+                self.lines[number].refresh_ps = NEVER;
+                self.refresh(number);
+            }
+        }
+    }
+
+    fn lose(&mut self, line: usize, why: &'static str) {
+        *self.lost.entry((line as u32, why)).or_default() += 1;
+    }
+
+    pub fn send(&mut self, packet: Packet) {
+        let is_own = |line: &PlainLine| line.from == Station::Interface(packet.from);
+        let number = self.lines.iter().position(is_own).expect("each interface has a link");
+        if !self.lines[number].up {
+            return self.lose(number, "link down");
+        }
+        let waiting = Waiting { packet, is_bad: false, ready_ps: self.now, ingress: None };
+        self.lines[number].waiting.push(waiting);
+        self.try_send(number);
+    }
+
+    fn arrive(&mut self, number: usize, flying: &Flying) {
+        let (packet, is_bad) = match flying.content {
+            Content::Pause { named, stop } => {
+                let now = self.now;
+                let sender = &mut self.lines[number ^ 1];
+                let longest = 65_535 * 64 * sender.ps_per_byte;
+                for priority in (0..8).filter(|priority| named & 1 << priority != 0) {
+                    let (from, until) = &mut sender.pauses[priority];
+                    if stop & 1 << priority == 0 {
+                        (*from, *until) = (0, 0);
+                    } else if *until > now {
+                        *until = (now + longest).max(*from);
+                    } else {
+                        *from = now + sender.reaction_ps;
+                        *until = *from + longest;
+                    }
+                }
+                return self.try_send(number ^ 1);
+            }
+            Content::Frame { packet, is_bad } => (packet, is_bad),
+        };
+        match self.lines[number].to {
+            Station::Interface(_) if is_bad => self.lose(number, "bad FCS"),
+            Station::Interface(interface) => {
+                self.delivered.push((self.now, interface, packet.flow, packet.position, packet.has_congestion()));
+            }
+            Station::Switch { switch, port } => self.forward(number, (switch, port), packet, is_bad, flying.tail_ps),
+        }
+    }
+
+    /// Returns the ports of the bundle that a frame takes, found by a search for each frame.
+    fn out(&self, switch: u16, packet: &Packet) -> Option<u16> {
+        // Distance of each switch from the interface.
+        let is_last = |line: &&PlainLine| line.up && line.to == Station::Interface(packet.to);
+        let mut distance: BTreeMap<u16, u32> = BTreeMap::new();
+        let Station::Switch { switch: last, port } = self.lines.iter().find(is_last)?.from else { return None };
+        distance.insert(last, 0);
+        for round in 0..self.switches.len() as u32 {
+            for line in self.lines.iter().filter(|line| line.up) {
+                if let (Station::Switch { switch: from, .. }, Station::Switch { switch: to, .. }) = (line.from, line.to)
+                    && distance.get(&to) == Some(&round)
+                {
+                    distance.entry(from).or_insert(round + 1);
+                }
+            }
+        }
+        let own = *distance.get(&switch)?;
+        if own == 0 {
+            return Some(port);
+        }
+        let mut bundles: BTreeMap<u16, BTreeSet<(usize, u16)>> = BTreeMap::new();
+        for (number, line) in self.lines.iter().enumerate().filter(|(_, line)| line.up) {
+            if let (Station::Switch { switch: from, port }, Station::Switch { switch: to, .. }) = (line.from, line.to)
+                && from == switch
+                && distance.get(&to) == Some(&(own - 1))
+            {
+                bundles.entry(to).or_default().insert((number / 2, port));
+            }
+        }
+        let hash = mix(u64::from(packet.flow) ^ mix(u64::from(switch)));
+        let bundles: Vec<Vec<u16>> =
+            bundles.into_values().map(|ports| ports.into_iter().map(|port| port.1).collect()).collect();
+        let bundle = &bundles[(hash >> 32) as usize % bundles.len()];
+        Some(bundle[(hash & 0xffff_ffff) as usize % bundle.len()])
+    }
+
+    fn line_of(&self, switch: u16, port: u16) -> usize {
+        self.lines.iter().position(|line| line.from == Station::Switch { switch, port }).expect("a line at each port")
+    }
+
+    fn forward(&mut self, number: usize, (switch, port): (u16, u16), packet: Packet, is_bad: bool, tail_ps: u64) {
+        let plan = self.switches[usize::from(switch)].plan.clone();
+        if is_bad && tail_ps <= self.now {
+            return self.lose(number, "bad FCS");
+        }
+        if packet.bytes > plan.longest_bytes {
+            return self.lose(number, "too long");
+        }
+        let Some(out) = self.out(switch, &packet) else { return self.lose(number, "no path") };
+        if [port, out].iter().any(|&port| plan.vlans[usize::from(port)] & 1 << packet.vlan() == 0) {
+            return self.lose(number, "VLAN");
+        }
+        let tx = self.line_of(switch, out);
+        let priority = packet.priority();
+        let same = self.lines[tx].waiting.iter().filter(|waiting| waiting.packet.priority() == priority);
+        let queued: u64 = same.map(|waiting| u64::from(waiting.packet.bytes)).sum();
+        let cell = u64::from(plan.memory.cell_bytes);
+        let bytes = u64::from(packet.bytes).div_ceil(cell) * cell;
+        let state = &mut self.switches[usize::from(switch)];
+        let free = state.free();
+        let mut begins_pause = false;
+        if plan.lossless & 1 << priority == 0 {
+            if bytes > free || queued + bytes > free * u64::from(plan.memory.lossy_alpha_256) / 256 {
+                return self.lose(number, "congestion");
+            }
+            state.lossy += bytes;
+        } else {
+            let most = free * u64::from(plan.memory.alpha_256) / 256;
+            let group = state.groups.entry((port, priority)).or_default();
+            if group.reserve + bytes <= plan.memory.reserve_bytes {
+                group.reserve += bytes;
+            } else if group.headroom == 0 && bytes <= free && group.shared + bytes <= most {
+                group.shared += bytes;
+            } else if group.headroom + bytes <= plan.memory.headroom_bytes[usize::from(port)] {
+                group.headroom += bytes;
+            } else {
+                return self.lose(number, "headroom");
+            }
+            begins_pause = group.headroom > 0 && !group.pauses;
+            group.pauses |= group.headroom > 0;
+        }
+        let mut packet = packet;
+        if let Some(ecn) = plan.ecn[usize::from(priority)]
+            && packet.is_ecn_capable()
+        {
+            let is_between = queued >= ecn.from_bytes && queued < ecn.all_bytes;
+            let chance = if is_between {
+                u64::from(ecn.chance) * (queued - ecn.from_bytes) / (ecn.all_bytes - ecn.from_bytes)
+            } else {
+                0
+            };
+            let is_hit = is_between && (self.lines[tx].dice.bits() >> 32) < chance;
+            if queued >= ecn.all_bytes || is_hit {
+                packet = packet.with_congestion();
+            }
+        }
+        let line = &mut self.lines[tx];
+        let mut ready_ps = self.now + plan.latency_ps;
+        if tail_ps > self.now {
+            let last_byte_ps =
+                (tail_ps + plan.latency_ps).saturating_sub((u64::from(packet.bytes) + 8) * line.ps_per_byte);
+            ready_ps = ready_ps.max(last_byte_ps);
+        }
+        line.waiting.push(Waiting { packet, is_bad, ready_ps, ingress: Some(port) });
+        if begins_pause {
+            self.announce(number, 1 << priority);
+        }
+        self.try_send(tx);
+    }
+
+    fn announce(&mut self, number: usize, named: u8) {
+        if !self.lines[number].up {
+            return;
+        }
+        self.lines[number ^ 1].to_name |= named;
+        self.try_send(number ^ 1);
+        let refresh_ps = self.now + 65_535 * 64 * self.lines[number].ps_per_byte / 2;
+        self.lines[number].refresh_ps = self.lines[number].refresh_ps.min(refresh_ps);
+    }
+
+    fn pausing(&self, number: usize) -> u8 {
+        match self.lines[number].to {
+            Station::Interface(interface) => self.storms[usize::from(interface)],
+            Station::Switch { switch, port } => {
+                let groups = self.switches[usize::from(switch)].groups.iter();
+                groups.filter(|(key, group)| key.0 == port && group.pauses).map(|(key, _)| 1 << key.1).sum()
+            }
+        }
+    }
+
+    fn refresh(&mut self, number: usize) {
+        let pausing = self.pausing(number);
+        if pausing == 0 || !self.lines[number].up {
+            return;
+        }
+        if let Station::Switch { switch, port } = self.lines[number].to {
+            for priority in 0..8 {
+                self.switches[usize::from(switch)].ends_pause(port, priority);
+            }
+        }
+        self.announce(number, pausing);
+    }
+
+    fn try_send(&mut self, number: usize) {
+        let now = self.now;
+        let line = &mut self.lines[number];
+        if !line.up || line.free_ps > now {
+            return;
+        }
+        if line.to_name != 0 {
+            let named = std::mem::take(&mut line.to_name);
+            let stop = self.pausing(number ^ 1) & named;
+            return self.put(number, Content::Pause { named, stop });
+        }
+        let first: Vec<Option<Waiting>> = (0..8).map(|priority| line.first(priority)).collect();
+        let may_begin = |priority: usize| {
+            let (from, until) = line.pauses[priority];
+            first[priority].is_some_and(|waiting| waiting.ready_ps <= now) && !(from <= now && now < until)
+        };
+        let ready: Vec<usize> = (0..8).filter(|&priority| may_begin(priority)).collect();
+        let Some(priority) = line.choose(&ready, &first) else { return };
+        let at = line.waiting.iter().position(|waiting| usize::from(waiting.packet.priority()) == priority);
+        let waiting = line.take(at.expect("it is ready"));
+        let from = line.from;
+        self.put(number, Content::Frame { packet: waiting.packet, is_bad: waiting.is_bad });
+        self.free(from, &waiting);
+    }
+
+    fn free(&mut self, from: Station, waiting: &Waiting) {
+        let (Station::Switch { switch, .. }, Some(port)) = (from, waiting.ingress) else { return };
+        let priority = waiting.packet.priority();
+        let state = &mut self.switches[usize::from(switch)];
+        let cell = u64::from(state.plan.memory.cell_bytes);
+        let mut bytes = u64::from(waiting.packet.bytes).div_ceil(cell) * cell;
+        if state.plan.lossless & 1 << priority == 0 {
+            state.lossy -= bytes;
+            return;
+        }
+        let group = state.groups.entry((port, priority)).or_default();
+        for part in [&mut group.headroom, &mut group.shared, &mut group.reserve] {
+            let taken = bytes.min(*part);
+            *part -= taken;
+            bytes -= taken;
+        }
+        if state.ends_pause(port, priority) {
+            let ingress = self.line_of(switch, port) ^ 1;
+            self.announce(ingress, 1 << priority);
+        }
+    }
+
+    fn put(&mut self, number: usize, mut content: Content) {
+        let now = self.now;
+        let line = &mut self.lines[number];
+        let bytes = match content {
+            Content::Pause { .. } => 64,
+            Content::Frame { packet, .. } => u64::from(packet.bytes),
+        };
+        let tail_ps = now + (bytes + 8) * line.ps_per_byte + line.cable_ps;
+        line.free_ps = now + (bytes + 20) * line.ps_per_byte;
+        let mut acts_ps = tail_ps;
+        match content {
+            Content::Pause { .. } => line.pause_frames += 1,
+            Content::Frame { .. } => {
+                line.frames += 1;
+                line.bytes += bytes;
+                if line.enters_early {
+                    acts_ps = now + 72 * line.ps_per_byte + line.cable_ps;
+                }
+            }
+        }
+        if line.chances != [0, 0] {
+            let [is_lost, is_damaged] = line.chances.map(|chance| (line.dice.bits() >> 32) < u64::from(chance));
+            match &mut content {
+                Content::Pause { .. } if is_lost || is_damaged => return,
+                Content::Pause { .. } => {}
+                Content::Frame { .. } if is_lost => return self.lose(number, "lost"),
+                Content::Frame { is_bad, .. } => *is_bad |= is_damaged,
+            }
+        }
+        self.lines[number].flying.push(Flying { acts_ps, tail_ps, content });
+    }
+
+    pub fn set_link(&mut self, link: usize, up: bool) {
+        if self.lines[2 * link].up == up {
+            return;
+        }
+        for number in [2 * link, 2 * link + 1] {
+            self.lines[number].up = up;
+            if !up {
+                let line = &mut self.lines[number];
+                (line.pauses, line.to_name) = ([(0, 0); 8], 0);
+                let flying = std::mem::take(&mut line.flying);
+                let from = line.from;
+                for _ in flying.iter().filter(|flying| matches!(flying.content, Content::Frame { .. })) {
+                    self.lose(number, "link down");
+                }
+                for priority in 0..8 {
+                    while let Some(at) =
+                        self.lines[number].waiting.iter().position(|waiting| waiting.packet.priority() == priority)
+                    {
+                        let waiting = self.lines[number].take(at);
+                        self.lose(number, "link down");
+                        self.free(from, &waiting);
+                    }
+                }
+            }
+        }
+        for number in [2 * link, 2 * link + 1] {
+            let pausing = self.pausing(number);
+            if up && pausing != 0 {
+                self.announce(number, pausing);
+            }
+        }
+    }
+
+    pub fn set_storm(&mut self, interface: u16, storm: u8) {
+        let before = std::mem::replace(&mut self.storms[usize::from(interface)], storm);
+        let number = self.lines.iter().position(|line| line.to == Station::Interface(interface)).expect("a link");
+        if before != storm && self.lines[number].up {
+            self.announce(number, before | storm);
+        }
+    }
+
+    pub fn group(&self, switch: u16, port: u16, priority: u8) -> PlainGroup {
+        self.switches[usize::from(switch)].groups.get(&(port, priority)).copied().unwrap_or_default()
+    }
+
+    pub fn queued(&self, line: usize, priority: u8) -> u64 {
+        let of = self.lines[line].waiting.iter().filter(|waiting| waiting.packet.priority() == priority);
+        of.map(|waiting| u64::from(waiting.packet.bytes)).sum()
+    }
+}
+
+impl PlainSwitch {
+    fn free(&self) -> u64 {
+        self.pool - self.lossy - self.groups.values().map(|group| group.shared).sum::<u64>()
+    }
+
+    fn ends_pause(&mut self, port: u16, priority: u8) -> bool {
+        let most = self.free() * u64::from(self.plan.memory.alpha_256) / 256;
+        let Some(group) = self.groups.get_mut(&(port, priority)) else { return false };
+        let low = group.shared == 0 || group.shared + self.plan.memory.resume_bytes <= most;
+        let ends = group.pauses && group.headroom == 0 && low;
+        if ends {
+            group.pauses = false;
+        }
+        ends
+    }
+}
+
+impl PlainLine {
+    fn first(&self, priority: usize) -> Option<Waiting> {
+        self.waiting.iter().find(|waiting| usize::from(waiting.packet.priority()) == priority).copied()
+    }
+
+    /// Takes a frame. A queue that becomes empty keeps no deficit and no turn.
+    fn take(&mut self, at: usize) -> Waiting {
+        let waiting = self.waiting.remove(at);
+        let priority = usize::from(waiting.packet.priority());
+        if self.first(priority).is_none() {
+            self.deficits[priority] = 0;
+            if self.turn == priority {
+                (self.turn, self.granted) = ((priority + 1) % 8, false);
+            }
+        }
+        waiting
+    }
+
+    /// Strict priorities first, then deficit round robin.
+    fn choose(&mut self, ready: &[usize], first: &[Option<Waiting>]) -> Option<usize> {
+        if let Some(&strict) = ready.iter().rev().find(|&&priority| self.shares[priority] == 0) {
+            return Some(strict);
+        }
+        let least = *self.shares.iter().filter(|&&share| share > 0).min()?;
+        while !ready.is_empty() {
+            let priority = self.turn;
+            if ready.contains(&priority) {
+                if !self.granted {
+                    self.deficits[priority] += self.shares[priority] * self.longest / least;
+                    self.granted = true;
+                }
+                let bytes = first[priority].map_or(0, |waiting| u64::from(waiting.packet.bytes));
+                if bytes <= self.deficits[priority] {
+                    self.deficits[priority] -= bytes;
+                    return Some(priority);
+                }
+            }
+            (self.turn, self.granted) = ((priority + 1) % 8, false);
+        }
+        None
+    }
+}
