@@ -17,6 +17,7 @@ pub mod results;
 pub mod rng;
 pub mod run;
 pub mod stats;
+pub mod tcp;
 pub mod trace;
 pub mod view;
 pub mod workload;

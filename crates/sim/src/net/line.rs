@@ -9,8 +9,18 @@ pub struct ByteTime {
     ps_per_bytes: u32,
     bytes_per_ps: u16,
     /// 2^64 / `bytes_per_ps`, rounded up, because a multiplication is faster than a division.
-    /// Not used if `bytes_per_ps` is 1.
     reciprocal: u64,
+}
+
+/// The times of a unit on a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Occupied {
+    /// The last byte leaves.
+    pub end_ps: u64,
+    /// The next unit may begin.
+    pub free_ps: u64,
+    /// Remainder of `free_ps`, which is rounded down, in units of 1 / `bytes_per_ps` ps.
+    pub rest: u8,
 }
 
 /// The busy period of a line.
@@ -18,17 +28,21 @@ pub struct ByteTime {
 pub struct BusyPeriod {
     /// Earliest start of the next unit, in ps.
     pub free_at_ps: u64,
-    /// Remainder of `free_at_ps`, which is rounded down, in units of 1 / `bytes_per_ps` ps.
-    rest: u16,
+    rest: u8,
 }
 
 impl ByteTime {
-    /// Returns the time of a byte from a fraction: ps and the bytes they belong to.
+    /// Returns the time of a byte from a fraction: ps and the bytes they belong to, at most 255.
     pub fn new(ps_per_bytes: u32, bytes_per_ps: u16) -> ByteTime {
-        ByteTime { ps_per_bytes, bytes_per_ps, reciprocal: (u64::MAX / u64::from(bytes_per_ps)).wrapping_add(1) }
+        debug_assert!((1..=255).contains(&bytes_per_ps), "{bytes_per_ps}");
+        // The reciprocal of 1 does not fit.
+        let (ps_per_bytes, bytes_per_ps) =
+            if bytes_per_ps == 1 { (2 * ps_per_bytes, 2) } else { (ps_per_bytes, bytes_per_ps) };
+        let reciprocal = u64::MAX / u64::from(bytes_per_ps) + 1;
+        ByteTime { ps_per_bytes, bytes_per_ps, reciprocal }
     }
 
-    /// Returns the fraction: ps and the bytes they belong to.
+    /// Returns the fraction: ps and the bytes they belong to, not necessarily in lowest terms.
     pub fn fraction(&self) -> (u32, u16) {
         (self.ps_per_bytes, self.bytes_per_ps)
     }
@@ -36,13 +50,27 @@ impl ByteTime {
     /// Returns the time on the line of `bytes`, in ps, rounded down.
     #[inline]
     pub fn time_of(&self, bytes: u64) -> u64 {
-        self.whole(bytes * u64::from(self.ps_per_bytes))
+        bytes * u64::from(self.ps_per_bytes) / u64::from(self.bytes_per_ps)
+    }
+
+    /// Returns the times of a unit of `bytes`, with a gap after it, that begins at `start_ps`.
+    /// `rest` is that of the unit before in the busy period, 0 for the first one: each division
+    /// passes its remainder to the next one, so the result equals a single division of the whole
+    /// period.
+    #[inline(always)]
+    pub fn occupy(&self, start_ps: u64, rest: u8, bytes: u64, gap_bytes: u64) -> Occupied {
+        let end_parts = u64::from(rest) + bytes * u64::from(self.ps_per_bytes);
+        let end_ps = start_ps + self.whole(end_parts);
+        let free_parts = end_parts + gap_bytes * u64::from(self.ps_per_bytes);
+        let busy_ps = self.whole(free_parts);
+        let rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
+        Occupied { end_ps, free_ps: start_ps + busy_ps, rest }
     }
 
     /// Returns `parts / bytes_per_ps`, rounded down. `parts` is below 2^48.
-    #[inline]
+    #[inline(always)]
     fn whole(&self, parts: u64) -> u64 {
-        if self.bytes_per_ps == 1 { parts } else { ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64 }
+        ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
     }
 }
 
@@ -51,15 +79,10 @@ impl BusyPeriod {
     /// the last byte before the gap has left. `start_ps` is not before `free_at_ps`.
     #[inline]
     pub fn occupy(&mut self, byte: &ByteTime, start_ps: u64, bytes: u64, gap_bytes: u64) -> u64 {
-        if start_ps != self.free_at_ps {
-            self.rest = 0;
-        }
-        let end_parts = u64::from(self.rest) + bytes * u64::from(byte.ps_per_bytes);
-        let free_parts = end_parts + gap_bytes * u64::from(byte.ps_per_bytes);
-        let busy_ps = byte.whole(free_parts);
-        self.free_at_ps = start_ps + busy_ps;
-        self.rest = (free_parts - busy_ps * u64::from(byte.bytes_per_ps)) as u16;
-        start_ps + byte.whole(end_parts)
+        let rest = if start_ps == self.free_at_ps { self.rest } else { 0 };
+        let Occupied { end_ps, free_ps, rest } = byte.occupy(start_ps, rest, bytes, gap_bytes);
+        (self.free_at_ps, self.rest) = (free_ps, rest);
+        end_ps
     }
 }
 

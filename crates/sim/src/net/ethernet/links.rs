@@ -34,12 +34,12 @@ impl EthernetPlane {
         let from = line.from;
         events.queue.schedule(events.sources.ethernet_arrival(number), NEVER);
         self.wake_at(events, number, NEVER);
-        for _ in on_line.iter().filter(|on_line| on_line.packet.paused().is_none()) {
-            self.lose(number, PacketLoss::LinkDown);
+        for on_line in on_line.iter().filter(|on_line| on_line.packet.paused().is_none()) {
+            self.lose(number, on_line.packet, PacketLoss::LinkDown);
         }
         for priority in 0..PRIORITIES {
             while let Some(queued) = self.lines[number as usize].egress.pop(priority) {
-                self.lose(number, PacketLoss::LinkDown);
+                self.lose(number, queued.packet, PacketLoss::LinkDown);
                 if let Station::Switch { switch, .. } = from {
                     self.free(events, switch, &queued);
                 }

@@ -56,6 +56,8 @@ pub struct EthernetPlane {
     /// Packet counters.
     pub fate: PacketFate,
     lost: BTreeMap<(u32, PacketLoss), u64>,
+    /// Lost frames since the last call of [`EthernetPlane::take_lost`], if somebody takes them.
+    lost_packets: Option<Vec<Packet>>,
     deadlocks: Vec<PauseDeadlock>,
 }
 
@@ -271,7 +273,20 @@ impl EthernetPlane {
         self.routes = Routes::new(self.switches.len(), self.interface_tx.len(), links);
     }
 
-    fn lose(&mut self, line: u32, loss: PacketLoss) {
+    /// Keeps each lost frame from now on until [`EthernetPlane::take_lost`] takes it.
+    pub(crate) fn report_losses(&mut self) {
+        self.lost_packets.get_or_insert_default();
+    }
+
+    /// Takes the lost frames.
+    pub(crate) fn take_lost(&mut self, take: impl FnMut(Packet)) {
+        self.lost_packets.iter_mut().flat_map(|packets| packets.drain(..)).for_each(take);
+    }
+
+    fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {
+        if let Some(packets) = &mut self.lost_packets {
+            packets.push(packet);
+        }
         self.fate.lost += 1;
         *self.lost.entry((line, loss)).or_default() += 1;
     }

@@ -15,7 +15,7 @@ impl EthernetPlane {
         self.fate.sent += 1;
         let line = self.interface_tx[usize::from(packet.from)];
         if !self.lines[line as usize].up {
-            return self.lose(line, PacketLoss::LinkDown);
+            return self.lose(line, packet, PacketLoss::LinkDown);
         }
         self.lines[line as usize].egress.push(Queued { packet, ready_ps: events.now, ingress: OWN });
         self.try_send(events, line);
@@ -35,14 +35,14 @@ impl EthernetPlane {
         }
         self.fate.packet_hops += 1;
         match line.to {
-            Station::Interface(_) if packet.is_corrupt() => self.lose(number, PacketLoss::Fcs),
+            Station::Interface(_) if packet.is_corrupt() => self.lose(number, packet, PacketLoss::Fcs),
             Station::Interface(interface) => {
                 self.fate.delivered += 1;
                 return Some(NetEvent::Packet { interface, packet });
             }
             Station::Switch { switch, port } => {
                 if let Err(loss) = self.forward(events, number, (switch, port), on_line) {
-                    self.lose(number, loss);
+                    self.lose(number, packet, loss);
                 }
             }
         }
@@ -222,7 +222,7 @@ impl EthernetPlane {
             if is_lost || (is_damaged && packet.paused().is_some()) {
                 match packet.paused() {
                     Some(_) => self.fate.pauses_lost += 1,
-                    None => self.lose(number, PacketLoss::FrameLoss),
+                    None => self.lose(number, packet, PacketLoss::FrameLoss),
                 }
                 return;
             }

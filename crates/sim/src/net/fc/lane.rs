@@ -5,6 +5,7 @@ use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES, OVERHEAD_BYTES};
 use super::receiver::Receiver;
 use super::recovery::StateChanges;
 use super::returning::Returning;
+use crate::net::line::{ByteTime, Occupied};
 use crate::net::queue::{EventQueue, NEVER};
 use sanloom_fc::config::LineRate;
 
@@ -34,7 +35,7 @@ const _: () = assert!(size_of::<Lane>() == 6 * 64);
 /// delay. An R_RDY does not wait for a frame in the other direction; a real one waits for at most
 /// that one frame.
 ///
-/// The fields are grouped by cache line in the order of use. The first line decides whether a frame
+/// The line is that of all planes, [`ByteTime`]. The fields are grouped by cache line in the order of use. The first line decides whether a frame
 /// may be sent. The second holds the frames on the line. The third has the fields that sending a
 /// frame reads and changes, the fourth those of a returning credit. The rest is for faults and
 /// reports.
@@ -55,7 +56,7 @@ pub struct Lane {
     pub credits_min: u32,
     /// Bytes of the current run of back-to-back frames, gaps included.
     run_bytes: u32,
-    /// Remainder of `free_at_ps`, which is rounded down, in units of 1 / `bytes_per_ps` ps.
+    /// Remainder of `free_at_ps`, see [`Occupied::rest`].
     free_at_rest: u8,
     pub from: End,
     pub to: End,
@@ -74,13 +75,7 @@ pub struct Lane {
     /// Frames on the line.
     pub flight: Flight,
 
-    /// A byte takes `ps_per_bytes / bytes_per_ps` ps.
-    ps_per_bytes: u32,
-    bytes_per_ps: u16,
-    /// Bytes of the last frame, from SOF to EOF.
-    last_bytes: u16,
-    /// 2^64 / `bytes_per_ps`, rounded up, because a multiplication is faster than a division.
-    reciprocal: u64,
+    byte: ByteTime,
     /// Propagation delay of the cable.
     pub propagation_ps: u64,
     /// Time from the arrival at the receiver until the frame may be forwarded.
@@ -88,7 +83,8 @@ pub struct Lane {
     frames: u64,
     bytes: u64,
     data_bytes: u64,
-    credit_wait_ps: u64,
+    /// Bytes of the last frame, from SOF to EOF.
+    last_bytes: u16,
 
     /// Arrival times of the R_RDYs after the first.
     returning: Returning,
@@ -100,6 +96,7 @@ pub struct Lane {
     /// Time at which the last credit was used; valid while `credits` is 0.
     zero_since_ps: u64,
 
+    credit_wait_ps: u64,
     /// Number of receive buffers at the other end.
     pub bb_credit: u32,
     /// Number of the bundle direction, if the lane belongs to a bundle.
@@ -174,10 +171,8 @@ impl Lane {
         Lane {
             from,
             to,
-            ps_per_bytes: ps_per_bytes as u32,
-            bytes_per_ps: bytes_per_ps as u16,
+            byte: ByteTime::new(ps_per_bytes as u32, bytes_per_ps as u16),
             last_bytes: 0,
-            reciprocal: u64::MAX / bytes_per_ps + 1,
             // The other direction has the same rate and length.
             r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
             output: 0,
@@ -221,19 +216,14 @@ impl Lane {
 
     /// Returns the time of a byte as a fraction: ps and the bytes they belong to.
     pub fn ps_per_byte(&self) -> (u64, u64) {
-        (self.ps_per_bytes.into(), self.bytes_per_ps.into())
+        let (ps, bytes) = self.byte.fraction();
+        (ps.into(), bytes.into())
     }
 
     /// Returns the time on the line of `bytes`, in ps, rounded down.
     #[inline]
     pub fn time_of(&self, bytes: u64) -> u64 {
-        bytes * u64::from(self.ps_per_bytes) / u64::from(self.bytes_per_ps)
-    }
-
-    /// Returns `parts / bytes_per_ps`, rounded down.
-    #[inline]
-    fn whole(&self, parts: u64) -> u64 {
-        ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
+        self.byte.time_of(bytes)
     }
 
     /// Returns the earliest start of a frame whose last bit is there at `tail_ps`.
@@ -255,14 +245,8 @@ impl Lane {
             (self.run_bytes, self.free_at_rest) = (0, 0);
         }
         self.run_bytes += (wire_bytes + GAP_BYTES) as u32;
-        // Each division passes its remainder to the next one, so the result equals a single
-        // division of the whole run.
-        let end_parts = u64::from(self.free_at_rest) + wire_bytes * u64::from(self.ps_per_bytes);
-        let end_ps = start + self.whole(end_parts);
-        let free_parts = end_parts + GAP_BYTES * u64::from(self.ps_per_bytes);
-        let busy_ps = self.whole(free_parts);
-        self.free_at_ps = start + busy_ps;
-        self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
+        let Occupied { end_ps, free_ps, rest } = self.byte.occupy(start, self.free_at_rest, wire_bytes, GAP_BYTES);
+        (self.free_at_ps, self.free_at_rest) = (free_ps, rest);
         // A new minimum must include the R_RDYs that have arrived by now. Later ones may not be
         // known yet, even if they arrive before the frame starts. Otherwise it does not matter
         // when R_RDYs are applied, but more of them would need memory of their own. The records of
@@ -474,7 +458,8 @@ impl Lane {
     /// in ps. The part of the last frame that is not sent yet is excluded.
     pub fn busy_ps(&self, now: u64) -> u64 {
         let bytes = u128::from(self.bytes + self.frames * GAP_BYTES);
-        let all_ps = (bytes * u128::from(self.ps_per_bytes) / u128::from(self.bytes_per_ps)) as u64;
+        let (ps, per_bytes) = self.byte.fraction();
+        let all_ps = (bytes * u128::from(ps) / u128::from(per_bytes)) as u64;
         let last_ps = self.time_of(u64::from(self.last_bytes) + GAP_BYTES);
         all_ps - self.free_at_ps.saturating_sub(now).min(last_ps)
     }

@@ -69,13 +69,18 @@ impl Fabric {
     }
 
     pub fn new(plan: EthernetPlan) -> Fabric {
+        Fabric::with_timers(plan, 0)
+    }
+
+    /// Returns a fabric with timers for the layers above.
+    pub fn with_timers(plan: EthernetPlan, timers: u32) -> Fabric {
         let plane = EthernetPlane::new(plan).expect("enough memory");
         let none = NetPlan {
             switches: Vec::new(),
             lanes: Vec::new(),
             channels: Vec::new(),
             nports: Vec::new(),
-            timers: 0,
+            timers,
             bundles: 0,
             loops: 0,
             e_d_tov_ps: 2_000_000_000_000,

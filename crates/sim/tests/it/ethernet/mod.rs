@@ -3,6 +3,7 @@
 mod fabric;
 mod plain;
 mod random;
+mod tcp;
 
 use fabric::{Fabric, LINK, frame, switch};
 use sanloom_sim::net::ethernet::{Ecn, EthernetPlan, Packet, PacketLoss, Station};

@@ -97,7 +97,7 @@ impl Engine {
                 lines.push(PlainLine {
                     from: ends[0],
                     to: ends[1],
-                    ps_per_byte: link.byte.fraction().0.into(),
+                    ps_per_byte: u64::from(link.byte.fraction().0) / u64::from(link.byte.fraction().1),
                     cable_ps: link.propagation_ps,
                     reaction_ps: link.reaction_ps,
                     shares: link.shares.map(u64::from),

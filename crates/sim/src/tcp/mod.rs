@@ -1,0 +1,166 @@
+//! TCP of hosts and storage systems over the Ethernet plane.
+//!
+//! The machines of `sanloom_transport::tcp` count positions. A [`Stacks`] gives their segments to the
+//! plane as frames, and sets one timer for the deadlines of all of them. No lab uses it yet.
+
+mod pool;
+
+use crate::net::Net;
+use crate::net::ethernet::Packet;
+use pool::Pool;
+use sanloom_scsi::time::Instant;
+use sanloom_transport::tcp::{Config, Connection, Ecn, Segment};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Bytes of a frame beside the payload and the options of TCP: Ethernet 14, FCS 4, IPv4 20, TCP 20.
+pub const HEADER_BYTES: u32 = 58;
+/// Bytes of a VLAN tag, which carries the priority (IEEE 802.1Q).
+pub const TAG_BYTES: u32 = 4;
+
+/// One end of a connection.
+struct End {
+    connection: Connection,
+    /// Own interface, and that of the peer.
+    interfaces: [u16; 2],
+    /// Priority and VLAN of the frames; `None` for frames without a tag.
+    tag: Option<(u8, u8)>,
+    /// Time for which the end is in the list of deadlines, [`Instant::NEVER`] if it is not.
+    listed: Instant,
+}
+
+/// Settings of one end of a connection.
+pub struct Endpoint {
+    /// Settings of TCP.
+    pub config: Arc<Config>,
+    /// Interface of the Ethernet plane.
+    pub interface: u16,
+}
+
+/// All TCP connections of a network. Connection n has the ends 2n, which opens it, and 2n + 1.
+pub struct Stacks {
+    ends: Vec<End>,
+    pool: Pool,
+    /// Deadlines. An end is listed once at the earliest of its deadlines, and may be listed for one
+    /// that has moved away since.
+    due: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Number of the timer of the network.
+    timer: u32,
+}
+
+impl Stacks {
+    /// Returns stacks without connections, which use a timer of the network.
+    pub fn new(timer: u32) -> Stacks {
+        Stacks { ends: Vec::new(), pool: Pool::default(), due: BinaryHeap::new(), timer }
+    }
+
+    /// Opens a connection. Its frames carry a tag with this priority and VLAN, if there is one.
+    /// Returns the number of the end that opens it.
+    pub fn connect(&mut self, net: &mut Net, ends: [Endpoint; 2], tag: Option<(u8, u8)>) -> u32 {
+        net.ethernet.report_losses();
+        let first = self.ends.len() as u32;
+        let [opens, waits] = ends;
+        let interfaces = [opens.interface, waits.interface];
+        let end = |connection, interfaces| End { connection, interfaces, tag, listed: Instant::NEVER };
+        self.ends.push(end(Connection::connect(opens.config), interfaces));
+        self.ends.push(end(Connection::listen(waits.config), [interfaces[1], interfaces[0]]));
+        self.transmit(net, first);
+        first
+    }
+
+    /// Returns an end of a connection.
+    pub fn connection(&self, end: u32) -> &Connection {
+        &self.ends[end as usize].connection
+    }
+
+    /// Calls the application's side of a connection, and sends what follows.
+    pub fn with<T>(&mut self, net: &mut Net, end: u32, call: impl FnOnce(&mut Connection, Instant) -> T) -> T {
+        let answer = call(&mut self.ends[end as usize].connection, now(net));
+        self.transmit(net, end);
+        answer
+    }
+
+    /// Takes a frame that has arrived at its interface. Returns the end that it was for.
+    pub fn receive(&mut self, net: &mut Net, packet: &Packet) -> u32 {
+        let mut segment = self.pool.take(packet.position);
+        if packet.has_congestion() {
+            segment.ecn = Ecn::Ce;
+        }
+        let end = packet.flow ^ 1;
+        let answer = self.ends[end as usize].connection.arrive(now(net), &segment);
+        if let Some(answer) = answer {
+            self.send(net, end, &answer);
+        }
+        self.transmit(net, end);
+        end
+    }
+
+    /// Handles the deadlines that are due. Call it when the timer has expired.
+    pub fn timer_expired(&mut self, net: &mut Net) {
+        let now = now(net);
+        while let Some(&Reverse((at, end))) = self.due.peek() {
+            if at > now {
+                break;
+            }
+            self.due.pop();
+            self.ends[end as usize].listed = Instant::NEVER;
+            self.ends[end as usize].connection.timeout(now);
+            self.transmit(net, end);
+        }
+        self.set_timer(net);
+    }
+
+    /// Frees the segments of frames that the plane has lost. Call it now and then.
+    pub fn forget_lost(&mut self, net: &mut Net) {
+        net.ethernet.take_lost(|packet| drop(self.pool.take(packet.position)));
+    }
+
+    /// Returns the number of segments on their way.
+    pub fn segments(&self) -> usize {
+        self.pool.used()
+    }
+
+    fn transmit(&mut self, net: &mut Net, end: u32) {
+        while let Some(segment) = self.ends[end as usize].connection.poll_transmit(now(net)) {
+            self.send(net, end, &segment);
+        }
+        let state = &mut self.ends[end as usize];
+        if let Some(at) = state.connection.poll_timeout()
+            && at < state.listed
+        {
+            state.listed = at;
+            self.due.push(Reverse((at, end)));
+            self.set_timer(net);
+        }
+    }
+
+    fn set_timer(&mut self, net: &mut Net) {
+        if let Some(Reverse((at, _))) = self.due.peek() {
+            net.set_timer_earlier(self.timer, at.as_ns().saturating_mul(1_000));
+        }
+    }
+
+    /// Sends the frames of a segment or batch.
+    fn send(&mut self, net: &mut Net, end: u32, segment: &Segment) {
+        let state = &self.ends[end as usize];
+        let ([own, peer], tag) = (state.interfaces, state.tag);
+        for part in segment.parts() {
+            let tag_bytes = if tag.is_some() { TAG_BYTES } else { 0 };
+            let bytes = HEADER_BYTES + tag_bytes + part.option_bytes() + part.length;
+            let mut packet = Packet::new(own, peer, end, self.pool.add(part), bytes as u16);
+            if let Some((priority, vlan)) = tag {
+                packet = packet.with_priority(priority).with_vlan(vlan);
+            }
+            if part.ecn != Ecn::NotEct {
+                packet = packet.with_ecn();
+            }
+            net.send_packet(packet);
+        }
+    }
+}
+
+/// Returns the time of the machines, in whole nanoseconds.
+fn now(net: &Net) -> Instant {
+    Instant::from_ns(net.now() / 1_000)
+}
