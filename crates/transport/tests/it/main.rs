@@ -1,1 +1,5 @@
 //! Tests of the transports.
+
+mod tcp_dctcp;
+mod tcp_laws;
+mod tcp_network;
