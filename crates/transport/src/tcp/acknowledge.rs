@@ -1,7 +1,7 @@
 //! Acknowledgements: progress, SACK blocks, marks, and loss recovery (RFC 5681, 6582, 6675).
 
 use super::congestion::Acked;
-use super::connection::{Connection, Phase};
+use super::connection::{Ahead, Connection, Phase};
 use super::scoreboard::DUPLICATES;
 use super::segment::{Flags, Segment};
 use super::state::Events;
@@ -26,7 +26,7 @@ impl Connection {
         }
         let (in_flight_before, is_limited) = (self.in_flight(), self.is_window_limited());
         let mut delivered = progress;
-        self.send.una = ack;
+        self.send.advance(ack);
         if let Some(board) = self.send.board.as_mut() {
             delivered -= board.advance(ack);
         }
@@ -58,23 +58,23 @@ impl Connection {
         let window = u32::from(segment.window) << scale;
         self.send.max_window = self.send.max_window.max(window);
         let edge = segment.ack + u64::from(window);
-        if edge <= self.send.edge {
+        if edge <= self.send.edge() {
             return false;
         }
-        if self.send.una == self.send.nxt && self.send.edge <= self.send.nxt {
+        if self.send.una == self.send.nxt && self.send.edge() <= self.send.nxt {
             // The window was closed: its probes end.
             self.retransmit_at = Instant::NEVER;
             self.rtt.forget_doublings();
         }
-        self.send.edge = edge;
+        self.send.edge.set(self.send.una, edge);
         true
     }
 
     /// Takes a sample of the round-trip time: of the timed segment (Karn), or from the echoed stamp.
     fn measure(&mut self, now: Instant, segment: &Segment) {
-        if self.send.timed > 0 {
-            if segment.ack >= self.send.timed {
-                self.send.timed = 0;
+        if self.send.timed.is_ahead() {
+            if segment.ack >= self.send.timed.position(self.send.una) {
+                self.send.timed = Ahead::default();
                 self.rtt.sample(now.since(self.send.timed_at));
             }
         } else if let Some(stamps) = segment.stamps.filter(|_| self.agreed.stamps) {
@@ -87,7 +87,7 @@ impl Connection {
 
     /// Returns true if the congestion window, and not the application, limits the data in flight.
     fn is_window_limited(&self) -> bool {
-        self.send.una < self.send.limited
+        self.send.limited.is_ahead()
     }
 
     #[inline(never)]
@@ -179,7 +179,7 @@ impl Connection {
         board.recoveries += 1;
         self.send.phase = Phase::Fast;
         self.send.forced = true;
-        self.send.reduced = nxt;
+        self.send.reduced.set(una, nxt + 1);
     }
 
     #[inline(never)]
@@ -194,7 +194,7 @@ impl Connection {
             board.find_lost(unit);
         } else if progress > 0 {
             // Partial acknowledgement: the next segment is lost, too (RFC 6582, section 3.2).
-            let segments = u32::try_from(progress / u64::from(unit)).unwrap_or(u32::MAX);
+            let segments = u16::try_from(progress / u64::from(unit)).unwrap_or(u16::MAX);
             self.send.duplicates = self.send.duplicates.saturating_sub(segments.saturating_sub(1));
             board.begin_next_hole(self.send.una, unit);
             self.send.forced = true;
@@ -203,14 +203,14 @@ impl Connection {
 
     /// Reduces the window because the peer echoes a mark, once for each window of data.
     fn react_to_mark(&mut self) {
-        if self.send.una <= self.send.reduced && self.send.reduced > 0 || self.send.phase != Phase::Open {
+        if self.send.reduced.is_ahead() || self.send.phase != Phase::Open {
             return;
         }
         let flight = self.send.nxt - self.send.una;
         let unit = self.segment_size();
         self.congestion.mark(flight.max(u64::from(unit)), unit);
         self.send.board.get_or_insert_default().marks += 1;
-        self.send.reduced = self.send.nxt;
+        self.send.reduced.set(self.send.una, self.send.nxt + 1);
         self.send.cwr = true;
     }
 

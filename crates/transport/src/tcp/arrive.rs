@@ -113,7 +113,7 @@ impl Connection {
         }
         self.receive.nxt = 1;
         self.receive.recent_stamp = syn.stamps.map_or(0, |stamps| stamps.value);
-        self.send.edge = 1 + u64::from(syn.window);
+        self.send.edge.set(self.send.una, 1 + u64::from(syn.window));
         self.send.max_window = u32::from(syn.window);
     }
 

@@ -56,22 +56,22 @@ pub(super) struct Send {
     /// Position after the last byte that the application has queued.
     pub(super) end: u64,
     /// Position after the last complete record.
-    pub(super) record: u64,
+    pub(super) record: Ahead,
     /// Right edge of the peer's window.
-    pub(super) edge: u64,
+    pub(super) edge: Ahead,
     /// The congestion window was full when this position was next.
-    pub(super) limited: u64,
+    pub(super) limited: Ahead,
     /// No second reduction before this position is acknowledged (RFC 3168, section 6.1.2).
-    pub(super) reduced: u64,
-    /// Position whose acknowledgement ends the measurement of a round trip; zero: none.
-    pub(super) timed: u64,
+    pub(super) reduced: Ahead,
+    /// Position whose acknowledgement ends the measurement of a round trip.
+    pub(super) timed: Ahead,
     pub(super) timed_at: Instant,
     /// Time of the last data segment.
     pub(super) sent_at: Instant,
     /// Allocated with the first loss, then kept.
     pub(super) board: Option<Box<Scoreboard>>,
     /// Duplicate acknowledgements in a row.
-    pub(super) duplicates: u32,
+    pub(super) duplicates: u16,
     /// Largest window that the peer has offered, in bytes.
     pub(super) max_window: u32,
     /// Send buffer in bytes.
@@ -91,6 +91,39 @@ pub(super) struct Send {
     pub(super) cwr: bool,
     /// A `send` was cut, so the application waits for room.
     pub(super) short: bool,
+}
+
+/// A position at or above SND.UNA, stored as the distance from it. A position below counts as
+/// SND.UNA itself, so zero also means "none".
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Ahead(u32);
+
+impl Ahead {
+    pub(super) fn set(&mut self, una: u64, position: u64) {
+        self.0 = u32::try_from(position.saturating_sub(una)).unwrap_or(u32::MAX);
+    }
+    pub(super) fn position(self, una: u64) -> u64 {
+        una + u64::from(self.0)
+    }
+    /// Returns true if the position is above SND.UNA.
+    pub(super) fn is_ahead(self) -> bool {
+        self.0 > 0
+    }
+}
+
+impl Send {
+    /// Right edge of the peer's window.
+    pub(super) fn edge(&self) -> u64 {
+        self.edge.position(self.una)
+    }
+
+    /// Moves SND.UNA up to `ack`.
+    pub(super) fn advance(&mut self, ack: u64) {
+        let progress = u32::try_from(ack - self.una).unwrap_or(u32::MAX);
+        let ahead = [&mut self.record, &mut self.edge, &mut self.limited, &mut self.reduced, &mut self.timed];
+        ahead.into_iter().for_each(|ahead| ahead.0 = ahead.0.saturating_sub(progress));
+        self.una = ack;
+    }
 }
 
 /// Phase of loss recovery.
@@ -123,11 +156,11 @@ impl Connection {
                 una: 0,
                 nxt: 0,
                 end: 1,
-                record: 0,
-                edge: 1,
-                limited: 0,
-                reduced: 0,
-                timed: 0,
+                record: Ahead::default(),
+                edge: Ahead::default(),
+                limited: Ahead::default(),
+                reduced: Ahead::default(),
+                timed: Ahead::default(),
                 timed_at: Instant::ZERO,
                 sent_at: Instant::NEVER,
                 board: None,
@@ -184,7 +217,7 @@ impl Connection {
 
     /// Ends a record after the bytes that are queued: the segment with its last byte has PSH.
     pub fn end_record(&mut self) {
-        self.send.record = self.send.end;
+        self.send.record.set(self.send.una, self.send.end);
     }
 
     /// Bytes in order that the application can consume.

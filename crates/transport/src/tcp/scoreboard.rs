@@ -8,7 +8,7 @@ use super::ranges::Ranges;
 use super::segment::Block;
 
 /// Number of SACKed ranges, or of duplicate acknowledgements, above a lost segment.
-pub(super) const DUPLICATES: u32 = 3;
+pub(super) const DUPLICATES: u16 = 3;
 
 /// SACKed ranges, lost and retransmitted positions. Allocated with the first loss, then kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

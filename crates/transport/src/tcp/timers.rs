@@ -1,6 +1,6 @@
 //! Time-outs: retransmission, closed window, delayed acknowledgement, TIME-WAIT.
 
-use super::connection::{Connection, Phase};
+use super::connection::{Ahead, Connection, Phase};
 use super::state::{Events, State};
 use sanloom_scsi::time::Instant;
 
@@ -57,9 +57,9 @@ impl Connection {
         board.timeouts += 1;
         self.send.phase = Phase::Loss;
         self.send.duplicates = 0;
-        self.send.timed = 0;
+        self.send.timed = Ahead::default();
         self.send.forced = true;
-        self.send.reduced = nxt;
+        self.send.reduced.set(una, nxt + 1);
         self.pace_at = Instant::ZERO;
     }
 
@@ -68,7 +68,7 @@ impl Connection {
     fn persist_timeout(&mut self) {
         let waits = self.send.nxt < self.send.end || self.send.fin && self.send.nxt == self.send.end;
         if waits && self.retry(self.config.retries) {
-            self.send.probe = self.send.edge <= self.send.nxt;
+            self.send.probe = self.send.edge() <= self.send.nxt;
             self.send.forced = !self.send.probe;
         }
     }

@@ -1,6 +1,6 @@
 //! The next segment to send: lost data, new data, FIN, probe, or acknowledgement.
 
-use super::connection::{Connection, Phase};
+use super::connection::{Ahead, Connection, Phase};
 use super::segment::{Block, Ecn, Flags, Sack, Segment, Stamps, SynOptions};
 use super::state::State;
 use sanloom_scsi::time::{Instant, Span};
@@ -69,7 +69,8 @@ impl Connection {
         let window = self.receive.offer(true);
         // A SYN that is sent again is not timed (Karn).
         let is_first = !self.agreed.syn_lost && self.send.timed_at == Instant::ZERO;
-        (self.send.timed, self.send.timed_at) = (u64::from(is_first), now.max(Instant::from_ns(1)));
+        self.send.timed.set(0, u64::from(is_first));
+        self.send.timed_at = now.max(Instant::from_ns(1));
         self.send.nxt = 1;
         self.ack_at = Instant::NEVER;
         if self.retransmit_at == Instant::NEVER {
@@ -139,24 +140,24 @@ impl Connection {
         }
         let board = self.send.board.as_mut()?;
         (board.rescued, board.retransmissions) = (true, board.retransmissions + 1);
-        self.send.timed = 0;
+        self.send.timed = Ahead::default();
         Some(self.data(now, tail, unit, false))
     }
 
     /// Returns true if new data could leave as far as the application and the peer allow.
     fn may_send_new(&self) -> bool {
         let unsent = self.send.nxt < self.send.end || self.send.fin && self.send.nxt == self.send.end;
-        unsent && self.send.nxt < self.send.edge
+        unsent && self.send.nxt < self.send.edge()
     }
 
     /// Sends lost data again, as far as the congestion window allows.
     fn again(&mut self, now: Instant, lost: Block, unit: u32) -> Option<Segment> {
-        let room = self.window_room();
+        let (una, room) = (self.send.una, self.window_room());
         let length = lost.end - lost.start;
         let one = length.min(u64::from(unit));
         let is_forced = std::mem::take(&mut self.send.forced);
         if !is_forced && (room < one || self.waits_for_pace(now)) {
-            self.send.limited = self.send.nxt;
+            self.send.limited.set(una, self.send.nxt);
             return None;
         }
         let whole = room / u64::from(unit) * u64::from(unit);
@@ -165,7 +166,7 @@ impl Connection {
         let board = self.send.board.as_mut()?;
         board.sent_again(block);
         board.retransmissions += allowed.div_ceil(u64::from(unit));
-        self.send.timed = 0;
+        self.send.timed = Ahead::default();
         Some(self.data(now, block, unit, false))
     }
 
@@ -180,7 +181,7 @@ impl Connection {
         if self.send.una == nxt {
             self.wake(now);
         }
-        let offered = self.send.edge.saturating_sub(nxt);
+        let offered = self.send.edge().saturating_sub(nxt);
         let room = self.window_room();
         let usable = waiting.min(offered).min(room);
         let whole = usable / u64::from(unit) * u64::from(unit);
@@ -188,19 +189,20 @@ impl Connection {
         let bytes = if bytes == 0 { self.window_part(waiting, offered, room) } else { self.batch(bytes, unit) };
         if bytes == 0 {
             if room < waiting.min(offered).min(u64::from(unit)) {
-                self.send.limited = nxt;
+                self.send.limited.set(self.send.una, nxt);
             }
             return self.wait_for_window(now);
         }
         if self.waits_for_pace(now) {
             return None;
         }
-        if self.send.timed == 0 {
-            (self.send.timed, self.send.timed_at) = (nxt + bytes, now);
+        if !self.send.timed.is_ahead() {
+            self.send.timed.set(self.send.una, nxt + bytes);
+            self.send.timed_at = now;
         }
         self.send.forced = false;
         // Bytes that leave behind a full window still count as limited by it.
-        let fin = u64::from(self.send.fin && nxt + bytes == end && self.send.edge > end);
+        let fin = u64::from(self.send.fin && nxt + bytes == end && self.send.edge() > end);
         Some(self.data(now, Block { start: nxt, end: nxt + bytes + fin }, unit, true))
     }
 
@@ -234,7 +236,7 @@ impl Connection {
         if !self.send.fin || nxt != end {
             return None;
         }
-        if self.send.edge <= end {
+        if self.send.edge() <= end {
             return self.wait_for_window(now);
         }
         Some(self.data(now, Block { start: end, end: end + 1 }, 1, true))
@@ -264,7 +266,8 @@ impl Connection {
         if block.end > self.send.end {
             segment.flags = segment.flags.with(Flags::FIN);
         }
-        let has_record_end = block.start < self.send.record && self.send.record <= data_end;
+        let record = self.send.record.position(self.send.una);
+        let has_record_end = block.start < record && record <= data_end;
         if has_record_end || length > 0 && data_end == self.send.end {
             segment.flags = segment.flags.with(Flags::PSH);
         }

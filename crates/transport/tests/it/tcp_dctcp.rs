@@ -29,16 +29,17 @@ fn queue(flows: usize, k: usize, config: &Config) -> (f64, f64) {
 
 #[test]
 fn the_queue_of_dctcp_has_the_maximum_and_the_amplitude_of_its_model() {
+    // The model acknowledges each packet. K is above C x RTT / 7 = 12 packets.
+    let config = Config { ack_every: 1, ..dctcp() };
     let capacity = 1e8 / 800.0 / 1_538.0;
     for (flows, k) in [(1, 40), (2, 40), (2, 65), (4, 65), (10, 65)] {
-        for ack in [1, 2] {
-            let mut config = dctcp();
-            config.ack_every = ack;
-            let (high, low) = queue(flows, k, &config);
-            let n = flows as f64;
-            let amplitude = 0.5 * (2.0 * n * (capacity + k as f64)).sqrt();
-            println!("N {n} K {k} ack {ack}: high {high} of {}, amplitude {} of {amplitude}", k as f64 + n, high - low);
-        }
+        let (high, low) = queue(flows, k, &config);
+        let n = flows as f64;
+        let maximum = k as f64 + n;
+        let amplitude = 0.5 * (2.0 * n * (capacity + k as f64)).sqrt();
+        println!("N {n}, K {k}: maximum {high} of {maximum}, amplitude {} of {amplitude:.1}", high - low);
+        assert!((high / maximum - 1.0).abs() <= 0.2, "N {n}, K {k}: maximum {high} of {maximum}");
+        assert!(((high - low) / amplitude - 1.0).abs() <= 0.2, "N {n}, K {k}: amplitude {} of {amplitude}", high - low);
     }
 }
 
@@ -79,6 +80,12 @@ fn two_bottlenecks_share_as_published() {
         .zip(before)
         .map(|(end, before)| (network.ends[end + 1].connection.received() - before) as f64 * 8.0 / 1e6)
         .collect();
-    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
-    println!("S1 {} S3 {} S2 {}", mean(&rates[..10]), mean(&rates[10..20]), mean(&rates[20..]));
+    // The published rates add up to the lines, so headers count.
+    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64 * 1_538.0 / 1_460.0;
+    let (s1, s3, s2) = (mean(&rates[..10]), mean(&rates[10..20]), mean(&rates[20..]));
+    println!("S1 {s1:.1}, S3 {s3:.1}, S2 {s2:.1} Mb/s; published 46, 54, 475");
+    assert!((s2 / 475.0 - 1.0).abs() <= 0.03, "S2: {s2}");
+    assert!(((10.0 * s1 + 10.0 * s3) / 1_000.0 - 1.0).abs() <= 0.03, "line of 1 Gb/s: {s1} and {s3}");
+    assert!(((10.0 * s1 + 20.0 * s2) / 9_960.0 - 1.0).abs() <= 0.03, "line of 10 Gb/s: {s1} and {s2}");
+    assert!((0.5..=2.0).contains(&(s1 / s3 / (46.0 / 54.0))), "split {s1} to {s3}");
 }

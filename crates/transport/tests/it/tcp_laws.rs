@@ -98,8 +98,8 @@ fn one_reno_flow_fills_a_line_with_a_buffer_of_one_bandwidth_delay_product() {
 /// over several seeds.
 fn lossy(p: f64, config: &Config) -> f64 {
     let seeds = 8;
-    // About 1,600 losses in all.
-    let seconds = (200.0 / p / (1.2 / p.sqrt() / 0.1)).max(60.0) as u64;
+    // About 1,000 losses in all.
+    let seconds = (125.0 / p / (1.2 / p.sqrt() / 0.1)).max(60.0) as u64;
     let total: f64 = (1..=seeds)
         .map(|seed| {
             let there = Link::new(ENDLESS, Span::from_ms(50)).loss(Loss::Random(p));

@@ -3,7 +3,7 @@
 //! The departure of a packet is known when it arrives at a FIFO link, so each hop is one event.
 
 use sanloom_scsi::time::{Instant, Span};
-use sanloom_transport::tcp::{Config, Connection, Ecn, Events, Segment};
+use sanloom_transport::tcp::{Config, Connection, Ecn, Segment};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -29,8 +29,10 @@ pub enum Loss {
         first: u64,
         period: u64,
     },
-    /// All that the predicate selects, by number of the data segment and the segment.
-    When(fn(u64, &Segment) -> bool),
+    /// All that the predicate selects, by number of the data segment.
+    When(fn(u64) -> bool),
+    /// Each segment, also without data, with this probability.
+    Any(f64),
 }
 
 /// A one-way FIFO link.
@@ -44,8 +46,10 @@ pub struct Link {
     /// A packet is marked if more than this number of packets wait or are on the line.
     pub mark_above: usize,
     pub loss: Loss,
-    /// Largest random additional delay, which reorders packets.
+    /// Largest random additional delay.
     pub jitter: Span,
+    /// The additional delay may change the order of packets.
+    pub reorders: bool,
     /// Each packet is delivered twice with this probability.
     pub repeat: f64,
     busy_until: u64,
@@ -81,8 +85,9 @@ pub struct End {
     pub consumed: u64,
     /// The application consumes at once.
     pub is_sink: bool,
-    /// Segments that arrive as batches of up to this many (GRO); zero: alone.
-    pub events: Events,
+    /// Mark of the application for requests and answers.
+    pub answered: u64,
+    /// Data segments that were sent.
     pub sent: u64,
 }
 
@@ -111,6 +116,7 @@ impl Link {
             mark_above: usize::MAX,
             loss: Loss::Never,
             jitter: Span::ZERO,
+            reorders: false,
             repeat: 0.0,
             busy_until: 0,
             queue: VecDeque::new(),
@@ -168,7 +174,7 @@ impl Network {
                 to_send: 0,
                 consumed: 0,
                 is_sink: true,
-                events: Events::NONE,
+                answered: 0,
                 sent: 0,
             });
         }
@@ -235,7 +241,8 @@ impl Network {
     /// Puts a packet into the queue of a link.
     fn enter(&mut self, index: usize, mut packet: Packet) {
         let link = &self.links[index];
-        let is_random = matches!(link.loss, Loss::Random(_)) || link.jitter > Span::ZERO || link.repeat > 0.0;
+        let is_random =
+            matches!(link.loss, Loss::Random(_) | Loss::Any(_)) || link.jitter > Span::ZERO || link.repeat > 0.0;
         let chances = if is_random { [self.chance(), self.chance(), self.chance()] } else { [0.0; 3] };
         let now = self.now_ps;
         let link = &mut self.links[index];
@@ -243,13 +250,15 @@ impl Network {
             let (_, bytes) = link.queue.pop_front().unwrap();
             link.queued -= bytes;
         }
-        if packet.segment.length > 0 {
+        let is_any_lost = matches!(link.loss, Loss::Any(p) if chances[0] < p);
+        if packet.segment.length > 0 || is_any_lost {
             link.data += 1;
             let is_lost = match link.loss {
                 Loss::Never => false,
+                Loss::Any(_) => is_any_lost,
                 Loss::Random(p) => chances[0] < p,
                 Loss::Periodic { first, period } => link.data >= first && (link.data - first) % period == 0,
-                Loss::When(selects) => selects(link.data, &packet.segment),
+                Loss::When(selects) => selects(link.data),
             };
             if is_lost {
                 link.dropped += 1;
@@ -276,7 +285,10 @@ impl Network {
         link.high = link.high.max(link.queue.len());
         link.bytes += bytes;
         let jitter = (link.jitter.as_ns() as f64 * chances[1]) as u64 * 1_000;
-        let arrives = leaves + link.delay.as_ns() * 1_000 + jitter;
+        let mut arrives = leaves + link.delay.as_ns() * 1_000 + jitter;
+        if !link.reorders {
+            arrives = arrives.max(link.line.back().map_or(0, |(time, _)| *time));
+        }
         let copies = if chances[2] < link.repeat { 2 } else { 1 };
         // A jitter that is longer than the gap reorders, so the line is kept sorted.
         let is_sorted = link.line.back().is_none_or(|(time, _)| *time <= arrives);
