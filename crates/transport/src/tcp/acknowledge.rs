@@ -105,7 +105,7 @@ impl Connection {
     fn progress(&mut self) {
         if self.send.buffer < self.config.send_buffer.max {
             // Twice the congestion window, as in Linux.
-            let wanted = self.congestion.window().saturating_mul(2).min(self.config.send_buffer.max);
+            let wanted = self.congestion.window().saturating_mul(2).min(self.config.send_buffer.max.min(1 << 30));
             self.send.buffer = self.send.buffer.max(wanted);
         }
         if self.send.short && self.send_space() >= u64::from(self.send.buffer / 3) {

@@ -175,11 +175,18 @@ impl Connection {
 
     /// Answers a segment outside of the window: late, repeated, or nonsense.
     fn repeat(&mut self, now: Instant, segment: &Segment) {
-        let is_syn = segment.flags.has(Flags::SYN);
-        if self.state == State::SynReceived && is_syn {
+        let has_ack = segment.flags.has(Flags::ACK);
+        if self.state != State::SynReceived || !segment.flags.has(Flags::SYN) {
+            self.receive.ack_now = true;
+        } else if !has_ack {
             // The SYN-ACK was lost.
             self.send.nxt = 0;
-        } else {
+        } else if segment.ack == 1 && self.send.timed_at > Instant::ZERO {
+            // Both ends have opened (RFC 9293, figure 8), and the peer has the SYN.
+            self.send.nxt = 1;
+            self.enter(State::Established);
+            self.acknowledge(now, segment);
+            self.begin();
             self.receive.ack_now = true;
         }
         if self.state == State::TimeWait {

@@ -166,7 +166,7 @@ impl Connection {
                 board: None,
                 duplicates: 0,
                 max_window: 0,
-                buffer: config.send_buffer.initial,
+                buffer: config.send_buffer.initial.min(1 << 30),
                 mss: config.mss,
                 scale: 0,
                 phase: Phase::Open,
@@ -247,7 +247,7 @@ impl Connection {
 
     /// Ends the connection at once, with a RST if the peer knows of it (RFC 9293, section 3.10.5).
     pub fn abort(&mut self) {
-        self.resets = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
+        self.resets = self.state.receives() || matches!(self.state, State::SynReceived | State::CloseWait);
         self.enter(State::Closed);
     }
 

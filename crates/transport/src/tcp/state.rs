@@ -91,6 +91,11 @@ impl Events {
     pub const fn has(self, other: Events) -> bool {
         self.0 & other.0 == other.0
     }
+    /// Returns the set with the events of `other`.
+    #[must_use]
+    pub const fn with(self, other: Events) -> Events {
+        Events(self.0 | other.0)
+    }
     /// Adds the events of `other`.
     pub(super) fn add(&mut self, other: Events) {
         self.0 |= other.0;

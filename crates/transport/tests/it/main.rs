@@ -5,3 +5,5 @@ mod tcp_incast;
 mod tcp_laws;
 mod tcp_memory;
 mod tcp_network;
+mod tcp_properties;
+mod tcp_states;
