@@ -113,6 +113,6 @@ pub struct Counters {
     pub recoveries: u32,
     /// Reductions of the window because of an echoed mark.
     pub marks: u32,
-    /// Segments, SACK blocks and ACK positions that were ignored because no correct peer sends them.
+    /// Ignored segments, SACK blocks and ACK positions that no correct peer sends.
     pub ignored: u32,
 }

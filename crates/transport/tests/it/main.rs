@@ -6,4 +6,5 @@ mod tcp_laws;
 mod tcp_memory;
 mod tcp_network;
 mod tcp_properties;
+mod tcp_rules;
 mod tcp_states;

@@ -9,8 +9,8 @@ const BLOCK: u64 = 256 * 1_024;
 /// Bytes of a request.
 const REQUEST: u64 = 64;
 
-/// Largest random delay of a packet on its way to the switch. Without it, packets of equal size stay
-/// in phase with the departures of a full queue, which then drops those of one server only.
+/// Largest random delay of a packet on its way to the switch. Without it, packets of equal size
+/// stay in phase with the departures of a full queue, which then drops those of one server only.
 const JITTER: Span = Span::from_us(10);
 /// Blocks of a run; a run ends after 10 s in any case.
 const BLOCKS: usize = 1_600;

@@ -55,7 +55,7 @@ impl Direct {
                 self.ends[from].timeout(self.now);
                 while let Some(segment) = self.ends[from].poll_transmit(self.now) {
                     self.sent += u64::from(segment.length > 0);
-                    if segment.length > 0 && self.sent % self.lost == 0 {
+                    if segment.length > 0 && self.sent.is_multiple_of(self.lost) {
                         continue;
                     }
                     if let Some(reply) = self.ends[1 - from].arrive(self.now, &segment) {

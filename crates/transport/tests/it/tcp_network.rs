@@ -257,7 +257,7 @@ impl Network {
                 Loss::Never => false,
                 Loss::Any(_) => is_any_lost,
                 Loss::Random(p) => chances[0] < p,
-                Loss::Periodic { first, period } => link.data >= first && (link.data - first) % period == 0,
+                Loss::Periodic { first, period } => link.data >= first && (link.data - first).is_multiple_of(period),
                 Loss::When(selects) => selects(link.data),
             };
             if is_lost {
