@@ -113,7 +113,7 @@ impl Stacks {
 
     /// Frees the segments of frames that the plane has lost. Call it now and then.
     pub fn forget_lost(&mut self, net: &mut Net) {
-        net.ethernet.take_lost(|packet| drop(self.pool.take(packet.position)));
+        net.ethernet.take_lost(|packet| self.pool.free(packet.position));
     }
 
     /// Returns the number of segments on their way.

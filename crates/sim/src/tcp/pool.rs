@@ -26,8 +26,13 @@ impl Pool {
 
     /// Takes a segment.
     pub fn take(&mut self, number: u32) -> Segment {
-        self.free.push(number);
+        self.free(number);
         self.segments[number as usize]
+    }
+
+    /// Frees the place of a segment.
+    pub fn free(&mut self, number: u32) {
+        self.free.push(number);
     }
 
     /// Returns the number of stored segments.

@@ -1,1 +1,10 @@
 //! Tests of the transports.
+
+mod tcp_dctcp;
+mod tcp_incast;
+mod tcp_laws;
+mod tcp_memory;
+mod tcp_network;
+mod tcp_properties;
+mod tcp_rules;
+mod tcp_states;

@@ -270,7 +270,9 @@ mod tests {
         }
         assert_eq!((queue, memory.held_bytes()), (36_000, 36_000));
         assert_eq!(memory.admit(0, 0, 1_000, queue), Err(Full::Pool));
-        (0..36).for_each(|_| drop(memory.free(0, 0, 1_000)));
+        for _ in 0..36 {
+            memory.free(0, 0, 1_000);
+        }
         assert!(memory.adds_up() && memory.held_bytes() == 0 && memory.max_bytes() == 36_000);
     }
 
