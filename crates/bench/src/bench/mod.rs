@@ -12,6 +12,7 @@ mod names;
 mod ns3;
 mod offloads;
 mod pdu_copy;
+mod plane;
 mod rate;
 pub(super) mod statistics;
 mod storage;

@@ -2,6 +2,7 @@
 //! program on request.
 
 use super::bound::{self, Bound};
+use super::plane::{self, Plane};
 use super::statistics::{Estimate, median};
 use super::work::{Enforced, Fabric, Nodes};
 use sanloom_api::results::Engine;
@@ -27,7 +28,10 @@ use std::time::Duration;
 pub struct Args {
     /// Number of nodes, half of them hosts and half storage devices
     #[arg(long, value_enum, default_value = "16")]
-    nodes: Nodes,
+    pub(super) nodes: Nodes,
+    /// Plane; Ethernet has one fabric, and always alternates with the bare credit program
+    #[arg(long, value_enum, default_value = "fc")]
+    plane: Plane,
     /// Fabric
     #[arg(long, value_enum, default_value = "sansim")]
     fabric: Fabric,
@@ -44,18 +48,18 @@ pub struct Args {
     zoning: Option<Enforced>,
     /// Simulated time of a run with its unit [default: 3s with 16 nodes, less with more]
     #[arg(long, value_name = "TIME")]
-    duration: Option<String>,
+    pub(super) duration: Option<String>,
     /// Runs; the fastest counts, and the memory is that of the first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = quantity::count::<u32>(1..=1000))]
-    runs: u32,
+    pub(super) runs: u32,
     /// Number of threads of a run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::count::<usize>(1..=255))]
     threads: usize,
     #[command(flatten)]
-    outputs: Outputs,
+    pub(super) outputs: Outputs,
     /// End with exit code 1 if a bound is missed
     #[arg(long)]
-    judge: bool,
+    pub(super) judge: bool,
 }
 
 /// Results of all runs.
@@ -117,6 +121,15 @@ pub struct Bare {
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.plane == Plane::Ethernet {
+        if args.fabric != Fabric::Sansim || args.bare || args.unzoned || args.zoning.is_some() || args.threads > 1 {
+            let options = "--fabric, --bare, --unzoned, --zoning and --threads";
+            return Err(Failure::usage(format!(
+                "{options} are for the plane `fc`; leave them out with `--plane ethernet`"
+            )));
+        }
+        return plane::run(args);
+    }
     args.outputs.prepare(&[])?;
     let rate = measure(&Work::of(args), args.runs)?;
     let bounds = rate.bounds();
