@@ -26,7 +26,7 @@ use ethernet::{EthernetPlane, GAP_BYTES as ETHERNET_GAP_BYTES, PREAMBLE_BYTES, P
 use events::Events;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_wire::Frame;
-use sources::{Source, Sources};
+use sources::{Other, OtherSource, Source, Sources};
 
 /// All planes and their clock.
 pub struct Net {
@@ -56,6 +56,24 @@ pub enum NetEvent {
     Incident,
     /// A frame has arrived at an Ethernet interface.
     Packet { interface: u16, packet: Packet },
+}
+
+/// Processes an event of an arbitrated loop or of Ethernet. A function of its own keeps the loop of
+/// [`Net::step`] small.
+#[inline(never)]
+fn run_other(
+    events: &mut Events,
+    fc: &mut FcPlane,
+    ethernet: &mut EthernetPlane,
+    source: OtherSource,
+) -> Option<NetEvent> {
+    match source.decode(events.sources) {
+        Other::Loop(number) => loops::run(fc, events, number),
+        Other::EthernetArrival(line) => return ethernet.arrive(events, line),
+        Other::EthernetWake(line) => ethernet.wake(events, line),
+        Other::EthernetRefresh(line) => ethernet.refresh(events, line),
+    }
+    None
 }
 
 impl Net {
@@ -101,19 +119,7 @@ impl Net {
                 }
                 Source::Watchdog(lane) => fc.watch_lane(events, lane),
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
-                Source::Loop(number) => {
-                    loops::run(fc, events, number);
-                    continue;
-                }
-                Source::EthernetArrival(line) => ethernet.arrive(events, line),
-                Source::EthernetWake(line) => {
-                    ethernet.wake(events, line);
-                    continue;
-                }
-                Source::EthernetRefresh(line) => {
-                    ethernet.refresh(events, line);
-                    continue;
-                }
+                Source::Other(source) => run_other(events, fc, ethernet, source),
             };
             if event.is_some() {
                 return event;

@@ -22,6 +22,16 @@ pub(super) enum Source {
     Watchdog(u32),
     /// A timer of the layers above expires.
     Timer(u32),
+    /// One of the sources of [`Other`].
+    Other(OtherSource),
+}
+
+/// Number of a source after those of lanes and timers.
+#[derive(Clone, Copy)]
+pub(super) struct OtherSource(u32);
+
+/// A source that is neither a lane nor a timer.
+pub(super) enum Other {
     /// An arbitrated loop has something to do.
     Loop(u16),
     /// The first frame on an Ethernet line arrives.
@@ -30,6 +40,23 @@ pub(super) enum Source {
     EthernetWake(u32),
     /// The receiver of an Ethernet line repeats its pauses.
     EthernetRefresh(u32),
+}
+
+impl OtherSource {
+    /// Returns the meaning of the number.
+    pub fn decode(self, sources: Sources) -> Other {
+        let Sources { loops, ethernet, .. } = sources;
+        let OtherSource(source) = self;
+        if source < loops {
+            Other::Loop(source as u16)
+        } else if source < loops + ethernet {
+            Other::EthernetArrival(source - loops)
+        } else if source < loops + 2 * ethernet {
+            Other::EthernetWake(source - loops - ethernet)
+        } else {
+            Other::EthernetRefresh(source - loops - 2 * ethernet)
+        }
+    }
 }
 
 impl Sources {
@@ -63,21 +90,7 @@ impl Sources {
         } else if source < 4 * lanes + self.timers {
             Source::Timer(source - 4 * lanes)
         } else {
-            self.decode_rare(source - 4 * lanes - self.timers)
-        }
-    }
-
-    #[inline(never)]
-    fn decode_rare(self, source: u32) -> Source {
-        let Sources { loops, ethernet, .. } = self;
-        if source < loops {
-            Source::Loop(source as u16)
-        } else if source < loops + ethernet {
-            Source::EthernetArrival(source - loops)
-        } else if source < loops + 2 * ethernet {
-            Source::EthernetWake(source - loops - ethernet)
-        } else {
-            Source::EthernetRefresh(source - loops - 2 * ethernet)
+            Source::Other(OtherSource(source - 4 * lanes - self.timers))
         }
     }
 

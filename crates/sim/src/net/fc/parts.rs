@@ -156,9 +156,7 @@ pub fn end_profile(net: &mut Net) -> Vec<(u64, Place)> {
         Source::Wake(lane) => Ok((lane, true)),
         Source::Timer(timer) => Err(timer),
         // A network with loops or Ethernet is not divided, so their place does not matter.
-        Source::Loop(_) | Source::EthernetArrival(_) | Source::EthernetWake(_) | Source::EthernetRefresh(_) => {
-            Ok((0, false))
-        }
+        Source::Other(_) => Ok((0, false)),
     };
     profile.into_iter().map(|(time, source)| (time, place(source))).collect()
 }
