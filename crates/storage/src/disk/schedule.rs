@@ -148,6 +148,11 @@ impl Queue {
         if self.waiting.is_empty() {
             return None;
         }
+        if self.is_sorted {
+            let cheapest = || Costs::new(mechanism, decision, 0).cheapest_of_sorted(&self.waiting);
+            let index = if self.waiting.len() == 1 { 0 } else { cheapest() };
+            return Some(self.waiting.remove(index));
+        }
         let is_due = self.aging.as_mut().is_some_and(|aging| aging.is_due(decision.now_ps));
         let window = &self.waiting[..self.window.min(self.waiting.len())];
         let index = match self.scheduler {
@@ -163,7 +168,6 @@ impl Queue {
                 let ahead = |waiting: &Waiting| waiting.cylinder.wrapping_sub(decision.arm.cylinder);
                 first_min(window, |waiting| (ahead(waiting) > i32::MAX as u32, waiting.cylinder))
             }
-            Scheduler::Sptf if self.is_sorted => Costs::new(mechanism, decision, 0).cheapest_of_sorted(window),
             Scheduler::Sptf => Costs::new(mechanism, decision, 0).cheapest(window),
             Scheduler::AgedSptf { weight_permille } => {
                 Costs::new(mechanism, decision, weight_permille).cheapest(window)
