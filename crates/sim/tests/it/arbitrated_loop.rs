@@ -300,7 +300,7 @@ fn private_ports_go_on_while_the_fl_port_of_their_loop_is_away() {
         let of_storage = results.storage.iter().find(|storage| storage.name == name);
         of_storage.map_or(0, |storage| storage.ios_completed)
     };
-    // From 5 ms before the LIP on, or from 15 ms after it: 4 requests at once, and 20,000/s at most.
+    // Without a LIP, or 15 ms after it, the recorder has 4 requests in flight, at most 20,000/s.
     assert!(completed("scratch") > 2000, "{}", completed("scratch"));
     assert!(completed("disk1") < 200, "{}", completed("disk1"));
 }

@@ -105,7 +105,7 @@ proptest! {
         let mechanism = Mechanism::new(&preset::cheetah_9lp()).expect("the preset is valid");
         let mut queue = Queue::new(scheduler, window, Some(limit * MS));
         let push = |queue: &mut Queue, index: u64, now: u64| {
-            let far = if index < depth as u64 && index % 3 == 0 { 16_000_000 } else { 0 };
+            let far = if index < depth as u64 && index.is_multiple_of(3) { 16_000_000 } else { 0 };
             let lbn = far + index.wrapping_mul(seed | 1) % 20_000;
             queue.push(Waiting::new(index as u32, false, &mechanism.geometry.place(lbn), now * MS));
         };
