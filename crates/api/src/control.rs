@@ -71,6 +71,10 @@ pub enum Request {
         /// Format of the trace, such as `fio-3`, which is the default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<String>,
+        /// Hosts whose requests are written: names of hosts of the lab, WWPNs or iSCSI names. If
+        /// empty, the requests of all initiators.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
     },
     /// Request to an FCoE host. Reply: [`Answer::Fcoe`] or [`Answer::Done`].
     Fcoe(FcoeRequest),

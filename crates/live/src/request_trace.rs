@@ -2,10 +2,10 @@
 
 use crate::ready::Tracked;
 use crate::storage::StorageSystem;
-use sanloom_scsi::scsi::{BlockIo, IoOp};
+use sanloom_scsi::scsi::{BlockIo, InitiatorName, IoOp};
 use sanloom_scsi::time::Instant;
 use sanloom_storage::trace::{Format, TraceOp, TraceRequest, TraceWriter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ struct RequestTrace {
 }
 
 impl RequestTraces {
-    /// Creates a file, and starts to log the requests of all systems.
+    /// Creates a file, and starts to log the requests that all systems receive from these
+    /// initiators, or from all initiators if the set is empty.
     ///
     /// # Errors
     /// If a trace is running, the file cannot be written, or traces cannot be written in this
@@ -48,6 +49,7 @@ impl RequestTraces {
         now: Instant,
         path: &Path,
         format: Format,
+        initiators: &BTreeSet<InitiatorName>,
         systems: &mut Tracked<StorageSystem>,
     ) -> io::Result<()> {
         if let Some(other) = &self.running {
@@ -55,7 +57,7 @@ impl RequestTraces {
             return Err(io::Error::other(format!("a trace to {path} is running; end it first")));
         }
         let writer = TraceWriter::new(BufWriter::new(File::create(path)?), format).map_err(io::Error::other)?;
-        (0..systems.len()).for_each(|number| systems.visit(number).device.set_request_log(true));
+        (0..systems.len()).for_each(|number| systems.visit(number).device.set_request_log(Some(initiators.clone())));
         let (path, devices) = (path.to_owned(), BTreeMap::new());
         self.running = Some(RequestTrace { writer, path, start: now, requests: 0, devices });
         self.failed = None;
@@ -119,7 +121,7 @@ impl RequestTraces {
 }
 
 fn end_log(systems: &mut Tracked<StorageSystem>) {
-    (0..systems.len()).for_each(|number| systems.visit(number).device.set_request_log(false));
+    (0..systems.len()).for_each(|number| systems.visit(number).device.set_request_log(None));
 }
 
 impl RequestTrace {

@@ -56,7 +56,8 @@ pub enum Paper {
     )]
     Disks(disks::Args),
     /// Numbers that have a formula: line rates, latencies, credits over distance, queues, closed
-    /// networks, confidence intervals, FIFO inputs, shares of a line, hashes, timers
+    /// networks, confidence intervals, FIFO inputs, shares of a line, hashes, caches, flash, RAID,
+    /// timers
     #[command(
         after_help = "A number with a confidence interval is undecided if its interval reaches over an end of the \
                       tolerance. The exit code is 1 if a number is out of its tolerance\n\nExample:\n  sanloom reproduce \

@@ -107,9 +107,21 @@ impl LoopPort {
 
 impl LoopConfig {
     /// Time that a tenancy costs beside its frames, if `owner` opens `peer` on an idle loop and
-    /// both close after the last frame: arbitration, OPN up to the first frame, and CLS. With L for
-    /// a round without the owner's delay and w for a word: 3 L + 4 w without login credit, 2 L + 3
-    /// w with login credit. `None` for an unknown port.
+    /// both close after the last frame. `None` for an unknown port.
+    ///
+    /// L is a round without the owner's delay, and w is a word. A port acts on a word that it
+    /// receives with the next word that it sends, which is one w later.
+    ///
+    /// | Part | Without login credit | With login credit |
+    /// |---|---|---|
+    /// | ARB round, OPN is the next word | L + w | L + w |
+    /// | OPN up to the first frame | L + 2 w: OPN to the peer, R_RDY as its next word and on to the owner, the frame as the next word | w: the frame follows OPN, which is one transmission word |
+    /// | CLS after the last frame, CLS of the peer as its next word | L + w | L + w |
+    /// | Sum | 3 L + 4 w | 2 L + 3 w |
+    ///
+    /// Without login credit, OPN is on its way during its own word, so this word is a part of L + 2
+    /// w. A sum of 2 L + 2 w with login credit would leave it out: the first word of the frame
+    /// would leave together with OPN.
     pub fn tenancy_cost(&self, owner: usize, peer: usize) -> Option<LoopTime> {
         let has_credit = self.ports.get(peer)?.login_credit > 0;
         self.ports.get(owner)?;

@@ -18,4 +18,6 @@ pub struct ArbitratedLoop {
     pub unfair: Vec<Node>,
     /// Nodes whose ports go to TRANSFER instead of closing when no other port arbitrates.
     pub transfers: Vec<Node>,
+    /// Nodes whose ports stay private on a loop with an FL_Port: they do not log in to its fabric.
+    pub private: Vec<Node>,
 }

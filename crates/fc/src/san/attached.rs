@@ -70,10 +70,9 @@ impl Lab {
             let (end, switch, at, fl_port_link) = match (a.node, b.node) {
                 (Node::Switch(s), Node::Host(_) | Node::Storage(_)) => (b, s, a.port, None),
                 (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s, b.port, None),
-                (Node::Loop(number), _) | (_, Node::Loop(number)) => {
+                (Node::Loop(_), _) | (_, Node::Loop(_)) => {
                     let own = if matches!(a.node, Node::Loop(_)) { b } else { a };
-                    link.on_loop()?;
-                    let up = self.fl_port_link(number)?;
+                    let up = self.fabric_link(link)?;
                     let to_switch = self.links[up].ends.iter().find_map(|end| match end.node {
                         Node::Switch(switch) => Some((switch, end.port)),
                         _ => None,

@@ -5,7 +5,7 @@
 
 use super::{AttachedPort, Lab};
 use crate::arbitrated_loop::{LoopConfig, LoopPort, LoopRate, LoopTime};
-use crate::config::{Link, LinkEnd, Node};
+use crate::config::{ArbitratedLoop, Link, LinkEnd, Node};
 use crate::fabric::PortIdentity;
 use sanloom_wire::arbitrated_loop::AlPa;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
@@ -39,8 +39,16 @@ impl Lab {
         self.links.iter().position(to_switch)
     }
 
-    /// Every linked port of a host or storage system: [`Lab::attached_ports`] and the ports on
-    /// private loops and direct links. `switch` and `fabric` of the latter are their junction, and
+    /// Link of the FL_Port over which a port on a loop reaches the fabric. `None` for a port on a
+    /// private loop, and for a private port on a public loop.
+    pub fn fabric_link(&self, link: &Link) -> Option<usize> {
+        let number = link.on_loop()?;
+        let is_public = |of_lab: &ArbitratedLoop| !link.ends.iter().any(|end| of_lab.private.contains(&end.node));
+        self.loops.get(usize::from(number)).is_some_and(is_public).then(|| self.fl_port_link(number)).flatten()
+    }
+
+    /// Every linked port of a host or storage system: [`Lab::attached_ports`] and the private ports
+    /// on loops and direct links. `switch` and `fabric` of the latter are their junction, and
     /// they have no address before they log in.
     pub fn linked_ports(&self) -> Vec<AttachedPort> {
         let mut ports = self.attached_ports();
@@ -50,7 +58,7 @@ impl Lab {
             let junction = if link.is_direct() {
                 direct += 1;
                 direct - 1
-            } else if let Some(number) = link.on_loop().filter(|number| self.fl_port_link(*number).is_none()) {
+            } else if let Some(number) = link.on_loop().filter(|_| self.fabric_link(link).is_none()) {
                 (self.switches.len() as u16).saturating_add(number)
             } else {
                 continue;

@@ -18,6 +18,7 @@ pub(super) fn build<'d>(document: &'d Document, lab: &mut Lab, budget: &mut Budg
             firmware: element.time("firmware").unwrap_or_default(),
             unfair: Vec::new(),
             transfers: Vec::new(),
+            private: Vec::new(),
         });
     }
     elements.into_iter().map(Where::new).collect()
@@ -38,5 +39,6 @@ pub(super) fn resolve(lab: &mut Lab, places: &[Where<'_>], names: &Names, budget
             nodes
         };
         (of_lab.unfair, of_lab.transfers) = (named("unfair"), named("transfers"));
+        of_lab.private = named("private");
     }
 }

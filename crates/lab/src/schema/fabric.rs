@@ -168,6 +168,14 @@ pub(super) const LOOP: SectionDef = SectionDef {
             example: "[\"array\"]",
             also: &["transfer"],
         },
+        Key {
+            path: "private",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("every port logs in to the fabric of the FL_Port"),
+            meaning: "Hosts and storage whose ports stay private on a loop with an FL_Port. A private port sends no FLOGI, and its address is its AL_PA (0000xx). It is in no name server, and exchanges frames with the private ports of its loop only, without zones.",
+            example: "[\"scanner\", \"disk9\"]",
+            also: &["private_ports"],
+        },
     ],
 };
 

@@ -1,7 +1,7 @@
 //! Target device: nexuses, units, and the dispatch of commands to units.
 
 use super::attention::Attentions;
-use super::config::{DeviceConfig, Masking, UnitConfig};
+use super::config::{DeviceConfig, InitiatorName, Masking, UnitConfig};
 use super::groups::Groups;
 use super::inquiry::Identity;
 use super::io::{BlockIo, IoOp};
@@ -39,7 +39,15 @@ pub struct Device {
     /// unit attentions and order.
     pub(super) plain: bool,
     /// Block I/Os since they were taken, while they are logged.
-    request_log: Option<Vec<BlockIo>>,
+    request_log: Option<RequestLog>,
+}
+
+/// Block I/Os that commands request.
+#[derive(Debug)]
+struct RequestLog {
+    /// Initiators whose requests are logged; all if it is empty.
+    initiators: BTreeSet<InitiatorName>,
+    requests: Vec<BlockIo>,
 }
 
 impl Device {
@@ -292,21 +300,24 @@ impl Device {
             && self.units.iter().all(Unit::is_plain);
     }
 
-    /// Starts or ends a log of the block I/Os that commands request.
-    pub fn set_request_log(&mut self, is_on: bool) {
-        self.request_log = is_on.then(Vec::new);
+    /// Starts a log of the block I/Os that commands of these initiators request, or of all
+    /// initiators if the set is empty. `None` ends the log.
+    pub fn set_request_log(&mut self, initiators: Option<BTreeSet<InitiatorName>>) {
+        self.request_log = initiators.map(|initiators| RequestLog { initiators, requests: Vec::new() });
         self.update_plain();
     }
 
     /// Takes the logged block I/Os, in the order of their begin. A command that waits for an
     /// earlier one begins later than it arrives.
     pub fn logged_requests(&mut self) -> impl Iterator<Item = BlockIo> + '_ {
-        self.request_log.iter_mut().flat_map(|log| log.drain(..))
+        self.request_log.iter_mut().flat_map(|log| log.requests.drain(..))
     }
 
-    pub(super) fn log(&mut self, step: &Step) {
-        if let (Some(log), Step::Io(io)) = (&mut self.request_log, step) {
-            log.push(*io);
+    pub(super) fn log(&mut self, nexus: NexusId, step: &Step) {
+        let (Some(log), Step::Io(io)) = (&mut self.request_log, step) else { return };
+        let is_selected = |nexus: &super::nexus::Nexus| log.initiators.contains(&InitiatorName::from(&nexus.initiator));
+        if log.initiators.is_empty() || self.nexuses.get(nexus).is_some_and(is_selected) {
+            log.requests.push(*io);
         }
     }
 

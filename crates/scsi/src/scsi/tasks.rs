@@ -122,7 +122,7 @@ impl Device {
     /// Starts a command for which no earlier task has to end.
     fn start(&mut self, command: &Command, cdb: Cdb) -> Step {
         let step = self.execute(command, cdb);
-        self.log(&step);
+        self.log(command.nexus, &step);
         if let (Step::Io(_) | Step::Parameters { .. } | Step::Wait, Some(number)) = (&step, command.unit) {
             let tasks = &mut self.units[usize::from(number)].tasks;
             tasks.begin();
@@ -188,7 +188,7 @@ impl Device {
 
     /// Returns the next step of a task that has begun, or ends it.
     fn continue_or_finish(&mut self, task: TaskId, step: Step) -> Step {
-        self.log(&step);
+        self.log(task.nexus, &step);
         match self.with_sense_format(Some(task.unit), step) {
             Step::Done(response) => self.finish(task, response),
             other => other,

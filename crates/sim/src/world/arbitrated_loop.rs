@@ -61,6 +61,8 @@ struct Member {
     port: u16,
     owner: Owner,
     name: Wwpn,
+    /// The port does not use an FL_Port.
+    is_private: bool,
     /// Address since the last initialisation in which the port took part.
     al_pa: Option<AlPa>,
     /// Index in the position map of the last initialisation.
@@ -147,11 +149,13 @@ fn members(world: &World, number: u16) -> Vec<Member> {
             // Only its order among FL_Ports would matter.
             Owner::FlPort { switch, .. } => Wwpn(world.lab.switches[usize::from(switch)].wwn.0),
         };
+        let private = &world.lab.loops[usize::from(number)].private;
         members.push(Member {
             link,
             port: at_loop.port,
             owner,
             name,
+            is_private: of_lab.ends.iter().any(|end| private.contains(&end.node)),
             al_pa: None,
             position: None,
             participates: false,
@@ -213,8 +217,8 @@ pub(super) fn timer(world: &mut World, number: u16) {
     end_initialisation(world, number);
 }
 
-/// Ends the initialisation of a loop: its ports get their addresses. Ports of a loop whose FL_Port
-/// is not there wait for it.
+/// Ends the initialisation of a loop: its ports get their addresses. Public ports of a loop whose
+/// FL_Port is not there wait for it.
 fn end_initialisation(world: &mut World, number: u16) {
     let now = world.net.now();
     let members = world.loops.list[usize::from(number)].members.iter();
@@ -245,31 +249,39 @@ fn end_initialisation(world: &mut World, number: u16) {
         Owner::NPort(_) => None,
     });
     let is_present = |member: &&Member| member.participates;
-    let al_pas = state.members.iter().filter(is_present).filter_map(|member| member.al_pa).collect();
+    // The FL_Port knows nothing of private ports.
+    let public_ports = state.members.iter().filter(is_present).filter(|member| !member.is_private);
+    let al_pas = public_ports.filter_map(|member| member.al_pa).collect();
     let participant = |member: &Member| match member.owner {
-        Owner::NPort(nport) => Some((nport, FcId::from_parts(0, 0, member.al_pa?.value()))),
+        Owner::NPort(nport) => {
+            let port_id = FcId::from_parts(0, 0, member.al_pa?.value());
+            Some((nport, port_id, fl_port.is_some() && !member.is_private))
+        }
         Owner::FlPort { .. } => None,
     };
-    let participants: Vec<(u16, FcId)> = state.members.iter().filter(is_present).filter_map(participant).collect();
+    let participants: Vec<(u16, FcId, bool)> =
+        state.members.iter().filter(is_present).filter_map(participant).collect();
     let logs_in = std::mem::replace(&mut state.is_first, false) || result.login_required;
+    let has_fabric = fl_port.is_some_and(|(.., participates)| participates);
     match fl_port {
         Some((switch, port, true)) => {
             let (control, mut env) = world.split_control();
             control.loop_up(&mut env, switch, port, al_pas);
         }
-        Some((.., false)) => {
-            state.is_first = true;
-            participants.iter().for_each(|(nport, _)| world.port_link(*nport, false));
-            return world.process_completions();
-        }
+        Some((.., false)) => state.is_first = true,
         None => {}
     }
-    for (at, (nport, port_id)) in participants.iter().enumerate() {
-        if logs_in && fl_port.is_some() {
+    for (at, (nport, port_id, public)) in participants.iter().enumerate() {
+        if *public && (logs_in || !has_fabric) {
             world.port_link(*nport, false);
         }
-        let others = participants[at + 1..].iter().chain(&participants[..at]).map(|(_, other)| *other).collect();
-        let input = nport::Input::LoopUp { port_id: *port_id, public: fl_port.is_some(), others };
+        if *public && !has_fabric {
+            continue;
+        }
+        // A port logs in to ports of its own kind only.
+        let behind = participants[at + 1..].iter().chain(&participants[..at]).filter(|other| other.2 == *public);
+        let others = behind.map(|(_, other, _)| *other).collect();
+        let input = nport::Input::LoopUp { port_id: *port_id, public: *public, others };
         world.nports.handle(instant_of(now), *nport, input);
         world.drain_login(*nport);
     }

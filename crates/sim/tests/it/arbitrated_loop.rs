@@ -4,6 +4,7 @@ use crate::labs::{check, lab, lab_with, run, watched};
 use sanloom_api::results::{Metrics, Results, stray};
 use sanloom_sim::net::ObservedKind;
 use sanloom_sim::run::{Blind, Options, simulate};
+use std::collections::BTreeSet;
 
 /// A host that reads from a disk, one request at a time, on a loop with `idle` further ports.
 fn on_loop(idle: usize, size: &str, delay_words: u32) -> String {
@@ -233,4 +234,73 @@ fn all_requests_end_when_an_fl_port_or_a_disk_of_its_loop_returns() {
             shares(&finished.results)
         );
     }
+}
+
+/// The public loop with a recorder and its disk that stay private.
+fn with_private_ports() -> String {
+    PUBLIC.replace("[loop.ring]", "[loop.ring]\nprivate = [\"recorder\", \"scratch\"]")
+        + r#"
+[host.recorder]
+queue_depth = 8
+[storage.scratch]
+rate = "20k/s"
+[[link]]
+from = "{recorder,scratch}"
+to = "ring"
+rate = "2GFC"
+[workload.recording]
+hosts = "recorder"
+targets = "scratch"
+size = "8KiB"
+depth = 4
+"#
+}
+
+#[test]
+fn private_ports_on_a_public_loop_are_reached_from_their_loop_only() {
+    let lab = lab(&with_private_ports());
+    let up = lab.links.iter().position(|link| link.name == "up").expect("the link of the FL_Port") as u32;
+    let mut names = Vec::new();
+    let (mut of_private, mut at_switch) = (0, BTreeSet::new());
+    let is_private = |id: u32| (id >> 8 == 0) && id != 0;
+    let finished = watched(&lab, &mut |world, observed| {
+        if names.is_empty() {
+            let machine = &world.control.switches[0].machine;
+            names = machine.services().name_server().map(|entry| entry.identity().port_id.to_u32()).collect();
+        }
+        for item in observed {
+            let ObservedKind::Frame { frame, .. } = &item.kind else { continue };
+            let ids = [frame.s_id().to_u32(), frame.d_id().to_u32()];
+            let (from, to) = (is_private(ids[0]), is_private(ids[1]));
+            // A fabric login of a public port comes from 0000xx and goes to FFFFFE.
+            if from && to {
+                of_private += 1;
+                assert_ne!(item.lane / 2, up, "{ids:x?}");
+            } else if from || to {
+                at_switch.extend(ids.into_iter().filter(|id| is_private(*id)));
+            }
+        }
+    });
+    check(&finished);
+    assert!(of_private > 1000, "{of_private}");
+    names.sort_unstable();
+    assert_eq!(names, [0x01_0000, 0x01_0101, 0x01_0102]);
+    assert!(!at_switch.contains(&0x04) && !at_switch.contains(&0x08), "{at_switch:x?}");
+    let results = &finished.results;
+    let completed: Vec<u64> = results.storage.iter().map(|storage| storage.ios_completed).collect();
+    assert!(completed.len() == 3 && completed.iter().all(|ios| *ios > 200), "{completed:?}");
+    assert_eq!(Metrics::new(results).get("totals.ios_failed"), Some(0.0));
+}
+
+#[test]
+fn private_ports_go_on_while_the_fl_port_of_their_loop_is_away() {
+    let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"up\"\nat = \"15ms\"\n";
+    let results = run(&lab_with(&with_private_ports(), fault, &["run.duration=\"200ms\""]));
+    let completed = |name: &str| {
+        let of_storage = results.storage.iter().find(|storage| storage.name == name);
+        of_storage.map_or(0, |storage| storage.ios_completed)
+    };
+    // Without a LIP, or 15 ms after it, the recorder has 4 requests in flight, at most 20,000/s.
+    assert!(completed("scratch") > 2000, "{}", completed("scratch"));
+    assert!(completed("disk1") < 200, "{}", completed("disk1"));
 }

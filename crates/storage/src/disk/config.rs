@@ -282,8 +282,9 @@ pub struct QueueConfig {
     /// Number of requests, oldest first, from which the rule selects.
     #[serde(default = "all", skip_serializing_if = "is_all")]
     pub window: usize,
-    /// Waiting time after which the oldest request is next, whatever the rule. Write-back has no
-    /// such limit.
+    /// Time in the window after which the oldest request is next, whatever the rule. At most one in
+    /// eight requests goes first for that reason, so that a disk with more requests than it can
+    /// serve within the limit keeps its throughput. Write-back has no such limit.
     #[serde(default)]
     pub age_limit_ms: Option<f64>,
 }

@@ -4,6 +4,7 @@ use super::geometry::Place;
 use super::mechanism::{Arm, Mechanism};
 use super::seek::{Seek, SeekTime};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Rule that selects the next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -74,16 +75,49 @@ pub struct Queue {
     is_sorted: bool,
     scheduler: Scheduler,
     window: usize,
-    age_limit_ps: Option<u64>,
+    aging: Option<Aging>,
     /// Direction of LOOK.
     is_upwards: bool,
 }
 
+/// Picks per pick of an overdue request. The other picks follow the rule, so that a queue in which
+/// each request is overdue keeps most of its throughput.
+const PICKS_PER_OVERDUE: u32 = 8;
+
+/// Age limit of the requests in the window. The age counts from the entry into the window, because
+/// the disk does not hold the requests behind it.
+#[derive(Clone, PartialEq, Debug)]
+struct Aging {
+    limit_ps: u64,
+    /// Times of entry of the requests in the window, oldest first.
+    entered_ps: VecDeque<u64>,
+    /// Picks since the last overdue request.
+    picks: u32,
+}
+
+impl Aging {
+    /// Returns true if the oldest request is next because of its age.
+    fn is_due(&mut self, now_ps: u64) -> bool {
+        self.picks = self.picks.saturating_add(1);
+        let is_overdue =
+            self.entered_ps.front().is_some_and(|since_ps| now_ps.saturating_sub(*since_ps) > self.limit_ps);
+        let is_due = is_overdue && self.picks >= PICKS_PER_OVERDUE;
+        if is_due {
+            self.picks = 0;
+        }
+        is_due
+    }
+}
+
 impl Queue {
-    /// Creates an empty queue. The rule selects from the oldest `window` requests.
+    /// Creates an empty queue. The rule selects from the oldest `window` requests, except that the
+    /// oldest request is next after `age_limit_ps` in the window, at most once in eight picks.
     pub fn new(scheduler: Scheduler, window: usize, age_limit_ps: Option<u64>) -> Queue {
         let is_sorted = scheduler == Scheduler::Sptf && window == usize::MAX && age_limit_ps.is_none();
-        Queue { waiting: Vec::new(), is_sorted, scheduler, window: window.max(1), age_limit_ps, is_upwards: true }
+        // The first overdue request needs no other picks before it.
+        let aging = |limit_ps| Aging { limit_ps, entered_ps: VecDeque::new(), picks: PICKS_PER_OVERDUE };
+        let aging = age_limit_ps.map(aging);
+        Queue { waiting: Vec::new(), is_sorted, scheduler, window: window.max(1), aging, is_upwards: true }
     }
 
     /// Number of waiting requests.
@@ -102,17 +136,27 @@ impl Queue {
             let index = self.waiting.partition_point(|other| other.cylinder <= waiting.cylinder);
             self.waiting.insert(index, waiting);
         } else {
+            if let Some(aging) = self.aging.as_mut().filter(|_| self.waiting.len() < self.window) {
+                aging.entered_ps.push_back(waiting.since_ps);
+            }
             self.waiting.push(waiting);
         }
     }
 
     /// Removes and returns the next request.
     pub fn pop(&mut self, mechanism: &Mechanism, decision: &Decision) -> Option<Waiting> {
-        let oldest = self.waiting.first()?;
-        let is_late = self.age_limit_ps.is_some_and(|limit_ps| decision.now_ps - oldest.since_ps > limit_ps);
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if self.is_sorted {
+            let cheapest = || Costs::new(mechanism, decision, 0).cheapest_of_sorted(&self.waiting);
+            let index = if self.waiting.len() == 1 { 0 } else { cheapest() };
+            return Some(self.waiting.remove(index));
+        }
+        let is_due = self.aging.as_mut().is_some_and(|aging| aging.is_due(decision.now_ps));
         let window = &self.waiting[..self.window.min(self.waiting.len())];
         let index = match self.scheduler {
-            _ if is_late || window.len() == 1 => 0,
+            _ if is_due || window.len() == 1 => 0,
             Scheduler::Fcfs => 0,
             Scheduler::Sstf => first_min(window, |waiting| waiting.cylinder.abs_diff(decision.arm.cylinder)),
             Scheduler::Look => {
@@ -124,12 +168,17 @@ impl Queue {
                 let ahead = |waiting: &Waiting| waiting.cylinder.wrapping_sub(decision.arm.cylinder);
                 first_min(window, |waiting| (ahead(waiting) > i32::MAX as u32, waiting.cylinder))
             }
-            Scheduler::Sptf if self.is_sorted => Costs::new(mechanism, decision, 0).cheapest_of_sorted(window),
             Scheduler::Sptf => Costs::new(mechanism, decision, 0).cheapest(window),
             Scheduler::AgedSptf { weight_permille } => {
                 Costs::new(mechanism, decision, weight_permille).cheapest(window)
             }
         };
+        if let Some(aging) = &mut self.aging {
+            aging.entered_ps.remove(index);
+            if self.waiting.len() > self.window {
+                aging.entered_ps.push_back(decision.now_ps);
+            }
+        }
         Some(self.waiting.remove(index))
     }
 }

@@ -209,3 +209,23 @@ fn aged_sptf_lies_between_sptf_and_fcfs() {
     let (fcfs, _) = worst(Scheduler::Fcfs);
     assert!(sptf > aged && aged > fcfs, "SPTF {sptf}, aged {aged}, FCFS {fcfs}");
 }
+
+#[test]
+fn an_age_limit_does_not_take_the_throughput_of_deep_queues() {
+    let rates = |config: &DiskConfig| [32, 64, 256, 512].map(|depth| Load::new(config, 6).closed(depth, 12_000));
+    let mut limited: Vec<DiskConfig> =
+        preset::all().into_iter().filter(|config| config.queue.age_limit_ms.is_some()).collect();
+    assert!(limited.len() >= 8, "{} presets have an age limit", limited.len());
+    for config in [preset::cheetah_9lp(), preset::atlas_10k()] {
+        let mut config = bare(config, Scheduler::Sptf);
+        config.queue.age_limit_ms = Some(500.0);
+        limited.push(config);
+    }
+    for config in limited {
+        let [shallow, expected, deep, deeper] = rates(&config);
+        println!("{}: {shallow:.1} at 32, {expected:.1} at 64, {deep:.1} at 256, {deeper:.1} at 512", config.name);
+        assert!(deep >= expected && deeper >= expected, "{}", config.name);
+        // The limit alone ends no gain of a deeper queue, either.
+        assert!(expected >= 0.99 * shallow, "{}", config.name);
+    }
+}

@@ -91,4 +91,39 @@ proptest! {
             prop_assert_eq!(popped, count);
         }
     }
+
+    #[test]
+    fn no_request_waits_longer_than_the_age_limit_and_eight_picks_for_each_request_in_the_window(
+        scheduler in prop_oneof![Just(Scheduler::Sstf), Just(Scheduler::Sptf), Just(Scheduler::Look)],
+        window in prop_oneof![1usize..40, Just(usize::MAX)],
+        depth in 1usize..120,
+        limit in 0u64..300,
+        seed in any::<u64>(),
+    ) {
+        // A pick lasts for 1 ms, and a new request near the arm replaces each that is picked.
+        const MS: u64 = 1_000_000_000;
+        let mechanism = Mechanism::new(&preset::cheetah_9lp()).expect("the preset is valid");
+        let mut queue = Queue::new(scheduler, window, Some(limit * MS));
+        let push = |queue: &mut Queue, index: u64, now: u64| {
+            let far = if index < depth as u64 && index.is_multiple_of(3) { 16_000_000 } else { 0 };
+            let lbn = far + index.wrapping_mul(seed | 1) % 20_000;
+            queue.push(Waiting::new(index as u32, false, &mechanism.geometry.place(lbn), now * MS));
+        };
+        let mut since: std::collections::BTreeMap<u32, u64> = (0..depth as u32).map(|index| (index, 0)).collect();
+        (0..depth as u64).for_each(|index| push(&mut queue, index, 0));
+        // All requests of a window leave within the limit and eight picks for each of them.
+        let in_window = window.min(depth) as u64;
+        let rounds = (depth as u64).div_ceil(in_window);
+        let most = rounds * (limit + 1 + 8 * in_window);
+        for now in 0..2 * most {
+            let next = pop(&mut queue, &mechanism, Arm::default(), now * MS).expect("requests wait");
+            let waited = now - since.remove(&next.index).expect("each request leaves once");
+            prop_assert!(waited <= most, "request {} after {} picks, not {}", next.index, waited, most);
+            let index = depth as u64 + now;
+            since.insert(index as u32, now);
+            push(&mut queue, index, now);
+        }
+        let oldest = since.values().min().copied().unwrap_or(2 * most);
+        prop_assert!(2 * most - oldest <= most, "a request waits since pick {}", oldest);
+    }
 }

@@ -68,7 +68,8 @@ impl Shown<'_> {
         let link = port.link.map(|(number, _)| &self.lab.links[number]);
         let far = port.link.map(|(number, side)| self.lab.links[number].ends[1 - side]);
         let neighbour = state.carrier.or(far);
-        if !self.on.is_none_or(|on| neighbour.is_some_and(|end| self.leads_to(end, on))) {
+        let is_attached = |end: LinkEnd, on| !self.stays_private(port.node, end) && self.leads_to(end, on);
+        if !self.on.is_none_or(|on| neighbour.is_some_and(|end| is_attached(end, on))) {
             return None;
         }
         let attachment = neighbour.map(|end| match end.node {
@@ -91,6 +92,12 @@ impl Shown<'_> {
             al_pa: state.al_pa.map(|al_pa| format!("{al_pa:02x}")),
             position: state.position,
         })
+    }
+
+    /// Returns whether a port does not use the FL_Port of its loop.
+    fn stays_private(&self, node: Node, neighbour: LinkEnd) -> bool {
+        let Node::Loop(number) = neighbour.node else { return false };
+        self.lab.loops[usize::from(number)].private.contains(&node)
     }
 
     /// Returns whether the neighbour of an N_Port is a switch, or leads to it: a loop with an

@@ -12,6 +12,7 @@ mod hashes;
 mod karol;
 mod latency;
 mod lines;
+mod public_trace;
 mod queues;
 mod row;
 mod sharing;
@@ -25,8 +26,8 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
 use sanloom_console::output;
 use sanloom_console::pool;
-use sanloom_console::report::html::plain_page;
-use std::path::Path;
+use sanloom_console::report::html::{escape, plain_page};
+use std::path::{Path, PathBuf};
 
 /// Options of `sanloom reproduce theory`.
 #[derive(clap::Args, Debug)]
@@ -37,6 +38,10 @@ pub struct Args {
     /// undecided
     #[arg(long)]
     quick: bool,
+    /// Folder of the public trace of cache policies, which `tests/traces/fetch.sh FOLDER` fetches:
+    /// adds the misses of LRU, FIFO and CLOCK, which must be exactly the published ones
+    #[arg(long, value_name = "FOLDER")]
+    traces: Option<PathBuf>,
     #[command(flatten)]
     threads: Threads,
 }
@@ -56,14 +61,15 @@ type Job = Box<dyn Fn() -> Result<Outcome, Failure> + Sync + Send>;
 /// If a number misses, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = args.results.prepare("theory")?;
-    let rows = measure(args)?;
+    let trace = args.traces.as_deref().map(public_trace::read).transpose()?;
+    let rows = measure(args, trace)?;
     write(args, folder.as_deref(), &rows)?;
     row::outcome(&rows)
 }
 
-fn measure(args: &Args) -> Result<Vec<Row>, Failure> {
+fn measure(args: &Args, trace: Option<Vec<u8>>) -> Result<Vec<Row>, Failure> {
     let sample = if args.quick { Sample::Small } else { Sample::Full };
-    let finished = pool::all(args.threads, "parts", &jobs(sample), |_, job| Some(job()))?;
+    let finished = pool::all(args.threads, "parts", &jobs(sample, trace), |_, job| Some(job()))?;
     let Some(outcomes) = finished.into_iter().collect::<Option<Result<Vec<Outcome>, Failure>>>() else {
         return Err(bed::interrupted());
     };
@@ -84,8 +90,8 @@ fn job(rows: impl Fn() -> Result<Vec<Row>, Failure> + Sync + Send + 'static) -> 
     Box::new(move || rows().map(Outcome::Rows))
 }
 
-/// Returns the jobs in the order of the report.
-fn jobs(sample: Sample) -> Vec<Job> {
+/// Returns the jobs in the order of the report. `trace` is the public trace.
+fn jobs(sample: Sample, trace: Option<Vec<u8>>) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     jobs.extend(lines::GENERATIONS.iter().map(|generation| job(move || lines::rows(generation, sample))));
     jobs.extend(latency::CASES.iter().enumerate().map(|(number, case)| job(move || latency::rows(number, case))));
@@ -112,6 +118,7 @@ fn jobs(sample: Sample) -> Vec<Job> {
     jobs.extend(["fifo", "voq"].map(|queueing| job(move || sharing::slow_drain(queueing, sample))));
     jobs.push(job(|| Ok(hashes::rows())));
     jobs.extend(storage::LOADS.into_iter().map(|load| job(move || storage::cache_rows(load, sample))));
+    jobs.extend(trace.map(|trace| job(move || Ok(public_trace::rows(&trace)))));
     jobs.extend(storage::PROVISIONS.into_iter().map(|provision| job(move || storage::flash_rows(provision))));
     jobs.push(job(move || storage::raid_rows(sample)));
     let timers = [timers::credit, timers::lost_port, timers::command, timers::login, timers::selection, timers::hello];
@@ -121,6 +128,9 @@ fn jobs(sample: Sample) -> Vec<Job> {
 
 fn write(args: &Args, folder: Option<&Path>, rows: &[Row]) -> Result<(), Failure> {
     args.results.write(folder, &rows, &rows, || page(args, rows))?;
+    if args.traces.is_none() {
+        output::note(public_trace::LEFT_OUT);
+    }
     if args.results.outputs.is_stdout() {
         return Ok(());
     }
@@ -133,14 +143,22 @@ fn write(args: &Args, folder: Option<&Path>, rows: &[Row]) -> Result<(), Failure
 }
 
 fn page(args: &Args, rows: &[Row]) -> String {
-    let command = if args.quick { "sanloom reproduce theory --quick" } else { "sanloom reproduce theory" };
+    let mut command = String::from("sanloom reproduce theory");
+    if args.quick {
+        command.push_str(" --quick");
+    }
+    let mut summary = vec![row::summary(rows)];
+    match &args.traces {
+        Some(folder) => command.push_str(&format!(" --traces {}", folder.display())),
+        None => summary.push(public_trace::LEFT_OUT.to_owned()),
+    }
     plain_page(
         "Numbers that have a formula",
         "Lines, latencies, credits, queues, switches, hashes, caches, flash, RAID and timers: the value of a formula beside that of the simulator.",
-        &[row::summary(rows)],
+        &summary,
         vec![
             ("numbers", "Theory and simulation", row::html_table(rows)),
-            ("command", "Command", format!("<pre class=\"command\">{command}</pre>\n")),
+            ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", escape(&command))),
         ],
     )
 }

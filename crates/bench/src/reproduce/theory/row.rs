@@ -123,7 +123,7 @@ impl Row {
             number(self.theory),
             ours,
             self.difference.map_or("–".to_owned(), number),
-            format!("± {}", number(self.tolerance)),
+            if self.tolerance == 0.0 { "exact".to_owned() } else { format!("± {}", number(self.tolerance)) },
             self.kind.word().to_owned(),
             self.verdict.word().to_owned(),
         ]

@@ -33,12 +33,13 @@ pub struct Args {
     /// Format of the new file; fio-3 keeps flushes and the names of the LUNs
     #[arg(long = "to", value_name = "FORMAT", default_value = "fio-3", value_parser = convert::writable())]
     to_format: String,
-    /// Record only the requests of this host; repeat the option for several
+    /// Record only the requests of this host; repeat the option for several. With --live, also the
+    /// WWPN of a port, or the iSCSI name of an initiator
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     /// Record the requests that the storage systems of the running lab receive. The instance writes
     /// the file until the same command without OUTPUT ends the trace
-    #[arg(long, conflicts_with = "hosts")]
+    #[arg(long)]
     live: bool,
     /// Send the request to the instance that runs only this switch
     #[arg(long, value_name = "NAME", requires = "live")]
@@ -140,7 +141,10 @@ fn record_live(args: &Args) -> Result<(), Failure> {
         file.map_err(|error| Failure::environment(format_args!("cannot resolve the path of the trace: {error}")))?;
     let file = file.map(|path| path.display().to_string());
     let format = file.is_some().then(|| args.to_format.clone());
-    let request = Request::Trace { file: file.clone(), format };
+    if file.is_none() && !args.hosts.is_empty() {
+        return Err(Failure::usage("--host: hosts are selected when a trace starts; add OUTPUT, or remove the option"));
+    }
+    let request = Request::Trace { file: file.clone(), format, hosts: args.hosts.clone() };
     match (&file, instance::command(&lab, args.switch.as_deref(), &request)?) {
         (Some(file), Answer::Done) => output::note(&format!("trace to {file} started")),
         (None, Answer::Traced { requests }) => {

@@ -1,6 +1,7 @@
 //! `sanloom reproduce`, as a user meets it.
 
 use crate::commands::tool::Bench;
+use sanloom_test_support::needs;
 use std::collections::BTreeSet;
 
 #[test]
@@ -137,6 +138,50 @@ fn no_number_of_a_small_sample_contradicts_its_formula() {
     for text in ["Saturation of FIFO inputs", "Pollaczek", "0 missed", "sanloom reproduce theory --quick"] {
         assert!(page.contains(text), "{text}");
     }
+    for text in [&page, &ran.stderr] {
+        assert!(text.contains("24 numbers left out: misses of LRU, FIFO and CLOCK on a public trace"), "{text}");
+        assert!(text.contains("tests/traces/fetch.sh target/traces"), "{text}");
+    }
+}
+
+#[needs("cache-trace")]
+#[test]
+fn lru_fifo_and_clock_miss_exactly_as_published_on_the_public_trace() {
+    let published = [
+        ("lru", [93374, 89783, 83572, 81722, 72494, 72104, 71972, 71704]),
+        ("fifo", [93403, 89386, 84387, 84025, 72498, 72228, 72182, 72140]),
+        ("clock", [93313, 89775, 83411, 81328, 74815, 72283, 71927, 64456]),
+    ];
+    let bench = Bench::new("reproduce-public-trace");
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/traces");
+    let folder = std::env::var("SANLOOM_TRACES").unwrap_or_else(|_| fetched.into());
+    let ran = bench.run(&format!("reproduce theory --quick --traces {folder} --out out --json"));
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(!ran.stderr.contains("left out"), "{}", ran.stderr);
+    let rows: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    for (policy, misses) in published {
+        for (at, misses) in misses.into_iter().enumerate() {
+            let id = format!("misses-{policy}-{}", (at + 1) * 128);
+            let row = rows.iter().find(|row| row["id"] == id.as_str()).unwrap_or_else(|| panic!("{id}"));
+            for number in ["theory", "ours"] {
+                assert_eq!(row[number].as_f64(), Some(f64::from(misses)), "{row:?}");
+            }
+            assert!(row["tolerance"] == 0.0 && row["verdict"] == "ok", "{row:?}");
+        }
+    }
+    let page = bench.read("out/report.html");
+    assert!(page.contains("Caches on the public trace") && page.contains(">exact<"), "{page}");
+}
+
+#[test]
+fn a_folder_without_the_public_trace_is_refused_with_the_command_that_fetches_it() {
+    let bench = Bench::new("reproduce-no-trace");
+    let ran = bench.run("reproduce theory --quick --traces nowhere --no-report");
+    assert!(ran.code == 2 && ran.stderr.contains("`tests/traces/fetch.sh nowhere`"), "{}{}", ran.stdout, ran.stderr);
+    bench.write("cloudPhysicsIO.oracleGeneral.bin", "short");
+    let ran = bench.run("reproduce theory --quick --traces . --no-report");
+    assert!(ran.code == 2 && ran.stderr.contains("has 5 bytes instead of 2732928"), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

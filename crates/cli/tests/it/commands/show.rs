@@ -4,7 +4,7 @@ use crate::commands::tool::Bench;
 use insta::assert_snapshot;
 use sanloom_api::view::{Attachment, FORMAT, Table, VERSION, View};
 
-const EXAMPLES: [(&str, &str); 7] = [
+const EXAMPLES: [(&str, &str); 8] = [
     ("flow-control.toml", include_str!("../../../../../examples/vendor-flow-control.toml")),
     ("no-zoning.toml", include_str!("../../../../../examples/vendor-no-zoning.toml")),
     ("joins.toml", include_str!("../../../../../examples/vendor-joins.toml")),
@@ -12,6 +12,7 @@ const EXAMPLES: [(&str, &str); 7] = [
     ("direct.toml", include_str!("../../../../../examples/direct-attached.toml")),
     ("private-loop.toml", include_str!("../../../../../examples/private-loop.toml")),
     ("public-loop.toml", include_str!("../../../../../examples/public-loop.toml")),
+    ("private-ports.toml", include_str!("../../../../../examples/private-ports.toml")),
 ];
 
 const TABLES: [&str; 8] = ["switch", "flogi", "ns", "zone", "fabric", "routes", "ports", "nodes"];
@@ -122,6 +123,23 @@ fn devices_of_a_public_loop_are_in_the_name_server_and_in_zones() {
         assert!(names.objects.iter().any(|object| object.port_id == id && object.port_name == row.port_name), "{id}");
         assert!(online.iter().any(|port| port.port_id == id), "{id}");
     }
+}
+
+#[test]
+fn private_ports_of_a_public_loop_have_an_al_pa_and_no_name_server_entry() {
+    let bench = bench("show-private-ports");
+    let Table::Nodes(nodes) = view(&bench, "nodes private-ports.toml").table else { panic!("nodes") };
+    let Table::Ns(names) = view(&bench, "ns private-ports.toml").table else { panic!("ns") };
+    for row in nodes.nodes.iter().filter(|row| row.attachment == Some(Attachment::Loop)) {
+        let is_private = ["recorder", "scratch"].contains(&row.node.as_str());
+        let (id, al_pa) = (row.port_id.as_deref().expect("an address"), row.al_pa.as_deref().expect("on the loop"));
+        assert_eq!(id == format!("0000{al_pa}"), is_private, "{row:?}");
+        let is_registered = names.objects.iter().any(|object| object.port_name == row.port_name);
+        assert_eq!(is_registered, !is_private, "{row:?}");
+    }
+    let Table::Nodes(of_edge) = view(&bench, "nodes private-ports.toml --switch edge").table else { panic!("nodes") };
+    let of_edge: Vec<&str> = of_edge.nodes.iter().map(|row| row.node.as_str()).collect();
+    assert_eq!(of_edge, ["server", "disk1", "disk2"]);
 }
 
 #[test]

@@ -86,6 +86,37 @@ fn a_running_lab_records_the_requests_between_start_and_end_of_a_trace() {
     assert!(text.lines().any(|line| line.starts_with("0,8,512,W,")), "{text}");
 }
 
+#[needs("qemu-io", "qemu-iscsi")]
+#[test]
+fn a_trace_of_a_running_lab_has_only_the_requests_of_the_named_hosts() {
+    let portal = free_port();
+    let mut instance = Instance::start("request-trace-host", &LAB.replace("{portal}", &portal));
+    instance.start_initiator("server1");
+    let unknown = instance.run("trace record LAB @none.fio --live --host server7");
+    assert!(unknown.code != 0 && unknown.stderr.contains("the lab has no host `server7`; name one"), "{unknown:?}");
+    let without_file = instance.run("trace record LAB --live --host server1");
+    assert!(without_file.code == 2 && without_file.stderr.contains("when a trace starts"), "{without_file:?}");
+    // The block driver of QEMU has a fixed name if the machine has none.
+    for (host, name) in [
+        ("server1", "server1"),
+        ("server1", "20:00:52:54:00:00:00:01"),
+        ("qemu", "iqn.2008-11.org.linux-kvm"),
+        ("none", "20:00:52:54:00:00:00:02"),
+    ] {
+        instance.run(&format!("trace record LAB @{host}.fio --live --host {name}")).good();
+        qemu_io(&instance, &["write 64k 8k"]);
+        qemu_io_at(&format!("iscsi://{portal}/iqn.2026-11.example.sanloom:tcp/0"), &["write 12k 24k"]);
+        instance.run("trace record LAB --live").good();
+        let text = fs::read_to_string(instance.path(&format!("{host}.fio"))).unwrap();
+        let found = actions(&text);
+        let (over_fc, over_tcp) =
+            (found.contains(&"write 65536 8192".into()), found.contains(&"write 12288 24576".into()));
+        assert_eq!((over_fc, over_tcp), (host == "server1", host == "qemu"), "{name}: {text}");
+        assert!(host != "none" || found.is_empty(), "{text}");
+    }
+    instance.stop();
+}
+
 /// The trace grows beyond the limit of the size of files, as on a full disk.
 #[needs("qemu-io")]
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{MAX_LINKS, Problems};
 use crate::arbitrated_loop::LoopRate;
-use crate::config::{Link, LinkEnd, Node, Picos, ZoneMember};
+use crate::config::{ArbitratedLoop, Link, LinkEnd, Node, Picos, ZoneMember};
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_wire::arbitrated_loop::AL_PA_COUNT;
 use std::collections::{BTreeMap, BTreeSet};
@@ -282,6 +282,7 @@ fn loops(lab: &Lab, problems: &mut Problems) {
                 "a loop has one FL_Port; remove the link",
             );
         }
+        private_ports(lab, of_lab, place.key("private"), links, problems);
         for (index, link) in links {
             let place = Place::of(Section::Link, *index).key("rate");
             let first = links[0].1;
@@ -297,6 +298,30 @@ fn loops(lab: &Lab, problems: &mut Problems) {
                 continue;
             };
             problems.add(ProblemKind::BadLoop, place, reason, remedy);
+        }
+    }
+}
+
+/// Private ports differ from others only on a loop with an FL_Port.
+fn private_ports(lab: &Lab, of_lab: &ArbitratedLoop, place: Place, links: &[(usize, &Link)], problems: &mut Problems) {
+    let name = &of_lab.name;
+    if !of_lab.private.is_empty() && links.iter().all(|(_, link)| link.on_loop().is_some()) {
+        problems.add(
+            ProblemKind::BadLoop,
+            place,
+            format!("the loop `{name}` has no link to a switch, so all its ports are private"),
+            "remove `private`, or link the loop to a switch",
+        );
+        return;
+    }
+    for node in &of_lab.private {
+        if !links.iter().any(|(_, link)| link.ends.iter().any(|end| end.node == *node)) {
+            problems.add(
+                ProblemKind::BadLoop,
+                place,
+                format!("`{}` has no port on the loop `{name}`", node_name(lab, *node)),
+                "link it to the loop, or remove it from `private`",
+            );
         }
     }
 }

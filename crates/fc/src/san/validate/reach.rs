@@ -72,7 +72,8 @@ fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place,
             hosts.entry((fabrics, &access.sets[usize::from(host)])).or_default().push(host);
         }
     }
-    // Hosts that cannot reach the same storage, separately for both reasons.
+    // Hosts that cannot reach the same storage, separately for each reason.
+    let mut private: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut unlinked: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut unzoned: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     for ((fabrics, _), hosts) in hosts {
@@ -80,9 +81,15 @@ fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place,
         let refused = targets.difference(&permitted).copied();
         let is_linked = |storage: &u16| access.storage[usize::from(*storage)].iter().any(|f| fabrics.contains(f));
         let (linked, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = refused.partition(is_linked);
-        for (storage, lacking) in [(linked, &mut unzoned), (cut_off, &mut unlinked)] {
-            if !storage.is_empty() {
-                lacking.entry(storage).or_default().extend(&hosts);
+        for host in &hosts {
+            let is_private = |storage: &u16| has_private_end(lab, *host, *storage);
+            let (of_private, cut_off): (BTreeSet<u16>, BTreeSet<u16>) =
+                cut_off.iter().partition(|storage| is_private(storage));
+            for (storage, lacking) in [(&linked, &mut unzoned), (&cut_off, &mut unlinked), (&of_private, &mut private)]
+            {
+                if !storage.is_empty() {
+                    lacking.entry(storage.clone()).or_default().push(*host);
+                }
             }
         }
     }
@@ -95,6 +102,14 @@ fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place,
             "put a port of the host and a port of the storage into one zone, or drop the target",
         );
     }
+    if let Some(pairs) = pairs(lab, private, "from", "to") {
+        problems.add(
+            ProblemKind::Unreachable,
+            place,
+            format!("workload `{name}`: a private port of a loop exchanges frames with private ports of that loop only, so no path leads {pairs}"),
+            "remove both from `private` of the loop, or add both to it and link both to the loop, or drop the target",
+        );
+    }
     if let Some(pairs) = pairs(lab, unlinked, "from", "to") {
         problems.add(
             ProblemKind::Unreachable,
@@ -103,6 +118,15 @@ fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place,
             "link both to switches that are joined by ISLs, or drop the target",
         );
     }
+}
+
+/// Returns whether a host or a storage system has a private port on a loop with an FL_Port.
+fn has_private_end(lab: &Lab, host: u16, storage: u16) -> bool {
+    let ends = [Node::Host(host), Node::Storage(storage)];
+    let mut loops = (0..).zip(&lab.loops);
+    loops.any(|(number, of_lab)| {
+        of_lab.private.iter().any(|node| ends.contains(node)) && lab.fl_port_link(number).is_some()
+    })
 }
 
 /// Reports LUNs that links and zones permit, and masks hide.

@@ -85,7 +85,7 @@ fn plain(config: &LoopConfig, wishes: &[Wish], until: LoopTime) -> PlainLoop {
     plain
 }
 
-fn run_plain(config: &LoopConfig, wishes: &[Wish], until: LoopTime) -> Results {
+pub fn run_plain(config: &LoopConfig, wishes: &[Wish], until: LoopTime) -> Results {
     let plain = plain(config, wishes, until);
     let mut frames = plain.frames;
     frames.sort_by_key(|frame| (frame.start, frame.from));

@@ -1,8 +1,9 @@
 //! Times of reads and writes, computed by hand from the lengths of words and cables.
 
-use super::util::{Results, pa};
+use super::agreement::run_plain;
+use super::util::{Results, Wish, pa, run as run_wishes};
 use sanloom_fc::arbitrated_loop::{Loop, LoopConfig, LoopPort, LoopRate, LoopTime, Request};
-use sanloom_wire::arbitrated_loop::AlPa;
+use sanloom_wire::arbitrated_loop::{AlPa, Primitive};
 
 const CMND: u16 = 32;
 const XFER_RDY: u16 = 12;
@@ -93,6 +94,54 @@ fn a_tenancy_costs_three_rounds_and_four_words_without_login_credit() {
     }
     let us = |ports| rounded(run(&mut idle_loop(LoopRate::Gb2, ports, 6, 0), &[(0, vec![CMND])]) - frame, 1000);
     assert_eq!([us(2), us(16), us(126)], [714, 7_558, 61_328]);
+}
+
+/// Each word of a tenancy with login credit, on both engines: OPN is one word of its own, so the
+/// sum is 2 L + 3 w.
+#[test]
+fn the_words_of_a_tenancy_with_login_credit_add_up_to_two_rounds_and_three_words() {
+    let word = LoopRate::Gb2.word();
+    for (count, delay_words, cable) in [(2, 6, 3), (2, 12, 1), (16, 6, 2)] {
+        let ports = AlPa::all().skip(1).take(count).map(|al_pa| LoopPort {
+            delay_words,
+            cable: word.times(cable),
+            login_credit: 2,
+            ..LoopPort::new(al_pa)
+        });
+        let config = LoopConfig { rate: LoopRate::Gb2, ports: ports.collect() };
+        let round = (count as u64 - 1) * u64::from(delay_words) + count as u64 * cable;
+        // A port that answers delays each word, too.
+        let to_peer = cable + u64::from(delay_words);
+        let request = Request { to: pa(0x02), frames: vec![CMND], full_duplex: true, tag: 0 };
+        let wishes = [Wish { time: LoopTime::ZERO, port: 0, request }];
+        let fast = run_wishes(&config, &wishes);
+        let plain = run_plain(&config, &wishes, word.times(40 * round));
+        for results in [&fast, &plain] {
+            let at = |time: LoopTime| time.0 / word.0;
+            let [tenancy] = results.tenancies[..] else { panic!("{:?}", results.tenancies) };
+            // ARB leaves at 0, is back after L, and OPN is the next word.
+            let opn = round + 1;
+            assert_eq!((at(tenancy.wish), at(tenancy.won), at(tenancy.opened)), (0, round, opn));
+            // The frame follows OPN, and its 17 words and 6 fill words come before CLS.
+            let first = opn + 1;
+            let close = first + 23;
+            assert_eq!(results.frames.iter().map(|frame| at(frame.start)).collect::<Vec<_>>(), [first]);
+            // The CLS of the peer is the word after it reads CLS. The owner reads it a round and a
+            // word after its own.
+            let left = close + round + 1;
+            assert_eq!((at(tenancy.closed), at(tenancy.left)), (close, left));
+            let sent = |from, wanted: Primitive| {
+                let mut all = results.signals.iter().filter(|signal| (signal.1, signal.2) == (from, wanted));
+                all.next().map(|signal| at(signal.0))
+            };
+            let opened = Primitive::OpenFull { y: pa(0x02), x: pa(0x01) };
+            assert_eq!(sent(0, opened), Some(opn));
+            assert_eq!(sent(0, Primitive::Close), Some(close));
+            assert_eq!(sent(1, Primitive::Close), Some(close + to_peer + 1));
+            assert_eq!(left - 23, 2 * round + 3);
+        }
+        assert_eq!(config.tenancy_cost(0, 1), Some(word.times(2 * round + 3)));
+    }
 }
 
 #[test]

@@ -21,7 +21,9 @@ pub(super) fn unzoned_ports(design: &mut Design<'_>) {
     let carriers = permitted.hosts.iter().filter(|port| port.is_virtual).map(|port| port.carrier);
     let hypervisors: BTreeSet<Node> = moves.chain(carriers).collect();
     for port in permitted.hosts.iter().chain(&permitted.storage) {
-        if !port.is_virtual && hypervisors.contains(&port.node) {
+        let is_hypervisor = !port.is_virtual && hypervisors.contains(&port.node);
+        // Zones have no effect on loops and direct links.
+        if is_hypervisor || !lab.is_switch(port.switch) {
             continue;
         }
         // Switches of one virtual fabric, and all others together, have the same zones.

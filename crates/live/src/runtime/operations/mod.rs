@@ -16,9 +16,11 @@ use apply::Apply;
 use sanloom_api::control::{Answer, Request, RequestError, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_fc::san::Lab;
-use sanloom_scsi::scsi::{AccessState, PortGroup};
+use sanloom_scsi::scsi::{AccessState, InitiatorName, PortGroup};
 use sanloom_scsi::time::Instant;
 use sanloom_storage::trace::Format;
+use sanloom_wire::Wwpn;
+use std::collections::BTreeSet;
 use std::path::Path;
 use zones::ZoneChanges;
 
@@ -119,7 +121,9 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
             }
         }
         Request::Capture { link, file: None } => ports::stop_capture(instance, &link),
-        Request::Trace { file: Some(file), format } => start_trace(instance, now, &file, format.as_deref()),
+        Request::Trace { file: Some(file), format, hosts } => {
+            start_trace(instance, now, Path::new(&file), format.as_deref(), &hosts)
+        }
         Request::Trace { file: None, .. } => match instance.traces.stop(&mut instance.services.systems) {
             Some(Ok(requests)) => Answer::Traced { requests },
             Some(Err(failed)) => Answer::Failed(RequestError::environment(failed.to_string())),
@@ -131,8 +135,9 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
     }
 }
 
-/// Starts a trace of the requests to all storage systems of the instance.
-fn start_trace(instance: &mut Instance, now: Instant, file: &str, format: Option<&str>) -> Answer {
+/// Starts a trace of the requests to all storage systems of the instance: of all initiators, or of
+/// those that `hosts` names.
+fn start_trace(instance: &mut Instance, now: Instant, file: &Path, format: Option<&str>, hosts: &[String]) -> Answer {
     let word = format.unwrap_or("fio-3");
     let Some(format) = Format::from_word(word) else {
         return Answer::failed(format!("`{word}` is no format of traces"));
@@ -140,10 +145,36 @@ fn start_trace(instance: &mut Instance, now: Instant, file: &str, format: Option
     if instance.services.systems.len() == 0 {
         return Answer::failed("this instance has no storage system, so it receives no requests");
     }
-    match instance.traces.start(now, Path::new(file), format, &mut instance.services.systems) {
-        Ok(()) => Answer::Done,
-        Err(error) => Answer::Failed(RequestError::environment(format!("the trace {file} cannot be written: {error}"))),
+    let mut initiators = BTreeSet::new();
+    for name in hosts {
+        match initiators_named(&instance.lab, name) {
+            Some(names) => initiators.extend(names),
+            None => {
+                return Answer::failed(format!(
+                    "the lab has no host `{name}`; name one of its hosts, the WWPN of a port, or an iSCSI name such as iqn.2026-11.net.example:server1"
+                ));
+            }
+        }
     }
+    match instance.traces.start(now, file, format, &initiators, &mut instance.services.systems) {
+        Ok(()) => Answer::Done,
+        Err(error) => {
+            let file = file.display();
+            Answer::Failed(RequestError::environment(format!("the trace {file} cannot be written: {error}")))
+        }
+    }
+}
+
+/// Returns the initiators of a name: all ports of a host of the lab, a WWPN or an iSCSI name.
+fn initiators_named(lab: &Lab, name: &str) -> Option<Vec<InitiatorName>> {
+    if let Some(host) = lab.hosts.iter().find(|host| host.name == name) {
+        return Some(host.hbas.iter().map(|hba| InitiatorName::Fcp(hba.wwpn)).collect());
+    }
+    if let Ok(name) = name.parse::<Wwpn>() {
+        return Some(vec![InitiatorName::Fcp(name)]);
+    }
+    let is_iscsi = ["iqn.", "eui.", "naa."].iter().any(|kind| name.starts_with(kind));
+    is_iscsi.then(|| vec![InitiatorName::Iscsi(name.into())])
 }
 
 fn show(instance: &Instance, now: Instant, which: Which, switch: Option<&str>) -> Answer {
