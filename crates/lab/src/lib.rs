@@ -194,6 +194,7 @@ pub fn codes() -> Vec<&'static str> {
         build::BAD_MEMBER,
         build::BAD_PERIOD,
         build::BAD_PORT,
+        build::BAD_PORT_NAMES,
         build::BAD_ZONE,
         build::CONFLICT,
         build::NAME_TAKEN,
