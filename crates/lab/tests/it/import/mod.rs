@@ -1,0 +1,5 @@
+//! Import of switch configurations: shapes of real outputs, with names and numbers of our own.
+
+mod models;
+mod round_trip;
+mod samples;
