@@ -26,6 +26,8 @@ pub(super) struct Sighting {
     pub wwn: Option<u64>,
     /// Domain of the whole switch (Fabric OS).
     pub domain: Option<u8>,
+    /// An access gateway, which is no switch of the fabric (Fabric OS).
+    pub is_gateway: bool,
     /// Speeds and modes of interfaces (NX-OS), by name.
     pub interfaces: BTreeMap<String, Interface>,
 }

@@ -96,6 +96,13 @@ pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
                 reader.sighting().wwn = name;
                 return Fate::Used;
             }
+            "switchMode" if value.contains("Access Gateway") => {
+                reader.sighting().is_gateway = true;
+                return Fate::bad(
+                    "is the mode of a device that is no switch of the fabric",
+                    "import the switch that it is connected to, which lists the hosts behind it",
+                );
+            }
             _ if HEAD.contains(&key) => return Fate::Ignored("state and settings of switches"),
             _ => return Fate::Unknown,
         }
@@ -114,6 +121,9 @@ fn port_row(reader: &mut Reader<'_>, text: &str) -> Fate {
         return Fate::bad("is no row of the port table", "complete the line");
     };
     reader.columns.numbers.insert((slot, port), number);
+    if reader.sighting().is_gateway {
+        return Fate::Ignored("ports of access gateways");
+    }
     let address = if reader.columns.has_address { words.next() } else { None };
     let area = address.and_then(|word| u32::from_str_radix(word, 16).ok()).map(|address| address >> 8);
     let (_media, rate, state) = (words.next(), words.next().unwrap_or(""), words.next().unwrap_or(""));

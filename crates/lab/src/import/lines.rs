@@ -104,7 +104,7 @@ impl Reader<'_> {
 }
 
 pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting {
-    Sighting { at, os, name, wwn: None, domain: None, interfaces: BTreeMap::new() }
+    Sighting { at, os, name, wwn: None, domain: None, is_gateway: false, interfaces: BTreeMap::new() }
 }
 
 /// Reads one file of command outputs.
@@ -232,8 +232,9 @@ fn prompt(text: &str) -> Option<(Option<(&str, Os)>, &str)> {
         }
         let parts: Vec<&str> = head.split(':').collect();
         let is_prompt = (2..=4).contains(&parts.len()) && parts.iter().all(|part| good(part));
-        // A world-wide name, or a row such as `1: 6-> 6`, is no prompt.
-        return (is_prompt && parts[1].parse::<u16>().is_err()).then_some((Some((parts[0], Os::FabricOs)), command));
+        // A row such as `1:6->6` is no prompt.
+        let has_name = parts[0].starts_with(|c: char| c.is_ascii_alphabetic());
+        return (is_prompt && has_name).then_some((Some((parts[0], Os::FabricOs)), command));
     }
     let (name, mode) = head.split_once('(').unwrap_or((head, ")"));
     (good(name) && mode.ends_with(')')).then_some((Some((name, Os::NxOs)), command))

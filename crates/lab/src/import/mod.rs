@@ -60,20 +60,20 @@ pub struct Imported {
 
 /// Merges the inputs into one lab, checks it, and gives it a light workload if that is possible.
 pub fn import(sources: &[Source], choices: &Choices) -> Imported {
-    let (plan, lab, mut account) = merge(sources, choices);
-    let lab = write::finish(&lab, &plan, &mut account.notes);
+    let (lab, mut account) = merge(sources, choices);
+    let lab = write::finish(&lab, &mut account.notes);
     account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
     Imported { lab, account }
 }
 
 /// As [`import`], without the check of the lab and without a workload.
 pub fn draft(sources: &[Source], choices: &Choices) -> Imported {
-    let (_, lab, mut account) = merge(sources, choices);
+    let (lab, mut account) = merge(sources, choices);
     account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
     Imported { lab, account }
 }
 
-fn merge(sources: &[Source], choices: &Choices) -> (plan::Plan, String, Account) {
+fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
     let mut facts = Facts::default();
     let mut account = Account::default();
     for (file, source) in sources.iter().enumerate() {
@@ -92,7 +92,7 @@ fn merge(sources: &[Source], choices: &Choices) -> (plan::Plan, String, Account)
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     nodes::name(&facts, &mut plan, &zones, choices, notes);
     let lab = write::lab(&names, &plan, &zones, notes);
-    (plan, lab, account)
+    (lab, account)
 }
 
 /// Appends a note about lines of the inputs.

@@ -7,6 +7,7 @@ use super::roles::Role;
 use super::zones::{Output, Zones};
 use crate::diagnostic::Severity;
 use sanloom_fc::config::ZoneDefault;
+use sanloom_fc::san::Lab;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -27,33 +28,60 @@ pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<
     writer.text
 }
 
-/// Adds a workload if the lab is valid with it, and reports what is wrong with the lab.
-pub(super) fn finish(text: &str, plan: &Plan, notes: &mut Vec<Note>) -> String {
-    let names = |role: Role| -> Vec<String> {
-        plan.nodes.iter().filter(|node| node.role == role).map(|node| node.name.clone()).collect()
+/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise.
+pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
+    let loaded = match crate::load("lab.toml", text, &[]) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => {
+            for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+                notes.push(Note {
+                    kind: NoteKind::Conflict,
+                    places: Vec::new(),
+                    text: format!("the lab, line {}", diagnostic.line),
+                    reason: format!("is not valid: {}", diagnostic.reason),
+                    remedy: diagnostic.remedy.clone(),
+                });
+            }
+            return formatted(text.to_owned());
+        }
     };
-    let (hosts, targets) = (names(Role::Host), names(Role::Storage));
-    if !hosts.is_empty() && !targets.is_empty() {
-        let comment = "# A light load, so that failures have an effect. Replace it with yours.";
+    let full = format!("{text}{}", workloads(&loaded.lab));
+    if !full.contains("\n[workload.") {
+        return formatted(full);
+    }
+    match crate::load("lab.toml", &full, &[]) {
+        Ok(_) => formatted(full),
+        Err(_) => formatted(text.to_owned()),
+    }
+}
+
+/// Most workloads that an imported lab gets.
+const MAX_WORKLOADS: usize = 256;
+
+/// A workload for each group of hosts with access to the same storage.
+fn workloads(lab: &Lab) -> String {
+    let pairs = lab.pairs_permitted_at_some_time();
+    let mut groups: BTreeMap<BTreeSet<u16>, Vec<String>> = BTreeMap::new();
+    for (index, host) in lab.hosts.iter().enumerate() {
+        let storage = pairs.storage_of_host(index as u16);
+        if !storage.is_empty() {
+            groups.entry(storage).or_default().push(host.name.clone());
+        }
+    }
+    if groups.len() > MAX_WORKLOADS {
+        return "\n# No workload: too many groups of hosts have access to different storage.\n".to_owned();
+    }
+    let mut text = String::new();
+    for (index, (storage, hosts)) in groups.into_iter().enumerate() {
+        if index == 0 {
+            text.push_str("\n# A light load, so that failures have an effect. Replace it with yours.\n");
+        }
+        let targets: Vec<String> = storage.iter().map(|index| lab.storage[usize::from(*index)].name.clone()).collect();
+        let (hosts, targets, number) = (list(&hosts), list(&targets), index + 1);
         let load = "arrivals = \"poisson 100/s\"\nsize = \"8KiB\"\nread_share = 0.7";
-        let (hosts, targets) = (list(&hosts), list(&targets));
-        let full = format!("{text}\n{comment}\n[workload.imported]\nhosts = {hosts}\ntargets = {targets}\n{load}\n");
-        if crate::load("lab.toml", &full, &[]).is_ok() {
-            return formatted(full);
-        }
+        text.push_str(&format!("[workload.imported{number}]\nhosts = {hosts}\ntargets = {targets}\n{load}\n\n"));
     }
-    if let Err(diagnostics) = crate::load("lab.toml", text, &[]) {
-        for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
-            notes.push(Note {
-                kind: NoteKind::Conflict,
-                places: Vec::new(),
-                text: format!("the lab, line {}", diagnostic.line),
-                reason: format!("is not valid: {}", diagnostic.reason),
-                remedy: diagnostic.remedy.clone(),
-            });
-        }
-    }
-    formatted(text.to_owned())
+    text
 }
 
 fn formatted(text: String) -> String {

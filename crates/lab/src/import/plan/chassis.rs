@@ -10,6 +10,9 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     plan.chassis_of = vec![None; facts.sightings.len()];
     let mut index = Index::default();
     for (seen, sighting) in facts.sightings.iter().enumerate() {
+        if sighting.is_gateway {
+            continue;
+        }
         let local = facts.members.iter().find(|member| member.seen == seen && member.is_local);
         let wwn = sighting.wwn.or(local.map(|member| member.wwn));
         let is_switch = has_ports.contains(&seen) || wwn.is_some() || sighting.domain.is_some();
@@ -41,6 +44,7 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     // Sightings that came before the one that makes their name known.
     for (seen, sighting) in facts.sightings.iter().enumerate() {
         if plan.chassis_of[seen].is_none()
+            && !sighting.is_gateway
             && let Some(name) = &sighting.name
         {
             plan.chassis_of[seen] = index.by_name.get(name).copied();

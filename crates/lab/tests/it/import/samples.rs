@@ -175,3 +175,23 @@ fn vsans_of_one_chassis_become_virtual_fabrics() {
     let zones = &loaded.lab.zone_fabrics;
     assert_eq!(zones.values().copied().collect::<Vec<_>>(), [10, 20], "{zones:?}");
 }
+
+#[test]
+fn an_access_gateway_is_no_switch_of_the_lab() {
+    let gateway = "switchName: ag1\nswitchMode: Access Gateway Mode\n\
+        Index Port Address Media Speed State Proto\n\
+        0 0 0b0001 id N16 Online FC F-Port 10:00:00:10:9b:40:01:a1\n";
+    let imported = import(&[source("fos_session.txt"), text("ag1.txt", gateway)], &Choices::default());
+    assert!(!imported.lab.contains("[switch.ag1]"));
+    let found = notes(&imported, NoteKind::Unplaced);
+    assert!(found.iter().any(|note| note.to_string().starts_with("ag1.txt:2: ")), "{found:?}");
+    assert!(notes(&imported, NoteKind::Conflict).is_empty());
+}
+
+#[test]
+fn a_lab_file_of_hostile_names_is_still_toml() {
+    let sample = source("fos_session.txt").text;
+    let hostile = sample.replace("sanA1", "a]\"'#{1..9}").replace("mailhost1", "\u{7}\"]\n[x");
+    let imported = draft(&[text("a\n\"b.txt", &hostile)], &Choices::default());
+    assert!(sanloom_lab::format("lab.toml", &imported.lab).is_ok(), "{}", imported.lab);
+}
