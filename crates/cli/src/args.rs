@@ -34,8 +34,8 @@ pub enum Command {
     /// Bring lab files into their canonical layout; comments are kept
     #[command(after_help = "Example:\n  sanloom fmt lab.toml")]
     Fmt(fmt::Args),
-    /// Make a lab of the configuration of real switches: outputs of Fabric OS and NX-OS, and JSON of
-    /// the REST interface of Fabric OS
+    /// Make a lab of the configuration of real switches: outputs of Fabric OS and NX-OS, and JSON
+    /// of the REST interface of Fabric OS
     #[command(
         after_help = "Notes on standard error say what has no place in the lab. No line of the files is dropped \
                       silently.\n\nExample:\n  sanloom import switchshow.txt nsshow.txt cfgshow.txt -o lab.toml"

@@ -62,8 +62,8 @@ struct Zones {
     /// Write the commands to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the commands that undo the change to this file [default: beside `--output`, with `.undo`
-    /// in its name]
+    /// Write the commands that undo the change to this file [default: beside `--output`, with
+    /// `.undo` in its name]
     #[arg(long, value_name = "FILE")]
     undo: Option<PathBuf>,
 }

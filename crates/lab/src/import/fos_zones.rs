@@ -139,8 +139,8 @@ fn member_list(reader: &mut Reader<'_>, text: &str) -> Fate {
     Fate::Used
 }
 
-/// Moves the principals of a peer zone, which `cfgshow` lists behind a property member, to their own
-/// list. The last two bytes of the property member are their number.
+/// Moves the principals of a peer zone, which `cfgshow` lists behind a property member, to their
+/// own list. The last two bytes of the property member are their number.
 pub(super) fn split_peers(object: &mut Object) {
     let is_property = |member: &String| wwn(member).is_some_and(|name| name >> 24 == 0x00_0200_0000);
     let Some(index) = object.members.iter().position(is_property) else { return };

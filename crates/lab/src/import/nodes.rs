@@ -112,8 +112,8 @@ enum Carried {
     Dropped,
 }
 
-/// Finds the physical port of each virtual one. A storage port of a lab has one name: the others are
-/// reported.
+/// Finds the physical port of each virtual one. A storage port of a lab has one name: the others
+/// are reported.
 fn carriers(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> BTreeMap<usize, Carried> {
     let mut shared: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();
     for (index, device) in plan.devices.iter().enumerate() {

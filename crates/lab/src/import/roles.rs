@@ -193,8 +193,8 @@ const HOST_OUIS: &[u64] = &[
     0x8c_7cff, 0x00_c0dd, 0x34_800d, 0x00_1086,
 ];
 
-/// Returns the company number of a name: after six bytes less in NAA 1 and 2, after four bits in NAA
-/// 5 and C.
+/// Returns the company number of a name: bytes 2 to 4 in NAA 1 and 2, and the 24 bits behind the
+/// first four in NAA 5 and C.
 fn oui(name: u64) -> u64 {
     match name >> 60 {
         5 | 6 | 0xc => name >> 36 & 0xff_ffff,

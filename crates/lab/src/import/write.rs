@@ -315,8 +315,8 @@ impl Writer<'_> {
     }
 }
 
-/// Chassis whose world-wide names a lab cannot have together: it derives Ethernet addresses from the
-/// vendor part and the last byte, and real names often end in 00.
+/// Chassis whose world-wide names a lab cannot have together: it derives Ethernet addresses from
+/// the vendor part and the last byte, and real names often end in 00.
 fn same_ethernet(plan: &Plan, notes: &mut Vec<Note>) -> BTreeSet<usize> {
     let mut by_address: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
     for (index, chassis) in plan.chassis.iter().enumerate() {

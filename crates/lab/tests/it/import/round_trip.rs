@@ -107,7 +107,7 @@ fn effective(database: &ZoneDatabase) -> Option<String> {
     database.effective.as_ref().map(|effective| effective.name.clone())
 }
 
-/// Exports a database from nothing, imports the script beside outputs of a switch, and loads the lab.
+/// Exports a database from nothing, imports the script beside a switch, and loads the lab.
 fn imported(dialect: Dialect, database: &ZoneDatabase, switch: &str) -> ZoneDatabase {
     let default_zone = if dialect == NX { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones };
     let empty = ZoneDatabase { default_zone, ..ZoneDatabase::default() };
