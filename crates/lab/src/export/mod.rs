@@ -1,8 +1,8 @@
 //! Export of zones: the commands that turn one zone database into another on real switches.
 //!
 //! [`zone_commands`] compares two databases and writes a script for Fabric OS or NX-OS, and one
-//! that undoes it. Scripts add before they remove, so that no object is empty in between; objects that
-//! change their kind are removed first.
+//! that undoes it. Scripts add before they remove, so that no object is empty in between; objects
+//! that change their kind are removed first.
 
 mod fos;
 mod nxos;
