@@ -3,8 +3,8 @@
 
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
-    apply, capture, check, compare, completions, down, fabric, fmt, init, initiator, man, port, ps, reference, replay,
-    schema, show, sim, sweep, trace, up, volume, whatif, zone,
+    apply, capture, check, compare, completions, down, export, fabric, fmt, import, init, initiator, man, port, ps,
+    reference, replay, schema, show, sim, sweep, trace, up, volume, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 use sanloom_bench::{bench, disk, reproduce};
@@ -34,6 +34,18 @@ pub enum Command {
     /// Bring lab files into their canonical layout; comments are kept
     #[command(after_help = "Example:\n  sanloom fmt lab.toml")]
     Fmt(fmt::Args),
+    /// Make a lab of the configuration of real switches: outputs of Fabric OS and NX-OS, and JSON
+    /// of the REST interface of Fabric OS
+    #[command(
+        after_help = "Notes on standard error say what has no place in the lab. No line of the files is dropped \
+                      silently.\n\nExample:\n  sanloom import switchshow.txt nsshow.txt cfgshow.txt -o lab.toml"
+    )]
+    Import(import::Args),
+    /// Write the zones of a lab as commands for real switches
+    #[command(
+        after_help = "Example:\n  sanloom export zones planned.toml --from imported.toml --format fos -o change.txt"
+    )]
+    Export(export::Args),
     /// Report the errors of a lab file, and its topology
     #[command(after_help = "Example:\n  sanloom check lab.toml --svg lab.svg")]
     Check(check::Args),

@@ -128,6 +128,35 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// Largest output of a switch that is read, in bytes.
+const MAX_OUTPUT: u64 = 1 << 30;
+
+/// Reads the output of a switch, or standard input for `-`. Bytes that are not UTF-8 are replaced.
+///
+/// # Errors
+/// When it cannot be read, or is too long.
+pub fn read_output(path: &Path) -> Result<String, Failure> {
+    let read = |limit: u64| -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match path == Path::new("-") {
+            true => io::stdin().lock().take(limit).read_to_end(&mut bytes)?,
+            false => File::open(path)?.take(limit).read_to_end(&mut bytes)?,
+        };
+        Ok(bytes)
+    };
+    let bytes = interrupt::interruptible(|| read(MAX_OUTPUT + 1)).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Failure::usage(message),
+            _ => Failure::environment(message),
+        }
+    })?;
+    if bytes.len() as u64 > MAX_OUTPUT {
+        return Err(Failure::usage(format_args!("{} has more than 1 GiB; split it", path.display())));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Reads a file or standard input, up to one byte more than the limit of a lab file.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let limit = sanloom_lab::MAX_BYTES as u64 + 1;

@@ -14,9 +14,11 @@ mod check;
 mod diagnostic;
 mod document;
 mod element;
+pub mod export;
 mod files;
 mod format;
 mod forms;
+pub mod import;
 mod json_schema;
 mod overrides;
 mod pattern;
@@ -194,6 +196,7 @@ pub fn codes() -> Vec<&'static str> {
         build::BAD_MEMBER,
         build::BAD_PERIOD,
         build::BAD_PORT,
+        build::BAD_PORT_NAMES,
         build::BAD_ZONE,
         build::CONFLICT,
         build::NAME_TAKEN,

@@ -6,9 +6,11 @@ pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod down;
+pub mod export;
 pub mod fabric;
 pub mod fcoe;
 pub mod fmt;
+pub mod import;
 pub mod init;
 pub mod initiator;
 mod iscsi_initiator;
@@ -40,6 +42,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Init(args) => init::run(args),
         Command::Fmt(args) => fmt::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Export(args) => export::run(args),
         Command::Check(args) => check::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Show(args) => show::run(args),

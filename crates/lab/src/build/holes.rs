@@ -29,7 +29,7 @@ impl Holes {
         if !sink.has_errors() {
             return Holes::default();
         }
-        let ports = |key: &Key| ["hbas", "ports", "wwpn"].contains(&key.path);
+        let ports = |key: &Key| ["hbas", "ports", "wwpn", "wwpns"].contains(&key.path);
         let limits =
             |key: &Key| ["luns", "lun_size", "block_size", "receive_size", "data_frames_in_flight"].contains(&key.path);
         let topology = sink.is_without_section()

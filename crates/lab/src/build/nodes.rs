@@ -5,6 +5,7 @@ use super::adapters;
 use super::backstore;
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
+use super::wwns::{self, host_name, port_name, storage_name, world_wide_name};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
@@ -288,6 +289,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
         .enumerate()
         .map(|(index, e)| {
             let hbas: u64 = parts.count(e, "hbas", sink);
+            wwns::check(e, hbas, sink);
             let frames = e.integer("data_frames_in_flight");
             let recovery = ErrorRecovery::default();
             let receive_size_bytes = receive_size(e);
@@ -296,10 +298,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 wwnn: Wwnn(world_wide_name(e, "wwnn", 1, host_name(0x20, index, 0))),
                 hbas: (0..hbas)
                     .map(|port| Hba {
-                        wwpn: Wwpn(
-                            world_wide_name(e, "wwpn", hbas, host_name(0x10, index, port + 1))
-                                .saturating_add(given(e, port)),
-                        ),
+                        wwpn: Wwpn(port_name(e, hbas, port, host_name(0x10, index, port + 1))),
                         receive_size_bytes,
                         data_frames_in_flight: frames,
                     })
@@ -353,6 +352,7 @@ pub(super) fn storage<'d>(
         .enumerate()
         .map(|(index, e)| {
             let ports: u64 = ports_left.count(e, "ports", sink);
+            wwns::check(e, ports, sink);
             let virtual_disks = e.choice("medium", schema::MEDIA) == Some(MediumKind::Volumes);
             let luns = if virtual_disks { 0 } else { luns_left.count(e, "luns", sink) };
             let receive_size_bytes = receive_size(e);
@@ -364,10 +364,7 @@ pub(super) fn storage<'d>(
                 wwnn: Wwnn(world_wide_name(e, "wwnn", 1, storage_name(index, 0))),
                 ports: (0..ports)
                     .map(|port| StoragePort {
-                        wwpn: Wwpn(
-                            world_wide_name(e, "wwpn", ports, storage_name(index, port + 1))
-                                .saturating_add(given(e, port)),
-                        ),
+                        wwpn: Wwpn(port_name(e, ports, port, storage_name(index, port + 1))),
                         receive_size_bytes,
                         sequence_overhead: e.time("sequence_overhead").unwrap_or_default(),
                         frame_overhead: e.time("frame_overhead").unwrap_or_default(),
@@ -517,32 +514,6 @@ pub(super) fn has_table(element: &Element<'_>, table: &str) -> bool {
 
 fn receive_size(element: &Element<'_>) -> u16 {
     element.size("receive_size").map_or(2048, |bytes| bytes as u16)
-}
-
-/// Returns the name given in the file, incremented along a range of nodes with `ports` names each,
-/// or the generated name `made`.
-fn world_wide_name(element: &Element<'_>, key: &str, ports: u64, made: u64) -> u64 {
-    match element.wwn(key) {
-        Some(first) => first.saturating_add(element.offset.saturating_mul(ports)),
-        None => made,
-    }
-}
-
-/// Returns the increment of a port if the file gives the name of the first one.
-fn given(element: &Element<'_>, port: u64) -> u64 {
-    if element.wwn("wwpn").is_some() { port } else { 0 }
-}
-
-/// Returns a name of NAA 1 or 2: the locally administered address 02:5a:00 (FC-FS, name
-/// identifiers), then node and port number.
-fn host_name(first_byte: u64, index: usize, port: u64) -> u64 {
-    first_byte << 56 | 0x02_5a00 << 24 | (index as u64 + 1) << 8 | port & 0xff
-}
-
-/// Returns a name of NAA 5: a 24-bit company number, here the locally administered 02:5a:00, then
-/// 36 bits assigned here.
-fn storage_name(index: usize, port: u64) -> u64 {
-    0x5 << 60 | 0x02_5a00 << 36 | (index as u64 + 1) << 12 | port
 }
 
 /// Limits the number of nodes to the maximum of sanloom and reports the excess once.

@@ -21,6 +21,15 @@ pub(super) const WWPN: Key = Key {
     also: &["port_name", "wwn"],
 };
 
+pub(super) const WWPNS: Key = Key {
+    path: "wwpns",
+    kind: Kind::Patterns,
+    fallback: Fallback::Absent("names that count up from `wwpn`"),
+    meaning: "World-wide names of all ports in their order, for names that do not count up. In a range of nodes, the names of the first node come first.",
+    example: "[\"21:00:00:24:ff:00:00:01\", \"21:00:00:24:ff:7c:00:02\"]",
+    also: &["port_names", "wwns"],
+};
+
 pub(super) const FRAME_BUFFERS: Key = Key {
     path: "frame_buffers",
     kind: Kind::Integer { min: 1, max: 65_535 },
@@ -93,6 +102,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         },
         WWNN,
         WWPN,
+        WWPNS,
         FRAME_BUFFERS,
         BB_SC,
         RECEIVE_SIZE,

@@ -3,7 +3,7 @@
 use super::disk_loops;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
-use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN};
+use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN, WWPNS};
 use super::{
     CACHE_POLICY, CACHE_WRITE, CONSISTENCY, CONTROLLER_ACCESS, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key,
     Kind, RAID_LEVEL, SCRUB, SSD, SSD_STATE, SectionDef,
@@ -25,6 +25,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         WWNN,
         WWPN,
+        WWPNS,
         FRAME_BUFFERS,
         BB_SC,
         RECEIVE_SIZE,

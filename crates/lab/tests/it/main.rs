@@ -3,6 +3,7 @@
 mod bad;
 mod examples;
 mod hostile;
+mod import;
 mod json_schema;
 mod topology;
 mod topology_storage;

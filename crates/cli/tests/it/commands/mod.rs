@@ -5,6 +5,7 @@ mod check;
 mod documents;
 mod files;
 mod grammar;
+mod imports;
 mod interrupts;
 mod joins;
 mod long_trace;

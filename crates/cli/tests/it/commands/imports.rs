@@ -1,0 +1,103 @@
+//! `sanloom import` and `sanloom export`: the guide, whose commands run, and the options.
+
+use crate::commands::tool::Bench;
+use std::path::Path;
+use std::process::Command;
+
+/// Samples of the importer's tests.
+const SAMPLES: [&str; 5] = ["fos_session.txt", "fos_supportshow.txt", "nxos_core.txt", "nxos_edge.txt", "rest.json"];
+
+fn bench(name: &str) -> Bench {
+    let bench = Bench::new(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/it/import");
+    for sample in SAMPLES {
+        bench.write(sample, &std::fs::read_to_string(folder.join(sample)).expect("a sample"));
+    }
+    bench
+}
+
+/// Runs a line of the guide. `cat` and `sed` are those of the system.
+fn output(bench: &Bench, line: &str) -> String {
+    if let Some(words) = line.strip_prefix("sanloom ") {
+        let ran = bench.run(words);
+        assert_eq!(ran.code, 0, "{line}: {}", ran.stderr);
+        return ran.stderr + &ran.stdout;
+    }
+    let output = Command::new("sh").args(["-c", line]).current_dir(bench.path(".")).output().expect("sh runs");
+    assert!(output.status.success(), "{line}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_guide_shows_what_its_commands_print() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/guides/import.md");
+    let page = std::fs::read_to_string(&path).expect("the guide");
+    let bench = bench("import-guide");
+    let mut real = String::new();
+    let mut is_console = false;
+    for line in page.lines() {
+        match line {
+            "```console" => is_console = true,
+            "```" => is_console = false,
+            _ if is_console && !line.starts_with("$ ") => continue,
+            _ => {}
+        }
+        real += line;
+        real += "\n";
+        if let Some(command) = line.strip_prefix("$ ").filter(|_| is_console) {
+            real += &output(&bench, command);
+        }
+    }
+    if std::env::var_os("SANLOOM_BLESS").is_some() {
+        std::fs::write(&path, &real).expect("the guide can be written");
+        return;
+    }
+    assert_eq!(page, real, "SANLOOM_BLESS=1 cargo test -p sanloom the_guide_shows writes it");
+}
+
+#[test]
+fn check_whatif_and_zone_preview_work_on_an_imported_lab() {
+    let bench = bench("import-use");
+    assert_eq!(bench.run(&format!("import {} -o lab.toml", SAMPLES.join(" "))).code, 0);
+    let check = bench.run("check lab.toml --json");
+    assert_eq!(check.code, 0, "{}", check.stderr);
+    let topology = &serde_json::from_str::<serde_json::Value>(&check.stdout).expect("JSON")["topology"];
+    assert_eq!([&topology["switches"], &topology["isls"]], [6, 5]);
+    assert_eq!(topology["fabrics"], serde_json::json!(["sanA1, sanA2", "core-b1, edge-b2", "sanC1, sanC2"]));
+    assert!(bench.read("lab.toml").contains("[workload.imported1]"));
+    let whatif = bench.run("whatif lab.toml --only switch --set run.duration=200ms");
+    assert_eq!(whatif.code, 0, "{}", whatif.stderr);
+    assert!(whatif.stdout.contains("sanA2"), "{}", whatif.stdout);
+    bench.write("edits.toml", "[[edit]]\naction = \"delete\"\nzone = \"mail1_arr\"\n\n[[edit]]\naction = \"remove\"\nconfig = \"all-fabrics\"\nzones = \"mail1_arr\"\n\n[[edit]]\naction = \"remove\"\nconfig = \"prod_a\"\nzones = \"mail1_arr\"\n\n[[edit]]\naction = \"delete\"\nconfig = \"test_a\"\n");
+    let preview = bench.run("zone preview lab.toml --edit edits.toml");
+    assert_eq!(preview.code, 0, "{}", preview.stderr);
+}
+
+#[test]
+fn strict_fails_on_a_line_without_a_place_and_json_lists_it() {
+    let bench = bench("import-strict");
+    let ran = bench.run("import nxos_core.txt --strict --json -o lab.toml");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let account: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let notes = account["notes"].as_array().expect("notes");
+    let unplaced: Vec<&serde_json::Value> = notes.iter().filter(|note| note["kind"] == "unplaced").collect();
+    assert_eq!(unplaced.len(), 1);
+    assert_eq!(unplaced[0]["places"][0]["line"], 59);
+    assert_eq!(bench.run("import rest.json --strict -o lab.toml").code, 0);
+    assert_eq!(bench.run("import missing.txt -o lab.toml").code, 2);
+    assert_eq!(bench.run("import rest.json --storage x -o lab.toml").code, 2);
+}
+
+#[test]
+fn zones_of_several_fabrics_are_exported_one_by_one() {
+    let bench = bench("export-config");
+    assert_eq!(bench.run(&format!("import {} -o lab.toml", SAMPLES.join(" "))).code, 0);
+    let refused = bench.run("export zones lab.toml --format fos");
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--config"), "{}", refused.stderr);
+    let vsan = bench.run("export zones lab.toml --format nxos --config prod_b");
+    assert!(vsan.code == 2 && vsan.stderr.contains("--vsan"), "{}", vsan.stderr);
+    let nxos = bench.run("export zones lab.toml --format nxos --config prod_b --vsan 20 -o b.txt");
+    assert_eq!(nxos.code, 0, "{}", nxos.stderr);
+    insta::assert_snapshot!(bench.read("b.txt") + "\n" + &bench.read("b.undo.txt"));
+}

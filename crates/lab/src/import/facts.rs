@@ -1,0 +1,239 @@
+//! Observations: the statements of the inputs, each with its place, before they are merged.
+
+use sanloom_fc::config::ZoneDefault;
+use std::collections::BTreeMap;
+
+/// A line of an input.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) struct At {
+    pub file: u32,
+    pub line: u32,
+}
+
+/// Operating system of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Os {
+    FabricOs,
+    NxOs,
+}
+
+/// A switch as one input shows it.
+#[derive(Clone, Debug)]
+pub(super) struct Sighting {
+    pub at: At,
+    pub os: Option<Os>,
+    pub name: Option<String>,
+    pub wwn: Option<u64>,
+    /// Domain of the whole switch (Fabric OS).
+    pub domain: Option<u8>,
+    /// An access gateway, which is no switch of the fabric (Fabric OS).
+    pub is_gateway: bool,
+    /// Speeds and modes of interfaces (NX-OS), by name.
+    pub interfaces: BTreeMap<String, Interface>,
+}
+
+/// An interface of NX-OS.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interface {
+    pub at: At,
+    pub gfc: Option<u32>,
+    pub channel: Option<String>,
+    pub vsan: Option<u16>,
+}
+
+/// A port of a switch as written: its number, or the name of the interface.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum PortRef {
+    Number(u16),
+    Name(String),
+}
+
+/// A row of a table of switch ports.
+#[derive(Clone, Debug)]
+pub(super) struct SwitchPort {
+    pub at: At,
+    pub seen: usize,
+    pub number: u16,
+    pub gfc: Option<u32>,
+    /// Address of the port, without its last byte.
+    pub area: Option<u32>,
+    /// A device is logged in there.
+    pub is_occupied: bool,
+}
+
+/// A statement that a port name is logged in at a switch port.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    pub at: At,
+    pub seen: usize,
+    pub vsan: Option<u16>,
+    pub port: PortRef,
+    pub wwpn: u64,
+    pub wwnn: Option<u64>,
+}
+
+/// An entry of a name server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entry {
+    pub at: At,
+    pub seen: usize,
+    pub vsan: Option<u16>,
+    pub address: u32,
+    pub wwpn: u64,
+    pub wwnn: Option<u64>,
+    pub is_initiator: bool,
+    pub is_target: bool,
+    pub is_virtual: bool,
+    pub symbols: Vec<String>,
+    /// Name of the switch port.
+    pub fabric_port: Option<u64>,
+    pub permanent: Option<u64>,
+    /// Number of the switch port, for entries of the switch itself.
+    pub index: Option<u16>,
+    pub gfc: Option<u32>,
+}
+
+/// One end of a link between switches.
+#[derive(Clone, Debug)]
+pub(super) struct Trunk {
+    pub at: At,
+    pub seen: usize,
+    pub vsan: Option<u16>,
+    pub port: PortRef,
+    pub peer_port: Option<PortRef>,
+    pub peer_wwn: Option<u64>,
+    pub peer_name: Option<String>,
+    pub peer_domain: Option<u8>,
+    pub gfc: Option<u32>,
+    /// Port of the same switch whose trunk the link belongs to.
+    pub master: Option<u16>,
+    /// Links of the trunk, if the input states only their number.
+    pub width: u32,
+}
+
+/// A switch that another one lists.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub at: At,
+    pub seen: usize,
+    pub vsan: Option<u16>,
+    pub wwn: u64,
+    pub domain: u8,
+    pub name: Option<String>,
+    /// The listing switch itself.
+    pub is_local: bool,
+}
+
+/// A zone object as written, with the place of its definition.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Object {
+    pub at: At,
+    pub members: Vec<String>,
+    pub principals: Vec<String>,
+    /// Members of a smart zone that are both initiator and target.
+    pub both: Vec<String>,
+}
+
+/// Zone objects by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Objects {
+    pub aliases: BTreeMap<String, Object>,
+    pub zones: BTreeMap<String, Object>,
+    pub configs: BTreeMap<String, Object>,
+}
+
+/// Kind of a zone object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    Alias,
+    Zone,
+    Config,
+}
+
+impl Kind {
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Alias => "alias",
+            Kind::Zone => "zone",
+            Kind::Config => "configuration",
+        }
+    }
+}
+
+impl Objects {
+    pub fn of(&self, kind: Kind) -> &BTreeMap<String, Object> {
+        match kind {
+            Kind::Alias => &self.aliases,
+            Kind::Zone => &self.zones,
+            Kind::Config => &self.configs,
+        }
+    }
+
+    pub fn of_mut(&mut self, kind: Kind) -> &mut BTreeMap<String, Object> {
+        match kind {
+            Kind::Alias => &mut self.aliases,
+            Kind::Zone => &mut self.zones,
+            Kind::Config => &mut self.configs,
+        }
+    }
+}
+
+/// The zone database of one switch and VSAN, as one output shows it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ZoneBase {
+    pub at: At,
+    pub seen: usize,
+    pub vsan: Option<u16>,
+    pub defined: Objects,
+    /// Zones in force, expanded.
+    pub active: Objects,
+    /// Name of the configuration in force.
+    pub enabled: Option<(String, At)>,
+    /// The input states that no configuration is in force.
+    pub is_disabled: bool,
+    pub default: Option<(ZoneDefault, At)>,
+    pub is_enhanced: bool,
+    pub is_smart: Option<bool>,
+}
+
+/// All observations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub files: Vec<String>,
+    pub sightings: Vec<Sighting>,
+    pub ports: Vec<SwitchPort>,
+    pub logins: Vec<Login>,
+    pub entries: Vec<Entry>,
+    pub trunks: Vec<Trunk>,
+    pub members: Vec<Member>,
+    pub zones: Vec<ZoneBase>,
+    /// Domains that the configuration of a switch fixes, by sighting and VSAN (NX-OS).
+    pub domains: Vec<(At, usize, u16, u8)>,
+    /// Device aliases of a whole switch (NX-OS), by sighting.
+    pub device_aliases: Vec<(usize, String, Object)>,
+}
+
+/// Parses a world-wide name with colons, in any case.
+pub(super) fn wwn(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let is_form = text.len() == 23 && text.is_ascii();
+    if !is_form {
+        return None;
+    }
+    text.parse::<sanloom_wire::Wwpn>().ok().map(|name| name.0)
+}
+
+/// Returns the low six bytes of a name: those that the ports of a switch share with it.
+pub(super) fn tail(name: u64) -> u64 {
+    name & 0xffff_ffff_ffff
+}
+
+/// Parses a speed such as `N16`, `16G`, `8Gbps`, `16.000G` or `16000` (Mbit/s). Automatic speeds
+/// have no number.
+pub(super) fn speed(text: &str) -> Option<u32> {
+    let text = text.trim().trim_start_matches(['N', 'n']);
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let number: u32 = digits.parse().ok()?;
+    let rate = if number >= 1_000 { number / 1_000 } else { number };
+    [1, 2, 4, 8, 10, 16, 32, 64, 128, 256].contains(&rate).then_some(rate)
+}

@@ -1,0 +1,253 @@
+//! Fabric OS: `switchshow`, `islshow` and `fabricshow`.
+
+use super::facts::{Login, Member, Os, PortRef, SwitchPort, Trunk, speed, wwn};
+use super::lines::{Reader, Section};
+use super::report::Fate;
+use std::collections::BTreeMap;
+
+/// Columns of the port table of `switchshow`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    has_slot: bool,
+    has_address: bool,
+    /// Number of each port by slot and port, for trunks.
+    numbers: BTreeMap<(u16, u16), u16>,
+}
+
+/// Keys of the head of `switchshow` that a lab has no use for.
+const HEAD: &[&str] = &[
+    "switchType",
+    "switchState",
+    "switchMode",
+    "switchRole",
+    "switchId",
+    "zoning",
+    "switchBeacon",
+    "FC Router",
+    "FC Router BB Fabric ID",
+    "HIF Mode",
+    "Allow XISL Use",
+    "LS Attributes",
+    "Fabric Name",
+    "Address Mode",
+    "Insistent Domain",
+    "blade3 Beacon",
+];
+
+/// Recognises the beginning of an output.
+pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
+    if let Some(name) = text.strip_prefix("switchName:") {
+        let name = name.trim();
+        if name.is_empty() {
+            return Some(Fate::bad("has no name", "complete the line"));
+        }
+        reader.see(name, Os::FabricOs);
+        reader.is(Os::FabricOs);
+        reader.begin(Section::SwitchShow, "switchshow");
+        return Some(Fate::Used);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_table = matches!(words.first(), Some(&("Index" | "Area"))) && words.contains(&"Media");
+    if is_table {
+        reader.columns = Columns {
+            has_slot: words.contains(&"Slot"),
+            has_address: words.contains(&"Address"),
+            numbers: BTreeMap::new(),
+        };
+        reader.begin(Section::SwitchShow, "switchshow");
+        return Some(Fate::Decoration);
+    }
+    if text.starts_with("Switch ID") && text.contains("Worldwide Name") {
+        reader.begin(Section::FabricShow, "fabricshow");
+        return Some(Fate::Decoration);
+    }
+    // A row of `islshow` has a form of its own.
+    let (head, _) = text.split_once("->")?;
+    let is_row = head
+        .split_once(':')
+        .is_some_and(|(number, port)| number.trim().parse::<u32>().is_ok() && port.trim().parse::<u32>().is_ok());
+    is_row.then(|| {
+        reader.begin(Section::IslShow, "islshow");
+        isl_line(reader, text)
+    })
+}
+
+/// Reads a line of `switchshow`.
+pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if let Some((key, value)) = text.split_once(':')
+        && key.trim().bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+    {
+        let (key, value) = (key.trim(), value.trim());
+        match key {
+            "switchDomain" => {
+                let number: String = value.chars().take_while(char::is_ascii_digit).collect();
+                let domain = number.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
+                if domain.is_none() {
+                    return Fate::bad("is no domain from 1 to 239", "correct the line");
+                }
+                reader.sighting().domain = domain;
+                return Fate::Used;
+            }
+            "switchWwn" => {
+                let name = wwn(value);
+                if name.is_none() {
+                    return Fate::bad("is no world-wide name", "correct the line");
+                }
+                reader.sighting().wwn = name;
+                return Fate::Used;
+            }
+            "switchMode" if value.contains("Access Gateway") => {
+                reader.sighting().is_gateway = true;
+                return Fate::bad(
+                    "is the mode of a device that is no switch of the fabric",
+                    "import the switch that it is connected to, which lists the hosts behind it",
+                );
+            }
+            _ if HEAD.contains(&key) => return Fate::Ignored("state and settings of switches"),
+            _ => return Fate::Unknown,
+        }
+    }
+    port_row(reader, text)
+}
+
+fn port_row(reader: &mut Reader<'_>, text: &str) -> Fate {
+    let mut words = text.split_whitespace();
+    let Some(number) = words.next().and_then(|word| word.parse::<u16>().ok()).filter(|n| *n < u16::MAX) else {
+        return Fate::Unknown;
+    };
+    let slot = if reader.columns.has_slot { words.next().and_then(|word| word.parse().ok()) } else { Some(0) };
+    let port = words.next().and_then(|word| word.parse::<u16>().ok());
+    let (Some(slot), Some(port)) = (slot, port) else {
+        return Fate::bad("is no row of the port table", "complete the line");
+    };
+    reader.columns.numbers.insert((slot, port), number);
+    if reader.sighting().is_gateway {
+        return Fate::Ignored("ports of access gateways");
+    }
+    let address = if reader.columns.has_address { words.next() } else { None };
+    let area = address.and_then(|word| u32::from_str_radix(word, 16).ok()).map(|address| address >> 8);
+    let (_media, rate, state) = (words.next(), words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let _protocol = words.next();
+    let rest: Vec<&str> = words.collect();
+    let (at, seen, gfc) = (reader.at(), reader.seen, speed(rate));
+    let mut row = SwitchPort { at, seen, number, gfc, area, is_occupied: false };
+    let login = |wwpn| Login { at, seen, vsan: None, port: PortRef::Number(number), wwpn, wwnn: None };
+    let kind = rest.iter().copied().find(|word| word.ends_with("-Port")).unwrap_or("");
+    let fate = match kind {
+        "F-Port" => {
+            row.is_occupied = state == "Online";
+            let name = rest.iter().copied().find_map(wwn);
+            reader.facts.logins.extend(name.map(login));
+            Fate::Used
+        }
+        "E-Port" => trunk(reader, number, gfc, text),
+        "L-Port" => Fate::bad(
+            "is an arbitrated loop at a switch port",
+            "describe the loop by hand with [loop.NAME] and a [[link]] to it",
+        ),
+        "" | "G-Port" | "U-Port" | "N-Port" => Fate::Used,
+        _ => Fate::bad("is a port of a kind that the importer does not place", "describe its link by hand"),
+    };
+    reader.facts.ports.push(row);
+    fate
+}
+
+/// Reads the port table's row of an E_Port.
+fn trunk(reader: &mut Reader<'_>, number: u16, gfc: Option<u32>, text: &str) -> Fate {
+    let peer_wwn = text.split_whitespace().find_map(wwn);
+    let peer_name = text.split('"').nth(1).filter(|name| !name.is_empty()).map(str::to_owned);
+    let master = text.split_once("master is").map(|(_, place)| {
+        let numbers: Vec<u16> =
+            place.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+        match numbers[..] {
+            [slot, port, ..] if place.contains("Slot") => reader.columns.numbers.get(&(slot, port)).copied(),
+            [port, ..] => Some(port),
+            _ => None,
+        }
+    });
+    let master = match master {
+        Some(None) => return Fate::bad("names no known master port", "complete the port table"),
+        Some(port) => port,
+        None => None,
+    };
+    if text.contains("segmented") || text.contains("isolated") {
+        return Fate::bad("is an isolated E_Port", "add an [[isl]] by hand if the link is to work");
+    }
+    if peer_wwn.is_none() && master.is_none() {
+        return Fate::bad("names no neighbour", "add an [[isl]] by hand");
+    }
+    reader.facts.trunks.push(Trunk {
+        at: reader.at(),
+        seen: reader.seen,
+        vsan: None,
+        port: PortRef::Number(number),
+        peer_port: None,
+        peer_wwn,
+        peer_name,
+        peer_domain: None,
+        gfc,
+        master: master.filter(|port| *port != number),
+        width: 1,
+    });
+    Fate::Used
+}
+
+/// Reads a line of `islshow`.
+pub(super) fn isl_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("No ISL") {
+        return Fate::Used;
+    }
+    let incomplete = || Fate::bad("is no row of islshow", "complete the line");
+    let Some((head, rest)) = text.split_once("->") else { return Fate::Unknown };
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|n| *n < u16::MAX);
+    let local = head.split_once(':').and_then(|(_, port)| number(port));
+    let mut words = rest.split_whitespace();
+    let peer = words.next().and_then(number);
+    let peer_wwn = words.next().and_then(wwn);
+    let domain = words.next().and_then(|word| word.parse::<u8>().ok()).filter(|domain| (1..=239).contains(domain));
+    let name = words.next().filter(|name| *name != "sp:").map(|name| name.trim_matches('"').to_owned());
+    let (Some(local), Some(peer), Some(peer_wwn)) = (local, peer, peer_wwn) else { return incomplete() };
+    let value = |key: &str| text.split_once(key).map(|(_, rest)| rest.trim_start());
+    let rate = |key: &str| -> Option<f64> {
+        let digits: String = value(key)?.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        digits.parse().ok()
+    };
+    let width = match (rate("sp:"), rate("bw:")) {
+        (Some(one), Some(all)) if one >= 1.0 && text.contains("TRUNK") => (all / one).round().clamp(1.0, 64.0) as u32,
+        _ => 1,
+    };
+    reader.facts.trunks.push(Trunk {
+        at: reader.at(),
+        seen: reader.seen,
+        vsan: None,
+        port: PortRef::Number(local),
+        peer_port: Some(PortRef::Number(peer)),
+        peer_wwn: Some(peer_wwn),
+        peer_name: name,
+        peer_domain: domain,
+        gfc: value("sp:").and_then(speed),
+        master: None,
+        width,
+    });
+    Fate::Used
+}
+
+/// Reads a line of `fabricshow`.
+pub(super) fn fabric_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("The Fabric has") || text.starts_with("Fabric Name") {
+        return Fate::Decoration;
+    }
+    let Some((domain, rest)) = text.split_once(':') else { return Fate::Unknown };
+    let domain = domain.trim().parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
+    let name = rest.split_whitespace().find_map(wwn);
+    let (Some(domain), Some(wwn)) = (domain, name) else {
+        return match text.contains("::") || text.contains('.') {
+            true => Fate::Ignored("IP addresses of switches"),
+            false => Fate::bad("is no row of fabricshow", "complete the line"),
+        };
+    };
+    let name = text.split('"').nth(1).filter(|name| !name.is_empty()).map(str::to_owned);
+    let (at, seen) = (reader.at(), reader.seen);
+    reader.facts.members.push(Member { at, seen, vsan: None, wwn, domain, name, is_local: false });
+    Fate::Used
+}

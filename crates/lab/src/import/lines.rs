@@ -1,0 +1,326 @@
+//! Reader of command outputs: prompts, sections, and the fate of each line.
+
+use super::facts::{At, Facts, Os, Sighting, ZoneBase};
+use super::report::{Fate, FileAccount, Ledger, Note};
+use super::{fos, fos_names, fos_zones, nxos, nxos_config};
+use std::collections::BTreeMap;
+
+/// Kind of the output that the present line belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Section {
+    /// Nothing recognised yet.
+    None,
+    /// Output without use.
+    Ignored(&'static str),
+    SwitchShow,
+    IslShow,
+    FabricShow,
+    /// `nsshow` and `nscamshow`.
+    NameServer,
+    PortShow,
+    /// `cfgshow` and its relatives.
+    Zones,
+    Flogi,
+    Fcns,
+    Topology,
+    Domains,
+    Brief,
+    DeviceAliases,
+    /// `show zoneset`, `show zone`: `true` for those in force.
+    ZoneSets(bool),
+    ZoneStatus,
+    Config,
+}
+
+/// State of the reader of one file.
+pub(super) struct Reader<'f> {
+    pub facts: &'f mut Facts,
+    pub file: u32,
+    pub line: u32,
+    /// Sighting that the present output belongs to.
+    pub seen: usize,
+    pub section: Section,
+    pub columns: fos::Columns,
+    pub port: Option<u16>,
+    /// Entry of a name server that the attributes belong to.
+    pub entry: Option<usize>,
+    pub zones: fos_zones::Cursor,
+    /// Zone databases of the present output, by sighting and VSAN.
+    pub bases: BTreeMap<(usize, Option<u16>), usize>,
+    pub vsan: Option<u16>,
+    pub nx: nxos_config::Cursor,
+    /// Outputs that the present line has begun.
+    pub begun: Option<&'static str>,
+}
+
+impl Reader<'_> {
+    pub fn at(&self) -> At {
+        At { file: self.file, line: self.line }
+    }
+
+    pub fn sighting(&mut self) -> &mut Sighting {
+        &mut self.facts.sightings[self.seen]
+    }
+
+    /// Begins an output.
+    pub fn begin(&mut self, section: Section, what: &'static str) {
+        self.section = section;
+        self.begun = Some(what);
+    }
+
+    /// Turns to the switch `name`, which is new unless the file has shown it before.
+    pub fn see(&mut self, name: &str, os: Os) {
+        let at = self.at();
+        let current = self.sighting();
+        if current.name.is_none() {
+            current.name = Some(name.to_owned());
+            current.os = current.os.or(Some(os));
+            return;
+        }
+        let same = |seen: &Sighting| seen.at.file == at.file && seen.name.as_deref() == Some(name);
+        self.seen = match self.facts.sightings.iter().position(same) {
+            Some(index) => index,
+            None => {
+                self.facts.sightings.push(sighting(at, Some(name.to_owned()), Some(os)));
+                self.facts.sightings.len() - 1
+            }
+        };
+    }
+
+    /// The zone database that the present output shows.
+    pub fn base(&mut self, vsan: Option<u16>) -> &mut ZoneBase {
+        let (at, seen) = (self.at(), self.seen);
+        let index = *self.bases.entry((seen, vsan)).or_insert_with(|| {
+            self.facts.zones.push(ZoneBase { at, seen, vsan, ..ZoneBase::default() });
+            self.facts.zones.len() - 1
+        });
+        &mut self.facts.zones[index]
+    }
+
+    pub fn is(&mut self, os: Os) {
+        let sighting = self.sighting();
+        sighting.os = sighting.os.or(Some(os));
+    }
+}
+
+pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting {
+    Sighting { at, os, name, wwn: None, domain: None, is_gateway: false, interfaces: BTreeMap::new() }
+}
+
+/// Reads one file of command outputs.
+pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts, notes: &mut Vec<Note>) -> FileAccount {
+    facts.sightings.push(sighting(At { file, line: 0 }, None, None));
+    let seen = facts.sightings.len() - 1;
+    let mut reader = Reader {
+        facts,
+        file,
+        line: 0,
+        seen,
+        section: Section::None,
+        columns: fos::Columns::default(),
+        port: None,
+        entry: None,
+        zones: fos_zones::Cursor::default(),
+        bases: BTreeMap::new(),
+        vsan: None,
+        nx: nxos_config::Cursor::default(),
+        begun: None,
+    };
+    for raw in text.lines() {
+        reader.line += 1;
+        let clean = clean(raw);
+        let fate = fate(&mut reader, &clean);
+        if let Some(what) = reader.begun.take() {
+            ledger.contains(what);
+        }
+        ledger.enter(reader.line, &clean, fate, notes);
+    }
+    ledger.close(notes)
+}
+
+/// Removes control sequences of terminals and the prompts of pagers.
+fn clean(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => {
+                // ESC, `[`, parameters, and a final letter.
+                if chars.clone().next() == Some('[') {
+                    chars.find(char::is_ascii_alphabetic);
+                }
+            }
+            '\r' | '\u{7}' => {}
+            '\u{8}' => _ = text.pop(),
+            _ => text.push(c),
+        }
+    }
+    text.replace("--More--", "").trim_end().to_owned()
+}
+
+fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
+    let text = line.trim();
+    let is_rule = |c: char| "-=+*_|~ \t".contains(c);
+    if text.chars().all(is_rule) {
+        return Fate::Decoration;
+    }
+    if text == "{" || text == "}" || text.starts_with("CURRENT CONTEXT") {
+        return Fate::Decoration;
+    }
+    if let Some((name, command)) = prompt(text) {
+        if let Some((name, os)) = name {
+            reader.see(name, os);
+        }
+        return match command.is_empty() {
+            true => Fate::Decoration,
+            false => self::command(reader, command).unwrap_or_else(|| {
+                reader.section = Section::Ignored("output of commands that the importer does not know");
+                Fate::Ignored("commands that the importer does not know")
+            }),
+        };
+    }
+    // `/fabos/cliexec/switchshow :` of supportshow, and "`show flogi database`" of tech-support.
+    let bare = text.trim_matches('`').trim_end_matches(':').trim().trim_matches('-').trim();
+    let bare = bare.rsplit_once('/').map_or(bare, |(_, last)| if bare.starts_with('/') { last } else { bare });
+    if is_known(bare)
+        && let Some(fate) = command(reader, bare)
+    {
+        return fate;
+    }
+    fos::begins(reader, text)
+        .or_else(|| fos_names::begins(reader, text))
+        .or_else(|| fos_zones::begins(reader, text))
+        .or_else(|| nxos::begins(reader, text))
+        .or_else(|| nxos_config::begins(reader, text))
+        .unwrap_or_else(|| inside(reader, line))
+}
+
+fn inside(reader: &mut Reader<'_>, line: &str) -> Fate {
+    let text = line.trim();
+    match reader.section {
+        Section::None => Fate::Unknown,
+        Section::Ignored(topic) => Fate::Ignored(topic),
+        Section::SwitchShow => fos::switch_line(reader, text),
+        Section::IslShow => fos::isl_line(reader, text),
+        Section::FabricShow => fos::fabric_line(reader, text),
+        Section::NameServer => fos_names::line(reader, text),
+        Section::PortShow => fos_names::port_line(reader, text),
+        Section::Zones => fos_zones::line(reader, line),
+        Section::Flogi => nxos::flogi_line(reader, text),
+        Section::Fcns => nxos::fcns_line(reader, text),
+        Section::Topology => nxos::topology_line(reader, text),
+        Section::Domains => nxos::domain_line(reader, text),
+        Section::Brief => nxos::brief_line(reader, text),
+        Section::DeviceAliases => nxos_config::alias_line(reader, text),
+        Section::ZoneSets(_) => nxos::zone_line(reader, text),
+        Section::ZoneStatus => nxos::status_line(reader, text),
+        Section::Config => nxos_config::line(reader, line),
+    }
+}
+
+/// Splits a prompt from the command behind it: the name of the switch, if the prompt has one, and
+/// the command.
+fn prompt(text: &str) -> Option<(Option<(&str, Os)>, &str)> {
+    let end = text.find(['>', '#'])?;
+    let (head, command) = (&text[..end], text[end + 1..].trim());
+    let good = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.@".contains(&b)) && part.len() <= 64
+    };
+    if text.as_bytes()[end] == b'>' {
+        if ["admin", "root", "user", "factory"].contains(&head) {
+            return Some((None, command));
+        }
+        let parts: Vec<&str> = head.split(':').collect();
+        let is_prompt = (2..=4).contains(&parts.len()) && parts.iter().all(|part| good(part));
+        // A row such as `1:6->6` is no prompt.
+        let has_name = parts[0].starts_with(|c: char| c.is_ascii_alphabetic());
+        return (is_prompt && has_name).then_some((Some((parts[0], Os::FabricOs)), command));
+    }
+    let (name, mode) = head.split_once('(').unwrap_or((head, ")"));
+    (good(name) && mode.ends_with(')')).then_some((Some((name, Os::NxOs)), command))
+}
+
+/// Outputs of Fabric OS without use, by command.
+const USELESS: &[(&str, &str)] = &[
+    ("porterrshow", "port error counters"),
+    ("portstatsshow", "port counters"),
+    ("portstats64show", "port counters"),
+    ("portperfshow", "port rates"),
+    ("sfpshow", "optics"),
+    ("portcfgshow", "port settings of portcfgshow"),
+    ("version", "versions"),
+    ("firmwareshow", "versions"),
+    ("chassisshow", "hardware"),
+    ("sensorshow", "hardware"),
+    ("psshow", "hardware"),
+    ("fanshow", "hardware"),
+    ("tempshow", "hardware"),
+    ("uptime", "time of operation"),
+    ("licenseshow", "licences"),
+    ("errdump", "event log"),
+    ("errshow", "event log"),
+    ("switchstatusshow", "health"),
+    ("cfgtransshow", "zone transactions"),
+    ("cfgsize", "size of the zone database"),
+    ("nsallshow", "addresses of nsallshow"),
+    ("trunkshow", "trunk members of trunkshow, which switchshow has too"),
+    ("topologyshow", "routes"),
+    ("urouteshow", "routes"),
+    ("lscfg", "logical switches of lscfg"),
+];
+
+fn is_known(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split_whitespace();
+    let first = words.next().unwrap_or("");
+    // A colon or equals sign belongs to an output, such as `version: 1.0`.
+    if text.contains([':', '=', ';', '"']) {
+        return false;
+    }
+    let has_only_options = words.all(|word| word.starts_with('-') || word.parse::<u32>().is_ok() || word.contains('/'));
+    let fos = ["switchshow", "islshow", "fabricshow", "nsshow", "nscamshow", "portshow", "cfgshow", "zoneshow"];
+    let fos = fos.contains(&first) || ["alishow", "cfgactvshow"].contains(&first);
+    let useless = USELESS.iter().any(|(name, _)| *name == first);
+    (fos || useless) && has_only_options || lower.starts_with("show ") && text.len() < 80
+}
+
+/// Begins the output of a command. `None` if the command is not known.
+fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
+    if let Some(fate) = fos_zones::command(reader, command) {
+        return Some(fate);
+    }
+    let lower = command.to_ascii_lowercase();
+    let mut words = lower.split_whitespace();
+    let first = words.next()?;
+    let (section, what) = match first {
+        "switchshow" => (Section::SwitchShow, "switchshow"),
+        "islshow" => (Section::IslShow, "islshow"),
+        "fabricshow" => (Section::FabricShow, "fabricshow"),
+        "nsshow" | "nscamshow" => (Section::NameServer, "nsshow"),
+        "portshow" => {
+            reader.port = words.next().and_then(|word| word.rsplit('/').next()).and_then(|word| word.parse().ok());
+            (Section::PortShow, "portshow")
+        }
+        "cfgshow" | "zoneshow" | "alishow" | "cfgactvshow" | "zone"
+            if first != "zone" || lower.starts_with("zone --") =>
+        {
+            reader.zones = fos_zones::Cursor::default();
+            reader.bases.clear();
+            if first == "cfgactvshow" {
+                reader.zones.active = true;
+            }
+            (Section::Zones, "cfgshow")
+        }
+        "show" | "sh" => return Some(nxos::command(reader, &lower)),
+        _ => {
+            if let Some((_, topic)) = USELESS.iter().find(|(name, _)| *name == first) {
+                reader.section = Section::Ignored(topic);
+                return Some(Fate::Ignored(topic));
+            }
+            return nxos_config::command(reader, command);
+        }
+    };
+    reader.begin(section, what);
+    reader.is(Os::FabricOs);
+    Some(Fate::Used)
+}

@@ -1,0 +1,115 @@
+//! Import of the configuration of real switches.
+//!
+//! [`import`] reads what administrators can export: outputs of Fabric OS and NX-OS commands, and
+//! the JSON of the REST interface of Fabric OS. The kind of each section is recognised by its
+//! content. Readers turn lines into observations ([`facts`]); [`plan`] merges the observations into
+//! one fabric; [`zones`] merges the zone databases; [`write`] makes the text of the lab. Every line
+//! of the inputs is used, decoration, or in a note of the [`Account`].
+
+mod facts;
+mod fos;
+mod fos_names;
+mod fos_zones;
+mod json;
+mod lines;
+mod nodes;
+mod nxos;
+mod nxos_config;
+mod plan;
+mod report;
+mod rest;
+mod roles;
+mod write;
+mod zones;
+
+pub use zones::ALL_FABRICS;
+
+pub use report::{Account, FileAccount, Note, NoteKind, Place};
+
+use facts::{At, Facts};
+use report::Ledger;
+use sanloom_wire::Wwpn;
+use std::collections::BTreeSet;
+
+/// One input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// Name in messages, usually that of the file.
+    pub name: String,
+    pub text: String,
+}
+
+/// Decisions of the user, which replace those of the importer.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Choices {
+    /// Ports that belong to storage.
+    pub storage: BTreeSet<Wwpn>,
+    /// Ports that belong to hosts.
+    pub hosts: BTreeSet<Wwpn>,
+    /// Nodes by name with all their ports.
+    pub nodes: Vec<(String, Vec<Wwpn>)>,
+}
+
+/// Result of an import.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Imported {
+    /// Text of the lab file.
+    pub lab: String,
+    pub account: Account,
+}
+
+/// Merges the inputs into one lab, checks it, and gives it a light workload if that is possible.
+pub fn import(sources: &[Source], choices: &Choices) -> Imported {
+    let (lab, mut account) = merge(sources, choices);
+    let lab = write::finish(&lab, &mut account.notes);
+    account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
+    Imported { lab, account }
+}
+
+/// As [`import`], without the check of the lab and without a workload.
+pub fn draft(sources: &[Source], choices: &Choices) -> Imported {
+    let (lab, mut account) = merge(sources, choices);
+    account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
+    Imported { lab, account }
+}
+
+fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
+    let mut facts = Facts::default();
+    let mut account = Account::default();
+    for (file, source) in sources.iter().enumerate() {
+        facts.files.push(source.name.clone());
+        let ledger = Ledger::new(&source.name);
+        let first = source.text.trim_start_matches('\u{feff}').trim_start();
+        let read = match first.starts_with(['{', '[']) && json::looks_like(first) {
+            true => rest::read(file as u32, &source.text, ledger, &mut facts, &mut account.notes),
+            false => lines::read(file as u32, &source.text, ledger, &mut facts, &mut account.notes),
+        };
+        account.files.push(read);
+    }
+    let notes = &mut account.notes;
+    let mut plan = plan::plan(&facts, choices, notes);
+    let zones = zones::merge(&facts, &plan, notes);
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    nodes::name(&facts, &mut plan, &zones, choices, notes);
+    let lab = write::lab(&names, &plan, &zones, notes);
+    (lab, account)
+}
+
+/// Appends a note about lines of the inputs.
+fn note(
+    facts: &Facts,
+    notes: &mut Vec<Note>,
+    kind: NoteKind,
+    places: &[At],
+    text: impl Into<String>,
+    reason: impl Into<String>,
+    remedy: impl Into<String>,
+) {
+    let place = |at: &At| Place {
+        file: facts.files.get(at.file as usize).cloned().unwrap_or_default(),
+        line: at.line,
+        last: at.line,
+    };
+    let places = places.iter().filter(|at| at.line > 0).map(place).collect();
+    notes.push(Note { kind, places, text: text.into(), reason: reason.into(), remedy: remedy.into() });
+}

@@ -1,0 +1,289 @@
+//! NX-OS: outputs of `show` commands.
+
+use super::facts::{Entry, Kind, Login, Member, Os, PortRef, Trunk, speed, wwn};
+use super::lines::{Reader, Section};
+use super::nxos_config::{self, Cursor};
+use super::report::Fate;
+use sanloom_fc::config::ZoneDefault;
+
+/// Begins the output of a `show` command, given in lower case.
+pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Fate {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let has = |word: &str| words.iter().any(|other| other.starts_with(word));
+    reader.is(Os::NxOs);
+    reader.bases.clear();
+    reader.entry = None;
+    reader.nx = Cursor::default();
+    reader.vsan = words.iter().position(|word| *word == "vsan").and_then(|i| words.get(i + 1)?.parse().ok());
+    let (section, what) = match words.get(1).copied().unwrap_or("") {
+        "flogi" => (Section::Flogi, "show flogi database"),
+        "fcns" => (Section::Fcns, "show fcns database"),
+        "topology" => (Section::Topology, "show topology"),
+        "fcdomain" if has("domain-list") => (Section::Domains, "show fcdomain domain-list"),
+        "zone" if has("status") => (Section::ZoneStatus, "show zone status"),
+        "zoneset" | "zone" | "fcalias" => (Section::ZoneSets(has("active")), "show zoneset"),
+        "device-alias" if has("database") => (Section::DeviceAliases, "show device-alias database"),
+        "interface" | "int" if has("brief") => (Section::Brief, "show interface brief"),
+        "running-config" | "startup-config" | "run" | "run-config" => (Section::Config, "show running-config"),
+        _ => {
+            let topic = "outputs of show commands without use";
+            reader.section = Section::Ignored(topic);
+            return Fate::Ignored(topic);
+        }
+    };
+    reader.begin(section, what);
+    Fate::Used
+}
+
+/// Recognises the beginning of an output.
+pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (section, what) = match words[..] {
+        ["INTERFACE", "VSAN", "FCID", ..] => (Section::Flogi, "show flogi database"),
+        ["FCID", "TYPE", "PWWN", ..] => (Section::Fcns, "show fcns database"),
+        ["FC", "Topology", "for", "VSAN", vsan, ..] => {
+            reader.vsan = vsan.trim_end_matches(':').parse().ok();
+            (Section::Topology, "show topology")
+        }
+        ["Number", "of", "domains:", ..] => (Section::Domains, "show fcdomain domain-list"),
+        ["Interface", "Vsan", "Admin", ..] => (Section::Brief, "show interface brief"),
+        _ => {
+            // `VSAN 10:` before a table, and `VSAN:10     FCID:0x670041` before a detailed entry.
+            let rest = text.strip_prefix("VSAN")?;
+            let digits: String = rest.trim_start_matches([' ', ':']).chars().take_while(char::is_ascii_digit).collect();
+            let open = [Section::None, Section::Fcns, Section::Domains].contains(&reader.section);
+            let vsan = digits.parse().ok().filter(|_| open)?;
+            reader.vsan = Some(vsan);
+            if let Some((_, address)) = text.split_once("FCID:0x") {
+                reader.begin(Section::Fcns, "show fcns database");
+                let (at, seen) = (reader.at(), reader.seen);
+                let address = u32::from_str_radix(address.trim(), 16).ok().filter(|a| *a <= 0xff_ffff);
+                let Some(address) = address else { return Some(Fate::bad("has no address", "complete the line")) };
+                reader.facts.entries.push(Entry { at, seen, vsan: Some(vsan), address, ..Entry::default() });
+                reader.entry = Some(reader.facts.entries.len() - 1);
+            }
+            return Some(Fate::Used);
+        }
+    };
+    reader.begin(section, what);
+    reader.is(Os::NxOs);
+    reader.entry = None;
+    Some(Fate::Decoration)
+}
+
+fn is_total(text: &str) -> bool {
+    text.starts_with("Total number")
+}
+
+/// A row `fc1/1  1  0x670061  PWWN NWWN` of `show flogi database`, or the alias below it.
+pub(super) fn flogi_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if is_total(text) {
+        return Fate::Decoration;
+    }
+    if text.starts_with('[') {
+        return Fate::Ignored("aliases beside logins, which the device-alias database has too");
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [interface, vsan, address, wwpn, rest @ ..] = &words[..] else { return Fate::Unknown };
+    let (Ok(vsan), Some(wwpn), true) = (vsan.parse::<u16>(), wwn(wwpn), address.starts_with("0x")) else {
+        return Fate::Unknown;
+    };
+    let (at, seen) = (reader.at(), reader.seen);
+    let port = PortRef::Name((*interface).to_owned());
+    let wwnn = rest.first().and_then(|name| wwn(name));
+    reader.facts.logins.push(Login { at, seen, vsan: Some(vsan), port, wwpn, wwnn });
+    Fate::Used
+}
+
+/// A row `0x670041  N  PWWN (vendor) scsi-fcp:target`, the alias below it, or a line of a detailed
+/// entry.
+pub(super) fn fcns_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if is_total(text) {
+        return Fate::Decoration;
+    }
+    if text.starts_with('[') {
+        return Fate::Ignored("aliases beside logins, which the device-alias database has too");
+    }
+    if let Some(address) = text.strip_prefix("0x") {
+        let mut words = address.split_whitespace();
+        let address = words.next().and_then(|word| u32::from_str_radix(word, 16).ok()).filter(|a| *a <= 0xff_ffff);
+        let (Some(address), Some(wwpn)) = (address, words.nth(1).and_then(wwn)) else {
+            return Fate::bad("is no entry of a name server", "complete the line");
+        };
+        let features = text.rsplit_once(char::is_whitespace).map_or("", |_| text);
+        let (at, seen, vsan) = (reader.at(), reader.seen, reader.vsan);
+        let mut entry = Entry { at, seen, vsan, address, wwpn, ..Entry::default() };
+        set_features(&mut entry, features);
+        reader.facts.entries.push(entry);
+        reader.entry = None;
+        return Fate::Used;
+    }
+    let Some(entry) = reader.entry.and_then(|index| reader.facts.entries.get_mut(index)) else {
+        return Fate::Unknown;
+    };
+    let Some((key, value)) = text.split_once(" :").or_else(|| text.split_once("features  :")) else {
+        return match text.split_once(":scsi-fcp") {
+            Some(_) => {
+                set_features(entry, text);
+                Fate::Used
+            }
+            None => Fate::Ignored("further attributes of name server entries"),
+        };
+    };
+    let value = value.trim_start_matches(':').trim();
+    match key.trim() {
+        "port-wwn (vendor)" => entry.wwpn = value.get(..23).and_then(wwn).unwrap_or_default(),
+        "node-wwn" => entry.wwnn = value.get(..23).and_then(wwn),
+        "symbolic-port-name" | "symbolic-node-name" => entry.symbols.push(value.to_owned()),
+        "permanent-port-wwn (vendor)" => entry.permanent = value.get(..23).and_then(wwn),
+        key if key.starts_with("fc4-types") => set_features(entry, text),
+        _ => return Fate::Ignored("further attributes of name server entries"),
+    }
+    Fate::Used
+}
+
+fn set_features(entry: &mut Entry, text: &str) {
+    let both = text.contains(":both");
+    entry.is_initiator |= both || text.contains(":init");
+    entry.is_target |= both || text.contains(":target");
+}
+
+/// A row `fc1/3 0x67(103) fc1/3 198.19.254.123(core-1)` of `show topology`.
+pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("Interface") {
+        return Fate::Decoration;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [interface, domain, peer, rest @ ..] = &words[..] else { return Fate::Unknown };
+    let domain = domain.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex.split('(').next()?, 16).ok());
+    let Some(domain) = domain.filter(|domain| (1..=239).contains(domain)) else { return Fate::Unknown };
+    let name = rest.iter().find_map(|word| word.split_once('(')?.1.strip_suffix(')'));
+    reader.facts.trunks.push(Trunk {
+        at: reader.at(),
+        seen: reader.seen,
+        vsan: reader.vsan,
+        port: PortRef::Name((*interface).to_owned()),
+        peer_port: Some(PortRef::Name((*peer).to_owned())),
+        peer_wwn: None,
+        peer_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
+        peer_domain: Some(domain),
+        gfc: None,
+        master: None,
+        width: 1,
+    });
+    Fate::Used
+}
+
+/// A row `0x25(37)  WWN [Principal]` of `show fcdomain domain-list`.
+pub(super) fn domain_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("Domain ID") {
+        return Fate::Decoration;
+    }
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or("");
+    let domain = first.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex.split('(').next()?, 16).ok());
+    let (Some(domain), Some(wwn)) = (domain.filter(|d| (1..=239).contains(d)), words.next().and_then(wwn)) else {
+        return Fate::Unknown;
+    };
+    let (at, seen, vsan) = (reader.at(), reader.seen, reader.vsan);
+    let is_local = text.contains("[Local]");
+    reader.facts.members.push(Member { at, seen, vsan, wwn, domain, name: None, is_local });
+    Fate::Used
+}
+
+/// A row of `show interface brief`.
+pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let first = words[0];
+    let is_interface = ["fc", "vfc", "port-channel", "san-port-channel"].iter().any(|kind| {
+        first.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
+    });
+    if !is_interface {
+        let lower = first.to_ascii_lowercase();
+        let others = ["ethernet", "eth", "mgmt", "sup-fc", "vlan", "lo", "gigabitethernet", "iscsi", "fcip"];
+        return match others.iter().any(|kind| lower.starts_with(kind)) {
+            true => Fate::Ignored("interfaces of other kinds"),
+            false => Fate::Decoration,
+        };
+    }
+    let at = reader.at();
+    // The operating speed is a plain number behind the status, and the channel follows it.
+    let is_speed = |word: &&str| speed(word).is_some() && word.bytes().all(|b| b.is_ascii_digit());
+    let place = words.iter().skip(4).position(is_speed).map(|place| place + 4);
+    let gfc = place.and_then(|place| speed(words[place]));
+    let vsan = words.get(1).and_then(|word| word.parse().ok());
+    let channel = place.filter(|_| first.starts_with("fc")).and_then(|place| words.get(place + 1));
+    let channel = channel.and_then(|word| word.parse::<u16>().ok()).map(|number| format!("port-channel{number}"));
+    let interface = reader.sighting().interfaces.entry(first.to_owned()).or_default();
+    interface.at = at;
+    interface.gfc = gfc.or(interface.gfc);
+    interface.vsan = vsan.or(interface.vsan);
+    interface.channel = channel.or(interface.channel.take());
+    Fate::Used
+}
+
+/// A line of `show zoneset`, `show zone` or `show fcalias`.
+pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    let Section::ZoneSets(active) = reader.section else { return Fate::Unknown };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if let Some((kind, name, vsan)) = nxos_config::header(&words) {
+        reader.nx.active = active;
+        if kind == Kind::Config {
+            let at = reader.at();
+            reader.nx.set = Some((vsan, name.to_owned()));
+            if active {
+                reader.base(Some(vsan)).enabled = Some((name.to_owned(), at));
+            }
+        }
+        let fate = nxos_config::define(reader, kind, name, vsan);
+        if kind == Kind::Zone
+            && let Some((of, set)) = reader.nx.set.clone()
+            && of == vsan
+        {
+            nxos_config::objects(reader, vsan).configs.entry(set).or_default().members.push(name.to_owned());
+        }
+        return fate;
+    }
+    if is_total(text) || text.starts_with("Zoneset not present") || text.starts_with("Zone not present") {
+        return Fate::Decoration;
+    }
+    if words.first() == Some(&"*") && !active {
+        // Only the zones in force list addresses.
+        reader.section = Section::ZoneSets(true);
+        reader.nx.active = true;
+        if let Some((_, vsan, _)) = reader.nx.object.clone() {
+            let set = reader.nx.set.clone().filter(|(of, _)| *of == vsan);
+            let base = reader.base(Some(vsan));
+            base.active = std::mem::take(&mut base.defined);
+            base.enabled = set.and_then(|(_, name)| Some((name.clone(), base.active.configs.get(&name)?.at)));
+        }
+    }
+    nxos_config::member(reader, &words, true)
+}
+
+/// A line of `show zone status`.
+pub(super) fn status_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    let topic = "state of zone databases";
+    let vsan = text.strip_prefix("VSAN:").and_then(|rest| rest.split_whitespace().next()?.parse::<u16>().ok());
+    if let Some(vsan) = vsan {
+        reader.vsan = Some(vsan);
+    }
+    let Some(vsan) = reader.vsan else { return Fate::Unknown };
+    let at = reader.at();
+    let base = reader.base(Some(vsan));
+    let mut is_used = false;
+    if let Some((_, rest)) = text.split_once("default-zone:") {
+        let permit = rest.trim_start().starts_with("permit");
+        base.default = Some((if permit { ZoneDefault::Open } else { ZoneDefault::Closed }, at));
+        is_used = true;
+    }
+    if let Some((_, rest)) = text.split_once("mode:") {
+        base.is_enhanced = rest.trim_start().starts_with("enhanced");
+        is_used = true;
+    }
+    if let Some((_, rest)) = text.split_once("smart-zoning:") {
+        base.is_smart = Some(rest.trim_start().starts_with("enabled"));
+        is_used = true;
+    }
+    if is_used { Fate::Used } else { Fate::Ignored(topic) }
+}

@@ -1,0 +1,405 @@
+//! NX-OS: the configuration, as `show running-config` prints it and as commands change it.
+
+use super::facts::{Kind, Object, Objects, Os, speed, wwn};
+use super::lines::{Reader, Section};
+use super::report::Fate;
+use sanloom_fc::config::ZoneDefault;
+
+/// Place in a configuration.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cursor {
+    /// In the section of the zones in force.
+    pub active: bool,
+    pub object: Option<(Kind, u16, String)>,
+    /// Zone set of `show zoneset` that the zones belong to.
+    pub set: Option<(u16, String)>,
+    interfaces: Vec<String>,
+    in_interface: bool,
+}
+
+/// Recognises the beginning of a configuration.
+pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
+    if reader.section == Section::Config {
+        return None;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_zone = matches!(words[..], ["zone" | "zoneset" | "fcalias", "name", _, "vsan", _, ..]);
+    match reader.section {
+        Section::ZoneSets(_) if is_zone || words[0] == "device-alias" => return None,
+        Section::DeviceAliases if text.starts_with("device-alias name") => return None,
+        _ => {}
+    }
+    if is_zone && reader.section != Section::ZoneSets(true) {
+        // Members tell a configuration from the output of `show zoneset`; both are read alike.
+        reader.bases.clear();
+        reader.nx = Cursor::default();
+        reader.begin(Section::ZoneSets(false), "zones of NX-OS");
+        reader.is(Os::NxOs);
+        return Some(super::nxos::zone_line(reader, text));
+    }
+    let is_config = matches!(
+        words[..],
+        ["!Command:", ..]
+            | ["!Active" | "!Full", "Zone", ..]
+            | ["switchname" | "hostname", _]
+            | ["feature", _, ..]
+            | ["interface", _]
+            | ["vsan", "database"]
+            | ["device-alias", "database" | "name" | "mode" | "commit", ..]
+            | ["fcdomain", ..]
+            | ["configure" | "conf", ..]
+            | ["zoneset", "activate", ..]
+            | ["zone", "commit" | "default-zone" | "mode" | "smart-zoning" | "merge-control", ..]
+            | ["no", "zone" | "zoneset" | "device-alias" | "fcalias", ..]
+            | ["terminal", "dont-ask"]
+    );
+    is_config.then(|| {
+        if !matches!(reader.section, Section::ZoneSets(_)) {
+            reader.bases.clear();
+            reader.nx = Cursor::default();
+        }
+        reader.begin(Section::Config, "configuration of NX-OS");
+        reader.is(Os::NxOs);
+        line(reader, text)
+    })
+}
+
+/// A command at a prompt. `None` if it is no configuration command.
+pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let known = [
+        "zone",
+        "zoneset",
+        "member",
+        "device-alias",
+        "vsan",
+        "interface",
+        "no",
+        "fcalias",
+        "switchport",
+        "fcdomain",
+        "exit",
+        "end",
+        "conf",
+        "configure",
+        "copy",
+        "do",
+        "channel-group",
+        "shutdown",
+        "switchname",
+    ];
+    if !known.contains(words.first()?) {
+        return None;
+    }
+    if !matches!(reader.section, Section::Config) {
+        reader.bases.clear();
+    }
+    reader.begin(Section::Config, "configuration of NX-OS");
+    reader.is(Os::NxOs);
+    Some(line(reader, command))
+}
+
+/// Reads `zone|zoneset|fcalias name NAME vsan N`.
+pub(super) fn header<'t>(words: &[&'t str]) -> Option<(Kind, &'t str, u16)> {
+    let [kind, "name", name, "vsan", vsan, ..] = words else { return None };
+    let kind = match *kind {
+        "zone" => Kind::Zone,
+        "zoneset" => Kind::Config,
+        "fcalias" => Kind::Alias,
+        _ => return None,
+    };
+    let vsan = vsan.parse().ok().filter(|vsan| (1..=4094).contains(vsan))?;
+    Some((kind, name, vsan))
+}
+
+pub(super) fn objects<'r>(reader: &'r mut Reader<'_>, vsan: u16) -> &'r mut Objects {
+    let active = reader.nx.active;
+    let base = reader.base(Some(vsan));
+    if active { &mut base.active } else { &mut base.defined }
+}
+
+/// Begins the definition of an object, or continues it.
+pub(super) fn define(reader: &mut Reader<'_>, kind: Kind, name: &str, vsan: u16) -> Fate {
+    let at = reader.at();
+    reader.nx.in_interface = false;
+    objects(reader, vsan).of_mut(kind).entry(name.to_owned()).or_insert(Object { at, ..Object::default() });
+    reader.nx.object = Some((kind, vsan, name.to_owned()));
+    Fate::Used
+}
+
+/// Role of a member in a smart zone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    None,
+    Initiator,
+    Target,
+}
+
+/// Reads the member behind `member`, or a member of `show zone`: its text and its role.
+fn parse(words: &[&str]) -> Result<(String, Role), Fate> {
+    let role = match words.last().copied().unwrap_or("") {
+        "init" | "initiator" | "host" => Role::Initiator,
+        "target" | "storage" => Role::Target,
+        _ => Role::None,
+    };
+    let incomplete = || Fate::bad("is no zone member", "complete the line");
+    let unsupported = |kind: &str| {
+        let reason = format!("is a member by {kind}, which a lab cannot express");
+        Err(Fate::bad(reason, "name the port name of the device instead"))
+    };
+    let bracket = |key: &str| {
+        let start = words.iter().position(|word| *word == key)?;
+        words.get(start + 1).map(|word| word.trim_end_matches(']'))
+    };
+    let first = |word: Option<&&str>| word.and_then(|word| wwn(word)).ok_or_else(incomplete);
+    let member = match *words {
+        ["pwwn", name, ..] => wwn_text(wwn(name).ok_or_else(incomplete)?),
+        ["nwwn", name, ..] => format!("wwnn:{}", wwn_text(wwn(name).ok_or_else(incomplete)?)),
+        ["device-alias" | "fcalias", name, ..] => name.to_owned(),
+        ["*", "fcid", ..] | ["fcid", ..] if bracket("[pwwn").is_some() => wwn_text(first(bracket("[pwwn").as_ref())?),
+        ["*", "fcid", ..] | ["fcid", ..] if bracket("[device-alias").is_some() => {
+            bracket("[device-alias").unwrap_or_default().to_owned()
+        }
+        ["*", "fcid", address, ..] | ["fcid", address, ..] => {
+            let digits = address.strip_prefix("0x").unwrap_or(address);
+            let address = u32::from_str_radix(digits, 16).ok().filter(|a| *a <= 0xff_ffff).ok_or_else(incomplete)?;
+            format!("0x{address:06x}")
+        }
+        ["*", "device-alias", name, ..] => name.to_owned(),
+        ["*", "pwwn", name, ..] => wwn_text(wwn(name).ok_or_else(incomplete)?),
+        ["domain-id", domain, "port-number", port, ..] => {
+            let domain = domain.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
+            let (Some(domain), Ok(port)) = (domain, port.parse::<u16>()) else { return Err(incomplete()) };
+            format!("{domain},{port}")
+        }
+        ["interface", ..] | ["*", "interface", ..] => return unsupported("interface"),
+        ["fwwn", ..] => return unsupported("the name of a switch port"),
+        ["ip-address", ..] | ["ipv6-address", ..] => return unsupported("IP address"),
+        ["symbolic-nodename", ..] => return unsupported("symbolic name"),
+        _ => return Err(Fate::Unknown),
+    };
+    Ok((member, role))
+}
+
+pub(super) fn wwn_text(name: u64) -> String {
+    sanloom_wire::Wwpn(name).to_string()
+}
+
+/// Adds a member to the present object, or removes it.
+pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate {
+    let Some((kind, vsan, name)) = reader.nx.object.clone() else {
+        return match words.first() {
+            Some(&("pwwn" | "*" | "device-alias" | "member" | "fcid" | "fcalias")) => {
+                Fate::bad("belongs to no zone, zone set or alias", "add the line that begins the object")
+            }
+            _ => Fate::Unknown,
+        };
+    };
+    let words = if words.first() == Some(&"member") { &words[1..] } else { words };
+    if words.first() == Some(&"attribute") || words.first() == Some(&"attribute-group") {
+        return Fate::Ignored("attributes of zones");
+    }
+    if kind == Kind::Config {
+        let [zone] = words else { return Fate::Unknown };
+        let Some(object) = objects(reader, vsan).configs.get_mut(&name) else { return Fate::Unknown };
+        edit(&mut object.members, zone, add);
+        return Fate::Used;
+    }
+    let (member, role) = match parse(words) {
+        Ok(member) => member,
+        Err(fate) => return fate,
+    };
+    let Some(object) = objects(reader, vsan).of_mut(kind).get_mut(&name) else { return Fate::Unknown };
+    if !add {
+        for list in [&mut object.members, &mut object.principals, &mut object.both] {
+            edit(list, &member, false);
+        }
+        return Fate::Used;
+    }
+    match role {
+        Role::Initiator => edit(&mut object.members, &member, true),
+        Role::Target => edit(&mut object.principals, &member, true),
+        Role::None => edit(&mut object.both, &member, true),
+    }
+    Fate::Used
+}
+
+fn edit(list: &mut Vec<String>, member: &str, add: bool) {
+    match add {
+        true if list.iter().any(|other| other == member) => {}
+        true => list.push(member.to_owned()),
+        false => list.retain(|other| other != member),
+    }
+}
+
+/// A line of `show device-alias database`.
+pub(super) fn alias_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("Total number") || text.starts_with("There are no entries") {
+        return Fate::Decoration;
+    }
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        ["device-alias", "name", name, "pwwn", wwpn, ..] => device_alias(reader, name, wwpn),
+        _ => Fate::Unknown,
+    }
+}
+
+fn device_alias(reader: &mut Reader<'_>, name: &str, wwpn: &str) -> Fate {
+    let Some(wwpn) = wwn(wwpn) else {
+        return Fate::bad("names no port", "correct the world-wide name");
+    };
+    let (at, seen) = (reader.at(), reader.seen);
+    let object = Object { at, members: vec![wwn_text(wwpn)], ..Object::default() };
+    reader.facts.device_aliases.push((seen, name.to_owned(), object));
+    Fate::Used
+}
+
+const OTHER: &str = "settings outside zones, VSANs and interfaces";
+const INTERFACE: &str = "settings of interfaces";
+
+/// A line of a configuration.
+pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
+    let text = line.trim();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if let Some((kind, name, vsan)) = header(&words) {
+        return define(reader, kind, name, vsan);
+    }
+    let at = reader.at();
+    let number = |text: &str| text.parse::<u16>().ok().filter(|vsan| (1..=4094).contains(vsan));
+    match words[..] {
+        ["!Active", "Zone", "Database", "Section", "for", "vsan", ..] => reader.nx.active = true,
+        ["!Full", "Zone", "Database", "Section", "for", "vsan", ..] => reader.nx.active = false,
+        [first, ..] if first.starts_with('!') => return Fate::Decoration,
+        ["switchname" | "hostname", name] => reader.see(name, Os::NxOs),
+        ["configure" | "conf", ..] | ["exit" | "end"] | ["terminal", "dont-ask"] | ["no", "terminal", "dont-ask"] => {}
+        ["copy", "running-config" | "run", ..] => {}
+        ["interface", name] => return interface(reader, name),
+        ["member", ..] => return member(reader, &words, true),
+        ["no", "member", ..] => return member(reader, &words[1..], false),
+        ["attribute", ..] | ["attribute-group", ..] => return Fate::Ignored("attributes of zones"),
+        ["device-alias", "name", name, "pwwn", wwpn, ..] => return device_alias(reader, name, wwpn),
+        ["no", "device-alias", "name", name] => {
+            let seen = reader.seen;
+            reader.facts.device_aliases.retain(|(of, other, _)| *of != seen || other != name);
+        }
+        ["device-alias", "database" | "commit"] => reader.nx.object = None,
+        ["device-alias", ..] => return Fate::Ignored("distribution of aliases"),
+        ["no", "zone" | "zoneset" | "fcalias", "name", ..] => {
+            let Some((kind, name, vsan)) = header(&words[1..]) else { return Fate::Unknown };
+            reader.nx.object = None;
+            objects(reader, vsan).of_mut(kind).remove(name);
+        }
+        ["zoneset", "activate", "name", name, "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            let base = reader.base(Some(vsan));
+            (base.enabled, base.is_disabled) = (Some((name.to_owned(), at)), false);
+        }
+        ["no", "zoneset", "activate", "name", _, "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            let base = reader.base(Some(vsan));
+            (base.enabled, base.is_disabled, base.active) = (None, true, Objects::default());
+        }
+        ["do", "clear", "zone", "database", "vsan", vsan] | ["clear", "zone", "database", "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            reader.base(Some(vsan)).defined = Objects::default();
+            reader.nx.active = false;
+        }
+        ["zone", "default-zone", "permit", "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            reader.base(Some(vsan)).default = Some((ZoneDefault::Open, at));
+        }
+        ["no", "zone", "default-zone", "permit", "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            reader.base(Some(vsan)).default = Some((ZoneDefault::Closed, at));
+        }
+        ["zone", "mode", "enhanced", "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            reader.base(Some(vsan)).is_enhanced = true;
+        }
+        ["zone", "smart-zoning", "enable", "vsan", vsan] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            reader.base(Some(vsan)).is_smart = Some(true);
+        }
+        ["zone", "commit", "vsan", _] => {}
+        ["vsan", "database"] => reader.nx.in_interface = false,
+        ["vsan", vsan, "interface", name, ..] => {
+            let Some(vsan) = number(vsan) else { return Fate::Unknown };
+            for name in expand(name) {
+                let interface = reader.sighting().interfaces.entry(name).or_default();
+                (interface.at, interface.vsan) = (at, Some(vsan));
+            }
+        }
+        ["vsan", vsan, "wwn", ..] if number(vsan).is_some() => return Fate::Ignored("persistent addresses"),
+        ["vsan", vsan, ..] if number(vsan).is_some() => return Fate::Ignored("names and settings of VSANs"),
+        ["fcdomain", "domain", domain, "static" | "preferred", "vsan", vsan] => {
+            let domain = domain.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
+            let (Some(domain), Some(vsan)) = (domain, number(vsan)) else { return Fate::Unknown };
+            let seen = reader.seen;
+            reader.facts.domains.push((at, seen, vsan, domain));
+        }
+        ["fcdomain", "fcid", "database"] => return Fate::Ignored("persistent addresses"),
+        ["zone" | "zoneset", "distribute" | "merge-control" | "gs" | "confirm-commit" | "convert", ..]
+        | ["zoneset", "overwrite-control", ..]
+        | ["zone", "broadcast", ..] => return Fate::Ignored("distribution of zones"),
+        _ if reader.nx.in_interface => return interface_line(reader, &words),
+        [first, ..] => {
+            let fibre_channel = ["zone", "zoneset", "fcalias", "ivr", "fcdomain", "vsan", "member", "pwwn"];
+            let second = words.get(1).copied().unwrap_or("");
+            let is_ours = fibre_channel.contains(&first) || first == "no" && fibre_channel.contains(&second);
+            return if is_ours { Fate::Unknown } else { Fate::Ignored(OTHER) };
+        }
+        [] => return Fate::Decoration,
+    }
+    Fate::Used
+}
+
+/// Expands `fc1/1-4` and `fc1/1,fc1/3`.
+fn expand(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for part in text.split(',') {
+        let range = part.rsplit_once('/').and_then(|(slot, ports)| {
+            let (first, last) = ports.split_once('-')?;
+            Some((slot, first.parse::<u16>().ok()?, last.parse::<u16>().ok()?))
+        });
+        match range {
+            Some((slot, first, last)) if last.saturating_sub(first) < 1024 => {
+                names.extend((first..=last).map(|port| format!("{slot}/{port}")));
+            }
+            _ => names.push(part.trim().to_owned()),
+        }
+    }
+    names
+}
+
+fn interface(reader: &mut Reader<'_>, name: &str) -> Fate {
+    let at = reader.at();
+    reader.nx.in_interface = true;
+    reader.nx.object = None;
+    let is_ours = ["fc", "vfc", "port-channel", "san-port-channel"].iter().any(|kind| {
+        name.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
+    });
+    reader.nx.interfaces = if is_ours { expand(name) } else { Vec::new() };
+    for name in reader.nx.interfaces.clone() {
+        reader.sighting().interfaces.entry(name).or_default().at = at;
+    }
+    if is_ours { Fate::Used } else { Fate::Ignored("interfaces of other kinds") }
+}
+
+fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
+    let gfc = match words {
+        ["switchport", "speed", rate, ..] => speed(rate),
+        _ => None,
+    };
+    let channel = match words {
+        ["channel-group", number, ..] => Some(format!("port-channel{number}")),
+        _ => None,
+    };
+    if gfc.is_none() && channel.is_none() {
+        return Fate::Ignored(INTERFACE);
+    }
+    for name in reader.nx.interfaces.clone() {
+        let interface = reader.sighting().interfaces.entry(name).or_default();
+        interface.gfc = gfc.or(interface.gfc);
+        interface.channel = channel.clone().or(interface.channel.take());
+    }
+    Fate::Used
+}

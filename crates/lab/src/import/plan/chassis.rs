@@ -1,0 +1,263 @@
+//! Physical switches: which sightings are the same one.
+
+use super::{At, Chassis, Facts, NO_VSAN, Note, NoteKind, Os, Plan, PortRef, note, tail};
+use crate::import::facts::{Member, Trunk};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fills `plan.chassis` and `plan.chassis_of`.
+pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
+    let has_ports = sightings_with_ports(facts);
+    plan.chassis_of = vec![None; facts.sightings.len()];
+    let mut index = Index::default();
+    for (seen, sighting) in facts.sightings.iter().enumerate() {
+        if sighting.is_gateway {
+            continue;
+        }
+        let local = facts.members.iter().find(|member| member.seen == seen && member.is_local);
+        let wwn = sighting.wwn.or(local.map(|member| member.wwn));
+        let is_switch = has_ports.contains(&seen) || wwn.is_some() || sighting.domain.is_some();
+        let listed = wwn.and_then(|wwn| facts.members.iter().find(|m| tail(m.wwn) == tail(wwn))?.name.clone());
+        let name = sighting.name.clone().or(listed);
+        if !is_switch && name.as_ref().is_none_or(|name| !index.by_name.contains_key(name)) {
+            continue;
+        }
+        let name = match name {
+            Some(name) => name,
+            None => {
+                let name = stem(facts, sighting.at);
+                let at = At { line: 1, ..sighting.at };
+                let reason = "names no switch, so the switch has the name of the file";
+                note(facts, notes, NoteKind::Decision, &[at], name.clone(), reason, "add the output of switchshow");
+                name
+            }
+        };
+        let chassis = index.find(plan, &name, wwn);
+        plan.chassis_of[seen] = Some(chassis);
+        let found = &mut plan.chassis[chassis];
+        found.is_seen = true;
+        found.os = found.os.or(sighting.os);
+        found.wwn = found.wwn.or(wwn);
+        if let Some(domain) = sighting.domain {
+            set_domain(facts, plan, chassis, NO_VSAN, domain, sighting.at, notes);
+        }
+    }
+    // Sightings that came before the one that makes their name known.
+    for (seen, sighting) in facts.sightings.iter().enumerate() {
+        if plan.chassis_of[seen].is_none()
+            && !sighting.is_gateway
+            && let Some(name) = &sighting.name
+        {
+            plan.chassis_of[seen] = index.by_name.get(name).copied();
+        }
+    }
+    for (at, seen, vsan, domain) in &facts.domains {
+        if let Some(chassis) = plan.chassis_of[*seen] {
+            set_domain(facts, plan, chassis, *vsan, *domain, *at, notes);
+        }
+    }
+    // Neighbours with a name first: lists of domains have none.
+    let named = |trunk: &&Trunk| trunk.peer_name.is_some();
+    facts.trunks.iter().filter(named).for_each(|trunk| neighbour(facts, plan, &mut index, trunk, notes));
+    for member in &facts.members {
+        let is_nx = facts.sightings[member.seen].os == Some(Os::NxOs);
+        let vsan = if is_nx { member.vsan.unwrap_or(1) } else { NO_VSAN };
+        let chassis = index.find_member(plan, member, is_nx, vsan);
+        plan.chassis[chassis].os.get_or_insert(if is_nx { Os::NxOs } else { Os::FabricOs });
+        set_domain(facts, plan, chassis, vsan, member.domain, member.at, notes);
+    }
+    facts.trunks.iter().for_each(|trunk| neighbour(facts, plan, &mut index, trunk, notes));
+    unique_names(plan);
+    number_interfaces(facts, plan);
+    for port in &facts.ports {
+        if let Some(chassis) = plan.chassis_of[port.seen] {
+            let ports = &mut plan.chassis[chassis].ports;
+            *ports = Some(ports.unwrap_or(0).max(port.number.saturating_add(1)));
+        }
+    }
+}
+
+/// Sightings that list ports, logins or links.
+fn sightings_with_ports(facts: &Facts) -> BTreeSet<usize> {
+    let ports = facts.ports.iter().map(|port| port.seen);
+    let logins = facts.logins.iter().map(|login| login.seen);
+    let trunks = facts.trunks.iter().map(|trunk| trunk.seen);
+    let named = facts.sightings.iter().enumerate();
+    let interfaces = named.filter(|(_, sighting)| !sighting.interfaces.is_empty()).map(|(seen, _)| seen);
+    let domains = facts.domains.iter().map(|(_, seen, ..)| *seen);
+    ports.chain(logins).chain(trunks).chain(interfaces).chain(domains).collect()
+}
+
+/// Name of a file without folder and ending.
+fn stem(facts: &Facts, at: At) -> String {
+    let name = facts.files.get(at.file as usize).map_or("", String::as_str);
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    name.split('.').next().unwrap_or(name).to_owned()
+}
+
+/// Chassis by name and by world-wide name.
+#[derive(Default)]
+struct Index {
+    by_name: BTreeMap<String, usize>,
+    by_tail: BTreeMap<u64, usize>,
+}
+
+impl Index {
+    /// Two switches with different world-wide names are two switches, whatever their names.
+    fn find(&mut self, plan: &mut Plan, name: &str, wwn: Option<u64>) -> usize {
+        let by_tail = wwn.and_then(|wwn| self.by_tail.get(&tail(wwn)).copied());
+        let same = |chassis: &usize| match (wwn, plan.chassis[*chassis].wwn) {
+            (Some(a), Some(b)) => tail(a) == tail(b),
+            _ => true,
+        };
+        let by_name = self.by_name.get(name).copied().filter(same);
+        let chassis = by_tail.or(by_name).unwrap_or_else(|| {
+            plan.chassis.push(Chassis { name: name.to_owned(), ..Chassis::default() });
+            plan.chassis.len() - 1
+        });
+        self.by_name.entry(name.to_owned()).or_insert(chassis);
+        if let Some(wwn) = wwn {
+            self.by_tail.insert(tail(wwn), chassis);
+            plan.chassis[chassis].wwn.get_or_insert(wwn);
+        }
+        chassis
+    }
+
+    /// Finds a listed switch: by its world-wide name, or by its domain if only one switch without a
+    /// known world-wide name has that.
+    fn find_member(&mut self, plan: &mut Plan, member: &Member, is_nx: bool, vsan: u16) -> usize {
+        if let Some(&chassis) = self.by_tail.get(&tail(member.wwn)) {
+            return chassis;
+        }
+        let has_domain = |chassis: &&Chassis| {
+            chassis.wwn.is_none() && chassis.domains.get(&vsan).is_some_and(|(domain, _)| *domain == member.domain)
+        };
+        let mut same = plan.chassis.iter().filter(has_domain).map(|chassis| chassis.name.clone());
+        let nameless = same.next().filter(|_| same.next().is_none() && member.name.is_none());
+        let made = || format!("{}{}", if is_nx { "domain" } else { "switch" }, member.domain);
+        let name = member.name.clone().or(nameless).unwrap_or_else(made);
+        self.find(plan, &name, Some(member.wwn))
+    }
+}
+
+/// Adds the neighbour of a link.
+fn neighbour(facts: &Facts, plan: &mut Plan, index: &mut Index, trunk: &Trunk, notes: &mut Vec<Note>) {
+    let Some(own) = plan.chassis_of[trunk.seen] else { return };
+    let os = plan.chassis[own].os;
+    let chassis = match (peer(facts, plan, trunk), &trunk.peer_name, trunk.peer_wwn) {
+        (Some(chassis), ..) => chassis,
+        (None, Some(name), wwn) => index.find(plan, name, wwn),
+        (None, None, Some(wwn)) => index.find(plan, &format!("switch-{:06x}", wwn & 0xff_ffff), Some(wwn)),
+        (None, None, None) => return,
+    };
+    let found = &mut plan.chassis[chassis];
+    found.os = found.os.or(os);
+    if let (None, Some(wwn)) = (found.wwn, trunk.peer_wwn) {
+        found.wwn = Some(wwn);
+        index.by_tail.insert(tail(wwn), chassis);
+    }
+    if let Some(domain) = trunk.peer_domain {
+        let vsan = if os == Some(Os::NxOs) { trunk.vsan.unwrap_or(1) } else { NO_VSAN };
+        set_domain(facts, plan, chassis, vsan, domain, trunk.at, notes);
+    }
+}
+
+/// The chassis at the other end of a link, if it is known.
+pub(super) fn peer(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
+    let by_wwn = trunk
+        .peer_wwn
+        .and_then(|wwn| plan.chassis.iter().position(|chassis| chassis.wwn.is_some_and(|own| tail(own) == tail(wwn))));
+    if trunk.peer_wwn.is_some() {
+        return by_wwn.or_else(|| {
+            let name = trunk.peer_name.as_ref()?;
+            plan.chassis.iter().position(|chassis| chassis.wwn.is_none() && chassis.name == *name)
+        });
+    }
+    let own = plan.chassis_of[trunk.seen];
+    let by_name = trunk.peer_name.as_ref().and_then(|name| {
+        let found = plan.chassis.iter().enumerate().find(|(i, chassis)| Some(*i) != own && chassis.name == *name);
+        found.map(|(i, _)| i)
+    });
+    by_name.or_else(|| {
+        let domain = trunk.peer_domain?;
+        let listed =
+            |m: &&Member| m.seen == trunk.seen && m.domain == domain && (m.vsan.is_none() || m.vsan == trunk.vsan);
+        let wwn = facts.members.iter().find(listed)?.wwn;
+        plan.chassis.iter().position(|chassis| chassis.wwn.is_some_and(|own| tail(own) == tail(wwn)))
+    })
+}
+
+fn set_domain(facts: &Facts, plan: &mut Plan, chassis: usize, vsan: u16, domain: u8, at: At, notes: &mut Vec<Note>) {
+    let found = &mut plan.chassis[chassis];
+    match found.domains.get(&vsan) {
+        Some((other, first)) if *other != domain => {
+            let reason = format!("has domain {other} in one input and {domain} in another; domain {other} is kept");
+            let (places, text) = ([*first, at], found.name.clone());
+            note(facts, notes, NoteKind::Conflict, &places, text, reason, "import outputs of one point in time");
+        }
+        Some(_) => {}
+        None => _ = found.domains.insert(vsan, (domain, at)),
+    }
+}
+
+/// Makes the names of chassis unique, and fit for a lab.
+fn unique_names(plan: &mut Plan) {
+    let mut taken = BTreeSet::new();
+    for chassis in &mut plan.chassis {
+        let base = crate::import::nodes::sanitise(&chassis.name, "switch");
+        chassis.name = crate::import::nodes::unique(&base, &mut taken);
+    }
+}
+
+/// Numbers the interfaces of NX-OS: `fc1/N` of a switch with one slot is port N-1; others are
+/// numbered in order.
+fn number_interfaces(facts: &Facts, plan: &mut Plan) {
+    let mut names: Vec<BTreeSet<(u8, u32, u32, String)>> = vec![BTreeSet::new(); plan.chassis.len()];
+    let mut add = |chassis: Option<usize>, name: &str| {
+        if let Some(chassis) = chassis {
+            names[chassis].insert(key(name));
+        }
+    };
+    for login in &facts.logins {
+        if let PortRef::Name(name) = &login.port {
+            add(plan.chassis_of[login.seen], name);
+        }
+    }
+    for trunk in &facts.trunks {
+        if let PortRef::Name(name) = &trunk.port {
+            add(plan.chassis_of[trunk.seen], name);
+        }
+        if let Some(PortRef::Name(name)) = &trunk.peer_port {
+            add(peer(facts, plan, trunk), name);
+        }
+    }
+    for (seen, sighting) in facts.sightings.iter().enumerate() {
+        let physical = sighting.interfaces.keys().filter(|name| name.starts_with("fc"));
+        physical.for_each(|name| add(plan.chassis_of[seen], name));
+    }
+    for (chassis, names) in plan.chassis.iter_mut().zip(names) {
+        let slots: BTreeSet<u32> = names.iter().filter(|key| key.0 == 0).map(|key| key.1).collect();
+        let mut next = 0_u16;
+        for (kind, _, port, name) in names {
+            let number = match kind == 0 && slots.len() == 1 && (1..=1024).contains(&port) {
+                true => (port - 1) as u16,
+                false => next,
+            };
+            next = next.max(number).saturating_add(1);
+            chassis.numbers.insert(name, number);
+        }
+    }
+}
+
+/// Sort key of an interface: kind, slot, port, name.
+fn key(name: &str) -> (u8, u32, u32, String) {
+    let kind = if name.starts_with("fc") {
+        0
+    } else if name.starts_with("vfc") {
+        1
+    } else {
+        2
+    };
+    let numbers = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let (slot, port) = numbers.split_once('/').unwrap_or(("0", numbers));
+    (kind, slot.parse().unwrap_or(0), port.parse().unwrap_or(0), name.to_owned())
+}

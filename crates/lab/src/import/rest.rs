@@ -1,0 +1,325 @@
+//! JSON of the REST interface of Fabric OS.
+
+use super::facts::{At, Entry, Facts, Login, Member, Object, Objects, Os, PortRef, SwitchPort, Trunk, ZoneBase};
+use super::facts::{tail, wwn};
+use super::json::{self, Kind, Value};
+use super::lines::sighting;
+use super::report::{Fate, FileAccount, Ledger, Note};
+use sanloom_fc::config::ZoneDefault;
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Reader<'r> {
+    facts: &'r mut Facts,
+    ledger: &'r mut Ledger,
+    file: u32,
+    /// The present switch.
+    seen: usize,
+    base: Option<usize>,
+    /// Values that cannot be used, by line.
+    bad: BTreeMap<u32, (String, &'static str)>,
+}
+
+/// Reads one file of JSON documents.
+pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts, notes: &mut Vec<Note>) -> FileAccount {
+    facts.sightings.push(sighting(At { file, line: 0 }, None, Some(Os::FabricOs)));
+    let seen = facts.sightings.len() - 1;
+    let (documents, error) = json::read(text);
+    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, base: None, bad: BTreeMap::new() };
+    // Switches first, because the other resources refer to them.
+    for pass in [Pass::Switches, Pass::Others] {
+        documents.iter().for_each(|document| reader.walk(document, pass, 0));
+    }
+    let bad = std::mem::take(&mut reader.bad);
+    let mut leaves = Leaves::default();
+    documents.iter().for_each(|document| leaves.collect(document));
+    for (index, line) in text.lines().enumerate() {
+        let number = index as u32 + 1;
+        let fate = if let Some(error) = error.filter(|error| number >= error.line) {
+            Fate::bad(error.reason, "repeat the request, and save the whole answer")
+        } else if let Some((reason, remedy)) = bad.get(&number) {
+            Fate::bad(reason.clone(), *remedy)
+        } else if leaves.used.contains(&number) {
+            Fate::Used
+        } else if leaves.unused_lines.contains(&number) {
+            Fate::Ignored("values of the REST interface without use")
+        } else {
+            Fate::Decoration
+        };
+        ledger.enter(number, line, fate, notes);
+    }
+    ledger.close(notes)
+}
+
+/// Lines of the values, by whether they were used.
+#[derive(Default)]
+struct Leaves {
+    used: BTreeSet<u32>,
+    unused_lines: BTreeSet<u32>,
+}
+
+impl Leaves {
+    fn collect(&mut self, value: &Value) {
+        match &value.kind {
+            Kind::Object(members) => members.iter().for_each(|(_, value)| self.collect(value)),
+            Kind::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            Kind::Leaf(_) if value.used.get() => _ = self.used.insert(value.line),
+            Kind::Leaf(_) => _ = self.unused_lines.insert(value.line),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Switches,
+    Others,
+}
+
+impl Reader<'_> {
+    fn walk(&mut self, value: &Value, pass: Pass, depth: u32) {
+        if depth > 8 {
+            return;
+        }
+        match &value.kind {
+            Kind::Object(members) => {
+                for (name, value) in members {
+                    self.resource(name, value, pass, depth);
+                }
+            }
+            Kind::Array(items) => items.iter().for_each(|item| self.walk(item, pass, depth + 1)),
+            Kind::Leaf(_) => {}
+        }
+    }
+
+    fn resource(&mut self, name: &str, value: &Value, pass: Pass, depth: u32) {
+        let mut has = |what: &'static str| self.ledger.contains(what);
+        match (name, pass) {
+            ("fibrechannel-switch", Pass::Switches) => {
+                has("fibrechannel-switch");
+                value.items().for_each(|item| self.switch(item));
+            }
+            ("fabric-switch", Pass::Others) => {
+                has("fabric-switch");
+                value.items().for_each(|item| self.member(item));
+            }
+            ("fibrechannel", Pass::Others) => {
+                has("fibrechannel");
+                value.items().for_each(|item| self.port(item));
+            }
+            ("fibrechannel-name-server", Pass::Others) => {
+                has("fibrechannel-name-server");
+                value.items().for_each(|item| self.entry(item));
+            }
+            ("defined-configuration", Pass::Others) => {
+                has("defined-configuration");
+                self.defined(value);
+            }
+            ("effective-configuration", Pass::Others) => {
+                has("effective-configuration");
+                self.effective(value);
+            }
+            ("fibrechannel-switch", _) => {}
+            _ => self.walk(value, pass, depth + 1),
+        }
+    }
+
+    fn at(&self, value: &Value) -> At {
+        At { file: self.file, line: value.line }
+    }
+
+    fn refuse(&mut self, value: &Value, reason: impl Into<String>, remedy: &'static str) {
+        self.bad.insert(value.line, (reason.into(), remedy));
+    }
+
+    fn switch(&mut self, value: &Value) {
+        let at = self.at(value);
+        let name = value.text("user-friendly-name").map(str::to_owned);
+        let current = &mut self.facts.sightings[self.seen];
+        if current.wwn.is_some() || current.name.is_some() {
+            self.facts.sightings.push(sighting(at, None, Some(Os::FabricOs)));
+            self.seen = self.facts.sightings.len() - 1;
+            self.base = None;
+        }
+        let current = &mut self.facts.sightings[self.seen];
+        current.at = at;
+        current.name = name.filter(|name| !name.is_empty());
+        current.wwn = value.text("name").and_then(wwn);
+        current.domain = value.number("domain-id").filter(|domain| (1..=239).contains(domain));
+    }
+
+    fn member(&mut self, value: &Value) {
+        let (Some(name), Some(domain)) = (value.text("name").and_then(wwn), value.number::<u8>("domain-id")) else {
+            return self.refuse(value, "is a switch without a name or domain", "repeat the request");
+        };
+        let (at, seen) = (self.at(value), self.seen);
+        let friendly = value.text("switch-user-friendly-name").filter(|name| !name.is_empty()).map(str::to_owned);
+        if (1..=239).contains(&domain) {
+            let name = Member { at, seen, vsan: None, wwn: name, domain, name: friendly, is_local: false };
+            self.facts.members.push(name);
+        }
+    }
+
+    /// The switch that a port belongs to: ports share six bytes of the name of their switch.
+    fn switch_of(&self, port_name: Option<u64>) -> usize {
+        let Some(port_name) = port_name else { return self.seen };
+        let of = |seen: &super::facts::Sighting| {
+            seen.at.file == self.file && seen.wwn.is_some_and(|name| tail(name) == tail(port_name))
+        };
+        self.facts.sightings.iter().position(of).unwrap_or(self.seen)
+    }
+
+    fn port(&mut self, value: &Value) {
+        let at = self.at(value);
+        let seen = self.switch_of(value.text("wwn").and_then(wwn));
+        // `0/5` on a switch with one slot is port 5; elsewhere the index tells it.
+        let slot_port = value.text("name").and_then(|name| name.split_once('/'));
+        let port = slot_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
+        let number = value.number("index").or(value.number("default-index")).or(port);
+        let Some(number) = number.filter(|number: &u16| *number < u16::MAX) else {
+            return self.refuse(value, "is a port without a number", "repeat the request");
+        };
+        let bits = value.number::<u64>("speed").unwrap_or(0);
+        let gfc = u32::try_from(bits / 1_000_000_000).ok();
+        let gfc = gfc.filter(|rate| [1, 2, 4, 8, 10, 16, 32, 64, 128].contains(rate));
+        let is_online = value.text("operational-status") == Some("2");
+        let kind = value.number::<u32>("port-type").or_else(|| match value.text("port-type-string")? {
+            "e-port" => Some(7),
+            "f-port" => Some(15),
+            "u-port" => Some(11),
+            _ => Some(0),
+        });
+        let neighbours: Vec<u64> = value
+            .get("neighbor")
+            .and_then(|neighbour| neighbour.get("wwn"))
+            .map(|names| names.items().filter_map(|name| name.leaf().and_then(wwn)).collect())
+            .unwrap_or_default();
+        let node = value.text("neighbor-node-wwn").and_then(wwn);
+        let peer_port = value.text("neighbor-slot-port").and_then(|name| name.split_once('/'));
+        let peer_port = peer_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
+        let peer_name = value.text("neighbor-switch-user-friendly-name").filter(|name| !name.is_empty());
+        let mut row = SwitchPort { at, seen, number, gfc, area: None, is_occupied: false };
+        match kind {
+            Some(15) => {
+                row.is_occupied = is_online;
+                let login = |wwpn| Login { at, seen, vsan: None, port: PortRef::Number(number), wwpn, wwnn: None };
+                self.facts.logins.extend(neighbours.into_iter().map(login));
+            }
+            Some(7) if is_online => self.facts.trunks.push(Trunk {
+                at,
+                seen,
+                vsan: None,
+                port: PortRef::Number(number),
+                peer_port: peer_port.map(PortRef::Number),
+                peer_wwn: node.or(neighbours.first().copied()),
+                peer_name: peer_name.map(str::to_owned),
+                peer_domain: None,
+                gfc,
+                master: None,
+                width: 1,
+            }),
+            None | Some(0 | 7 | 11 | 10 | 17) => {}
+            Some(_) if is_online => {
+                self.refuse(value, "is a port of a kind that the importer does not place", "describe its link by hand");
+            }
+            Some(_) => {}
+        }
+        self.facts.ports.push(row);
+    }
+
+    fn entry(&mut self, value: &Value) {
+        let at = self.at(value);
+        let address = value.text("port-id").and_then(|id| u32::from_str_radix(id.strip_prefix("0x")?, 16).ok());
+        let name = value.text("port-name").and_then(wwn);
+        let (Some(address), Some(wwpn)) = (address.filter(|a| *a <= 0xff_ffff), name) else {
+            return self.refuse(value, "is an entry of a name server without address or name", "repeat the request");
+        };
+        let features = value.text("fc4-features").unwrap_or("").to_owned();
+        let device = value.text("name-server-device-type").unwrap_or("").to_owned();
+        let both = format!("{features} {device}");
+        let symbols = ["port-symbolic-name", "node-symbolic-name"];
+        let symbols = symbols.iter().filter_map(|key| value.text(key));
+        let known = !device.to_ascii_lowercase().contains("unknown");
+        let entry = Entry {
+            at,
+            seen: self.seen,
+            vsan: None,
+            address,
+            wwpn,
+            wwnn: value.text("node-name").and_then(wwn),
+            is_initiator: features.contains("Initiator") || known && both.contains("Initiator"),
+            is_target: features.contains("Target") || known && both.contains("Target"),
+            is_virtual: device.contains("NPIV"),
+            symbols: symbols.map(|text| text.split('"').nth(1).unwrap_or(text).to_owned()).collect(),
+            fabric_port: value.text("fabric-port-name").and_then(wwn),
+            permanent: value.text("permanent-port-name").and_then(wwn),
+            // Numbers of ports at other switches are not those of this one.
+            index: None,
+            gfc: value.text("link-speed").and_then(super::facts::speed),
+        };
+        self.facts.entries.push(entry);
+    }
+
+    fn base(&mut self, value: &Value) -> &mut ZoneBase {
+        let (at, seen) = (self.at(value), self.seen);
+        let index = *self.base.get_or_insert_with(|| {
+            self.facts.zones.push(ZoneBase { at, seen, ..ZoneBase::default() });
+            self.facts.zones.len() - 1
+        });
+        &mut self.facts.zones[index]
+    }
+
+    fn object(&self, value: &Value, container: &str, leaf: &str, principal: &str) -> Object {
+        let list = |key: &str| -> Vec<String> {
+            let members = value.get(container).and_then(|container| container.get(key));
+            members.map(|m| m.items().filter_map(|m| m.leaf().map(str::to_owned)).collect()).unwrap_or_default()
+        };
+        Object { at: self.at(value), members: list(leaf), principals: list(principal), both: Vec::new() }
+    }
+
+    fn objects(&self, value: &Value) -> Objects {
+        let mut objects = Objects::default();
+        let named = |list: &str, key: &str| -> Vec<(String, &Value)> {
+            let items = value.get(list).map(|list| list.items().collect::<Vec<_>>()).unwrap_or_default();
+            items.into_iter().filter_map(|item| Some((item.text(key)?.to_owned(), item))).collect()
+        };
+        for (name, item) in named("alias", "alias-name") {
+            objects.aliases.insert(name, self.object(item, "member-entry", "alias-entry-name", ""));
+        }
+        for list in ["zone", "enabled-zone"] {
+            for (name, item) in named(list, "zone-name") {
+                item.text("zone-type");
+                item.text("zone-type-string");
+                let object = self.object(item, "member-entry", "entry-name", "principal-entry-name");
+                objects.zones.insert(name, object);
+            }
+        }
+        for (name, item) in named("cfg", "cfg-name") {
+            objects.configs.insert(name, self.object(item, "member-zone", "zone-name", ""));
+        }
+        objects
+    }
+
+    fn defined(&mut self, value: &Value) {
+        let objects = self.objects(value);
+        self.base(value).defined = objects;
+    }
+
+    fn effective(&mut self, value: &Value) {
+        let at = self.at(value);
+        let mut active = self.objects(value);
+        let name = value.text("cfg-name").map(str::to_owned).filter(|name| !name.is_empty());
+        let default = match value.text("default-zone-access") {
+            Some("0") => Some((ZoneDefault::Closed, at)),
+            Some("1") => Some((ZoneDefault::OpenWithoutZones, at)),
+            _ => None,
+        };
+        if let Some(name) = &name {
+            let members = active.zones.keys().cloned().collect();
+            active.configs.insert(name.clone(), Object { at, members, ..Object::default() });
+        }
+        let base = self.base(value);
+        base.is_disabled = name.is_none();
+        base.enabled = name.map(|name| (name, at));
+        base.active = active;
+        base.default = default;
+    }
+}

@@ -1,0 +1,345 @@
+//! The text of the lab.
+
+use super::facts::Os;
+use super::plan::Plan;
+use super::report::{Note, NoteKind};
+use super::roles::Role;
+use super::zones::{Output, Zones};
+use crate::diagnostic::Severity;
+use sanloom_fc::config::ZoneDefault;
+use sanloom_fc::san::Lab;
+use sanloom_wire::{Wwnn, Wwpn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Returns the text of the lab file.
+pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<Note>) -> String {
+    let mut writer = Writer { plan, text: String::new(), taken: BTreeMap::new(), open: BTreeMap::new() };
+    writer.reserve();
+    writer.head(sources);
+    let links = writer.links();
+    let isls = writer.isls(notes);
+    let shared = same_ethernet(plan, notes);
+    writer.switches(&shared);
+    writer.nodes();
+    writer.text.push_str(&links);
+    writer.text.push_str(&isls);
+    writer.zones(zones);
+    writer.text
+}
+
+/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise.
+pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
+    let loaded = match crate::load("lab.toml", text, &[]) {
+        Ok(loaded) => loaded,
+        Err(diagnostics) => {
+            for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+                notes.push(Note {
+                    kind: NoteKind::Conflict,
+                    places: Vec::new(),
+                    text: format!("the lab, line {}", diagnostic.line),
+                    reason: format!("is not valid: {}", diagnostic.reason),
+                    remedy: diagnostic.remedy.clone(),
+                });
+            }
+            return formatted(text.to_owned());
+        }
+    };
+    let full = format!("{text}{}", workloads(&loaded.lab));
+    if !full.contains("\n[workload.") {
+        return formatted(full);
+    }
+    match crate::load("lab.toml", &full, &[]) {
+        Ok(_) => formatted(full),
+        Err(_) => formatted(text.to_owned()),
+    }
+}
+
+/// Most workloads that an imported lab gets.
+const MAX_WORKLOADS: usize = 256;
+
+/// A workload for each group of hosts with access to the same storage.
+fn workloads(lab: &Lab) -> String {
+    let pairs = lab.pairs_permitted_at_some_time();
+    let mut groups: BTreeMap<BTreeSet<u16>, Vec<String>> = BTreeMap::new();
+    for (index, host) in lab.hosts.iter().enumerate() {
+        let storage = pairs.storage_of_host(index as u16);
+        if !storage.is_empty() {
+            groups.entry(storage).or_default().push(host.name.clone());
+        }
+    }
+    if groups.len() > MAX_WORKLOADS {
+        return "\n# No workload: too many groups of hosts have access to different storage.\n".to_owned();
+    }
+    let mut text = String::new();
+    for (index, (storage, hosts)) in groups.into_iter().enumerate() {
+        if index == 0 {
+            text.push_str("\n# A light load, so that failures have an effect. Replace it with yours.\n");
+        }
+        let targets: Vec<String> = storage.iter().map(|index| lab.storage[usize::from(*index)].name.clone()).collect();
+        let (hosts, targets, number) = (list(&hosts), list(&targets), index + 1);
+        let load = "arrivals = \"poisson 100/s\"\nsize = \"8KiB\"\nread_share = 0.7";
+        text.push_str(&format!("[workload.imported{number}]\nhosts = {hosts}\ntargets = {targets}\n{load}\n\n"));
+    }
+    text
+}
+
+fn formatted(text: String) -> String {
+    crate::format("lab.toml", &text).unwrap_or(text)
+}
+
+fn quote(text: &str) -> String {
+    toml::Value::String(text.replace(char::is_control, " ")).to_string()
+}
+
+fn list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| quote(name)).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+struct Writer<'w> {
+    plan: &'w Plan,
+    text: String,
+    /// Ports of chassis in use, with the switch of the lab.
+    taken: BTreeMap<(usize, u16), usize>,
+    /// Links at each switch that take the next free port.
+    open: BTreeMap<usize, u16>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: impl std::fmt::Display) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn head(&mut self, sources: &[&str]) {
+        self.line("# Imported from the configuration of switches:");
+        for source in sources {
+            self.line(format!("# - {}", source.replace(char::is_control, " ")));
+        }
+        self.line("\n[lab]\nname = \"imported\"\ndescription = \"Imported from the configuration of switches\"\n");
+        self.line("[run]\nduration = \"1s\"\n");
+    }
+
+    /// Reserves the ports that devices use, so that links between switches evade them.
+    fn reserve(&mut self) {
+        for device in &self.plan.devices {
+            if let Some(port) = device.port {
+                let chassis = self.plan.switches[device.switch].chassis;
+                self.taken.entry((chassis, port)).or_insert(device.switch);
+            }
+        }
+    }
+
+    fn switches(&mut self, nameless: &BTreeSet<usize>) {
+        let plan = self.plan;
+        let linked: BTreeSet<usize> = self.taken.values().chain(self.open.keys()).copied().collect();
+        for (index, switch) in plan.switches.iter().enumerate() {
+            let chassis = &plan.chassis[switch.chassis];
+            // A switch that others only list has no place in the lab.
+            if !linked.contains(&index) && !chassis.is_seen {
+                continue;
+            }
+            self.line(format!("[switch.{}]", switch.name));
+            if let Some(domain) = plan.domain(index) {
+                self.line(format!("domain = {domain}"));
+            }
+            if let Some(wwn) = chassis.wwn.filter(|_| !switch.is_shared && !nameless.contains(&switch.chassis)) {
+                self.line(format!("wwn = \"{}\"", Wwnn(wwn)));
+            }
+            let own = self.taken.iter().filter(|((of, _), by)| *of == switch.chassis && **by == index);
+            let own: BTreeSet<u16> = own.map(|((_, port), _)| *port).collect();
+            let open = self.open.get(&index).copied().unwrap_or(0);
+            if switch.is_shared {
+                let mut ports = own;
+                let next = self.taken.keys().filter(|(of, _)| *of == switch.chassis).map(|(_, port)| port + 1).max();
+                // Ports without a number follow all others; each VSAN has its own.
+                let base = next.unwrap_or(0).saturating_add(1024 * (1 + index as u16 % 32));
+                ports.extend((0..open).map(|i| base.saturating_add(i)));
+                if ports.is_empty() {
+                    ports.insert(base);
+                }
+                let ports: Vec<String> = ports.into_iter().map(|port| port.to_string()).collect();
+                let (name, id, ports) = (&chassis.name, switch.vsan, list(&ports));
+                self.line(format!("virtual_fabric = {{ chassis = \"{name}\", id = {id}, ports = {ports} }}"));
+            } else if let Some(ports) = chassis.ports {
+                let needed = own.last().map_or(0, |last| last.saturating_add(1));
+                self.line(format!("ports = {}", ports.max(needed).saturating_add(open).max(1)));
+            }
+            match chassis.os {
+                Some(Os::FabricOs) => self.line("fabric = { cost = \"brocade\" }"),
+                Some(Os::NxOs) => self.line("fabric = { cost = \"cisco\" }"),
+                None => {}
+            }
+            self.line("");
+        }
+    }
+
+    fn nodes(&mut self) {
+        let plan = self.plan;
+        let mut used: BTreeSet<u64> = plan.devices.iter().map(|device| device.wwpn).collect();
+        for node in &plan.nodes {
+            let devices: Vec<_> = node.ports.iter().map(|port| &plan.devices[*port]).collect();
+            let (section, count) = match node.role {
+                Role::Host => ("host", "hbas"),
+                Role::Storage => ("storage", "ports"),
+            };
+            let evidence: BTreeSet<&str> = devices.iter().map(|device| device.how).collect();
+            let evidence: Vec<&str> = evidence.into_iter().collect();
+            self.line(format!("[{section}.{}] # {}", node.name, evidence.join("; ")));
+            if devices.len() > 1 {
+                self.line(format!("{count} = {}", devices.len()));
+            }
+            let node_name = devices.iter().find_map(|device| device.wwnn).filter(|name| *name != 0);
+            if let Some(name) = node_name.filter(|name| used.insert(*name)) {
+                self.line(format!("wwnn = \"{}\"", Wwnn(name)));
+            }
+            let names: Vec<String> = devices.iter().map(|device| Wwpn(device.wwpn).to_string()).collect();
+            self.line(format!("wwpns = {}", list(&names)));
+            if let Some(on) = node.on {
+                self.line(format!("on = \"{}\"", plan.nodes[on].name));
+            }
+            self.line("");
+        }
+    }
+
+    fn links(&mut self) -> String {
+        let plan = self.plan;
+        let mut text = String::new();
+        for node in plan.nodes.iter().filter(|node| node.on.is_none()) {
+            for (index, port) in node.ports.iter().enumerate() {
+                let device = &plan.devices[*port];
+                let switch = &plan.switches[device.switch];
+                let to = match device.port {
+                    Some(number) => format!("{}:{number}", switch.name),
+                    None => {
+                        *self.open.entry(device.switch).or_default() += 1;
+                        switch.name.clone()
+                    }
+                };
+                let comment = self.interface(device.switch, device.port);
+                text.push_str(&format!("[[link]]{comment}\nfrom = \"{}:{index}\"\nto = \"{to}\"\n", node.name));
+                rate(&mut text, device.gfc);
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    /// The name of an interface as a comment, if it has one.
+    fn interface(&self, switch: usize, port: Option<u16>) -> String {
+        let numbers = &self.plan.chassis[self.plan.switches[switch].chassis].numbers;
+        let name = port.and_then(|port| numbers.iter().find(|(_, number)| **number == port));
+        name.map(|(name, _)| format!(" # {name}")).unwrap_or_default()
+    }
+
+    fn isls(&mut self, notes: &mut Vec<Note>) -> String {
+        let plan = self.plan;
+        let mut text = String::new();
+        for isl in &plan.isls {
+            let comment = self.interface(isl.ends[0].0, isl.ends[0].1);
+            let is_trunk = isl.width > 1;
+            let ends = isl.ends.map(|(switch, port)| {
+                let own = &plan.switches[switch];
+                let free = port.filter(|_| !is_trunk).filter(|port| !self.taken.contains_key(&(own.chassis, *port)));
+                if let Some(port) = free {
+                    self.taken.insert((own.chassis, port), switch);
+                    return format!("{}:{port}", own.name);
+                }
+                if let Some(port) = port
+                    && let Some(other) = self.taken.get(&(own.chassis, port)).filter(|_| !is_trunk)
+                {
+                    let reason = match *other == switch {
+                        true => "has a device and a link to another switch; the link takes another port",
+                        false => "is in several VSANs; each has a link of its own in the lab, at the full rate",
+                    };
+                    notes.push(Note {
+                        kind: if *other == switch { NoteKind::Conflict } else { NoteKind::Decision },
+                        places: Vec::new(),
+                        text: format!("{}:{port}", own.name),
+                        reason: reason.to_owned(),
+                        remedy: "correct the [[isl]] by hand if that matters".to_owned(),
+                    });
+                }
+                *self.open.entry(switch).or_default() += isl.width.min(4096) as u16;
+                own.name.clone()
+            });
+            text.push_str(&format!("[[isl]]{comment}\nfrom = \"{}\"\nto = \"{}\"\n", ends[0], ends[1]));
+            rate(&mut text, isl.gfc);
+            if is_trunk {
+                text.push_str(&format!("count = {}\nbundle = true\n", isl.width));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn zones(&mut self, zones: &Zones) {
+        let mut zoning = String::new();
+        if let Some(default) = zones.default {
+            let word = match default {
+                ZoneDefault::OpenWithoutZones => "auto",
+                ZoneDefault::Open => "open",
+                ZoneDefault::Closed => "closed",
+            };
+            zoning.push_str(&format!("default = \"{word}\"\n"));
+        }
+        if let Some(name) = &zones.effective {
+            zoning.push_str(&format!("effective = {}\n", quote(name)));
+        }
+        if zones.is_enhanced {
+            zoning.push_str("merge = \"enhanced\"\n");
+        }
+        if !zoning.is_empty() {
+            self.line(format!("[zoning]\n{zoning}"));
+        }
+        let object = |section: &str, key: &str, name: &str, output: &Output| {
+            let mut text = format!("[[{section}]]\nname = {}\n{key} = {}\n", quote(name), list(&output.members));
+            if !output.principals.is_empty() {
+                text.push_str(&format!("principals = {}\n", list(&output.principals)));
+            }
+            if let Some(vsan) = output.vsan {
+                text.push_str(&format!("virtual_fabric = {vsan}\n"));
+            }
+            if section == "zone" && name.starts_with("QOSH") {
+                text.push_str("priority = \"high\"\n");
+            }
+            if section == "zone" && name.starts_with("QOSL") {
+                text.push_str("priority = \"low\"\n");
+            }
+            text
+        };
+        zones.aliases.iter().for_each(|(name, output)| self.line(object("alias", "members", name, output)));
+        zones.zones.iter().for_each(|(name, output)| self.line(object("zone", "members", name, output)));
+        zones.configs.iter().for_each(|(name, output)| self.line(object("zone_config", "zones", name, output)));
+    }
+}
+
+/// Chassis whose world-wide names a lab cannot have together: it derives Ethernet addresses from
+/// the vendor part and the last byte, and real names often end in 00.
+fn same_ethernet(plan: &Plan, notes: &mut Vec<Note>) -> BTreeSet<usize> {
+    let mut by_address: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
+    for (index, chassis) in plan.chassis.iter().enumerate() {
+        if let Some(wwn) = chassis.wwn {
+            by_address.entry((wwn >> 24 & 0xff_ffff, wwn & 0xff)).or_default().push(index);
+        }
+    }
+    let shared: BTreeSet<usize> = by_address.into_values().filter(|same| same.len() > 1).flatten().collect();
+    if !shared.is_empty() {
+        let names: Vec<&str> = shared.iter().map(|index| plan.chassis[*index].name.as_str()).collect();
+        notes.push(Note {
+            kind: NoteKind::Decision,
+            places: Vec::new(),
+            text: names.join(", "),
+            reason: "have world-wide names with the same vendor and last byte, so the lab leaves them out".to_owned(),
+            remedy: "give `fabric.priority` to the switch that is to be principal".to_owned(),
+        });
+    }
+    shared
+}
+
+fn rate(text: &mut String, gfc: Option<u32>) {
+    if let Some(gfc) = gfc {
+        text.push_str(&format!("rate = \"{gfc}GFC\"\n"));
+    }
+}

@@ -1,0 +1,448 @@
+//! Zones: the databases of all fabrics as one, because a lab has one.
+
+use super::facts::{At, Facts, Kind, Object, Objects, Os, ZoneBase, wwn};
+use super::fos_zones::split_peers;
+use super::nodes::unique;
+use super::note;
+use super::nxos_config::wwn_text;
+use super::plan::Plan;
+use super::report::{Note, NoteKind};
+use sanloom_fc::config::{ZoneDefault, ZoneMember};
+use sanloom_fc::zoning::{ObjectKind, ZoneLimits};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A zone object of the lab.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Output {
+    pub members: Vec<String>,
+    pub principals: Vec<String>,
+    /// VSAN of a zone, if the lab has virtual fabrics.
+    pub vsan: Option<u16>,
+}
+
+/// The zones of the lab.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Zones {
+    pub aliases: BTreeMap<String, Output>,
+    pub zones: BTreeMap<String, Output>,
+    pub configs: BTreeMap<String, Output>,
+    pub effective: Option<String>,
+    pub default: Option<ZoneDefault>,
+    pub is_enhanced: bool,
+}
+
+/// Name of the configuration that joins those of several fabrics.
+pub const ALL_FABRICS: &str = "all-fabrics";
+
+impl Zones {
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        self.aliases.keys().chain(self.zones.keys()).chain(self.configs.keys()).cloned()
+    }
+
+    /// Alias of each port that has an alias of its own.
+    pub fn alias_of_ports(&self) -> BTreeMap<u64, String> {
+        let mut found = BTreeMap::new();
+        for (alias, output) in &self.aliases {
+            if let [member] = &output.members[..]
+                && let Some(name) = wwn(member)
+            {
+                found.entry(name).or_insert_with(|| alias.clone());
+            }
+        }
+        found
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut BTreeMap<String, Output> {
+        match kind {
+            Kind::Alias => &mut self.aliases,
+            Kind::Zone => &mut self.zones,
+            Kind::Config => &mut self.configs,
+        }
+    }
+}
+
+/// The database of one fabric and VSAN.
+#[derive(Clone, Debug, Default)]
+struct Fabric {
+    vsan: Option<u16>,
+    os: Option<Os>,
+    defined: Objects,
+    active: Objects,
+    enabled: Option<(String, At)>,
+    /// An output that shows no configuration in force.
+    disabled: Option<At>,
+    default: Option<(ZoneDefault, At)>,
+    is_enhanced: bool,
+}
+
+/// Merges all zone databases.
+pub(super) fn merge(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Zones {
+    let fabrics = collect(facts, plan, notes);
+    let mut merger =
+        Merger { facts, plan, notes, zones: Zones::default(), taken: BTreeMap::new(), used: BTreeSet::new() };
+    let nodes = plan.devices.iter().filter_map(|device| device.wwnn);
+    let ports: BTreeSet<u64> = plan.devices.iter().map(|device| device.wwpn).collect();
+    let node_names: BTreeSet<u64> = nodes.filter(|name| !ports.contains(name)).collect();
+    merger.used = plan.switches.iter().map(|switch| switch.name.clone()).collect();
+    let mut enabled: Vec<(String, At)> = Vec::new();
+    for fabric in &fabrics {
+        enabled.extend(merger.add(fabric, &node_names));
+    }
+    merger.enable(enabled);
+    merger.defaults(&fabrics);
+    let mut zones = merger.zones;
+    zones.is_enhanced = fabrics.iter().any(|fabric| fabric.is_enhanced);
+    zones
+}
+
+/// Joins the databases of each fabric.
+fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
+    let all: BTreeSet<usize> = plan.switches.iter().map(|switch| switch.fabric).collect();
+    let only = if all.len() == 1 { all.first().copied() } else { None };
+    let key = |base: &ZoneBase| {
+        let fabric = plan.switch(base.seen, base.vsan).map(|switch| plan.switches[switch].fabric).or(only);
+        (fabric.unwrap_or(usize::MAX), base.vsan.unwrap_or(0))
+    };
+    let mut fabrics: BTreeMap<(usize, u16), Fabric> = BTreeMap::new();
+    for base in &facts.zones {
+        let fabric = fabrics.entry(key(base)).or_default();
+        fabric.vsan = base.vsan;
+        fabric.os = fabric.os.or(facts.sightings[base.seen].os);
+        fabric.is_enhanced |= base.is_enhanced;
+        if base.is_disabled {
+            fabric.disabled = fabric.disabled.or(Some(base.at));
+        }
+        for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
+            let smart = base.is_smart;
+            join(facts, fabric.defined.of_mut(kind), base.defined.of(kind), kind, smart, notes);
+            join(facts, fabric.active.of_mut(kind), base.active.of(kind), kind, smart, notes);
+        }
+        match (&fabric.enabled, &base.enabled) {
+            (Some((first, at)), Some((second, other))) if first != second => {
+                let reason = format!("and `{second}` are both in force in one fabric; the first is kept");
+                let remedy = "import outputs of one point in time";
+                note(facts, notes, NoteKind::Conflict, &[*at, *other], first.clone(), reason, remedy);
+            }
+            (None, Some(enabled)) => fabric.enabled = Some(enabled.clone()),
+            _ => {}
+        }
+        fabric.default = fabric.default.or(base.default);
+    }
+    for fabric in fabrics.values() {
+        if let (Some((name, at)), Some(other)) = (&fabric.enabled, fabric.disabled) {
+            let reason = "is in force in one output, and no configuration in another one; it is kept";
+            let remedy = "import outputs of one point in time";
+            note(facts, notes, NoteKind::Conflict, &[*at, other], name.clone(), reason, remedy);
+        }
+    }
+    device_aliases(facts, plan, &mut fabrics, notes);
+    fabrics.into_values().collect()
+}
+
+/// Adds the device aliases of each switch to the databases of its fabrics.
+fn device_aliases(facts: &Facts, plan: &Plan, fabrics: &mut BTreeMap<(usize, u16), Fabric>, notes: &mut Vec<Note>) {
+    let mut own: BTreeMap<(usize, u16), BTreeMap<String, Object>> = BTreeMap::new();
+    for (seen, name, object) in &facts.device_aliases {
+        let chassis = plan.chassis_of[*seen];
+        let switches = plan.switches.iter().filter(|switch| Some(switch.chassis) == chassis);
+        let mut keys: Vec<(usize, u16)> = switches.map(|switch| (switch.fabric, switch.vsan)).collect();
+        if keys.is_empty() {
+            keys.extend(fabrics.keys().copied().filter(|(_, vsan)| *vsan > 0));
+        }
+        if keys.is_empty() {
+            keys.push((usize::MAX, 1));
+        }
+        for key in keys {
+            let map = own.entry(key).or_default();
+            let single = BTreeMap::from([(name.clone(), object.clone())]);
+            join(facts, map, &single, Kind::Alias, None, notes);
+        }
+    }
+    for (key, aliases) in own {
+        let fabric = fabrics.entry(key).or_insert_with(|| Fabric { vsan: Some(key.1), ..Fabric::default() });
+        fabric.os = Some(Os::NxOs);
+        join(facts, &mut fabric.defined.aliases, &aliases, Kind::Alias, None, notes);
+    }
+}
+
+/// Adds objects of another output, and reports those that differ.
+fn join(
+    facts: &Facts,
+    into: &mut BTreeMap<String, Object>,
+    from: &BTreeMap<String, Object>,
+    kind: Kind,
+    smart: Option<bool>,
+    notes: &mut Vec<Note>,
+) {
+    for (name, object) in from {
+        let object = normal(object.clone(), kind, smart);
+        match into.get(name) {
+            None => _ = into.insert(name.clone(), object),
+            Some(first) if same(first, &object) => {}
+            Some(first) => {
+                let reason = format!("is a {} with other members in another output; the first is kept", kind.noun());
+                let remedy = "import outputs of one point in time";
+                note(facts, notes, NoteKind::Conflict, &[first.at, object.at], name.clone(), reason, remedy);
+            }
+        }
+    }
+}
+
+/// Resolves the notations of peer zones and smart zones, and writes names in lower case.
+fn normal(mut object: Object, kind: Kind, smart: Option<bool>) -> Object {
+    if kind == Kind::Zone {
+        split_peers(&mut object);
+    }
+    let both = std::mem::take(&mut object.both);
+    if kind != Kind::Zone || object.principals.is_empty() || smart == Some(false) {
+        let principals = std::mem::take(&mut object.principals);
+        object.members.extend(principals.into_iter().chain(both));
+    } else {
+        object.members.extend(both.iter().cloned());
+        object.principals.extend(both);
+    }
+    for list in [&mut object.members, &mut object.principals] {
+        for member in list.iter_mut() {
+            *member = wwn(member).map_or_else(|| member.trim().to_owned(), wwn_text);
+        }
+        let mut seen = BTreeSet::new();
+        list.retain(|member| seen.insert(member.clone()));
+    }
+    object
+}
+
+fn same(a: &Object, b: &Object) -> bool {
+    let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
+    set(&a.members) == set(&b.members) && set(&a.principals) == set(&b.principals)
+}
+
+/// A zone with its aliases replaced by their members.
+fn expanded(zone: &Object, aliases: &BTreeMap<String, Object>) -> [BTreeSet<String>; 2] {
+    [&zone.members, &zone.principals].map(|list| {
+        let expand = |member: &String| match aliases.get(member) {
+            Some(alias) => alias.members.clone(),
+            None => vec![member.clone()],
+        };
+        list.iter().flat_map(expand).collect()
+    })
+}
+
+struct Merger<'m> {
+    facts: &'m Facts,
+    plan: &'m Plan,
+    notes: &'m mut Vec<Note>,
+    zones: Zones,
+    /// Names in use, with the place and kind of their definition.
+    taken: BTreeMap<String, (Kind, At)>,
+    /// Names of other things that an alias cannot have.
+    used: BTreeSet<String>,
+}
+
+impl Merger<'_> {
+    /// Adds the database of a fabric. Returns its configuration in force.
+    fn add(&mut self, fabric: &Fabric, node_names: &BTreeSet<u64>) -> Option<(String, At)> {
+        let mut defined = fabric.defined.clone();
+        let enabled = self.in_force(fabric, &mut defined);
+        let shared = |vsan: u16| self.plan.switches.iter().any(|switch| switch.is_shared && switch.vsan == vsan);
+        let vsan = fabric.vsan.filter(|vsan| shared(*vsan));
+        let mut names: BTreeMap<(Kind, String), String> = BTreeMap::new();
+        for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
+            for (name, object) in defined.of(kind) {
+                let output = self.resolve(kind, name, object, &names, node_names, vsan);
+                let Some(output) = output else { continue };
+                let new = self.insert(kind, name, object.at, output);
+                names.insert((kind, name.clone()), new);
+            }
+        }
+        let (name, at) = enabled?;
+        let new = names.get(&(Kind::Config, name.clone())).cloned();
+        if new.is_none() {
+            let reason = "is in force, but no input defines its zones";
+            note(self.facts, self.notes, NoteKind::Unplaced, &[at], name, reason, "add the output of cfgshow");
+        }
+        Some((new?, at))
+    }
+
+    /// Compares the zones in force with their definitions. Where they differ, adds those in force
+    /// under names of their own. Returns the configuration in force.
+    fn in_force(&mut self, fabric: &Fabric, defined: &mut Objects) -> Option<(String, At)> {
+        let (name, at) = fabric.enabled.clone()?;
+        if fabric.active.zones.is_empty() {
+            return Some((name, at));
+        }
+        let members = defined.configs.get(&name).map(|config| config.members.clone());
+        let mut list = Vec::new();
+        let mut differs = members.is_none();
+        for (zone, active) in &fabric.active.zones {
+            let known = defined.zones.get(zone).cloned();
+            let is_same = known
+                .as_ref()
+                .is_some_and(|known| expanded(known, &defined.aliases) == expanded(active, &defined.aliases));
+            match known {
+                _ if is_same => list.push(zone.clone()),
+                None => {
+                    defined.zones.insert(zone.clone(), active.clone());
+                    list.push(zone.clone());
+                }
+                Some(known) => {
+                    let reason = "is in force with other members than it is defined with; both are in the lab";
+                    let remedy = "enable the configuration again, or save the changes";
+                    let places = [active.at, known.at];
+                    note(self.facts, self.notes, NoteKind::Conflict, &places, zone.clone(), reason, remedy);
+                    let own = free(&format!("{zone}_effective"), &defined.zones);
+                    defined.zones.insert(own.clone(), active.clone());
+                    list.push(own);
+                    differs = true;
+                }
+            }
+        }
+        let set: BTreeSet<&String> = list.iter().collect();
+        differs |= members.as_ref().is_some_and(|members| members.iter().collect::<BTreeSet<_>>() != set);
+        if !differs {
+            return Some((name, at));
+        }
+        let object = Object { at, members: list, ..Object::default() };
+        let Some(known) = defined.configs.get(&name) else {
+            defined.configs.insert(name.clone(), object);
+            return Some((name, at));
+        };
+        let reason = "is in force with other zones than it is defined with; both are in the lab";
+        let remedy = "enable the configuration again, or save the changes";
+        note(self.facts, self.notes, NoteKind::Conflict, &[at, known.at], name.clone(), reason, remedy);
+        let own = free(&format!("{name}_effective"), &defined.configs);
+        defined.configs.insert(own.clone(), object);
+        Some((own, at))
+    }
+
+    /// Converts the members of an object. `None` if none is left.
+    fn resolve(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        object: &Object,
+        names: &BTreeMap<(Kind, String), String>,
+        node_names: &BTreeSet<u64>,
+        vsan: Option<u16>,
+    ) -> Option<Output> {
+        let mut output = Output { vsan: vsan.filter(|_| kind == Kind::Zone), ..Output::default() };
+        for (list, into) in [(&object.members, &mut output.members), (&object.principals, &mut output.principals)] {
+            for member in list {
+                let refers_to = if kind == Kind::Config { Kind::Zone } else { Kind::Alias };
+                let reference = names.get(&(refers_to, member.clone())).filter(|_| kind != Kind::Alias);
+                let plain = || {
+                    let parsed: ZoneMember = member.parse().ok()?;
+                    let node = wwn(member).filter(|name| node_names.contains(name));
+                    Some(node.map_or_else(|| parsed.to_string(), |name| format!("wwnn:{}", wwn_text(name))))
+                };
+                match reference.cloned().or_else(|| if kind == Kind::Config { None } else { plain() }) {
+                    Some(text) => into.push(text),
+                    None => {
+                        let reason = format!("names `{member}`, which no input defines");
+                        let text = format!("{} {name}", kind.noun());
+                        let remedy = "add the output that defines it, or correct the name";
+                        note(self.facts, self.notes, NoteKind::Unplaced, &[object.at], text, reason, remedy);
+                    }
+                }
+            }
+        }
+        if output.members.is_empty() {
+            // Principals alone reach nothing, as does an object without members.
+            let (text, reason) = (format!("{} {name}", kind.noun()), "has no member that the lab can express");
+            let remedy = "complete it, or ignore it";
+            note(self.facts, self.notes, NoteKind::Unplaced, &[object.at], text, reason, remedy);
+            return None;
+        }
+        Some(output)
+    }
+
+    /// Adds an object under its name, or under another one if the name is taken.
+    fn insert(&mut self, kind: Kind, name: &str, at: At, output: Output) -> String {
+        let of = match kind {
+            Kind::Alias => ObjectKind::Alias,
+            Kind::Zone => ObjectKind::Zone,
+            Kind::Config => ObjectKind::Config,
+        };
+        let mut wanted = name.to_owned();
+        if ZoneLimits::default().check_name(of, name).is_err() {
+            let fit = |c: char| if c.is_ascii_alphanumeric() || "$-^_".contains(c) { c } else { '_' };
+            wanted = name.chars().map(fit).take(56).collect();
+            if !wanted.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                wanted.insert_str(0, "z_");
+            }
+        }
+        if let Some((other, first)) = self.taken.get(&wanted).copied() {
+            if other == kind && self.zones.of_mut(kind).get(&wanted) == Some(&output) {
+                return wanted;
+            }
+            let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
+            let new = unique(&wanted, &mut taken);
+            let reason = format!("is a name that a {} has already; it is `{new}` in the lab", other.noun());
+            let remedy = "a lab has one name space for all fabrics";
+            note(self.facts, self.notes, NoteKind::Decision, &[at, first], name, reason, remedy);
+            wanted = new;
+        } else if wanted != name || kind == Kind::Alias && self.used.contains(&wanted) {
+            let mut taken: BTreeSet<String> = self.taken.keys().cloned().chain(self.used.iter().cloned()).collect();
+            let new = unique(&wanted, &mut taken);
+            let reason = format!("cannot be the name of a {} here; it is `{new}` in the lab", kind.noun());
+            note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");
+            wanted = new;
+        }
+        self.taken.insert(wanted.clone(), (kind, at));
+        self.zones.of_mut(kind).insert(wanted.clone(), output);
+        wanted
+    }
+
+    /// Sets the configuration in force: that of the only fabric, or one that joins those of all.
+    fn enable(&mut self, mut enabled: Vec<(String, At)>) {
+        enabled.dedup_by(|a, b| a.0 == b.0);
+        match &enabled[..] {
+            [] => {
+                let any = !self.zones.zones.is_empty();
+                self.zones.effective = any.then(|| "none".to_owned());
+            }
+            [(name, _)] => self.zones.effective = Some(name.clone()),
+            all => {
+                let zones = all.iter().filter_map(|(name, _)| self.zones.configs.get(name));
+                let mut members: Vec<String> = zones.flat_map(|config| config.members.clone()).collect();
+                let mut seen = BTreeSet::new();
+                members.retain(|zone| seen.insert(zone.clone()));
+                let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
+                let name = unique(ALL_FABRICS, &mut taken);
+                let places: Vec<At> = all.iter().map(|(_, at)| *at).collect();
+                let reason = "joins the configurations in force of all fabrics, because a lab has one zone database";
+                let remedy = "name one with `sanloom export zones --config` to write its commands";
+                note(self.facts, self.notes, NoteKind::Decision, &places, name.clone(), reason, remedy);
+                self.zones.configs.insert(name.clone(), Output { members, ..Output::default() });
+                self.zones.effective = Some(name);
+            }
+        }
+    }
+
+    fn defaults(&mut self, fabrics: &[Fabric]) {
+        // NX-OS denies unless told otherwise. Fabric OS permits all while nothing is in force.
+        let of = |fabric: &Fabric| match (fabric.default, fabric.os) {
+            (Some((default, _)), _) => default,
+            (None, Some(Os::NxOs)) => ZoneDefault::Closed,
+            (None, _) => ZoneDefault::OpenWithoutZones,
+        };
+        let Some(first) = fabrics.first() else { return };
+        let mut chosen = of(first);
+        for fabric in &fabrics[1..] {
+            if of(fabric) != chosen {
+                let places: Vec<At> = [first, fabric].iter().filter_map(|f| Some(f.default?.1)).collect();
+                let reason = "differs between the fabrics; the lab has the closed one";
+                let text = "default zone";
+                note(self.facts, self.notes, NoteKind::Decision, &places, text, reason, "set `default` in [zoning]");
+                chosen = ZoneDefault::Closed;
+                break;
+            }
+        }
+        self.zones.default = Some(chosen);
+    }
+}
+
+/// A name that the objects do not have.
+fn free(base: &str, objects: &BTreeMap<String, Object>) -> String {
+    let mut taken: BTreeSet<String> = objects.keys().cloned().collect();
+    unique(base, &mut taken)
+}
