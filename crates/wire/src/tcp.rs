@@ -164,8 +164,8 @@ impl TcpOptions {
 }
 
 impl<'a> TcpPacket<'a> {
-    /// Reads a packet. Bytes behind its total length, such as the padding of a short Ethernet frame,
-    /// are ignored. Checksums are not checked; see [`checksums_are_right`].
+    /// Reads a packet. Bytes behind its total length are ignored, such as the padding of a short
+    /// Ethernet frame. Checksums are not checked; see [`checksums_are_right`].
     pub fn parse(packet: &'a [u8]) -> Result<TcpPacket<'a>, ParseError> {
         let head = fixed::<IP_BYTES>("IPv4 header", packet)?;
         if head[0] >> 4 != 4 {
