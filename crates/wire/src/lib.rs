@@ -45,6 +45,7 @@ pub mod pcapng;
 pub mod scsi;
 pub mod sense;
 pub mod sw_ils;
+pub mod tcp;
 mod zone_name;
 
 pub use bytes::Put;

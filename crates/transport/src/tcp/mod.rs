@@ -22,6 +22,7 @@
 //! | `receive` | order, acknowledgements, offered window, marks |
 //! | `scoreboard`, `ranges` | lost and SACKed positions |
 //! | `congestion` | Reno, CUBIC and DCTCP |
+//! | `encode` | segments as bytes and back |
 //! | `rtt` | round-trip time and time-out |
 
 mod acknowledge;
@@ -29,6 +30,7 @@ mod arrive;
 mod config;
 mod congestion;
 mod connection;
+mod encode;
 mod ranges;
 mod receive;
 mod rtt;
@@ -41,5 +43,6 @@ mod transmit;
 pub use arrive::refuse;
 pub use config::{Algorithm, Buffer, Config, Pacing};
 pub use connection::Connection;
+pub use encode::Flow;
 pub use segment::{Block, Ecn, Flags, Sack, Segment, Stamps, SynOptions};
 pub use state::{Counters, Events, State};

@@ -162,7 +162,11 @@ impl Segment {
     }
     /// Bytes of TCP options on the wire, padded to a multiple of four.
     pub fn option_bytes(&self) -> u32 {
-        let syn = self.options.map_or(0, |o| 4 + if o.scale.is_some() { 4 } else { 0 } + if o.sack { 4 } else { 0 });
+        let syn = self.options.map_or(0, |options| {
+            // SACK permitted takes the place of the padding of time stamps.
+            let sack = options.sack && self.stamps.is_none();
+            4 + 4 * u32::from(options.scale.is_some()) + 4 * u32::from(sack)
+        });
         let stamps = if self.stamps.is_some() { 12 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * u32::from(self.sack.count) };
         syn + stamps + sack

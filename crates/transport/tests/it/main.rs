@@ -1,6 +1,7 @@
 //! Tests of the transports.
 
 mod tcp_dctcp;
+mod tcp_encode;
 mod tcp_incast;
 mod tcp_laws;
 mod tcp_memory;
