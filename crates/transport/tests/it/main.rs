@@ -1,1 +1,4 @@
 //! Tests of the transports.
+
+mod infiniband_fabrics;
+mod infiniband_opensm;
