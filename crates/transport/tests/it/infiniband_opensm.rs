@@ -176,7 +176,7 @@ fn campaign(default: u64, families: &[Family], config: impl Fn(u64, &Sample) -> 
         }
     }
     println!("{compared} fabrics compared, {} equal, {replaced} refused by the engine", compared - wrong.len());
-    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
+    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong[..wrong.len().min(number("SHOW", 3) as usize)].join("\n"));
 }
 
 #[needs("opensm", "ibsim")]
@@ -234,4 +234,10 @@ fn dump() {
 #[ignore]
 fn ftree_only_two() {
     campaign(12, &[Family::TwoLevels], |_, _| Config { engine: Engine::FatTree, ..Config::default() });
+}
+
+#[test]
+#[ignore]
+fn ftree_only_three() {
+    campaign(12, &[Family::ThreeLevels], |_, _| Config { engine: Engine::FatTree, ..Config::default() });
 }

@@ -35,6 +35,8 @@ fn targets(topology: &Topology) -> Vec<Target> {
 #[derive(Default)]
 struct Used {
     switches: Vec<usize>,
+    /// Port of the last of them; equal ports are tried from the next one, in a circle.
+    port: u8,
 }
 
 /// Tables of all switches, in the order of the topology.
@@ -74,9 +76,11 @@ fn choose(topology: &Topology, hops: &Hops, from: usize, target: &Target, routes
     }
     let row = hops.row(from, target.switch);
     let candidates = topology.switches[from].neighbours().filter(|(port, ..)| row[usize::from(*port)] == least);
-    let best = candidates.min_by_key(|(port, far, _)| (used.switches.contains(far), routes[usize::from(*port)], *port));
+    let best = candidates
+        .min_by_key(|(port, far, _)| (used.switches.contains(far), routes[usize::from(*port)], *port <= used.port, *port));
     best.map(|(port, far, _)| {
         used.switches.push(far);
+        used.port = port;
         port
     })
 }

@@ -50,7 +50,25 @@ pub struct Tree {
     pub leaves: Vec<usize>,
 }
 
+impl Group {
+    /// Index of the link with the fewest routes; a group has at least one link.
+    pub fn least_loaded(&self) -> usize {
+        (0..self.links.len()).min_by_key(|link| self.links[*link].load).unwrap_or(0)
+    }
+
+    /// Counts a route on a link.
+    pub fn count(&mut self, link: usize) {
+        self.links[link].load += 1;
+        self.load += 1;
+    }
+}
+
 impl Tree {
+    /// True for a switch with adapters.
+    pub fn is_leaf(&self, switch: usize) -> bool {
+        self.leaves.contains(&switch)
+    }
+
     /// Finds the levels of a topology, checks that it is a fat tree, and numbers the switches.
     pub fn new(topology: &Topology, roots: &[Guid]) -> Result<Tree, Refusal> {
         let has_adapter = |switch: &usize| topology.switches[*switch].adapters().next().is_some();

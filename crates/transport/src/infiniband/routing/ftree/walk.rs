@@ -43,6 +43,7 @@ impl<'a> Walk<'a> {
             }
             for _ in attached..fullest {
                 self.hops.fill(None);
+                self.hops[leaf] = Some(1);
                 self.up(leaf, None, Target { lid: None, main: true }, 1);
             }
         }
@@ -61,9 +62,9 @@ impl<'a> Walk<'a> {
 
     /// Sets the route of a switch.
     fn set(&mut self, switch: usize, target: Target, port: u8, hops: u32) {
+        self.hops[switch] = Some(hops);
         if let Some(lid) = target.lid {
             self.tables[switch].set(lid, port);
-            self.hops[switch] = Some(hops);
         }
     }
 
@@ -75,71 +76,61 @@ impl<'a> Walk<'a> {
     /// Lays routes below a switch that reaches the destination, then in the levels above it.
     fn up(&mut self, at: usize, from: Option<usize>, target: Target, hops: u32) {
         self.down(at, from, target, hops);
-        self.sort_up(at);
-        let fars: Vec<usize> = self.tree.switches[at].up.iter().map(|group| group.far).collect();
-        let mut others = fars.as_slice();
-        if target.main {
-            let Some((first, rest)) = fars.split_first() else { return };
-            others = rest;
-            let link = least_loaded(&mut self.tree.switches[at].up, *first);
-            if let Some(far_port) = link {
-                self.set(*first, target, far_port, hops + 1);
-                self.up(*first, Some(at), target, hops + 1);
-            }
+        self.sort(at, true);
+        let mut first = 0;
+        if target.main && !self.tree.switches[at].up.is_empty() {
+            first = 1;
+            let group = &mut self.tree.switches[at].up[0];
+            let link = group.least_loaded();
+            group.count(link);
+            let (far, far_port) = (group.far, group.links[link].far_port);
+            self.set(far, target, far_port, hops + 1);
+            self.up(far, Some(at), target, hops + 1);
         }
         if target.lid.is_none() {
             return;
         }
-        for far in others {
-            if self.has_route(*far, hops + 1) {
+        for index in first..self.tree.switches[at].up.len() {
+            let group = &self.tree.switches[at].up[index];
+            let far = group.far;
+            if self.has_route(far, hops + 1) {
                 continue;
             }
-            let Some(far_port) = idle(&self.tree.switches[at].up, *far) else { continue };
-            self.set(*far, target, far_port, hops + 1);
-            self.up(*far, Some(at), Target { main: false, ..target }, hops + 1);
+            let far_port = group.links[group.least_loaded()].far_port;
+            self.set(far, target, far_port, hops + 1);
+            self.up(far, Some(at), Target { main: false, ..target }, hops + 1);
         }
     }
 
-    /// Lays routes in the levels below a switch that reaches the destination.
-    fn down(&mut self, at: usize, from: Option<usize>, target: Target, hops: u32) {
-        self.tree.switches[at].down.sort_by_key(|group| group.load);
-        let fars: Vec<usize> = self.tree.switches[at].down.iter().map(|group| group.far).collect();
-        for far in fars {
+    /// Lays routes in the levels below a switch that reaches the destination. Returns whether a leaf
+    /// got a route; only a link that leads to such a leaf counts the route.
+    fn down(&mut self, at: usize, from: Option<usize>, target: Target, hops: u32) -> bool {
+        self.sort(at, false);
+        let mut reached = false;
+        for index in 0..self.tree.switches[at].down.len() {
+            let group = &self.tree.switches[at].down[index];
+            let far = group.far;
             if Some(far) == from || self.has_route(far, hops + 1) {
                 continue;
             }
-            let groups = &mut self.tree.switches[at].down;
-            let Some(far_port) = least_loaded(groups, far) else { continue };
-            self.set(far, target, far_port, hops + 1);
-            self.down(far, None, target, hops + 1);
+            let link = group.least_loaded();
+            self.set(far, target, group.links[link].far_port, hops + 1);
+            let leaf = self.tree.is_leaf(far);
+            if self.down(far, None, target, hops + 1) || leaf {
+                self.tree.switches[at].down[index].count(link);
+                reached = true;
+            }
         }
+        reached
     }
 
-    /// Sorts the groups towards the roots by load, then by the least load above their far ends.
-    fn sort_up(&mut self, at: usize) {
-        let above: Vec<u32> = self.tree.switches.iter().map(|switch| least(&switch.up)).collect();
-        let mut groups = std::mem::take(&mut self.tree.switches[at].up);
-        groups.sort_by_key(|group| (group.load, above[group.far], self.tree.switches[group.far].place.clone()));
-        self.tree.switches[at].up = groups;
+    /// Sorts the groups of one direction by load, then by the place of their far ends.
+    fn sort(&mut self, at: usize, up: bool) {
+        let switch = &mut self.tree.switches[at];
+        let mut groups = std::mem::take(if up { &mut switch.up } else { &mut switch.down });
+        let place = |group: &Group| self.tree.switches[group.far].place.as_slice();
+        groups.sort_by(|a, b| a.load.cmp(&b.load).then_with(|| place(a).cmp(place(b))));
+        let switch = &mut self.tree.switches[at];
+        *(if up { &mut switch.up } else { &mut switch.down }) = groups;
     }
-}
-
-/// Least load of the groups, or the maximum if there are none.
-fn least(groups: &[Group]) -> u32 {
-    groups.iter().map(|group| group.load).min().unwrap_or(u32::MAX)
-}
-
-/// Adds a route to the link with the fewest routes, and returns the far port.
-fn least_loaded(groups: &mut [Group], far: usize) -> Option<u8> {
-    let group = groups.iter_mut().find(|group| group.far == far)?;
-    let link = group.links.iter_mut().min_by_key(|link| link.load)?;
-    link.load += 1;
-    group.load += 1;
-    Some(link.far_port)
-}
-
-/// Far port of the link with the fewest routes.
-fn idle(groups: &[Group], far: usize) -> Option<u8> {
-    let group = groups.iter().find(|group| group.far == far)?;
-    group.links.iter().min_by_key(|link| link.load).map(|link| link.far_port)
 }
