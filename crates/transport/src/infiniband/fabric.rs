@@ -11,7 +11,7 @@ impl Guid {
     /// Key by which OpenSM on a little-endian machine sorts GUIDs.
     ///
     /// Observed: OpenSM 3.3.23 orders GUIDs as numbers whose least significant byte counts most.
-    /// LIDs, the order of switches and the direction of links between switches of equal rank follow.
+    /// LIDs and the order in which switches are visited follow.
     pub const fn sort_key(self) -> u64 {
         self.0.swap_bytes()
     }

@@ -44,8 +44,7 @@ impl Simulator {
         let socket = format!("sanloom-{}-{}", std::process::id(), SOCKETS.fetch_add(1, Ordering::Relaxed));
         let mut command = Command::new("ibsim");
         command.args(["-s", "-n"]).arg(file).env("IBSIM_SOCKNAME", &socket).current_dir(&**folder);
-        let mut process =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("MaxMcastCap")), "ibsim does not start with:\n{net}");
         Simulator { process, socket }
@@ -80,9 +79,6 @@ fn judge(sample: &Sample, config: &Config) -> Judged {
     assert!(log.contains("SUBNET UP"), "{}\n{log}", String::from_utf8_lossy(&output.stdout));
     let engine = log.lines().rev().find_map(|line| line.split_once(" tables configured")).unwrap().0;
     let engine = engine.rsplit(' ').next().unwrap().to_owned();
-    if std::env::var_os("SANLOOM_OPENSM_LOG").is_some() && engine != config.engine.to_string() {
-        eprintln!("{}", log.lines().filter(|line| line.contains("ERR") || line.contains("tables")).collect::<Vec<_>>().join("\n"));
-    }
     Judged { lids: read_lids(&folder), tables: read_tables(&folder), engine }
 }
 
@@ -176,7 +172,7 @@ fn campaign(default: u64, families: &[Family], config: impl Fn(u64, &Sample) -> 
         }
     }
     println!("{compared} fabrics compared, {} equal, {replaced} refused by the engine", compared - wrong.len());
-    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong[..wrong.len().min(number("SHOW", 3) as usize)].join("\n"));
+    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
 }
 
 #[needs("opensm", "ibsim")]
@@ -218,26 +214,5 @@ fn ftree_tables_equal_those_of_opensm() {
 #[needs("opensm", "ibsim")]
 #[test]
 fn tables_with_several_lids_per_port_equal_those_of_opensm() {
-    campaign(12, &FAMILIES, |seed, _| Config { lmc: (seed % 8) as u8, ..Config::default() });
-}
-
-#[test]
-#[ignore]
-fn dump() {
-    let seed = number("SANLOOM_FIRST_SEED", 1);
-    let fam = number("FAM", 0);
-    let sample = draw(FAMILIES[fam as usize], seed);
-    println!("manager {:?}\n{}", sample.manager, text(&sample.fabric));
-}
-
-#[test]
-#[ignore]
-fn ftree_only_two() {
-    campaign(12, &[Family::TwoLevels], |_, _| Config { engine: Engine::FatTree, ..Config::default() });
-}
-
-#[test]
-#[ignore]
-fn ftree_only_three() {
-    campaign(12, &[Family::ThreeLevels], |_, _| Config { engine: Engine::FatTree, ..Config::default() });
+    campaign(12, &FAMILIES, |seed, _| Config { lmc: 1 + (seed % 3) as u8, ..Config::default() });
 }

@@ -1,4 +1,6 @@
 //! Tests of the transports.
 
 mod infiniband_fabrics;
+mod infiniband_links;
 mod infiniband_opensm;
+mod infiniband_rc;

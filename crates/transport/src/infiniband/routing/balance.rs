@@ -19,14 +19,15 @@ struct Target {
 fn targets(topology: &Topology) -> Vec<Target> {
     let mut order: Vec<usize> = (0..topology.switches.len()).collect();
     order.sort_by_key(|switch| std::cmp::Reverse(topology.switches[*switch].adapters().count()));
-    let adapters = order.into_iter().flat_map(|switch| {
-        topology.switches[switch].adapters().map(move |(port, lids)| Target { switch, port, lids })
-    });
-    let mut switches: Vec<Target> = topology.switches.iter().enumerate().map(|(switch, data)| Target {
-        switch,
-        port: 0,
-        lids: Range { base: data.lid, count: 1 },
-    }).collect();
+    let adapters = order
+        .into_iter()
+        .flat_map(|switch| topology.switches[switch].adapters().map(move |(port, lids)| Target { switch, port, lids }));
+    let mut switches: Vec<Target> = topology
+        .switches
+        .iter()
+        .enumerate()
+        .map(|(switch, data)| Target { switch, port: 0, lids: Range { base: data.lid, count: 1 } })
+        .collect();
     switches.sort_by_key(|target| topology.switches[target.switch].guid.sort_key());
     adapters.chain(switches).collect()
 }
@@ -69,15 +70,24 @@ pub fn tables(topology: &Topology, hops: &Hops, lids: &Lids) -> Vec<ForwardingTa
 
 /// Port with the fewest routes among those with the fewest hops. Further LIDs of one end port
 /// prefer a port to a switch that none of them has entered yet.
-fn choose(topology: &Topology, hops: &Hops, from: usize, target: &Target, routes: &[u32], used: &mut Used) -> Option<u8> {
+fn choose(
+    topology: &Topology,
+    hops: &Hops,
+    from: usize,
+    target: &Target,
+    routes: &[u32],
+    used: &mut Used,
+) -> Option<u8> {
     let least = hops.least(from, target.switch);
     if least == NONE {
         return None;
     }
     let row = hops.row(from, target.switch);
     let candidates = topology.switches[from].neighbours().filter(|(port, ..)| row[usize::from(*port)] == least);
-    let best = candidates
-        .min_by_key(|(port, far, _)| (used.switches.contains(far), routes[usize::from(*port)], *port <= used.port, *port));
+    let best = candidates.min_by_key(|(port, far, _)| {
+        let entered = used.switches.iter().filter(|switch| *switch == far).count();
+        (entered > 0, routes[usize::from(*port)], entered, *port <= used.port, *port)
+    });
     best.map(|(port, far, _)| {
         used.switches.push(far);
         used.port = port;

@@ -107,9 +107,7 @@ pub(super) fn route(fabric: &Fabric, found: &[Discovered], lids: &Lids, config: 
     };
     let (engine, refusal, tables) = match made {
         Ok(tables) => (config.engine, None, tables),
-        Err(refusal) => {
-            (Engine::MinHop, Some(refusal), balance::tables(&topology, &hops::shortest(&topology), lids))
-        }
+        Err(refusal) => (Engine::MinHop, Some(refusal), balance::tables(&topology, &hops::shortest(&topology), lids)),
     };
     let tables = topology.switches.iter().map(|switch| switch.node).zip(tables).collect();
     Routed { engine, refusal, tables }
