@@ -1,7 +1,7 @@
 //! Transports other than Fibre Channel, without I/O and without payload.
 //!
 //! The machines count positions in a stream or packets of a queue pair, and never hold a byte that
-//! is transported. They follow the contract of `sanloom_scsi`: no clock, no I/O, no hidden
+//! is transported. All follow the contract of `sanloom_scsi`: no clock, no I/O, no hidden
 //! randomness, no threads.
 
 #![warn(missing_docs)]

@@ -62,7 +62,7 @@ impl Table {
         None
     }
 
-    /// Whether an entry with a weight has a packet.
+    /// True if an entry with a weight has a packet.
     fn is_ready(&self, ready: u16) -> bool {
         self.entries.iter().any(|entry| entry.weight > 0 && ready & (1 << entry.lane) != 0)
     }

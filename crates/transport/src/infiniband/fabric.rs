@@ -1,6 +1,6 @@
-//! Graph of a subnet: switches and channel adapters with numbered ports, and the links between them.
+//! Graph of a subnet: switches and channel adapters with numbered ports, and their links.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// EUI-64 of a node or of an end port.
@@ -79,7 +79,7 @@ pub enum FabricError {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fabric {
     nodes: Vec<Node>,
-    guids: HashSet<Guid>,
+    guids: BTreeSet<Guid>,
 }
 
 impl Node {

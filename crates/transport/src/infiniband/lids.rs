@@ -2,7 +2,7 @@
 
 use super::discovery::Discovered;
 use super::fabric::{Fabric, PortId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Local identifier.
 pub type Lid = u16;
@@ -15,7 +15,7 @@ pub const MAX_UNICAST: Lid = 0xBFFF;
 pub struct Lids {
     /// End ports in ascending order of their base LIDs.
     ports: Vec<(PortId, Range)>,
-    index: HashMap<PortId, usize>,
+    index: BTreeMap<PortId, usize>,
 }
 
 /// LIDs of one end port: `base` and the LIDs after it.

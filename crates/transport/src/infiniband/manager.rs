@@ -4,7 +4,7 @@ use super::discovery::{Discovered, discover};
 use super::fabric::{Fabric, Guid, NodeId, PortId};
 use super::lids::{Lid, Lids, OutOfLids};
 use super::routing::{self, Engine, ForwardingTable, Refusal};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Configuration of a subnet manager.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct Subnet {
     /// Reason for which the configured engine was replaced.
     pub refusal: Option<Refusal>,
     /// Forwarding tables of the switches.
-    pub tables: HashMap<NodeId, ForwardingTable>,
+    pub tables: BTreeMap<NodeId, ForwardingTable>,
 }
 
 /// Brings up the subnet of a manager at `manager`, a port of an adapter or port 0 of a switch.

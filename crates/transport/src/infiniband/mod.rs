@@ -1,5 +1,7 @@
-//! InfiniBand: fabrics and their subnet manager, links and lanes, reliable and unreliable transport.
+//! InfiniBand: fabrics and their subnet manager, links and lanes, transports.
 //!
+//! - [`rate`], [`packet`], [`credit`] and [`arbitration`] describe a link and its virtual lanes.
+//! - [`rc`] and [`ud`] are transports without payload.
 //! - [`fabric`] is the graph of switches and channel adapters. [`manager`] brings it up: discovery,
 //!   LIDs, forwarding tables ([`routing`]) and partitions ([`partition`]).
 

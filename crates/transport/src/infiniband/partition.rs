@@ -43,7 +43,7 @@ impl PKey {
         self.number() != 0
     }
 
-    /// Whether a packet with key `self` matches a table entry: the numbers are equal, and at least
+    /// True if a packet with key `self` matches a table entry: the numbers are equal, and at least
     /// one of the two is a full member (IBA volume 1, 10.9.3).
     pub fn matches(self, entry: PKey) -> bool {
         let full = self.membership() == Membership::Full || entry.membership() == Membership::Full;
@@ -74,7 +74,7 @@ impl PKeyTable {
         }
     }
 
-    /// Whether the port accepts a packet with this key.
+    /// True if the port accepts a packet with this key.
     pub fn accepts(&self, key: PKey) -> bool {
         self.keys.iter().any(|entry| key.matches(*entry))
     }

@@ -209,7 +209,7 @@ impl Requester {
         }
     }
 
-    /// Data of a READ. They acknowledge everything before the READ.
+    /// Data of a READ acknowledge everything before the READ.
     fn data(&mut self, now: Instant, at: u64, length: u32) {
         let Some(message) = self.messages.iter().find(|message| message.end > at).copied() else { return };
         if message.work.operation != Operation::Read || length != self.length_at(&message, at) {
@@ -300,7 +300,7 @@ impl Requester {
             let every = u64::from(self.config.ack_every.clamp(1, self.config.window.max(1)));
             // The last packet that the window admits asks as well, or the window would never move.
             let full = at + 1 - self.unacknowledged >= u64::from(self.config.window);
-            (part, self.length_at(message, at), part.ends() || (at + 1) % every == 0 || full)
+            (part, self.length_at(message, at), part.ends() || (at + 1).is_multiple_of(every) || full)
         };
         Request { psn: Psn::of(at), operation: message.work.operation, part, length, ack }
     }

@@ -1,6 +1,6 @@
 //! Routing engines: forwarding tables of the switches of a subnet.
 //!
-//! The rules follow the observed behaviour of OpenSM 3.3.23, which the tests compare table by table.
+//! The rules follow the observed behaviour of OpenSM 3.3.23. Tests compare table by table.
 
 mod balance;
 mod ftree;
@@ -12,7 +12,7 @@ use super::discovery::Discovered;
 use super::fabric::{Fabric, NodeId};
 use super::lids::{Lid, Lids};
 use super::manager::Config;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use topology::Topology;
 
@@ -93,7 +93,7 @@ impl ForwardingTable {
 pub(super) struct Routed {
     pub engine: Engine,
     pub refusal: Option<Refusal>,
-    pub tables: HashMap<NodeId, ForwardingTable>,
+    pub tables: BTreeMap<NodeId, ForwardingTable>,
 }
 
 /// Computes the tables of all switches.

@@ -102,8 +102,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lays routes in the levels below a switch that reaches the destination. Returns whether a leaf
-    /// got a route; only a link that leads to such a leaf counts the route.
+    /// Lays routes in the levels below a switch that reaches the destination, and returns true if a
+    /// leaf got a route. Only a link that leads to such a leaf counts the route.
     fn down(&mut self, at: usize, from: Option<usize>, target: Target, hops: u32) -> bool {
         self.sort(at, false);
         let mut reached = false;
