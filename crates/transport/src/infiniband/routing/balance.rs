@@ -84,9 +84,24 @@ fn choose(
     }
     let row = hops.row(from, target.switch);
     let candidates = topology.switches[from].neighbours().filter(|(port, ..)| row[usize::from(*port)] == least);
-    let best = candidates.min_by_key(|(port, far, _)| {
-        let entered = used.switches.iter().filter(|switch| *switch == far).count();
-        (entered > 0, routes[usize::from(*port)], entered, *port <= used.port, *port)
+    let mut candidates: Vec<(u8, usize, u8)> = candidates.collect();
+    candidates.sort_by_key(|(port, ..)| (*port <= used.port, *port));
+    let fresh = candidates.iter().filter(|(_, far, _)| !used.switches.contains(far));
+    let best = fresh.min_by_key(|(port, ..)| routes[usize::from(*port)]).copied();
+    let best = best.or_else(|| {
+        // Observed: the bound of equal counts is the smallest over all ports seen so far.
+        let mut best: Option<(u8, usize, u8)> = None;
+        let (mut least, mut forwarded) = (u32::MAX, usize::MAX);
+        for candidate in &candidates {
+            let count = routes[usize::from(candidate.0)];
+            let entered = used.switches.iter().filter(|switch| **switch == candidate.1).count();
+            if count < least || (count == least && entered < forwarded) {
+                least = count;
+                best = Some(*candidate);
+                forwarded = forwarded.min(entered);
+            }
+        }
+        best
     });
     best.map(|(port, far, _)| {
         used.switches.push(far);
