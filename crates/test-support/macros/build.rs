@@ -14,8 +14,11 @@ use std::process::{Command, Stdio};
 /// O_DIRECT of Linux on x86-64.
 const O_DIRECT: i32 = 0o40000;
 
+/// Library of ibsim that replaces the device of InfiniBand management.
+const UMAD2SIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
+
 /// Programs, with the Debian package that contains each.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("curl", "curl"),
     ("fio", "fio"),
     ("iscsi-inq", "libiscsi-bin"),
@@ -26,6 +29,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("lldpad", "lldpad"),
     ("nbdcopy", "libnbd-bin"),
     ("nbdinfo", "libnbd-bin"),
+    ("opensm", "opensm"),
     ("prlimit", "util-linux"),
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
@@ -58,6 +62,7 @@ fn main() {
         peer(program, absent(program).map(|reason| format!("{reason} (package {package})")));
     }
     peer("jsonschema", jsonschema());
+    peer("ibsim", ibsim());
     peer("qemu-iscsi", qemu_iscsi());
     peer("namespace", namespace());
     peer("guest", GUEST.into_iter().find_map(absent));
@@ -111,6 +116,15 @@ fn qemu_iscsi() -> Option<String> {
         let output = Command::new("qemu-img").args(["info", "-f", "raw", refused]).output().ok()?;
         let unknown = String::from_utf8_lossy(&output.stderr).contains("Unknown protocol");
         unknown.then(|| "QEMU has no driver for iSCSI (package qemu-block-extra)".to_owned())
+    })
+}
+
+/// ibsim connects with OpenSM through a library that is preloaded.
+fn ibsim() -> Option<String> {
+    absent("ibsim").map(|reason| format!("{reason} (package ibsim-utils)")).or_else(|| {
+        let library = PathBuf::from(UMAD2SIM);
+        println!("cargo:rerun-if-changed={}", library.display());
+        (!library.is_file()).then(|| format!("{UMAD2SIM} is not installed (package libumad2sim0)"))
     })
 }
 

@@ -9,3 +9,7 @@ mod tcp_network;
 mod tcp_properties;
 mod tcp_rules;
 mod tcp_states;
+mod infiniband_fabrics;
+mod infiniband_links;
+mod infiniband_opensm;
+mod infiniband_rc;
