@@ -95,10 +95,7 @@ fn the_crates_depend_only_downwards() {
         ("live", &["api", "block", "fc", "scsi", "storage", "wire"]),
         ("console", &["api", "fc", "lab", "live", "scsi", "sim", "wire"]),
         ("bare", &["sim", "storage"]),
-        (
-            "bench",
-            &["api", "bare", "console", "fc", "lab", "live", "scsi", "sim", "storage", "transport", "wire"],
-        ),
+        ("bench", &["api", "bare", "console", "fc", "lab", "live", "scsi", "sim", "storage", "transport", "wire"]),
         ("cli", &["api", "bench", "console", "fc", "lab", "live", "scsi", "sim", "storage", "wire"]),
     ];
     let mut found = Vec::new();

@@ -193,12 +193,12 @@ impl Hosts {
             return;
         }
         let [message, answer] =
-            if end % 2 == 0 { [ANSWER_BYTES, REQUEST_BYTES] } else { [REQUEST_BYTES, ANSWER_BYTES] };
+            if end.is_multiple_of(2) { [ANSWER_BYTES, REQUEST_BYTES] } else { [REQUEST_BYTES, ANSWER_BYTES] };
         let [consumed, complete] = &mut self.consumed[end as usize];
         *consumed += bytes;
         let messages = (*consumed - *complete) / message;
         *complete += messages * message;
-        if end % 2 == 0 {
+        if end.is_multiple_of(2) {
             self.ios += messages;
         }
         self.stacks.with(&mut self.net, end, |connection, now| {

@@ -1,5 +1,9 @@
 //! Tests of the transports.
 
+mod infiniband_fabrics;
+mod infiniband_links;
+mod infiniband_opensm;
+mod infiniband_rc;
 mod tcp_dctcp;
 mod tcp_encode;
 mod tcp_incast;
@@ -9,7 +13,3 @@ mod tcp_network;
 mod tcp_properties;
 mod tcp_rules;
 mod tcp_states;
-mod infiniband_fabrics;
-mod infiniband_links;
-mod infiniband_opensm;
-mod infiniband_rc;

@@ -51,6 +51,19 @@ echo "errors $(dmesg | grep -c 'I/O error')"
     check_vn2vn(&bed.capture("ours"), 2 * 4 * 512);
 }
 
+/// Direct attachment of our own initiator and target.
+#[needs("qemu-io", "tshark")]
+#[test]
+fn our_initiator_and_our_storage_find_each_other_without_a_switch() {
+    let mut bed = Bed::start("direct", LAB, &["disk1"]);
+    let port = "dgram:{folder}/disk1.peer.sock,{folder}/disk1.sock";
+    let nbd = bed.start_initiator("ours", &["--vn2vn", "--mac", "52:54:00:00:00:01", "--port", port]);
+    write_and_verify(&uri(&nbd, "fc-0x2000525400000003-lun-0"));
+    bed.stop_others();
+    bed.stop();
+    check_vn2vn(&bed.capture("disk1"), 2 * 4 * 512);
+}
+
 /// Both have claimed their address, sent beacons, and logged in to each other.
 fn check_vn2vn(capture: &Path, frames: usize) {
     check_capture(capture, frames);
