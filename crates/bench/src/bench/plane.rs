@@ -2,7 +2,8 @@
 //! the bare credit program.
 //!
 //! Hosts read from storage devices through the cabling of the core/edge fabric, with one connection
-//! to each of up to four devices and two reads in flight on each. The layers above TCP cost nothing.
+//! to each of up to four devices and two reads in flight on each. The layers above TCP cost
+//! nothing.
 
 use super::bound::{self, Bound};
 use super::rate::Args;

@@ -75,8 +75,8 @@ impl ByteTime {
 }
 
 impl BusyPeriod {
-    /// Occupies the line from `start_ps` for `bytes` and a gap after them. Returns the time at which
-    /// the last byte before the gap has left. `start_ps` is not before `free_at_ps`.
+    /// Occupies the line from `start_ps` for `bytes` and a gap after them. Returns the time at
+    /// which the last byte before the gap has left. `start_ps` is not before `free_at_ps`.
     #[inline]
     pub fn occupy(&mut self, byte: &ByteTime, start_ps: u64, bytes: u64, gap_bytes: u64) -> u64 {
         let rest = if start_ps == self.free_at_ps { self.rest } else { 0 };

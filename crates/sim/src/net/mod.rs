@@ -2,8 +2,8 @@
 //! not handled here.
 //!
 //! [`Net::step`] processes events until one concerns the layers above: a frame has arrived at an
-//! N_Port or at a switch's processor, or a timer has expired. Each plane owns the state of its lines
-//! and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel, and
+//! N_Port or at a switch's processor, or a timer has expired. Each plane owns the state of its
+//! lines and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel, and
 //! [`EthernetPlane`], which no lab uses yet.
 
 pub mod ethernet;
@@ -77,8 +77,8 @@ fn run_other(
 }
 
 impl Net {
-    /// Returns an idle network of Fibre Channel: all links up, all credits granted, empty forwarding
-    /// tables.
+    /// Returns an idle network of Fibre Channel: all links up, all credits granted, empty
+    /// forwarding tables.
     pub fn new(plan: NetPlan) -> Net {
         Net::with_ethernet(plan, EthernetPlane::default())
     }

@@ -1,7 +1,7 @@
 //! TCP of hosts and storage systems over the Ethernet plane.
 //!
-//! The machines of `sanloom_transport::tcp` count positions. A [`Stacks`] gives their segments to the
-//! plane as frames, and sets one timer for the deadlines of all of them. No lab uses it yet.
+//! The machines of `sanloom_transport::tcp` count positions. A [`Stacks`] gives their segments to
+//! the plane as frames, and sets one timer for the deadlines of all of them. No lab uses it yet.
 
 mod pool;
 

@@ -14,8 +14,8 @@ pub(super) fn note(plane: &mut EthernetPlane, at_ps: u64) {
     }
 }
 
-/// Returns the paused priorities of lines that can never go on: all frames that their receivers hold
-/// for them wait for such priorities again. The answer is the largest set with this property.
+/// Returns the paused priorities of lines that can never go on: all frames that their receivers
+/// hold for them wait for such priorities again. The answer is the largest set with this property.
 fn find(plane: &EthernetPlane, now: u64) -> Vec<(u32, u8)> {
     let mut stuck: BTreeSet<(u32, u8)> = BTreeSet::new();
     for (number, line) in (0..).zip(&plane.lines) {

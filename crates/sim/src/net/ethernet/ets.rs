@@ -27,8 +27,8 @@ impl Ets {
         Ets { strict, quantum_bytes: shares.map(quantum), deficit_bytes: [0; PRIORITIES], turn: 0, is_granted: false }
     }
 
-    /// Returns the priority that sends next. `ready` are the priorities whose first frame may begin;
-    /// `first_bytes` returns its length.
+    /// Returns the priority that sends next. `ready` are the priorities whose first frame may
+    /// begin; `first_bytes` returns its length.
     pub fn choose(&mut self, ready: u8, first_bytes: impl Fn(usize) -> u32) -> Option<usize> {
         if ready == 0 {
             return None;

@@ -7,9 +7,9 @@
 //!
 //! # Rules at one instant
 //!
-//! First frames arrive, line by line, and a frame that meets an idle line leaves at once. Then lines
-//! that have become free, or whose pause has ended, send, line by line. Last, pauses that last are
-//! refreshed.
+//! First frames arrive, line by line, and a frame that meets an idle line leaves at once. Then
+//! lines that have become free, or whose pause has ended, send, line by line. Last, pauses that
+//! last are refreshed.
 //!
 //! # Simplifications
 //!

@@ -35,10 +35,10 @@ const _: () = assert!(size_of::<Lane>() == 6 * 64);
 /// delay. An R_RDY does not wait for a frame in the other direction; a real one waits for at most
 /// that one frame.
 ///
-/// The line is that of all planes, [`ByteTime`]. The fields are grouped by cache line in the order of use. The first line decides whether a frame
-/// may be sent. The second holds the frames on the line. The third has the fields that sending a
-/// frame reads and changes, the fourth those of a returning credit. The rest is for faults and
-/// reports.
+/// The line is that of all planes, [`ByteTime`]. The fields are grouped by cache line in the order
+/// of use. The first line decides whether a frame may be sent. The second holds the frames on the
+/// line. The third has the fields that sending a frame reads and changes, the fourth those of a
+/// returning credit. The rest is for faults and reports.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Lane {

@@ -1,7 +1,8 @@
 //! The frame path of Fibre Channel: lanes, switches and N_Ports that move frames in virtual time.
 //!
-//! A *frame-hop* is one crossing of one lane by one frame. In the best case it costs one event, the arrival. A lane that cannot send at
-//! once is woken when its line is free, when a credit returns, or when a busy input becomes ready.
+//! A *frame-hop* is one crossing of one lane by one frame. In the best case it costs one event, the
+//! arrival. A lane that cannot send at once is woken when its line is free, when a credit returns,
+//! or when a busy input becomes ready.
 //!
 //! # Simplifications
 //!
