@@ -2,8 +2,8 @@
 //!
 //! [`import`] reads what administrators can export: outputs of Fabric OS and NX-OS commands, and
 //! the JSON of the REST interface of Fabric OS. The kind of each section is recognised by its
-//! content. Readers turn lines into observations ([`facts`]); [`plan`] merges the observations into
-//! one fabric; [`zones`] merges the zone databases; [`write`] makes the text of the lab. Every line
+//! content. Readers turn lines into observations (`facts`); `plan` merges the observations into
+//! one fabric; `zones` merges the zone databases; `write` makes the text of the lab. Every line
 //! of the inputs is used, decoration, or in a note of the [`Account`].
 
 mod facts;

@@ -180,22 +180,23 @@ impl Net {
         self.fc.release(&mut self.events, nport, at_ps);
     }
 
-    /// Takes a link down: see [`FcPlane::link_down`].
+    /// Takes a Fibre Channel link down. Frames on it and frames queued for it are lost.
     pub fn link_down(&mut self, link: u16) {
         self.fc.link_down(&mut self.events, link);
     }
 
-    /// Brings a link up: see [`FcPlane::link_up`].
+    /// Brings a Fibre Channel link up. Both senders get one credit for each free receive buffer.
     pub fn link_up(&mut self, link: u16) {
         self.fc.link_up(&mut self.events, link);
     }
 
-    /// Restarts a switch: see [`FcPlane::reset_switch`].
+    /// Discards every frame in a Fibre Channel switch that restarts.
     pub fn reset_switch(&mut self, switch: u16) {
         self.fc.reset_switch(&mut self.events, switch);
     }
 
-    /// Starts or stops withholding R_RDYs: see [`FcPlane::withhold_credits`].
+    /// Starts or stops withholding the R_RDYs of the receiver of a lane. At the end, all withheld
+    /// R_RDYs are sent.
     pub fn withhold_credits(&mut self, lane: u32, withhold: bool) {
         self.fc.withhold_credits(&mut self.events, lane, withhold);
     }
@@ -211,12 +212,12 @@ impl Net {
         self.ethernet.send(&mut self.events, packet);
     }
 
-    /// Takes an Ethernet link down or brings it up: see [`EthernetPlane::set_link`].
+    /// Takes an Ethernet link down or brings it up. Frames on it and frames queued for it are lost.
     pub fn set_ethernet_link(&mut self, link: u32, up: bool) {
         self.ethernet.set_link(&mut self.events, link, up);
     }
 
-    /// Lets an Ethernet interface pause priorities: see [`EthernetPlane::set_storm`].
+    /// Lets an Ethernet interface pause the priorities in `storm`, a mask, until the next call.
     pub fn set_pause_storm(&mut self, interface: u16, storm: u8) {
         self.ethernet.set_storm(&mut self.events, interface, storm);
     }

@@ -19,7 +19,7 @@ pub struct Packet {
     pub from: u16,
     /// Number of the connection, in one direction. Bundles and paths are chosen by its hash.
     pub flow: u32,
-    /// For the owner of the packet. In a pause frame, the priorities, see [`Packet::pause`].
+    /// For the owner of the packet. In a pause frame, the named priorities and those to stop.
     pub position: u32,
     /// Length from the destination address to the FCS.
     pub bytes: u16,
