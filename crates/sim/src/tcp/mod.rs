@@ -42,8 +42,8 @@ pub struct Endpoint {
 pub struct Stacks {
     ends: Vec<End>,
     pool: Pool,
-    /// Deadlines. An end is listed once at the earliest of its deadlines, and may be listed for one
-    /// that has moved away since.
+    /// Deadlines with their ends. Only the entry with the time in [`End::listed`] counts; its
+    /// deadline may have moved away since.
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Number of the timer of the network.
     timer: u32,
@@ -104,6 +104,10 @@ impl Stacks {
                 break;
             }
             self.due.pop();
+            if self.ends[end as usize].listed != at {
+                // Another entry holds the deadline of this end.
+                continue;
+            }
             self.ends[end as usize].listed = Instant::NEVER;
             self.ends[end as usize].connection.timeout(now);
             self.transmit(net, end);

@@ -130,11 +130,6 @@ impl Line {
         self.egress.bytes(priority)
     }
 
-    /// Returns the most bytes that have waited for the line in a priority.
-    pub fn queued_max_bytes(&self, priority: usize) -> u64 {
-        self.egress.max_bytes(priority)
-    }
-
     /// Returns the time for which the sender has been paused in a priority up to `now`, in ps.
     pub fn paused_ps(&self, priority: usize, now: u64) -> u64 {
         self.pauses.paused_ps(priority, now)

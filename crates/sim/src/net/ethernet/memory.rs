@@ -58,8 +58,8 @@ pub struct Memory {
     max_bytes: u64,
 }
 
-/// Memory of a frame of a priority that is not lossless.
-const FULL: u64 = 256;
+/// Denominator of `alpha_256` and `lossy_alpha_256`.
+const ALPHA_UNIT: u64 = 256;
 
 /// Reason for a frame without memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +102,7 @@ impl Memory {
 
     /// Returns the most that a lossless group may hold of the shared pool.
     fn threshold(&self) -> u64 {
-        (self.pool_bytes - self.shared_bytes) * u64::from(self.plan.alpha_256) / FULL
+        (self.pool_bytes - self.shared_bytes) * u64::from(self.plan.alpha_256) / ALPHA_UNIT
     }
 
     /// Takes memory for a frame that has arrived at `port`. `queue_bytes` are the bytes of its
@@ -115,7 +115,7 @@ impl Memory {
         let bytes = self.cells(bytes);
         let free = self.pool_bytes - self.shared_bytes;
         if !self.is_lossless(priority) {
-            if bytes > free || queue_bytes + bytes > free * u64::from(self.plan.lossy_alpha_256) / FULL {
+            if bytes > free || queue_bytes + bytes > free * u64::from(self.plan.lossy_alpha_256) / ALPHA_UNIT {
                 return Err(Full::Pool);
             }
             self.shared_bytes += bytes;

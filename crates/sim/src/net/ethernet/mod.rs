@@ -35,6 +35,7 @@ pub use packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
 pub use pause::{LONGEST_QUANTA, QUANTUM_BITS};
 
 use super::line::ByteTime;
+use packet::LONGEST_BYTES;
 use routes::Routes;
 use sanloom_scsi::random::{SplitMix64, mix};
 use std::collections::BTreeMap;
@@ -192,7 +193,7 @@ impl EthernetPlane {
                     }
                     Station::Interface(interface) => {
                         interface_tx[usize::from(interface)] = number;
-                        9_238
+                        LONGEST_BYTES
                     }
                 };
                 let mut line = Line::new(from, to, link.byte, link.propagation_ps, Ets::new(link.shares, longest));

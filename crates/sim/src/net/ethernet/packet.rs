@@ -6,6 +6,8 @@ pub const PREAMBLE_BYTES: u64 = 8;
 pub const GAP_BYTES: u64 = 12;
 /// Shortest frame, from the destination address to the FCS, in bytes.
 pub const SHORTEST_BYTES: u16 = 64;
+/// Longest frame of an interface: a payload of 9,216 bytes with a tag.
+pub(super) const LONGEST_BYTES: u16 = 9_238;
 /// Number of priorities (IEEE 802.1Q).
 pub const PRIORITIES: usize = 8;
 

@@ -1,7 +1,6 @@
 //! Pause of a priority at the sender of a line (IEEE 802.1Qbb), and its times.
 
 use super::packet::PRIORITIES;
-use crate::net::queue::NEVER;
 
 /// Bits of a pause quantum.
 pub const QUANTUM_BITS: u64 = 512;
@@ -67,8 +66,7 @@ impl Pauses {
     /// Returns the time for which the priority has been paused up to `now`, in ps.
     pub fn paused_ps(&self, priority: usize, now: u64) -> u64 {
         let pause = &self.of[priority];
-        let present = if now == NEVER { pause.until_ps } else { pause.until_ps.min(now) };
-        pause.past_ps + present.saturating_sub(pause.from_ps)
+        pause.past_ps + pause.until_ps.min(now).saturating_sub(pause.from_ps)
     }
 }
 
