@@ -6,8 +6,8 @@
 //! comparisons of earlier ones, as in the document's counts.
 
 use sanloom_fc::config::{
-    Arbitration, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, IoQueue, IoScheduler, IslChoice, IslHash,
-    LineRate, Link, LinkEnd, Lun, Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage,
+    Arbitration, CrossbarLimits, ErrorRecovery, Forwarding, Hba, Host, HostProcessor, IoQueue, IoScheduler, IslChoice,
+    IslHash, LineRate, Link, LinkEnd, Lun, Multipath, Node, PathPolicy, Picos, Processor, Queueing, Service, Storage,
     StoragePort, Switch, Timers, VirtualMachine, Zone, ZoneDefault, ZoneMember, Zoning,
 };
 use sanloom_fc::nport::{FabricState, LoginScript};
@@ -291,6 +291,7 @@ fn host(number: u16, virtual_machine: Option<VirtualMachine>) -> Host {
         wwnn: Wwnn(base),
         hbas: vec![Hba { wwpn: Wwpn(base + 1), receive_size_bytes: 2048, data_frames_in_flight: None }],
         queue: IoQueue { max_outstanding: 1, max_waiting: None, scheduler: IoScheduler::Fifo, merge_up_to_bytes: 0 },
+        processor: HostProcessor::default(),
         cpu_per_io: Picos::ZERO,
         guest_cpu_per_io: Picos::ZERO,
         interrupt: None,

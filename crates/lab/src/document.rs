@@ -38,8 +38,8 @@ const TOPOLOGY: [&str; 8] = ["switch", "host", "storage", "link", "isl", "alias"
 pub(crate) struct Document {
     sections: Vec<Section>,
     sets: Vec<SetEntry>,
-    /// Tables of the switch presets.
-    switch_presets: Vec<Table>,
+    /// Tables of the presets of switches and hosts, each with the name of its section.
+    element_presets: Vec<(&'static str, Table)>,
 }
 
 /// One section with all its tables.
@@ -129,10 +129,14 @@ impl Document {
                 section.preset = from.all.or(only).unwrap_or_default();
             }
         }
-        if let Ok(root) = DeTable::parse(presets::SWITCHES) {
+        for text in [presets::SWITCHES, presets::HOSTS] {
+            let Ok(root) = DeTable::parse(text) else { continue };
             let mut layer = Document::empty(Vec::new());
             layer.take(root.get_ref(), Places::BuiltIn, &mut Sink::default());
-            document.switch_presets = layer.sections.into_iter().flat_map(|section| section.tables).collect();
+            for section in layer.sections {
+                let tables = section.tables.into_iter().map(|table| (section.def.name, table));
+                document.element_presets.extend(tables);
+            }
         }
         document
     }
@@ -145,7 +149,7 @@ impl Document {
             preset: Checked::default(),
             defaults: check::defaults(def),
         });
-        Document { sections: sections.collect(), sets, switch_presets: Vec::new() }
+        Document { sections: sections.collect(), sets, element_presets: Vec::new() }
     }
 
     fn take(&mut self, root: &DeTable<'_>, places: Places, sink: &mut Sink) {
@@ -278,10 +282,11 @@ impl Document {
         let written: Vec<&Checked> = tables.into_iter().map(|t| &t.checked).chain(&section.all).collect();
         let built_in = [&section.preset, &section.defaults];
         let mut element = Element { def: section.def, name, offset, count, header, layers: written, sets };
-        if section.def.name == "switch"
+        if self.element_presets.iter().any(|(of, _)| *of == section.def.name)
             && let Some(name) = element.text("preset")
         {
-            element.layers.extend(self.switch_presets.iter().find(|p| p.name == name).map(|p| &p.checked));
+            let is_meant = |(of, preset): &&(&str, Table)| *of == section.def.name && preset.name == name;
+            element.layers.extend(self.element_presets.iter().find(is_meant).map(|(_, preset)| &preset.checked));
         }
         element.layers.extend(built_in);
         element

@@ -218,6 +218,7 @@ fn value(kind: &Kind) -> Json {
         }
         Kind::Choice(all) => words(all.iter().map(|word| word.word)),
         Kind::Preset => words(presets::NAMES.iter().map(|(name, _)| *name)),
+        Kind::HostPreset => words(presets::HOST_NAMES.iter().map(|(name, _)| *name)),
         Kind::SwitchPreset => words(presets::SWITCH_NAMES.iter().map(|(name, _)| *name)),
         Kind::Wwn => pattern("^([0-9A-Fa-f]{16}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){7})$".to_owned()),
         Kind::Patterns => any_of(vec![

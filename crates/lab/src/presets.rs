@@ -30,10 +30,23 @@ pub(crate) const SWITCH_NAMES: [(&str, &str); 9] = [
     ("mds-director-32g", "a director with a central arbiter, such as the Cisco MDS 9710 with modules of 32GFC"),
 ];
 
-/// Returns the lines of a switch preset: key, value and source.
-pub(crate) fn switch_lines(name: &str) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let header = format!("[switch.{name}]");
-    let lines = SWITCHES.lines().skip_while(move |line| *line != header).skip(1);
+/// Presets of single hosts, in the form of [`SWITCHES`].
+pub(crate) const HOSTS: &str = include_str!("presets/hosts.toml");
+
+/// Names and models of the presets of hosts, in the order of [`HOSTS`].
+pub(crate) const HOST_NAMES: [(&str, &str); 3] = [
+    ("server-2003", "a server of 2003 with HBAs of 2GFC and NICs of 1 Gb/s, as in document 004"),
+    ("server-2011", "a server of 2011 with HBAs of 8GFC and NICs of 10 Gb/s, as in document 002"),
+    ("server-2021", "a server of 2021 with HBAs of 32GFC and NICs of 100 Gb/s"),
+];
+
+/// Returns the lines of a preset of a switch or host in `text`: key, value and source.
+pub(crate) fn lines_of(
+    text: &'static str,
+    name: &str,
+) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let end = format!(".{name}]");
+    let lines = text.lines().skip_while(move |line| !(line.starts_with('[') && line.ends_with(&end))).skip(1);
     lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
         let (key, rest) = line.split_once(" = ")?;
         let (value, source) = rest.split_once('#')?;
@@ -60,12 +73,26 @@ mod tests {
     use toml::de::{DeTable, DeValue};
 
     #[test]
-    fn every_switch_preset_is_valid_and_each_value_has_a_source() {
-        let section = schema::section("switch").unwrap();
-        let root = DeTable::parse(SWITCHES).unwrap();
-        let DeValue::Table(presets) = root.get_ref()["switch"].get_ref() else { panic!("no presets") };
+    fn every_element_preset_is_valid_and_each_value_has_a_source() {
+        check_presets("switch", SWITCHES, &SWITCH_NAMES);
+        check_presets("host", HOSTS, &HOST_NAMES);
+    }
+
+    /// Returns the number of values in a table and the tables in it.
+    fn values(table: &DeTable<'_>) -> usize {
+        let value = |value: &DeValue<'_>| match value {
+            DeValue::Table(table) => values(table),
+            _ => 1,
+        };
+        table.values().map(|entry| value(entry.get_ref())).sum()
+    }
+
+    fn check_presets(name: &str, text: &'static str, known: &[(&str, &str)]) {
+        let section = schema::section(name).unwrap();
+        let root = DeTable::parse(text).unwrap();
+        let DeValue::Table(presets) = root.get_ref()[name].get_ref() else { panic!("no presets") };
         let mut names: Vec<&str> = presets.keys().map(|name| name.get_ref().as_ref()).collect();
-        let mut known: Vec<&str> = SWITCH_NAMES.iter().map(|(name, _)| *name).collect();
+        let mut known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();
         known.sort_unstable();
         assert_eq!(names, known);
@@ -74,8 +101,8 @@ mod tests {
             let mut sink = Sink::default();
             check::table(section, table, Places::File, &mut sink);
             assert!(!sink.has_errors(), "{}", name.get_ref());
-            let lines: Vec<_> = switch_lines(name.get_ref()).collect();
-            assert_eq!(lines.len(), table.len(), "{}", name.get_ref());
+            let lines: Vec<_> = lines_of(text, name.get_ref()).collect();
+            assert_eq!(lines.len(), values(table), "{}", name.get_ref());
             assert!(lines.iter().all(|(_, _, source)| !source.is_empty()), "{}", name.get_ref());
         }
     }

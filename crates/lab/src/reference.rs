@@ -34,19 +34,20 @@ pub fn reference() -> String {
             page.push_str("  ```\n");
         }
     }
-    print_switch_presets(&mut page);
+    print_element_presets(SWITCH_PRESETS, &presets::SWITCH_NAMES, presets::SWITCHES, &mut page);
+    print_element_presets(HOST_PRESETS, &presets::HOST_NAMES, presets::HOSTS, &mut page);
     page
 }
 
-/// Prints the values of the switch presets with their sources.
-fn print_switch_presets(page: &mut String) {
-    page.push_str(SWITCH_PRESETS);
-    for (name, meaning) in presets::SWITCH_NAMES {
+/// Prints the values of the presets of one section with their sources.
+fn print_element_presets(introduction: &str, names: &[(&str, &str)], text: &'static str, page: &mut String) {
+    page.push_str(introduction);
+    for (name, meaning) in names {
         let _ = writeln!(page, "- `{name}`: {meaning}");
     }
     page.push_str("\n| preset | key | value | source |\n|---|---|---|---|\n");
-    for (name, _) in presets::SWITCH_NAMES {
-        for (key, value, source) in presets::switch_lines(name) {
+    for (name, _) in names {
+        for (key, value, source) in presets::lines_of(text, name) {
             let _ = writeln!(page, "| {name} | `{key}` | `{value}` | {} |", escape(source));
         }
     }
@@ -98,6 +99,15 @@ them, also keys of `[switch."*"]` and of `--set`. The preset overrides that of `
 the title of a publication ([Sources](sources.md#publications-about-switches)). *Assumption* marks a
 number that we chose. In a real switch the ports of an ASIC share its buffers. Here each port has
 its own, so give a long link `credits`.
+
+"#;
+
+const HOST_PRESETS: &str = r#"
+## Host presets
+
+`preset` in `[host.NAME]` or `[host."*"]` sets the costs of I/O for a class of machine. Keys of the
+file override them. *Assumption* marks a number that we chose; measure your own machine before you
+rely on processor times.
 
 "#;
 
@@ -203,6 +213,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Choice(_) => "word, see below".to_owned(),
         Kind::ChoiceOrFile(_) => "word, see below, or file".to_owned(),
         Kind::Preset => "name of a preset".to_owned(),
+        Kind::HostPreset => "name of a host preset".to_owned(),
         Kind::SwitchPreset => "name of a switch preset".to_owned(),
         Kind::Wwn => "world-wide name, 16 hex digits".to_owned(),
         Kind::Pattern => "name or range".to_owned(),

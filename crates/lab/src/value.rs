@@ -173,6 +173,7 @@ impl Reader<'_> {
                 _ => self.choice(value, words).map(Value::Choice),
             },
             Kind::Preset => self.preset(value, &presets::NAMES.map(|(name, _)| name)),
+            Kind::HostPreset => self.preset(value, &presets::HOST_NAMES.map(|(name, _)| name)),
             Kind::SwitchPreset => self.preset(value, &presets::SWITCH_NAMES.map(|(name, _)| name)),
             Kind::Wwn => {
                 let text = self.text(value)?;

@@ -31,8 +31,17 @@ pub struct HostResult {
     /// Longest time without a completed request of this host while requests were in flight, in
     /// seconds.
     pub longest_stall_s: f64,
-    /// Fraction of the time in which the processor was busy with I/O.
+    /// Fraction of the time in which the processor was busy with I/O, as a mean over its cores.
     pub cpu_utilisation: f64,
+    /// Time for which cores were busy with I/O, in seconds.
+    pub cpu_s: f64,
+    /// Processor time per 10^9 bytes of completed requests, in seconds; 0 without data. Document
+    /// 004 normalises processor load in this way.
+    pub cpu_s_per_gb: f64,
+    /// Parts of the processor time by kind of work; kinds without work are left out.
+    pub cpu_work: Vec<CpuWork>,
+    /// Fraction of the time in which the own processor of the busiest HBA was busy.
+    pub hba_utilisation: f64,
     /// Fraction of the time in which the busiest bus was busy.
     pub bus_utilisation: f64,
     /// Interrupts raised.
@@ -44,6 +53,17 @@ pub struct HostResult {
     pub requests_unanswered: u64,
     /// Paths to storage.
     pub paths: Vec<PathResult>,
+}
+
+/// Processor time of one kind of work.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuWork {
+    /// `request` (`cpu_per_io`), `hypervisor` (`guest_cpu_per_io`), `command` and `data` (driver),
+    /// `interrupt`, `segments`, `copy` or `checksum` (TCP).
+    pub name: String,
+    /// Work given to the processor, in seconds.
+    pub cpu_s: f64,
 }
 
 /// A path: an HBA of the host and a port of a storage system.

@@ -32,7 +32,7 @@ pub use balance::Conservation;
 pub use candidate::Candidate;
 pub use engine::Engine;
 pub use expectation::ExpectationResult;
-pub use host::{HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
+pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
 pub use lab::{FaultEvent, LabInfo, PrecisionResult};
 pub use link::{ChannelResult, LinkDirection, LinkKind, LinkResult};

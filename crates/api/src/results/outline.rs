@@ -2,10 +2,10 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    AdapterResult, CacheResult, ChannelResult, ControllerResult, DataLossResult, DiskResult, Event, FaultEvent,
-    Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest,
-    PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult,
-    StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
+    AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult, Event,
+    FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult,
+    LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult,
+    StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -172,7 +172,11 @@ fn example() -> Value {
             precision: Some(PrecisionResult { reached: Some(0.0), ..PrecisionResult::default() }),
             ..LabInfo::default()
         },
-        hosts: vec![HostResult { paths: vec![PathResult::default()], ..HostResult::default() }],
+        hosts: vec![HostResult {
+            cpu_work: vec![CpuWork::default()],
+            paths: vec![PathResult::default()],
+            ..HostResult::default()
+        }],
         streams: vec![StreamResult {
             hosts: vec![StreamHostResult::default()],
             trace: Some(TraceResult { error: Some(String::new()), ..TraceResult::default() }),

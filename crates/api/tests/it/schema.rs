@@ -128,6 +128,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("QueueDepth", to_value(QueueDepth::default())),
         ("Totals", to_value(Totals::default())),
         ("HostResult", to_value(HostResult::default())),
+        ("CpuWork", to_value(CpuWork::default())),
         ("PathResult", to_value(PathResult::default())),
         ("StreamResult", to_value(StreamResult { trace: Some(TraceResult::default()), ..StreamResult::default() })),
         ("TraceResult", to_value(TraceResult { error: Some(String::new()), ..TraceResult::default() })),

@@ -4,8 +4,8 @@ use super::Dice;
 use super::switches::Fabrics;
 use super::traffic::largest;
 use sanloom_fc::config::{
-    Bus, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node, PathPolicy, Picos,
-    Service, Storage, StoragePort, Zone, ZoneDefault, ZoneMember,
+    Bus, ErrorRecovery, Hba, Host, HostProcessor, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node,
+    PathPolicy, Picos, Service, Storage, StoragePort, Zone, ZoneDefault, ZoneMember,
 };
 use sanloom_fc::san::Lab;
 use sanloom_wire::{Wwnn, Wwpn};
@@ -95,12 +95,14 @@ impl Swarm {
                 scheduler: dice.weighted(&self.scheduler),
                 merge_up_to_bytes: if self.merge { dice.range(1, 256) as u32 * 512 } else { 0 },
             },
+            processor: HostProcessor::default(),
             cpu_per_io: Picos::from_ns(if self.cpu { dice.spread(100, 50_000) } else { 0 }),
             guest_cpu_per_io: Picos::ZERO,
             interrupt: self.interrupts.then(|| Interrupt {
                 cost: Picos::from_ns(dice.range(0, 10_000)),
                 max_frames: dice.range(1, 16) as u32,
                 max_wait: Picos::from_us(dice.range(0, 500)),
+                min_wait: None,
             }),
             bus: self.bus.then(|| Bus {
                 bits: dice.pick(&[32, 64, 128]),
@@ -158,6 +160,7 @@ impl Swarm {
                 cost: Picos::from_us(2),
                 max_frames: 4,
                 max_wait: Picos::from_us(50),
+                min_wait: None,
             }),
             bus: self.bus.then_some(Bus { bits: 64, clock_hz: 133_000_000, shared_by: 2 }),
         }

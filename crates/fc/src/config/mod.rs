@@ -8,6 +8,7 @@ mod channels;
 mod cost;
 mod fabric;
 mod fault;
+mod host_processor;
 mod iscsi;
 mod joining;
 mod live;
@@ -31,6 +32,7 @@ pub use fabric::{
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, Fault, FaultKind};
+pub use host_processor::{AdapterProcessor, Affinity, DriverCost, HostProcessor, StackCost, per_kib};
 pub use iscsi::{Chap, Iscsi};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};

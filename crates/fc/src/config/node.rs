@@ -1,5 +1,6 @@
 //! Hosts and storage systems.
 
+use super::host_processor::HostProcessor;
 use super::units::Picos;
 use super::workload::TimeDistribution;
 use sanloom_storage::backstore::{BackstoreConfig, Protection};
@@ -19,7 +20,9 @@ pub struct Host {
     pub hbas: Vec<Hba>,
     /// Waiting and outstanding queues.
     pub queue: IoQueue,
-    /// Processor time of a request before its command leaves. The host has one processor.
+    /// Processor and the costs of I/O on it.
+    pub processor: HostProcessor,
+    /// Processor time of a request before its command leaves.
     pub cpu_per_io: Picos,
     /// Processor time of a hypervisor for each command of its virtual machines, after their own
     /// `cpu_per_io`.
@@ -140,6 +143,10 @@ pub struct Interrupt {
     pub max_frames: u32,
     /// Maximum delay of the interrupt after the first completion.
     pub max_wait: Picos,
+    /// Shortest delay of an adapter that adapts it to the load: the delay doubles up to `max_wait`
+    /// after an interrupt with several completions, and halves down to this one after an
+    /// interrupt with a single one. `None`: the delay is always `max_wait`.
+    pub min_wait: Option<Picos>,
 }
 
 /// Parallel system bus, occupied by every data frame.

@@ -11,6 +11,7 @@ pub(super) fn interrupt(element: &Element<'_>) -> Option<Interrupt> {
         cost: element.time("interrupt.cost").unwrap_or_default(),
         max_frames: element.integer("interrupt.max_frames").unwrap_or(1),
         max_wait: element.time("interrupt.max_wait").unwrap_or_default(),
+        min_wait: element.time("interrupt.min_wait"),
     })
 }
 

@@ -17,6 +17,7 @@ mod nodes;
 mod persistent;
 mod port_groups;
 mod ports;
+mod processor;
 mod traces;
 mod vms;
 mod volumes;

@@ -309,6 +309,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                     scheduler: e.choice("scheduler", schema::SCHEDULERS).unwrap_or(IoScheduler::Fifo),
                     merge_up_to_bytes: e.size("max_io").unwrap_or(0) as u32,
                 },
+                processor: super::processor::processor(e),
                 cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
                 guest_cpu_per_io: e.time("guest_cpu_per_io").unwrap_or_default(),
                 interrupt: adapters::interrupt(e),

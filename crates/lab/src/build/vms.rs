@@ -7,15 +7,24 @@ use crate::diagnostic::Sink;
 use crate::document::Budget;
 use crate::element::Element;
 use crate::schema;
-use sanloom_fc::config::{Node, Picos, VirtualMachine};
+use sanloom_fc::config::{AdapterProcessor, Node, Picos, VirtualMachine};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
 
 /// Keys that have no effect on a host with links of its own.
 const VIRTUAL_ONLY: [&str; 4] = ["start", "interval", "boot", "login"];
 /// Keys of hardware that a virtual machine shares with its hypervisor.
-const HARDWARE: [&str; 6] =
-    ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers", "bb_sc"];
+const HARDWARE: [&str; 9] = [
+    "bus.bits",
+    "bus.clock",
+    "bus.shared_by",
+    "data_frames_in_flight",
+    "frame_buffers",
+    "bb_sc",
+    "hba_processor.per_read",
+    "hba_processor.per_write",
+    "hba_processor.per_kib",
+];
 
 /// Fills `virtual_machine` of the hosts of `lab`. `places` are the locations of the hosts.
 pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) {
@@ -31,6 +40,7 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
         useless_keys(element, &HARDWARE, NO_HARDWARE, sink);
         // A preset may have set hardware keys.
         host.bus = None;
+        host.processor.hba = AdapterProcessor::default();
         host.hbas.iter_mut().for_each(|hba| hba.data_frames_in_flight = None);
         let Some(hypervisors) = budget.expand(text, origin, sink).filter(|names| !names.is_empty()) else {
             continue;

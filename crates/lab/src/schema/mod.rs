@@ -8,6 +8,7 @@ mod fabric;
 mod iscsi;
 mod live;
 mod nodes;
+mod processor;
 mod storage;
 mod switch;
 mod traffic;
@@ -112,6 +113,8 @@ pub(crate) enum Kind {
     Preset,
     /// The name of a preset of a switch.
     SwitchPreset,
+    /// The name of a preset of a host.
+    HostPreset,
     /// A world-wide name: 16 hex digits.
     Wwn,
     /// One name or range of names.

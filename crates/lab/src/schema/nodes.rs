@@ -1,6 +1,7 @@
 //! Sections of hosts and storage.
 
 use super::live::UPLINK;
+use super::processor::PROCESSOR;
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 pub(super) const WWNN: Key = Key {
@@ -93,6 +94,14 @@ pub(super) const HOST: SectionDef = SectionDef {
     also: &["hosts", "server", "servers", "initiator", "client"],
     keys: &[
         Key {
+            path: "preset",
+            kind: Kind::HostPreset,
+            fallback: Fallback::Absent("the defaults below"),
+            meaning: "Costs of I/O on a class of machine; the [host presets](#host-presets) are listed below.",
+            example: "\"server-2011\"",
+            also: &["class", "model"],
+        },
+        Key {
             path: "hbas",
             kind: Kind::Integer { min: 1, max: 256 },
             fallback: Fallback::Value("1"),
@@ -150,7 +159,7 @@ pub(super) const HOST: SectionDef = SectionDef {
             path: "cpu_per_io",
             kind: Kind::Time,
             fallback: Fallback::Value("\"0s\""),
-            meaning: "Processor time of a request before its command leaves; a host has one processor.",
+            meaning: "Processor time of a request before its command leaves.",
             example: "\"5us\"",
             also: &["cpu", "cpu_time"],
         },
@@ -187,6 +196,35 @@ pub(super) const HOST: SectionDef = SectionDef {
             example: "\"50us\"",
             also: &["wait"],
         },
+        Key {
+            path: "interrupt.min_wait",
+            kind: Kind::Time,
+            fallback: Fallback::Absent("the wait is always `max_wait`"),
+            meaning: "Makes the wait adapt to the load: it doubles up to `max_wait` after an interrupt with several completions, and halves down to this value after one with a single completion.",
+            example: "\"5us\"",
+            also: &["adaptive"],
+        },
+        PROCESSOR[0],
+        PROCESSOR[1],
+        PROCESSOR[2],
+        PROCESSOR[3],
+        PROCESSOR[4],
+        PROCESSOR[5],
+        PROCESSOR[6],
+        PROCESSOR[7],
+        PROCESSOR[8],
+        PROCESSOR[9],
+        PROCESSOR[10],
+        PROCESSOR[11],
+        PROCESSOR[12],
+        PROCESSOR[13],
+        PROCESSOR[14],
+        PROCESSOR[15],
+        PROCESSOR[16],
+        PROCESSOR[17],
+        PROCESSOR[18],
+        PROCESSOR[19],
+        PROCESSOR[20],
         Key {
             path: "bus",
             kind: Kind::Table,

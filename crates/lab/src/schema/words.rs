@@ -3,8 +3,8 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Arbitration, Carrier, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, IslHash,
-    MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
+    Affinity, Arbitration, Carrier, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice,
+    IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -64,6 +64,11 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
     "least-queue" => PathPolicy::LeastQueue, "the path with the fewest commands outstanding";
     "service-time" => PathPolicy::ServiceTime, "the path with the least outstanding bytes per recent throughput";
     "failover" => PathPolicy::Failover, "the first usable path only";
+});
+
+words!(AFFINITY, AFFINITIES: Affinity {
+    "spread" => Affinity::Spread, "the core that is free first";
+    "adapter" => Affinity::Adapter, "the core with the number of the adapter, modulo the number of cores";
 });
 
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {

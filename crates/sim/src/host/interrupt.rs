@@ -12,8 +12,16 @@ use sanloom_fc::config::Interrupt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupts {
     config: Option<Interrupt>,
+    /// Number of the adapter.
+    adapter: u16,
     pending: u32,
+    /// Work of the driver for the data of the pending completions, in ps.
+    pending_data_ps: u64,
     deadline_ps: u64,
+    /// Present delay.
+    wait_ps: u64,
+    /// Time at which the last interrupt is handled; several cores keep the order.
+    handled_ps: u64,
     raised: u64,
 }
 
@@ -29,29 +37,45 @@ pub struct RaisedInterrupt {
 impl Interrupts {
     /// Returns a state without pending completions. Without `config`, each completion is handled
     /// at once and costs no time.
-    pub fn new(config: Option<Interrupt>) -> Interrupts {
-        Interrupts { config, pending: 0, deadline_ps: u64::MAX, raised: 0 }
+    pub fn new(config: Option<Interrupt>, adapter: u16) -> Interrupts {
+        Interrupts {
+            config,
+            adapter,
+            pending: 0,
+            pending_data_ps: 0,
+            deadline_ps: u64::MAX,
+            wait_ps: config.map_or(0, |config| config.min_wait.unwrap_or(config.max_wait).0),
+            handled_ps: 0,
+            raised: 0,
+        }
     }
 
-    /// Adds a completion at `now_ps`. Returns the interrupt if one is raised.
-    pub fn complete(&mut self, now_ps: u64, cpu: &mut Cpu) -> Option<RaisedInterrupt> {
+    /// Adds a completion at `now_ps`, whose data cost the driver `data_ps`. Returns the interrupt
+    /// if one is raised.
+    pub fn complete(&mut self, now_ps: u64, data_ps: u64, cpu: &mut Cpu) -> Option<RaisedInterrupt> {
         let Some(config) = self.config else {
-            return Some(RaisedInterrupt { completions: 1, handled_ps: now_ps });
+            let handled_ps = match data_ps {
+                0 => now_ps.max(self.handled_ps),
+                _ => cpu.run(now_ps, self.adapter, Work::Data, data_ps).max(self.handled_ps),
+            };
+            self.handled_ps = handled_ps;
+            return Some(RaisedInterrupt { completions: 1, handled_ps });
         };
         if self.pending == 0 {
-            self.deadline_ps = now_ps.saturating_add(config.max_wait.0);
+            self.deadline_ps = now_ps.saturating_add(self.wait_ps);
         }
         self.pending += 1;
+        self.pending_data_ps += data_ps;
         let due = self.pending >= config.max_frames || self.deadline_ps <= now_ps;
-        due.then(|| self.raise(now_ps, config.cost.0, cpu))
+        due.then(|| self.raise(now_ps, &config, cpu))
     }
 
     /// Raises an interrupt if the time of [`Interrupts::poll_timeout`] has been reached; otherwise
     /// does nothing.
     pub fn timeout(&mut self, now_ps: u64, cpu: &mut Cpu) -> Option<RaisedInterrupt> {
-        let cost_ps = self.config?.cost.0;
+        let config = self.config?;
         let due = self.pending > 0 && self.deadline_ps <= now_ps;
-        due.then(|| self.raise(now_ps, cost_ps, cpu))
+        due.then(|| self.raise(now_ps, &config, cpu))
     }
 
     /// Returns the time at which the oldest completion has waited long enough.
@@ -69,10 +93,19 @@ impl Interrupts {
         self.raised = 0;
     }
 
-    fn raise(&mut self, now_ps: u64, cost_ps: u64, cpu: &mut Cpu) -> RaisedInterrupt {
+    fn raise(&mut self, now_ps: u64, config: &Interrupt, cpu: &mut Cpu) -> RaisedInterrupt {
         let completions = std::mem::take(&mut self.pending);
+        let data_ps = std::mem::take(&mut self.pending_data_ps);
+        if let Some(shortest) = config.min_wait {
+            self.wait_ps = match completions {
+                1 => (self.wait_ps / 2).max(shortest.0),
+                _ => self.wait_ps.saturating_mul(2).max(1_000).min(config.max_wait.0),
+            };
+        }
         self.deadline_ps = u64::MAX;
         self.raised += 1;
-        RaisedInterrupt { completions, handled_ps: cpu.run(now_ps, Work::Interrupt, cost_ps) }
+        let parts = [(Work::Interrupt, config.cost.0), (Work::Data, data_ps)];
+        self.handled_ps = cpu.run_all(now_ps, self.adapter, &parts).max(self.handled_ps);
+        RaisedInterrupt { completions, handled_ps: self.handled_ps }
     }
 }

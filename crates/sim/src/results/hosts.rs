@@ -2,11 +2,13 @@
 
 use super::MAX_HOST_HISTOGRAMS;
 use super::view::{View, buckets, latency};
-use crate::host::PathState;
+use crate::host::{PathState, Work};
 use crate::stats::LatencyHistogram;
 use crate::world::{HostNode, Path, WorkloadMeasure};
 use sanloom_api::results::measure::{mean_us, per_s, s_of_ps};
-use sanloom_api::results::{HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals, TraceResult};
+use sanloom_api::results::{
+    CpuWork, HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals, TraceResult,
+};
 use sanloom_fc::config::{Load, Workload};
 use sanloom_fc::nport;
 
@@ -94,6 +96,15 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
                 path_failovers: measured.failovers,
                 longest_stall_s: s_of_ps(longest_stall(host, now).0),
                 cpu_utilisation: host.cpu.utilisation(now).clamp(0.0, 1.0),
+                cpu_s: s_of_ps_wide(host.cpu.busy_ps(now)),
+                cpu_s_per_gb: cpu_s_per_gb(host, now),
+                cpu_work: cpu_work(host),
+                hba_utilisation: host
+                    .hba_processors
+                    .iter()
+                    .map(|hba| hba.utilisation(now))
+                    .fold(0.0, f64::max)
+                    .min(1.0),
                 bus_utilisation: host.buses.iter().map(|bus| bus.utilisation(now)).fold(0.0, f64::max).min(1.0),
                 interrupts: host.interrupts.iter().map(|interrupts| interrupts.raised()).sum(),
                 logins: login_count(view, host, |counters| counters.fabric_logins),
@@ -102,6 +113,21 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
             }
         })
         .collect()
+}
+
+/// Returns a time in seconds.
+fn s_of_ps_wide(ps: u128) -> f64 {
+    ps as f64 / 1e12
+}
+
+fn cpu_s_per_gb(host: &HostNode, now_ps: u64) -> f64 {
+    let bytes = host.measured.bytes[0] + host.measured.bytes[1];
+    if bytes == 0 { 0.0 } else { s_of_ps_wide(host.cpu.busy_ps(now_ps)) / (bytes as f64 / 1e9) }
+}
+
+fn cpu_work(host: &HostNode) -> Vec<CpuWork> {
+    let given = Work::ALL.into_iter().map(|work| (work, host.cpu.given_ps(work))).filter(|(_, ps)| *ps > 0);
+    given.map(|(work, ps)| CpuWork { name: work.name().to_owned(), cpu_s: s_of_ps_wide(ps) }).collect()
 }
 
 /// Returns the sum of one counter over the login machines of a host.

@@ -62,10 +62,10 @@ impl Adapters {
         }
         let ports = config.ports.len();
         let buses = config.bus.map_or(0, |bus| ports.div_ceil(usize::from(bus.shared_by.max(1))));
-        let port = |_: &config::StoragePort| Adapter {
+        let port = |number: usize| Adapter {
             leaving: VecDeque::new(),
             arriving: VecDeque::new(),
-            interrupts: Interrupts::new(config.interrupt),
+            interrupts: Interrupts::new(config.interrupt, number as u16),
             messages: VecDeque::new(),
             handled: VecDeque::new(),
         };
@@ -74,7 +74,7 @@ impl Adapters {
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             cpu: Cpu::default(),
             has_interrupts: config.interrupt.is_some(),
-            ports: config.ports.iter().map(port).collect(),
+            ports: (0..ports).map(port).collect(),
         }))
     }
 
@@ -131,7 +131,7 @@ impl Adapters {
     fn interrupt(&mut self, now_ps: u64, port: u16, frame: Frame) {
         let adapter = &mut self.ports[usize::from(port)];
         adapter.messages.push_back(Some(frame));
-        let raised = adapter.interrupts.complete(now_ps, &mut self.cpu);
+        let raised = adapter.interrupts.complete(now_ps, 0, &mut self.cpu);
         adapter.raised(raised);
     }
 

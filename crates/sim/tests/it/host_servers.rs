@@ -6,7 +6,7 @@ use sanloom_sim::host::{Bus, Cpu, FrameWindow, Interrupts, RaisedInterrupt, Work
 
 const PCI: config::Bus = config::Bus { bits: 64, clock_hz: 66_000_000, shared_by: 2 };
 
-const COALESCE: Interrupt = Interrupt { cost: Picos(1_000), max_frames: 3, max_wait: Picos(50_000) };
+const COALESCE: Interrupt = Interrupt { cost: Picos(1_000), max_frames: 3, max_wait: Picos(50_000), min_wait: None };
 
 #[test]
 fn eight_kilobytes_take_15_5_microseconds_on_64_bit_66_mhz_pci() {
@@ -40,9 +40,9 @@ fn hbas_share_buses_in_their_order() {
 #[test]
 fn a_processor_runs_work_in_order_and_reports_its_utilisation() {
     let mut cpu = Cpu::default();
-    assert_eq!(cpu.run(100, Work::Request, 50), 150);
-    assert_eq!(cpu.run(120, Work::Interrupt, 30), 180);
-    assert_eq!(cpu.run(300, Work::Request, 10), 310);
+    assert_eq!(cpu.run(100, 0, Work::Request, 50), 150);
+    assert_eq!(cpu.run(120, 0, Work::Interrupt, 30), 180);
+    assert_eq!(cpu.run(300, 0, Work::Request, 10), 310);
     assert_eq!(cpu.given_ps(Work::Request), 60);
     assert_eq!(cpu.given_ps(Work::Interrupt), 30);
     assert_eq!(cpu.utilisation(400), 90.0 / 400.0);
@@ -51,7 +51,7 @@ fn a_processor_runs_work_in_order_and_reports_its_utilisation() {
 #[test]
 fn unfinished_work_counts_as_busy_only_until_now() {
     let mut cpu = Cpu::default();
-    cpu.run(0, Work::Request, 100);
+    cpu.run(0, 0, Work::Request, 100);
     assert_eq!(cpu.utilisation(50), 1.0);
     cpu.restart(50);
     assert_eq!(cpu.utilisation(150), 0.5, "50 of the 100 after the restart");
@@ -59,10 +59,10 @@ fn unfinished_work_counts_as_busy_only_until_now() {
 
 #[test]
 fn enough_completions_raise_an_interrupt() {
-    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE)), Cpu::default());
-    assert_eq!(interrupts.complete(10, &mut cpu), None);
-    assert_eq!(interrupts.complete(20, &mut cpu), None);
-    let raised = interrupts.complete(30, &mut cpu);
+    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE), 0), Cpu::default());
+    assert_eq!(interrupts.complete(10, 0, &mut cpu), None);
+    assert_eq!(interrupts.complete(20, 0, &mut cpu), None);
+    let raised = interrupts.complete(30, 0, &mut cpu);
     let expected = RaisedInterrupt { completions: 3, handled_ps: 1_030 };
     assert_eq!(raised, Some(expected));
     assert_eq!(interrupts.poll_timeout(), None);
@@ -72,9 +72,9 @@ fn enough_completions_raise_an_interrupt() {
 
 #[test]
 fn the_first_completion_waits_at_most_max_wait() {
-    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE)), Cpu::default());
-    assert_eq!(interrupts.complete(10, &mut cpu), None);
-    assert_eq!(interrupts.complete(40_000, &mut cpu), None);
+    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE), 0), Cpu::default());
+    assert_eq!(interrupts.complete(10, 0, &mut cpu), None);
+    assert_eq!(interrupts.complete(40_000, 0, &mut cpu), None);
     assert_eq!(interrupts.poll_timeout(), Some(50_010));
     assert_eq!(interrupts.timeout(50_009, &mut cpu), None);
     let expected = RaisedInterrupt { completions: 2, handled_ps: 51_010 };
@@ -84,17 +84,17 @@ fn the_first_completion_waits_at_most_max_wait() {
 
 #[test]
 fn a_busy_processor_delays_the_handling_of_completions() {
-    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE)), Cpu::default());
-    cpu.run(0, Work::Request, 10_000);
-    let raised = (0..3).find_map(|_| interrupts.complete(100, &mut cpu));
+    let (mut interrupts, mut cpu) = (Interrupts::new(Some(COALESCE), 0), Cpu::default());
+    cpu.run(0, 0, Work::Request, 10_000);
+    let raised = (0..3).find_map(|_| interrupts.complete(100, 0, &mut cpu));
     assert_eq!(raised.map(|interrupt| interrupt.handled_ps), Some(11_000));
 }
 
 #[test]
 fn without_coalescing_each_completion_is_handled_at_once_and_costs_no_time() {
-    let (mut interrupts, mut cpu) = (Interrupts::new(None), Cpu::default());
+    let (mut interrupts, mut cpu) = (Interrupts::new(None, 0), Cpu::default());
     let expected = RaisedInterrupt { completions: 1, handled_ps: 77 };
-    assert_eq!(interrupts.complete(77, &mut cpu), Some(expected));
+    assert_eq!(interrupts.complete(77, 0, &mut cpu), Some(expected));
     assert_eq!(cpu.given_ps(Work::Interrupt), 0);
     assert_eq!(interrupts.poll_timeout(), None);
 }
@@ -136,8 +136,8 @@ proptest! {
         max_frames in 1..6u32,
         max_wait in 0..60_000u64,
     ) {
-        let config = Interrupt { cost: Picos(100), max_frames, max_wait: Picos(max_wait) };
-        let (mut interrupts, mut cpu) = (Interrupts::new(Some(config)), Cpu::default());
+        let config = Interrupt { cost: Picos(100), max_frames, max_wait: Picos(max_wait), min_wait: None };
+        let (mut interrupts, mut cpu) = (Interrupts::new(Some(config), 0), Cpu::default());
         let mut times = Vec::new();
         let mut raised = Vec::new();
         let mut now = 0;
@@ -147,7 +147,7 @@ proptest! {
                 raised.extend(interrupts.timeout(at, &mut cpu));
             }
             times.push(now);
-            raised.extend(interrupts.complete(now, &mut cpu));
+            raised.extend(interrupts.complete(now, 0, &mut cpu));
         }
         while let Some(at) = interrupts.poll_timeout() {
             raised.extend(interrupts.timeout(at, &mut cpu));

@@ -12,6 +12,7 @@ mod error_recovery;
 mod ethernet;
 mod frame_path;
 mod host_multipath;
+mod host_processor;
 mod host_queue;
 mod host_recovery;
 mod host_servers;

@@ -2,7 +2,7 @@
 
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Bus, Host, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
+use crate::config::{Bus, Host, HostProcessor, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_storage::backstore::BackstoreError;
@@ -274,6 +274,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     }
     validate_adapters(host.interrupt.as_ref(), host.bus.as_ref(), place, problems);
     problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
+    validate_processor(&host.processor, place, problems);
     problems.time(place.key("guest_cpu_per_io"), host.guest_cpu_per_io, Picos::ZERO, Picos::SECOND);
     problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
     let (recovery, longest) = (&host.recovery, Picos::from_secs(3600));
@@ -347,11 +348,35 @@ fn validate_backstore(storage: &Storage, blocks: u64, place: Place, problems: &m
     }
 }
 
+fn validate_processor(processor: &HostProcessor, place: Place, problems: &mut Problems) {
+    problems.number(place.key("processor.cores"), processor.cores.into(), 1, 1_024);
+    let (fc, tcp, hba) = (&processor.fc, &processor.tcp, &processor.hba);
+    for (key, time) in [
+        ("fc_cost.per_command", fc.per_command),
+        ("fc_cost.per_kib_read", fc.per_kib_read),
+        ("fc_cost.per_kib_written", fc.per_kib_written),
+        ("tcp_cost.per_command", tcp.per_command),
+        ("tcp_cost.per_segment_received", tcp.per_segment_received),
+        ("tcp_cost.per_segment_sent", tcp.per_segment_sent),
+        ("tcp_cost.copy_received", tcp.copy_received),
+        ("tcp_cost.copy_sent", tcp.copy_sent),
+        ("tcp_cost.checksum", tcp.checksum),
+        ("hba_processor.per_read", hba.per_read),
+        ("hba_processor.per_write", hba.per_write),
+        ("hba_processor.per_kib", hba.per_kib),
+    ] {
+        problems.time(place.key(key), time, Picos::ZERO, Picos::SECOND);
+    }
+}
+
 fn validate_adapters(interrupt: Option<&Interrupt>, bus: Option<&Bus>, place: Place, problems: &mut Problems) {
     if let Some(interrupt) = interrupt {
         problems.number(place.key("interrupt.max_frames"), interrupt.max_frames.into(), 1, 65_535);
         problems.time(place.key("interrupt.cost"), interrupt.cost, Picos::ZERO, Picos::SECOND);
         problems.time(place.key("interrupt.max_wait"), interrupt.max_wait, Picos::ZERO, Picos::SECOND);
+        if let Some(shortest) = interrupt.min_wait {
+            problems.time(place.key("interrupt.min_wait"), shortest, Picos::ZERO, interrupt.max_wait);
+        }
     }
     if let Some(bus) = bus {
         if !matches!(bus.bits, 8 | 16 | 32 | 64 | 128 | 256) {

@@ -58,6 +58,7 @@ fn lab() -> Lab {
                 scheduler: IoScheduler::Fifo,
                 merge_up_to_bytes: 0,
             },
+            processor: HostProcessor::default(),
             cpu_per_io: Picos::ZERO,
             guest_cpu_per_io: Picos::ZERO,
             interrupt: None,

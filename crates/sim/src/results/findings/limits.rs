@@ -214,6 +214,18 @@ fn fewer_interrupts(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
     vec![Candidate { what: format!("one interrupt for {frames} completions"), set }]
 }
 
+/// Returns the change that doubles the cores of saturated processors.
+fn more_cores(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
+    let of = |name: &str| view.world.lab.hosts.iter().find(|host| host.name == name);
+    let cores = |name: &str| of(name).map_or(1, |host| u32::from(host.processor.cores)) * 2;
+    let set = hosts.iter().map(|host| (format!("host.{}.processor.cores", host.name), cores(&host.name).to_string()));
+    let set: Vec<(String, String)> = set.collect();
+    if set.len() > MOST_CHANGED || hosts.iter().any(|host| cores(&host.name) > 1_024) {
+        return Vec::new();
+    }
+    vec![Candidate { what: "twice the cores".to_owned(), set }]
+}
+
 /// Returns the change that doubles the clock of saturated buses.
 fn faster_bus(view: &View<'_>, hosts: &[&HostResult]) -> Vec<Candidate> {
     let of = |name: &str| view.world.lab.hosts.iter().find(|host| host.name == name);
@@ -232,6 +244,7 @@ pub(super) fn hosts(view: &View<'_>, results: &Results) -> Vec<Finding> {
     for (what, share) in [
         ("processor", (|host| host.cpu_utilisation) as fn(&sanloom_api::results::HostResult) -> f64),
         ("system bus", |host| host.bus_utilisation),
+        ("processor of an HBA", |host| host.hba_utilisation),
     ] {
         let full: Vec<_> = results.hosts.iter().filter(|host| share(host) >= FULL).collect();
         let Some(worst) = full.iter().max_by(|a, b| share(a).total_cmp(&share(b))) else { continue };
@@ -244,8 +257,9 @@ pub(super) fn hosts(view: &View<'_>, results: &Results) -> Vec<Finding> {
             },
             detail: format!("{}: busy {} of the time", list(&names), percent(share(worst))),
             candidates: match what {
-                "processor" => fewer_interrupts(view, &full),
-                _ => faster_bus(view, &full),
+                "processor" => fewer_interrupts(view, &full).into_iter().chain(more_cores(view, &full)).collect(),
+                "system bus" => faster_bus(view, &full),
+                _ => Vec::new(),
             },
             measure: Measure::Total,
             culprit: Some(worst.name.clone()),

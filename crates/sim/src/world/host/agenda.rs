@@ -1,5 +1,6 @@
 //! Scheduled jobs of a host.
 
+use super::commands::pass_hba;
 use super::{Hosts, Job};
 use crate::host::{Event, Input as MultipathInput};
 use crate::net::{FrameRef, NEVER};
@@ -71,7 +72,10 @@ impl Hosts {
             Job::AfterThinkTime(stream) => self.create_request(env, host, stream),
             Job::Carry(command, generation) if node.waits(command, generation) => self.carry(env, host, command),
             Job::Submit(command, generation) if node.waits(command, generation) => self.submit(env, host, command),
-            Job::Carry(..) | Job::Submit(..) => {}
+            Job::ThroughHba(command, generation) if node.waits(command, generation) => {
+                pass_hba(self, env, host, command);
+            }
+            Job::Carry(..) | Job::ThroughHba(..) | Job::Submit(..) => {}
             Job::InterruptHandled(hba, count) => self.process(env, host, hba, count),
             Job::Interrupt(hba) => {
                 if let Some(interrupt) = node.interrupts[usize::from(hba)].timeout(now, &mut node.cpu) {

@@ -1,7 +1,7 @@
 //! Commands of a host from the creation of a request to its submission, and the end of a command.
 
 use super::{Hosts, Job, NO_PATH, SentCommand, Stage};
-use crate::host::{Choice, CommandId, End, Pushed, Work};
+use crate::host::{Choice, CommandId, End, Pushed};
 use crate::workload::RequestOp;
 use crate::world::Env;
 use crate::world::notes::NoteKind;
@@ -115,7 +115,9 @@ impl Hosts {
     pub(super) fn prepare(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
         let now = env.net.now();
         let node = &mut self.nodes[usize::from(host)];
-        let at = if node.cpu_per_io_ps == 0 { now } else { node.cpu.run(now, Work::Request, node.cpu_per_io_ps) };
+        let sent = node.commands[command as usize];
+        let op = node.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
+        let at = node.charge_command(now, sent.hba, op, sent.bytes);
         let sent = &mut node.commands[command as usize];
         debug_assert_ne!(sent.path, NO_PATH, "command {command} of host {host} has a path");
         sent.stage = Stage::Waiting;
@@ -135,14 +137,16 @@ impl Hosts {
         let sent = &self.nodes[usize::from(host)].commands[command as usize];
         let (plane, generation) = (sent.plane, sent.generation);
         let at = match env.nports.node(plane).owner {
-            Owner::Host { host: carrier, .. } if carrier != host => self.nodes[usize::from(carrier)].carry_guest(now),
+            Owner::Host { host: carrier, hba } if carrier != host => {
+                self.nodes[usize::from(carrier)].carry_guest(now, hba)
+            }
             _ => now,
         };
         if at > now {
-            self.nodes[usize::from(host)].plan(at, Job::Submit(command, generation));
+            self.nodes[usize::from(host)].plan(at, Job::ThroughHba(command, generation));
             self.arm(env, host);
         } else {
-            self.submit(env, host, command);
+            pass_hba(self, env, host, command);
         }
     }
 
@@ -255,5 +259,25 @@ impl Hosts {
         if !good {
             env.note(NoteKind::Failed { host });
         }
+    }
+}
+
+/// Waits for the own processor of the HBA, then submits the command.
+pub(super) fn pass_hba(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, command: u32) {
+    let now = env.net.now();
+    let node = &hosts.nodes[usize::from(host)];
+    let sent = node.commands[command as usize];
+    let is_write = node.queue.command(CommandId(command)).is_some_and(|queued| queued.op.is_write());
+    let at = match env.nports.node(sent.plane).owner {
+        Owner::Host { host: carrier, hba } => {
+            hosts.nodes[usize::from(carrier)].occupy_hba(now, hba, is_write, sent.bytes)
+        }
+        Owner::Storage { .. } => now,
+    };
+    if at > now {
+        hosts.nodes[usize::from(host)].plan(at, Job::Submit(command, sent.generation));
+        hosts.arm(env, host);
+    } else {
+        hosts.submit(env, host, command);
     }
 }

@@ -16,11 +16,11 @@ pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use paths::{PathTest, lun_owner_changed};
 
 use super::path::Paths;
-use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member, Work};
+use crate::host::{Bus, CommandId, Cpu, Device, FifoServer, Interrupts, IoQueue, Member, Work};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
-use crate::workload::Stream;
-use sanloom_fc::config;
+use crate::workload::{RequestOp, Stream};
+use sanloom_fc::config::{self, Picos};
 use sanloom_fc::fcp::initiator::Outcome;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -47,6 +47,8 @@ pub struct HostNode {
     pub cpu: Cpu,
     /// Interrupt coalescing, indexed by HBA.
     pub interrupts: Vec<Interrupts>,
+    /// Own processors of the HBAs.
+    pub hba_processors: Vec<FifoServer>,
     /// Buses of the HBAs; empty if transfers take no time. A virtual machine has none, because its
     /// data uses the buses of its hypervisor.
     pub buses: Vec<Bus>,
@@ -200,6 +202,8 @@ enum Job {
     /// The processor has prepared a command.
     Carry(u32, u32),
     /// The processor of the hypervisor, if any, has passed the command on.
+    ThroughHba(u32, u32),
+    /// The processor of the HBA has passed the command on.
     Submit(u32, u32),
     /// An interrupt has been handled: the host processes this many completions of an HBA.
     InterruptHandled(u16, u32),
@@ -256,11 +260,42 @@ impl HostNode {
         std::mem::take(&mut self.is_moving)
     }
 
-    /// Charges the processor for a command of a virtual machine, and returns the end of this work.
-    fn carry_guest(&mut self, now: u64) -> u64 {
+    /// Charges the processor for a command of a virtual machine that leaves through an HBA, and
+    /// returns the end of this work.
+    fn carry_guest(&mut self, now: u64, hba: u16) -> u64 {
         match self.guest_cpu_per_io_ps {
             0 => now,
-            cost => self.cpu.run(now, Work::Request, cost),
+            cost => self.cpu.run(now, hba, Work::Hypervisor, cost),
+        }
+    }
+
+    /// Charges the processor for a command that leaves through an HBA, and returns the end of this
+    /// work.
+    fn charge_command(&mut self, now: u64, hba: u16, op: RequestOp, bytes: u32) -> u64 {
+        let fc = self.cpu.config().fc;
+        let data_ps = if op.is_write() { config::per_kib(fc.per_kib_written, bytes.into()).0 } else { 0 };
+        if self.cpu_per_io_ps + fc.per_command.0 + data_ps == 0 {
+            return now;
+        }
+        let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, fc.per_command.0), (Work::Data, data_ps)];
+        self.cpu.run_all(now, hba, &parts)
+    }
+
+    /// Returns the time that the driver takes for the data of a completed command, in ps.
+    fn data_cost_ps(&self, tag: u64) -> u64 {
+        let cost = self.cpu.config().fc.per_kib_read;
+        if cost == Picos::ZERO || tag & PROBE != 0 {
+            return 0;
+        }
+        let command = self.queue.command(CommandId(tag as u32)).filter(|command| command.op == RequestOp::Read);
+        command.map_or(0, |command| config::per_kib(cost, command.bytes.into()).0)
+    }
+
+    /// Reserves the processor of an HBA for a command, and returns the end of this work.
+    fn occupy_hba(&mut self, now: u64, hba: u16, is_write: bool, bytes: u32) -> u64 {
+        match self.cpu.config().hba.time_of(is_write, bytes).0 {
+            0 => now,
+            time => self.hba_processors[usize::from(hba)].occupy(now, time),
         }
     }
 
@@ -272,8 +307,9 @@ impl HostNode {
             nports: plan.nports,
             queue: IoQueue::new(&config.queue),
             streams: plan.streams,
-            cpu: Cpu::default(),
-            interrupts: vec![Interrupts::new(config.interrupt); hbas],
+            cpu: Cpu::new(&config.processor),
+            interrupts: (0..hbas as u16).map(|hba| Interrupts::new(config.interrupt, hba)).collect(),
+            hba_processors: vec![FifoServer::default(); hbas],
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             paths: plan.paths,
             measured: HostMeasure {
@@ -316,6 +352,7 @@ impl HostNode {
     pub fn restart(&mut self, now_ps: u64, series: Option<Series>) {
         self.queue.restart(now_ps);
         self.cpu.restart(now_ps);
+        self.hba_processors.iter_mut().for_each(|hba| hba.restart(now_ps));
         self.buses.iter_mut().for_each(|bus| bus.restart(now_ps));
         self.interrupts.iter_mut().for_each(Interrupts::restart);
         self.paths.restart();
