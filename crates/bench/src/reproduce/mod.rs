@@ -1,6 +1,7 @@
 //! `sanloom reproduce`: numbers of papers and of formulas beside ours.
 
 mod disks;
+mod gupfs;
 mod iscsi_switch;
 mod npiv;
 mod open_fcoe;
@@ -48,6 +49,9 @@ pub enum Paper {
     /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
     OpenFcoe(open_fcoe::Args),
+    /// Fibre Channel switches of three makers (document 004, section 1)
+    #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
+    Gupfs(gupfs::Args),
     /// Measured response times of three disks beside those of the disk model, with the demerit
     /// figure and both distributions, and queues of random reads
     #[command(
@@ -118,6 +122,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Npiv(args) => npiv::run(args),
         Paper::IscsiSwitch(args) => iscsi_switch::run(args),
         Paper::OpenFcoe(args) => open_fcoe::run(args),
+        Paper::Gupfs(args) => gupfs::run(args),
         Paper::Disks(args) => disks::run(args),
         Paper::Theory(args) => theory::run(args),
     }

@@ -3,19 +3,22 @@
 use super::Where;
 use super::nodes::{Names, has_table};
 use super::ports::{self, End, Ports, Supply};
-use crate::diagnostic::{Origin, Sink};
+use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{self, Budget, Document};
 use crate::element::Element;
 use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::units;
-use crate::value::Value;
+use crate::value::{Value, cut};
 use sanloom_fc::config::{LineRate, Link, LinkEnd, Node, Switch};
 use sanloom_fc::san::{Lab, MAX_LINKS};
 use std::rc::Rc;
 
 /// Code of ranges whose lengths do not match.
 pub(crate) const RANGE_MISMATCH: &str = "range-mismatch";
+
+/// Code of a trunk that does not form.
+const TRUNK_OF_TWO_VENDORS: &str = "trunk-of-two-vendors";
 
 /// A link before its ports are assigned.
 struct Draft<'d> {
@@ -90,7 +93,7 @@ pub(super) fn build<'d>(
                 Some((Value::Length(millimetres), _)) => units::propagation(*millimetres),
                 _ => units::propagation(10_000),
             },
-            bundle: draft.bundle,
+            bundle: draft.bundle.filter(|_| may_trunk(&element, draft.ends, nodes, sink)),
         });
         let [from, to] = draft.origins;
         places.push(Where { element: Rc::new(element), exact: vec![("from", from), ("to", to)] });
@@ -98,6 +101,23 @@ pub(super) fn build<'d>(
     ports.report(lab, nodes.map(Vec::as_slice), sink);
     grow_switches(lab);
     places
+}
+
+/// Returns whether links between two nodes may form a trunk; adds a warning if they may not.
+fn may_trunk(link: &Element<'_>, ends: [End; 2], nodes: [&Vec<Where<'_>>; 3], sink: &mut Sink) -> bool {
+    let vendor = |end: End| element_of(end.node, nodes).and_then(|element| element.text("fabric.vendor"));
+    let [Some(one), Some(other)] = ends.map(vendor) else { return true };
+    if one == other {
+        return true;
+    }
+    sink.add(Finding {
+        severity: Severity::Warning,
+        code: TRUNK_OF_TWO_VENDORS,
+        origin: link.origin("bundle"),
+        reason: format!("switches of {} and {} form no trunk, so the links work one by one", cut(one), cut(other)),
+        remedy: "choose switches of one maker for the trunk, or remove `bundle`".to_owned(),
+    });
+    false
 }
 
 /// Adds the links of one table.

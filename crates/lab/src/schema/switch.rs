@@ -336,6 +336,14 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             also: &["cost_rule", "fspf_cost"],
         },
         Key {
+            path: "fabric.vendor",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("the switch forms trunks with every switch"),
+            meaning: "Maker of the switch. Links with `bundle = true` between switches of two makers form no trunk, but work as single links.",
+            example: "\"Brocade\"",
+            also: &["vendor", "maker"],
+        },
+        Key {
             path: "virtual_fabric",
             kind: Kind::Table,
             fallback: Fallback::Absent("the switch has a chassis of its own"),

@@ -6,12 +6,14 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 5] = [
+const MEANT: [(&str, &str); 7] = [
     ("domain-overlap.toml", "isolated-link"),
     ("long-distance.toml", "few-credits"),
     ("merge-refused.toml", "isolated-link"),
     ("vendor-flow-control.toml", "isolated-link"),
     ("vendor-no-zoning.toml", "isolated-link"),
+    ("vendor-three-switches.toml", "isolated-link"),
+    ("vendor-three-switches.toml", "trunk-of-two-vendors"),
 ];
 
 fn root() -> PathBuf {

@@ -1,0 +1,160 @@
+//! `sanloom reproduce gupfs`: document 004, the evaluation of SAN fabrics at NERSC in 2003. So far
+//! the statements about Fibre Channel: section 1 and the storage of section 3.
+
+mod labs;
+
+use super::ResultArgs;
+use super::verdict::{self, Kind, Verdict};
+use labs::{Case, Fabric, Measured};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::Threads;
+use sanloom_console::report::html::plain_page;
+use sanloom_console::{output, pool};
+use std::collections::BTreeMap;
+
+/// Options of `sanloom reproduce gupfs`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    results: ResultArgs,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Large requests that keep the line busy.
+const LARGE: (u32, u32) = (512, 8);
+/// Requests one at a time, of a size at which the difference of the switches is hidden.
+const SMALL: (u32, u32) = (16, 1);
+
+fn load(fabric: Fabric, write: bool, (size_kib, depth): (u32, u32)) -> Case {
+    Case::Load { fabric, write, size_kib, depth }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        Case::ThreeSwitches,
+        load(Fabric::Trunk, false, LARGE),
+        load(Fabric::FourPorts, false, LARGE),
+        load(Fabric::SanBox, false, SMALL),
+        load(Fabric::SilkWorm, false, SMALL),
+    ];
+    for fabric in [Fabric::Direct, Fabric::SanBox, Fabric::SilkWorm] {
+        cases.extend([false, true].map(|write| load(fabric, write, LARGE)));
+    }
+    cases
+}
+
+fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
+    let rate = |case: Case| measured.get(&case).map_or(0.0, |measured| measured.bytes_per_s);
+    // The unit of the document: megabytes of 1000 * 1024 bytes.
+    let mb = |case: Case| rate(case) / 1_024_000.0;
+    let ratio = |case: Case, to: Case| 100.0 * rate(case) / rate(to);
+    let (read, write) = (|fabric| load(fabric, false, LARGE), |fabric| load(fabric, true, LARGE));
+    let shown =
+        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, Some(ours), unit);
+    let of_line = "the document rounds, and the line of 2GFC carries 201.6 of its MB/s";
+    let of_chart = "the document compares two curves";
+    let mut verdicts = Vec::new();
+    for (id, fabric, name) in
+        [("direct", Fabric::Direct, "direct attachment"), ("sanbox", Fabric::SanBox, "through the SANbox2-16")]
+    {
+        verdicts.push(
+            shown(&format!("G1-read-{id}"), &format!("reads in the cache, {name}"), 200.0, mb(read(fabric)), "MB/s")
+                .predicted(0.01)
+                .tolerance_reason(of_line),
+        );
+        verdicts.push(
+            shown(&format!("G1-write-{id}"), &format!("writes to the cache, {name}"), 200.0, mb(write(fabric)), "MB/s")
+                .predicted(0.01)
+                .tolerance_reason(of_line),
+        );
+    }
+    let equal =
+        |id: &str, what: &str, ours| shown(id, what, 100.0, ours, "%").predicted(0.005).tolerance_reason(of_chart);
+    verdicts.extend([
+        equal("G2-read", "reads: SANbox2-16 / direct", ratio(read(Fabric::SanBox), read(Fabric::Direct))),
+        equal("G3-sanbox", "writes: SANbox2-16 / direct", ratio(write(Fabric::SanBox), write(Fabric::Direct))),
+        equal("G3-silkworm", "writes: SilkWorm 3800 / direct", ratio(write(Fabric::SilkWorm), write(Fabric::Direct))),
+        Verdict::shown(
+            Kind::Fit,
+            "G4",
+            "large reads: SilkWorm 3800 / direct",
+            96.5,
+            Some(ratio(read(Fabric::SilkWorm), read(Fabric::Direct))),
+            "%",
+        )
+        .note(format!(
+            "{} ns between the frames towards the host were chosen; the document names no cause.",
+            labs::SILKWORM_GAP_NS
+        )),
+        shown(
+            "G5",
+            "reads of 16 KiB, one at a time: SilkWorm 3800 / SANbox2-16",
+            100.0,
+            ratio(load(Fabric::SilkWorm, false, SMALL), load(Fabric::SanBox, false, SMALL)),
+            "%",
+        )
+        .predicted(0.02)
+        .tolerance_reason("the document sees a difference only above 16 KB")
+        .note("The gap of G4 is the same; the time of the array, assumed as 100 us, hides it."),
+        shown(
+            "G6",
+            "isolated ports in the fabric of three switches",
+            6.0,
+            measured.get(&Case::ThreeSwitches).map_or(0.0, |measured| measured.isolated_ports as f64),
+            "ports",
+        )
+        .predicted(0.0)
+        .tolerance_reason("\"a total failure\": both ends of each of the three links")
+        .note("examples/vendor-three-switches.toml has the reasons, as we read the document."),
+        shown("G7", "trunk of four paths of 2 Gb/s", 4.0 * 200.0, mb(load(Fabric::Trunk, false, LARGE)), "MB/s")
+            .predicted(0.02)
+            .tolerance_reason(of_line)
+            .note("Between switches of two makers it is no trunk: the lab of G6 has a warning."),
+        shown("G17", "storage with four ports of 2 Gb/s", 750.0, mb(load(Fabric::FourPorts, false, LARGE)), "MB/s")
+            .note("The document says \"more than 750\"; the four lines carry 806."),
+    ]);
+    if let Some(bound) = verdicts.last_mut() {
+        bound.kind = Kind::Derived;
+    }
+    verdicts
+}
+
+/// Runs the reproduction.
+///
+/// # Errors
+/// If a prediction misses unexpectedly, or an output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let folder = args.results.prepare("gupfs")?;
+    let cases = cases();
+    let labs = cases.iter().map(|case| case.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
+    let finished = pool::all(args.threads, "runs", &labs, |_, lab| labs::measure(lab))?;
+    let measured: Option<Vec<Measured>> = finished.into_iter().collect();
+    let measured = measured.ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
+    let measured = cases.into_iter().zip(measured).collect();
+    let verdicts = judged(&measured);
+    let title = "Document 004 (SAN Fabric Technology Evaluations): Fibre Channel";
+    let note = "Its figures are lost, so the numbers are those of its text. Its statements about iSCSI, SRP and gateways are \
+                not reproduced yet.";
+    let command = format!("sanloom reproduce gupfs --seed {}", args.seed);
+    let page = || {
+        let sections = vec![
+            ("numbers", "Statements of the document", verdict::html_table("numbers", &verdicts)),
+            ("command", "Command", format!("<pre class=\"command\">{command}</pre>\n")),
+        ];
+        plain_page("GUPFS, reproduced", title, &[verdict::summary(&verdicts), note.to_owned()], sections)
+    };
+    args.results.write(folder.as_deref(), &verdicts, &verdicts, page)?;
+    if !args.results.outputs.is_stdout() {
+        let table = verdict::table(&verdicts, output::width());
+        let mut text = format!("{title}\n\n{table}\n{note}\n{}\n", verdict::summary(&verdicts));
+        if let Some(folder) = folder {
+            text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
+        }
+        output::print(&text)?;
+    }
+    verdict::outcome(&verdicts)
+}
