@@ -1,0 +1,4 @@
+//! iSCSI over TCP of the Ethernet plane.
+
+mod bed;
+mod machines;
