@@ -1,5 +1,6 @@
 //! Hosts and storage systems.
 
+use super::iscsi::IscsiHost;
 use super::units::Picos;
 use super::workload::TimeDistribution;
 use sanloom_storage::backstore::{BackstoreConfig, Protection};
@@ -41,6 +42,8 @@ pub struct Host {
     pub discovery: bool,
     /// `Some` for a virtual machine.
     pub virtual_machine: Option<VirtualMachine>,
+    /// iSCSI initiator at the Ethernet interfaces of the host.
+    pub iscsi: IscsiHost,
 }
 
 /// Limits of error recovery, with the values of Linux as defaults.

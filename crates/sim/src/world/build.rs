@@ -5,6 +5,7 @@ use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
+use super::ethernet;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
@@ -57,7 +58,8 @@ impl World {
     /// Returns the initial world of a lab. The lab must have passed `Lab::validate`.
     pub fn new(lab: Arc<Lab>) -> World {
         let plan = Plan::new(&lab);
-        let net = Net::new(net_plan(&lab, &plan.owners[..plan.physical], plan.timers.all));
+        let fc = net_plan(&lab, &plan.owners[..plan.physical], plan.timers.all);
+        let net = Net::with_ethernet(fc, ethernet::plane(&lab));
         let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
         World {
             nports,

@@ -29,6 +29,7 @@ mod disks;
 mod dispatch;
 mod divide;
 mod downtime;
+pub mod ethernet;
 mod faults;
 mod host;
 mod lane_series;

@@ -2,7 +2,7 @@
 
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Bus, Host, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
+use crate::config::{Bus, EthernetNode, Host, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_storage::backstore::BackstoreError;
@@ -36,6 +36,11 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
     let on_ethernet = |(_, host): &(usize, &Host)| host.hbas.iter().any(|hba| lab.live.uplinks.contains_key(&hba.wwpn));
     linked.extend(lab.hosts.iter().enumerate().filter(on_ethernet).map(|(number, _)| Node::Host(number as u16)));
+    linked.extend(lab.ethernet_links.iter().flat_map(|link| link.ends).filter_map(|end| match end.node {
+        EthernetNode::Host(host) => Some(Node::Host(host)),
+        EthernetNode::Storage(storage) => Some(Node::Storage(storage)),
+        EthernetNode::Switch(_) => None,
+    }));
     linked.sort_unstable();
     linked.dedup();
     let mut check = |node: Node, place: Place, name: &str| {
