@@ -23,6 +23,12 @@ impl Session {
         name
     }
 
+    /// Returns the input that sends a command.
+    fn submit(&mut self, command: host::Command) -> host::Input {
+        self.in_flight += 1;
+        host::Input::Submit(host::Command { id: self.name(command.id), ..command })
+    }
+
     /// Returns the tag of a command that has ended.
     fn tag(&mut self, name: u64) -> u64 {
         match self.renamed.iter().position(|(known, _)| *known == name) {
@@ -41,7 +47,8 @@ pub(super) fn order(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32, order: Ord
     let gone = |tag| Event::Done { session, tag, outcome: Outcome::PortGone };
     let input = match order {
         Order::Submit(command) if !is_up => return iscsi.events.push_back(gone(command.id)),
-        Order::Submit(command) => host::Input::Submit(host::Command { id: state.name(command.id), ..command }),
+        Order::Submit(command) if state.in_flight >= state.plan.depth => return state.waiting.push_back(command),
+        Order::Submit(command) => state.submit(command),
         Order::Reset { tag, .. } if !is_up => return iscsi.events.push_back(gone(tag)),
         Order::Reset { tag, lun } => host::Input::Reset { id: state.name(tag), lun },
         Order::Restart if state.stage == Stage::Idle => return,
@@ -125,9 +132,15 @@ fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
                 None => return,
                 Some(host::Output::Send { head, data }) => Some((head, data)),
                 Some(host::Output::Data { head, .. }) => Some((head, Box::default())),
-                Some(host::Output::Done { id, outcome }) => {
-                    let (tag, outcome) = (session.tag(id), outcome_of(&outcome));
+                Some(host::Output::Done { id, outcome: ended }) => {
+                    let (tag, outcome) = (session.tag(id), outcome_of(&ended));
                     iscsi.events.push_back(Event::Done { session: number, tag, outcome });
+                    let is_command = !matches!(ended, host::Outcome::Reset { .. });
+                    session.in_flight -= u32::from(is_command);
+                    if is_command && let Some(command) = session.waiting.pop_front() {
+                        let input = session.submit(command);
+                        machine.handle(now, input);
+                    }
                     None
                 }
                 Some(host::Output::Broken(_)) => return connection::lose(iscsi, cx, end),
@@ -161,5 +174,9 @@ pub(super) fn lost(iscsi: &mut Iscsi, number: u32, machine: Machine) {
         let (tag, outcome) = (session.tag(id), Outcome::PortGone);
         iscsi.events.push_back(Event::Done { session: number, tag, outcome });
     }
+    for command in std::mem::take(&mut session.waiting) {
+        iscsi.events.push_back(Event::Done { session: number, tag: command.id, outcome: Outcome::PortGone });
+    }
     session.renamed.clear();
+    session.in_flight = 0;
 }

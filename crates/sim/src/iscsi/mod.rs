@@ -121,6 +121,10 @@ struct Session {
     /// Identity of commands whose tags the host uses more than once, with their tags.
     renamed: Vec<(u64, u64)>,
     next_name: u64,
+    /// Commands in flight.
+    in_flight: u32,
+    /// Commands that wait for others to end.
+    waiting: VecDeque<Command>,
     count: SessionCount,
     /// Counters at the end of the warm-up.
     before: SessionCount,
@@ -182,6 +186,8 @@ impl Iscsi {
             tried: false,
             renamed: Vec::new(),
             next_name: 0,
+            in_flight: 0,
+            waiting: VecDeque::new(),
             count: SessionCount::default(),
             before: SessionCount::default(),
         };

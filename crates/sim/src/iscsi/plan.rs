@@ -38,6 +38,8 @@ pub struct SessionPlan {
     pub login: LoginConfig,
     /// Time-outs of the session.
     pub timeouts: SessionConfig,
+    /// Maximum number of commands in flight; further ones wait.
+    pub depth: u32,
     /// Address and port of the portal.
     pub address: String,
     /// Time from the loss of the connection until the next one is opened.

@@ -237,15 +237,13 @@ impl Storage {
     fn execute(&mut self, net: &mut Net, storage: u16, output: scsi::Output) {
         let system = &mut self.systems[usize::from(storage)];
         match output {
-            scsi::Output::Port { port, notice } => {
-                match system.nports.get(usize::from(port)) {
-                    Some(&nport) => self.handle(net, nport, Input::Notice(notice)),
-                    None => {
-                        self.tcp.notices.push_back((storage, port, notice));
-                        net.set_timer_earlier(self.tcp.timer, net.now());
-                    }
+            scsi::Output::Port { port, notice } => match system.nports.get(usize::from(port)) {
+                Some(&nport) => self.handle(net, nport, Input::Notice(notice)),
+                None => {
+                    self.tcp.notices.push_back((storage, port, notice));
+                    net.set_timer_earlier(self.tcp.timer, net.now());
                 }
-            }
+            },
             // Persisting a record takes no simulated time.
             scsi::Output::Persist { seq, .. } => system.device.persisted(seq),
         }

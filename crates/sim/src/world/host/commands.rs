@@ -136,7 +136,9 @@ impl Hosts {
         let (plane, generation) = (sent.plane, sent.generation);
         let owner = env.nports.nodes.get(usize::from(plane)).map(|node| node.owner);
         let at = match owner {
-            Some(Owner::Host { host: carrier, .. }) if carrier != host => self.nodes[usize::from(carrier)].carry_guest(now),
+            Some(Owner::Host { host: carrier, .. }) if carrier != host => {
+                self.nodes[usize::from(carrier)].carry_guest(now)
+            }
             _ => now,
         };
         if at > now {

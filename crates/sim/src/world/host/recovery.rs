@@ -1,6 +1,6 @@
 //! Error recovery of a host: refused commands, retries, and the error handlers of its HBAs.
 
-use super::{tcp, HostNode, Hosts, Job, PROBE, RESET, Stage};
+use super::{HostNode, Hosts, Job, PROBE, RESET, Stage, tcp};
 use crate::host::{Action, CommandId, Device, ErrorHandler, Event, Input as MultipathInput, PathState, QueueDepth};
 use crate::world::Env;
 use sanloom_fc::config;

@@ -96,6 +96,7 @@ impl Bed {
                 timeout: Span::from_secs(15),
             },
             timeouts: SessionConfig::default(),
+            depth: 128,
             address: ADDRESS.into(),
             reconnect: Span::from_secs(2),
         };

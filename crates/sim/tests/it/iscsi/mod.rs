@@ -2,3 +2,4 @@
 
 mod bed;
 mod machines;
+mod world;
