@@ -264,6 +264,8 @@ impl Bed {
             storage: vec![storage()],
             loops: Vec::new(),
             links,
+            ethernet_switches: Vec::new(),
+            ethernet_links: Vec::new(),
             zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
             zone_fabrics: Default::default(),
@@ -308,6 +310,7 @@ fn host(number: u16, virtual_machine: Option<VirtualMachine>) -> Host {
         recovery: ErrorRecovery::default(),
         discovery: false,
         virtual_machine,
+        iscsi: sanloom_fc::config::IscsiHost::of("port"),
     }
 }
 

@@ -83,6 +83,8 @@ fn draw(seed: u64, dual: bool) -> Trial {
         storage: Vec::new(),
         loops: Vec::new(),
         links: Vec::new(),
+        ethernet_switches: Vec::new(),
+        ethernet_links: Vec::new(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),

@@ -32,7 +32,8 @@ const NAME_BUDGET: usize = 4_000_000;
 const MAX_ELEMENTS: usize = 80_000;
 
 /// Sections that define nodes, links and zones.
-const TOPOLOGY: [&str; 8] = ["switch", "host", "storage", "link", "isl", "alias", "zone", "zone_config"];
+const TOPOLOGY: [&str; 9] =
+    ["switch", "ethernet_switch", "host", "storage", "link", "isl", "alias", "zone", "zone_config"];
 
 /// A lab file, checked table by table.
 pub(crate) struct Document {
@@ -398,6 +399,7 @@ pub(crate) fn bad_zone_name(problem: &ZoneProblem, origin: &Origin, sink: &mut S
 fn example_name(def: &SectionDef) -> &'static str {
     match def.name {
         "switch" => "edge1",
+        "ethernet_switch" => "tor1",
         "host" => "server1",
         "storage" => "disk1",
         _ => "reads",

@@ -7,7 +7,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::overrides::SetEntry;
 use crate::schema::{Fallback, Key, SectionDef};
 use crate::value::Value;
-use sanloom_fc::config::LineRate;
+use sanloom_fc::config::{EthernetRate, LineRate};
 
 /// One node, link table, zone table or similar, with the layers of its values.
 #[derive(Clone)]
@@ -142,6 +142,21 @@ impl<'d> Element<'d> {
         match self.get(path)? {
             (Value::LineRate(rate), _) => Some(*rate),
             _ => None,
+        }
+    }
+
+    pub fn ethernet_rate(&self, path: &str) -> Option<EthernetRate> {
+        match self.get(path)? {
+            (Value::EthernetRate(rate), _) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// Returns a list of numbers, in ascending order.
+    pub fn numbers(&self, path: &str) -> &'d [u64] {
+        match self.get(path) {
+            Some((Value::Numbers(numbers), _)) => numbers,
+            _ => &[],
         }
     }
 

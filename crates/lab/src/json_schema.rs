@@ -8,7 +8,7 @@ use crate::forms::{self, Variant};
 use crate::presets;
 use crate::schema::{Fallback, Form, Key, Kind, NEEDS, Need, SECTIONS, SectionDef, When};
 use crate::units::{self, Dimension};
-use sanloom_fc::config::LineRate;
+use sanloom_fc::config::{EthernetRate, LineRate};
 use std::fmt::Write;
 
 /// Returns a JSON Schema (draft-07) of the lab file.
@@ -212,6 +212,14 @@ fn value(kind: &Kind) -> Json {
         Kind::LineRate => {
             let names: Vec<&str> = LineRate::ALL.iter().map(|rate| rate.name()).collect();
             pattern(format!("^\\s*{}\\s*$", any_case(&names)))
+        }
+        Kind::LinkRate => {
+            let names = LineRate::ALL.iter().map(|rate| rate.name());
+            let names: Vec<&str> = names.chain(EthernetRate::ALL.iter().map(|rate| rate.name())).collect();
+            pattern(format!("^\\s*{}\\s*$", any_case(&names)))
+        }
+        Kind::Numbers { min, max } => {
+            any_of(vec![integer(min, max), object(vec![("type", text("array")), ("items", integer(min, max))])])
         }
         Kind::ChoiceOrFile(all) => {
             any_of(vec![words(all.iter().map(|word| word.word)), pattern("\\.toml$".to_owned())])

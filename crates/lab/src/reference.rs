@@ -210,6 +210,12 @@ fn kind(kind: &Kind) -> String {
             let names: Vec<&str> = sanloom_fc::config::LineRate::ALL.iter().map(|rate| rate.name()).collect();
             format!("line rate: {}", names.join(", "))
         }
+        Kind::LinkRate => {
+            let names = sanloom_fc::config::LineRate::ALL.iter().map(|rate| rate.name());
+            let ethernet = sanloom_fc::config::EthernetRate::ALL.iter().map(|rate| rate.name());
+            format!("line rate: {}", names.chain(ethernet).collect::<Vec<_>>().join(", "))
+        }
+        Kind::Numbers { min, max } => format!("whole number, {}, or list of them", range(min, max)),
         Kind::Choice(_) => "word, see below".to_owned(),
         Kind::ChoiceOrFile(_) => "word, see below, or file".to_owned(),
         Kind::Preset => "name of a preset".to_owned(),

@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use crate::{suggest, value};
-use sanloom_fc::config::{LineRate, Picos};
+use sanloom_fc::config::{EthernetRate, LineRate, Picos};
 
 /// A dimension with its units, smallest first. Each unit has its factor to the unit in which values
 /// are stored.
@@ -205,6 +205,28 @@ pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
         };
         BadQuantity { code: WRONG_UNIT, reason: format!("`{text}` is not a Fibre Channel line rate"), remedy }
     })
+}
+
+/// Returns the Ethernet rate with this name.
+pub(crate) fn ethernet_rate(text: &str) -> Option<EthernetRate> {
+    EthernetRate::ALL.into_iter().find(|rate| rate.name().eq_ignore_ascii_case(text.trim()))
+}
+
+/// Returns the line rate of Fibre Channel with this name. The remedy for another text lists the
+/// rates of Ethernet, too, if it names Ethernet.
+pub(crate) fn parse_link_rate(text: &str) -> Result<LineRate, BadQuantity> {
+    let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim().to_ascii_lowercase();
+    if !["gbe", "ge", "g", "gb/s", "gbit/s", "gbps", "gbase", "ethernet"].contains(&unit.as_str()) {
+        return parse_line_rate(text);
+    }
+    let names: Vec<&str> = EthernetRate::ALL.iter().map(|rate| rate.name()).collect();
+    let digits = text.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
+    let same_number = names.iter().find(|name| name.strip_suffix("GbE") == Some(digits));
+    let remedy = match same_number {
+        Some(rate) => format!("did you mean \"{rate}\"? Rates of Ethernet are {}", names.join(", ")),
+        None => format!("choose one of {}", names.join(", ")),
+    };
+    Err(BadQuantity { code: WRONG_UNIT, reason: format!("`{}` is not a line rate", value::cut(text)), remedy })
 }
 
 /// Returns the propagation delay of a fibre: 5 ns per metre.

@@ -6,7 +6,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
 use crate::{forms, presets, suggest};
-use sanloom_fc::config::{Arrival, LineRate, Picos, SizeDistribution, TimeDistribution};
+use sanloom_fc::config::{Arrival, EthernetRate, LineRate, Picos, SizeDistribution, TimeDistribution};
 use sanloom_fc::san::Precision;
 use std::ops::Range;
 use toml::Spanned;
@@ -37,6 +37,8 @@ pub(crate) enum Value {
     /// Bits per second.
     BitRate(u64),
     LineRate(LineRate),
+    EthernetRate(EthernetRate),
+    Numbers(Vec<u64>),
     /// Index of the word.
     Choice(usize),
     Wwn(u64),
@@ -107,6 +109,7 @@ impl Reader<'_> {
                 Some(text) if text == word => Some(Value::Word),
                 _ => self.integer(value, min, max, Some(word)),
             },
+            Kind::Numbers { min, max } => self.numbers(value, min, max),
             Kind::Share => {
                 let number = self.number(value)?;
                 if (0.0..=1.0).contains(&number) {
@@ -167,6 +170,7 @@ impl Reader<'_> {
                     self.fail(units::MISSING_UNIT, format!("{text} is not a Fibre Channel line rate"), example)
                 }
             },
+            Kind::LinkRate => self.link_rate(value),
             Kind::Choice(words) => self.choice(value, words).map(Value::Choice),
             Kind::ChoiceOrFile(words) => match value.get_ref().as_str() {
                 Some(text) if text.ends_with(".toml") => Some(Value::Text(text.to_owned())),
@@ -236,6 +240,44 @@ impl Reader<'_> {
                 format!("choose {wanted} from {min} to {max}"),
             ),
         }
+    }
+
+    fn numbers(&mut self, value: &Spanned<DeValue<'_>>, min: u64, max: u64) -> Option<Value> {
+        let mut numbers = Vec::new();
+        let mut add = |reader: &mut Reader<'_>, item: &Spanned<DeValue<'_>>| match reader.integer(item, min, max, None)
+        {
+            Some(Value::Integer(number)) => {
+                numbers.push(number);
+                Some(())
+            }
+            _ => None,
+        };
+        match value.get_ref() {
+            DeValue::Array(items) => {
+                for item in items.iter() {
+                    let origin = self.places.origin(item.span());
+                    let Reader { kind, example, places, .. } = *self;
+                    add(&mut Reader { kind, example, origin: &origin, places, sink: self.sink }, item)?;
+                }
+            }
+            DeValue::Integer(_) => add(self, value)?,
+            other => return self.wrong_type(other, "a whole number or a list of them"),
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        Some(Value::Numbers(numbers))
+    }
+
+    fn link_rate(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        let Some(text) = value.get_ref().as_str() else {
+            let text = show(value.get_ref());
+            let example = format!("write the rate in quotes, for example {}", self.example);
+            return self.fail(units::MISSING_UNIT, format!("{text} is not a line rate"), example);
+        };
+        if let Some(rate) = units::ethernet_rate(text) {
+            return Some(Value::EthernetRate(rate));
+        }
+        self.quantity_result(units::parse_link_rate(text)).map(Value::LineRate)
     }
 
     fn number(&mut self, value: &Spanned<DeValue<'_>>) -> Option<f64> {

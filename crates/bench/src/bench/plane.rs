@@ -233,7 +233,7 @@ fn plan(shape: Shape) -> EthernetPlan {
         byte: ByteTime::new(PS_PER_BYTE, 1),
         propagation_ps: 50_000,
         reaction_ps: 0,
-        shares: [0; PRIORITIES],
+        shares: [[0; PRIORITIES]; 2],
     };
     let Shape { edges, nodes_per_edge, cores, isls_per_core } = shape;
     let mut links = Vec::new();

@@ -126,6 +126,7 @@ impl Swarm {
             },
             discovery: true,
             virtual_machine: None,
+            iscsi: sanloom_fc::config::IscsiHost::of("host"),
         }
     }
 

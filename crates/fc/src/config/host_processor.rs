@@ -91,6 +91,22 @@ pub struct StackCost {
     pub copy_sent: Picos,
     /// Time of the checksums of a KiB, in either direction; 0 if the NIC computes them.
     pub checksum: Picos,
+    /// Time of an interrupt of the NIC.
+    pub interrupt: Picos,
+    /// Longest wait of the interrupt after the first frame.
+    pub interrupt_wait: Picos,
+    /// Number of frames that raise the interrupt at once.
+    pub interrupt_frames: u16,
+}
+
+impl StackCost {
+    /// Returns the number of units of work for frames that arrive or leave together.
+    pub fn units(&self, frames: u32, bytes: u64) -> u64 {
+        match u64::from(self.batch_bytes) {
+            0 => frames.into(),
+            batch => bytes.div_ceil(batch).clamp(u64::from(frames > 0), frames.into()),
+        }
+    }
 }
 
 /// The processor of an adapter, which handles one command after the other.

@@ -1,9 +1,52 @@
-//! iSCSI target configuration of a storage system: [`Iscsi`].
+//! iSCSI configuration of storage systems, [`Iscsi`], and of hosts, [`IscsiHost`].
 
+use super::tcp::Tcp;
 use core::net::SocketAddr;
-use sanloom_scsi::iscsi::parameters::Digests;
+use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 
-/// Access to a storage system over TCP. A simulation ignores it.
+/// iSCSI initiator of a simulated host: its sessions with the targets that its Ethernet interfaces
+/// reach.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IscsiHost {
+    /// iSCSI name of the initiator.
+    pub name: String,
+    /// Values that the initiator offers at login.
+    pub offers: Offers,
+    /// Sessions of each pair of an interface of the host and a portal.
+    pub sessions: u16,
+    /// Maximum number of commands in flight in a session.
+    pub queue_depth: u16,
+    /// Priority of the frames of both directions; `None`: no tag, unless there is a VLAN.
+    pub priority: Option<u8>,
+    /// VLAN of the frames of both directions; `None`: no VLAN.
+    pub vlan: Option<u16>,
+    /// TCP settings of the host.
+    pub tcp: Tcp,
+}
+
+impl IscsiHost {
+    /// Default initiator of the host with this name.
+    pub fn of(host: &str) -> IscsiHost {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        IscsiHost {
+            name: format!("iqn.2026-11.example.sanloom:{}", host.chars().map(plain).collect::<String>()),
+            offers: Offers::default(),
+            sessions: 1,
+            queue_depth: 128,
+            priority: None,
+            vlan: None,
+            tcp: Tcp::default(),
+        }
+    }
+
+    /// Priority and VLAN of the tag of its frames; `None`: frames without a tag.
+    pub fn tag(&self) -> Option<(u8, Option<u16>)> {
+        (self.priority.is_some() || self.vlan.is_some()).then_some((self.priority.unwrap_or(0), self.vlan))
+    }
+}
+
+/// Access to a storage system over TCP. In a simulation, portal i is the Ethernet interface i of the
+/// storage system, modulo their number; `portals` are the addresses of the live program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Iscsi {
     /// iSCSI name of the target.
@@ -41,6 +84,24 @@ pub struct Iscsi {
     /// True if reads and writes of virtual disks are forwarded PDU by PDU between hosts and back
     /// ends.
     pub forward: bool,
+    /// TCP settings of the storage system in a simulation.
+    pub tcp: Tcp,
+}
+
+impl Iscsi {
+    /// Values that the target offers at login.
+    pub fn offers(&self) -> Offers {
+        Offers {
+            header_digest: self.header_digest,
+            data_digest: self.data_digest,
+            receive_bytes: self.max_segment_bytes,
+            initial_r2t: self.initial_r2t,
+            immediate_data: self.immediate_data,
+            max_burst_bytes: self.max_burst_bytes,
+            first_burst_bytes: self.first_burst_bytes,
+            max_outstanding_r2t: self.max_outstanding_r2t,
+        }
+    }
 }
 
 /// CHAP names and the files with their secrets.

@@ -6,6 +6,7 @@
 mod arbitrated_loop;
 mod channels;
 mod cost;
+mod ethernet;
 mod fabric;
 mod fault;
 mod host_processor;
@@ -15,6 +16,7 @@ mod live;
 mod node;
 mod policy;
 mod port_groups;
+mod tcp;
 mod units;
 mod virtual_fabric;
 mod volumes;
@@ -27,13 +29,17 @@ pub use channels::{
     buffers_to_fill, buffers_with_data,
 };
 pub use cost::{CostRule, standard as standard_cost};
+pub use ethernet::{
+    EcnMarks, EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, MAX_VLAN,
+    MAX_VLANS, PRIORITIES, VlanNumbers,
+};
 pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use host_processor::{AdapterProcessor, Affinity, DriverCost, HostProcessor, StackCost, per_kib};
-pub use iscsi::{Chap, Iscsi};
+pub use iscsi::{Chap, Iscsi, IscsiHost};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
@@ -42,6 +48,7 @@ pub use node::{
 };
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use port_groups::PortGroupSpec;
+pub use tcp::{Congestion, Tcp};
 pub use units::{LineRate, Picos, Rate};
 pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
 pub use volumes::{BackEnd, BackEndTarget, FcpBackEnd, IscsiBackEnd, Pool, VolumeSpec};

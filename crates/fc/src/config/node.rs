@@ -1,6 +1,7 @@
 //! Hosts and storage systems.
 
 use super::host_processor::HostProcessor;
+use super::iscsi::IscsiHost;
 use super::units::Picos;
 use super::workload::TimeDistribution;
 use sanloom_storage::backstore::{BackstoreConfig, Protection};
@@ -44,6 +45,8 @@ pub struct Host {
     pub discovery: bool,
     /// `Some` for a virtual machine.
     pub virtual_machine: Option<VirtualMachine>,
+    /// iSCSI initiator at the Ethernet interfaces of the host.
+    pub iscsi: IscsiHost,
 }
 
 /// Limits of error recovery, with the values of Linux as defaults.

@@ -9,6 +9,7 @@ mod attached;
 mod change;
 mod channels;
 mod dark;
+mod ethernet;
 mod join;
 mod masks;
 mod permitted;
@@ -21,6 +22,7 @@ mod virtual_fabrics;
 
 pub use attached::AttachedPort;
 pub use change::ScheduledChange;
+pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use join::{JoinEnd, Joined, Obstacle, join};
 pub use masks::LunGroup;
 pub use permitted::PermittedPairs;
@@ -30,7 +32,8 @@ pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 
 use crate::config::{
-    ArbitratedLoop, Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers, Workload, ZonePolicy, Zoning,
+    ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers,
+    Workload, ZonePolicy, Zoning,
 };
 use crate::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
@@ -56,6 +59,10 @@ pub struct Lab {
     pub loops: Vec<ArbitratedLoop>,
     /// Links of hosts and storage to switches, loops and each other, and between switches.
     pub links: Vec<Link>,
+    /// Ethernet switches; Ethernet links refer to them by index.
+    pub ethernet_switches: Vec<EthernetSwitch>,
+    /// Ethernet links of switches, hosts and storage.
+    pub ethernet_links: Vec<EthernetLink>,
     /// Effective zoning: the effective zones of `zone_database` and its default zone.
     pub zoning: Zoning,
     /// Defined and effective zoning.

@@ -49,6 +49,8 @@ pub enum Section {
     Storage,
     Loop,
     Link,
+    EthernetSwitch,
+    EthernetLink,
     Zone,
     Workload,
     Fault,

@@ -1,4 +1,5 @@
-//! The keys that make a storage system an iSCSI target: [`Iscsi`].
+//! The keys that make a storage system an iSCSI target, [`Iscsi`], and those of the initiator of a
+//! host, [`IscsiHost`].
 
 use super::links::RANGE_MISMATCH;
 use super::live::BAD_ADDRESS;
@@ -10,8 +11,9 @@ use crate::document::Budget;
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_fc::config::{Chap, Iscsi};
+use sanloom_fc::config::{Chap, Congestion, Iscsi, IscsiHost, Tcp};
 use sanloom_fc::san::Lab;
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_wire::iscsi::name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -63,15 +65,7 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         sink.error(MISSING_KEY, &origin, "it needs `redirect` too", "add redirect = \"192.0.2.2:3260\"");
     }
     let unasked = element.flag("iscsi.unasked_data");
-    let max_burst_bytes = bytes(element, "iscsi.max_burst", sink);
-    let mut first_burst_bytes = bytes(element, "iscsi.first_burst", sink);
-    if first_burst_bytes > max_burst_bytes {
-        if element.is_given("iscsi.first_burst") {
-            let reason = "`first_burst` is larger than `max_burst`";
-            sink.error(CONFLICT, &element.origin("iscsi.first_burst"), reason, "make it at most as large");
-        }
-        first_burst_bytes = max_burst_bytes;
-    }
+    let [max_burst_bytes, first_burst_bytes] = bursts(element, sink);
     Iscsi {
         name: target_name(element, storage, budget, sink),
         alias: text("iscsi.alias"),
@@ -90,7 +84,80 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         immediate_data: unasked,
         queue_depth: element.integer("iscsi.queue_depth").unwrap_or(128),
         forward: element.flag("iscsi.forward"),
+        tcp: tcp(element, sink),
     }
+}
+
+/// Returns the initiator of a host.
+pub(super) fn initiator(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> IscsiHost {
+    let default = IscsiHost::of(&element.name);
+    if !nodes::has_table(element, "iscsi") {
+        return default;
+    }
+    let unasked = element.flag("iscsi.unasked_data");
+    let [max_burst_bytes, first_burst_bytes] = bursts(element, sink);
+    IscsiHost {
+        name: own_name(element, default.name.clone(), budget, sink),
+        offers: Offers {
+            header_digest: element.choice("iscsi.header_digest", schema::DIGESTS).unwrap_or_default(),
+            data_digest: element.choice("iscsi.data_digest", schema::DIGESTS).unwrap_or_default(),
+            receive_bytes: bytes(element, "iscsi.max_segment", sink),
+            initial_r2t: !unasked,
+            immediate_data: unasked,
+            max_burst_bytes,
+            first_burst_bytes,
+            max_outstanding_r2t: element.integer("iscsi.max_r2t").unwrap_or(default.offers.max_outstanding_r2t),
+        },
+        sessions: element.integer("iscsi.sessions").unwrap_or(default.sessions),
+        queue_depth: element.integer("iscsi.queue_depth").unwrap_or(default.queue_depth),
+        priority: element.integer("iscsi.priority"),
+        vlan: element.integer("iscsi.vlan"),
+        tcp: tcp(element, sink),
+    }
+}
+
+fn tcp(element: &Element<'_>, sink: &mut Sink) -> Tcp {
+    let default = Tcp::default();
+    let time = |key, default| element.time(key).unwrap_or(default);
+    let size = |key| element.size(key).map(|bytes| bytes as u32);
+    let tcp = Tcp {
+        congestion: element.choice("iscsi.tcp.congestion", schema::CONGESTIONS).unwrap_or(Congestion::Cubic),
+        window_bytes: size("iscsi.tcp.window"),
+        send_buffer_bytes: size("iscsi.tcp.send_buffer"),
+        initial_window: element.integer("iscsi.tcp.initial_window").unwrap_or(default.initial_window),
+        rto_initial: time("iscsi.tcp.rto_initial", default.rto_initial),
+        rto_min: time("iscsi.tcp.rto_min", default.rto_min),
+        rto_max: time("iscsi.tcp.rto_max", default.rto_max),
+        delayed_ack: time("iscsi.tcp.delayed_ack", default.delayed_ack),
+        nagle: element.flag("iscsi.tcp.nagle"),
+        timestamps: element.flag("iscsi.tcp.timestamps"),
+        sack: element.flag("iscsi.tcp.sack"),
+        window_scaling: element.flag("iscsi.tcp.window_scaling"),
+        ecn: element.flag("iscsi.tcp.ecn"),
+        idle_restart: element.flag("iscsi.tcp.idle_restart"),
+        pacing: element.flag("iscsi.tcp.pacing"),
+        batch_bytes: size("iscsi.tcp.batch").unwrap_or(default.batch_bytes),
+    };
+    if tcp.rto_min.0 == 0 || tcp.rto_min > tcp.rto_max {
+        let reason = format!("the shortest time-out of {} does not fit the longest of {}", tcp.rto_min, tcp.rto_max);
+        let remedy = "choose a time above 0s and up to `rto_max`";
+        sink.error(CONFLICT, &element.origin("iscsi.tcp.rto_min"), reason, remedy);
+    }
+    tcp
+}
+
+/// Returns the longest burst and the longest first burst.
+fn bursts(element: &Element<'_>, sink: &mut Sink) -> [u32; 2] {
+    let max_burst_bytes = bytes(element, "iscsi.max_burst", sink);
+    let mut first_burst_bytes = bytes(element, "iscsi.first_burst", sink);
+    if first_burst_bytes > max_burst_bytes {
+        if element.is_given("iscsi.first_burst") {
+            let reason = "`first_burst` is larger than `max_burst`";
+            sink.error(CONFLICT, &element.origin("iscsi.first_burst"), reason, "make it at most as large");
+        }
+        first_burst_bytes = max_burst_bytes;
+    }
+    [max_burst_bytes, first_burst_bytes]
 }
 
 /// Returns all names of the patterns of a key, each with its location.
@@ -114,9 +181,13 @@ pub(super) fn expanded(
 
 /// Returns the target name. A range of storage systems has a range of names of the same length.
 fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut Sink) -> String {
+    own_name(element, IscsiHost::of(storage).name, budget, sink)
+}
+
+/// Returns the iSCSI name of a target or host, or `default`.
+fn own_name(element: &Element<'_>, default: String, budget: &mut Budget, sink: &mut Sink) -> String {
     let Some((text, origin)) = element.patterns("iscsi.name").first().filter(|_| element.is_given("iscsi.name")) else {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        return format!("iqn.2026-11.example.sanloom:{}", storage.chars().map(plain).collect::<String>());
+        return default;
     };
     let all = budget.expand(text, origin, sink).unwrap_or_default();
     let (count, offset) = (element.count as usize, element.offset as usize);
@@ -127,13 +198,8 @@ fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: 
         }
         None => {
             if offset == 0 && !all.is_empty() {
-                let reason = format!("{} names cannot serve {count} targets", all.len());
-                sink.error(
-                    RANGE_MISMATCH,
-                    origin,
-                    reason,
-                    "give as many names as storage systems, or leave `name` out",
-                );
+                let reason = format!("{} names cannot serve {count} nodes", all.len());
+                sink.error(RANGE_MISMATCH, origin, reason, "give as many names as nodes, or leave `name` out");
             }
             text.clone()
         }

@@ -1,8 +1,8 @@
 //! `[[link]]` and `[[isl]]`: conversion of ranges of names to links between ports.
 
-use super::Where;
 use super::nodes::{Names, has_table};
 use super::ports::{self, End, Ports, Supply};
+use super::{Where, ethernet};
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{self, Budget, Document};
 use crate::element::Element;
@@ -43,10 +43,14 @@ pub(super) fn build<'d>(
     elements.extend(document.list("link").into_iter().map(|e| (false, e)));
     elements.extend(document.list("isl").into_iter().map(|e| (true, e)));
     elements.sort_by(|a, b| a.1.header.cmp(&b.1.header));
+    elements.retain(|(_, element)| element.ethernet_rate("rate").is_none());
     let mut drafts: Vec<Draft<'d>> = Vec::new();
     let mut bundles = 0;
     for (is_isl, element) in elements {
         element.require_keys(sink);
+        if ethernet::is_misplaced(&element, &lab.ethernet_switches, budget, sink) {
+            continue;
+        }
         let before = drafts.len();
         draft(&Rc::new(element), is_isl, names, &mut bundles, &mut drafts, budget, sink);
         if drafts.len() > MAX_LINKS {
@@ -185,7 +189,12 @@ fn draft<'d>(
 }
 
 /// Returns the names in `name` for `total` links.
-fn own_names(element: &Element<'_>, total: usize, budget: &mut Budget, sink: &mut Sink) -> Option<Rc<Vec<String>>> {
+pub(super) fn own_names(
+    element: &Element<'_>,
+    total: usize,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Option<Rc<Vec<String>>> {
     let (text, origin) = element.patterns("name").first()?;
     let names = budget.expand(text, origin, sink)?;
     if let Some(name) = names.iter().find(|n| !document::good_name(n)) {

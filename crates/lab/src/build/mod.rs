@@ -5,6 +5,7 @@ mod adapters;
 mod back_ends;
 mod backstore;
 mod changes;
+mod ethernet;
 mod expectations;
 mod faults;
 mod holes;
@@ -109,6 +110,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         storage,
         loops: Vec::new(),
         links: Vec::new(),
+        ethernet_switches: Vec::new(),
+        ethernet_links: Vec::new(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
@@ -125,6 +128,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     loops::resolve(&mut lab, &loop_places, &names, &mut budget, sink);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
+    let ethernet_switch_places = ethernet::switches(document, &mut lab, &mut budget, sink);
+    let ethernet_link_places = ethernet::links(document, &mut lab, &names, &mut budget, sink);
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     persistent::build(document, &mut lab, &names, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
@@ -132,6 +137,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     lab.live = live::build(document, &lab, &names, nodes, &link_places, &mut budget, sink);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, label, &mut lab, &names, &mut budget, sink);
+    ethernet::add_implied(&mut lab);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
     let change_places = changes::build(document, &mut lab, &names, sink);
     let holes = holes.with_faults(document, sink);
@@ -148,6 +154,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Storage, storage_places),
         (Section::Loop, loop_places),
         (Section::Link, link_places),
+        (Section::EthernetSwitch, ethernet_switch_places),
+        (Section::EthernetLink, ethernet_link_places),
         (Section::Zone, zone_places),
         (Section::Workload, workload_places),
         (Section::Fault, fault_places),
@@ -345,11 +353,13 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
     match section {
         "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
         "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
+        "ethernet_switch" => lab.ethernet_switches.iter().map(|s| s.name.as_str()).collect(),
         "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
         "loop" => lab.loops.iter().map(|l| l.name.as_str()).collect(),
         "link" | "isl" => {
             let is_isl = |l: &Link| l.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
-            lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str()).collect()
+            let links = lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str());
+            links.chain(lab.ethernet_links.iter().map(|l| l.name.as_str())).collect()
         }
         "port_group" => lab.live.port_groups.iter().map(|g| g.name.as_str()).collect(),
         "pool" => lab.live.pools.iter().map(|p| p.name.as_str()).collect(),

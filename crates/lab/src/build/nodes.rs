@@ -1,11 +1,9 @@
 //! Switches, hosts and storage, and their names.
 
-use super::Where;
-use super::adapters;
-use super::backstore;
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
 use super::wwns::{self, host_name, port_name, storage_name, world_wide_name};
+use super::{Where, adapters, backstore, iscsi};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
@@ -332,6 +330,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 discovery: e.flag("discovery"),
                 // Set when the names of all hosts are known.
                 virtual_machine: None,
+                iscsi: iscsi::initiator(e, budget, sink),
             }
         })
         .collect();

@@ -9,7 +9,7 @@ pub(super) const ISCSI: [Key; 20] = [
         path: "iscsi",
         kind: Kind::Table,
         fallback: Fallback::Absent("hosts do not reach it over TCP"),
-        meaning: "The storage system is an iSCSI target of `sanloom up`. Simulations ignore it.",
+        meaning: "The storage system is an iSCSI target. In a simulation, portal 0 is its Ethernet interface 0, and so on, modulo their number; names and secrets of CHAP have no effect. If no link of the lab is an Ethernet link, one switch of 100GbE joins the target and the hosts whose workloads have no other path to it.",
         example: "{ portals = \"127.0.0.1:3260\" }",
         also: &["tcp"],
     },

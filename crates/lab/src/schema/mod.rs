@@ -4,6 +4,7 @@
 
 mod design;
 mod disk_loops;
+mod ethernet;
 mod fabric;
 mod iscsi;
 mod live;
@@ -11,6 +12,7 @@ mod nodes;
 mod processor;
 mod storage;
 mod switch;
+mod tcp;
 mod traffic;
 mod volumes;
 mod words;
@@ -79,6 +81,8 @@ pub(crate) enum Kind {
     Integer { min: u64, max: u64 },
     /// A whole number or one fixed word.
     IntegerOr { word: &'static str, min: u64, max: u64 },
+    /// A list of whole numbers; a single one may be written without brackets.
+    Numbers { min: u64, max: u64 },
     /// A number from 0 to 1.
     Share,
     /// Any finite number.
@@ -105,6 +109,8 @@ pub(crate) enum Kind {
     BitRate,
     /// A Fibre Channel line rate.
     LineRate,
+    /// A line rate of Fibre Channel or Ethernet.
+    LinkRate,
     /// One of these words.
     Choice(&'static [Word]),
     /// One of these words, or the name of a file that ends in `.toml`.
@@ -148,6 +154,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::RUN,
     fabric::TIMERS,
     switch::SWITCH,
+    ethernet::SWITCH,
     nodes::HOST,
     storage::STORAGE,
     fabric::LOOP,
@@ -179,6 +186,21 @@ pub(crate) const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("fault", "port", "link"),
     ("fault", "port", "end"),
 ];
+
+/// Joins lists of keys. `N` is the sum of their lengths.
+const fn join<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let (mut all, mut number, mut list) = ([lists[0][0]; N], 0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            all[number] = lists[list][key];
+            (key, number) = (key + 1, number + 1);
+        }
+        list += 1;
+    }
+    assert!(number == N, "the joined list has all keys");
+    all
+}
 
 /// Keys that an element needs under a condition. The builder checks the same, so that this table is
 /// for the JSON Schema only.
@@ -236,6 +258,7 @@ pub(crate) const NEEDS: &[Need] = &[
     Need { section: "storage", when: When::Has("controller_cache.size"), one_of: &[&["disk"]] },
     Need { section: "fault", when: When::Is("kind", &["disk-failure", "latent-error"]), one_of: &[&["lun"]] },
     Need { section: "fault", when: When::Is("kind", &["cache-battery", "power-failure"]), one_of: &[&["storage"]] },
+    Need { section: "ethernet_switch", when: When::Table("ecn"), one_of: &[&["from"]] },
     Need { section: "switch", when: When::Table("virtual_fabric"), one_of: &[&["chassis", "id", "ports"]] },
     Need { section: "back_end", when: When::Always, one_of: &[&["target", "portals"], &["host", "target_port"]] },
     Need { section: "back_end", when: When::Has("chap_name"), one_of: &[&["chap_secret_file"]] },

@@ -8,7 +8,7 @@ const fn cost(path: &'static str, meaning: &'static str, example: &'static str) 
 }
 
 /// Keys of the processor of a host and of the costs of I/O on it.
-pub(super) const PROCESSOR: [Key; 21] = [
+pub(super) const PROCESSOR: [Key; 24] = [
     Key {
         path: "processor",
         kind: Kind::Table,
@@ -88,6 +88,16 @@ pub(super) const PROCESSOR: [Key; 21] = [
         "Time of the checksums of a KiB in either direction; 0 if the NIC computes them.",
         "\"500ns\"",
     ),
+    cost("tcp_cost.interrupt", "Time of an interrupt of a NIC.", "\"3us\""),
+    cost("tcp_cost.interrupt_wait", "Longest wait of the interrupt after the first frame.", "\"125us\""),
+    Key {
+        path: "tcp_cost.interrupt_frames",
+        kind: Kind::Integer { min: 1, max: 4_096 },
+        fallback: Fallback::Value("64"),
+        meaning: "Number of frames that raise the interrupt at once.",
+        example: "16",
+        also: &[],
+    },
     Key {
         path: "hba_processor",
         kind: Kind::Table,

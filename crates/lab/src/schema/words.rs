@@ -3,8 +3,8 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Affinity, Arbitration, Carrier, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice,
-    IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
+    Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler,
+    IslChoice, IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -341,6 +341,12 @@ words!(MEDIUM, MEDIA: MediumKind {
 words!(CACHE, CACHES: bool {
     "write-through" => false, "before its status is sent";
     "write-back" => true, "when it is flushed";
+});
+
+words!(CONGESTION, CONGESTIONS: Congestion {
+    "cubic" => Congestion::Cubic, "CUBIC (RFC 9438), as in Linux";
+    "newreno" => Congestion::Reno, "NewReno (RFC 5681 and RFC 6582)";
+    "dctcp" => Congestion::Dctcp, "DCTCP (RFC 8257): the window follows the share of marked segments. Switches need `ecn`";
 });
 
 words!(DIGEST, DIGESTS: Digests {

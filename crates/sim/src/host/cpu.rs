@@ -88,6 +88,16 @@ impl Cpu {
     /// Queues several kinds of work as one piece.
     pub fn run_all(&mut self, now_ps: u64, adapter: u16, parts: &[(Work, u64)]) -> u64 {
         let core = self.core_for(now_ps, adapter);
+        self.run_on(now_ps, core, parts)
+    }
+
+    /// Queues several kinds of work as one piece, on the core of the adapter even if other work is
+    /// spread.
+    pub fn run_bound(&mut self, now_ps: u64, adapter: u16, parts: &[(Work, u64)]) -> u64 {
+        self.run_on(now_ps, usize::from(adapter) % self.cores.len(), parts)
+    }
+
+    fn run_on(&mut self, now_ps: u64, core: usize, parts: &[(Work, u64)]) -> u64 {
         let mut total_ps: u64 = 0;
         // Costs are those of an otherwise idle processor; more busy cores make the work longer.
         let busy = if self.cores.len() > 1 { self.busy_beside(now_ps, core) + 1 } else { 1 };

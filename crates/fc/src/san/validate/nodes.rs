@@ -2,7 +2,9 @@
 
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Bus, Host, HostProcessor, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch};
+use crate::config::{
+    Bus, EthernetNode, Host, HostProcessor, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch,
+};
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
 use sanloom_storage::backstore::BackstoreError;
@@ -36,6 +38,11 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
     let on_ethernet = |(_, host): &(usize, &Host)| host.hbas.iter().any(|hba| lab.live.uplinks.contains_key(&hba.wwpn));
     linked.extend(lab.hosts.iter().enumerate().filter(on_ethernet).map(|(number, _)| Node::Host(number as u16)));
+    linked.extend(lab.ethernet_links.iter().flat_map(|link| link.ends).filter_map(|end| match end.node {
+        EthernetNode::Host(host) => Some(Node::Host(host)),
+        EthernetNode::Storage(storage) => Some(Node::Storage(storage)),
+        EthernetNode::Switch(_) => None,
+    }));
     linked.sort_unstable();
     linked.dedup();
     let mut check = |node: Node, place: Place, name: &str| {
@@ -361,6 +368,8 @@ fn validate_processor(processor: &HostProcessor, place: Place, problems: &mut Pr
         ("tcp_cost.copy_received", tcp.copy_received),
         ("tcp_cost.copy_sent", tcp.copy_sent),
         ("tcp_cost.checksum", tcp.checksum),
+        ("tcp_cost.interrupt", tcp.interrupt),
+        ("tcp_cost.interrupt_wait", tcp.interrupt_wait),
         ("hba_processor.per_read", hba.per_read),
         ("hba_processor.per_write", hba.per_write),
         ("hba_processor.per_kib", hba.per_kib),

@@ -7,7 +7,7 @@ use super::Problems;
 use super::fabric::node_name;
 use crate::config::{Node, Target, Workload};
 use crate::san::masks::Masks;
-use crate::san::{Lab, PermittedPairs, Place, ProblemKind, Section};
+use crate::san::{IscsiPaths, Lab, PermittedPairs, Place, ProblemKind, Section};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts or storage systems named in one sentence.
@@ -28,7 +28,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 }
 
 /// Fabrics and permitted storage of every host.
-struct Access {
+struct Access<'l> {
     /// Fabrics that each host is linked to, sorted.
     hosts: Vec<Vec<u16>>,
     /// The same for storage systems.
@@ -38,10 +38,11 @@ struct Access {
     /// Pairs without masks.
     pairs: PermittedPairs,
     masked: PermittedPairs,
+    iscsi: IscsiPaths<'l>,
 }
 
-impl Access {
-    fn of(lab: &Lab) -> Access {
+impl Access<'_> {
+    fn of(lab: &Lab) -> Access<'_> {
         let pairs = lab.pairs_zoned_at_some_time(Masks::default());
         let hosts = (0..lab.hosts.len() as u16).map(|host| pairs.ports_of_host(host));
         let storage = (0..lab.storage.len() as u16).map(|storage| pairs.ports_of_storage(storage));
@@ -50,6 +51,7 @@ impl Access {
             hosts: hosts.map(|ports| sorted(ports.map(|port| pairs.hosts[port].fabric))).collect(),
             storage: storage.map(|ports| sorted(ports.map(|port| pairs.storage[port].fabric))).collect(),
             masked: lab.pairs_permitted_at_some_time(),
+            iscsi: lab.iscsi_paths(),
             pairs,
         }
     }
@@ -60,7 +62,7 @@ fn sorted<T: Ord>(numbers: impl Iterator<Item = T>) -> Vec<T> {
     numbers.collect::<BTreeSet<T>>().into_iter().collect()
 }
 
-fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place, problems: &mut Problems) {
+fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place, problems: &mut Problems) {
     let targets: BTreeSet<u16> = (workload.targets.iter())
         .map(|Target { storage, .. }| *storage)
         .filter(|storage| usize::from(*storage) < lab.storage.len())
@@ -82,6 +84,9 @@ fn check_workload(lab: &Lab, access: &Access, workload: &Workload, place: Place,
         let is_linked = |storage: &u16| access.storage[usize::from(*storage)].iter().any(|f| fabrics.contains(f));
         let (linked, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = refused.partition(is_linked);
         for host in &hosts {
+            let lacks_sessions = |storage: &&u16| access.iscsi.pairs(*host, **storage).is_empty();
+            let linked: BTreeSet<u16> = linked.iter().filter(lacks_sessions).copied().collect();
+            let cut_off: BTreeSet<u16> = cut_off.iter().filter(lacks_sessions).copied().collect();
             let is_private = |storage: &u16| has_private_end(lab, *host, *storage);
             let (of_private, cut_off): (BTreeSet<u16>, BTreeSet<u16>) =
                 cut_off.iter().partition(|storage| is_private(storage));
@@ -130,7 +135,7 @@ fn has_private_end(lab: &Lab, host: u16, storage: u16) -> bool {
 }
 
 /// Reports LUNs that links and zones permit, and masks hide.
-fn check_masks(lab: &Lab, access: &Access, workload: &Workload, place: Place, problems: &mut Problems) {
+fn check_masks(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place, problems: &mut Problems) {
     let mut hidden: BTreeMap<BTreeSet<Target>, Vec<u16>> = BTreeMap::new();
     for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
         let zoned = access.pairs.storage_of_host(host);

@@ -75,6 +75,7 @@ fn lab() -> Lab {
             recovery: ErrorRecovery::default(),
             discovery: true,
             virtual_machine: None,
+            iscsi: crate::config::IscsiHost::of("server1"),
         }],
         storage: vec![Storage {
             name: "disk1".into(),
@@ -108,6 +109,8 @@ fn lab() -> Lab {
             link("ISL1", (sw1, 1), (sw2, 1), Some(1)),
             link("ISL2", (sw2, 2), (sw1, 2), Some(1)),
         ],
+        ethernet_switches: vec![],
+        ethernet_links: vec![],
         zoning: Zoning { zones: vec![], default: ZoneDefault::Open },
         zone_database: Default::default(),
         zone_policy: Default::default(),

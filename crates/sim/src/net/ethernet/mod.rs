@@ -123,8 +123,9 @@ pub struct EthernetLinkPlan {
     pub propagation_ps: u64,
     /// Time within which a paused sender may still begin a frame, in ps.
     pub reaction_ps: u64,
-    /// Shares of the priorities in percent at both ends; 0 for a strict one (IEEE 802.1Qaz).
-    pub shares: [u8; PRIORITIES],
+    /// Shares of the priorities in percent at the sender of each direction; 0 for a strict one (IEEE
+    /// 802.1Qaz).
+    pub shares: [[u8; PRIORITIES]; 2],
 }
 
 /// Packet counters by outcome. Pause frames do not count.
@@ -184,7 +185,7 @@ impl EthernetPlane {
         let mut interface_tx = vec![u32::MAX; usize::from(plan.interfaces)];
         let mut tx: Vec<Vec<u32>> = plan.switches.iter().map(|switch| vec![u32::MAX; switch.vlans.len()]).collect();
         for link in &plan.links {
-            for [from, to] in [link.ends, [link.ends[1], link.ends[0]]] {
+            for ([from, to], shares) in [link.ends, [link.ends[1], link.ends[0]]].into_iter().zip(link.shares) {
                 let number = lines.len() as u32;
                 let longest = match from {
                     Station::Switch { switch, port } => {
@@ -196,7 +197,7 @@ impl EthernetPlane {
                         LONGEST_BYTES
                     }
                 };
-                let mut line = Line::new(from, to, link.byte, link.propagation_ps, Ets::new(link.shares, longest));
+                let mut line = Line::new(from, to, link.byte, link.propagation_ps, Ets::new(shares, longest));
                 line.reaction_ps = link.reaction_ps;
                 if let Station::Switch { switch, .. } = to
                     && plan.switches[usize::from(switch)].cut_through

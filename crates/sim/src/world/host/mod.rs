@@ -8,12 +8,14 @@ mod dma;
 mod hosts;
 mod paths;
 mod recovery;
+mod tcp;
 mod windows;
 
 pub(super) use agenda::Due;
 pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use paths::{PathTest, lun_owner_changed};
+pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, event as tcp_event};
 
 use super::path::Paths;
 use crate::host::{Bus, CommandId, Cpu, Device, FifoServer, Interrupts, IoQueue, Member, Work};
@@ -35,6 +37,9 @@ const RESET: u64 = 1 << 61;
 
 /// Path number of a command without a path.
 const NO_PATH: u16 = u16::MAX;
+
+/// N_Port of a command that does not use Fibre Channel.
+const NO_PLANE: u16 = u16::MAX;
 
 /// One host.
 pub struct HostNode {
@@ -233,6 +238,8 @@ enum Job {
 pub struct HostPlan {
     /// N_Port numbers, indexed by HBA.
     pub nports: Vec<u16>,
+    /// Number of iSCSI initiator ports, which are numbered after the HBAs.
+    pub tcp_ports: u16,
     /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
     /// True if other hosts have virtual ports on the same HBAs.
@@ -272,6 +279,11 @@ impl HostNode {
     /// Charges the processor for a command that leaves through an HBA, and returns the end of this
     /// work.
     fn charge_command(&mut self, now: u64, hba: u16, op: RequestOp, bytes: u32) -> u64 {
+        if usize::from(hba) >= self.nports.len() {
+            let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, self.cpu.config().tcp.per_command.0)];
+            let is_free = parts.iter().all(|(_, cost_ps)| *cost_ps == 0);
+            return if is_free { now } else { self.cpu.run_all(now, hba, &parts) };
+        }
         let fc = self.cpu.config().fc;
         let data_ps = if op.is_write() { config::per_kib(fc.per_kib_written, bytes.into()).0 } else { 0 };
         if self.cpu_per_io_ps + fc.per_command.0 + data_ps == 0 {
@@ -281,10 +293,10 @@ impl HostNode {
         self.cpu.run_all(now, hba, &parts)
     }
 
-    /// Returns the time that the driver takes for the data of a completed command, in ps.
-    fn data_cost_ps(&self, tag: u64) -> u64 {
+    /// Returns the time that the driver of an HBA takes for the data of a completed command, in ps.
+    fn data_cost_ps(&self, hba: u16, tag: u64) -> u64 {
         let cost = self.cpu.config().fc.per_kib_read;
-        if cost == Picos::ZERO || tag & PROBE != 0 {
+        if cost == Picos::ZERO || tag & PROBE != 0 || usize::from(hba) >= self.nports.len() {
             return 0;
         }
         let command = self.queue.command(CommandId(tag as u32)).filter(|command| command.op == RequestOp::Read);
@@ -302,13 +314,18 @@ impl HostNode {
     /// Returns an idle host.
     pub fn new(config: &config::Host, plan: HostPlan) -> HostNode {
         let hbas = config.hbas.len();
+        // Interfaces of Ethernet have interrupts of their own.
+        let own = hbas as u16..(hbas as u16).saturating_add(plan.tcp_ports);
+        let interrupts = (0..hbas as u16)
+            .map(|hba| Interrupts::new(config.interrupt, hba))
+            .chain(own.map(|port| Interrupts::new(None, port)));
         let buses = config.bus.map_or(0, |bus| hbas.div_ceil(usize::from(bus.shared_by.max(1))));
         HostNode {
             nports: plan.nports,
             queue: IoQueue::new(&config.queue),
             streams: plan.streams,
             cpu: Cpu::new(&config.processor),
-            interrupts: (0..hbas as u16).map(|hba| Interrupts::new(config.interrupt, hba)).collect(),
+            interrupts: interrupts.collect(),
             hba_processors: vec![FifoServer::default(); hbas],
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             paths: plan.paths,
@@ -336,7 +353,7 @@ impl HostNode {
             recovery: None,
             commands: Vec::new(),
             unparked: VecDeque::new(),
-            completions: vec![Default::default(); hbas],
+            completions: vec![Default::default(); hbas + usize::from(plan.tcp_ports)],
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),

@@ -52,7 +52,7 @@ pub fn link(ends: [Station; 2], gbits: u32) -> EthernetLinkPlan {
         byte: ByteTime::new(GIGABIT / gbits, 1),
         propagation_ps: 50_000,
         reaction_ps: 118 * 51_200,
-        shares: [0; PRIORITIES],
+        shares: [[0; PRIORITIES]; 2],
     }
 }
 

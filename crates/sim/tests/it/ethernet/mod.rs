@@ -1,6 +1,6 @@
 //! The Ethernet plane: rates, lossless priorities, shares, marks, paths and deadlocks.
 
-mod fabric;
+pub mod fabric;
 mod plain;
 mod random;
 mod tcp;
@@ -164,7 +164,7 @@ fn shares_of_backlogged_priorities_are_within_one_percent_and_idle_shares_go_to_
     ] {
         let mut plan = Fabric::star(5, 10);
         plan.switches[0].memory.bytes = 1 << 30;
-        plan.links.iter_mut().for_each(|link| link.shares = shares);
+        plan.links.iter_mut().for_each(|link| link.shares = [shares; 2]);
         let mut fabric = Fabric::new(plan);
         let priorities = [0u8, 1, 3, 4];
         for number in 0..20_000 {
@@ -192,7 +192,7 @@ fn shares_of_backlogged_priorities_are_within_one_percent_and_idle_shares_go_to_
 #[test]
 fn a_strict_priority_waits_for_one_frame_at_most() {
     let mut plan = Fabric::star(3, 1);
-    plan.links.iter_mut().for_each(|link| link.shares = [100, 0, 0, 0, 0, 0, 0, 0]);
+    plan.links.iter_mut().for_each(|link| link.shares = [[100, 0, 0, 0, 0, 0, 0, 0]; 2]);
     let mut fabric = Fabric::new(plan);
     (0..50).for_each(|number| fabric.send(frame(0, 2, number, 1_518).with_priority(0)));
     fabric.run_to(200_000_000);

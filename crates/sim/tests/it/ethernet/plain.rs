@@ -86,7 +86,7 @@ impl Engine {
     pub fn new(plan: &EthernetPlan) -> Engine {
         let mut lines = Vec::new();
         for link in &plan.links {
-            for ends in [link.ends, [link.ends[1], link.ends[0]]] {
+            for (ends, shares) in [link.ends, [link.ends[1], link.ends[0]]].into_iter().zip(link.shares) {
                 let number = lines.len() as u64;
                 let early =
                     matches!(ends[1], Station::Switch { switch, .. } if plan.switches[usize::from(switch)].cut_through);
@@ -100,7 +100,7 @@ impl Engine {
                     ps_per_byte: u64::from(link.byte.fraction().0) / u64::from(link.byte.fraction().1),
                     cable_ps: link.propagation_ps,
                     reaction_ps: link.reaction_ps,
-                    shares: link.shares.map(u64::from),
+                    shares: shares.map(u64::from),
                     longest: longest.into(),
                     enters_early: early,
                     up: true,

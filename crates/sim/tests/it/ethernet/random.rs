@@ -92,7 +92,9 @@ fn draw_plan(dice: &mut SplitMix64) -> EthernetPlan {
         byte: ByteTime::new(rates[dice.index(rates.len())], 1),
         propagation_ps: dice.below(1_000_000),
         reaction_ps: dice.below(3_000_000),
-        shares: std::array::from_fn(|_| if dice.chance(50) { 0 } else { 1 + dice.below(60) as u8 }),
+        shares: std::array::from_fn(|_| {
+            std::array::from_fn(|_| if dice.chance(50) { 0 } else { 1 + dice.below(60) as u8 })
+        }),
     });
     let links = links.collect();
     let vlans = dice.chance(20);

@@ -1,0 +1,266 @@
+//! Ethernet of a lab: interfaces, VLANs, headroom, pairs of iSCSI end points, and the network that
+//! a simulation adds to a lab whose hosts reach iSCSI targets in no other way.
+
+use super::Lab;
+use crate::config::{
+    EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Iscsi, MediumKind,
+    Node, PRIORITIES, Picos, VlanNumbers,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ethernet interface of a host or storage system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EthernetInterface {
+    /// Host or storage system, and the number of the interface there.
+    pub end: EthernetEnd,
+    /// Index into `ethernet_links` of its link.
+    pub link: usize,
+    /// Its end of the link, 0 or 1.
+    pub side: u8,
+}
+
+/// Paths of iSCSI sessions in a simulation: [`Lab::iscsi_paths`]. Interfaces are known by their
+/// index in `interfaces`.
+pub struct IscsiPaths<'l> {
+    lab: &'l Lab,
+    /// [`Lab::ethernet_interfaces`].
+    pub interfaces: Vec<EthernetInterface>,
+    by_node: BTreeMap<EthernetNode, Vec<u16>>,
+    /// [`Lab::ethernet_groups`] of each VLAN of a host.
+    groups: BTreeMap<Option<u16>, Vec<Option<u16>>>,
+}
+
+impl IscsiPaths<'_> {
+    /// Interfaces of a host or storage system.
+    pub fn interfaces_of(&self, node: EthernetNode) -> &[u16] {
+        self.by_node.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// Interfaces of the iSCSI portals of a storage system: portal i is at interface i modulo their
+    /// number, and each interface has a portal at least. Empty without an iSCSI target or an
+    /// interface.
+    pub fn portals(&self, storage: u16) -> Vec<u16> {
+        let Some(target) = self.lab.live.iscsi.get(&storage) else { return Vec::new() };
+        let interfaces = self.interfaces_of(EthernetNode::Storage(storage));
+        let portals = if interfaces.is_empty() { 0 } else { target.portals.len().max(interfaces.len()) };
+        interfaces.iter().copied().cycle().take(portals).collect()
+    }
+
+    /// Returns whether the iSCSI target of a storage system admits a host.
+    pub fn admits(&self, host: u16, storage: u16) -> bool {
+        let name = self.lab.hosts.get(usize::from(host)).map(|host| &host.iscsi.name);
+        let admits =
+            |target: &Iscsi| target.initiators.is_empty() || name.is_some_and(|name| target.initiators.contains(name));
+        self.lab.live.iscsi.get(&storage).is_some_and(admits)
+    }
+
+    /// Pairs of an interface of the host and a portal of the storage system between which frames
+    /// pass in the VLAN of the host: the interface, and the number of the portal in
+    /// [`IscsiPaths::portals`]. Each pair carries `sessions` of the host. Empty if the target does
+    /// not admit the host.
+    pub fn pairs(&self, host: u16, storage: u16) -> Vec<(u16, u16)> {
+        let vlan = self.lab.hosts.get(usize::from(host)).and_then(|host| host.iscsi.vlan);
+        let Some(groups) = self.groups.get(&vlan).filter(|_| self.admits(host, storage)) else { return Vec::new() };
+        let group = |interface: u16| groups[self.interfaces[usize::from(interface)].link];
+        let portals = self.portals(storage);
+        let mut pairs = Vec::new();
+        for &own in self.interfaces_of(EthernetNode::Host(host)) {
+            let is_joined = |interface: u16| group(own).is_some() && group(own) == group(interface);
+            let joined = (0..).zip(&portals).filter(|(_, interface)| is_joined(**interface));
+            pairs.extend(joined.map(|(portal, _)| (own, portal)));
+        }
+        pairs
+    }
+}
+
+impl Lab {
+    /// Interfaces of hosts and storage systems, in ascending order of their ends. An interface is
+    /// known to the simulator by its index in this list.
+    pub fn ethernet_interfaces(&self) -> Vec<EthernetInterface> {
+        let mut interfaces: Vec<EthernetInterface> = Vec::new();
+        for (link, config) in self.ethernet_links.iter().enumerate() {
+            for (side, end) in (0..).zip(config.ends) {
+                if !matches!(end.node, EthernetNode::Switch(_)) {
+                    interfaces.push(EthernetInterface { end, link, side });
+                }
+            }
+        }
+        interfaces.sort_by_key(|interface| interface.end);
+        interfaces
+    }
+
+    /// VLANs of the lab with their numbers in packets. Further VLANs than [`crate::config::MAX_VLANS`]
+    /// have none.
+    pub fn vlan_numbers(&self) -> VlanNumbers {
+        let of_links = self.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied());
+        let of_hosts = self.hosts.iter().filter_map(|host| host.iscsi.vlan);
+        let vlans: BTreeSet<u16> = of_links.chain(of_hosts).collect();
+        VlanNumbers(vlans.into_iter().zip(1..=31).collect())
+    }
+
+    /// Largest payload of a frame that can arrive at a switch, in bytes.
+    pub fn largest_mtu(&self, switch: u16) -> u16 {
+        let of_links = self.ethernet_links.iter().map(|link| link.mtu).max().unwrap_or(1500);
+        self.ethernet_switches.get(usize::from(switch)).map_or(of_links, |switch| switch.mtu.min(of_links))
+    }
+
+    /// Headroom of a lossless priority at the port of a switch at one end of a link, in bytes: the
+    /// value of the switch, or what [`Lab::headroom_needed`] returns.
+    pub fn headroom_bytes(&self, switch: u16, link: &EthernetLink) -> u64 {
+        let given = self.ethernet_switches.get(usize::from(switch)).and_then(|switch| switch.headroom_bytes);
+        given.unwrap_or_else(|| self.headroom_needed(switch, link))
+    }
+
+    /// Headroom with which a port loses no frame of a lossless priority, in bytes. With cells, it
+    /// covers frames of the length that wastes the most of them.
+    pub fn headroom_needed(&self, switch: u16, link: &EthernetLink) -> u64 {
+        let bytes = link.headroom_bytes(self.largest_mtu(switch));
+        let cell = self.ethernet_switches.get(usize::from(switch)).map_or(1, |switch| switch.cell_bytes.max(1));
+        // Memory of a frame beside its bytes on the line with preamble and gap.
+        let shapes =
+            (64..=u64::from(cell) * 2 + 64).map(|frame| (frame.div_ceil(cell.into()) * u64::from(cell), frame + 20));
+        let (memory, line) =
+            shapes.fold((1, 1), |(memory, line), (m, l)| if m * line > memory * l { (m, l) } else { (memory, line) });
+        (u128::from(bytes) * u128::from(memory)).div_ceil(u128::from(line)) as u64
+    }
+
+    /// Group of each Ethernet link: links of one group are joined by switches, over links that
+    /// accept the VLAN. `None` for links that do not accept it.
+    pub fn ethernet_groups(&self, vlan: Option<u16>) -> Vec<Option<u16>> {
+        let accepts = |link: &EthernetLink| vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan));
+        let mut switches: Vec<usize> = (0..self.ethernet_switches.len()).collect();
+        fn root(parent: &[usize], mut switch: usize) -> usize {
+            while parent[switch] != switch {
+                switch = parent[switch];
+            }
+            switch
+        }
+        let known = |node: EthernetNode| match node {
+            EthernetNode::Switch(switch) => Some(usize::from(switch)).filter(|s| *s < self.ethernet_switches.len()),
+            EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+        };
+        for link in self.ethernet_links.iter().filter(|link| accepts(link)) {
+            if let [Some(a), Some(b)] = link.ends.map(|end| known(end.node)) {
+                let (a, b) = (root(&switches, a), root(&switches, b));
+                switches[a.max(b)] = a.min(b);
+            }
+        }
+        // Groups of direct cables are numbered behind the switches.
+        let group = |(number, link): (usize, &EthernetLink)| {
+            let at_switch = link.ends.iter().find_map(|end| known(end.node));
+            let group = at_switch.map_or(switches.len() + number, |switch| root(&switches, switch));
+            accepts(link).then_some(group as u16)
+        };
+        self.ethernet_links.iter().enumerate().map(group).collect()
+    }
+
+    /// Paths of iSCSI sessions in a simulation.
+    pub fn iscsi_paths(&self) -> IscsiPaths<'_> {
+        let interfaces = self.ethernet_interfaces();
+        let mut by_node: BTreeMap<EthernetNode, Vec<u16>> = BTreeMap::new();
+        for (number, interface) in (0..).zip(&interfaces) {
+            by_node.entry(interface.end.node).or_default().push(number);
+        }
+        let vlans: BTreeSet<Option<u16>> = self.hosts.iter().map(|host| host.iscsi.vlan).collect();
+        let groups = vlans.into_iter().map(|vlan| (vlan, self.ethernet_groups(vlan))).collect();
+        IscsiPaths { lab: self, interfaces, by_node, groups }
+    }
+
+    /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
+    /// and each iSCSI target between which a workload has no path otherwise. `None` if there is no
+    /// such pair, or if the lab describes Ethernet of one of its hosts or targets itself.
+    ///
+    /// The portals of a lab for the live program are addresses, often of the machine itself. The
+    /// added network lets the same lab move data in a simulation.
+    pub fn implied_ethernet(&self) -> Option<(EthernetSwitch, Vec<EthernetLink>)> {
+        if !self.ethernet_switches.is_empty() || !self.ethernet_links.is_empty() || self.live.iscsi.is_empty() {
+            return None;
+        }
+        let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
+        let linked = self.fabrics_of_nodes();
+        for workload in &self.workloads {
+            for &host in &workload.hosts {
+                let Some(config) = self.hosts.get(usize::from(host)) else { continue };
+                for target in &workload.targets {
+                    let is_joined = linked.iter().any(|nodes| {
+                        nodes.contains(&EthernetNode::Host(host))
+                            && nodes.contains(&EthernetNode::Storage(target.storage))
+                    });
+                    if config.virtual_machine.is_none() && !is_joined && self.live.iscsi.contains_key(&target.storage) {
+                        ends.insert(EthernetNode::Host(host));
+                        ends.insert(EthernetNode::Storage(target.storage));
+                    }
+                }
+            }
+        }
+        // Virtual disks are served from iSCSI back ends.
+        let serves_volumes = |node: &EthernetNode| match node {
+            EthernetNode::Storage(storage) => self.live.medium(*storage).kind == MediumKind::Volumes,
+            EthernetNode::Host(_) | EthernetNode::Switch(_) => false,
+        };
+        if ends.iter().any(serves_volumes) {
+            ends.extend(self.live.iscsi.keys().map(|storage| EthernetNode::Storage(*storage)));
+        }
+        if ends.is_empty() {
+            return None;
+        }
+        let name = |node: EthernetNode| match node {
+            EthernetNode::Host(host) => &self.hosts[usize::from(host)].name,
+            EthernetNode::Storage(storage) => &self.storage[usize::from(storage)].name,
+            EthernetNode::Switch(_) => unreachable!("only hosts and storage systems are ends"),
+        };
+        let link = |(port, node): (u16, &EthernetNode)| EthernetLink {
+            name: format!("{}-ethernet", name(*node)),
+            ends: [EthernetEnd { node: *node, port: 0 }, EthernetEnd { node: EthernetNode::Switch(0), port }],
+            rate: EthernetRate::G100,
+            propagation: Picos::from_ns(50),
+            mtu: 9000,
+            pause_reaction: None,
+            vlans: Vec::new(),
+        };
+        let links: Vec<EthernetLink> = (0..).zip(&ends).map(link).collect();
+        Some((EthernetSwitch::implied(), links))
+    }
+
+    /// Nodes of each group that Fibre Channel links join.
+    fn fabrics_of_nodes(&self) -> Vec<BTreeSet<EthernetNode>> {
+        let mut groups: BTreeMap<u16, BTreeSet<EthernetNode>> = BTreeMap::new();
+        for port in self.linked_ports() {
+            let node = match port.node {
+                Node::Host(host) => EthernetNode::Host(host),
+                Node::Storage(storage) => EthernetNode::Storage(storage),
+                Node::Switch(_) | Node::Loop(_) => continue,
+            };
+            groups.entry(port.fabric).or_default().insert(node);
+        }
+        groups.into_values().collect()
+    }
+}
+
+impl EthernetSwitch {
+    /// Switch of [`Lab::implied_ethernet`]: its memory never fills up.
+    fn implied() -> EthernetSwitch {
+        EthernetSwitch {
+            name: "ethernet".to_owned(),
+            memory_bytes: 1 << 30,
+            cell_bytes: 1,
+            reserve_bytes: 0,
+            headroom_bytes: None,
+            alpha_256: 256,
+            lossy_alpha_256: 256,
+            resume_bytes: 0,
+            lossless: 0,
+            shares: [0; PRIORITIES],
+            ecn: None,
+            mtu: 9216,
+            latency: Picos::from_us(1),
+            cut_through: false,
+            is_implied: true,
+        }
+    }
+
+    /// Longest frame that the switch forwards, from the destination address to the FCS, in bytes.
+    pub fn longest_bytes(&self) -> u16 {
+        self.mtu.saturating_add(FRAME_OVERHEAD_BYTES)
+    }
+}
