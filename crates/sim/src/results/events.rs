@@ -240,7 +240,7 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
         };
         match note.kind {
             NoteKind::Path { host, storage, path, from, to } => {
-                let name = view.names.path(storage, path);
+                let name = view.names.path(host, storage, path);
                 let subject = format!("{} {name}", host_name(host));
                 let usable_state = |state| state == PathState::Active;
                 let kind = match to {
@@ -279,7 +279,7 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 add(kind, name, what, None);
             }
             NoteKind::Aborted { host, storage, path } => {
-                let subject = format!("{} {}", host_name(host), view.names.path(storage, path));
+                let subject = format!("{} {}", host_name(host), view.names.path(host, storage, path));
                 add(EventKind::CommandAborted, subject, "command aborted".to_owned(), Some((1, "commands")));
             }
             NoteKind::Failed { host } => {

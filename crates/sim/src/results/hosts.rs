@@ -77,8 +77,9 @@ pub(super) fn longest_stall(host: &HostNode, now_ps: u64) -> (u64, u64) {
 pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
     let with_histogram = view.world.hosts.nodes.len() <= MAX_HOST_HISTOGRAMS;
     let pairs = view.world.hosts.nodes.iter().zip(&view.world.lab.hosts);
-    pairs
-        .map(|(host, config)| {
+    (0..)
+        .zip(pairs)
+        .map(|(number, (host, config))| {
             let (measured, counters) = (&host.measured, host.queue.counters());
             let now = view.now_ps;
             HostResult {
@@ -98,7 +99,7 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
                 interrupts: host.interrupts.iter().map(|interrupts| interrupts.raised()).sum(),
                 logins: login_count(view, host, |counters| counters.fabric_logins),
                 requests_unanswered: login_count(view, host, |counters| counters.timeouts),
-                paths: paths(view, host),
+                paths: paths(view, number, host),
             }
         })
         .collect()
@@ -110,11 +111,11 @@ fn login_count(view: &View<'_>, host: &HostNode, count: fn(&nport::Counters) -> 
     ports.map(|node| count(node.login.counters())).sum()
 }
 
-fn paths(view: &View<'_>, host: &HostNode) -> Vec<PathResult> {
+fn paths(view: &View<'_>, of_host: u16, host: &HostNode) -> Vec<PathResult> {
     let mut found: Vec<PathResult> = Vec::new();
     for (index, system) in (0..).zip(host.paths.systems()) {
         for (number, path) in (0..).zip(system.paths()).filter(|(_, path)| path.was_up) {
-            let name = view.names.path(system.storage, number);
+            let name = view.names.path(of_host, system.storage, number);
             let (commands, bytes, commands_failed) = (path.commands + path.failed, path.bytes, path.failed);
             if host.paths.is_reported(index, number) {
                 let state = state_name(system.state(number)).to_owned();

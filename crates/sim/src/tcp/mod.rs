@@ -1,7 +1,7 @@
 //! TCP of hosts and storage systems over the Ethernet plane.
 //!
 //! The machines of `sanloom_transport::tcp` count positions. A [`Stacks`] gives their segments to
-//! the plane as frames, and sets one timer for the deadlines of all of them. No lab uses it yet.
+//! the plane as frames, and sets one timer for the deadlines of all of them.
 
 mod pool;
 
@@ -9,9 +9,9 @@ use crate::net::Net;
 use crate::net::ethernet::Packet;
 use pool::Pool;
 use sanloom_scsi::time::Instant;
-use sanloom_transport::tcp::{Config, Connection, Ecn, Segment};
+use sanloom_transport::tcp::{Config, Connection, Ecn, Events, Segment, State};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// Bytes of a frame beside the payload and the options of TCP: Ethernet 14, FCS 4, IPv4 20, TCP 20.
@@ -45,6 +45,8 @@ pub struct Stacks {
     /// Deadlines with their ends. Only the entry with the time in [`End::listed`] counts; its
     /// deadline may have moved away since.
     due: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Ends at which an expired deadline has caused an event.
+    changed: VecDeque<u32>,
     /// Number of the timer of the network.
     timer: u32,
 }
@@ -52,7 +54,7 @@ pub struct Stacks {
 impl Stacks {
     /// Returns stacks without connections, which use a timer of the network.
     pub fn new(timer: u32) -> Stacks {
-        Stacks { ends: Vec::new(), pool: Pool::default(), due: BinaryHeap::new(), timer }
+        Stacks { ends: Vec::new(), pool: Pool::default(), due: BinaryHeap::new(), changed: VecDeque::new(), timer }
     }
 
     /// Opens a connection. Its frames carry a tag with this priority and VLAN, if there is one.
@@ -72,6 +74,16 @@ impl Stacks {
     /// Returns an end of a connection.
     pub fn connection(&self, end: u32) -> &Connection {
         &self.ends[end as usize].connection
+    }
+
+    /// Returns the events of an end since the last call.
+    pub fn take_events(&mut self, end: u32) -> Events {
+        self.ends[end as usize].connection.take_events()
+    }
+
+    /// Returns an end that an expired deadline has closed.
+    pub fn take_changed(&mut self) -> Option<u32> {
+        self.changed.pop_front()
     }
 
     /// Calls the application's side of a connection, and sends what follows.
@@ -109,7 +121,11 @@ impl Stacks {
                 continue;
             }
             self.ends[end as usize].listed = Instant::NEVER;
-            self.ends[end as usize].connection.timeout(now);
+            let connection = &mut self.ends[end as usize].connection;
+            connection.timeout(now);
+            if connection.state() == State::Closed {
+                self.changed.push_back(end);
+            }
             self.transmit(net, end);
         }
         self.set_timer(net);

@@ -6,7 +6,8 @@ use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::ethernet;
-use super::host::{HostNode, HostPlan, Hosts, HostsPlan};
+use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
+use super::iscsi::TcpPlan;
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
 use super::partners::Partners;
@@ -17,6 +18,7 @@ use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::{Timers, World};
 use crate::host::FrameWindow;
+use crate::iscsi::Iscsi;
 use crate::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
 use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
@@ -52,6 +54,7 @@ struct Plan<'a> {
     /// Number of N_Ports with a link.
     physical: usize,
     timers: Timers,
+    tcp: TcpPlan,
 }
 
 impl World {
@@ -61,11 +64,20 @@ impl World {
         let fc = net_plan(&lab, &plan.owners[..plan.physical], plan.timers.all);
         let net = Net::with_ethernet(fc, ethernet::plane(&lab));
         let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
+        let mut hosts = plan.hosts();
+        let mut storage = plan.storage();
+        let iscsi = plan.tcp.has_sessions().then(|| {
+            let agenda = plan.timers.iscsi + Iscsi::TIMERS - 1;
+            hosts.tcp = TcpOrders::new(plan.tcp.ports(), agenda);
+            storage.tcp.timer = agenda;
+            Box::new(Iscsi::new(plan.tcp.iscsi.clone(), plan.timers.iscsi))
+        });
         World {
+            iscsi,
             nports,
             control: ControlPlane::new(&lab, &plan.timers),
-            hosts: plan.hosts(),
-            storage: plan.storage(),
+            hosts,
+            storage,
             notes: Default::default(),
             lane_series: Default::default(),
             downtimes: Downtimes::new(lab.links.len()),
@@ -87,8 +99,9 @@ impl Plan<'_> {
     fn new(lab: &Lab) -> Plan<'_> {
         let owners = owners(lab);
         let physical = owners.len() - virtual_owners(lab).count();
-        let timers = timers(lab, owners.len() as u32);
-        Plan { lab, owners, physical, timers }
+        let tcp = TcpPlan::new(lab);
+        let timers = timers(lab, owners.len() as u32, tcp.has_sessions());
+        Plan { lab, owners, physical, timers, tcp }
     }
 
     /// Returns the index of an N_Port among the virtual ports, or `None` for a physical one.
@@ -268,12 +281,14 @@ impl Plan<'_> {
         }
         let systems = used.iter().flat_map(|&storage| self.systems(host as u16, storage)).collect();
         let digits = digits(self.lab.hosts.len());
+        let tcp_ports = self.tcp.initiators[host];
         let plan = HostPlan {
             shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
             nports,
+            tcp_ports,
             streams,
             digits,
-            paths: Paths::new(&config.multipath, config.hbas.len() as u16, systems),
+            paths: Paths::new(&config.multipath, config.hbas.len() as u16 + tcp_ports, systems),
             series: Series::new(0, 0, 1, 2),
         };
         HostNode::new(config, plan)
@@ -283,8 +298,12 @@ impl Plan<'_> {
     /// and controllers treat alike.
     fn systems(&self, host: u16, storage: u16) -> Vec<SystemPlan> {
         let config = &self.lab.storage[usize::from(storage)];
-        let ports = config.ports.len();
-        let groups = self.lab.lun_groups(host, storage);
+        let ports = config.ports.len() + usize::from(self.tcp.portals[usize::from(storage)]);
+        let mut groups = self.lab.lun_groups(host, storage);
+        // Masks of Fibre Channel ports do not concern initiators of iSCSI.
+        let hbas = self.lab.hosts[usize::from(host)].hbas.len() as u16;
+        let initiators = hbas..hbas + self.tcp.initiators[usize::from(host)];
+        groups.iter_mut().for_each(|group| group.hbas.extend(initiators.clone()));
         let whole = |group| SystemPlan { storage, ports: ports as u16, group, served: None };
         let controllers = &config.controllers;
         if controllers.count < 2 || controllers.access == ControllerAccess::Symmetric {
@@ -311,6 +330,11 @@ impl Plan<'_> {
         let nports = self.owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
         let config = &self.lab.storage[storage];
         let port = |port: &config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 0 };
+        let portal_count = self.tcp.portals[storage];
+        let target =
+            self.lab.live.iscsi.get(&(storage as u16)).map_or_else(String::new, |target| target.name.clone()).into();
+        let name = PortName::Iscsi { target, portal_group: 1 };
+        let portals = (0..portal_count).map(|_| PortConfig { name: name.clone(), group: 0 });
         // A disk that caches writes makes its unit one with a volatile write cache.
         // Behind a cache with a battery, this does not matter to hosts.
         let is_volatile = match (&config.ssd, &config.disk) {
@@ -322,7 +346,7 @@ impl Plan<'_> {
         let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
         let device = DeviceConfig {
             wwnn: config.wwnn,
-            ports: config.ports.iter().map(port).collect(),
+            ports: config.ports.iter().map(port).chain(portals).collect(),
             units: config.luns.iter().map(unit).collect(),
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
@@ -337,7 +361,8 @@ impl Plan<'_> {
         let fails = |fault: &Fault| matches!(fault.kind, FaultKind::ControllerFailure { storage: s, .. } if usize::from(s) == storage);
         if config.controllers.count > 1 || self.lab.faults.iter().any(fails) {
             let first = nports.first().copied().unwrap_or(0);
-            controller = controller.with_partners(Partners::new(&config.controllers, first, nports.len(), luns));
+            controller =
+                controller.with_partners(Partners::new(&config.controllers, (first, nports.len(), portal_count), luns));
         }
         if let Some(behind) = behind {
             let disks = Disks::new(&config.backstore, behind, &config.luns);
@@ -443,13 +468,14 @@ fn carrier(lab: &Lab, owners: &[Owner], owner: Owner) -> Option<u16> {
     Some(position(owners, Owner::Host { host: vm.on, hba: carrier }))
 }
 
-fn timers(lab: &Lab, nports: u32) -> Timers {
+fn timers(lab: &Lab, nports: u32, has_sessions: bool) -> Timers {
     let switch = nports;
     let host = switch + lab.switches.len() as u32;
     let storage = host + lab.hosts.len() as u32;
     let processor = storage + lab.storage.len() as u32;
     let fault = processor + lab.switches.len() as u32;
-    let all = fault + 3 + lab.loops.len() as u32;
+    let iscsi = fault + 3 + lab.loops.len() as u32;
+    let all = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
     Timers {
         switch,
         host,
@@ -459,6 +485,7 @@ fn timers(lab: &Lab, nports: u32) -> Timers {
         sample: fault + 1,
         quarantine: fault + 2,
         arbitrated_loop: fault + 3,
+        iscsi,
         all,
     }
 }

@@ -32,6 +32,7 @@ mod downtime;
 pub mod ethernet;
 mod faults;
 mod host;
+mod iscsi;
 mod lane_series;
 mod losses;
 mod machines;
@@ -54,6 +55,7 @@ pub use control::{ControlPlane, SwitchCount, SwitchNode};
 pub use disks::Disks;
 pub use downtime::Downtimes;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
+pub(crate) use iscsi::portals;
 pub use lane_series::{LaneSeries, LaneStep};
 pub use losses::Losses;
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
@@ -65,6 +67,7 @@ pub use path::{Path, Paths, System};
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
 
+use crate::iscsi::Iscsi;
 use crate::net::{Net, NetEvent, parts};
 use crate::stats::Series;
 pub(crate) use divide::WorldShare;
@@ -86,6 +89,7 @@ pub(crate) struct Timers {
     sample: u32,
     quarantine: u32,
     arbitrated_loop: u32,
+    iscsi: u32,
     all: u32,
 }
 
@@ -110,6 +114,8 @@ pub struct World {
     link_faults: LinkFaults,
     quality: Quality,
     pub loops: Loops,
+    /// Sessions of iSCSI; `None` in a lab without any.
+    pub iscsi: Option<Box<Iscsi>>,
     /// Control frames delivered so far.
     control_frames: u64,
     baseline: Baseline,
@@ -144,8 +150,7 @@ impl World {
                 NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer_expired(timer),
                 NetEvent::Incident => self.report_incidents(),
-                // No lab has Ethernet yet.
-                NetEvent::Packet { .. } => {}
+                NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
             }
             if self.hosts.has_completions() {
                 self.process_completions();
@@ -172,6 +177,8 @@ impl World {
             self.execute_schedule();
         } else if timer == timers.quarantine {
             self.end_windows();
+        } else if timer >= timers.iscsi {
+            iscsi::timer(self, timer);
         } else if timer >= timers.arbitrated_loop {
             arbitrated_loop::timer(self, (timer - timers.arbitrated_loop) as u16);
         } else {
@@ -221,6 +228,7 @@ impl World {
             }
         }
         self.create_machines_without_start();
+        iscsi::start(self);
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);
         let limit_ps = 60_000_000_000_000;
         loop {
@@ -228,7 +236,7 @@ impl World {
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
             let is_quiet = self.control_frames == before && self.net.fc.frames_in_flight() == 0;
-            let is_forming = self.control.is_forming() || self.loops.is_initialising();
+            let is_forming = self.control.is_forming() || self.loops.is_initialising() || iscsi::is_logging_in(self);
             if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }
@@ -268,6 +276,7 @@ impl World {
         self.hosts.restart(now, || starts.then(|| host_series(lab, start_ps)));
         self.storage.restart(now);
         self.loops.restart(now);
+        self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);
@@ -309,6 +318,7 @@ impl World {
         if fate.sent != fate.delivered + fate.lost_frames() + in_flight {
             return Err(format!("frames: {fate:?}, {in_flight} in flight"));
         }
+        self.net.ethernet.check()?;
         self.net
             .fc
             .check_credits()

@@ -1,6 +1,7 @@
 //! Cooperation of the controllers of a storage system: ownership of LUNs, takeover and failback.
 
 use super::storage::Job;
+use crate::iscsi::SESSION;
 use sanloom_fc::config::{ControllerAccess, Controllers};
 use sanloom_scsi::scsi::IoTag;
 
@@ -14,6 +15,8 @@ pub struct Partners {
     /// First N_Port, and the number of ports.
     first_nport: u16,
     ports: usize,
+    /// Number of iSCSI portals, which follow the ports.
+    portals: u16,
     /// Number of faults that keep each controller down.
     faults: Vec<u32>,
     /// State of the LUNs of each controller.
@@ -47,12 +50,13 @@ pub struct ControllerCount {
 
 impl Partners {
     /// Returns working controllers, each with its own LUNs. The ports are consecutive N_Ports.
-    pub fn new(config: &Controllers, first_nport: u16, ports: usize, luns: usize) -> Partners {
+    pub fn new(config: &Controllers, (first_nport, ports, portals): (u16, usize, u16), luns: usize) -> Partners {
         let count = usize::from(config.count);
         Partners {
             config: *config,
             first_nport,
             ports,
+            portals,
             faults: vec![0; count],
             homes: (0..config.count).map(Home::At).collect(),
             units: luns as u16,
@@ -71,9 +75,14 @@ impl Partners {
         &self.counts
     }
 
-    /// Returns the controller of an N_Port of the system.
+    /// Returns the controller of an N_Port of the system, or of a session.
     pub fn of_port(&self, nport: u16) -> u8 {
-        self.config.of_port(nport.wrapping_sub(self.first_nport), self.ports)
+        let port = match nport & SESSION {
+            0 => nport.wrapping_sub(self.first_nport),
+            // Sessions are numbered portal by portal.
+            _ => self.ports as u16 + (nport & !SESSION) % self.portals.max(1),
+        };
+        self.config.of_port(port, self.ports + usize::from(self.portals))
     }
 
     /// Returns the own controller of a LUN.

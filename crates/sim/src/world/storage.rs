@@ -229,14 +229,15 @@ impl Controller {
 
     /// Removes an aborted command that waits for a server, so that the commands behind it start
     /// earlier. A command that a server has started continues, and so does one that waits for a
-    /// disk.
-    pub fn cancel(&mut self, now_ps: u64, nport: u16, tag: IoTag) {
+    /// disk. Returns whether it was removed.
+    pub fn cancel(&mut self, now_ps: u64, nport: u16, tag: IoTag) -> bool {
         let latency_ps = self.config.media_latency.0;
         let in_station = self.stations.iter_mut().any(|station| station.cancel(now_ps, nport, tag, latency_ps));
         let cancelled = in_station || self.partners.as_mut().is_some_and(|partners| partners.cancel(nport, tag));
         if cancelled {
             self.depth.lower(now_ps, 1);
         }
+        cancelled
     }
 
     /// Returns the time of the next event: a command completes or moves on.

@@ -3,11 +3,13 @@
 use super::adapter::{self, Adapters};
 use super::storage::{Controller, Ended};
 use super::{Timers, instant_of, ps_of};
+use crate::iscsi::SESSION;
 use crate::net::{FrameRef, Net};
 use sanloom_fc::exchange::Accepted;
 use sanloom_fc::fcp::target::{FcpTarget, Input, Output};
 use sanloom_scsi::scsi::{self, Device, IoStatus};
 use sanloom_wire::{FcId, Frame, RCtl};
+use std::collections::VecDeque;
 
 /// All storage systems.
 pub struct Storage {
@@ -20,6 +22,19 @@ pub struct Storage {
     first_timer: u32,
     /// True if a system has adapters that take time.
     has_adapters: bool,
+    /// Events for sessions of iSCSI.
+    pub(super) tcp: TcpEvents,
+}
+
+/// Events of devices and controllers for sessions of iSCSI.
+#[derive(Default)]
+pub(super) struct TcpEvents {
+    /// Ends of block I/O, with the index of the system.
+    pub ended: VecDeque<(u16, Ended)>,
+    /// Notices of devices for portals, with the index of the system and the number of the port.
+    pub notices: VecDeque<(u16, u16, scsi::Notice)>,
+    /// Timer of the network that is set to the time of an event.
+    pub timer: u32,
 }
 
 /// A storage system.
@@ -74,7 +89,7 @@ impl Storage {
             "each port has a target"
         );
         let has_adapters = systems.iter().any(|system| system.adapters.is_some());
-        Storage { systems, ports, first_nport, first_timer: timers.storage, has_adapters }
+        Storage { systems, ports, first_nport, first_timer: timers.storage, has_adapters, tcp: TcpEvents::default() }
     }
 
     #[inline]
@@ -222,10 +237,13 @@ impl Storage {
     fn execute(&mut self, net: &mut Net, storage: u16, output: scsi::Output) {
         let system = &mut self.systems[usize::from(storage)];
         match output {
-            scsi::Output::Port { port, notice } => {
-                let Some(&nport) = system.nports.get(usize::from(port)) else { return };
-                self.handle(net, nport, Input::Notice(notice));
-            }
+            scsi::Output::Port { port, notice } => match system.nports.get(usize::from(port)) {
+                Some(&nport) => self.handle(net, nport, Input::Notice(notice)),
+                None => {
+                    self.tcp.notices.push_back((storage, port, notice));
+                    net.set_timer_earlier(self.tcp.timer, net.now());
+                }
+            },
             // Persisting a record takes no simulated time.
             scsi::Output::Persist { seq, .. } => system.device.persisted(seq),
         }
@@ -259,9 +277,19 @@ impl Storage {
     /// Ends commands that a failure of power or of a controller has lost.
     pub(super) fn end_commands(&mut self, net: &mut Net, storage: u16, lost: Vec<Ended>) {
         for ended in lost {
-            self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
+            self.report(net, storage, ended);
         }
         self.arm_controller(net, storage);
+    }
+
+    /// Reports the end of a command to its port or session.
+    #[inline]
+    fn report(&mut self, net: &mut Net, storage: u16, ended: Ended) {
+        if ended.nport & SESSION != 0 {
+            self.tcp.ended.push_back((storage, ended));
+            return net.set_timer_earlier(self.tcp.timer, net.now());
+        }
+        self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
     }
 
     /// Handles the timer of a controller: ends the commands that are complete.
@@ -271,7 +299,7 @@ impl Storage {
         }
         while let Some(ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
             self.systems[usize::from(storage)].count(&ended);
-            self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
+            self.report(net, storage, ended);
         }
         self.arm_controller(net, storage);
     }

@@ -318,6 +318,11 @@ impl Session {
         self.active.len()
     }
 
+    /// Numbers of the commands that have not ended, in ascending order.
+    pub fn ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.active.keys().copied()
+    }
+
     /// Counters since the session began.
     pub fn counters(&self) -> &Counters {
         &self.counters

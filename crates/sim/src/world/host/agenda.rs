@@ -1,6 +1,6 @@
 //! Scheduled jobs of a host.
 
-use super::{Hosts, Job};
+use super::{Hosts, Job, tcp};
 use crate::host::{Event, Input as MultipathInput};
 use crate::net::{FrameRef, NEVER};
 use crate::world::Env;
@@ -98,7 +98,10 @@ impl Hosts {
             }
             Job::Release(device) => self.continue_device(env, host, device),
             Job::ErrorHandler(hba) => self.handle_recovery(env, host, hba, Event::Timeout),
-            Job::ResetHba(hba) => return Some(Due::ResetHba { nport: node.nports[usize::from(hba)] }),
+            Job::ResetHba(hba) => match node.nports.get(usize::from(hba)) {
+                Some(&nport) => return Some(Due::ResetHba { nport }),
+                None => tcp::restart(self, env, host, hba),
+            },
             Job::PathCheck(system) => node.paths.system(system).check_preference(),
             Job::Paths(system) => {
                 node.paths.armed(system, NEVER);

@@ -1,6 +1,6 @@
 //! Commands of a host from the creation of a request to its submission, and the end of a command.
 
-use super::{Hosts, Job, NO_PATH, SentCommand, Stage};
+use super::{Hosts, Job, NO_PATH, SentCommand, Stage, tcp};
 use crate::host::{Choice, CommandId, End, Pushed, Work};
 use crate::workload::RequestOp;
 use crate::world::Env;
@@ -63,7 +63,7 @@ impl Hosts {
             let (windows, all_nports, nports) = (&self.windows, env.nports, &node.nports);
             let entry = node.paths.system(system);
             let per_hba = entry.ports;
-            let plane_of = |path: u16| all_nports.plane_of(nports[usize::from(path / per_hba.max(1))]);
+            let plane_of = |path: u16| tcp::plane_of(all_nports, nports, path / per_hba.max(1));
             let fits = |path: u16| {
                 let plane = plane_of(path);
                 windows.admits(plane, command.bytes, offered == Some(plane))
@@ -134,8 +134,11 @@ impl Hosts {
         let now = env.net.now();
         let sent = &self.nodes[usize::from(host)].commands[command as usize];
         let (plane, generation) = (sent.plane, sent.generation);
-        let at = match env.nports.node(plane).owner {
-            Owner::Host { host: carrier, .. } if carrier != host => self.nodes[usize::from(carrier)].carry_guest(now),
+        let owner = env.nports.nodes.get(usize::from(plane)).map(|node| node.owner);
+        let at = match owner {
+            Some(Owner::Host { host: carrier, .. }) if carrier != host => {
+                self.nodes[usize::from(carrier)].carry_guest(now)
+            }
             _ => now,
         };
         if at > now {
@@ -161,7 +164,7 @@ impl Hosts {
         sent.stage = Stage::Sent;
         sent.sent_ps = env.net.now();
         let (system, path, generation) = (sent.system, sent.path, sent.generation);
-        let nport = node.nports[usize::from(sent.hba)];
+        let hba = sent.hba;
         let address = node.paths.system(system).address(path);
         let (lba, blocks, fua) = (queued.lba, queued.blocks, false);
         let (cdb, direction) = match queued.op {
@@ -178,7 +181,7 @@ impl Hosts {
             direction,
             frame_size_bytes: address.frame_bytes,
         };
-        self.handle(env, nport, initiator::Input::Submit(order));
+        tcp::submit(self, env, (host, hba), (system, path), order);
     }
 
     /// Releases a command from its path, where it no longer counts as outstanding.

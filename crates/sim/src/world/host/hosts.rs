@@ -1,7 +1,7 @@
 //! All hosts, with the initiators and the resources of HBAs that hosts share.
 
 use super::windows::Windows;
-use super::{HostNode, Job};
+use super::{HostNode, Job, TcpOrders};
 use crate::host::FrameWindow;
 use crate::net::FrameRef;
 use crate::stats::Series;
@@ -34,6 +34,8 @@ pub struct Hosts {
     /// Next requests of closed streams, with their times. Empty except while a command ends.
     pub(super) next_requests: Vec<(u64, u32)>,
     pub request_log: RequestLog,
+    /// Sessions of iSCSI, and orders to them.
+    pub(in crate::world) tcp: TcpOrders,
     /// Timer of the first host.
     first_timer: u32,
 }
@@ -108,6 +110,7 @@ impl Hosts {
             completions: VecDeque::new(),
             next_requests: Vec::new(),
             request_log: RequestLog::default(),
+            tcp: TcpOrders::default(),
             first_timer: timers.host,
         }
     }

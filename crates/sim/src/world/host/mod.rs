@@ -8,12 +8,14 @@ mod dma;
 mod hosts;
 mod paths;
 mod recovery;
+mod tcp;
 mod windows;
 
 pub(super) use agenda::Due;
 pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use paths::{PathTest, lun_owner_changed};
+pub(super) use tcp::{TcpOrders, TcpPort, event as tcp_event};
 
 use super::path::Paths;
 use crate::host::{Bus, CommandId, Cpu, Device, Interrupts, IoQueue, Member, Work};
@@ -35,6 +37,9 @@ const RESET: u64 = 1 << 61;
 
 /// Path number of a command without a path.
 const NO_PATH: u16 = u16::MAX;
+
+/// N_Port of a command that does not use Fibre Channel.
+const NO_PLANE: u16 = u16::MAX;
 
 /// One host.
 pub struct HostNode {
@@ -229,6 +234,8 @@ enum Job {
 pub struct HostPlan {
     /// N_Port numbers, indexed by HBA.
     pub nports: Vec<u16>,
+    /// Number of iSCSI initiator ports, which are numbered after the HBAs.
+    pub tcp_ports: u16,
     /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
     /// True if other hosts have virtual ports on the same HBAs.
@@ -267,13 +274,16 @@ impl HostNode {
     /// Returns an idle host.
     pub fn new(config: &config::Host, plan: HostPlan) -> HostNode {
         let hbas = config.hbas.len();
+        // Interfaces of Ethernet have interrupts of their own.
+        let interrupts = std::iter::repeat_n(Interrupts::new(config.interrupt), hbas)
+            .chain(std::iter::repeat_n(Interrupts::new(None), plan.tcp_ports.into()));
         let buses = config.bus.map_or(0, |bus| hbas.div_ceil(usize::from(bus.shared_by.max(1))));
         HostNode {
             nports: plan.nports,
             queue: IoQueue::new(&config.queue),
             streams: plan.streams,
             cpu: Cpu::default(),
-            interrupts: vec![Interrupts::new(config.interrupt); hbas],
+            interrupts: interrupts.collect(),
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             paths: plan.paths,
             measured: HostMeasure {
@@ -300,7 +310,7 @@ impl HostNode {
             recovery: None,
             commands: Vec::new(),
             unparked: VecDeque::new(),
-            completions: vec![Default::default(); hbas],
+            completions: vec![Default::default(); hbas + usize::from(plan.tcp_ports)],
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),

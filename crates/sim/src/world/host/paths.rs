@@ -1,7 +1,7 @@
 //! Path changes of a host: state changes, commands without a path, and commands that change their
 //! path.
 
-use super::{Hosts, Job, NO_PATH, PROBE, Stage, TRIAL};
+use super::{Hosts, Job, NO_PATH, PROBE, Stage, TRIAL, tcp};
 use crate::host::{Choice, CommandId, Event, Input as MultipathInput, Output as MultipathOutput, PathState};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
@@ -34,7 +34,7 @@ impl Hosts {
                 let sent = &mut node.commands[command as usize];
                 (sent.path, sent.since_ps) = (path, env.net.now());
                 sent.hba = path / per_hba.max(1);
-                sent.plane = env.nports.plane_of(node.nports[usize::from(sent.hba)]);
+                sent.plane = tcp::plane_of(env.nports, &node.nports, sent.hba);
                 self.windows.reserve(sent.plane, bytes);
                 node.measured.retried += 1;
                 self.prepare(env, host, command);
@@ -79,15 +79,35 @@ impl Hosts {
         wwpn: Wwpn,
         (port_id, frame_bytes): (FcId, u16),
     ) {
-        for (system, path) in self.paths_to(host, hba, wwpn) {
-            let entry = self.nodes[usize::from(host)].paths.system(system);
-            entry.set_address(path, port_id, frame_bytes);
-            entry.check_preference();
-            entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
-            self.drain_paths(env, host, system);
-            self.handle_recovery(env, host, hba, Event::PathUp { system, path });
-            self.send_requests(env, host);
+        for (system, path) in self.paths_to(host, hba, self.storage_ports.storage_port(wwpn)) {
+            self.one_path_up(env, (host, hba), (system, path), (port_id, frame_bytes));
         }
+    }
+
+    /// Handles the login of the remote port of a path.
+    pub(super) fn one_path_up(
+        &mut self,
+        env: &mut Env<'_>,
+        (host, hba): (u16, u16),
+        (system, path): (u16, u16),
+        (port_id, frame_bytes): (FcId, u16),
+    ) {
+        let entry = self.nodes[usize::from(host)].paths.system(system);
+        entry.set_address(path, port_id, frame_bytes);
+        entry.check_preference();
+        entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
+        self.drain_paths(env, host, system);
+        self.handle_recovery(env, host, hba, Event::PathUp { system, path });
+        self.send_requests(env, host);
+    }
+
+    /// Handles the loss of the remote port of a path.
+    pub(super) fn one_path_down(&mut self, env: &mut Env<'_>, host: u16, (system, path): (u16, u16)) {
+        let node = &mut self.nodes[usize::from(host)];
+        node.drop_held(system, path);
+        node.paths.system(system).multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
+        self.drain_paths(env, host, system);
+        self.send_requests(env, host);
     }
 
     /// Handles the loss of a remote port, given by its name and address.
@@ -98,21 +118,17 @@ impl Hosts {
         wwpn: Wwpn,
         port_id: FcId,
     ) {
-        for (system, path) in self.paths_to(host, hba, wwpn) {
-            let node = &mut self.nodes[usize::from(host)];
-            node.drop_held(system, path);
-            node.paths.system(system).multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
-            self.drain_paths(env, host, system);
-            self.send_requests(env, host);
+        for path in self.paths_to(host, hba, self.storage_ports.storage_port(wwpn)) {
+            self.one_path_down(env, host, path);
         }
         let nport = self.node(host).nports[usize::from(hba)];
         self.handle(env, nport, initiator::Input::RemoteDown { port_id });
     }
 
-    /// Returns the paths from an HBA to the storage port with this name, each with the index of its
+    /// Returns the paths from an HBA to a port of a storage system, each with the index of its
     /// system. With masks there is a path for each group of LUNs that the HBA sees.
-    fn paths_to(&self, host: u16, hba: u16, wwpn: Wwpn) -> Vec<(u16, u16)> {
-        let Some((storage, port)) = self.storage_ports.storage_port(wwpn) else { return Vec::new() };
+    pub(super) fn paths_to(&self, host: u16, hba: u16, port: Option<(u16, u16)>) -> Vec<(u16, u16)> {
+        let Some((storage, port)) = port else { return Vec::new() };
         let paths = &self.node(host).paths;
         let path = |entry: usize| {
             let number = paths.number(entry);
@@ -211,8 +227,7 @@ impl Hosts {
             direction: test.direction,
             frame_size_bytes: address.frame_bytes,
         };
-        let nport = node.nports[usize::from(hba)];
-        self.handle(env, nport, initiator::Input::Submit(order));
+        tcp::submit(self, env, (host, hba), (system, path), order);
     }
 
     /// Handles the completion of a test command.

@@ -1,6 +1,6 @@
 //! Error recovery of a host: refused commands, retries, and the error handlers of its HBAs.
 
-use super::{HostNode, Hosts, Job, PROBE, RESET, Stage};
+use super::{HostNode, Hosts, Job, PROBE, RESET, Stage, tcp};
 use crate::host::{Action, CommandId, Device, ErrorHandler, Event, Input as MultipathInput, PathState, QueueDepth};
 use crate::world::Env;
 use sanloom_fc::config;
@@ -42,7 +42,7 @@ impl Limits {
 impl HostNode {
     /// Returns the error recovery, which is created if there is none.
     fn recovery_mut(&mut self) -> &mut Recovery {
-        let (limits, hbas) = (&self.limits, self.nports.len());
+        let (limits, hbas) = (&self.limits, self.completions.len());
         self.recovery.get_or_insert_with(|| {
             let config = limits.config;
             let deadline_ps = config.eh_deadline.map(|time| time.0);
@@ -300,9 +300,8 @@ impl Hosts {
                         Action::ResetLun { .. } => task_management::LUN_RESET,
                         _ => task_management::TARGET_RESET,
                     };
-                    let nport = node.nports[usize::from(hba)];
                     if let Some(reset) = node.reset(hba, device, serial, function) {
-                        self.handle(env, nport, reset);
+                        tcp::manage(self, env, (host, hba), device, reset);
                     }
                 }
                 Action::ResetHba => node.plan(now, Job::ResetHba(hba)),

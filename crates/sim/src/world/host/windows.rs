@@ -3,7 +3,7 @@
 use crate::host::FrameWindow;
 
 /// Data frames in flight, by N_Port of the frame path. Virtual ports use the window of the HBA that
-/// carries them.
+/// carries them. [`NO_PLANE`](super::NO_PLANE) has no window.
 pub(super) struct Windows {
     by_plane: Vec<FrameWindow>,
     /// Planes whose window has free space again while hosts wait for it.
@@ -26,18 +26,20 @@ impl Windows {
     /// Returns whether a command of `bytes` may start. While hosts wait for the window, only the
     /// host may start a command to which the window is offered.
     pub fn admits(&self, plane: u16, bytes: u32, is_offered: bool) -> bool {
-        let window = &self.by_plane[usize::from(plane)];
+        let Some(window) = self.by_plane.get(usize::from(plane)) else { return true };
         (is_offered || !window.has_waiting()) && window.fits(bytes)
     }
 
     /// Reserves the frames of a command of `bytes`.
     pub fn reserve(&mut self, plane: u16, bytes: u32) {
-        self.by_plane[usize::from(plane)].reserve(bytes);
+        if let Some(window) = self.by_plane.get_mut(usize::from(plane)) {
+            window.reserve(bytes);
+        }
     }
 
     /// Frees the frames of a command of `bytes`.
     pub fn release(&mut self, plane: u16, bytes: u32) {
-        let window = &mut self.by_plane[usize::from(plane)];
+        let Some(window) = self.by_plane.get_mut(usize::from(plane)) else { return };
         window.release(bytes);
         if window.has_waiting() {
             self.freed.push(plane);
@@ -46,7 +48,9 @@ impl Windows {
 
     /// Queues a host whose command does not fit.
     pub fn wait(&mut self, plane: u16, host: u16) {
-        self.by_plane[usize::from(plane)].wait(host);
+        if let Some(window) = self.by_plane.get_mut(usize::from(plane)) {
+            window.wait(host);
+        }
     }
 
     /// Returns whether a window has free space for which hosts wait.

@@ -1,6 +1,6 @@
 //! The Ethernet plane: rates, lossless priorities, shares, marks, paths and deadlocks.
 
-mod fabric;
+pub mod fabric;
 mod plain;
 mod random;
 mod tcp;

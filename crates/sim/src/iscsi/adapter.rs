@@ -1,0 +1,105 @@
+//! Interfaces of hosts and storage systems: interrupts, and the work of processors.
+
+use super::agenda::Job;
+use super::plan::AdapterPlan;
+use super::{Cx, Iscsi, connection};
+use crate::net::ethernet::Packet;
+use std::collections::VecDeque;
+
+/// Direction of the data that a processor handles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the network.
+    Receive,
+    /// To the network.
+    Send,
+}
+
+/// Work of a processor for frames of TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Number of frames that one interrupt or one call passes on together.
+    pub frames: u32,
+    /// Bytes of these frames.
+    pub bytes: u64,
+    /// Direction of the data.
+    pub direction: Direction,
+}
+
+/// Receiving side of an interface.
+pub(super) struct Adapter {
+    plan: AdapterPlan,
+    /// Frames that the processor has not handled.
+    waiting: VecDeque<Packet>,
+    /// Number of frames at the front whose interrupt was raised.
+    raised: usize,
+    /// Time of the next interrupt in ps.
+    interrupt_ps: u64,
+}
+
+impl Adapter {
+    pub fn new(plan: AdapterPlan) -> Adapter {
+        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0 }
+    }
+}
+
+/// Takes a frame from the network.
+pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
+    iscsi.stacks.forget_lost(cx.net);
+    let now = cx.net.now();
+    let Some(adapter) = iscsi.adapters.get_mut(usize::from(packet.to)) else { return };
+    let plan = adapter.plan;
+    if plan.max_wait_ps == 0 {
+        let load = Load { frames: 1, bytes: packet.bytes.into(), direction: Direction::Receive };
+        let at = cx.around.work(plan.owner, now, load);
+        if at <= now && adapter.waiting.is_empty() {
+            return take(iscsi, cx, packet);
+        }
+        adapter.waiting.push_back(*packet);
+        adapter.raised += 1;
+        return iscsi.agenda.plan(cx.net, at, Job::Received(packet.to, 1));
+    }
+    adapter.waiting.push_back(*packet);
+    let fresh = adapter.waiting.len() - adapter.raised;
+    if fresh >= plan.max_frames.max(1) as usize {
+        raise(iscsi, cx, packet.to);
+    } else if fresh == 1 {
+        adapter.interrupt_ps = now.saturating_add(plan.max_wait_ps);
+        iscsi.agenda.plan(cx.net, adapter.interrupt_ps, Job::Interrupt(packet.to));
+    }
+}
+
+/// Raises the interrupt of an interface whose moderation is over.
+pub(super) fn interrupt(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
+    if iscsi.adapters[usize::from(interface)].interrupt_ps <= cx.net.now() {
+        raise(iscsi, cx, interface);
+    }
+}
+
+fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
+    let adapter = &mut iscsi.adapters[usize::from(interface)];
+    let fresh = adapter.waiting.range(adapter.raised..);
+    let (frames, bytes) = (fresh.len() as u32, fresh.map(|packet| u64::from(packet.bytes)).sum());
+    if frames == 0 {
+        return;
+    }
+    adapter.raised = adapter.waiting.len();
+    let load = Load { frames, bytes, direction: Direction::Receive };
+    let at = cx.around.work(adapter.plan.owner, cx.net.now(), load);
+    iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames));
+}
+
+/// Passes frames to TCP that the processor has handled.
+pub(super) fn received(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, frames: u32) {
+    for _ in 0..frames {
+        let adapter = &mut iscsi.adapters[usize::from(interface)];
+        let Some(packet) = adapter.waiting.pop_front() else { return };
+        adapter.raised -= 1;
+        take(iscsi, cx, &packet);
+    }
+}
+
+fn take(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
+    let end = iscsi.stacks.receive(cx.net, packet);
+    connection::changed(iscsi, cx, end);
+}

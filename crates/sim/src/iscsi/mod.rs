@@ -1,0 +1,303 @@
+//! iSCSI of hosts and storage systems over TCP of the Ethernet plane.
+//!
+//! The session machines are those of a live run (`sanloom_scsi::iscsi`). PDUs travel as headers at
+//! positions of the TCP stream; payload does not exist:
+//!
+//! ```text
+//!   Hosts -- orders --> initiator::Session --> Stream --> Stacks --> frames of the plane
+//!   Hosts <-- events -- initiator::Session <-- Stream <-- Stacks <-- frames of the plane
+//!                                                ^
+//!   Storage <-- Io ---- target::Session <--------+     the same on the other side
+//! ```
+//!
+//! When TCP has delivered all bytes up to a position, the machine of that end receives the PDUs
+//! that end there or before.
+//!
+//! | file | job |
+//! |---|---|
+//! | `plan` | sessions, targets and adapters of a lab |
+//! | `stream` | PDUs at their positions |
+//! | `connection` | TCP: open, arrive, send, lose |
+//! | `adapter` | interrupts of interfaces, and the work of processors |
+//! | `initiator` | the host's machines |
+//! | `target` | the storage system's machines |
+//! | `agenda` | jobs at their times |
+//!
+//! # Simplifications
+//!
+//! - Addresses are known: there is no ARP and no discovery session.
+//! - A login does not wait for writes of the session that it replaces.
+
+mod adapter;
+mod agenda;
+mod connection;
+mod count;
+mod initiator;
+mod plan;
+mod stream;
+mod target;
+
+pub use adapter::{Direction, Load};
+pub use count::SessionCount;
+pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
+pub use stream::Pdu;
+
+use crate::net::Net;
+use crate::net::ethernet::Packet;
+use crate::tcp::Stacks;
+use adapter::Adapter;
+use agenda::{Agenda, Job};
+use connection::{End, Stage};
+use sanloom_fc::fcp::initiator::Outcome;
+use sanloom_scsi::iscsi::initiator::Command;
+use sanloom_scsi::iscsi::target::Directory;
+use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
+use sanloom_scsi::time::Instant;
+use sanloom_transport::tcp::Connection;
+use sanloom_wire::lun::LunBytes;
+use std::collections::VecDeque;
+use target::Slots;
+
+/// Bit of the number of an [`Io`] owner that is a session; other numbers are N_Ports.
+pub const SESSION: u16 = 0x8000;
+
+/// The parts of a lab that iSCSI uses.
+pub trait Around {
+    /// Returns the SCSI device of a storage system.
+    fn device(&mut self, storage: u16) -> &mut Device;
+    /// Starts block I/O of a session. Returns the result at once if the I/O is rejected;
+    /// [`Iscsi::io_done`] reports it otherwise.
+    fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus>;
+    /// Removes block I/O that waits and whose task has ended. Returns false if it continues.
+    fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool;
+    /// Passes a notice of the device to one of its Fibre Channel ports.
+    fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice);
+    /// Gives work to the processor behind an interface. Returns the time of its end in ps.
+    fn work(&mut self, owner: Machine, now_ps: u64, load: Load) -> u64;
+}
+
+/// An order of a host to one of its sessions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Send a command. [`Command::id`] is the tag of the host.
+    Submit(Command),
+    /// Send LOGICAL UNIT RESET.
+    Reset {
+        /// Tag of the host.
+        tag: u64,
+        /// Logical unit to reset.
+        lun: LunBytes,
+    },
+    /// Drop the connection and log in again.
+    Restart,
+}
+
+/// A change for the hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A session has logged in.
+    Up(u32),
+    /// A session was lost. Its commands end with [`Outcome::PortGone`].
+    Down(u32),
+    /// A command or reset has ended.
+    Done {
+        /// Number of the session.
+        session: u32,
+        /// Tag of the host.
+        tag: u64,
+        /// Result.
+        outcome: Outcome,
+    },
+}
+
+/// A configured session.
+struct Session {
+    plan: SessionPlan,
+    stage: Stage,
+    /// End of the current or last connection.
+    end: u32,
+    /// True once a login has succeeded or failed.
+    tried: bool,
+    /// Identity of commands whose tags the host uses more than once, with their tags.
+    renamed: Vec<(u64, u64)>,
+    next_name: u64,
+    /// Commands in flight.
+    in_flight: u32,
+    /// Commands that wait for others to end.
+    waiting: VecDeque<Command>,
+    count: SessionCount,
+    /// Counters at the end of the warm-up.
+    before: SessionCount,
+}
+
+/// A storage system with iSCSI.
+struct System {
+    plan: TargetPlan,
+    directory: Directory,
+    slots: Slots,
+    /// Ends whose task management waits for tasks of other sessions.
+    ending: Vec<u32>,
+}
+
+/// All sessions of a lab.
+pub struct Iscsi {
+    stacks: Stacks,
+    /// Ends of connections, by their number in `stacks`.
+    ends: Vec<End>,
+    sessions: Vec<Session>,
+    systems: Vec<Option<System>>,
+    adapters: Vec<Adapter>,
+    agenda: Agenda,
+    events: VecDeque<Event>,
+    /// Number of the timer of TCP; that of the agenda follows.
+    timer: u32,
+}
+
+/// The parts of a lab during one call.
+struct Cx<'a> {
+    net: &'a mut Net,
+    around: &'a mut dyn Around,
+}
+
+impl Cx<'_> {
+    /// Returns the time of the machines, in whole nanoseconds.
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.net.now() / 1_000)
+    }
+}
+
+impl Iscsi {
+    /// Number of timers of the network that sessions use.
+    pub const TIMERS: u32 = 2;
+
+    /// Returns sessions that are not logged in. `timer` is the first of [`Iscsi::TIMERS`] timers of
+    /// the network.
+    pub fn new(plan: IscsiPlan, timer: u32) -> Iscsi {
+        let system = |plan: TargetPlan| System {
+            plan,
+            directory: Directory::default(),
+            slots: Slots::default(),
+            ending: Vec::new(),
+        };
+        let session = |plan| Session {
+            plan,
+            stage: Stage::Idle,
+            end: u32::MAX,
+            tried: false,
+            renamed: Vec::new(),
+            next_name: 0,
+            in_flight: 0,
+            waiting: VecDeque::new(),
+            count: SessionCount::default(),
+            before: SessionCount::default(),
+        };
+        Iscsi {
+            stacks: Stacks::new(timer),
+            ends: Vec::new(),
+            sessions: plan.sessions.into_iter().map(session).collect(),
+            systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
+            adapters: plan.adapters.into_iter().map(Adapter::new).collect(),
+            agenda: Agenda::new(timer + 1),
+            events: VecDeque::new(),
+            timer,
+        }
+    }
+
+    /// Opens the connections of all sessions.
+    pub fn start(&mut self, net: &mut Net) {
+        for session in 0..self.sessions.len() as u32 {
+            self.agenda.plan(net, net.now(), Job::Connect(session));
+        }
+    }
+
+    /// Takes a frame that has arrived at an interface.
+    pub fn packet(&mut self, net: &mut Net, around: &mut dyn Around, packet: &Packet) {
+        adapter::arrive(self, &mut Cx { net, around }, packet);
+    }
+
+    /// Handles a timer of the network that belongs to the sessions.
+    pub fn timer_expired(&mut self, net: &mut Net, around: &mut dyn Around, timer: u32) {
+        let cx = &mut Cx { net, around };
+        if timer == self.timer {
+            self.stacks.timer_expired(cx.net);
+            while let Some(end) = self.stacks.take_changed() {
+                connection::changed(self, cx, end);
+            }
+            return;
+        }
+        while let Some(job) = self.agenda.pop_due(cx.net.now()) {
+            match job {
+                Job::Connect(session) => connection::open(self, cx, session),
+                Job::Machine(end) => connection::machine_timeout(self, cx, end),
+                Job::Received(interface, frames) => adapter::received(self, cx, interface, frames),
+                Job::Interrupt(interface) => adapter::interrupt(self, cx, interface),
+                Job::Prepared(end, position) => connection::prepared(self, cx, end, position),
+            }
+        }
+        self.agenda.arm(cx.net);
+    }
+
+    /// Carries out an order of a host.
+    pub fn order(&mut self, net: &mut Net, around: &mut dyn Around, session: u32, order: Order) {
+        initiator::order(self, &mut Cx { net, around }, session, order);
+    }
+
+    /// Reports the end of block I/O of a session.
+    pub fn io_done(
+        &mut self,
+        net: &mut Net,
+        around: &mut dyn Around,
+        storage: u16,
+        owner: u16,
+        tag: IoTag,
+        status: IoStatus,
+    ) {
+        target::io_done(self, &mut Cx { net, around }, (storage, owner), tag, status);
+    }
+
+    /// Passes a notice of a device to the sessions at one of its portals.
+    pub fn notify(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, port: u16, notice: &Notice) {
+        target::notify(self, &mut Cx { net, around }, storage, Some(port), None, notice);
+    }
+
+    /// Returns the next change for the hosts.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Returns the sessions of the lab.
+    pub fn plans(&self) -> impl ExactSizeIterator<Item = &SessionPlan> {
+        self.sessions.iter().map(|session| &session.plan)
+    }
+
+    /// Returns whether a session has neither logged in nor failed to.
+    pub fn is_logging_in(&self) -> bool {
+        self.sessions.iter().any(|session| !session.tried)
+    }
+
+    /// Returns whether a session is logged in.
+    pub fn is_up(&self, session: u32) -> bool {
+        self.sessions[session as usize].stage == Stage::Up
+    }
+
+    /// Returns the host's end of the current or last connection of a session.
+    pub fn connection(&self, session: u32) -> Option<&Connection> {
+        let end = self.sessions[session as usize].end;
+        (end != u32::MAX).then(|| self.stacks.connection(end))
+    }
+
+    /// Returns the counters of a session.
+    pub fn count(&self, session: u32) -> SessionCount {
+        count::of(self, session)
+    }
+
+    /// Restarts the counters at the end of the warm-up.
+    pub fn restart(&mut self) {
+        count::restart(self);
+    }
+
+    /// Returns the PDUs of an end of a connection with bytes in a range of positions.
+    pub fn pdus(&self, end: u32, from: u64, to: u64) -> impl Iterator<Item = &Pdu> {
+        self.ends.get(end as usize).into_iter().flat_map(move |end| end.sent.within(from, to))
+    }
+}

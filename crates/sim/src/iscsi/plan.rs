@@ -1,0 +1,85 @@
+//! Sessions and targets of a lab as values.
+
+use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
+use sanloom_scsi::iscsi::target::Node;
+use sanloom_scsi::time::Span;
+use sanloom_transport::tcp::Config;
+use std::sync::Arc;
+
+/// iSCSI of a whole lab.
+#[derive(Clone, Debug, Default)]
+pub struct IscsiPlan {
+    /// Sessions, each with the connection that carries it.
+    pub sessions: Vec<SessionPlan>,
+    /// Targets, indexed by storage system; `None` for one without iSCSI.
+    pub targets: Vec<Option<TargetPlan>>,
+    /// Receiving side of each interface of the Ethernet plane.
+    pub adapters: Vec<AdapterPlan>,
+}
+
+/// A session from an interface of a host to a portal.
+#[derive(Clone, Debug)]
+pub struct SessionPlan {
+    /// Index of the host.
+    pub host: u16,
+    /// Number of the interface among the adapters of the host, after its HBAs.
+    pub hba: u16,
+    /// Index of the storage system.
+    pub storage: u16,
+    /// Number of the portal among the ports of the storage system, after its Fibre Channel ports.
+    pub port: u16,
+    /// Interfaces of the host and of the portal in the Ethernet plane.
+    pub interfaces: [u16; 2],
+    /// Priority and VLAN of its frames; `None` for frames without a tag.
+    pub tag: Option<(u8, u8)>,
+    /// TCP of the host and of the storage system.
+    pub tcp: [Arc<Config>; 2],
+    /// Parameters of its logins.
+    pub login: LoginConfig,
+    /// Time-outs of the session.
+    pub timeouts: SessionConfig,
+    /// Maximum number of commands in flight; further ones wait.
+    pub depth: u32,
+    /// Address and port of the portal.
+    pub address: String,
+    /// Time from the loss of the connection until the next one is opened.
+    pub reconnect: Span,
+}
+
+/// Targets of a storage system.
+#[derive(Clone, Debug)]
+pub struct TargetPlan {
+    /// The targets and their parameters.
+    pub node: Arc<Node>,
+    /// Number of Fibre Channel ports of the system, which the portals follow.
+    pub fc_ports: u16,
+    /// Number of portals.
+    pub portals: u16,
+}
+
+/// Owner of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Machine {
+    /// Host with this index.
+    Host(u16),
+    /// Storage system with this index.
+    Storage(u16),
+}
+
+/// Receiving side of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdapterPlan {
+    /// Owner of the interface.
+    pub owner: Machine,
+    /// Longest time for which the interrupt of an arrived frame waits for further ones, in ps.
+    pub max_wait_ps: u64,
+    /// Number of frames that raise the interrupt at once.
+    pub max_frames: u32,
+}
+
+impl AdapterPlan {
+    /// Returns an adapter that passes each frame on at once.
+    pub fn immediate(owner: Machine) -> AdapterPlan {
+        AdapterPlan { owner, max_wait_ps: 0, max_frames: 1 }
+    }
+}

@@ -1,0 +1,154 @@
+//! Sessions of iSCSI as paths of hosts. Initiator ports of iSCSI are numbered after the HBAs of
+//! their host, and portals after the Fibre Channel ports of their storage system.
+
+use super::hosts::Completion;
+use super::{Hosts, NO_PLANE};
+use crate::host::Device;
+use crate::iscsi::{Direction, Event, Load, Order};
+use crate::world::Env;
+use crate::world::nports::NPorts;
+use sanloom_fc::fcp::initiator::{self, Input, Manage, Outcome};
+use sanloom_scsi::iscsi::initiator::Command;
+use sanloom_wire::FcId;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Both ends of a session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::world) struct TcpPort {
+    pub host: u16,
+    pub hba: u16,
+    pub storage: u16,
+    pub port: u16,
+}
+
+/// Orders of hosts to their sessions.
+#[derive(Default)]
+pub(in crate::world) struct TcpOrders {
+    /// Sessions in the order of their numbers.
+    ports: Vec<TcpPort>,
+    numbers: BTreeMap<TcpPort, u32>,
+    orders: VecDeque<(u32, Order)>,
+    /// Timer of the network that is set to the time of an order.
+    timer: u32,
+    /// Work of processors, indexed by host; empty if it takes no time.
+    costs: Vec<TcpCost>,
+}
+
+/// Time of a host's processor for frames of TCP, by direction: received, sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::world) struct TcpCost {
+    /// Each frame, or each batch of frames that are handled together, in ps.
+    pub frame_ps: [u64; 2],
+    /// Each 1,024 bytes, for copies and checksums, in ps.
+    pub kib_ps: [u64; 2],
+}
+
+impl TcpCost {
+    /// Returns the time for a load in ps.
+    fn of(&self, load: Load) -> u64 {
+        let at = usize::from(load.direction == Direction::Send);
+        u64::from(load.frames) * self.frame_ps[at] + load.bytes * self.kib_ps[at] / 1_024
+    }
+}
+
+impl TcpOrders {
+    /// Returns no orders for these sessions.
+    pub fn new(ports: Vec<TcpPort>, timer: u32) -> TcpOrders {
+        let numbers = ports.iter().copied().zip(0..).collect();
+        TcpOrders { ports, numbers, orders: VecDeque::new(), timer, costs: Vec::new() }
+    }
+
+    /// Sets the work of processors, indexed by host.
+    pub fn set_costs(&mut self, costs: Vec<TcpCost>) {
+        self.costs = costs;
+    }
+
+    /// Returns the time of a host's processor for a load in ps.
+    pub fn cost_ps(&self, host: u16, load: Load) -> u64 {
+        self.costs.get(usize::from(host)).map_or(0, |cost| cost.of(load))
+    }
+
+    /// Returns the next order with the number of its session.
+    pub fn pop(&mut self) -> Option<(u32, Order)> {
+        self.orders.pop_front()
+    }
+}
+
+/// Returns the N_Port of the frame path behind an HBA, or [`NO_PLANE`] for a port of iSCSI.
+#[inline]
+pub(super) fn plane_of(all: &NPorts, nports: &[u16], hba: u16) -> u16 {
+    nports.get(usize::from(hba)).map_or(NO_PLANE, |&nport| all.plane_of(nport))
+}
+
+/// Submits a command to the initiator of its path.
+pub(super) fn submit(
+    hosts: &mut Hosts,
+    env: &mut Env<'_>,
+    (host, hba): (u16, u16),
+    path: (u16, u16),
+    command: initiator::Command,
+) {
+    if let Some(&nport) = hosts.node(host).nports.get(usize::from(hba)) {
+        return hosts.handle(env, nport, Input::Submit(command));
+    }
+    let initiator::Command { tag, lun, cdb, direction, data_len, .. } = command;
+    let order = Order::Submit(Command { id: tag, lun, cdb, direction, bytes: data_len });
+    if !give(hosts, env, (host, hba), path, order) {
+        hosts.completions.push_back(Completion { host, hba, tag, outcome: Outcome::PortGone });
+    }
+}
+
+/// Sends a task management function on a path.
+pub(super) fn manage(hosts: &mut Hosts, env: &mut Env<'_>, (host, hba): (u16, u16), device: Device, input: Input) {
+    match (hosts.node(host).nports.get(usize::from(hba)), input) {
+        (Some(&nport), input) => hosts.handle(env, nport, input),
+        (None, Input::Manage(Manage { tag, lun, .. })) => {
+            give(hosts, env, (host, hba), (device.system, device.path), Order::Reset { tag, lun });
+        }
+        (None, _) => {}
+    }
+}
+
+/// Gives an order to the session of a path. Returns false if there is none.
+#[inline(never)]
+fn give(
+    hosts: &mut Hosts,
+    env: &mut Env<'_>,
+    (host, hba): (u16, u16),
+    (system, path): (u16, u16),
+    order: Order,
+) -> bool {
+    let entry = &hosts.node(host).paths.systems()[usize::from(system)];
+    let key = TcpPort { host, hba, storage: entry.storage, port: path % entry.ports.max(1) };
+    let Some(&session) = hosts.tcp.numbers.get(&key) else { return false };
+    hosts.tcp.orders.push_back((session, order));
+    env.net.set_timer_earlier(hosts.tcp.timer, env.net.now());
+    true
+}
+
+/// Lets all sessions of an initiator port log in again.
+pub(super) fn restart(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, hba: u16) {
+    let TcpOrders { ports, orders, timer, .. } = &mut hosts.tcp;
+    let own = (0..).zip(ports.iter()).filter(|(_, port)| (port.host, port.hba) == (host, hba));
+    orders.extend(own.map(|(session, _)| (session, Order::Restart)));
+    env.net.set_timer_earlier(*timer, env.net.now());
+}
+
+/// Handles a change of a session.
+pub(in crate::world) fn event(hosts: &mut Hosts, env: &mut Env<'_>, event: Event) {
+    let (Event::Up(session) | Event::Down(session) | Event::Done { session, .. }) = event;
+    let TcpPort { host, hba, storage, port } = hosts.tcp.ports[session as usize];
+    match event {
+        Event::Done { tag, outcome, .. } => hosts.completions.push_back(Completion { host, hba, tag, outcome }),
+        Event::Up(_) => {
+            for path in hosts.paths_to(host, hba, Some((storage, port))) {
+                hosts.one_path_up(env, (host, hba), path, (FcId::ZERO, 0));
+            }
+        }
+        Event::Down(_) => {
+            for path in hosts.paths_to(host, hba, Some((storage, port))) {
+                hosts.one_path_down(env, host, path);
+            }
+        }
+    }
+}

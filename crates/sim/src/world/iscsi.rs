@@ -1,0 +1,259 @@
+//! iSCSI of a lab: its sessions and targets, and their place between hosts and storage.
+
+use super::World;
+use super::ethernet::tcp_config;
+use super::host::{Hosts, TcpPort, tcp_event};
+use super::target::Storage;
+use crate::host::Work;
+use crate::iscsi::{AdapterPlan, Around, Direction, Iscsi, IscsiPlan, Load, Machine, SessionPlan, TargetPlan};
+use crate::net::Net;
+use crate::net::ethernet::Packet;
+use sanloom_fc::config::{self, EthernetNode};
+use sanloom_fc::fcp::target::Input;
+use sanloom_fc::san::{IscsiPaths, Lab};
+use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
+use sanloom_scsi::iscsi::target::{Access, Node, Portal, Target};
+use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
+use sanloom_scsi::time::Span;
+use std::sync::Arc;
+
+/// Time limit of a login, with the handshake of TCP (`node.conn[0].timeo.login_timeout` of
+/// Open-iSCSI).
+const LOGIN_TIME: Span = Span::from_secs(15);
+/// Idle time after which the target is pinged, and the time for its reply
+/// (`node.conn[0].timeo.noop_out_interval` and `noop_out_timeout` of Open-iSCSI).
+const PING: Span = Span::from_secs(5);
+/// Time from the loss of a connection to the next one (DefaultTime2Wait, RFC 7143, section 13.15).
+const RECONNECT: Span = Span::from_secs(2);
+
+/// Sessions of a lab, and the numbers of ports that they add to hosts and storage systems.
+#[derive(Default)]
+pub(super) struct TcpPlan {
+    pub iscsi: IscsiPlan,
+    /// Initiator ports, indexed by host.
+    pub initiators: Vec<u16>,
+    /// Portals, indexed by storage system.
+    pub portals: Vec<u16>,
+}
+
+impl TcpPlan {
+    /// Returns the sessions of a lab.
+    pub fn new(lab: &Lab) -> TcpPlan {
+        let mut plan = TcpPlan {
+            iscsi: IscsiPlan::default(),
+            initiators: vec![0; lab.hosts.len()],
+            portals: (0..lab.storage.len() as u16).map(|storage| portals(lab, storage)).collect(),
+        };
+        if lab.ethernet_links.is_empty() || lab.live.iscsi.is_empty() {
+            return plan;
+        }
+        let paths = lab.iscsi_paths();
+        for (host, config) in (0..).zip(&lab.hosts) {
+            let own = paths.interfaces_of(EthernetNode::Host(host));
+            for &storage in lab.live.iscsi.keys().filter(|storage| uses(lab, host, **storage)) {
+                for (interface, portal) in paths.pairs(host, storage) {
+                    let at = own.iter().position(|other| *other == interface).unwrap_or(0) as u16;
+                    for number in 0..config.iscsi.sessions {
+                        let hba = config.hbas.len() as u16 + at * config.iscsi.sessions + number;
+                        let session = session(lab, &paths, (host, hba, interface), (storage, portal));
+                        plan.iscsi.sessions.extend(session);
+                    }
+                    plan.initiators[usize::from(host)] = own.len() as u16 * config.iscsi.sessions;
+                }
+            }
+        }
+        let target = |(storage, portals): (u16, &u16)| (*portals > 0).then(|| target(lab, storage, *portals)).flatten();
+        plan.iscsi.targets = (0..).zip(&plan.portals).map(target).collect();
+        let adapter = |end: EthernetNode| match end {
+            EthernetNode::Storage(storage) => AdapterPlan::immediate(Machine::Storage(storage)),
+            EthernetNode::Host(host) => AdapterPlan::immediate(Machine::Host(host)),
+            EthernetNode::Switch(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
+        };
+        plan.iscsi.adapters = paths.interfaces.iter().map(|interface| adapter(interface.end.node)).collect();
+        plan
+    }
+
+    /// Returns whether the lab has sessions.
+    pub fn has_sessions(&self) -> bool {
+        !self.iscsi.sessions.is_empty()
+    }
+
+    /// Returns the ends of all sessions in the order of their numbers.
+    pub fn ports(&self) -> Vec<TcpPort> {
+        let port = |plan: &SessionPlan| {
+            let &SessionPlan { host, hba, storage, port, .. } = plan;
+            TcpPort { host, hba, storage, port }
+        };
+        self.iscsi.sessions.iter().map(port).collect()
+    }
+}
+
+/// Returns whether a workload of the host uses the storage system. Without workloads, hosts log in
+/// everywhere.
+fn uses(lab: &Lab, host: u16, storage: u16) -> bool {
+    let is_here = |workload: &config::Workload| {
+        workload.hosts.contains(&host) && workload.targets.iter().any(|target| target.storage == storage)
+    };
+    lab.workloads.is_empty() || lab.workloads.iter().any(is_here)
+}
+
+/// Returns the number of portals of a storage system that hosts can use.
+pub fn portals(lab: &Lab, storage: u16) -> u16 {
+    match lab.ethernet_links.is_empty() || !lab.live.iscsi.contains_key(&storage) {
+        true => 0,
+        false => lab.iscsi_paths().portals(storage).len() as u16,
+    }
+}
+
+/// Returns the address of a portal. A simulated portal without an address in the lab has one that is
+/// reserved for documentation.
+fn address(target: &config::Iscsi, portal: u16) -> String {
+    target.portals.get(usize::from(portal)).map_or_else(|| format!("192.0.2.{portal}:3260"), ToString::to_string)
+}
+
+fn session(
+    lab: &Lab,
+    paths: &IscsiPaths<'_>,
+    (host, hba, interface): (u16, u16, u16),
+    (storage, portal): (u16, u16),
+) -> Option<SessionPlan> {
+    let config = &lab.hosts[usize::from(host)];
+    let target = lab.live.iscsi.get(&storage)?;
+    let peer = *paths.portals(storage).get(usize::from(portal))?;
+    let mtu = |interface: u16| lab.ethernet_links[paths.interfaces[usize::from(interface)].link].mtu;
+    let tag = config.iscsi.tag().map(|(priority, vlan)| (priority, lab.vlan_numbers().number(vlan)));
+    Some(SessionPlan {
+        host,
+        hba,
+        storage,
+        port: lab.storage[usize::from(storage)].ports.len() as u16 + portal,
+        interfaces: [interface, peer],
+        tag,
+        tcp: [Arc::new(tcp_config(&config.iscsi.tcp, mtu(interface))), Arc::new(tcp_config(&target.tcp, mtu(peer)))],
+        login: LoginConfig {
+            initiator: config.iscsi.name.clone(),
+            target: Some(target.name.clone()),
+            // One session for each initiator port and portal (RFC 7143, section 10.1.1).
+            isid: [0x80, 0, 0, (hba >> 8) as u8, hba as u8, portal as u8],
+            offers: config.iscsi.offers,
+            own: None,
+            target_proof: None,
+            challenge: [0; 16],
+            timeout: LOGIN_TIME,
+        },
+        timeouts: SessionConfig {
+            command_timeout: config.command_timeout.to_span(),
+            abort_timeout: config.recovery.abort_timeout.to_span(),
+            ping: PING,
+        },
+        depth: config.iscsi.queue_depth.into(),
+        address: address(target, portal),
+        reconnect: RECONNECT,
+    })
+}
+
+fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
+    let config = lab.live.iscsi.get(&storage)?;
+    let target = Target {
+        alias: config.alias.clone(),
+        portals: (0..portals).map(|portal| Portal { address: address(config, portal), group: 1 }).collect(),
+        access: match config.initiators.is_empty() {
+            true => Access::Everybody,
+            false => Access::Listed(config.initiators.iter().cloned().collect()),
+        },
+        offers: config.offers(),
+        depth: config.queue_depth,
+        ..Target::new(&config.name)
+    };
+    Some(TargetPlan {
+        node: Arc::new(Node { targets: vec![target], ..Node::default() }),
+        fc_ports: lab.storage[usize::from(storage)].ports.len() as u16,
+        portals,
+    })
+}
+
+/// The parts of the world that sessions use.
+struct Parts<'a> {
+    hosts: &'a mut Hosts,
+    storage: &'a mut Storage,
+}
+
+impl Around for Parts<'_> {
+    fn device(&mut self, storage: u16) -> &mut Device {
+        &mut self.storage.systems[usize::from(storage)].device
+    }
+
+    fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
+        let refused = self.storage.systems[usize::from(storage)].controller.submit(net.now(), owner, io);
+        self.storage.arm_controller(net, storage);
+        refused.map(|ended| ended.status)
+    }
+
+    fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool {
+        let cancelled = self.storage.systems[usize::from(storage)].controller.cancel(net.now(), owner, tag);
+        self.storage.arm_controller(net, storage);
+        cancelled
+    }
+
+    fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice) {
+        let nport = self.storage.systems[usize::from(storage)].nports.get(usize::from(port)).copied();
+        if let Some(nport) = nport {
+            self.storage.handle(net, nport, Input::Notice(notice));
+        }
+    }
+
+    fn work(&mut self, owner: Machine, now_ps: u64, load: Load) -> u64 {
+        let Machine::Host(host) = owner else { return now_ps };
+        let cost_ps = self.hosts.tcp.cost_ps(host, load);
+        if cost_ps == 0 {
+            return now_ps;
+        }
+        let work = if load.direction == Direction::Send { Work::Request } else { Work::Interrupt };
+        self.hosts.node_mut(host).cpu.run(now_ps, work, cost_ps)
+    }
+}
+
+/// Calls the sessions of a world, if it has any, and reports what follows to its hosts.
+fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_>)) {
+    let World { iscsi, net, hosts, storage, .. } = world;
+    let Some(iscsi) = iscsi else { return };
+    call(iscsi, net, &mut Parts { hosts, storage });
+    while let Some(event) = world.iscsi.as_mut().and_then(|iscsi| iscsi.poll_event()) {
+        let (hosts, mut env) = world.split_hosts();
+        tcp_event(hosts, &mut env, event);
+    }
+}
+
+/// Starts the logins.
+#[inline(never)]
+pub(super) fn start(world: &mut World) {
+    with(world, |iscsi, net, _| iscsi.start(net));
+}
+
+/// Handles a frame at an Ethernet interface.
+#[inline(never)]
+pub(super) fn packet(world: &mut World, packet: &Packet) {
+    with(world, |iscsi, net, parts| iscsi.packet(net, parts, packet));
+}
+
+/// Handles a timer of the sessions.
+#[inline(never)]
+pub(super) fn timer(world: &mut World, timer: u32) {
+    with(world, |iscsi, net, parts| {
+        while let Some((storage, ended)) = parts.storage.tcp.ended.pop_front() {
+            iscsi.io_done(net, parts, storage, ended.nport, ended.tag, ended.status);
+        }
+        while let Some((storage, port, notice)) = parts.storage.tcp.notices.pop_front() {
+            iscsi.notify(net, parts, storage, port, &notice);
+        }
+        while let Some((session, order)) = parts.hosts.tcp.pop() {
+            iscsi.order(net, parts, session, order);
+        }
+        iscsi.timer_expired(net, parts, timer);
+    });
+}
+
+/// Returns whether a session has neither logged in nor failed to.
+pub(super) fn is_logging_in(world: &World) -> bool {
+    world.iscsi.as_ref().is_some_and(|iscsi| iscsi.is_logging_in())
+}

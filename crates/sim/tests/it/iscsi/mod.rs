@@ -1,0 +1,5 @@
+//! iSCSI over TCP of the Ethernet plane.
+
+mod bed;
+mod machines;
+mod world;
