@@ -100,7 +100,8 @@ impl Lab {
 
     /// Largest payload of a frame that can arrive at a switch, in bytes.
     pub fn largest_mtu(&self, switch: u16) -> u16 {
-        let of_links = self.ethernet_links.iter().map(|link| link.mtu).max().unwrap_or(1500);
+        let at_interface = |link: &&EthernetLink| link.switches().count() < 2;
+        let of_links = self.ethernet_links.iter().filter(at_interface).map(|link| link.mtu).max().unwrap_or(1500);
         self.ethernet_switches.get(usize::from(switch)).map_or(of_links, |switch| switch.mtu.min(of_links))
     }
 

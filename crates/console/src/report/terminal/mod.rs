@@ -2,6 +2,7 @@
 
 mod backstore;
 pub mod design;
+mod ethernet;
 mod events;
 pub mod grid;
 mod group;
@@ -42,6 +43,7 @@ pub fn render(results: &Results, width: usize) -> String {
     backstore::tables(&mut out, results, width);
     links(&mut out, results, width);
     loops::table(&mut out, results, width);
+    ethernet::tables(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
