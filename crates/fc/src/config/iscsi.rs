@@ -1,6 +1,7 @@
 //! iSCSI configuration of storage systems, [`Iscsi`], and of hosts, [`IscsiHost`].
 
 use super::tcp::Tcp;
+use super::units::Picos;
 use core::net::SocketAddr;
 use sanloom_scsi::iscsi::parameters::{Digests, Offers};
 
@@ -22,6 +23,28 @@ pub struct IscsiHost {
     pub vlan: Option<u16>,
     /// TCP settings of the host.
     pub tcp: Tcp,
+    /// Work of its processor.
+    pub work: TcpWork,
+}
+
+/// Work of a host's processor for frames of iSCSI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TcpWork {
+    /// Time for each frame, received and sent.
+    pub frame: [Picos; 2],
+    /// Time for each 1,024 bytes, received and sent.
+    pub kib: [Picos; 2],
+    /// Longest time that the interrupt of a received frame waits for further ones.
+    pub interrupt_wait: Picos,
+    /// Number of received frames that raise the interrupt at once.
+    pub interrupt_frames: u32,
+}
+
+impl Default for TcpWork {
+    /// No work, and an interrupt for each frame.
+    fn default() -> TcpWork {
+        TcpWork { frame: [Picos::ZERO; 2], kib: [Picos::ZERO; 2], interrupt_wait: Picos::ZERO, interrupt_frames: 64 }
+    }
 }
 
 impl IscsiHost {
@@ -36,6 +59,7 @@ impl IscsiHost {
             priority: None,
             vlan: None,
             tcp: Tcp::default(),
+            work: TcpWork::default(),
         }
     }
 

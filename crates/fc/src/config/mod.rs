@@ -37,7 +37,7 @@ pub use fabric::{
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, Fault, FaultKind};
-pub use iscsi::{Chap, Iscsi, IscsiHost};
+pub use iscsi::{Chap, Iscsi, IscsiHost, TcpWork};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{

@@ -11,7 +11,7 @@ use crate::document::Budget;
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_fc::config::{Chap, Congestion, Iscsi, IscsiHost, Tcp};
+use sanloom_fc::config::{Chap, Congestion, Iscsi, IscsiHost, Tcp, TcpWork};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_wire::iscsi::name;
@@ -96,6 +96,7 @@ pub(super) fn initiator(element: &Element<'_>, budget: &mut Budget, sink: &mut S
     }
     let unasked = element.flag("iscsi.unasked_data");
     let [max_burst_bytes, first_burst_bytes] = bursts(element, sink);
+    let time = |key| element.time(key).unwrap_or_default();
     IscsiHost {
         name: own_name(element, default.name.clone(), budget, sink),
         offers: Offers {
@@ -113,6 +114,12 @@ pub(super) fn initiator(element: &Element<'_>, budget: &mut Budget, sink: &mut S
         priority: element.integer("iscsi.priority"),
         vlan: element.integer("iscsi.vlan"),
         tcp: tcp(element, sink),
+        work: TcpWork {
+            frame: ["iscsi.receive_cost", "iscsi.send_cost"].map(time),
+            kib: ["iscsi.receive_kib_cost", "iscsi.send_kib_cost"].map(time),
+            interrupt_wait: time("iscsi.interrupt_wait"),
+            interrupt_frames: element.integer("iscsi.interrupt_frames").unwrap_or(default.work.interrupt_frames),
+        },
     }
 }
 

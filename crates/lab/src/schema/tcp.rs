@@ -146,7 +146,7 @@ pub(super) const TCP: [Key; 17] = [
 ];
 
 /// The iSCSI initiator of a host.
-pub(super) const INITIATOR: [Key; 13] = [
+pub(super) const INITIATOR: [Key; 19] = [
     Key {
         path: "iscsi",
         kind: Kind::Table,
@@ -250,5 +250,53 @@ pub(super) const INITIATOR: [Key; 13] = [
         meaning: "VLAN of the frames of both directions. Every link between host and storage must accept it.",
         example: "20",
         also: &["vlan_id", "vid"],
+    },
+    Key {
+        path: "iscsi.receive_cost",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"0s\""),
+        meaning: "Processor time of the host for each Ethernet frame of iSCSI that it receives.",
+        example: "\"4.75us\"",
+        also: &[],
+    },
+    Key {
+        path: "iscsi.send_cost",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"0s\""),
+        meaning: "Processor time of the host for each Ethernet frame of iSCSI that it sends.",
+        example: "\"1us\"",
+        also: &[],
+    },
+    Key {
+        path: "iscsi.receive_kib_cost",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"0s\""),
+        meaning: "Processor time for 1,024 received bytes: copies and checksums.",
+        example: "\"100ns\"",
+        also: &[],
+    },
+    Key {
+        path: "iscsi.send_kib_cost",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"0s\""),
+        meaning: "Processor time for 1,024 sent bytes: copies and checksums.",
+        example: "\"100ns\"",
+        also: &[],
+    },
+    Key {
+        path: "iscsi.interrupt_wait",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"0s\""),
+        meaning: "Longest time that the interrupt of a received frame waits for further frames.",
+        example: "\"50us\"",
+        also: &[],
+    },
+    Key {
+        path: "iscsi.interrupt_frames",
+        kind: Kind::Integer { min: 1, max: 65_535 },
+        fallback: Fallback::Value("64"),
+        meaning: "Number of received frames that raise the interrupt at once, if `interrupt_wait` is given.",
+        example: "16",
+        also: &[],
     },
 ];

@@ -7,6 +7,7 @@ use crate::host::Device;
 use crate::iscsi::{Direction, Event, Load, Order};
 use crate::world::Env;
 use crate::world::nports::NPorts;
+use sanloom_fc::config::TcpWork;
 use sanloom_fc::fcp::initiator::{self, Input, Manage, Outcome};
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_wire::FcId;
@@ -30,42 +31,22 @@ pub(in crate::world) struct TcpOrders {
     orders: VecDeque<(u32, Order)>,
     /// Timer of the network that is set to the time of an order.
     timer: u32,
-    /// Work of processors, indexed by host; empty if it takes no time.
-    costs: Vec<TcpCost>,
-}
-
-/// Time of a host's processor for frames of TCP, by direction: received, sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::world) struct TcpCost {
-    /// Each frame, or each batch of frames that are handled together, in ps.
-    pub frame_ps: [u64; 2],
-    /// Each 1,024 bytes, for copies and checksums, in ps.
-    pub kib_ps: [u64; 2],
-}
-
-impl TcpCost {
-    /// Returns the time for a load in ps.
-    fn of(&self, load: Load) -> u64 {
-        let at = usize::from(load.direction == Direction::Send);
-        u64::from(load.frames) * self.frame_ps[at] + load.bytes * self.kib_ps[at] / 1_024
-    }
+    /// Work of processors, indexed by host; empty without sessions.
+    work: Vec<TcpWork>,
 }
 
 impl TcpOrders {
     /// Returns no orders for these sessions.
-    pub fn new(ports: Vec<TcpPort>, timer: u32) -> TcpOrders {
+    pub fn new(ports: Vec<TcpPort>, timer: u32, work: Vec<TcpWork>) -> TcpOrders {
         let numbers = ports.iter().copied().zip(0..).collect();
-        TcpOrders { ports, numbers, orders: VecDeque::new(), timer, costs: Vec::new() }
+        TcpOrders { ports, numbers, orders: VecDeque::new(), timer, work }
     }
 
-    /// Sets the work of processors, indexed by host.
-    pub fn set_costs(&mut self, costs: Vec<TcpCost>) {
-        self.costs = costs;
-    }
-
-    /// Returns the time of a host's processor for a load in ps.
-    pub fn cost_ps(&self, host: u16, load: Load) -> u64 {
-        self.costs.get(usize::from(host)).map_or(0, |cost| cost.of(load))
+    /// Returns the time of a host's processor for a load, in ps.
+    pub fn work_ps(&self, host: u16, load: Load) -> u64 {
+        let Some(work) = self.work.get(usize::from(host)) else { return 0 };
+        let at = usize::from(load.direction == Direction::Send);
+        u64::from(load.frames) * work.frame[at].0 + load.bytes * work.kib[at].0 / 1_024
     }
 
     /// Returns the next order with the number of its session.
