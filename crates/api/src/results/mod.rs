@@ -12,6 +12,7 @@ mod arbitrated_loop;
 mod balance;
 mod candidate;
 mod engine;
+mod ethernet;
 mod expectation;
 mod host;
 mod io;
@@ -31,6 +32,7 @@ pub use arbitrated_loop::{LoopPortResult, LoopResult};
 pub use balance::Conservation;
 pub use candidate::Candidate;
 pub use engine::Engine;
+pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
 pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
@@ -80,6 +82,12 @@ pub struct Results {
     /// One element for each arbitrated loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<LoopResult>,
+    /// One element for each Ethernet link, with both directions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ethernet_links: Vec<EthernetLinkResult>,
+    /// One element for each Ethernet switch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ethernet_switches: Vec<EthernetSwitchResult>,
     /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
@@ -116,6 +124,8 @@ impl Default for Results {
             ports: Vec::new(),
             storage: Vec::new(),
             loops: Vec::new(),
+            ethernet_links: Vec::new(),
+            ethernet_switches: Vec::new(),
             switches: Vec::new(),
             drops: BTreeMap::new(),
             conservation: Conservation::default(),

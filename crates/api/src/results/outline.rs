@@ -2,10 +2,11 @@
 
 use super::metric::{Fold, fits, split_fold};
 use super::{
-    AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult, Event,
-    FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult,
-    LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult,
-    StorageResult, StreamHostResult, StreamResult, SwitchResult, TraceResult, Victim,
+    AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
+    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, FaultEvent, Finding, HostResult, Interval,
+    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult,
+    PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult,
+    StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -144,6 +145,8 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
         "hosts" => lab.hosts.iter().map(|host| host.name.clone()).collect(),
         "links" => lab.links.iter().map(|link| link.name.clone()).collect(),
         "storage" => lab.storage.iter().map(|storage| storage.name.clone()).collect(),
+        "ethernet_links" => lab.ethernet_links.iter().map(|link| link.name.clone()).collect(),
+        "ethernet_switches" => lab.ethernet_switches.iter().map(|switch| switch.name.clone()).collect(),
         "loops" => lab.loops.iter().map(|of_lab| of_lab.name.clone()).collect(),
         "switches" => lab.switches.iter().map(|switch| switch.name.clone()).collect(),
         "streams" => lab.workloads.iter().map(|workload| workload.name.clone()).collect(),
@@ -164,6 +167,11 @@ fn example() -> Value {
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
     let direction =
         || LinkDirection { frames_lost: any(), channels: vec![ChannelResult::default()], ..LinkDirection::default() };
+    let ethernet_direction = || EthernetDirection {
+        drops: any(),
+        paused_s: BTreeMap::from([(ANY.to_owned(), 0.0)]),
+        ..EthernetDirection::default()
+    };
     let results = Results {
         lab: LabInfo {
             command: some(),
@@ -203,6 +211,12 @@ fn example() -> Value {
             ssds: vec![SsdResult::default()],
             ..StorageResult::default()
         }],
+        ethernet_links: vec![EthernetLinkResult {
+            forward: ethernet_direction(),
+            backward: ethernet_direction(),
+            ..EthernetLinkResult::default()
+        }],
+        ethernet_switches: vec![EthernetSwitchResult::default()],
         loops: vec![LoopResult { ports: vec![LoopPortResult::default()], ..LoopResult::default() }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
         drops: any(),

@@ -151,6 +151,11 @@ pub enum FindingKind {
     CreditLoss,
     /// Ports wait for each other's credit in a cycle.
     Deadlock,
+    /// Frames of a lossless priority were lost, because the headroom of an Ethernet switch was too
+    /// small: an error of the lab.
+    HeadroomLoss,
+    /// Congestion of an Ethernet port pauses the senders of other traffic.
+    CongestionSpreading,
     /// I/O stopped for some time.
     Stall,
     /// A link runs at its capacity.
@@ -180,6 +185,8 @@ impl FindingKind {
             FindingKind::SlowDrain => "slow drain",
             FindingKind::CreditLoss => "credit loss",
             FindingKind::Deadlock => "deadlock",
+            FindingKind::HeadroomLoss => "headroom loss",
+            FindingKind::CongestionSpreading => "congestion spreading",
             FindingKind::Stall => "stall",
             FindingKind::Bottleneck => "bottleneck",
             FindingKind::StorageBound => "storage bound",

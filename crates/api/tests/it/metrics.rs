@@ -98,6 +98,18 @@ fn an_expectation_without_a_number_fails() {
 }
 
 #[test]
+fn a_bound_on_the_totals_of_a_run_without_requests_fails() {
+    let mut results = sanloom_api::results::Results::default();
+    let check = |results: &_| ExpectationResult::check(&Metrics::new(results), "totals.ios_failed", None, Some(0.0));
+    let verdict = check(&results);
+    assert!(!verdict.ok && verdict.is_about_nothing() && verdict.value == Some(0.0));
+    results.totals.io.ios_offered = 1;
+    assert!(check(&results).ok && !check(&results).is_about_nothing());
+    results.totals.io.ios_failed = 1;
+    assert!(!check(&results).ok && !check(&results).is_about_nothing());
+}
+
+#[test]
 fn a_malformed_path_is_found_without_results() {
     assert!(is_metric_path("sum(hosts.*.iops)"));
     assert!(is_metric_path("totals.ios_failed"));

@@ -103,6 +103,8 @@ fn examples() -> Vec<(&'static str, Value)> {
     let results = Results {
         replications: Some(Replications::default()),
         loops: vec![LoopResult::default()],
+        ethernet_links: vec![EthernetLinkResult::default()],
+        ethernet_switches: vec![EthernetSwitchResult::default()],
         ..Results::default()
     };
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
@@ -163,6 +165,9 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("DataLossResult", to_value(DataLossResult::default())),
         ("LostRequest", to_value(LostRequest::default())),
         ("RaidResult", to_value(RaidResult { rebuilt: Some(0.0), scrubbed: Some(0.0), ..RaidResult::default() })),
+        ("EthernetLinkResult", to_value(EthernetLinkResult::default())),
+        ("EthernetDirection", to_value(EthernetDirection::default())),
+        ("EthernetSwitchResult", to_value(EthernetSwitchResult::default())),
         ("LoopResult", to_value(LoopResult::default())),
         ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),

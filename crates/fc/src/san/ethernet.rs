@@ -100,7 +100,8 @@ impl Lab {
 
     /// Largest payload of a frame that can arrive at a switch, in bytes.
     pub fn largest_mtu(&self, switch: u16) -> u16 {
-        let of_links = self.ethernet_links.iter().map(|link| link.mtu).max().unwrap_or(1500);
+        let at_interface = |link: &&EthernetLink| link.switches().count() < 2;
+        let of_links = self.ethernet_links.iter().filter(at_interface).map(|link| link.mtu).max().unwrap_or(1500);
         self.ethernet_switches.get(usize::from(switch)).map_or(of_links, |switch| switch.mtu.min(of_links))
     }
 
@@ -111,10 +112,12 @@ impl Lab {
         given.unwrap_or_else(|| self.headroom_needed(switch, link))
     }
 
-    /// Headroom with which a port loses no frame of a lossless priority, in bytes. With cells, it
-    /// covers frames of the length that wastes the most of them.
+    /// Headroom with which a port loses no frame of a lossless priority, in bytes: that of
+    /// [`EthernetLink::headroom_bytes`], and the frame that passes the threshold, which is in the
+    /// headroom itself. With cells, it covers frames of the length that wastes the most of them.
     pub fn headroom_needed(&self, switch: u16, link: &EthernetLink) -> u64 {
-        let bytes = link.headroom_bytes(self.largest_mtu(switch));
+        let mtu = self.largest_mtu(switch);
+        let bytes = link.headroom_bytes(mtu) + u64::from(mtu) + u64::from(FRAME_OVERHEAD_BYTES);
         let cell = self.ethernet_switches.get(usize::from(switch)).map_or(1, |switch| switch.cell_bytes.max(1));
         // Memory of a frame beside its bytes on the line with preamble and gap.
         let shapes =
@@ -205,9 +208,9 @@ impl Lab {
             return None;
         }
         let name = |node: EthernetNode| match node {
-            EthernetNode::Host(host) => &self.hosts[usize::from(host)].name,
-            EthernetNode::Storage(storage) => &self.storage[usize::from(storage)].name,
-            EthernetNode::Switch(_) => unreachable!("only hosts and storage systems are ends"),
+            EthernetNode::Host(host) => self.hosts[usize::from(host)].name.as_str(),
+            EthernetNode::Storage(storage) => self.storage[usize::from(storage)].name.as_str(),
+            EthernetNode::Switch(_) => "",
         };
         let link = |(port, node): (u16, &EthernetNode)| EthernetLink {
             name: format!("{}-ethernet", name(*node)),

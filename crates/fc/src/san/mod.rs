@@ -19,6 +19,7 @@ mod segments;
 mod switches;
 mod validate;
 mod virtual_fabrics;
+mod volumes;
 
 pub use attached::AttachedPort;
 pub use change::ScheduledChange;

@@ -143,6 +143,14 @@ problem_kinds! {
     NoWorkload = "no-workload",
     /// Advice: a link has too few credits for its length.
     FewCredits = "few-credits",
+    /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
+    SmallHeadroom = "small-headroom",
+    /// Advice: a priority is lossless at one end of an Ethernet link only.
+    PauseMismatch = "pause-mismatch",
+    /// Advice: a host uses DCTCP, and no switch marks frames.
+    NoMarks = "no-marks",
+    /// Advice: the window of TCP is smaller than the bytes that a path holds.
+    SmallWindow = "small-window",
     /// Advice: a zone has a priority, but no link has virtual channels.
     UnusedPriority = "unused-priority",
     /// Switches of one fabric differ in settings that must be equal.

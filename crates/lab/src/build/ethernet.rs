@@ -111,12 +111,16 @@ pub(super) fn is_misplaced(
     sink: &mut Sink,
 ) -> bool {
     let remedy = "give the link a rate of Ethernet, such as rate = \"10GbE\"";
+    let has_bad_rate = element.is_given("rate") && sink.has_within(&element.origin("rate"));
     for key in ["from", "to"] {
         let Some((text, origin)) = element.patterns(key).first().filter(|_| !switches.is_empty()) else { continue };
         let Some(names) = budget.expand(text, origin, sink) else { return true };
         let plain = names.iter().map(|name| name.split_once(':').map_or(name.as_str(), |(name, _)| name));
         let mut known = plain.filter(|name| switches.iter().any(|switch| switch.name == **name));
         if let Some(name) = known.next() {
+            if has_bad_rate {
+                return true;
+            }
             let rate = element.line_rate("rate").map_or(String::new(), |rate| format!(" {rate}"));
             let reason = format!("`{name}` is an Ethernet switch, but the rate{rate} is one of Fibre Channel");
             sink.error(CONFLICT, origin, reason, remedy);

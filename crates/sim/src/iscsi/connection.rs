@@ -159,7 +159,7 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
     if fresh > 0 {
         state.prepared = position;
         let plan = &iscsi.sessions[state.session as usize].plan;
-        let owner = if is_host(end) { Owner::Host(plan.host) } else { Owner::Storage(plan.storage) };
+        let owner = if is_host(end) { plan.initiator } else { Owner::Storage(plan.storage) };
         let unit = u64::from(iscsi.stacks.connection(end).segment_size());
         let load = Load { frames: fresh.div_ceil(unit) as u32, bytes: fresh, direction: Direction::Send };
         let now = cx.net.now();

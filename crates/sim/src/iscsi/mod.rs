@@ -167,8 +167,8 @@ impl Cx<'_> {
 }
 
 impl Iscsi {
-    /// Number of timers of the network that sessions use.
-    pub const TIMERS: u32 = 2;
+    /// Number of timers of the network that sessions use. The last one is free for the driver.
+    pub const TIMERS: u32 = 3;
 
     /// Returns sessions that are not logged in. `timer` is the first of [`Iscsi::TIMERS`] timers of
     /// the network.
@@ -223,6 +223,9 @@ impl Iscsi {
             while let Some(end) = self.stacks.take_changed() {
                 connection::changed(self, cx, end);
             }
+            return;
+        }
+        if timer > self.timer + 1 {
             return;
         }
         while let Some(job) = self.agenda.pop_due(cx.net.now()) {

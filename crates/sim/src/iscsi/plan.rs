@@ -20,7 +20,9 @@ pub struct IscsiPlan {
 /// A session from an interface of a host to a portal.
 #[derive(Clone, Debug)]
 pub struct SessionPlan {
-    /// Index of the host.
+    /// Owner of the initiator.
+    pub initiator: Machine,
+    /// Index of the host; unused if the initiator is a storage system.
     pub host: u16,
     /// Number of the interface among the adapters of the host, after its HBAs.
     pub hba: u16,

@@ -3,6 +3,7 @@
 //! Counts are integers in the world and become floats only in [`sanloom_api::results::measure`].
 //! Times are relative to the start of the workloads.
 
+mod ethernet;
 mod events;
 mod findings;
 mod hosts;
@@ -38,6 +39,8 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         ports: ports::ports(&view),
         storage: storage::storage(&view),
         loops: loops::results(&view),
+        ethernet_links: ethernet::links(&view),
+        ethernet_switches: ethernet::switches(&view),
         switches: ports::switches(&view),
         drops: drops(world),
         conservation: conservation(world),

@@ -16,6 +16,7 @@ use super::quality::Quality;
 use super::schedule;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
+use super::volumes::Switches;
 use super::{Timers, World};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
@@ -66,14 +67,19 @@ impl World {
         let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
         let mut hosts = plan.hosts();
         let mut storage = plan.storage();
+        let switches = plan.tcp.has_sessions().then(|| {
+            let first = plan.tcp.ports().len() as u32;
+            Box::new(Switches::new(&lab, first, plan.timers.iscsi + Iscsi::TIMERS - 1))
+        });
         let iscsi = plan.tcp.has_sessions().then(|| {
-            let agenda = plan.timers.iscsi + Iscsi::TIMERS - 1;
+            let agenda = plan.timers.iscsi + 1;
             hosts.tcp = TcpOrders::new(plan.tcp.ports(), agenda);
             storage.tcp.timer = agenda;
             Box::new(Iscsi::new(plan.tcp.iscsi.clone(), plan.timers.iscsi))
         });
         World {
             iscsi,
+            switches,
             nports,
             control: ControlPlane::new(&lab, &plan.timers),
             hosts,
@@ -262,8 +268,8 @@ impl Plan<'_> {
         let mut used = BTreeSet::new();
         for (number, workload) in self.lab.workloads.iter().enumerate() {
             if workload.hosts.iter().any(|&h| usize::from(h) == host) {
-                let lun =
-                    |t: &sanloom_fc::config::Target| self.lab.storage[usize::from(t.storage)].luns[usize::from(t.lun)];
+                let none = Lun { blocks: 1, block_bytes: 512 };
+                let lun = |t: &sanloom_fc::config::Target| self.lab.lun(t.storage, t.lun).unwrap_or(none);
                 let luns: Vec<Lun> = workload.targets.iter().map(lun).collect();
                 // The stream of a virtual machine starts no earlier than the machine.
                 let created = Picos(schedule::created_ps(self.lab, host as u16).unwrap_or(0));
@@ -344,10 +350,15 @@ impl Plan<'_> {
         };
         let write_back = config.backstore.cache.is_none() && is_volatile;
         let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
+        // The LUN is the number of the unit, so unused LUNs below the last volume are units as well.
+        let volumes = self.lab.volumes_of(storage as u16);
+        let last = volumes.keys().next_back().map_or(0, |lun| lun + 1);
+        let volume = |lun: u16| self.lab.lun(storage as u16, lun).unwrap_or(Lun { blocks: 1, block_bytes: 512 });
+        let volumes = (0..last).map(|lun| unit(&volume(lun)));
         let device = DeviceConfig {
             wwnn: config.wwnn,
             ports: config.ports.iter().map(port).chain(portals).collect(),
-            units: config.luns.iter().map(unit).collect(),
+            units: config.luns.iter().map(unit).chain(volumes).collect(),
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
         };

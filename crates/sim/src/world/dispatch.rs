@@ -183,7 +183,7 @@ impl World {
     /// The outcome is counted in [`super::Path::tried`].
     pub fn try_path(&mut self, host: u16, system: u16, path: u16, write: bool, blocks: u16) {
         let system_entry = &self.hosts.node(host).paths.systems()[usize::from(system)];
-        let lun = &self.lab.storage[usize::from(system_entry.storage)].luns[usize::from(system_entry.any_lun())];
+        let Some(lun) = self.lab.lun(system_entry.storage, system_entry.any_lun()) else { return };
         let (lba, blocks, fua) = (0, u32::from(blocks), false);
         let test = PathTest {
             cdb: if write { Cdb::Write { lba, blocks, fua } } else { Cdb::Read { lba, blocks, fua } },

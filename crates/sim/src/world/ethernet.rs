@@ -1,13 +1,70 @@
 //! Ethernet of a lab: the plan of its plane, and the TCP settings of its hosts and storage.
 
+use crate::net::Net;
 use crate::net::ethernet::{
-    Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, MemoryPlan, PRIORITIES, Station,
+    Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, Line, LineCount, MemoryPlan, PRIORITIES,
+    PacketLoss, Station,
 };
 use crate::net::line::ByteTime;
 use sanloom_fc::config::{Congestion, EthernetEnd, EthernetLink, EthernetNode, EthernetSwitch, Tcp, VlanNumbers};
 use sanloom_fc::san::Lab;
 use sanloom_transport::tcp::{Algorithm, Buffer, Config, Pacing};
 use std::collections::BTreeMap;
+
+/// Counters of the lines of the Ethernet plane.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// By number of the line.
+    pub lines: Vec<LineCounts>,
+    /// Lost frames by line and reason.
+    pub losses: BTreeMap<(u32, PacketLoss), u64>,
+}
+
+/// Counters of a line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LineCounts {
+    pub count: LineCount,
+    /// Time for which each priority of the sender was paused, in ps.
+    pub paused_ps: [u64; PRIORITIES],
+}
+
+impl Counts {
+    /// Reads the counters since the start of the simulation.
+    pub fn read(net: &Net) -> Counts {
+        let line = |line: &Line| LineCounts {
+            count: line.count(),
+            paused_ps: std::array::from_fn(|priority| line.paused_ps(priority, net.now())),
+        };
+        let losses = net.ethernet.losses().map(|(line, why, frames)| ((line, why), frames));
+        Counts { lines: net.ethernet.lines().iter().map(line).collect(), losses: losses.collect() }
+    }
+
+    /// Returns the counters as differences to an earlier reading.
+    pub(super) fn since(mut self, before: &Counts) -> Counts {
+        for (now, before) in self.lines.iter_mut().zip(&before.lines) {
+            now.count.packets -= before.count.packets;
+            now.count.bytes -= before.count.bytes;
+            now.count.pauses -= before.count.pauses;
+            now.count.marked -= before.count.marked;
+            for (now, before) in now.paused_ps.iter_mut().zip(before.paused_ps) {
+                // A pause that begins within the reaction time counts from its begin.
+                *now = now.saturating_sub(before);
+            }
+        }
+        for (key, before) in &before.losses {
+            if let Some(frames) = self.losses.get_mut(key) {
+                *frames -= before;
+            }
+        }
+        self
+    }
+
+    /// Returns the frames lost on a line or at its end, for the chosen reasons.
+    pub fn lost(&self, line: u32, chosen: impl Fn(PacketLoss) -> bool) -> u64 {
+        let of_line = self.losses.range((line, PacketLoss::Congestion)..(line + 1, PacketLoss::Congestion));
+        of_line.filter(|((_, why), _)| chosen(*why)).map(|(_, frames)| frames).sum()
+    }
+}
 
 /// Returns the Ethernet plane of a lab that has passed `Lab::validate`. Links have the indices of
 /// `Lab::ethernet_links`, interfaces those of `Lab::ethernet_interfaces`.

@@ -4,13 +4,15 @@ use super::World;
 use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, tcp_event};
 use super::target::Storage;
-use crate::iscsi::{AdapterPlan, Around, Iscsi, IscsiPlan, Load, Machine, SessionPlan, TargetPlan};
+use super::volumes::{self, BackSession, Switches};
+use crate::iscsi::{AdapterPlan, Around, Event, Iscsi, IscsiPlan, Load, Machine, SessionPlan, TargetPlan};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
-use sanloom_fc::config::{self, EthernetNode};
+use sanloom_fc::config::{self, BackEndTarget, EthernetNode};
 use sanloom_fc::fcp::target::Input;
 use sanloom_fc::san::{IscsiPaths, Lab};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
+use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Node, Portal, Target};
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Span;
@@ -33,6 +35,8 @@ pub(super) struct TcpPlan {
     pub initiators: Vec<u16>,
     /// Portals, indexed by storage system.
     pub portals: Vec<u16>,
+    /// Number of sessions of hosts, which come first.
+    hosts: usize,
 }
 
 impl TcpPlan {
@@ -41,6 +45,7 @@ impl TcpPlan {
         let mut plan = TcpPlan {
             iscsi: IscsiPlan::default(),
             initiators: vec![0; lab.hosts.len()],
+            hosts: 0,
             portals: (0..lab.storage.len() as u16).map(|storage| portals(lab, storage)).collect(),
         };
         if lab.ethernet_links.is_empty() || lab.live.iscsi.is_empty() {
@@ -61,6 +66,9 @@ impl TcpPlan {
                 }
             }
         }
+        plan.hosts = plan.iscsi.sessions.len();
+        let backs = volumes::sessions(lab).into_iter();
+        plan.iscsi.sessions.extend(backs.filter_map(|back| back_session(lab, &paths, back)));
         let target = |(storage, portals): (u16, &u16)| (*portals > 0).then(|| target(lab, storage, *portals)).flatten();
         plan.iscsi.targets = (0..).zip(&plan.portals).map(target).collect();
         let adapter = |end: EthernetNode| match end {
@@ -87,7 +95,7 @@ impl TcpPlan {
             let &SessionPlan { host, hba, storage, port, .. } = plan;
             TcpPort { host, hba, storage, port }
         };
-        self.iscsi.sessions.iter().map(port).collect()
+        self.iscsi.sessions[..self.hosts].iter().map(port).collect()
     }
 }
 
@@ -126,6 +134,7 @@ fn session(
     let mtu = |interface: u16| lab.ethernet_links[paths.interfaces[usize::from(interface)].link].mtu;
     let tag = config.iscsi.tag().map(|(priority, vlan)| (priority, lab.vlan_numbers().number(vlan)));
     Some(SessionPlan {
+        initiator: Machine::Host(host),
         host,
         hba,
         storage,
@@ -155,6 +164,44 @@ fn session(
     })
 }
 
+/// Returns the session of a virtualization switch with a back-end target.
+fn back_session(lab: &Lab, paths: &IscsiPaths<'_>, back: BackSession) -> Option<SessionPlan> {
+    let target = lab.live.iscsi.get(&back.storage)?;
+    let names =
+        |back_end: &&config::BackEnd| matches!(&back_end.target, BackEndTarget::Iscsi(own) if own.name == target.name);
+    let BackEndTarget::Iscsi(own) = &lab.live.back_ends.iter().find(names)?.target else { return None };
+    let portals = paths.portals(back.storage);
+    let portal = back.portal.min(portals.len().saturating_sub(1) as u16);
+    let (interface, peer) =
+        (*paths.interfaces_of(EthernetNode::Storage(back.switch)).first()?, *portals.get(usize::from(portal))?);
+    let mtu = |interface: u16| lab.ethernet_links[paths.interfaces[usize::from(interface)].link].mtu;
+    let tcp = lab.live.iscsi.get(&back.switch).map(|own| own.tcp).unwrap_or_default();
+    Some(SessionPlan {
+        initiator: Machine::Storage(back.switch),
+        host: u16::MAX,
+        hba: 0,
+        storage: back.storage,
+        port: lab.storage[usize::from(back.storage)].ports.len() as u16 + portal,
+        interfaces: [interface, peer],
+        tag: None,
+        tcp: [Arc::new(tcp_config(&tcp, mtu(interface))), Arc::new(tcp_config(&target.tcp, mtu(peer)))],
+        login: LoginConfig {
+            initiator: own.initiator.clone(),
+            target: Some(target.name.clone()),
+            isid: [0x80, 0, 0, 0xff, back.switch as u8, portal as u8],
+            offers: Offers { header_digest: own.header_digest, data_digest: own.data_digest, ..Offers::default() },
+            own: None,
+            target_proof: None,
+            challenge: [0; 16],
+            timeout: LOGIN_TIME,
+        },
+        timeouts: SessionConfig { ping: PING, ..SessionConfig::default() },
+        depth: u32::from(target.queue_depth),
+        address: address(target, portal),
+        reconnect: RECONNECT,
+    })
+}
+
 fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
     let config = lab.live.iscsi.get(&storage)?;
     let target = Target {
@@ -179,6 +226,7 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
 struct Parts<'a> {
     hosts: &'a mut Hosts,
     storage: &'a mut Storage,
+    switches: &'a mut Switches,
 }
 
 impl Around for Parts<'_> {
@@ -189,12 +237,18 @@ impl Around for Parts<'_> {
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
         let refused = self.storage.systems[usize::from(storage)].controller.submit(net.now(), owner, io);
         self.storage.arm_controller(net, storage);
+        if refused.is_none() {
+            self.switches.arrive(storage, owner, io);
+        }
         refused.map(|ended| ended.status)
     }
 
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool {
         let cancelled = self.storage.systems[usize::from(storage)].controller.cancel(net.now(), owner, tag);
         self.storage.arm_controller(net, storage);
+        if cancelled {
+            self.switches.cancel(storage, owner, tag);
+        }
         cancelled
     }
 
@@ -215,12 +269,27 @@ impl Around for Parts<'_> {
 
 /// Calls the sessions of a world, if it has any, and reports what follows to its hosts.
 fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_>)) {
-    let World { iscsi, net, hosts, storage, .. } = world;
-    let Some(iscsi) = iscsi else { return };
-    call(iscsi, net, &mut Parts { hosts, storage });
-    while let Some(event) = world.iscsi.as_mut().and_then(|iscsi| iscsi.poll_event()) {
-        let (hosts, mut env) = world.split_hosts();
-        tcp_event(hosts, &mut env, event);
+    let World { iscsi, switches, net, hosts, storage, .. } = world;
+    let (Some(iscsi), Some(switches)) = (iscsi, switches) else { return };
+    call(iscsi, net, &mut Parts { hosts, storage, switches });
+    loop {
+        let World { iscsi, switches, net, hosts, storage, .. } = world;
+        let (Some(iscsi), Some(switches)) = (iscsi, switches) else { return };
+        if let Some(event) = iscsi.poll_event() {
+            let (Event::Up(session) | Event::Down(session) | Event::Done { session, .. }) = event;
+            if switches.owns(session) {
+                switches.event(net, event);
+            } else {
+                let (hosts, mut env) = world.split_hosts();
+                tcp_event(hosts, &mut env, event);
+            }
+        } else if let Some((session, order)) = switches.orders.pop_front() {
+            iscsi.order(net, &mut Parts { hosts, storage, switches }, session, order);
+        } else if let Some((system, owner, tag, status)) = switches.ended.pop_front() {
+            iscsi.io_done(net, &mut Parts { hosts, storage, switches }, system, owner, tag, status);
+        } else {
+            return;
+        }
     }
 }
 
@@ -241,7 +310,9 @@ pub(super) fn packet(world: &mut World, packet: &Packet) {
 pub(super) fn timer(world: &mut World, timer: u32) {
     with(world, |iscsi, net, parts| {
         while let Some((storage, ended)) = parts.storage.tcp.ended.pop_front() {
-            iscsi.io_done(net, parts, storage, ended.nport, ended.tag, ended.status);
+            if !parts.switches.begin(net, storage, &ended) {
+                iscsi.io_done(net, parts, storage, ended.nport, ended.tag, ended.status);
+            }
         }
         while let Some((storage, port, notice)) = parts.storage.tcp.notices.pop_front() {
             iscsi.notify(net, parts, storage, port, &notice);
@@ -250,6 +321,7 @@ pub(super) fn timer(world: &mut World, timer: u32) {
             iscsi.order(net, parts, session, order);
         }
         iscsi.timer_expired(net, parts, timer);
+        parts.switches.timer_expired(net);
     });
 }
 

@@ -1,5 +1,6 @@
 //! Counters of the frame path since the end of the warm-up.
 
+use super::ethernet::Counts;
 use crate::net::{ChannelCount, Fate, Lane, LaneCount, Loss, LossSite, Lost, Net};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ pub(super) struct Baseline {
     flight: Vec<(u64, u64)>,
     fate: Fate,
     losses: BTreeMap<(LossSite, Loss), Lost>,
+    ethernet: Counts,
 }
 
 /// The counters of the frame path as differences to the end of the warm-up.
@@ -34,6 +36,7 @@ impl Baseline {
             flight: net.fc.lanes().iter().map(flight_of).collect(),
             fate: net.fc.fate,
             losses: net.fc.recorder.losses().clone(),
+            ethernet: Counts::read(net),
         }
     }
 }
@@ -46,6 +49,11 @@ impl<'a> Measured<'a> {
     /// Returns the end of the warm-up, in ps since the first login.
     pub fn from_ps(&self) -> u64 {
         self.baseline.at_ps
+    }
+
+    /// Returns the counters of Ethernet since the end of the warm-up.
+    pub fn ethernet(&self) -> Counts {
+        Counts::read(self.net).since(&self.baseline.ethernet)
     }
 
     /// Returns the lost frames by reason, in the order of [`Loss::ALL`].

@@ -48,6 +48,7 @@ mod schedule;
 mod station;
 mod storage;
 mod target;
+mod volumes;
 
 pub use arbitrated_loop::Loops;
 pub use command_log::{CommandLog, CommandRecord};
@@ -77,6 +78,7 @@ use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use schedule::{LinkFaults, Schedule};
 use std::sync::Arc;
+use volumes::Switches;
 
 /// Number of the first timer of each kind.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +118,8 @@ pub struct World {
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.
     pub iscsi: Option<Box<Iscsi>>,
+    /// Virtualization switches; `None` in a lab without sessions.
+    switches: Option<Box<Switches>>,
     /// Control frames delivered so far.
     control_frames: u64,
     baseline: Baseline,

@@ -36,6 +36,8 @@ pub fn render(results: &Results) -> String {
 fn card(out: &mut String, i: usize, finding: &Finding) {
     let grave = match finding.kind {
         FindingKind::Deadlock
+        | FindingKind::HeadroomLoss
+        | FindingKind::CongestionSpreading
         | FindingKind::IoFailures
         | FindingKind::DataLoss
         | FindingKind::SlowDrain

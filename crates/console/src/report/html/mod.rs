@@ -41,7 +41,11 @@ pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> S
     page.section(Section::new("topology", "Topology", topology(results, topology_svg, redundancy)));
     page.section(Section::new("throughput", "Throughput over time", throughput(results)));
     page.section(Section::new("latency", "Response time", tables::latency(results)));
-    page.section(Section::new("links", "Links: utilisation and credit starvation", tables::links(results)));
+    page.section(Section::new(
+        "links",
+        "Links: utilisation and credit starvation",
+        [tables::links(results), tables::ethernet(results)].concat(),
+    ));
     page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
     let storage = [tables::storage(results), backstore::tables(results), tables::loops(results)].concat();
     page.section(Section::new("storage", "Storage", storage));

@@ -270,6 +270,38 @@ pub fn storage(results: &Results) -> String {
     table.html()
 }
 
+/// Directions of Ethernet links; empty without Ethernet.
+pub fn ethernet(results: &Results) -> String {
+    if results.ethernet_links.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("ethernet")
+        .text("Ethernet link")
+        .text("From")
+        .text("To")
+        .number("Frames")
+        .number("Busy")
+        .number("Paused")
+        .number("Marked")
+        .number("Lost")
+        .number("Headroom drops")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    for (link, way) in results.ethernet_links.iter().flat_map(|link| [(link, &link.forward), (link, &link.backward)]) {
+        table.row(vec![
+            Cell::text(&link.name),
+            Cell::text(&way.from),
+            Cell::text(&way.to),
+            Cell::count(way.frames),
+            Cell::share(way.utilisation, "load"),
+            Cell::share(way.paused_fraction, "load"),
+            Cell::count(way.marked_frames),
+            Cell::count(way.frames_lost),
+            Cell::count(way.headroom_drops),
+        ]);
+    }
+    format!("<h3>Ethernet</h3>\n{}", table.html())
+}
+
 /// Ports of arbitrated loops; empty without loops.
 pub fn loops(results: &Results) -> String {
     if results.loops.is_empty() {

@@ -2,6 +2,7 @@
 
 mod backstore;
 pub mod design;
+mod ethernet;
 mod events;
 pub mod grid;
 mod group;
@@ -42,6 +43,7 @@ pub fn render(results: &Results, width: usize) -> String {
     backstore::tables(&mut out, results, width);
     links(&mut out, results, width);
     loops::table(&mut out, results, width);
+    ethernet::tables(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
@@ -427,6 +429,9 @@ fn victim(victim: &Victim) -> String {
     }
 }
 
+/// Remark on an expectation about the totals of a run without requests.
+pub const NOTHING_DONE: &str = "nothing was done: no host issued a request, so add a workload";
+
 /// Renders verdicts on expectations, one line each. Empty text if there are none.
 pub fn expectations(out: &mut String, results: &Results, width: usize) {
     let verdicts = &results.expectations;
@@ -445,6 +450,7 @@ pub fn expectations(out: &mut String, results: &Results, width: usize) {
             None => "no such number".into(),
         };
         let remedy = match verdict.value {
+            Some(_) if verdict.is_about_nothing() => format!("; {NOTHING_DONE}"),
             Some(_) => String::new(),
             None => format!("; {}", metric::remedy(&Metrics::new(results), &verdict.metric)),
         };

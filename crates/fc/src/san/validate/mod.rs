@@ -1,6 +1,7 @@
 //! Validation of a whole lab: [`Lab::validate`] and [`Lab::advice`].
 
 mod credits;
+mod ethernet;
 mod fabric;
 mod joins;
 mod nodes;
@@ -35,6 +36,7 @@ impl Lab {
         self.validate_run(&mut problems);
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
+        ethernet::validate(self, &mut problems);
         joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
         // For a graph with impossible links, reachability would report consequences instead of
@@ -59,6 +61,7 @@ impl Lab {
         credits::advise(self, &mut problems);
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
+        ethernet::advise(self, &mut problems);
         // A lab with only iSCSI targets has nothing to simulate.
         let is_live = |host: &super::Host| host.hbas.iter().all(|hba| self.live.uplinks.contains_key(&hba.wwpn));
         let only_live = self.hosts.iter().all(is_live) && !self.live.iscsi.is_empty();

@@ -24,6 +24,8 @@ pub(super) struct Queued {
 pub(super) struct Egress {
     queues: [VecDeque<Queued>; PRIORITIES],
     bytes: [u64; PRIORITIES],
+    /// Most bytes that have waited in one queue.
+    max_bytes: u64,
     /// Priorities with a frame.
     used: u8,
     ets: Ets,
@@ -42,13 +44,25 @@ pub(super) enum Next {
 
 impl Egress {
     pub fn new(ets: Ets) -> Egress {
-        Egress { queues: std::array::from_fn(|_| VecDeque::new()), bytes: [0; PRIORITIES], used: 0, ets, pause: 0 }
+        Egress {
+            queues: std::array::from_fn(|_| VecDeque::new()),
+            bytes: [0; PRIORITIES],
+            max_bytes: 0,
+            used: 0,
+            ets,
+            pause: 0,
+        }
     }
 
     /// Returns the bytes that wait in a queue.
     #[inline]
     pub fn bytes(&self, priority: usize) -> u64 {
         self.bytes[priority]
+    }
+
+    /// Returns the most bytes that have waited in one queue.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     /// Returns the number of frames that wait.
@@ -71,6 +85,7 @@ impl Egress {
     pub fn push(&mut self, queued: Queued) {
         let priority = usize::from(queued.packet.priority());
         self.bytes[priority] += u64::from(queued.packet.bytes);
+        self.max_bytes = self.max_bytes.max(self.bytes[priority]);
         self.used |= 1 << priority;
         self.queues[priority].push_back(queued);
     }

@@ -41,6 +41,8 @@ pub struct LineCount {
     pub bytes: u64,
     /// Pause frames sent.
     pub pauses: u64,
+    /// Frames marked when they entered a queue of the sender (ECN).
+    pub marked: u64,
 }
 
 /// One direction of a link with the queues of its sender.
@@ -128,6 +130,11 @@ impl Line {
     /// Returns the bytes that wait for the line in a priority.
     pub fn queued_bytes(&self, priority: usize) -> u64 {
         self.egress.bytes(priority)
+    }
+
+    /// Returns the most bytes that have waited for the line in one priority.
+    pub fn queue_max_bytes(&self) -> u64 {
+        self.egress.max_bytes()
     }
 
     /// Returns the time for which the sender has been paused in a priority up to `now`, in ps.

@@ -164,6 +164,22 @@ pub enum PacketLoss {
     NoPath,
 }
 
+impl PacketLoss {
+    /// Returns the name of the reason in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            PacketLoss::Congestion => "congestion",
+            PacketLoss::Headroom => "headroom",
+            PacketLoss::Fcs => "fcs",
+            PacketLoss::FrameLoss => "frame_loss",
+            PacketLoss::LinkDown => "link_down",
+            PacketLoss::Vlan => "vlan",
+            PacketLoss::TooLong => "too_long",
+            PacketLoss::NoPath => "no_path",
+        }
+    }
+}
+
 /// Priorities of lines that wait for each other in a circle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseDeadlock {

@@ -100,6 +100,7 @@ impl EthernetPlane {
             && marks(&ecn, queued_bytes, &mut self.dice[number as usize])
         {
             packet = packet.with_congestion();
+            line.count.marked += 1;
         }
         let mut ready_ps = now + state.plan.latency_ps;
         if tail_ps > now {

@@ -4,6 +4,7 @@
 mod credits;
 mod fabric;
 mod limits;
+mod pauses;
 mod slow_drain;
 mod stalls;
 
@@ -19,6 +20,10 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
         return found;
     }
     found.extend(credits::deadlocks(view));
+    found.extend(pauses::deadlocks(view));
+    found.extend(pauses::headroom(results));
+    found.extend(pauses::spreading(view, results));
+    found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
     found.extend(broken_traces(results));
@@ -87,11 +92,11 @@ fn data_losses(results: &Results) -> impl Iterator<Item = Finding> {
 fn rank(kind: FindingKind) -> u8 {
     match kind {
         FindingKind::Deadlock => 0,
-        FindingKind::DataLoss | FindingKind::IoFailures | FindingKind::BrokenTrace => 1,
+        FindingKind::DataLoss | FindingKind::HeadroomLoss | FindingKind::IoFailures | FindingKind::BrokenTrace => 1,
         FindingKind::IsolatedLink => 2,
         FindingKind::LoginsRejected => 3,
         FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,
-        FindingKind::SlowDrain => 5,
+        FindingKind::SlowDrain | FindingKind::CongestionSpreading => 5,
         FindingKind::CreditLoss => 6,
         FindingKind::Stall => 7,
         FindingKind::Bottleneck => 8,

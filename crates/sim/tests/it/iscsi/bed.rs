@@ -78,6 +78,7 @@ impl Bed {
         let portals = vec![Portal { address: ADDRESS.into(), group: 1 }];
         let target = Target { offers: offers(digests), portals, ..Target::new(TARGET) };
         let session = |host: u16| SessionPlan {
+            initiator: Machine::Host(host),
             host,
             hba: 0,
             storage: 0,

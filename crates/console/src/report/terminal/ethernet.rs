@@ -1,0 +1,82 @@
+//! The tables of Ethernet links and switches.
+
+use super::*;
+use sanloom_api::results::{EthernetDirection, EthernetLinkResult};
+
+pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
+    links(out, results, width);
+    switches(out, results, width);
+}
+
+fn links(out: &mut String, results: &Results, width: usize) {
+    let weight = |way: &EthernetDirection| way.utilisation.max(way.paused_fraction);
+    let busier = |link: &'_ EthernetLinkResult| weight(&link.backward) > weight(&link.forward);
+    let mut worst: Vec<(&EthernetLinkResult, &EthernetDirection)> = (results.ethernet_links.iter())
+        .map(|link| (link, if busier(link) { &link.backward } else { &link.forward }))
+        .collect();
+    if worst.is_empty() {
+        return;
+    }
+    // Equal links stay in the order of the lab.
+    worst.sort_by(|(_, x), (_, y)| weight(y).total_cmp(&weight(x)));
+    let mut grid = Grid::new(vec![
+        Column::left("Ethernet links, worst first"),
+        Column::left("direction").rank(1),
+        Column::right("busy"),
+        Column::right("MB/s"),
+        Column::right("paused"),
+        Column::right("dropped"),
+        Column::right("marked").rank(2),
+        Column::right("queue KB").rank(2),
+        Column::right("headroom").rank(3),
+    ]);
+    for (link, way) in worst.iter().take(LINK_ROWS) {
+        let headroom = match way.headroom_bytes {
+            0 => String::new(),
+            bytes => format!("{}/{bytes}", way.headroom_max_bytes),
+        };
+        grid.row(vec![
+            clean(&link.name),
+            clean(&format!("{} > {}", way.from, way.to)),
+            percent(way.utilisation),
+            megabytes(way.throughput_bytes_per_s),
+            percent(way.paused_fraction),
+            grouped(way.frames_lost),
+            grouped(way.marked_frames),
+            format!("{:.1}", way.queue_max_bytes as f64 / 1e3),
+            headroom,
+        ]);
+    }
+    grid.more(worst.len().saturating_sub(LINK_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn switches(out: &mut String, results: &Results, width: usize) {
+    if results.ethernet_switches.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("Ethernet switches"),
+        Column::right("memory KB"),
+        Column::right("most used"),
+        Column::right("pauses"),
+        Column::right("marked"),
+        Column::right("dropped"),
+        Column::right("headroom drops").rank(1),
+    ]);
+    for switch in results.ethernet_switches.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            clean(&switch.name),
+            format!("{:.0}", switch.memory_bytes as f64 / 1e3),
+            format!("{:.1}", switch.memory_max_bytes as f64 / 1e3),
+            grouped(switch.pauses),
+            grouped(switch.marked_frames),
+            grouped(switch.frames_dropped),
+            grouped(switch.headroom_drops),
+        ]);
+    }
+    grid.more(results.ethernet_switches.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}

@@ -1,0 +1,455 @@
+//! Validation of Ethernet: switches, links, and what hosts and storage send over them.
+
+use super::Problems;
+use crate::config::{
+    Congestion, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, MAX_VLANS, PRIORITIES,
+    Picos,
+};
+use crate::san::{IscsiPaths, Lab, Place, ProblemKind, Section};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Maximum number of interfaces, because packets carry a 16-bit number.
+const MAX_INTERFACES: usize = 65_000;
+/// Limit on the warnings about windows.
+const MAX_WINDOWS: usize = 4;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    names(lab, problems);
+    for (number, switch) in (0..).zip(&lab.ethernet_switches) {
+        validate_switch(lab, number, switch, problems);
+    }
+    links(lab, problems);
+    bundles(lab, problems);
+    mtus(lab, problems);
+    vlans(lab, problems);
+}
+
+/// Advice about settings that lose frames or time.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    unconnected(lab, problems);
+    headroom(lab, problems);
+    lossless_ends(lab, problems);
+    priorities(lab, problems);
+    windows(lab, problems);
+}
+
+fn switch_place(number: u16) -> Place {
+    Place::of(Section::EthernetSwitch, usize::from(number))
+}
+
+fn link_place(number: usize) -> Place {
+    Place::of(Section::EthernetLink, number)
+}
+
+fn name(lab: &Lab, node: EthernetNode) -> &str {
+    let name = match node {
+        EthernetNode::Switch(switch) => lab.ethernet_switches.get(usize::from(switch)).map(|switch| &switch.name),
+        EthernetNode::Host(host) => lab.hosts.get(usize::from(host)).map(|host| &host.name),
+        EthernetNode::Storage(storage) => lab.storage.get(usize::from(storage)).map(|storage| &storage.name),
+    };
+    name.map_or("?", String::as_str)
+}
+
+fn names(lab: &Lab, problems: &mut Problems) {
+    let hosts = lab.hosts.iter().map(|host| host.name.as_str());
+    let storage = lab.storage.iter().map(|storage| storage.name.as_str());
+    let loops = lab.loops.iter().map(|of_lab| of_lab.name.as_str());
+    let switches = lab.switches.iter().map(|switch| switch.name.as_str());
+    let mut seen: BTreeSet<&str> = switches.chain(hosts).chain(storage).chain(loops).collect();
+    for (number, switch) in (0..).zip(&lab.ethernet_switches) {
+        if !seen.insert(&switch.name) && !switch.is_implied {
+            problems.add(
+                ProblemKind::DuplicateName,
+                switch_place(number),
+                format!("`{}` is already the name of another node", switch.name),
+                "give every switch, host and storage system a name of its own",
+            );
+        }
+    }
+    let mut seen: BTreeSet<&str> = lab.links.iter().map(|link| link.name.as_str()).collect();
+    for (number, link) in lab.ethernet_links.iter().enumerate() {
+        if !seen.insert(&link.name) {
+            problems.add(
+                ProblemKind::DuplicateName,
+                link_place(number).key("name"),
+                format!("`{}` is already the name of another link", link.name),
+                "give every link a name of its own",
+            );
+        }
+    }
+}
+
+fn validate_switch(lab: &Lab, number: u16, switch: &EthernetSwitch, problems: &mut Problems) {
+    let place = switch_place(number);
+    let total: u32 = switch.shares.iter().map(|share| u32::from(*share)).sum();
+    if total != 0 && total != 100 {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("ets"),
+            format!("the shares of the priorities are {total} % together"),
+            "change them until their sum is 100; a priority without a share is strict",
+        );
+    }
+    let ports = lab.ethernet_links.iter().flat_map(|link| link.ends.iter().map(move |end| (link, end)));
+    let own = ports.filter(|(_, end)| end.node == EthernetNode::Switch(number));
+    let (headrooms, last) = own.fold((0, 0), |(sum, last), (link, end)| {
+        (sum + lab.headroom_bytes(number, link), last.max(u64::from(end.port) + 1))
+    });
+    let classes = u64::from(switch.lossless.count_ones());
+    let needed = classes * (headrooms + last * switch.reserve_bytes);
+    if needed > switch.memory_bytes {
+        problems.add(
+            ProblemKind::BadSize,
+            place.key("memory"),
+            format!(
+                "reserves and headroom of {classes} lossless priorit{} at {last} ports need {needed} bytes, the memory has {}",
+                if classes == 1 { "y" } else { "ies" },
+                switch.memory_bytes
+            ),
+            format!("make `memory` larger than {needed} bytes, or `reserve`, `headroom` or the list `pfc` smaller"),
+        );
+    }
+}
+
+fn links(lab: &Lab, problems: &mut Problems) {
+    let mut used = BTreeMap::new();
+    for (number, link) in lab.ethernet_links.iter().enumerate() {
+        for (side, end) in link.ends.into_iter().enumerate() {
+            let place = link_place(number).key(if side == 0 { "from" } else { "to" });
+            if let Some(first) = used.insert(end, &link.name) {
+                problems.add(
+                    ProblemKind::PortUsedTwice,
+                    place,
+                    format!("port {} of `{}` is used by `{first}` and `{}`", end.port, name(lab, end.node), link.name),
+                    "give one of them another port number, or none",
+                );
+            }
+            if let EthernetNode::Host(host) = end.node
+                && lab.hosts.get(usize::from(host)).is_some_and(|host| host.virtual_machine.is_some())
+            {
+                problems.add(
+                    ProblemKind::BadLink,
+                    place,
+                    format!("`{}` is a virtual machine and has no Ethernet interface", name(lab, end.node)),
+                    "link its hypervisor",
+                );
+            }
+        }
+        let nodes = link.ends.map(|end| end.node);
+        let reason = match nodes {
+            [EthernetNode::Host(_), EthernetNode::Host(_)] => Some("two hosts"),
+            [EthernetNode::Storage(_), EthernetNode::Storage(_)] => Some("two storage systems"),
+            [a, b] if a == b => Some("a switch to itself"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            problems.add(
+                ProblemKind::BadLink,
+                link_place(number).key("to"),
+                format!("`{}` joins {reason}", link.name),
+                "link a host or storage system to an Ethernet switch, or a host to a storage system",
+            );
+        }
+    }
+    if lab.ethernet_interfaces().len() > MAX_INTERFACES {
+        problems.add(
+            ProblemKind::TooLarge,
+            link_place(0),
+            format!("the lab has more than {MAX_INTERFACES} Ethernet interfaces"),
+            "use fewer hosts and storage systems",
+        );
+    }
+}
+
+/// Links between the same two switches form a bundle, so they have one rate.
+fn bundles(lab: &Lab, problems: &mut Problems) {
+    let mut rates: BTreeMap<[EthernetNode; 2], (EthernetRate, &str)> = BTreeMap::new();
+    for (number, link) in lab.ethernet_links.iter().enumerate() {
+        let mut nodes = link.ends.map(|end| end.node);
+        nodes.sort_unstable();
+        if link.switches().count() < 2 {
+            continue;
+        }
+        let (rate, first) = *rates.entry(nodes).or_insert((link.rate, &link.name));
+        if rate != link.rate {
+            problems.add(
+                ProblemKind::BadBundle,
+                link_place(number).key("rate"),
+                format!("`{first}` and `{}` form a bundle, but one has {rate} and the other {}", link.name, link.rate),
+                "give links between the same two switches one rate",
+            );
+        }
+    }
+}
+
+/// Frames of an interface that a switch on their way drops because of their length.
+fn mtus(lab: &Lab, problems: &mut Problems) {
+    let groups = lab.ethernet_groups(None);
+    // Smallest switch of each group.
+    let mut smallest: BTreeMap<u16, (u16, u16)> = BTreeMap::new();
+    for (link, group) in lab.ethernet_links.iter().zip(&groups) {
+        let Some(group) = *group else { continue };
+        for (_, switch) in link.switches() {
+            let Some(config) = lab.ethernet_switches.get(usize::from(switch)) else { continue };
+            let entry = smallest.entry(group).or_insert((config.mtu, switch));
+            *entry = (*entry).min((config.mtu, switch));
+        }
+    }
+    for (number, (link, group)) in lab.ethernet_links.iter().zip(&groups).enumerate() {
+        let Some((mtu, switch)) = group.and_then(|group| smallest.get(&group).copied()) else { continue };
+        if link.mtu > mtu {
+            problems.add(
+                ProblemKind::BadSize,
+                link_place(number).key("mtu"),
+                format!(
+                    "frames with a payload of {} bytes on `{}` are too long for `{}`, which forwards {mtu} bytes",
+                    link.mtu,
+                    link.name,
+                    name(lab, EthernetNode::Switch(switch))
+                ),
+                format!("set `mtu = {mtu}` for the link, or `mtu = {}` for the switch", link.mtu),
+            );
+        }
+    }
+}
+
+fn vlans(lab: &Lab, problems: &mut Problems) {
+    let vlans: BTreeSet<u16> = (lab.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied()))
+        .chain(lab.hosts.iter().filter_map(|host| host.iscsi.vlan))
+        .collect();
+    if vlans.len() > MAX_VLANS {
+        problems.add(
+            ProblemKind::TooLarge,
+            link_place(0).key("vlans"),
+            format!("the lab has {} VLANs, but at most {MAX_VLANS} are supported", vlans.len()),
+            "use fewer VLANs",
+        );
+    }
+    let paths = lab.iscsi_paths();
+    for (number, host) in (0..).zip(&lab.hosts) {
+        let Some(vlan) = host.iscsi.vlan else { continue };
+        for &interface in paths.interfaces_of(EthernetNode::Host(number)) {
+            let link = paths.interfaces[usize::from(interface)].link;
+            let config = &lab.ethernet_links[link];
+            if !config.vlans.is_empty() && !config.vlans.contains(&vlan) {
+                problems.add(
+                    ProblemKind::BadNumber,
+                    link_place(link).key("vlans"),
+                    format!("`{}` does not accept VLAN {vlan}, which `{}` sends", config.name, host.name),
+                    format!("add {vlan} to `vlans`, or change `vlan` in `iscsi` of the host"),
+                );
+            }
+        }
+    }
+}
+
+fn unconnected(lab: &Lab, problems: &mut Problems) {
+    let linked: BTreeSet<u16> = lab.ethernet_links.iter().flat_map(EthernetLink::switches).map(|(_, s)| s).collect();
+    for (number, switch) in (0..).zip(&lab.ethernet_switches).filter(|(number, _)| !linked.contains(number)) {
+        problems.add(
+            ProblemKind::Unconnected,
+            switch_place(number),
+            format!("no link ends at `{}`", switch.name),
+            "add a [[link]] with a rate of Ethernet for it, or leave it out",
+        );
+    }
+}
+
+/// Headroom that does not cover what arrives after a pause.
+fn headroom(lab: &Lab, problems: &mut Problems) {
+    for link in &lab.ethernet_links {
+        for (_, switch) in link.switches() {
+            let Some(config) = lab.ethernet_switches.get(usize::from(switch)).filter(|s| s.lossless != 0) else {
+                continue;
+            };
+            let (given, needed) = (lab.headroom_bytes(switch, link), lab.headroom_needed(switch, link));
+            if given >= needed {
+                continue;
+            }
+            let metres = link.propagation.0 / 5_000;
+            problems.add(
+                ProblemKind::SmallHeadroom,
+                switch_place(switch).key("headroom"),
+                format!(
+                    "the headroom of {given} bytes of `{}` is too small for `{}`: {} over {metres} m with frames of {} bytes and a reaction of {} need {needed}",
+                    config.name,
+                    link.name,
+                    link.rate,
+                    lab.largest_mtu(switch) + FRAME_OVERHEAD_BYTES,
+                    link.reaction(),
+                ),
+                format!("set `headroom = \"{needed}B\"`, or leave it out; frames of lossless priorities are lost otherwise"),
+            );
+        }
+    }
+}
+
+/// Links at whose ends different priorities are lossless.
+fn lossless_ends(lab: &Lab, problems: &mut Problems) {
+    for (number, link) in lab.ethernet_links.iter().enumerate() {
+        let masks: Vec<(&str, u8)> = link
+            .switches()
+            .filter_map(|(_, switch)| lab.ethernet_switches.get(usize::from(switch)))
+            .map(|switch| (switch.name.as_str(), switch.lossless))
+            .collect();
+        if let [(one, own), (other, far)] = masks[..]
+            && own != far
+        {
+            problems.add(
+                ProblemKind::PauseMismatch,
+                link_place(number),
+                format!(
+                    "PFC is on for {} at `{one}` and for {} at `{other}`, so a priority is lossless at one end of `{}` only",
+                    list(own),
+                    list(far),
+                    link.name
+                ),
+                "give both switches the same `pfc`",
+            );
+        }
+    }
+}
+
+/// Text such as "priorities 3 and 4".
+fn list(mask: u8) -> String {
+    let numbers: Vec<String> = (0..PRIORITIES).filter(|p| mask & 1 << p != 0).map(|p| p.to_string()).collect();
+    match &numbers[..] {
+        [] => "no priority".to_owned(),
+        [one] => format!("priority {one}"),
+        [first @ .., last] => format!("priorities {} and {last}", first.join(", ")),
+    }
+}
+
+/// Lossless priorities without traffic, and DCTCP without marks.
+fn priorities(lab: &Lab, problems: &mut Problems) {
+    let paths = lab.iscsi_paths();
+    let on_ethernet = |number: u16| !paths.interfaces_of(EthernetNode::Host(number)).is_empty();
+    let hosts: Vec<_> = (0..).zip(&lab.hosts).filter(|(number, _)| on_ethernet(*number)).collect();
+    let used = hosts.iter().fold(0, |mask, (_, host)| mask | 1_u8 << (host.iscsi.priority.unwrap_or(0) & 7));
+    if hosts.is_empty() {
+        return;
+    }
+    for (number, switch) in (0..).zip(&lab.ethernet_switches) {
+        if switch.lossless & used == 0 && switch.lossless != 0 {
+            problems.add(
+                ProblemKind::UnusedPriority,
+                switch_place(number).key("pfc"),
+                format!("PFC is on for {} at `{}`, but no host sends with it", list(switch.lossless), switch.name),
+                "set `iscsi = { priority = … }` for the hosts, or leave `pfc` out",
+            );
+        }
+    }
+    let is_marked = lab.ethernet_switches.iter().any(|switch| switch.ecn.is_some());
+    if let Some((number, host)) = hosts.iter().find(|(_, host)| host.iscsi.tcp.congestion == Congestion::Dctcp)
+        && !is_marked
+        && !lab.ethernet_switches.is_empty()
+    {
+        problems.add(
+            ProblemKind::NoMarks,
+            Place::of(Section::Host, usize::from(*number)).key("iscsi.tcp.congestion"),
+            format!("`{}` uses DCTCP, but no Ethernet switch marks frames", host.name),
+            "set `ecn = { from = \"100KB\" }` for the switches",
+        );
+    }
+}
+
+/// Rate and round-trip time of the shortest path between two interfaces.
+struct Route {
+    rate: EthernetRate,
+    round_trip: Picos,
+}
+
+/// Windows that are smaller than the bytes that a path holds.
+fn windows(lab: &Lab, problems: &mut Problems) {
+    let paths = lab.iscsi_paths();
+    let mut reported = BTreeSet::new();
+    for workload in &lab.workloads {
+        for &host in &workload.hosts {
+            for storage in workload.targets.iter().map(|target| target.storage).collect::<BTreeSet<u16>>() {
+                if reported.len() < MAX_WINDOWS
+                    && reported.insert((host, storage))
+                    && !check_window(lab, &paths, host, storage, problems)
+                {
+                    reported.remove(&(host, storage));
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether a warning was added.
+fn check_window(lab: &Lab, paths: &IscsiPaths<'_>, host: u16, storage: u16, problems: &mut Problems) -> bool {
+    let pairs = paths.pairs(host, storage);
+    let portals = paths.portals(storage);
+    let (Some(&(own, portal)), Some(target)) = (pairs.first(), lab.live.iscsi.get(&storage)) else { return false };
+    let Some(route) = route(lab, paths, own, portals[usize::from(portal)]) else { return false };
+    let config = &lab.hosts[usize::from(host)];
+    // Both directions have the same rate, so the smaller window of the two is reported.
+    let to_host = config.iscsi.tcp.largest_window_bytes().min(target.tcp.largest_send_buffer_bytes());
+    let to_storage = target.tcp.largest_window_bytes().min(config.iscsi.tcp.largest_send_buffer_bytes());
+    let window = u64::from(to_host.min(to_storage));
+    let needed = route.round_trip.0 / route.rate.ps_per_byte();
+    let sessions = u64::from(config.iscsi.sessions);
+    if window * sessions >= needed {
+        return false;
+    }
+    let per_s = (window * sessions) as f64 / route.round_trip.as_secs_f64() / 1e6;
+    problems.add(
+        ProblemKind::SmallWindow,
+        Place::of(Section::Host, usize::from(host)).key("iscsi.tcp.window"),
+        format!(
+            "between `{}` and `{}`, {} with a round trip of {} holds {needed} bytes, but the window of {window} bytes of {sessions} session{} fills it only to {per_s:.1} MB/s",
+            config.name,
+            name(lab, EthernetNode::Storage(storage)),
+            route.rate,
+            route.round_trip,
+            if sessions == 1 { "" } else { "s" },
+        ),
+        format!("set `window` and `send_buffer` in `iscsi.tcp` of both to {} bytes at least, or use more `sessions`", needed.div_ceil(sessions)),
+    );
+    true
+}
+
+fn route(lab: &Lab, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Option<Route> {
+    let [start, goal] = [from, to].map(|number| paths.interfaces[usize::from(number)]);
+    let mut at_switch: BTreeMap<EthernetNode, Vec<usize>> = BTreeMap::new();
+    for (number, link) in lab.ethernet_links.iter().enumerate() {
+        for end in link.ends.iter().filter(|end| matches!(end.node, EthernetNode::Switch(_))) {
+            at_switch.entry(end.node).or_default().push(number);
+        }
+    }
+    // Breadth first over links.
+    let mut before: BTreeMap<usize, usize> = BTreeMap::from([(start.link, usize::MAX)]);
+    let mut next = VecDeque::from([start.link]);
+    while let Some(link) = next.pop_front() {
+        if link == goal.link {
+            break;
+        }
+        for end in lab.ethernet_links[link].ends {
+            for &other in at_switch.get(&end.node).into_iter().flatten() {
+                if let std::collections::btree_map::Entry::Vacant(entry) = before.entry(other) {
+                    entry.insert(link);
+                    next.push_back(other);
+                }
+            }
+        }
+    }
+    let (mut link, mut way) = (goal.link, vec![goal.link]);
+    while *before.get(&link)? != usize::MAX {
+        link = before[&link];
+        way.push(link);
+    }
+    let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
+    let mtu = u64::from(lab.ethernet_links[goal.link].mtu.min(lab.ethernet_links[start.link].mtu));
+    let mut round_trip = 0;
+    for &link in &way {
+        let config = &lab.ethernet_links[link];
+        // A full frame one way and an acknowledgement the other way.
+        let frames = mtu + u64::from(FRAME_OVERHEAD_BYTES) + 20 + 84;
+        round_trip += 2 * config.propagation.0 + frames * config.rate.ps_per_byte();
+    }
+    let switches: BTreeSet<u16> =
+        way.iter().flat_map(|link| lab.ethernet_links[*link].switches()).map(|(_, s)| s).collect();
+    let latency = |switch: &u16| lab.ethernet_switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
+    Some(Route { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
+}

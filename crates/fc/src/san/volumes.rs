@@ -1,0 +1,32 @@
+//! LUNs of a lab, with those that are virtual disks.
+
+use super::Lab;
+use crate::config::{Lun, VolumeSpec};
+use std::collections::BTreeMap;
+
+impl Lab {
+    /// Virtual disks that a storage system presents, by LUN. A volume without a LUN in the lab gets
+    /// the lowest free one.
+    pub fn volumes_of(&self, storage: u16) -> BTreeMap<u16, &VolumeSpec> {
+        let own = |volume: &&VolumeSpec| volume.storage.is_some_and(|(of, _)| of == storage);
+        let volumes: Vec<&VolumeSpec> = self.live.volumes.iter().filter(own).collect();
+        let given = volumes.iter().filter_map(|volume| Some((volume.storage?.1?, *volume)));
+        let mut by_lun: BTreeMap<u16, &VolumeSpec> = given.collect();
+        for volume in volumes.iter().filter(|volume| volume.storage.is_some_and(|(_, lun)| lun.is_none())) {
+            if let Some(free) = (0..=u16::MAX).find(|lun| !by_lun.contains_key(lun)) {
+                by_lun.insert(free, volume);
+            }
+        }
+        by_lun
+    }
+
+    /// LUN of a storage system, which may be a virtual disk.
+    pub fn lun(&self, storage: u16, lun: u16) -> Option<Lun> {
+        let own = self.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied();
+        own.or_else(|| {
+            let volume = *self.volumes_of(storage).get(&lun)?;
+            let block_bytes = self.live.pools.get(usize::from(volume.pool))?.block_bytes;
+            Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! Results of Ethernet links and switches.
+
+use super::view::View;
+use crate::net::ethernet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, PacketLoss, SHORTEST_BYTES, Station};
+use crate::world::ethernet::Counts;
+use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
+use sanloom_api::results::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
+use sanloom_fc::config::{EthernetEnd, EthernetLink, EthernetNode};
+use sanloom_fc::san::Lab;
+
+/// Bytes on the line of a frame beside its own: preamble and gap.
+const FRAME_BYTES: u64 = PREAMBLE_BYTES + GAP_BYTES;
+
+pub(super) fn links(view: &View<'_>) -> Vec<EthernetLinkResult> {
+    let counts = view.world.measured().ethernet();
+    let one = |(number, link): (u32, &EthernetLink)| EthernetLinkResult {
+        name: link.name.clone(),
+        rate: link.rate.name().to_owned(),
+        rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+        forward: direction(view, &counts, link, 2 * number),
+        backward: direction(view, &counts, link, 2 * number + 1),
+    };
+    (0..).zip(&view.world.lab.ethernet_links).map(one).collect()
+}
+
+/// Returns the name of a port or interface: `tor:4`, `server1:eth0`.
+pub(super) fn port(lab: &Lab, end: EthernetEnd) -> String {
+    match end.node {
+        EthernetNode::Switch(switch) => format!("{}:{}", lab.ethernet_switches[usize::from(switch)].name, end.port),
+        EthernetNode::Host(host) => format!("{}:eth{}", lab.hosts[usize::from(host)].name, end.port),
+        EthernetNode::Storage(storage) => format!("{}:eth{}", lab.storage[usize::from(storage)].name, end.port),
+    }
+}
+
+fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32) -> EthernetDirection {
+    let (lab, plane) = (&view.world.lab, &view.world.net.ethernet);
+    let side = (number % 2) as usize;
+    let (line, own) = (&plane.lines()[number as usize], &counts.lines[number as usize]);
+    let paused = own.paused_ps.map(|ps| ps.min(view.measured_ps));
+    let on_line = own.count.bytes
+        + own.count.packets * FRAME_BYTES
+        + own.count.pauses * (u64::from(SHORTEST_BYTES) + FRAME_BYTES);
+    let (headroom_bytes, headroom_max_bytes) = match line.to {
+        Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless != 0 => {
+            let memory = plane.memory(switch);
+            let most = (0..PRIORITIES).map(|p| memory.group(port.into(), p).headroom_max_bytes).max();
+            (lab.headroom_bytes(switch, link), most.unwrap_or(0))
+        }
+        Station::Switch { .. } | Station::Interface(_) => (0, 0),
+    };
+    let losses = counts.losses.range((number, PacketLoss::Congestion)..(number + 1, PacketLoss::Congestion));
+    let drops = losses.filter(|(_, frames)| **frames > 0).map(|((_, why), frames)| (why.name().to_owned(), *frames));
+    EthernetDirection {
+        from: port(lab, link.ends[side]),
+        to: port(lab, link.ends[1 - side]),
+        frames: own.count.packets,
+        bytes: own.count.bytes,
+        throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
+        utilisation: ratio(line.time_of(on_line).min(view.measured_ps), view.measured_ps),
+        pauses: own.count.pauses,
+        paused_s: (0..PRIORITIES).filter(|p| paused[*p] > 0).map(|p| (p.to_string(), s_of_ps(paused[p]))).collect(),
+        paused_fraction: ratio(paused.into_iter().max().unwrap_or(0), view.measured_ps),
+        marked_frames: own.count.marked,
+        queue_max_bytes: line.queue_max_bytes(),
+        headroom_bytes,
+        headroom_max_bytes,
+        frames_lost: counts.lost(number, |_| true),
+        headroom_drops: counts.lost(number, |why| why == PacketLoss::Headroom),
+        drops: drops.collect(),
+    }
+}
+
+pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
+    let (counts, plane) = (view.world.measured().ethernet(), &view.world.net.ethernet);
+    let one = |(number, switch): (u16, &sanloom_fc::config::EthernetSwitch)| {
+        let is_own = |station: Station| matches!(station, Station::Switch { switch, .. } if switch == number);
+        let memory = plane.memory(number);
+        let lines = || (0..).zip(plane.lines());
+        let sent =
+            || lines().filter(|(_, line)| is_own(line.from)).map(|(n, _): (u32, _)| &counts.lines[n as usize].count);
+        let arriving = || lines().filter(|(_, line)| is_own(line.to)).map(|(n, _)| n);
+        let dropped = |why: PacketLoss| {
+            matches!(
+                why,
+                PacketLoss::Congestion
+                    | PacketLoss::Headroom
+                    | PacketLoss::Vlan
+                    | PacketLoss::TooLong
+                    | PacketLoss::NoPath
+            )
+        };
+        EthernetSwitchResult {
+            name: switch.name.clone(),
+            memory_bytes: switch.memory_bytes,
+            memory_max_bytes: memory.max_bytes(),
+            memory_held_bytes: memory.held_bytes(),
+            pauses: sent().map(|count| count.pauses).sum(),
+            marked_frames: sent().map(|count| count.marked).sum(),
+            frames_dropped: arriving().map(|line| counts.lost(line, dropped)).sum(),
+            headroom_drops: arriving().map(|line| counts.lost(line, |why| why == PacketLoss::Headroom)).sum(),
+        }
+    };
+    (0..).zip(&view.world.lab.ethernet_switches).map(one).collect()
+}
+
+/// Returns the number of circles of pauses found since the end of the warm-up. One that grows counts
+/// once.
+pub(super) fn deadlocks(view: &View<'_>) -> u64 {
+    view.world.net.ethernet.deadlocks().iter().any(|deadlock| deadlock.at_ps >= view.from_ps).into()
+}
