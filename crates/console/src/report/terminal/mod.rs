@@ -332,7 +332,12 @@ fn whose(results: &Results, greatest: f64, value: fn(&HostResult) -> f64) -> Str
 fn drops(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
     let total: u64 = results.drops.values().sum();
-    if total == 0 {
+    let ways = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let on_ethernet: u64 = ways.map(|way| way.frames_lost).sum();
+    if on_ethernet > 0 {
+        let _ = writeln!(out, "{} Ethernet frames were lost.", grouped(on_ethernet));
+    }
+    if total == 0 && on_ethernet == 0 {
         out.push_str("No frame was dropped.\n");
     } else {
         let reasons: Vec<String> = results
