@@ -143,8 +143,8 @@ impl World {
                 NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer_expired(timer),
                 NetEvent::Incident => self.report_incidents(),
-                // No lab has Ethernet yet.
-                NetEvent::Packet { .. } => {}
+                // No lab has Ethernet or InfiniBand yet.
+                NetEvent::Packet { .. } | NetEvent::Infiniband { .. } => {}
             }
             if self.hosts.has_completions() {
                 self.process_completions();

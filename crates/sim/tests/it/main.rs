@@ -15,6 +15,7 @@ mod host_multipath;
 mod host_queue;
 mod host_recovery;
 mod host_servers;
+mod infiniband;
 mod labs;
 mod loop_observed;
 mod machines;
