@@ -87,13 +87,7 @@ pub struct Pairs {
 impl Pairs {
     /// Returns no queue pairs, with a timer of the network.
     pub fn new(timer: u32) -> Pairs {
-        Pairs {
-            ends: Vec::new(),
-            datagrams: Vec::new(),
-            events: VecDeque::new(),
-            due: BinaryHeap::new(),
-            timer,
-        }
+        Pairs { ends: Vec::new(), datagrams: Vec::new(), events: VecDeque::new(), due: BinaryHeap::new(), timer }
     }
 
     /// Opens a reliable connection. Returns the number of its first end; `None` if the partitions
