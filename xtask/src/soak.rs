@@ -22,8 +22,8 @@ const HOSTS_PER_MINUTE: u64 = 6;
 const SCRIPTS_PER_MINUTE: u64 = 20_000;
 /// Number of storage systems per minute that fail, see `sim/tests/it/data_loss_random.rs`.
 const SYSTEMS_PER_MINUTE: u64 = 200;
-/// Number of Ethernet networks per minute that are compared with a plain engine, see
-/// `sim/tests/it/ethernet/random.rs`.
+/// Number of Ethernet networks, and of InfiniBand networks, per minute that are compared with a
+/// plain engine, see `sim/tests/it/ethernet/random.rs` and `sim/tests/it/infiniband/random.rs`.
 const NETWORKS_PER_MINUTE: u64 = 3_000;
 /// Number of labs per minute that are compared with the fluid model, see `bench/tests/it/fluid.rs`.
 const FLUID_LABS_PER_MINUTE: u64 = 1_000;
@@ -59,7 +59,9 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let networks = (minutes * NETWORKS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
-    run("sanloom-sim", &["ethernet::random"], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
+    for tests in ["ethernet::random", "infiniband::random"] {
+        run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
+    }
     for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
         run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }

@@ -8,6 +8,7 @@
 
 pub mod capture;
 pub mod host;
+pub mod infiniband;
 pub mod iscsi;
 pub mod net;
 pub mod parallel;

@@ -14,6 +14,9 @@ use crate::delimiter::{Disparity, Eof, Sof};
 pub const LINKTYPE_FC_2_WITH_FRAME_DELIMS: u16 = 225;
 /// Ethernet frames without preamble and FCS (LINKTYPE_ETHERNET of the same list).
 pub const LINKTYPE_ETHERNET: u16 = 1;
+/// Link type of ERF records, which Wireshark reads for InfiniBand; it does not know the link type
+/// 247.
+pub const LINKTYPE_ERF: u16 = 197;
 
 /// Section header: the program that wrote the capture, and a note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +73,26 @@ pub enum Direction {
     Inbound,
     /// Sent.
     Outbound,
+}
+
+/// Returns the ERF record of an InfiniBand packet from the LRH to the VCRC, at `time_ns` since
+/// 1970.
+pub fn erf_infiniband(time_ns: u64, packet: &[u8]) -> Vec<u8> {
+    const HEADER_BYTES: usize = 16;
+    const TYPE: u8 = 21;
+    /// Records differ in length.
+    const VARYING: u8 = 4;
+    const NS_PER_S: u64 = 1_000_000_000;
+    // Seconds in 32 bits, and a binary fraction of a second in 32 bits, least significant first.
+    let stamp = time_ns / NS_PER_S << 32 | (time_ns % NS_PER_S << 32) / NS_PER_S;
+    let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
+    let mut record = stamp.to_le_bytes().to_vec();
+    record.extend([TYPE, VARYING]);
+    for field in [length(HEADER_BYTES + packet.len()), [0; 2], length(packet.len())] {
+        record.extend(field);
+    }
+    record.extend_from_slice(packet);
+    record
 }
 
 /// Returns the bytes of a frame on a link: SOF, frame, CRC, EOF. The length of `frame` must be a

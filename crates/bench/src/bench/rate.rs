@@ -29,9 +29,10 @@ pub struct Args {
     /// Number of nodes, half of them hosts and half storage devices
     #[arg(long, value_enum, default_value = "16")]
     pub(super) nodes: Nodes,
-    /// Plane; Ethernet has one fabric, and always alternates with the bare credit program
+    /// Plane; Ethernet and InfiniBand have one fabric, and always alternate with the bare credit
+    /// program
     #[arg(long, value_enum, default_value = "fc")]
-    plane: Plane,
+    pub(super) plane: Plane,
     /// Fabric
     #[arg(long, value_enum, default_value = "sansim")]
     fabric: Fabric,
@@ -121,12 +122,10 @@ pub struct Bare {
 /// # Errors
 /// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if args.plane == Plane::Ethernet {
+    if args.plane != Plane::Fc {
         if args.fabric != Fabric::Sansim || args.bare || args.unzoned || args.zoning.is_some() || args.threads > 1 {
             let options = "--fabric, --bare, --unzoned, --zoning and --threads";
-            return Err(Failure::usage(format!(
-                "{options} are for the plane `fc`; leave them out with `--plane ethernet`"
-            )));
+            return Err(Failure::usage(format!("{options} are for the plane `fc`; leave them out with another plane")));
         }
         return plane::run(args);
     }

@@ -4,11 +4,12 @@
 //! [`Net::step`] processes events until one concerns the layers above: a frame has arrived at an
 //! N_Port or at a switch's processor, or a timer has expired. Each plane owns the state of its
 //! lines and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel, and
-//! [`EthernetPlane`], which no lab uses yet.
+//! [`EthernetPlane`] and [`InfinibandPlane`], which no lab uses yet.
 
 pub mod ethernet;
 mod events;
 pub mod fc;
+pub mod infiniband;
 pub mod line;
 mod queue;
 mod sources;
@@ -24,6 +25,7 @@ pub use queue::{EventQueue, NEVER};
 
 use ethernet::{EthernetPlane, GAP_BYTES as ETHERNET_GAP_BYTES, PREAMBLE_BYTES, Packet};
 use events::Events;
+use infiniband::InfinibandPlane;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_wire::Frame;
 use sources::{Other, OtherSource, Source, Sources};
@@ -35,6 +37,8 @@ pub struct Net {
     pub fc: FcPlane,
     /// Ethernet.
     pub ethernet: EthernetPlane,
+    /// InfiniBand.
+    pub infiniband: InfinibandPlane,
 }
 
 /// An event for the layers above.
@@ -56,15 +60,17 @@ pub enum NetEvent {
     Incident,
     /// A frame has arrived at an Ethernet interface.
     Packet { interface: u16, packet: Packet },
+    /// A packet has arrived at an InfiniBand interface.
+    Infiniband { interface: u16, packet: infiniband::Packet },
 }
 
-/// Processes an event of an arbitrated loop or of Ethernet. A function of its own keeps the loop of
+/// Processes an event of an arbitrated loop, of Ethernet or of InfiniBand. A function of its own keeps the loop of
 /// [`Net::step`] small.
 #[inline(never)]
 fn run_other(
     events: &mut Events,
     fc: &mut FcPlane,
-    ethernet: &mut EthernetPlane,
+    (ethernet, infiniband): (&mut EthernetPlane, &mut InfinibandPlane),
     source: OtherSource,
 ) -> Option<NetEvent> {
     match source.decode(events.sources) {
@@ -72,6 +78,12 @@ fn run_other(
         Other::EthernetArrival(line) => return ethernet.arrive(events, line),
         Other::EthernetWake(line) => ethernet.wake(events, line),
         Other::EthernetRefresh(line) => ethernet.refresh(events, line),
+        Other::InfinibandCredit(line) => infiniband.credit(events, line),
+        Other::InfinibandArrival(line) => return infiniband.arrive(events, line),
+        Other::InfinibandWake(line) => infiniband.wake(events, line),
+        Other::InfinibandExpiry(line) => infiniband.expire(events, line),
+        Other::InfinibandRefresh(line) => infiniband.refresh(events, line),
+        Other::InfinibandSweep => infiniband.swept(),
     }
     None
 }
@@ -85,24 +97,32 @@ impl Net {
 
     /// Returns an idle network of Fibre Channel and Ethernet.
     pub fn with_ethernet(plan: NetPlan, ethernet: EthernetPlane) -> Net {
+        Net::with_planes(plan, ethernet, InfinibandPlane::default())
+    }
+
+    fn with_planes(plan: NetPlan, ethernet: EthernetPlane, infiniband: InfinibandPlane) -> Net {
+        let ib_lines = infiniband.lines().len() as u32;
         let lines = ethernet.lines().len() as u32;
-        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32, lines);
+        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32, lines, ib_lines);
         let per_s = |frame_ps: u64| 1_000_000_000_000 / frame_ps.max(1);
         let fc_per_s: u64 = plan.lanes.iter().map(|lane| per_s(lane.time_of(2108))).sum();
         let packet_ps = |line: &ethernet::Line| line.time_of(1518 + PREAMBLE_BYTES + ETHERNET_GAP_BYTES);
-        let frames_per_s = fc_per_s + ethernet.lines().iter().map(|line| per_s(packet_ps(line))).sum::<u64>();
+        let ib_per_s: u64 = infiniband.lines().iter().map(|line| per_s(line.time_of(1024))).sum();
+        let frames_per_s =
+            fc_per_s + ib_per_s + ethernet.lines().iter().map(|line| per_s(packet_ps(line))).sum::<u64>();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         // Most events are due within the time of a frame and the latency of a switch.
-        let frame_ps = 1_000_000_000_000 * (plan.lanes.len() as u64 + u64::from(lines)) / frames_per_s.max(1);
+        let line_count = plan.lanes.len() as u64 + u64::from(lines) + u64::from(ib_lines);
+        let frame_ps = 1_000_000_000_000 * line_count / frames_per_s.max(1);
         let window_ps = frame_ps + frame_ps / 2;
-        Net { events: Events::new(sources, spacing_ps, window_ps), fc: FcPlane::new(plan), ethernet }
+        Net { events: Events::new(sources, spacing_ps, window_ps), fc: FcPlane::new(plan), ethernet, infiniband }
     }
 
     /// Processes events up to `limit_ps` until one concerns the layers above. Returns `None` if no
     /// such event occurs before the limit.
     #[inline]
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
-        let Net { events, fc, ethernet } = self;
+        let Net { events, fc, ethernet, infiniband } = self;
         while let Some((time, source)) = events.queue.pop_until(limit_ps) {
             debug_assert!(time >= events.now, "source {source} was due at {time}, it is {}", events.now);
             fc.begin_event(events.now, time, source);
@@ -119,7 +139,7 @@ impl Net {
                 }
                 Source::Watchdog(lane) => fc.watch_lane(events, lane),
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
-                Source::Other(source) => run_other(events, fc, ethernet, source),
+                Source::Other(source) => run_other(events, fc, (ethernet, infiniband), source),
             };
             if event.is_some() {
                 return event;

@@ -8,6 +8,7 @@ pub(super) struct Sources {
     timers: u32,
     loops: u32,
     ethernet: u32,
+    infiniband: u32,
 }
 
 /// The source of an event.
@@ -40,12 +41,24 @@ pub(super) enum Other {
     EthernetWake(u32),
     /// The receiver of an Ethernet line repeats its pauses.
     EthernetRefresh(u32),
+    /// A flow-control packet that somebody waits for arrives on an InfiniBand line.
+    InfinibandCredit(u32),
+    /// The first packet on an InfiniBand line arrives.
+    InfinibandArrival(u32),
+    /// The sender of an InfiniBand line attempts to send.
+    InfinibandWake(u32),
+    /// The lifetime of a packet that waits for an InfiniBand line ends.
+    InfinibandExpiry(u32),
+    /// The sender of an InfiniBand line repeats its flow-control packets.
+    InfinibandRefresh(u32),
+    /// The subnet manager changes forwarding tables.
+    InfinibandSweep,
 }
 
 impl OtherSource {
     /// Returns the meaning of the number.
     pub fn decode(self, sources: Sources) -> Other {
-        let Sources { loops, ethernet, .. } = sources;
+        let Sources { loops, ethernet, infiniband, .. } = sources;
         let OtherSource(source) = self;
         if source < loops {
             Other::Loop(source as u16)
@@ -53,20 +66,31 @@ impl OtherSource {
             Other::EthernetArrival(source - loops)
         } else if source < loops + 2 * ethernet {
             Other::EthernetWake(source - loops - ethernet)
-        } else {
+        } else if source < loops + 3 * ethernet {
             Other::EthernetRefresh(source - loops - 2 * ethernet)
+        } else {
+            let source = source - loops - 3 * ethernet;
+            let line = if infiniband == 0 { 0 } else { source % infiniband };
+            match source.checked_div(infiniband) {
+                Some(0) => Other::InfinibandCredit(line),
+                Some(1) => Other::InfinibandArrival(line),
+                Some(2) => Other::InfinibandWake(line),
+                Some(3) => Other::InfinibandExpiry(line),
+                Some(4) => Other::InfinibandRefresh(line),
+                _ => Other::InfinibandSweep,
+            }
         }
     }
 }
 
 impl Sources {
-    pub fn new(lanes: u32, timers: u32, loops: u32, ethernet: u32) -> Sources {
-        Sources { lanes, timers, loops, ethernet }
+    pub fn new(lanes: u32, timers: u32, loops: u32, ethernet: u32, infiniband: u32) -> Sources {
+        Sources { lanes, timers, loops, ethernet, infiniband }
     }
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (4 * self.lanes + self.timers + self.loops + 3 * self.ethernet) as usize
+        (self.first_infiniband() + 5 * self.infiniband + u32::from(self.infiniband > 0)) as usize
     }
 
     /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts
@@ -152,5 +176,45 @@ impl Sources {
     #[inline]
     pub fn ethernet_refresh(self, line: u32) -> u32 {
         self.first_ethernet() + 2 * self.ethernet + line
+    }
+
+    fn first_infiniband(self) -> u32 {
+        self.first_ethernet() + 3 * self.ethernet
+    }
+
+    /// Returns the source of the awaited flow-control packets on an InfiniBand line.
+    #[inline]
+    pub fn infiniband_credit(self, line: u32) -> u32 {
+        self.first_infiniband() + line
+    }
+
+    /// Returns the source of the arrivals on an InfiniBand line.
+    #[inline]
+    pub fn infiniband_arrival(self, line: u32) -> u32 {
+        self.first_infiniband() + self.infiniband + line
+    }
+
+    /// Returns the source of the attempts to send on an InfiniBand line.
+    #[inline]
+    pub fn infiniband_wake(self, line: u32) -> u32 {
+        self.first_infiniband() + 2 * self.infiniband + line
+    }
+
+    /// Returns the source of the lifetimes of packets that wait for an InfiniBand line.
+    #[inline]
+    pub fn infiniband_expiry(self, line: u32) -> u32 {
+        self.first_infiniband() + 3 * self.infiniband + line
+    }
+
+    /// Returns the source of the repeated flow-control packets on an InfiniBand line.
+    #[inline]
+    pub fn infiniband_refresh(self, line: u32) -> u32 {
+        self.first_infiniband() + 4 * self.infiniband + line
+    }
+
+    /// Returns the source of the sweeps of the subnet manager.
+    #[inline]
+    pub fn infiniband_sweep(self) -> u32 {
+        self.first_infiniband() + 5 * self.infiniband
     }
 }

@@ -155,6 +155,8 @@ impl World {
                 NetEvent::Timer(timer) => self.timer_expired(timer),
                 NetEvent::Incident => self.report_incidents(),
                 NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
+                // No lab has InfiniBand yet.
+                NetEvent::Infiniband { .. } => {}
             }
             if self.hosts.has_completions() {
                 self.process_completions();

@@ -16,6 +16,7 @@ mod host_processor;
 mod host_queue;
 mod host_recovery;
 mod host_servers;
+mod infiniband;
 mod iscsi;
 mod labs;
 mod loop_observed;

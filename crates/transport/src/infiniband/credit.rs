@@ -86,6 +86,11 @@ impl CreditReceiver {
         self.received = update.fctbs % MODULUS;
     }
 
+    /// Counts blocks that the wire has lost, as a total of the other end shows them.
+    pub const fn lost(&mut self, blocks: u16) {
+        self.received = (self.received + blocks % MODULUS) % MODULUS;
+    }
+
     /// Limit for the other end.
     pub const fn fccl(&self) -> u16 {
         (self.received + self.free) % MODULUS

@@ -2,7 +2,7 @@
 
 use super::discovery::Discovered;
 use super::fabric::{Fabric, PortId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Local identifier.
 pub type Lid = u16;
@@ -73,6 +73,15 @@ impl Lids {
             lids.ports.push((end, Range { base: base as Lid, count: count as Lid }));
         }
         Ok(lids)
+    }
+
+    /// The same LIDs, of the discovered nodes only.
+    pub fn only(&self, found: &[Discovered]) -> Lids {
+        let nodes: BTreeSet<usize> = found.iter().map(|found| found.node).collect();
+        let ports: Vec<(PortId, Range)> =
+            self.ports.iter().copied().filter(|(port, _)| nodes.contains(&port.node)).collect();
+        let index = ports.iter().enumerate().map(|(index, (port, _))| (*port, index)).collect();
+        Lids { ports, index }
     }
 
     /// LIDs of an end port; `None` if the manager does not reach it.

@@ -43,6 +43,15 @@ pub fn bring_up(fabric: &Fabric, manager: PortId, config: &Config) -> Result<Sub
     Ok(Subnet { discovered, lids, engine: routed.engine, refusal: routed.refusal, tables: routed.tables })
 }
 
+/// Sweeps a subnet whose links have changed, and computes its tables anew. End ports keep the LIDs
+/// in `known`. Switches that the manager does not reach are not in the result.
+pub fn sweep(fabric: &Fabric, manager: PortId, config: &Config, known: &Lids) -> Subnet {
+    let discovered = discover(fabric, manager);
+    let lids = known.only(&discovered);
+    let routed = routing::route(fabric, &discovered, &lids, config);
+    Subnet { discovered, lids, engine: routed.engine, refusal: routed.refusal, tables: routed.tables }
+}
+
 /// Failure of a path between two LIDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathError {

@@ -5,6 +5,7 @@ mod entry_points;
 mod ethernet;
 mod fuzz_smoke;
 mod golden;
+mod infiniband;
 mod iscsi;
 mod iscsi_samples;
 mod iscsi_tshark;

@@ -104,7 +104,7 @@ impl Comparison {
             NetEvent::Local { switch, port, frame } => (Goal::Switch(switch.into(), port.into()), frame),
             NetEvent::Timer(timer) => panic!("timer {timer} has no owner"),
             NetEvent::Incident => return,
-            NetEvent::Packet { .. } => panic!("no Ethernet here"),
+            NetEvent::Packet { .. } | NetEvent::Infiniband { .. } => panic!("no such plane here"),
         };
         self.delivered.push((now, goal, plain_frame(&frame)));
         if let Some(message) = frame.message() {

@@ -9,6 +9,8 @@ use sanloom_wire::ether::EtherHeader;
 use sanloom_wire::fcoe::Fcoe;
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::infiniband::Packet;
+use sanloom_wire::infiniband::mad::{CmMessage, Smp};
 use sanloom_wire::iscsi::{self, Ahs, BHS_BYTES, Bhs, Head, SenseSegment};
 use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
@@ -22,6 +24,7 @@ use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator};
 use sanloom_wire::scsi::{lba_status, luns, port_groups, unmap};
 use sanloom_wire::sense::Sense;
+use sanloom_wire::srp::{Iu, LoginReq};
 use sanloom_wire::{FCtl, FcType, Frame, Message, ParseError, RCtl, ReplyTo, lun};
 
 /// Name of a fuzz target, and its parser.
@@ -42,6 +45,8 @@ pub const ALL: &[EntryPoint] = &[
     ("lldp", lldp),
     ("nbd", nbd),
     ("iscsi", iscsi),
+    ("srp", srp),
+    ("infiniband", infiniband),
 ];
 
 /// Any frame, with any header.
@@ -314,5 +319,42 @@ pub fn iscsi(data: &[u8]) {
                 }
             }
         }
+    }
+}
+
+/// Information units of SRP, and its login in the data of the connection manager.
+pub fn srp(data: &[u8]) {
+    if let Ok(unit) = Iu::parse(data) {
+        let mut bytes = Vec::new();
+        unit.emit(&mut bytes);
+        assert_eq!(Iu::parse(&bytes), Ok(unit));
+    }
+    if let Ok(login) = LoginReq::parse_cm(data) {
+        let mut bytes = Vec::new();
+        login.emit_cm(&mut bytes);
+        assert_eq!(LoginReq::parse_cm(&bytes), Ok(login));
+    }
+}
+
+/// Packets of InfiniBand, and management datagrams.
+pub fn infiniband(data: &[u8]) {
+    let mut bytes = Vec::new();
+    if let Ok(packet) = Packet::parse(data) {
+        packet.emit(&mut bytes);
+        assert_eq!(Packet::parse(&bytes).map(|again| again.payload), Ok(packet.payload));
+    }
+    if let Ok(smp) = Smp::parse(data) {
+        bytes.clear();
+        smp.emit(&mut bytes);
+        assert_eq!(Smp::parse(&bytes), Ok(smp));
+    }
+    if let Ok(message) = CmMessage::parse(data) {
+        bytes.clear();
+        message.emit(&mut bytes);
+        assert_eq!(CmMessage::parse(&bytes), Ok(message));
+        let mut copy = message;
+        copy.set_req(&message.req());
+        copy.set_rep(&copy.rep());
+        assert_eq!(copy, message);
     }
 }
