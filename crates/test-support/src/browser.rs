@@ -170,7 +170,9 @@ impl Browser {
     pub fn wait(&mut self, expression: &str) {
         let mut text = String::new();
         let mut holds = || {
-            let holds = self.eval(&format!("Boolean({expression})")) == true;
+            // An element that is not there yet makes the expression fail.
+            let guarded = format!("(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()");
+            let holds = self.eval(&guarded) == true;
             text = self.eval("document.body ? document.body.innerText.slice(0, 3000) : ''").to_string();
             holds
         };

@@ -62,7 +62,7 @@ export function packets(app) {
     });
   }
   async function decode(some) {
-    const answers = await post("decode", { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes.subarray(0, 256))) });
+    const answers = await post("decode", { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes)) });
     answers.frames.forEach((answer, i) => { some[i].summary = answer.summary; some[i].fields = answer.fields; });
     draw();
   }

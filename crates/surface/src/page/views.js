@@ -61,9 +61,19 @@ export function overview(app) {
   const worst = () => {
     const { state } = app.store;
     if (!state) return [];
-    const rows = state.port.map((port, i) => ({ port, status: app.store.status(i), link: state.link[i], attached: state.attached[i], frames_per_s: app.store.frames(port) ?? 0, discarded_per_s: app.store.rates?.discarded[i] ?? 0 }));
-    const rank = (row) => BAD.indexOf(row.status) * 1e12 + row.discarded_per_s * 1e6 + row.frames_per_s;
-    return rows.sort((a, b) => rank(b) - rank(a)).slice(0, 30);
+    // Only the first are made into rows: a large fabric has tens of thousands of ports.
+    const { rates } = app.store;
+    const rank = state.port.map((_, i) => BAD.indexOf(app.store.status(i)) * 1e12 + (rates ? rates.discarded[i] * 1e6 + rates.sent[i] + rates.received[i] : 0));
+    const best = [];
+    let least = -1;
+    for (let i = 0; i < rank.length; i += 1) {
+      if (best.length >= 30 && rank[i] <= least) continue;
+      const at = best.findIndex((other) => rank[other] < rank[i]);
+      best.splice(at < 0 ? best.length : at, 0, i);
+      if (best.length > 30) best.pop();
+      least = rank[best[best.length - 1]];
+    }
+    return best.map((i) => ({ port: state.port[i], status: app.store.status(i), link: state.link[i], attached: state.attached[i], frames_per_s: rates ? rates.sent[i] + rates.received[i] : 0, discarded_per_s: rates?.discarded[i] ?? 0 }));
   };
   const links = table("Worst and busiest ports", ["port", "status", "link", "attached", "frames_per_s", "discarded_per_s"], worst(), { links: ["port", "link", "attached"], classes: (row, column) => (column === "status" ? row.status : "") });
   const update = () => links.update(worst());
