@@ -1,7 +1,7 @@
 // Packets of a port as they pass. The server decodes them.
 
 import { post } from "./api.js";
-import { el, section } from "./dom.js";
+import { el, put, section } from "./dom.js";
 import { download } from "./table.js";
 
 /** Packets that are kept. */
@@ -58,7 +58,7 @@ export function packets(app) {
       dirty = false;
       const wanted = filter.value.toLowerCase();
       const found = wanted ? ring.filter((packet) => packet.summary?.toLowerCase().includes(wanted)) : ring;
-      body.replaceChildren(...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
+      put(body, ...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
     });
   }
   async function decode(some) {
@@ -72,9 +72,9 @@ export function packets(app) {
     if (!packet.fields) await decode([packet]).catch((error) => { status.textContent = error.message; });
     const paint = (from, until) => {
       const shown = [...packet.bytes].map((byte, i) => [byte.toString(16).padStart(2, "0"), i]);
-      bytes.replaceChildren(...shown.map(([text, i]) => [i >= from && i < until ? el("mark", {}, text) : text, i % 16 === 15 ? "\n" : " "]).flat());
+      put(bytes, ...shown.map(([text, i]) => [i >= from && i < until ? el("mark", {}, text) : text, i % 16 === 15 ? "\n" : " "]).flat());
     };
-    tree.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "Field"), el("th", {}, "Value"), el("th", {}, "Bytes"))), el("tbody", {}, (packet.fields ?? []).map((field) => el("tr", {}, el("td", {}, el("button", { type: "button", click: () => paint(field.from, field.until) }, field.name)), el("td", {}, field.value), el("td", {}, `${field.from}–${field.until - 1}`))))));
+    put(tree, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "Field"), el("th", {}, "Value"), el("th", {}, "Bytes"))), el("tbody", {}, (packet.fields ?? []).map((field) => el("tr", {}, el("td", {}, el("button", { type: "button", click: () => paint(field.from, field.until) }, field.name)), el("td", {}, field.value), el("td", {}, `${field.from}–${field.until - 1}`))))));
     paint(0, 0);
   }
   async function read(event) {
