@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: foreign programs, browsers, processes, guests, captures, and
-//! waits with time limits.
+//! Helpers for the tests of several crates: foreign programs, browsers, processes, guests,
+//! captures, and waits with time limits.
 
 pub mod browser;
 pub mod guest;

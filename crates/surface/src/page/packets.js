@@ -110,6 +110,9 @@ export function packets(app) {
       status.textContent = error.message;
     }
   }
-  app.leave.push(() => { stop?.abort(); clearInterval(timer); });
+  // Browsers keep the streams of a page that was left for a while.
+  const leave = () => stop?.abort();
+  addEventListener("pagehide", leave);
+  app.leave.push(() => { leave(); clearInterval(timer); removeEventListener("pagehide", leave); });
   return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link ", port), start, halt, save, el("label", {}, "Filter ", filter)), status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
 }

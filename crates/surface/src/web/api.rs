@@ -105,7 +105,7 @@ pub fn permission(request: &control::Request) -> Role {
         R::Port { .. } | R::PortGroup { .. } | R::Zone { .. } | R::Inject { .. } | R::ClearInjections { .. } => {
             Role::Operate
         }
-        // These write files of the machine, or read files that a lab names.
+        // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
         R::Fcoe(_) | R::Volume { .. } | R::Stop => Role::Administer,
     }
