@@ -67,6 +67,10 @@ pub enum Command {
         after_help = "Example:\n  sanloom compare before.sanloom-report after.sanloom-report --html=compare.html"
     )]
     Compare(compare::Args),
+    /// Serve a page with the results of one or two simulations
+    #[cfg(feature = "surface")]
+    #[command(after_help = "Example:\n  sanloom view before.sanloom-report after.sanloom-report")]
+    View(crate::commands::view::Args),
     /// Run a lab as a real fabric over Ethernet, with storage, that hosts can log in to
     #[command(after_help = "Example:\n  sanloom up lab.toml --detach")]
     Up(up::Args),

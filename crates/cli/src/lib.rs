@@ -6,6 +6,8 @@ pub mod commands;
 pub mod grammar;
 pub mod instance;
 pub mod running;
+#[cfg(feature = "surface")]
+pub mod web;
 
 use args::Cli;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};

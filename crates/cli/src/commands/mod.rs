@@ -25,6 +25,8 @@ pub mod sim;
 pub mod sweep;
 pub mod trace;
 pub mod up;
+#[cfg(feature = "surface")]
+pub mod view;
 pub mod volume;
 pub mod whatif;
 pub mod zone;
@@ -50,6 +52,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "surface")]
+        Command::View(args) => view::run(args),
         Command::Up(args) => up::run(args),
         Command::Ps(args) => ps::run(args),
         Command::Down(args) => down::run(args),

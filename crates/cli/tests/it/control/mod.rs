@@ -13,6 +13,7 @@ mod inject;
 mod instance;
 mod links;
 mod monitoring;
+mod page;
 mod raw_port;
 mod replay;
 mod stalls;
