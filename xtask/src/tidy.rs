@@ -96,7 +96,10 @@ fn the_crates_depend_only_downwards() {
         ("surface", &["api", "wire"]),
         ("console", &["api", "fc", "lab", "live", "scsi", "sim", "wire"]),
         ("bare", &["sim", "storage"]),
-        ("bench", &["api", "bare", "console", "fc", "lab", "live", "scsi", "sim", "storage", "surface", "transport", "wire"]),
+        (
+            "bench",
+            &["api", "bare", "console", "fc", "lab", "live", "scsi", "sim", "storage", "surface", "transport", "wire"],
+        ),
         ("cli", &["api", "bench", "console", "fc", "lab", "live", "scsi", "sim", "storage", "surface", "wire"]),
     ];
     let mut found = Vec::new();

@@ -6,6 +6,8 @@
 
 #![warn(missing_docs)]
 
+pub mod server;
+
 use sanloom_api::control::{Answer, Request};
 
 /// A fabric that answers the requests of the surfaces.

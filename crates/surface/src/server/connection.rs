@@ -1,0 +1,189 @@
+//! Connections: time limits, size limits, and the way from a request to its reply.
+
+use super::handler::{Handler, Peer, Reply};
+use super::stream::Feed;
+use super::timed::Timed;
+use super::workers::{Job, Workers};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+/// Maximum size of a body in bytes.
+pub const MAX_BODY: usize = 4 << 20;
+/// Size of a body in bytes up to which it is always read.
+const SMALL_BODY: u64 = 16 << 10;
+/// Number of larger bodies that are read at once; it bounds the memory.
+const MAX_LARGE_BODIES: usize = 16;
+/// Time after which a request without an answer of the fabric is given up.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Time limits for slow clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For a whole header, also the idle time between two requests.
+    pub header: Duration,
+    /// For a whole body.
+    pub body: Duration,
+    /// For each part of a response that the client has to read.
+    pub write: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let [header, body, write] = [15, 20, 20].map(Duration::from_secs);
+        Limits { header, body, write }
+    }
+}
+
+/// Parts that all connections share.
+pub struct Shared {
+    limits: Limits,
+    /// Threads that answer.
+    pub workers: Workers,
+    /// Permits for bodies above [`SMALL_BODY`].
+    large_bodies: Semaphore,
+}
+
+impl Shared {
+    /// Wraps the worker threads.
+    pub fn new(workers: Workers, limits: Limits) -> Shared {
+        Shared { limits, workers, large_bodies: Semaphore::new(MAX_LARGE_BODIES) }
+    }
+}
+
+/// Serves one connection until it ends.
+pub async fn serve<S>(stream: S, peer: Peer, handler: Arc<dyn Handler>, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Limits { header, write, .. } = shared.limits;
+    let service = service_fn(move |request| {
+        let (handler, shared) = (handler.clone(), shared.clone());
+        async move { Ok::<_, Infallible>(respond(request, peer, handler, &shared).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(header).max_buf_size(64 << 10).half_close(false);
+    let io = TokioIo::new(Timed::new(stream, write));
+    // An error concerns this client only: it disconnected, was too slow, or sent no HTTP.
+    let _ = builder.serve_connection(io, service).await;
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    peer: Peer,
+    handler: Arc<dyn Handler>,
+    shared: &Shared,
+) -> Response<ReplyBody> {
+    let (head, body) = request.into_parts();
+    let bytes = match collect(&head, body, shared).await {
+        Ok(bytes) => bytes,
+        Err((status, reason)) => return refuse(&*handler, &head, status, reason),
+    };
+    let copy = || {
+        let mut copy = Request::new(());
+        *copy.method_mut() = head.method.clone();
+        *copy.uri_mut() = head.uri.clone();
+        *copy.headers_mut() = head.headers.clone();
+        copy.into_parts().0
+    };
+    let request = Request::from_parts(copy(), bytes);
+    if let Some(reply) = handler.at_once(&request, &peer) {
+        return reply.into();
+    }
+    let (reply, receiver) = oneshot::channel();
+    if !shared.workers.submit(Job { handler: handler.clone(), request, peer, reply }) {
+        return refuse(&*handler, &head, StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again");
+    }
+    match timeout(ANSWER_LIMIT, receiver).await {
+        Ok(Ok(reply)) => reply.into(),
+        _ => refuse(&*handler, &head, StatusCode::SERVICE_UNAVAILABLE, "the fabric does not answer; try again"),
+    }
+}
+
+/// Reads a body. On failure returns the status and the reason.
+async fn collect(head: &Parts, body: Incoming, shared: &Shared) -> Result<Bytes, (StatusCode, &'static str)> {
+    const TOO_LARGE: (StatusCode, &str) = (StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB");
+    let hint = body.size_hint();
+    if hint.lower() > MAX_BODY as u64 {
+        return Err(TOO_LARGE);
+    }
+    let _permit = match hint.upper() {
+        Some(length) if length <= SMALL_BODY => None,
+        _ => match shared.large_bodies.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => return Err((StatusCode::SERVICE_UNAVAILABLE, "too many large requests; try again")),
+        },
+    };
+    match timeout(shared.limits.body, Limited::new(body, MAX_BODY).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(TOO_LARGE),
+        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body is not complete")),
+        Err(_) => {
+            tracing::debug!(method = %head.method, "a client has sent its body too slowly");
+            Err((StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly"))
+        }
+    }
+}
+
+fn refuse(handler: &dyn Handler, head: &Parts, status: StatusCode, reason: &str) -> Response<ReplyBody> {
+    let mut response = handler.refuse(head, status, reason);
+    let headers = response.headers_mut();
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    } else {
+        // The rest of the body is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Reply::Whole(response).into()
+}
+
+/// Body of every response.
+pub enum ReplyBody {
+    Whole(Option<Bytes>),
+    Stream(Feed),
+}
+
+impl From<Reply> for Response<ReplyBody> {
+    fn from(reply: Reply) -> Response<ReplyBody> {
+        match reply {
+            Reply::Whole(response) => response.map(|bytes| ReplyBody::Whole(Some(bytes).filter(|it| !it.is_empty()))),
+            Reply::Stream(response, feed) => response.map(|()| ReplyBody::Stream(feed)),
+        }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            ReplyBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            ReplyBody::Stream(feed) => Pin::new(feed).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, ReplyBody::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            ReplyBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Users and their roles: [`Users`].
+
+use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
+use argon2::{Argon2, Params};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq;
+
+/// Number of wrong passwords of an address within [`WINDOW`] after which it is refused.
+const MAX_FAILURES: u32 = 10;
+/// Period over which wrong passwords are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Maximum number of addresses whose failures are counted.
+const MAX_COUNTED: usize = 1_024;
+/// Time for which a password that was right is not hashed again.
+const REMEMBERED: Duration = Duration::from_secs(300);
+/// Maximum number of remembered passwords.
+const MAX_REMEMBERED: usize = 32;
+/// Longest password that is hashed.
+const MAX_PASSWORD: usize = 1_024;
+
+/// Permission of a user. Each role includes those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Role {
+    /// Reads.
+    View,
+    /// Changes ports, zones, captures and injections.
+    Operate,
+    /// Changes everything, and ends the instance.
+    Administer,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Role; 3] = [Role::View, Role::Operate, Role::Administer];
+
+    /// Role of a word, such as `operate`.
+    pub fn from_word(word: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.word() == word)
+    }
+
+    /// Word of the role.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::View => "view",
+            Role::Operate => "operate",
+            Role::Administer => "administer",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Reason for a refused login.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// No user with this password.
+    Invalid,
+    /// Too many wrong passwords from this address.
+    TooMany,
+}
+
+struct User {
+    role: Role,
+    /// Hash in the form of a PHC string.
+    hash: String,
+}
+
+/// The user table.
+pub struct Users {
+    users: BTreeMap<String, User>,
+    /// Hash that is checked for an unknown name, so that the time does not tell which names exist.
+    decoy: String,
+    /// Key of the fingerprints of remembered passwords.
+    key: [u8; 32],
+    guard: Mutex<Guard>,
+    /// Held while a password is hashed: one hash at a time bounds the memory.
+    hashing: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Guard {
+    failures: BTreeMap<IpAddr, (Instant, u32)>,
+    remembered: Vec<Remembered>,
+}
+
+struct Remembered {
+    fingerprint: [u8; 32],
+    at: Instant,
+    role: Role,
+}
+
+/// Returns random bytes from the system.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let length = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if length == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Returns a random text of hexadecimal digits, with 8 bits for each of `N` bytes.
+///
+/// # Errors
+/// As [`random`].
+pub fn random_text<const N: usize>() -> io::Result<String> {
+    Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn hash(password: &str) -> io::Result<String> {
+    let hasher = Argon2::from(&Params::DEFAULT);
+    let hash: PasswordHash =
+        hasher.hash_password_with_salt(password.as_bytes(), &random::<16>()?).map_err(io::Error::other)?;
+    Ok(hash.to_string())
+}
+
+impl Users {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// As [`random`].
+    pub fn new() -> io::Result<Users> {
+        Ok(Users {
+            users: BTreeMap::new(),
+            decoy: hash(&random_text::<16>()?)?,
+            key: random()?,
+            guard: Mutex::default(),
+            hashing: Mutex::new(()),
+        })
+    }
+
+    /// A table with the user `admin` and a random password, which is returned.
+    ///
+    /// # Errors
+    /// As [`random`].
+    pub fn with_random_password() -> io::Result<(Users, String)> {
+        let mut users = Users::new()?;
+        let password = random_text::<12>()?;
+        users.set("admin", Role::Administer, &password)?;
+        Ok((users, password))
+    }
+
+    /// Reads a table: one user in each line, as `NAME ROLE HASH`. The hash is a PHC string of
+    /// argon2. Returns `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is not valid.
+    pub fn read(path: &Path) -> io::Result<Option<Users>> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut users = Users::new()?;
+        for (number, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let valid = match words[..] {
+                [] => continue,
+                [first, ..] if first.starts_with('#') => continue,
+                [name, role, hash] => Role::from_word(role).zip(PasswordHash::new(hash).ok()).map(|(role, _)| {
+                    users.users.insert(name.to_owned(), User { role, hash: hash.to_owned() });
+                }),
+                _ => None,
+            };
+            if valid.is_none() {
+                let (path, number) = (path.display(), number + 1);
+                let text = format!(
+                    "{path}:{number}: the line is no user; write it as NAME ROLE HASH, with the role view, operate or administer"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+        }
+        Ok(Some(users))
+    }
+
+    /// Writes the table, readable by its owner only.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let new = path.with_extension("new");
+        let _ = fs::remove_file(&new);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        for (name, User { role, hash }) in &self.users {
+            writeln!(file, "{name} {role} {hash}")?;
+        }
+        file.sync_all()?;
+        fs::rename(new, path)
+    }
+
+    /// Adds or changes a user.
+    ///
+    /// # Errors
+    /// The name or the password is not valid.
+    pub fn set(&mut self, name: &str, role: Role, password: &str) -> io::Result<()> {
+        let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text);
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_valid) {
+            return Err(invalid("a user name has 1 to 64 letters, digits and the characters . _ - @"));
+        }
+        if password.len() < 8 || password.len() > MAX_PASSWORD {
+            return Err(invalid("a password has 8 to 1024 bytes"));
+        }
+        self.users.insert(name.to_owned(), User { role, hash: hash(password)? });
+        self.lock().remembered.clear();
+        Ok(())
+    }
+
+    /// Removes a user. Returns false if there is none.
+    pub fn remove(&mut self, name: &str) -> bool {
+        self.lock().remembered.clear();
+        self.users.remove(name).is_some()
+    }
+
+    /// Names and roles.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Role)> {
+        self.users.iter().map(|(name, user)| (&**name, user.role))
+    }
+
+    /// True if nobody can log in.
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Guard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks a password and returns the role of the user. It hashes the password, which takes a
+    /// part of a second, unless the same password was right a short time ago.
+    ///
+    /// # Errors
+    /// The password is wrong, or the address has sent too many wrong ones.
+    pub fn check(&self, from: IpAddr, name: &str, password: &str) -> Result<Role, Refused> {
+        let fingerprint = self.fingerprint(name, password);
+        if let Some(role) = self.lock().recall(&fingerprint) {
+            return Ok(role);
+        }
+        if password.len() > MAX_PASSWORD {
+            return Err(Refused::Invalid);
+        }
+        let _hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().is_blocked(from) {
+            return Err(Refused::TooMany);
+        }
+        let user = self.users.get(name);
+        let expected = user.map_or(&self.decoy, |user| &user.hash);
+        let is_right = Argon2::default().verify_password(password.as_bytes(), expected.as_str()).is_ok();
+        match user.filter(|_| is_right) {
+            Some(user) => {
+                self.lock().remember(fingerprint, user.role);
+                Ok(user.role)
+            }
+            None => {
+                self.lock().count_failure(from);
+                Err(Refused::Invalid)
+            }
+        }
+    }
+
+    fn fingerprint(&self, name: &str, password: &str) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        hasher.update(self.key);
+        hasher.update((name.len() as u64).to_be_bytes());
+        hasher.update(name);
+        hasher.update(password);
+        hasher.finalize().into()
+    }
+}
+
+impl Guard {
+    fn recall(&mut self, fingerprint: &[u8; 32]) -> Option<Role> {
+        self.remembered.retain(|entry| entry.at.elapsed() < REMEMBERED);
+        let mut found = None;
+        for entry in &self.remembered {
+            if bool::from(entry.fingerprint.ct_eq(fingerprint)) {
+                found = Some(entry.role);
+            }
+        }
+        found
+    }
+
+    fn remember(&mut self, fingerprint: [u8; 32], role: Role) {
+        if self.remembered.len() >= MAX_REMEMBERED {
+            self.remembered.remove(0);
+        }
+        self.remembered.push(Remembered { fingerprint, at: Instant::now(), role });
+    }
+
+    fn is_blocked(&mut self, from: IpAddr) -> bool {
+        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
+        self.failures.get(&from).is_some_and(|(_, count)| *count >= MAX_FAILURES)
+    }
+
+    fn count_failure(&mut self, from: IpAddr) {
+        if self.failures.len() >= MAX_COUNTED && !self.failures.contains_key(&from) {
+            let oldest = self.failures.iter().min_by_key(|(_, (since, _))| *since).map(|(address, _)| *address);
+            oldest.map(|address| self.failures.remove(&address));
+        }
+        self.failures.entry(from).or_insert_with(|| (Instant::now(), 0)).1 += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_stored_table_accepts_its_passwords_and_holds_none_of_them() {
+        let path = std::env::temp_dir().join(format!("sanloom-users-{}", std::process::id()));
+        assert!(Users::read(&path).unwrap().is_none());
+        let mut users = Users::new().unwrap();
+        users.set("ada", Role::Operate, "correct horse").unwrap();
+        users.write(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("ada operate $argon2id$") && !text.contains("horse"), "{text}");
+        let read = Users::read(&path).unwrap().unwrap();
+        assert_eq!(read.check(HERE, "ada", "correct horse"), Ok(Role::Operate));
+        assert_eq!(read.check(HERE, "ada", "correct horsf"), Err(Refused::Invalid));
+        assert_eq!(read.check(HERE, "bob", "correct horse"), Err(Refused::Invalid));
+        fs::write(&path, "ada root x\n").unwrap();
+        let error = Users::read(&path).err().unwrap().to_string();
+        assert!(error.contains(":1: the line is no user"), "{error}");
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_flood_of_wrong_passwords_is_refused_without_hashing_and_others_still_log_in() {
+        let (users, password) = Users::with_random_password().unwrap();
+        assert_eq!(password.len(), 24);
+        assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
+        for _ in 0..MAX_FAILURES {
+            assert_eq!(users.check(HERE, "admin", "guess"), Err(Refused::Invalid));
+        }
+        for _ in 0..1000 {
+            assert_eq!(users.check(HERE, "admin", "guess"), Err(Refused::TooMany));
+        }
+        // The password that was right before, and another address.
+        assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
+        assert_eq!(users.check("127.0.0.2".parse().unwrap(), "admin", "guess"), Err(Refused::Invalid));
+    }
+
+    #[test]
+    fn each_role_includes_those_before_it() {
+        assert!(Role::View < Role::Operate && Role::Operate < Role::Administer);
+        assert!(Role::ALL.iter().all(|role| Role::from_word(role.word()) == Some(*role)));
+    }
+}

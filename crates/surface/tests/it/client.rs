@@ -1,0 +1,51 @@
+//! A plain HTTP client and a fabric of the tests.
+
+use sanloom_api::control::{Answer, Request};
+use sanloom_surface::{Busy, Fabric};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Sends bytes and returns everything that the server sends before it closes the connection.
+pub fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = connect(address);
+    // The server may close the connection before it has read all bytes.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Connects with a time limit for reads.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// Sends a request with the fields, and returns the response.
+pub fn request(address: SocketAddr, line: &str, fields: &[&str], body: &str) -> String {
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    if !fields.iter().any(|field| field.starts_with("Host:")) {
+        text += &format!("Host: {address}\r\n");
+    }
+    fields.iter().for_each(|field| text += &format!("{field}\r\n"));
+    if !body.is_empty() {
+        text += &format!("Content-Length: {}\r\n", body.len());
+    }
+    exchange(address, format!("{text}\r\n{body}").as_bytes())
+}
+
+/// Status of a response.
+pub fn status(response: &str) -> u16 {
+    response.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no status: {response:?}"))
+}
+
+/// A fabric that answers every request at once, by the function.
+pub struct Fake(pub fn(Request) -> Answer);
+
+impl Fabric for Fake {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        Ok((self.0)(request))
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the server and of the page.
+
+mod client;
+mod server;
