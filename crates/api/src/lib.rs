@@ -7,6 +7,8 @@
 //! - [`zoning`]: answers to questions about zones, and [`zone_database`]: the database that they
 //!   refer to.
 //! - [`control`]: requests to a running instance and its replies.
+//! - [`graph`]: the drawing of a lab, with positions.
+//! - [`metrics`]: formats of metrics.
 //! - [`inject`]: rules that inject faults into frames.
 
 #![warn(missing_docs)]
@@ -17,7 +19,9 @@ mod variants;
 pub mod apply;
 pub mod control;
 pub mod fcoe;
+pub mod graph;
 pub mod inject;
+pub mod metrics;
 pub mod results;
 pub mod view;
 pub mod volume;

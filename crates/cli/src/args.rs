@@ -67,6 +67,10 @@ pub enum Command {
         after_help = "Example:\n  sanloom compare before.sanloom-report after.sanloom-report --html=compare.html"
     )]
     Compare(compare::Args),
+    /// Serve a page with the results of one or two simulations
+    #[cfg(feature = "surface")]
+    #[command(after_help = "Example:\n  sanloom view before.sanloom-report after.sanloom-report")]
+    View(crate::commands::view::Args),
     /// Run a lab as a real fabric over Ethernet, with storage, that hosts can log in to
     #[command(after_help = "Example:\n  sanloom up lab.toml --detach")]
     Up(up::Args),
@@ -117,6 +121,10 @@ pub enum Command {
     /// Explain, preview and change zones
     #[command(after_help = "Example:\n  sanloom zone explain lab.toml esx01:0 array1:0")]
     Zone(zone::Args),
+    /// Use the command line of a switch of a running lab, in the words of Fabric OS
+    #[cfg(feature = "surface")]
+    #[command(after_help = "Example:\n  sanloom console lab.toml sw1 switchshow")]
+    Console(crate::commands::console::Args),
     /// Predict the merge of two fabrics
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     Fabric(fabric::Args),

@@ -5,7 +5,11 @@ pub mod args;
 pub mod commands;
 pub mod grammar;
 pub mod instance;
+#[cfg(feature = "surface")]
+pub mod management;
 pub mod running;
+#[cfg(feature = "surface")]
+pub mod web;
 
 use args::Cli;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};

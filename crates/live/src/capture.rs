@@ -11,6 +11,7 @@ use sanloom_wire::pcapng::{
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -40,12 +41,45 @@ pub struct Captures {
     failures: BTreeMap<String, u64>,
 }
 
+/// Receiver of the frames of a capture in this process. Each call of `write` passes one whole block
+/// of the file; it must not wait. An error ends the capture.
+pub struct FrameSink(pub Box<dyn Write + Send>);
+
+impl fmt::Debug for FrameSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FrameSink")
+    }
+}
+
+/// Destination of a capture.
+#[derive(Debug)]
+enum Output {
+    File(BufWriter<File>),
+    Sink(FrameSink),
+}
+
+impl Output {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Output::File(file) => file.write_all(bytes),
+            Output::Sink(sink) => sink.0.write_all(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::File(file) => file.flush(),
+            Output::Sink(sink) => sink.0.flush(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Capture {
     /// Interface name in the file.
     name: String,
     path: PathBuf,
-    file: BufWriter<File>,
+    file: Output,
     /// Wall-clock time of the instance's time zero, in nanoseconds since 1970.
     epoch_ns: u64,
     scratch: Vec<u8>,
@@ -101,6 +135,21 @@ impl Captures {
     /// # Errors
     /// When the port is captured already, or the file cannot be written.
     pub fn start(&mut self, now: Instant, point: CapturePoint, name: &str, path: &Path) -> io::Result<()> {
+        self.start_into(now, point, name, path, None)
+    }
+
+    /// Like [`start`](Self::start). With a sink, `path` is only its name.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_into(
+        &mut self,
+        now: Instant,
+        point: CapturePoint,
+        name: &str,
+        path: &Path,
+        sink: Option<FrameSink>,
+    ) -> io::Result<()> {
         if self.running.contains_key(&point) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this port is captured already"));
         }
@@ -112,7 +161,10 @@ impl Captures {
             CapturePoint::Inner { .. } => LINKTYPE_FC_2_WITH_FRAME_DELIMS,
         };
         Interface { name, description: None, link_type, resolution: Resolution::Nanoseconds }.emit(&mut head);
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = match sink {
+            Some(sink) => Output::Sink(sink),
+            None => Output::File(BufWriter::new(File::create(path)?)),
+        };
         file.write_all(&head)?;
         file.flush()?;
         let (name, path) = (name.to_owned(), path.to_owned());
@@ -148,7 +200,11 @@ impl Captures {
     }
 
     fn fail(&mut self, point: CapturePoint, error: io::Error) {
-        let Some(Capture { name, path, frames, .. }) = self.running.remove(&point) else { return };
+        let Some(Capture { name, path, frames, file, .. }) = self.running.remove(&point) else { return };
+        if matches!(file, Output::Sink(_)) {
+            tracing::info!(port = name, frames, "the client of the capture has disconnected");
+            return;
+        }
         tracing::error!(port = name, path = %path.display(), %error, "capture ended");
         *self.failures.entry(name.clone()).or_insert(0) += 1;
         self.failed.push(FailedCapture { point: Some(point), name, path, frames, error });
@@ -227,7 +283,7 @@ mod tests {
         let mut captures = Captures::default();
         captures.start(Instant::ZERO, POINT, "sw1:0", Path::new("/dev/null")).unwrap();
         let file = File::options().write(true).open("/dev/full").unwrap();
-        captures.running.get_mut(&POINT).unwrap().file = BufWriter::new(file);
+        captures.running.get_mut(&POINT).unwrap().file = Output::File(BufWriter::new(file));
         captures.running.get_mut(&POINT).unwrap().write(Instant::ZERO, true, &[0; 64]).unwrap();
         captures
     }

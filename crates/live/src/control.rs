@@ -5,6 +5,7 @@
 //! waits for the loop. A slow client does not delay the others. If there are too many clients, the
 //! one with the longest idle time is disconnected.
 
+use crate::capture::FrameSink;
 use crate::http;
 use crate::ports::PortError;
 use crate::ports::free_path;
@@ -42,6 +43,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct ControlRequest {
     pub request: Request,
+    /// Receiver of the frames of a capture, instead of its file.
+    pub sink: Option<FrameSink>,
     /// Receives exactly one answer.
     pub answer: Sender<Answer>,
 }
@@ -49,7 +52,7 @@ pub struct ControlRequest {
 /// A listening control socket.
 pub struct Control {
     path: PathBuf,
-    bell: Arc<OwnedFd>,
+    local: RequestSender,
     pending: Receiver<ControlRequest>,
     clients: Arc<ClientList<UnixStream>>,
 }
@@ -68,7 +71,8 @@ impl Control {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
         let bell = Arc::new(bell.map_err(failed)?);
         let (sender, pending) = channel();
-        let requests = RequestSender { pending: sender, bell: bell.clone() };
+        let requests = RequestSender { pending: sender, bell };
+        let local = requests.clone();
         if let Some(address) = metrics {
             let failed = |error| PortError::Address { address, error };
             let listener = TcpListener::bind(address).map_err(failed)?;
@@ -82,7 +86,7 @@ impl Control {
         let list = clients.clone();
         let accept = move || requests.accept(&list, || listener.accept(), RequestSender::serve);
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
-        Ok(Control { path: path.to_owned(), bell, pending, clients })
+        Ok(Control { path: path.to_owned(), local, pending, clients })
     }
 
     /// Returns whether a process accepts connections at the path.
@@ -92,12 +96,17 @@ impl Control {
 
     /// Descriptor that is readable while requests are pending.
     pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.local.bell.as_fd()
+    }
+
+    /// A client in this process, which uses the same queue.
+    pub fn local(&self) -> LocalClient {
+        LocalClient(self.local.clone())
     }
 
     /// Resets the bell and takes the pending requests.
     pub fn take(&self) -> Vec<ControlRequest> {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.local.bell, &mut [0; 8]);
         self.pending.try_iter().collect()
     }
 }
@@ -108,6 +117,20 @@ impl Drop for Control {
         // Requests that nobody takes any more are answered by their threads.
         drop(std::mem::replace(&mut self.pending, channel().1));
         self.clients.wait_for_answers(LAST_ANSWERS);
+    }
+}
+
+/// Client in the same process. It has at most one request in the queue of the loop.
+#[derive(Clone)]
+pub struct LocalClient(RequestSender);
+
+impl LocalClient {
+    /// Sends a request and returns its answer. Returns `None` if the loop has ended, or does not
+    /// answer within `limit`.
+    pub fn ask(&self, request: Request, sink: Option<FrameSink>, limit: Duration) -> Option<Answer> {
+        let (answer, receiver) = channel();
+        self.0.send(ControlRequest { request, sink, answer })?;
+        receiver.recv_timeout(limit).ok()
     }
 }
 
@@ -227,9 +250,14 @@ impl RequestSender {
     /// Passes a request to the loop and returns its answer, or `None` if the loop has ended.
     fn ask(&self, request: Request) -> Option<Answer> {
         let (answer, receiver) = channel();
-        self.pending.send(ControlRequest { request, answer }).ok()?;
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.send(ControlRequest { request, sink: None, answer })?;
         receiver.recv().ok()
+    }
+
+    fn send(&self, request: ControlRequest) -> Option<()> {
+        self.pending.send(request).ok()?;
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        Some(())
     }
 
     fn metrics(&self) -> Option<String> {
@@ -249,9 +277,9 @@ impl RequestSender {
             }
             if http::is_request(&line) {
                 input.get_mut().end = Some(Instant::now() + HEADER_TIMEOUT);
-                http::skip_fields(&mut input.by_ref().take(MAX_REQUEST_BYTES))?;
+                let format = http::read_fields(&mut input.by_ref().take(MAX_REQUEST_BYTES))?;
                 set_idle(false);
-                return http::answer(&line, &mut &*connection, || self.metrics());
+                return http::answer(&line, format, &mut &*connection, || self.metrics());
             }
             if line.len() as u64 == MAX_REQUEST_BYTES && !line.ends_with('\n') {
                 set_idle(false);
@@ -276,9 +304,9 @@ impl RequestSender {
         let mut input = BufReader::new(timed).take(MAX_REQUEST_BYTES);
         let mut line = String::new();
         input.read_line(&mut line)?;
-        http::skip_fields(&mut input)?;
+        let format = http::read_fields(&mut input)?;
         set_idle(false);
-        http::answer(&line, &mut &*connection, || self.metrics())
+        http::answer(&line, format, &mut &*connection, || self.metrics())
     }
 }
 

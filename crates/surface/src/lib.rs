@@ -8,8 +8,12 @@
 
 pub mod fos;
 pub mod server;
+pub mod web;
 
 use sanloom_api::control::{Answer, Request};
+use sanloom_api::graph::Graph;
+use std::io::Write;
+use std::sync::Arc;
 
 /// A fabric that answers the requests of the surfaces.
 pub trait Fabric: Send {
@@ -19,6 +23,26 @@ pub trait Fabric: Send {
     ///
     /// Returns [`Busy`] if the fabric does not take the request, or does not answer in time.
     fn ask(&mut self, request: Request) -> Result<Answer, Busy>;
+
+    /// Writes the frames of a port or link into a sink, as a pcapng file. Each call of `write`
+    /// passes one whole block of the file. An error of the sink ends the capture.
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Fabric::ask).
+    fn capture(&mut self, port: &str, sink: Box<dyn Write + Send>) -> Result<Answer, Busy> {
+        let _ = sink;
+        Ok(Answer::failed(format!("`{port}` cannot be captured: this fabric has no captures")))
+    }
+
+    /// The drawing of the fabric.
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Fabric::ask).
+    fn graph(&mut self) -> Result<Arc<Graph>, Busy> {
+        Ok(Arc::default())
+    }
 }
 
 /// The fabric did not answer in time. The client may try again.

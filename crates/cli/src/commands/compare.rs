@@ -114,7 +114,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// If a file is not the results of a run, a number does not exist, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.check(&[])?;
-    let (first, second) = (read(&args.first)?, read(&args.second)?);
+    let (first, second) = (read_results(&args.first)?, read_results(&args.second)?);
     let comparison = Comparison {
         schema_version: 1,
         first: args.first.display().to_string(),
@@ -142,7 +142,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Reads results from a JSON file or from the report folder with `results.json`.
-fn read(path: &Path) -> Result<Results, Failure> {
+/// Reads the results of a run, from a JSON file or a report folder.
+///
+/// # Errors
+/// The file cannot be read, or holds no results of this version.
+pub(super) fn read_results(path: &Path) -> Result<Results, Failure> {
     let file = if path.is_dir() { path.join("results.json") } else { path.to_owned() };
     let shown = file.display();
     let bytes = std::fs::read(&file).map_err(|error| {

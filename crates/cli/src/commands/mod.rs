@@ -5,6 +5,8 @@ pub mod capture;
 pub mod check;
 pub mod compare;
 pub mod completions;
+#[cfg(feature = "surface")]
+pub mod console;
 pub mod down;
 pub mod export;
 pub mod fabric;
@@ -25,6 +27,8 @@ pub mod sim;
 pub mod sweep;
 pub mod trace;
 pub mod up;
+#[cfg(feature = "surface")]
+pub mod view;
 pub mod volume;
 pub mod whatif;
 pub mod zone;
@@ -50,6 +54,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "surface")]
+        Command::View(args) => view::run(args),
         Command::Up(args) => up::run(args),
         Command::Ps(args) => ps::run(args),
         Command::Down(args) => down::run(args),
@@ -67,6 +73,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Volume(args) => volume::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Zone(args) => zone::run(args),
+        #[cfg(feature = "surface")]
+        Command::Console(args) => console::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::CalibrateDisk(args) => disk::calibrate::run(args),
         Command::Disk(args) => disk::import::run(args),

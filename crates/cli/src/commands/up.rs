@@ -74,6 +74,12 @@ pub struct Args {
     /// Set by `--detach` for the process in the background: the file of its log
     #[arg(long, value_name = "FILE", hide = true)]
     background: Option<PathBuf>,
+    #[cfg(feature = "surface")]
+    #[command(flatten)]
+    web: crate::web::WebArgs,
+    #[cfg(feature = "surface")]
+    #[command(flatten)]
+    management: crate::management::ManagementArgs,
     #[command(flatten)]
     sets: Sets,
 }
@@ -126,6 +132,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let record_of_instance = record_of(&lab, args);
     let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
+    #[cfg(feature = "surface")]
+    let (page, drawing) = page(args, &runtime, &control, loaded.isolated)?;
+    #[cfg(feature = "surface")]
+    let management = management(args, &runtime, &control, &drawing)?;
     if let Some(number) = args.ready_fd {
         report_ready(number)?;
     }
@@ -140,8 +150,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let overrides = [&args.sets.set[..], &later].concat();
         sanloom_lab::load(&label, text, &overrides).map(|loaded| loaded.lab).map_err(|wrong| wrong.to_string())
     };
-    let outcome =
-        runtime.run(Some(control.bell()), |runtime| runtime.answer(&control, read) && !interrupt::requested());
+    let outcome = runtime.run(Some(control.bell()), |runtime| {
+        let go_on = runtime.answer(&control, read);
+        #[cfg(feature = "surface")]
+        drawing.update(&runtime.shared_lab());
+        go_on && !interrupt::requested()
+    });
+    #[cfg(feature = "surface")]
+    drop((page, management));
     runtime.shut_down();
     drop(record_of_instance);
     tracing::info!("down");
@@ -150,6 +166,42 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         files if files.is_empty() => Ok(()),
         files => Err(Failure::environment(files.join("\n"))),
     }
+}
+
+/// Serves the page, if it is requested.
+#[cfg(feature = "surface")]
+fn page(
+    args: &Args,
+    runtime: &Runtime,
+    control: &Control,
+    isolated: Vec<usize>,
+) -> Result<(Option<crate::web::Page>, Arc<crate::web::Drawing>), Failure> {
+    use crate::web::{Drawing, LiveFabric, Source};
+    let drawing = Arc::new(Drawing::new(runtime.shared_lab(), isolated));
+    let (client, of_lab) = (control.local(), drawing.clone());
+    let connect: sanloom_surface::web::Connect =
+        Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: of_lab.clone() }));
+    let source = Source { connect, kind: "live", results: Vec::new() };
+    let lab_paths = LabPaths::of(runtime.lab());
+    let page = args.web.serve(lab_paths.folder(), source, args.background.is_some())?;
+    if let Some(page) = &page {
+        tracing::info!(url = page.url(), "page");
+    }
+    Ok((page, drawing))
+}
+
+/// Serves the management interfaces of the switches, if they are requested.
+#[cfg(feature = "surface")]
+fn management(
+    args: &Args,
+    runtime: &Runtime,
+    control: &Control,
+    drawing: &Arc<crate::web::Drawing>,
+) -> Result<Option<sanloom_surface::server::Server>, Failure> {
+    let (client, drawing) = (control.local(), drawing.clone());
+    let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
+    let (lab, lab_paths) = (runtime.lab(), LabPaths::of(runtime.lab()));
+    args.management.serve(lab_paths.folder(), lab, args.switch.as_deref(), connect, args.background.is_some())
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.

@@ -20,9 +20,18 @@ pub(super) struct Shape {
     pub height: f64,
     /// The nodes of a panel; empty for a single node.
     pub cells: Vec<Cell>,
+    /// Names of the nodes, if the shape stands for several.
+    pub members: Vec<String>,
     row: usize,
     /// Index of the fabric of a switch.
     fabric: usize,
+}
+
+impl Shape {
+    /// Index of the fabric of a switch.
+    pub fn fabric(&self) -> usize {
+        self.fabric
+    }
 }
 
 /// A node in a panel.

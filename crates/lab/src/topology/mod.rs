@@ -13,6 +13,7 @@ mod classes;
 mod cut;
 mod disjoint;
 mod durability;
+mod graph;
 mod layout;
 mod lints;
 mod loops;
@@ -24,6 +25,7 @@ mod verdict;
 
 pub use cut::{HostLuns, Reach};
 pub use durability::{Durability, is_unprotected};
+pub use graph::graph;
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use loops::LoopTimes;
 pub use names::{compress, compress_all, fit};

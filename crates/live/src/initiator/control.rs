@@ -32,7 +32,7 @@ impl Initiator {
     /// instance.
     pub fn answer(&mut self, control: &Control) -> bool {
         let mut go_on = true;
-        for ControlRequest { request, answer } in control.take() {
+        for ControlRequest { request, answer, .. } in control.take() {
             let reply = match request {
                 Request::Stop => {
                     go_on = false;

@@ -38,6 +38,7 @@ use operations::{Operations, Site};
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
+use std::sync::Arc;
 
 /// A running lab.
 #[derive(Debug)]
@@ -59,6 +60,11 @@ impl Runtime {
     /// The lab that was applied last.
     pub fn lab(&self) -> &Lab {
         &self.instance.lab
+    }
+
+    /// Like [`lab`](Self::lab), for other threads.
+    pub fn shared_lab(&self) -> Arc<Lab> {
+        self.instance.lab.clone()
     }
 
     /// Number of Ethernet ports.

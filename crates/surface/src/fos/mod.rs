@@ -8,6 +8,7 @@
 //!                       tree::Element <- values of the views of `api` <-
 //! ```
 
+pub mod commands;
 pub mod fault;
 pub mod json;
 mod names;
@@ -15,6 +16,7 @@ mod path;
 mod ports;
 mod resources;
 mod room;
+mod serve;
 mod sessions;
 mod settings;
 mod switches;
@@ -24,6 +26,7 @@ mod zone_edits;
 mod zones;
 
 pub use room::Now;
+pub use serve::Room;
 pub use settings::{Mode, Shared};
 
 use crate::Fabric;
@@ -34,7 +37,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fault::Fault;
 use path::{Address, Target};
-use room::{Room, Who};
+use room::{Room as Access, Who};
 use sanloom_api::control::ZoneAction;
 use sessions::Sessions;
 use std::sync::Arc;
@@ -73,7 +76,6 @@ pub struct Rest {
 /// A decoded request.
 struct Call {
     method: Method,
-    form: Form,
     body: Vec<Element>,
     virtual_fabric: Option<u32>,
 }
@@ -139,13 +141,8 @@ impl Rest {
         if self.mode.strict && method != Method::GET && who.role < Role::Operate {
             return Err(Fault::denied("the role of the user permits reading only"));
         }
-        let call = Call {
-            form: response_form(request.headers()),
-            body: body(request)?,
-            virtual_fabric: path::virtual_fabric(request.uri().query())?,
-            method,
-        };
-        let mut room = Room::new(fabric, &self.switch, &self.shared, self.mode, now, who, peer);
+        let call = Call { body: body(request)?, virtual_fabric: path::virtual_fabric(request.uri().query())?, method };
+        let mut room = Access::new(fabric, &self.switch, &self.shared, self.mode, now, who, peer);
         room.select(call.virtual_fabric)?;
         resources::answer(&mut room, &address, &call)
     }
@@ -177,7 +174,7 @@ impl Rest {
             application: application.unwrap_or_default().chars().take(64).collect(),
         };
         let token = self.sessions.add(now.elapsed, &self.switch, who.clone()).map_err(|_| Fault::unavailable())?;
-        let mut room = Room::new(fabric, &self.switch, &self.shared, self.mode, now, who, peer);
+        let mut room = Access::new(fabric, &self.switch, &self.shared, self.mode, now, who, peer);
         let parameters = switches::login_parameters(&mut room)?;
         let mut outcome = Outcome::tree(vec![parameters]);
         outcome.token = Some(format!("Custom_Basic {token}"));
@@ -188,7 +185,7 @@ impl Rest {
     fn end(&self, now: Now, who: Who, fabric: &mut dyn Fabric) {
         let local = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
         let peer = Peer { address: local, local, tls: false };
-        let mut room = Room::new(fabric, &self.switch, &self.shared, self.mode, now, who, &peer);
+        let mut room = Access::new(fabric, &self.switch, &self.shared, self.mode, now, who, &peer);
         if room.owns_transaction() {
             let _ = room.zone(None, ZoneAction::Abort);
         }

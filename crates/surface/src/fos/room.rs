@@ -6,10 +6,8 @@ use crate::Fabric;
 use crate::server::Peer;
 use crate::server::users::Role;
 use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction, ZoneClient};
-use sanloom_api::view::build::{LiveWhich, Which};
-use sanloom_api::view::{
-    CountersView, FabricView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
-};
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{FabricView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View};
 use sanloom_api::zoning::ZoneStatus;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -180,12 +178,6 @@ impl<'a> Room<'a> {
     /// Paths from the switch.
     pub fn routes(&mut self) -> Result<RoutesView, Fault> {
         table!(self.show(ShowTable::Fabric(Which::Routes), true)?, Routes)
-    }
-
-    /// Counters of the instance; none if the fabric has no such table.
-    pub fn counters(&mut self) -> CountersView {
-        let table = self.show(ShowTable::Live(LiveWhich::Counters), false);
-        table.and_then(|table| table!(table, Counters)).unwrap_or_default()
     }
 
     /// Zone request of the client.

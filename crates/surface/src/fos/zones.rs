@@ -78,11 +78,13 @@ pub fn effective(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     }
     let open = status.transaction.as_ref();
     let bytes = status.state.database_bytes;
+    // Clients read numbers of 32 bits; a larger limit is none.
+    let limit = status.database_max_bytes.min(u32::MAX.into());
     children.extend([
         Element::text("checksum", &status.checksum),
         Element::number("default-zone-access", u32::from(committed.default_open)),
-        Element::number("db-max", status.database_max_bytes),
-        Element::number("db-avail", status.database_max_bytes.saturating_sub(bytes)),
+        Element::number("db-max", limit),
+        Element::number("db-avail", limit.saturating_sub(bytes)),
         Element::number("db-committed", bytes),
         Element::number("db-transaction", open.map_or(0, |open| open.database_bytes)),
         Element::number("transaction-token", open.map_or(0, |open| open.token)),

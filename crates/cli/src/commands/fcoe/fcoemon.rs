@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     while !interrupt::requested() {
         monitor.apply_files(files::read(&args.config_folder));
         monitor.reconcile();
-        for ControlRequest { request, answer } in control.take() {
+        for ControlRequest { request, answer, .. } in control.take() {
             let reply = monitor.answer(request);
             monitor.reconcile();
             let _ = answer.send(reply);

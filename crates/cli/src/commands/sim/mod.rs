@@ -79,6 +79,9 @@ pub struct Args {
     /// Show neither progress nor tables; failed expectations are still reported
     #[arg(long, short)]
     quiet: bool,
+    #[cfg(feature = "surface")]
+    #[command(flatten)]
+    web: crate::web::WebArgs,
 }
 
 /// Simulates a lab.
@@ -117,7 +120,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         remedy::try_all(&source, &lab, &mut results, at_once)?;
     }
     sanloom_console::run::judge(&lab, &mut results);
-    args.write(&loaded, &results, report_folder.as_deref())?;
+    let written = args.write(&loaded, &results, report_folder.as_deref());
+    #[cfg(feature = "surface")]
+    if args.web.is_requested() && !results.lab.interrupted {
+        // The verdict follows when the page is closed.
+        let drawing = crate::web::Drawing::new(lab.clone(), loaded.isolated.clone());
+        crate::web::serve_results(&args.web, drawing, vec![super::view::document(&results)?])?;
+    }
+    written?;
     let finished = results.replications.as_ref().map_or(1, |replications| replications.seeds.len());
     match finished < args.replications as usize {
         true => Err(Failure::interrupted(format_args!("{finished} of {} replications finished", args.replications))),

@@ -48,8 +48,12 @@ fn metrics_address(instance: &Instance) -> String {
 }
 
 fn get(address: &str, path: &str) -> String {
+    get_accepting(address, path, "application/openmetrics-text")
+}
+
+fn get_accepting(address: &str, path: &str, accept: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut output = String::new();
     connection.read_to_string(&mut output).unwrap();
     output
@@ -83,6 +87,9 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
         let (_, value) = line.rsplit_once(' ').unwrap();
         assert!(line.starts_with("sanloom_") && value.parse::<f64>().is_ok(), "{line}");
     }
+    let older = get_accepting(address, "/metrics", "*/*");
+    assert!(older.contains("Content-Type: text/plain; version=0.0.4"), "{older}");
+    assert!(older.contains("# TYPE sanloom_port_frames_total counter\n") && !older.contains("# EOF"), "{older}");
     assert!(get(address, "/").starts_with("HTTP/1.1 404 "));
     // The network address does not permit control of the instance.
     let mut connection = TcpStream::connect(address).unwrap();

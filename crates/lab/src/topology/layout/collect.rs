@@ -58,14 +58,16 @@ pub(super) fn shapes(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize
             for leaf in &members {
                 shape_of.insert(leaf.node, shapes.len());
             }
-            shapes.push(match &members[..] {
+            let names = members.iter().filter(|_| members.len() > 1).map(|leaf| leaf.name.to_owned()).collect();
+            let shape = match &members[..] {
                 [leaf] => single(kind, leaf.name, &leaf.tooltip),
                 _ if are_named => panel(kind, &members),
                 _ => {
                     let (first, last) = (members[0].name, members[members.len() - 1].name);
                     single(kind, &heading(kind, &members), &format!("{first} to {last}, with the same links"))
                 }
-            });
+            };
+            shapes.push(Shape { members: names, ..shape });
         }
     }
     shape_of
@@ -110,6 +112,7 @@ fn single(kind: Kind, label: &str, tooltip: &str) -> Shape {
         width: (text_width(label) + 18.0).max(48.0),
         height: BOX_HEIGHT,
         cells: Vec::new(),
+        members: Vec::new(),
         row: 0,
         fabric: 0,
     }

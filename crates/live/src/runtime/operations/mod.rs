@@ -8,6 +8,7 @@ pub mod transactions;
 pub mod volumes;
 pub mod zones;
 
+use crate::capture::FrameSink;
 use crate::control::{Control, ControlRequest};
 use crate::poll::Poller;
 use crate::runtime::UpError;
@@ -52,7 +53,7 @@ impl Operations {
         read: impl Fn(&str, &[String]) -> Result<Lab, String>,
     ) -> bool {
         let mut go_on = true;
-        for ControlRequest { request, answer } in control.take() {
+        for ControlRequest { request, sink, answer } in control.take() {
             let reply = match request {
                 Request::Apply { lab, preview, set } => match read(&lab, &set) {
                     Ok(lab) => {
@@ -73,7 +74,7 @@ impl Operations {
                         files => Answer::Incomplete { files },
                     }
                 }
-                other => at_once(site, other),
+                other => at_once(site, other, sink),
             };
             // The client has disconnected.
             let _ = answer.send(reply);
@@ -94,7 +95,7 @@ impl Operations {
 }
 
 /// Answers a request that does not involve the fabric.
-fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
+fn at_once(site: &mut Site<'_>, request: Request, sink: Option<FrameSink>) -> Answer {
     let Site { instance, now, .. } = site;
     let now = *now;
     match request {
@@ -116,7 +117,7 @@ fn at_once(site: &mut Site<'_>, request: Request) -> Answer {
         Request::Port { port, enabled } => ports::enable(instance, now, &port, enabled),
         Request::PortGroup { group, state, preferred } => set_port_group(instance, &group, state.as_deref(), preferred),
         Request::Capture { link, file: Some(file) } => {
-            match ports::start_capture(instance, now, &link, Path::new(&file)) {
+            match ports::start_capture(instance, now, &link, Path::new(&file), sink) {
                 Ok(()) => Answer::Done,
                 Err(error) => Answer::Failed(error.into()),
             }

@@ -1,7 +1,7 @@
 //! Control requests for single ports: disabling, enabling, capturing.
 
 use super::UpError;
-use crate::capture::CapturePoint;
+use crate::capture::{CapturePoint, FrameSink};
 use crate::initiator::Adapter;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::instance::Instance;
@@ -73,20 +73,26 @@ fn enable_segment(instance: &mut Instance, now: Instant, number: usize, enabled:
     }
 }
 
-/// Starts to write every frame of a port to a file. The name is that of its link, or switch and
+/// Starts to write every frame of a port to a file, or to the sink. The name is that of its link, or switch and
 /// number (`sw1:0`), or that of the storage of a station or of a host with `fcoe`. For an inner
 /// cable, the link selects the end that it names first.
 ///
 /// # Errors
 /// A port that does not exist or has no attachment, or a file that cannot be written.
-pub fn start_capture(instance: &mut Instance, now: Instant, name: &str, file: &Path) -> Result<(), UpError> {
+pub fn start_capture(
+    instance: &mut Instance,
+    now: Instant,
+    name: &str,
+    file: &Path,
+    sink: Option<FrameSink>,
+) -> Result<(), UpError> {
     let failed = |error| UpError::Capture { path: file.to_owned(), error };
     if let Some(adapter) = uplink_named(instance, name) {
-        return adapter.captures.start(now, CapturePoint::Ethernet(0), name, file).map_err(failed);
+        return adapter.captures.start_into(now, CapturePoint::Ethernet(0), name, file, sink).map_err(failed);
     }
     let unknown = || UpError::Unknown { what: "port or link", name: name.to_owned() };
     let point = capture_point(instance, name).ok_or_else(unknown)?;
-    instance.ports.captures.start(now, point, name, file).map_err(failed)
+    instance.ports.captures.start_into(now, point, name, file, sink).map_err(failed)
 }
 
 /// Ends the capture of a port.

@@ -182,7 +182,7 @@ impl Runtime {
         instance.services.start_workers(&mut poller)?;
         // Captures start before the first frame.
         for (link, file) in &options.captures {
-            ports::start_capture(&mut instance, clock.now(), link, file)?;
+            ports::start_capture(&mut instance, clock.now(), link, file, None)?;
         }
         let now = clock.now();
         instance.begin(now);

@@ -1,0 +1,92 @@
+//! Formats of metrics, and their negotiation: [`Format`].
+//!
+//! An instance writes its metrics in the text format of OpenMetrics 1.0. Older programs read the
+//! text format of Prometheus 0.0.4.
+
+use std::collections::BTreeSet;
+
+/// A text format of metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Text format 0.0.4 of Prometheus.
+    Prometheus,
+}
+
+impl Format {
+    /// Format for a client with this `Accept` header: OpenMetrics if the client names it.
+    pub fn accepted(accept: &str) -> Format {
+        let names = |part: &str| {
+            let mut parameters = part.split(';').map(str::trim);
+            let is_type =
+                parameters.next().is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
+            let refused = parameters.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
+            is_type && !refused
+        };
+        if accept.split(',').any(names) { Format::OpenMetrics } else { Format::Prometheus }
+    }
+
+    /// Value of the header `Content-Type`.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+
+    /// Converts metrics in OpenMetrics to this format.
+    pub fn of(self, text: String) -> String {
+        match self {
+            Format::OpenMetrics => text,
+            Format::Prometheus => prometheus(&text),
+        }
+    }
+}
+
+/// Comments of a counter name its samples, which end with `_total`. There are neither units nor an
+/// end.
+fn prometheus(text: &str) -> String {
+    let mut counters = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" counter")) {
+            counters.insert(name);
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let comment = ["# HELP ", "# TYPE "].into_iter().find_map(|kind| Some((kind, line.strip_prefix(kind)?)));
+        match comment.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
+            Some((kind, (name, rest))) if counters.contains(name) => {
+                out.extend([kind, name, "_total ", rest, "\n"]);
+            }
+            None if line.starts_with("# UNIT ") || line == "# EOF" => {}
+            _ => out.extend([line, "\n"]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_gets_openmetrics_only_if_it_names_it() {
+        let scraper = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        assert_eq!(Format::accepted(scraper), Format::OpenMetrics);
+        for other in ["", "*/*", "text/plain", "application/openmetrics-text;q=0, text/plain"] {
+            assert_eq!(Format::accepted(other), Format::Prometheus, "{other}");
+        }
+    }
+
+    #[test]
+    fn comments_of_counters_name_their_samples_in_the_older_format() {
+        let text = "# HELP sent Frames.\n# TYPE sent counter\n# UNIT sent frames\nsent_total{port=\"a\"} 1\n\
+                    # HELP up State.\n# TYPE up gauge\nup 1\n# EOF\n";
+        let older = "# HELP sent_total Frames.\n# TYPE sent_total counter\nsent_total{port=\"a\"} 1\n\
+                     # HELP up State.\n# TYPE up gauge\nup 1\n";
+        assert_eq!(Format::Prometheus.of(text.to_owned()), older);
+        assert_eq!(Format::OpenMetrics.of(text.to_owned()), text);
+    }
+}

@@ -1,0 +1,237 @@
+//! The page of `sanloom up`, `sanloom sim` and `sanloom view`: [`WebArgs`] and the fabrics behind
+//! it.
+
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::graph::Graph;
+use sanloom_console::exit::Failure;
+use sanloom_console::output;
+use sanloom_fc::san::Lab;
+use sanloom_lab::topology;
+use sanloom_live::capture::FrameSink;
+use sanloom_live::control::LocalClient;
+use sanloom_surface::server::users::Users;
+use sanloom_surface::server::{Bytes, Listen, Server, Unusable, tls};
+use sanloom_surface::web::{Access, Connect, Settings, Web};
+use sanloom_surface::{Busy, Fabric};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Time in which the loop of an instance has to answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Options of the page.
+#[derive(clap::Args, Debug, Default)]
+pub struct WebArgs {
+    /// Serve the page at this address and port, for example 127.0.0.1:8080: with HTTPS, except at a
+    /// loopback address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    web: Option<SocketAddr>,
+    /// Let everybody who reaches the page use it without login; only at a loopback address
+    #[arg(long, requires = "web")]
+    web_open: bool,
+    /// Name at which browsers reach the page, besides its address; may be repeated
+    #[arg(long, value_name = "NAME", requires = "web")]
+    web_name: Vec<String>,
+    /// Folder with the files of the page, for its development
+    #[arg(long, value_name = "FOLDER", requires = "web", hide = true)]
+    web_files: Option<PathBuf>,
+}
+
+/// A page that is being served.
+pub struct Page {
+    server: Server,
+    scheme: &'static str,
+}
+
+impl Page {
+    /// Address of the page for a browser.
+    pub fn url(&self) -> String {
+        let address = self.server.addresses().first();
+        address.map(|address| format!("{}://{address}/", self.scheme)).unwrap_or_default()
+    }
+}
+
+/// Source of the page.
+pub struct Source {
+    /// Connection to the fabric.
+    pub connect: Connect,
+    /// `live`, `simulated` or `finished`.
+    pub kind: &'static str,
+    /// Results of finished runs as JSON.
+    pub results: Vec<Bytes>,
+}
+
+impl WebArgs {
+    /// A page at an address, for commands that have no other purpose.
+    pub fn at(address: SocketAddr, open: bool) -> WebArgs {
+        WebArgs { web: Some(address), web_open: open, ..WebArgs::default() }
+    }
+
+    /// True if a page is requested.
+    pub fn is_requested(&self) -> bool {
+        self.web.is_some()
+    }
+
+    /// Serves the page, if it is requested. `folder` keeps users and certificate. `is_hidden`:
+    /// standard error is a log, so a random password goes to a file of the folder.
+    ///
+    /// # Errors
+    /// The address is in use, or a file cannot be read or written.
+    pub fn serve(&self, folder: &Path, source: Source, is_hidden: bool) -> Result<Option<Page>, Failure> {
+        let Some(address) = self.web else { return Ok(None) };
+        let is_loopback = address.ip().is_loopback();
+        if self.web_open && !is_loopback {
+            return Err(Failure::usage(format_args!(
+                "{address} is not a loopback address, so its page needs a login; remove --web-open"
+            )));
+        }
+        let access = if self.web_open { Access::Open } else { Access::Users(users(folder, is_hidden)?) };
+        let certificate = || {
+            let names: Vec<String> = std::iter::once("localhost".to_owned()).chain(self.web_name.clone()).collect();
+            tls::identity(folder, &names, &[address.ip()]).map_err(Failure::environment)
+        };
+        let tls = (!is_loopback).then(certificate).transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let Source { connect, kind, results } = source;
+        let settings = Settings { access, names: self.web_name.clone(), assets: self.web_files.clone(), kind, results };
+        let web = Web::start(settings, &connect).map_err(Failure::environment)?;
+        let listen = Listen { address, tls, handler: Arc::new(web) };
+        let server = Server::start(vec![listen], move || connect()).map_err(unusable)?;
+        Ok(Some(Page { server, scheme }))
+    }
+}
+
+fn unusable(error: Unusable) -> Failure {
+    Failure::environment(error)
+}
+
+/// The user table of the folder, or one with a random password.
+///
+/// # Errors
+/// The table cannot be read.
+pub fn users(folder: &Path, is_hidden: bool) -> Result<Users, Failure> {
+    let path = folder.join("users");
+    if let Some(users) = Users::read(&path).map_err(Failure::environment)?.filter(|users| !users.is_empty()) {
+        return Ok(users);
+    }
+    let (users, password) = Users::with_random_password().map_err(Failure::environment)?;
+    if is_hidden {
+        let path = folder.join("web-password");
+        write_secret(&path, &password).map_err(Failure::environment)?;
+        output::note(&format!("The password of the user admin of the page is in {}.", path.display()));
+    } else {
+        output::note(&format!(
+            "Log in to the page as admin with the password {password}, which is valid for this run."
+        ));
+    }
+    Ok(users)
+}
+
+fn write_secret(path: &Path, secret: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{secret}")
+}
+
+/// Drawing of a lab that may change. It is made when it is requested, in the thread that requests
+/// it.
+pub struct Drawing(Mutex<Drawn>);
+
+struct Drawn {
+    lab: Arc<Lab>,
+    /// Links that are known to be isolated.
+    isolated: Vec<usize>,
+    graph: Option<Arc<Graph>>,
+}
+
+impl Drawing {
+    /// The drawing of a lab.
+    pub fn new(lab: Arc<Lab>, isolated: Vec<usize>) -> Drawing {
+        Drawing(Mutex::new(Drawn { lab, isolated, graph: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Drawn> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the lab. Returns at once, also while a drawing is being made.
+    pub fn update(&self, lab: &Arc<Lab>) {
+        let Ok(mut drawn) = self.0.try_lock() else { return };
+        if !Arc::ptr_eq(&drawn.lab, lab) {
+            *drawn = Drawn { lab: lab.clone(), isolated: Vec::new(), graph: None };
+        }
+    }
+
+    /// The drawing.
+    pub fn graph(&self) -> Arc<Graph> {
+        let mut drawn = self.lock();
+        if drawn.graph.is_none() {
+            drawn.graph = Some(Arc::new(topology::graph(&drawn.lab, &drawn.isolated)));
+        }
+        drawn.graph.clone().unwrap_or_default()
+    }
+}
+
+/// A running instance in this process.
+pub struct LiveFabric {
+    /// Client of its loop.
+    pub client: LocalClient,
+    /// Drawing of its lab.
+    pub drawing: Arc<Drawing>,
+}
+
+impl Fabric for LiveFabric {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        self.client.ask(request, None, LIMIT).ok_or(Busy)
+    }
+
+    fn capture(&mut self, port: &str, sink: Box<dyn Write + Send>) -> Result<Answer, Busy> {
+        let request = Request::Capture { link: port.to_owned(), file: Some("(stream)".to_owned()) };
+        self.client.ask(request, Some(FrameSink(sink)), LIMIT).ok_or(Busy)
+    }
+
+    fn graph(&mut self) -> Result<Arc<Graph>, Busy> {
+        Ok(self.drawing.graph())
+    }
+}
+
+/// Finished runs of a lab.
+pub struct FinishedFabric(pub Arc<Drawing>);
+
+impl Fabric for FinishedFabric {
+    fn ask(&mut self, _: Request) -> Result<Answer, Busy> {
+        Ok(Answer::failed("this is a finished run; its state cannot be asked or changed"))
+    }
+
+    fn graph(&mut self) -> Result<Arc<Graph>, Busy> {
+        Ok(self.0.graph())
+    }
+}
+
+/// Serves finished runs until Ctrl-C.
+///
+/// # Errors
+/// As [`WebArgs::serve`].
+pub fn serve_results(args: &WebArgs, drawing: Drawing, results: Vec<Bytes>) -> Result<(), Failure> {
+    let drawing = Arc::new(drawing);
+    let connect: Connect = Arc::new(move || Box::new(FinishedFabric(drawing.clone())));
+    let source = Source { connect, kind: "finished", results };
+    // Results are no instance with a folder; the certificate is kept for the user.
+    let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let folder = folder.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")));
+    let folder = folder.unwrap_or_else(std::env::temp_dir).join("sanloom");
+    let Some(page) = args.serve(&folder, source, false)? else { return Ok(()) };
+    output::note(&format!("The page is at {}; end it with Ctrl-C.", page.url()));
+    while !sanloom_console::interrupt::requested() {
+        sanloom_console::interrupt::pause(Duration::from_millis(200));
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+// Sortable tables with a filter, CSV, and keys: arrows move between cells, Enter opens.
+
+import { el, object } from "./dom.js";
+
+/** Rows that are drawn at first; more follow on request. */
+const DRAWN = 300;
+
+const text = (value) => (value === null || value === undefined ? "" : Array.isArray(value) ? value.map(text).join(" ") : typeof value === "object" ? Object.entries(value).map(([key, of]) => `${key} ${text(of)}`).join(", ") : String(value));
+
+export function csv(columns, rows) {
+  const quoted = (value) => {
+    let shown = text(value);
+    // A spreadsheet would run such a text as a formula.
+    if (/^[=+\-@\t]/.test(shown) && Number.isNaN(Number(shown))) shown = "'" + shown;
+    return /[",\n\r]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
+  return [columns, ...rows.map((row) => columns.map((column) => row[column]))].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+}
+
+export function download(name, kind, content) {
+  const url = URL.createObjectURL(new Blob([content], { type: kind }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+/**
+ * @param {string} title caption and name of the file
+ * @param {string[]} columns
+ * @param {object[]} rows
+ * @param {{links?: string[], classes?: (row: object) => string, open?: (row: object) => void, state?: object}} options
+ */
+export function table(title, columns, rows, options = {}) {
+  const links = new Set(options.links ?? []);
+  const state = options.state ?? {};
+  let drawn = DRAWN;
+  const body = el("tbody");
+  const count = el("span", { class: "soft" });
+  const more = el("button", { type: "button", click: () => { drawn += 10 * DRAWN; draw(); } }, "Show more rows");
+  const filter = el("input", { type: "search", value: state.filter ?? "", "aria-label": `Filter of ${title}`, input: () => { state.filter = filter.value; draw(); } });
+  const heads = columns.map((column) => el("th", { scope: "col" }, el("button", { type: "button", click: () => {
+    state.down = state.by === column ? !state.down : false;
+    state.by = column;
+    draw();
+  } }, column.replaceAll("_", " "))));
+  const grid = el("table", { role: "grid", "aria-label": title, keydown: (event) => keys(event, grid) }, el("thead", {}, el("tr", {}, heads)), body);
+
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : text(a).localeCompare(text(b), "en", { numeric: true }));
+  const chosen = () => {
+    const wanted = filter.value.toLowerCase();
+    let found = wanted ? rows.filter((row) => columns.some((column) => text(row[column]).toLowerCase().includes(wanted))) : rows;
+    if (state.by) found = [...found].sort((a, b) => compare(a[state.by], b[state.by]) * (state.down ? -1 : 1));
+    return found;
+  };
+  function draw() {
+    const found = chosen();
+    heads.forEach((head, i) => {
+      if (columns[i] === state.by) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    const focused = body.contains(document.activeElement) ? cellPlace(document.activeElement) : null;
+    body.replaceChildren(...found.slice(0, drawn).map((row, r) => el("tr", {}, columns.map((column, c) => {
+      const value = row[column];
+      const shown = text(value);
+      const content = links.has(column) && shown ? object(shown) : shown;
+      return el("td", { tabindex: r === 0 && c === 0 ? 0 : -1, class: [typeof value === "number" ? "n" : "", options.classes?.(row, column) ?? ""].join(" ").trim() || null }, content);
+    }))));
+    count.textContent = found.length === rows.length ? `${rows.length} rows` : `${found.length} of ${rows.length} rows`;
+    more.hidden = found.length <= drawn;
+    if (focused) body.rows[focused.row]?.cells[focused.cell]?.focus();
+  }
+  draw();
+  const bar = el("div", { class: "bar" }, el("label", {}, "Filter ", filter), count, el("button", { type: "button", click: () => download(`${title.replaceAll(/[^\w.-]+/g, "-")}.csv`, "text/csv", csv(columns, chosen())) }, "CSV"), more);
+  const node = el("div", {}, bar, el("div", { class: "scroll" }, grid));
+  node.update = (next) => { rows = next; draw(); };
+  return node;
+}
+
+function cellPlace(node) {
+  const cell = node.closest("td");
+  return cell ? { row: cell.parentNode.sectionRowIndex, cell: cell.cellIndex } : null;
+}
+
+/** Arrow keys of the grid pattern. */
+function keys(event, grid) {
+  const place = cellPlace(event.target);
+  if (!place) return;
+  const rows = grid.tBodies[0].rows;
+  const { key } = event;
+  const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageDown: [15, 0], PageUp: [-15, 0], Home: [0, -1000], End: [0, 1000] };
+  if (key === "Enter" && event.target.tagName === "TD") {
+    const link = event.target.querySelector("a") ?? event.target.parentNode.querySelector("a");
+    if (link) { event.preventDefault(); link.click(); }
+    return;
+  }
+  if (!moves[key]) return;
+  event.preventDefault();
+  const row = Math.min(Math.max(place.row + moves[key][0], 0), rows.length - 1);
+  const cell = Math.min(Math.max(place.cell + moves[key][1], 0), rows[row].cells.length - 1);
+  event.target.closest("td").tabIndex = -1;
+  rows[row].cells[cell].tabIndex = 0;
+  rows[row].cells[cell].focus();
+}
