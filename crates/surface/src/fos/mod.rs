@@ -343,6 +343,12 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Custom_Basic ")
 }
 
+/// Returns whether the interface has such an address. `path` may have a query.
+pub fn check_path(path: &str) -> bool {
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    Address::of(path, true).is_ok() && path::virtual_fabric(query).is_ok()
+}
+
 /// Idle time after which a session ends, at least and at most, in seconds.
 const SESSION_TTL: std::ops::RangeInclusive<u32> = 60..=432_000;
 

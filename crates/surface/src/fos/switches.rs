@@ -433,7 +433,7 @@ impl Date {
     /// Date of a number of seconds since 1970, in the Gregorian calendar.
     pub fn of(unix_s: u64) -> Date {
         let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-        // Eras of 400 years that begin on 1 March; see Hinnant, "chrono-compatible date algorithms".
+        // Eras of 400 years begin on 1 March (Hinnant, "chrono-compatible date algorithms").
         let days = days + 719_468;
         let (era, of_era) = (days / 146_097, days % 146_097);
         let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

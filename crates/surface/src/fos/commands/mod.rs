@@ -105,6 +105,11 @@ const COMMANDS: &[Entry] = &[
 /// Commands that ask before they change the fabric, and those that end the session.
 const OTHERS: [&str; 6] = ["cfgenable", "cfgdisable", "cfgsave", "exit", "logout", "quit"];
 
+/// Commands of a line with their arguments.
+pub fn parse(line: &str) -> Vec<(String, Vec<String>)> {
+    words::commands(line, is_command).iter().filter_map(|command| words::arguments(command)).collect()
+}
+
 fn is_command(word: &str) -> bool {
     COMMANDS.iter().any(|entry| entry.0 == word) || OTHERS.contains(&word)
 }
