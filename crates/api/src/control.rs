@@ -170,6 +170,44 @@ pub enum ZoneAction {
     Abort,
     /// Restores the database before the last change, in the whole fabric.
     Rollback,
+    /// The operation of a client of a management interface, which owns its transaction: other
+    /// clients cannot edit or commit it. It ends if the client does not use it for a time, and when
+    /// another switch changes the zones.
+    As {
+        /// The client.
+        client: ZoneClient,
+        /// Checksum of the committed database ([`ZoneStatus::checksum`]) on which the operation is
+        /// based. If it differs, the operation fails and changes nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checksum: Option<String>,
+        /// The operation.
+        action: Box<ZoneAction>,
+    },
+}
+
+/// Default of [`ZoneClient::timeout_s`], in seconds.
+pub const ZONE_TIMEOUT_S: u32 = 300;
+
+/// A client that owns a zone transaction.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneClient {
+    /// Identifier of its session, unique in the instance. It is no secret.
+    pub session: String,
+    /// Name of the user.
+    pub user: String,
+    /// Role of the user.
+    pub role: String,
+    /// Address of the client.
+    pub address: String,
+    /// Interface, for example `REST`.
+    pub interface: String,
+    /// Program of the client, as it names itself.
+    pub application: String,
+    /// Time in seconds after its last request at which the transaction ends; absent for
+    /// [`ZONE_TIMEOUT_S`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u32>,
 }
 
 /// A reply of an instance.

@@ -34,6 +34,18 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+/// All definitions of a database: [`DefinedZones`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Defined {
+    /// Aliases: names for lists of members.
+    pub aliases: BTreeMap<String, Vec<String>>,
+    /// Zones by name.
+    pub zones: BTreeMap<String, Definition>,
+    /// Configurations: names of their zones, in the order of definition.
+    pub configs: BTreeMap<String, Vec<String>>,
+}
+
 /// Definition of a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -143,6 +155,26 @@ pub enum Edit {
         name: String,
         zones: Vec<String>,
     },
+    ReplaceAlias {
+        name: String,
+        members: Vec<String>,
+    },
+    ReplaceZone {
+        name: String,
+        zone: Definition,
+    },
+    ReplaceConfig {
+        name: String,
+        zones: Vec<String>,
+    },
+    ReplaceAll {
+        defined: Defined,
+    },
+    Expunge {
+        kind: Kind,
+        name: String,
+    },
+    Clear,
     SetDefault {
         open: bool,
         #[serde(default, skip_serializing_if = "is_false")]
@@ -206,9 +238,33 @@ impl TryFrom<&Definition> for ZoneDefinition {
     }
 }
 
+impl From<&DefinedZones> for Defined {
+    fn from(defined: &DefinedZones) -> Defined {
+        Defined {
+            aliases: defined.aliases.iter().map(|(name, members)| (name.clone(), texts(members))).collect(),
+            zones: defined.zones.iter().map(|(name, zone)| (name.clone(), zone.into())).collect(),
+            configs: defined.configs.clone(),
+        }
+    }
+}
+
+impl TryFrom<&Defined> for DefinedZones {
+    type Error = BadZoneMember;
+
+    fn try_from(defined: &Defined) -> Result<DefinedZones, BadZoneMember> {
+        let aliases = defined.aliases.iter().map(|(name, list)| Ok((name.clone(), members(list)?)));
+        let zones = defined.zones.iter().map(|(name, zone)| Ok((name.clone(), zone.try_into()?)));
+        Ok(DefinedZones {
+            aliases: aliases.collect::<Result<_, BadZoneMember>>()?,
+            zones: zones.collect::<Result<_, BadZoneMember>>()?,
+            configs: defined.configs.clone(),
+        })
+    }
+}
+
 impl From<&ZoneDatabase> for Database {
     fn from(database: &ZoneDatabase) -> Database {
-        let defined = &database.defined;
+        let Defined { aliases, zones, configs } = (&*database.defined).into();
         let effective = |effective: &Arc<EffectiveZones>| Effective {
             config: effective.name.clone(),
             zones: (effective.zones.iter())
@@ -220,9 +276,9 @@ impl From<&ZoneDatabase> for Database {
                 .collect(),
         };
         Database {
-            aliases: defined.aliases.iter().map(|(name, members)| (name.clone(), texts(members))).collect(),
-            zones: defined.zones.iter().map(|(name, zone)| (name.clone(), zone.into())).collect(),
-            configs: defined.configs.clone(),
+            aliases,
+            zones,
+            configs,
             effective: database.effective.as_ref().map(effective),
             default_open: database.default_is_open(),
             default_auto: database.default_zone == ZoneDefault::OpenWithoutZones,
@@ -234,8 +290,7 @@ impl TryFrom<&Database> for ZoneDatabase {
     type Error = BadZoneMember;
 
     fn try_from(database: &Database) -> Result<ZoneDatabase, BadZoneMember> {
-        let aliases = database.aliases.iter().map(|(name, list)| Ok((name.clone(), members(list)?)));
-        let zones = database.zones.iter().map(|(name, zone)| Ok((name.clone(), zone.try_into()?)));
+        let Database { aliases, zones, configs, .. } = database.clone();
         let effective = |effective: &Effective| {
             let zones = effective.zones.iter().map(|zone| {
                 let (name, principals) = (zone.zone.clone(), members(&zone.principals)?);
@@ -245,11 +300,7 @@ impl TryFrom<&Database> for ZoneDatabase {
             Ok(Arc::new(EffectiveZones { name: effective.config.clone(), zones }))
         };
         Ok(ZoneDatabase {
-            defined: Arc::new(DefinedZones {
-                aliases: aliases.collect::<Result<_, BadZoneMember>>()?,
-                zones: zones.collect::<Result<_, BadZoneMember>>()?,
-                configs: database.configs.clone(),
-            }),
+            defined: Arc::new(DefinedZones::try_from(&Defined { aliases, zones, configs })?),
             effective: database.effective.as_ref().map(effective).transpose()?,
             default_zone: default_zone(database.default_open, database.default_auto),
         })
@@ -290,6 +341,12 @@ impl From<&ZoneEdit> for Edit {
             ZoneEdit::RemoveFromZone { name, zone } => Edit::RemoveFromZone { name, zone: (&zone).into() },
             ZoneEdit::AddToConfig { name, zones } => Edit::AddToConfig { name, zones },
             ZoneEdit::RemoveFromConfig { name, zones } => Edit::RemoveFromConfig { name, zones },
+            ZoneEdit::ReplaceAlias { name, members } => Edit::ReplaceAlias { name, members: texts(&members) },
+            ZoneEdit::ReplaceZone { name, zone } => Edit::ReplaceZone { name, zone: (&zone).into() },
+            ZoneEdit::ReplaceConfig { name, zones } => Edit::ReplaceConfig { name, zones },
+            ZoneEdit::ReplaceAll(defined) => Edit::ReplaceAll { defined: (&*defined).into() },
+            ZoneEdit::Expunge { kind, name } => Edit::Expunge { kind: kind.into(), name },
+            ZoneEdit::Clear => Edit::Clear,
             ZoneEdit::SetDefault(default) => {
                 Edit::SetDefault { open: default == ZoneDefault::Open, auto: default == ZoneDefault::OpenWithoutZones }
             }
@@ -317,6 +374,12 @@ impl TryFrom<&Edit> for ZoneEdit {
             Edit::RemoveFromZone { name, zone } => ZoneEdit::RemoveFromZone { name, zone: (&zone).try_into()? },
             Edit::AddToConfig { name, zones } => ZoneEdit::AddToConfig { name, zones },
             Edit::RemoveFromConfig { name, zones } => ZoneEdit::RemoveFromConfig { name, zones },
+            Edit::ReplaceAlias { name, members: list } => ZoneEdit::ReplaceAlias { name, members: members(&list)? },
+            Edit::ReplaceZone { name, zone } => ZoneEdit::ReplaceZone { name, zone: (&zone).try_into()? },
+            Edit::ReplaceConfig { name, zones } => ZoneEdit::ReplaceConfig { name, zones },
+            Edit::ReplaceAll { defined } => ZoneEdit::ReplaceAll(Arc::new((&defined).try_into()?)),
+            Edit::Expunge { kind, name } => ZoneEdit::Expunge { kind: kind.into(), name },
+            Edit::Clear => ZoneEdit::Clear,
             Edit::SetDefault { open, auto } => ZoneEdit::SetDefault(default_zone(open, auto)),
             Edit::Enable { config } => ZoneEdit::Enable(config),
             Edit::Disable => ZoneEdit::Disable,
@@ -370,7 +433,17 @@ mod tests {
             ZoneEdit::Delete { kind: ObjectKind::Zone, name: name.clone() },
             ZoneEdit::Rename { kind: ObjectKind::Config, from: name.clone(), to: other },
             ZoneEdit::AddToAlias { name: name.clone(), members: members.clone() },
-            ZoneEdit::RemoveFromAlias { name: name.clone(), members },
+            ZoneEdit::RemoveFromAlias { name: name.clone(), members: members.clone() },
+            ZoneEdit::ReplaceAlias { name: name.clone(), members: members.clone() },
+            ZoneEdit::ReplaceZone { name: name.clone(), zone: zone() },
+            ZoneEdit::ReplaceConfig { name: name.clone(), zones: zones.clone() },
+            ZoneEdit::ReplaceAll(Arc::new(DefinedZones {
+                aliases: [(name.clone(), members)].into(),
+                zones: [("z".to_owned(), zone())].into(),
+                configs: [("c".to_owned(), vec!["z".to_owned()])].into(),
+            })),
+            ZoneEdit::Expunge { kind: ObjectKind::Alias, name: name.clone() },
+            ZoneEdit::Clear,
             ZoneEdit::AddToZone { name: name.clone(), zone: zone() },
             ZoneEdit::RemoveFromZone { name: name.clone(), zone: zone() },
             ZoneEdit::AddToConfig { name: name.clone(), zones: zones.clone() },

@@ -5,6 +5,7 @@
 //! values with `--json`. World-wide names are text with colons, and addresses six hexadecimal
 //! digits. Lists keep the order of the lab.
 
+use crate::control::ZoneClient;
 use crate::zone_database::Database;
 use sanloom_fc::zoning::ZoneDatabase;
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,13 @@ pub struct ZoneStatus {
     /// The database after a commit; absent if no transaction is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working: Option<Database>,
+    /// Fingerprint of the committed database as 32 hexadecimal digits.
+    pub checksum: String,
+    /// Maximum size of the database in bytes.
+    pub database_max_bytes: u64,
+    /// The open transaction; absent if none is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<ZoneTransaction>,
     /// Reasons for which a commit of the transaction would be rejected.
     pub problems: Vec<String>,
     /// Progress of the change in which the switch takes part: `free`, `waiting`, `locking`,
@@ -121,6 +129,26 @@ pub struct ZoneStatus {
     pub kept: bool,
     /// Ports registered in the name server.
     pub ports: Vec<ZonePort>,
+}
+
+/// An open transaction of a switch.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneTransaction {
+    /// Number of the transaction, unique for the switch since its start; never 0.
+    pub token: u32,
+    /// The client that owns it; absent for a transaction of the control socket, which every client
+    /// of the socket may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ZoneClient>,
+    /// Time in seconds after the owner's last request at which it ends; absent without an owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u32>,
+    /// Time in seconds until it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining_s: Option<u32>,
+    /// Size in bytes of the database after a commit.
+    pub database_bytes: u64,
 }
 
 /// Effect of zone edits on the ports of a lab.

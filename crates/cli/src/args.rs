@@ -121,6 +121,10 @@ pub enum Command {
     /// Explain, preview and change zones
     #[command(after_help = "Example:\n  sanloom zone explain lab.toml esx01:0 array1:0")]
     Zone(zone::Args),
+    /// Use the command line of a switch of a running lab, in the words of Fabric OS
+    #[cfg(feature = "surface")]
+    #[command(after_help = "Example:\n  sanloom console lab.toml sw1 switchshow")]
+    Console(crate::commands::console::Args),
     /// Predict the merge of two fabrics
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     Fabric(fabric::Args),

@@ -5,6 +5,8 @@ pub mod args;
 pub mod commands;
 pub mod grammar;
 pub mod instance;
+#[cfg(feature = "surface")]
+pub mod management;
 pub mod running;
 #[cfg(feature = "surface")]
 pub mod web;

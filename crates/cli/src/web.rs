@@ -111,7 +111,10 @@ fn unusable(error: Unusable) -> Failure {
 }
 
 /// The user table of the folder, or one with a random password.
-fn users(folder: &Path, is_hidden: bool) -> Result<Users, Failure> {
+///
+/// # Errors
+/// The table cannot be read.
+pub fn users(folder: &Path, is_hidden: bool) -> Result<Users, Failure> {
     let path = folder.join("users");
     if let Some(users) = Users::read(&path).map_err(Failure::environment)?.filter(|users| !users.is_empty()) {
         return Ok(users);

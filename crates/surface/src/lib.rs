@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod fos;
 pub mod server;
 pub mod web;
 

@@ -64,6 +64,7 @@ fn main() {
     }
     peer("jsonschema", jsonschema());
     peer("ibsim", ibsim());
+    peer("pyfos", pyfos());
     peer("qemu-iscsi", qemu_iscsi());
     peer("namespace", namespace());
     peer("guest", GUEST.into_iter().find_map(absent));
@@ -99,6 +100,18 @@ fn jsonschema() -> Option<String> {
     };
     let missing = !["python3", "/usr/bin/python3"].into_iter().any(has_validator);
     missing.then(|| "no python3 has jsonschema (package python3-jsonschema)".to_owned())
+}
+
+/// Returns the reason if the Python environment of the tests has no pyfos, or if the test may not
+/// listen at the ports of a switch.
+fn pyfos() -> Option<String> {
+    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/pyfos");
+    let python = PathBuf::from(built).join("bin/python");
+    println!("cargo:rerun-if-changed={}", python.display());
+    if !python.is_file() {
+        return Some("tests/pyfos/install.sh was not run".to_owned());
+    }
+    TcpListener::bind(("127.1.255.254", 80)).err().map(|error| format!("port 80 cannot be used: {error}"))
 }
 
 /// Returns the reason if no directory on PATH contains the program.

@@ -120,6 +120,10 @@ pub enum Dark {
 pub struct PortRow {
     /// Port, for example `edge1:3`.
     pub port: String,
+    /// Number of the port on its switch.
+    pub number: u32,
+    /// World-wide name of the port.
+    pub port_name: String,
     /// Use of the port.
     pub mode: PortMode,
     /// True if the link carries light.
@@ -151,6 +155,12 @@ pub struct PortRow {
     pub frames_sent: u64,
     /// Frames received since the start.
     pub frames_received: u64,
+    /// Bytes sent since the start; absent if the driver does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_sent: Option<u64>,
+    /// Bytes received since the start; absent if the driver does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_received: Option<u64>,
     /// Frames discarded at the port, by reason.
     pub discards: BTreeMap<String, u64>,
 }

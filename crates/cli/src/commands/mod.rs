@@ -5,6 +5,8 @@ pub mod capture;
 pub mod check;
 pub mod compare;
 pub mod completions;
+#[cfg(feature = "surface")]
+pub mod console;
 pub mod down;
 pub mod export;
 pub mod fabric;
@@ -71,6 +73,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Volume(args) => volume::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Zone(args) => zone::run(args),
+        #[cfg(feature = "surface")]
+        Command::Console(args) => console::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::CalibrateDisk(args) => disk::calibrate::run(args),
         Command::Disk(args) => disk::import::run(args),

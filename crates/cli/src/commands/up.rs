@@ -77,6 +77,9 @@ pub struct Args {
     #[cfg(feature = "surface")]
     #[command(flatten)]
     web: crate::web::WebArgs,
+    #[cfg(feature = "surface")]
+    #[command(flatten)]
+    management: crate::management::ManagementArgs,
     #[command(flatten)]
     sets: Sets,
 }
@@ -131,6 +134,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     #[cfg(feature = "surface")]
     let (page, drawing) = page(args, &runtime, &control, loaded.isolated)?;
+    #[cfg(feature = "surface")]
+    let management = management(args, &runtime, &control, &drawing)?;
     if let Some(number) = args.ready_fd {
         report_ready(number)?;
     }
@@ -152,7 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         go_on && !interrupt::requested()
     });
     #[cfg(feature = "surface")]
-    drop(page);
+    drop((page, management));
     runtime.shut_down();
     drop(record_of_instance);
     tracing::info!("down");
@@ -183,6 +188,20 @@ fn page(
         tracing::info!(url = page.url(), "page");
     }
     Ok((page, drawing))
+}
+
+/// Serves the management interfaces of the switches, if they are requested.
+#[cfg(feature = "surface")]
+fn management(
+    args: &Args,
+    runtime: &Runtime,
+    control: &Control,
+    drawing: &Arc<crate::web::Drawing>,
+) -> Result<Option<sanloom_surface::server::Server>, Failure> {
+    let (client, drawing) = (control.local(), drawing.clone());
+    let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
+    let (lab, lab_paths) = (runtime.lab(), LabPaths::of(runtime.lab()));
+    args.management.serve(lab_paths.folder(), lab, args.switch.as_deref(), connect, args.background.is_some())
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.

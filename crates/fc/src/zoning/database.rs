@@ -170,7 +170,30 @@ impl ZoneDatabase {
     /// FNV-1a hash of the whole content. Two databases with the same generation are equal, except
     /// with a probability of one in 2^64.
     pub fn generation(&self) -> u64 {
-        let mut sum = Checksum(0xcbf2_9ce4_8422_2325);
+        let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+        self.feed(&mut |bytes| {
+            for byte in bytes {
+                sum = (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        });
+        sum
+    }
+
+    /// 128-bit FNV-1a hash of the whole content. Management interfaces show it as 32 hexadecimal
+    /// digits.
+    pub fn checksum(&self) -> u128 {
+        let mut sum = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+        self.feed(&mut |bytes| {
+            for byte in bytes {
+                sum = (sum ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+            }
+        });
+        sum
+    }
+
+    /// Passes the content in a canonical form to a hash.
+    fn feed(&self, into: &mut dyn FnMut(&[u8])) {
+        let mut sum = Content(into);
         sum.tag(match self.default_zone {
             ZoneDefault::Closed => 0,
             ZoneDefault::Open => 1,
@@ -213,17 +236,14 @@ impl ZoneDatabase {
                 zone.principals.iter().for_each(|member| sum.member(member));
             }
         }
-        sum.0
     }
 }
 
-struct Checksum(u64);
+struct Content<'f>(&'f mut dyn FnMut(&[u8]));
 
-impl Checksum {
+impl Content<'_> {
     fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
+        (self.0)(bytes);
     }
 
     fn tag(&mut self, tag: u8) {

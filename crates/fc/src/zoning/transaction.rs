@@ -94,6 +94,38 @@ pub enum ZoneEdit {
         /// Names of the zones to remove.
         zones: Vec<String>,
     },
+    /// Replaces the members of an alias.
+    ReplaceAlias {
+        /// Name of the alias.
+        name: String,
+        /// The new members.
+        members: AliasMembers,
+    },
+    /// Replaces members and principals of a zone.
+    ReplaceZone {
+        /// Name of the zone.
+        name: String,
+        /// The new members and principals.
+        zone: ZoneDefinition,
+    },
+    /// Replaces the zones of a configuration.
+    ReplaceConfig {
+        /// Name of the configuration.
+        name: String,
+        /// The new zones.
+        zones: Vec<String>,
+    },
+    /// Replaces all definitions. The effective configuration stays in force.
+    ReplaceAll(Arc<DefinedZones>),
+    /// Deletes an object and removes it from all lists of other objects.
+    Expunge {
+        /// Kind of the object.
+        kind: ObjectKind,
+        /// Name of the object.
+        name: String,
+    },
+    /// Deletes all definitions. The effective configuration stays in force.
+    Clear,
     /// Sets the access between ports in no effective zone.
     SetDefault(ZoneDefault),
     /// Enables a configuration as it is defined at the commit.
@@ -148,6 +180,8 @@ impl Transaction {
                 self.enable = None;
                 self.work.effective = None;
             }
+            ZoneEdit::ReplaceAll(defined) => self.work.defined = defined,
+            ZoneEdit::Clear => self.work.defined = Arc::default(),
             edit => Arc::make_mut(&mut self.work.defined).apply(edit),
         }
         Ok(())
@@ -212,7 +246,10 @@ impl Transaction {
             ZoneEdit::CreateAlias { name, .. } => free(Alias, name),
             ZoneEdit::CreateZone { name, .. } => free(Zone, name),
             ZoneEdit::CreateConfig { name, .. } => free(Config, name),
-            ZoneEdit::Delete { kind, name } => there(*kind, name),
+            ZoneEdit::Delete { kind, name } | ZoneEdit::Expunge { kind, name } => there(*kind, name),
+            ZoneEdit::ReplaceAlias { name, .. } => there(Alias, name),
+            ZoneEdit::ReplaceZone { name, .. } => there(Zone, name),
+            ZoneEdit::ReplaceConfig { name, .. } => there(Config, name),
             ZoneEdit::Rename { kind, from, to } => there(*kind, from).and_then(|()| free(*kind, to)),
             ZoneEdit::AddToAlias { name, .. } => there(Alias, name),
             ZoneEdit::AddToZone { name, .. } => there(Zone, name),
@@ -231,6 +268,8 @@ impl Transaction {
                 there(Config, name)?;
                 all_in(Config, name, zones, &defined.configs[name])
             }
+            // The commit checks the names and the sizes of all definitions.
+            ZoneEdit::ReplaceAll(_) | ZoneEdit::Clear => Ok(()),
             ZoneEdit::SetDefault(_) | ZoneEdit::Disable => Ok(()),
             // A later edit of the same transaction may create the configuration.
             ZoneEdit::Enable(_) => Ok(()),
@@ -255,14 +294,20 @@ impl DefinedZones {
     /// Applies a checked edit of the definitions.
     fn apply(&mut self, edit: ZoneEdit) {
         match edit {
-            ZoneEdit::CreateAlias { name, members } => _ = self.aliases.insert(name, members),
-            ZoneEdit::CreateZone { name, zone } => _ = self.zones.insert(name, zone),
-            ZoneEdit::CreateConfig { name, zones } => _ = self.configs.insert(name, zones),
-            ZoneEdit::Delete { kind, name } => match kind {
-                ObjectKind::Alias => _ = self.aliases.remove(&name),
-                ObjectKind::Zone => _ = self.zones.remove(&name),
-                ObjectKind::Config => _ = self.configs.remove(&name),
-            },
+            ZoneEdit::CreateAlias { name, members } | ZoneEdit::ReplaceAlias { name, members } => {
+                self.aliases.insert(name, members);
+            }
+            ZoneEdit::CreateZone { name, zone } | ZoneEdit::ReplaceZone { name, zone } => {
+                self.zones.insert(name, zone);
+            }
+            ZoneEdit::CreateConfig { name, zones } | ZoneEdit::ReplaceConfig { name, zones } => {
+                self.configs.insert(name, zones);
+            }
+            ZoneEdit::Delete { kind, name } => self.delete(kind, &name),
+            ZoneEdit::Expunge { kind, name } => {
+                self.delete(kind, &name);
+                self.remove_references(kind, &name);
+            }
             ZoneEdit::Rename { kind, from, to } => self.rename(kind, &from, to),
             ZoneEdit::AddToAlias { name, members } => add(self.aliases.entry(name).or_default(), members),
             ZoneEdit::AddToZone { name, zone } => {
@@ -278,7 +323,30 @@ impl DefinedZones {
                 remove(&mut known.principals, &zone.principals);
             }
             ZoneEdit::RemoveFromConfig { name, zones } => remove(self.configs.entry(name).or_default(), &zones),
+            // Applied by the caller.
+            ZoneEdit::ReplaceAll(_) | ZoneEdit::Clear => {}
             ZoneEdit::SetDefault(_) | ZoneEdit::Enable(_) | ZoneEdit::Disable => {}
+        }
+    }
+
+    fn delete(&mut self, kind: ObjectKind, name: &str) {
+        match kind {
+            ObjectKind::Alias => _ = self.aliases.remove(name),
+            ObjectKind::Zone => _ = self.zones.remove(name),
+            ObjectKind::Config => _ = self.configs.remove(name),
+        }
+    }
+
+    /// Removes an object from the lists of all others.
+    fn remove_references(&mut self, kind: ObjectKind, name: &str) {
+        match kind {
+            ObjectKind::Alias => {
+                let lists = self.zones.values_mut().flat_map(|zone| [&mut zone.members, &mut zone.principals]);
+                lists
+                    .for_each(|list| list.retain(|member| !matches!(member, MemberRef::Alias(alias) if alias == name)));
+            }
+            ObjectKind::Zone => self.configs.values_mut().for_each(|zones| zones.retain(|zone| zone != name)),
+            ObjectKind::Config => {}
         }
     }
 

@@ -194,3 +194,100 @@ fn databases_that_differ_anywhere_have_different_generations() {
         assert!(seen.insert(change.outcome().0.generation()));
     }
 }
+
+/// A database with an alias, two zones that name it and a configuration of both, in force.
+fn with_references() -> ZoneStore {
+    let mut store = ZoneStore::new(ZoneDatabase::default(), ZoneLimits::default());
+    let mut change = store.begin();
+    let zone = |n| ZoneDefinition {
+        members: vec![MemberRef::Alias("host".into()), MemberRef::Member(named(n))],
+        principals: vec![],
+    };
+    change.apply(ZoneEdit::CreateAlias { name: "host".into(), members: vec![named(1)] }).unwrap();
+    change.apply(ZoneEdit::CreateZone { name: "a".into(), zone: zone(2) }).unwrap();
+    change.apply(ZoneEdit::CreateZone { name: "b".into(), zone: zone(3) }).unwrap();
+    change.apply(create_config("day", &["a", "b"])).unwrap();
+    change.apply(ZoneEdit::Enable("day".into())).unwrap();
+    store.commit(&change).unwrap();
+    store
+}
+
+#[test]
+fn an_expunged_object_is_removed_from_all_lists() {
+    let mut store = with_references();
+    let mut change = store.begin();
+    change.apply(ZoneEdit::Expunge { kind: ObjectKind::Alias, name: "host".into() }).unwrap();
+    change.apply(ZoneEdit::Expunge { kind: ObjectKind::Zone, name: "b".into() }).unwrap();
+    let missing = ZoneEdit::Expunge { kind: ObjectKind::Config, name: "night".into() };
+    let problem = ZoneProblem::NotFound { kind: ObjectKind::Config, name: "night".into() };
+    assert_eq!(change.apply(missing), Err(problem));
+    let defined = store.commit(&change).unwrap().defined.clone();
+    assert!(defined.aliases.is_empty());
+    assert_eq!(defined.zones["a"].members, [MemberRef::Member(named(2))]);
+    assert_eq!((defined.zones.len(), &defined.configs["day"]), (1, &vec!["a".to_owned()]));
+}
+
+#[test]
+fn a_replacement_changes_the_whole_list_or_nothing() {
+    let mut store = with_references();
+    let mut change = store.begin();
+    let members = vec![named(7), named(8)];
+    change.apply(ZoneEdit::ReplaceAlias { name: "host".into(), members: members.clone() }).unwrap();
+    change.apply(ZoneEdit::ReplaceConfig { name: "day".into(), zones: vec!["b".into()] }).unwrap();
+    let zone = ZoneDefinition {
+        members: vec![MemberRef::Member(named(4))],
+        principals: vec![MemberRef::Alias("host".into())],
+    };
+    change.apply(ZoneEdit::ReplaceZone { name: "b".into(), zone: zone.clone() }).unwrap();
+    let missing = ZoneEdit::ReplaceZone { name: "c".into(), zone: zone.clone() };
+    let before = change.clone();
+    assert_eq!(change.apply(missing), Err(ZoneProblem::NotFound { kind: ObjectKind::Zone, name: "c".into() }));
+    assert_eq!(change, before);
+    let defined = store.commit(&change).unwrap().defined.clone();
+    assert_eq!((&defined.aliases["host"], &defined.zones["b"]), (&members, &zone));
+    assert_eq!(defined.configs["day"], ["b"]);
+
+    // Definitions with a problem are rejected as a whole.
+    let mut wrong = (*with_references().current().defined).clone();
+    wrong.configs.insert("night".into(), vec!["nothing".into()]);
+    let mut change = store.begin();
+    change.apply(ZoneEdit::ReplaceAll(wrong.into())).unwrap();
+    let unknown = ZoneProblem::UnknownZone { config: "night".into(), zone: "nothing".into() };
+    assert_eq!(store.commit(&change), Err(vec![unknown]));
+    let whole = with_references().current().defined.clone();
+    change.apply(ZoneEdit::ReplaceAll(whole.clone())).unwrap();
+    assert_eq!(store.commit(&change).unwrap().defined, whole);
+}
+
+#[test]
+fn a_cleared_database_keeps_the_effective_configuration() {
+    let mut store = with_references();
+    let effective = store.current().effective.clone();
+    let mut change = store.begin();
+    change.apply(ZoneEdit::Clear).unwrap();
+    let cleared = store.commit(&change).unwrap();
+    assert_eq!((cleared.defined.kind_of("day"), &cleared.effective), (None, &effective));
+    assert!(effective.is_some());
+}
+
+#[test]
+fn the_checksum_depends_on_definitions_effective_zones_and_default_zone_only() {
+    let mut store = with_references();
+    assert_eq!(store.current().checksum(), with_references().current().checksum());
+    let mut seen = std::collections::BTreeSet::from([store.current().checksum()]);
+    let edits = [
+        ZoneEdit::SetDefault(ZoneDefault::Open),
+        ZoneEdit::AddToAlias { name: "host".into(), members: vec![named(9)] },
+        ZoneEdit::Rename { kind: ObjectKind::Zone, from: "a".into(), to: "c".into() },
+        ZoneEdit::Enable("day".into()),
+        ZoneEdit::Disable,
+        ZoneEdit::Clear,
+    ];
+    for edit in edits {
+        let mut change = store.begin();
+        change.apply(edit.clone()).unwrap();
+        assert!(seen.insert(store.commit(&change).unwrap().checksum()), "{edit:?}");
+    }
+    // FNV-1a of 128 bits over the one byte 0, the content of an empty database.
+    assert_eq!(format!("{:032x}", ZoneDatabase::default().checksum()), "d228cb69101a8caf78912b704e4a147f");
+}

@@ -2,7 +2,7 @@
 
 use crate::net::LossSite;
 use crate::world::World;
-use sanloom_api::view::build::{Shown, blocked, isolated};
+use sanloom_api::view::build::{Shown, blocked, isolated, port_name};
 use sanloom_api::view::{PortMode, PortRow, PortsView};
 use sanloom_fc::config::{Link, Node};
 use sanloom_fc::fabric::PortMode as Mode;
@@ -38,6 +38,8 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
     }
     PortRow {
         port: shown.port(end),
+        number: end.port.into(),
+        port_name: port_name(&node.machine, end.port),
         mode: match node.machine.port_mode(end.port) {
             Mode::F => PortMode::F,
             Mode::E => PortMode::E,
@@ -56,6 +58,8 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         channels: net.fc.channels(tx).map_or(0, |channels| channels.list().len() as u32),
         frames_sent: lane.count().frames,
         frames_received: world.measured().received(rx).0,
+        bytes_sent: Some(lane.count().bytes),
+        bytes_received: Some(world.measured().received(rx).1),
         discards,
     }
 }

@@ -2,5 +2,9 @@
 
 mod api;
 mod client;
+<<<<<<< HEAD
 mod page;
+=======
+mod fos;
+>>>>>>> fos
 mod server;

@@ -155,6 +155,11 @@ pub fn isolated(machine: &FabricSwitch, port: u16) -> Option<String> {
     })
 }
 
+/// World-wide name of a port of a switch.
+pub fn port_name(machine: &FabricSwitch, port: u16) -> String {
+    sanloom_fc::switch::port_name(machine.name(), port).to_string()
+}
+
 /// True if a login with a duplicate port name has blocked the port.
 pub fn blocked(machine: &FabricSwitch, port: u16) -> bool {
     machine.services().blocked_ports().any(|blocked| blocked == port)

@@ -1,9 +1,10 @@
-//! `sanloom zone show|edit|commit|abort|rollback`: the zones of a running switch.
+//! `sanloom zone show|edit|replace|expunge|clear|commit|abort|rollback`: the zones of a running
+//! switch.
 
 use super::ports;
 use crate::instance;
 use sanloom_api::control::{Answer, Request, ZoneAction};
-use sanloom_api::zone_database::{Database, Edit, Member};
+use sanloom_api::zone_database::{Database, Edit, Kind, Member};
 use sanloom_api::zoning::{ZoneState, ZoneStatus};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -49,6 +50,38 @@ pub struct EditArgs {
     /// input
     #[arg(long, value_name = "FILE")]
     edit: PathBuf,
+}
+
+/// Options of `sanloom zone replace`.
+#[derive(clap::Args, Debug)]
+pub struct ReplaceArgs {
+    #[command(flatten)]
+    args: Args,
+    /// Lab file with the new aliases, zones and configurations
+    #[arg(long, value_name = "FILE")]
+    with: PathBuf,
+}
+
+/// Options of `sanloom zone expunge`.
+#[derive(clap::Args, Debug)]
+pub struct ExpungeArgs {
+    #[command(flatten)]
+    args: Args,
+    /// Kind of the object
+    kind: Object,
+    /// Name of the object
+    name: String,
+}
+
+/// Kinds of zoning objects.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Object {
+    /// A name for a list of members
+    Alias,
+    /// A zone
+    Zone,
+    /// A configuration
+    Config,
 }
 
 impl Live {
@@ -104,6 +137,23 @@ pub(super) fn edit(args: &EditArgs) -> Result<(), Failure> {
     show(args, &status(ask(&lab, switch, ZoneAction::Edit { edits })?)?)
 }
 
+pub(super) fn replace(args: &ReplaceArgs) -> Result<(), Failure> {
+    let ReplaceArgs { args, with } = args;
+    let file = LabFile { path: with.clone() };
+    let defined = input::load(&file, &[])?.lab.zone_database.defined;
+    run(args, ZoneAction::Edit { edits: vec![Edit::ReplaceAll { defined: (&*defined).into() }] })
+}
+
+pub(super) fn expunge(args: &ExpungeArgs) -> Result<(), Failure> {
+    let kind = match args.kind {
+        Object::Alias => Kind::Alias,
+        Object::Zone => Kind::Zone,
+        Object::Config => Kind::Config,
+    };
+    let edit = Edit::Expunge { kind, name: args.name.clone() };
+    run(&args.args, ZoneAction::Edit { edits: vec![edit] })
+}
+
 fn show(args: &Args, status: &ZoneStatus) -> Result<(), Failure> {
     let text = text(status)?;
     args.json.write_or_print(status, || text)
@@ -117,6 +167,18 @@ fn text(status: &ZoneStatus) -> Result<String, Failure> {
     if status.change != "free" {
         let by = status.locked_by.map(|domain| format!(", of domain {domain}")).unwrap_or_default();
         text += &format!("a change is in progress: {}{by}\n", status.change);
+    }
+    text += &format!("checksum {}\n", status.checksum);
+    let owned = status.transaction.as_ref().and_then(|open| Some((open, open.owner.as_ref()?)));
+    if let Some((open, owner)) = owned {
+        text += &format!(
+            "transaction {} belongs to {} ({}, {}) and ends in {} s without a request\n",
+            open.token,
+            owner.user,
+            owner.interface,
+            owner.address,
+            open.remaining_s.unwrap_or_default()
+        );
     }
     let shown = match &status.working {
         None => &status.committed,

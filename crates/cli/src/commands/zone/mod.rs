@@ -8,6 +8,7 @@ mod preview;
 
 use clap::Subcommand;
 use sanloom_api::control::ZoneAction;
+use sanloom_api::zone_database::Edit;
 use sanloom_console::exit::Failure;
 
 /// Options of `sanloom zone`.
@@ -31,6 +32,18 @@ enum Question {
     /// Edit zones at a running switch, in a transaction that begins with the first edit
     #[command(after_help = "Example:\n  sanloom zone edit lab.toml --edit edits.toml")]
     Edit(live::EditArgs),
+    /// Replace all defined aliases, zones and configurations of a running switch by those of a lab
+    /// file, in its transaction
+    #[command(after_help = "Example:\n  sanloom zone replace lab.toml --with new.toml")]
+    Replace(live::ReplaceArgs),
+    /// Delete an alias, a zone or a configuration at a running switch, and remove it from all
+    /// lists, in its transaction
+    #[command(after_help = "Example:\n  sanloom zone expunge lab.toml zone backup")]
+    Expunge(live::ExpungeArgs),
+    /// Delete all defined aliases, zones and configurations of a running switch, in its
+    /// transaction; the effective configuration stays in force until it is disabled
+    #[command(after_help = "Example:\n  sanloom zone clear lab.toml")]
+    Clear(live::Args),
     /// Commit the transaction of a running switch in the whole fabric
     #[command(after_help = "Example:\n  sanloom zone commit lab.toml")]
     Commit(live::Args),
@@ -52,6 +65,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Question::Preview(args) => preview::run(args),
         Question::Show(args) => live::run(args, ZoneAction::Show),
         Question::Edit(args) => live::edit(args),
+        Question::Replace(args) => live::replace(args),
+        Question::Expunge(args) => live::expunge(args),
+        Question::Clear(args) => live::run(args, ZoneAction::Edit { edits: vec![Edit::Clear] }),
         Question::Commit(args) => live::run(args, ZoneAction::Commit),
         Question::Abort(args) => live::run(args, ZoneAction::Abort),
         Question::Rollback(args) => live::run(args, ZoneAction::Rollback),

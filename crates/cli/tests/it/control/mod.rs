@@ -9,6 +9,8 @@ mod durable;
 mod ends;
 mod examples;
 mod forwarding;
+#[cfg(feature = "surface")]
+mod fos;
 mod inject;
 mod instance;
 mod links;

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod keeper;
 pub mod links;
 pub mod ports;
+pub mod transactions;
 pub mod volumes;
 pub mod zones;
 
@@ -62,7 +63,7 @@ impl Operations {
                     Err(reason) => Answer::failed(reason),
                 },
                 Request::Zone { switch, action } => {
-                    self.zones.request(site.instance, switch.as_deref(), action, answer);
+                    self.zones.request(site, switch.as_deref(), action, answer);
                     continue;
                 }
                 Request::Stop => {
@@ -86,7 +87,7 @@ impl Operations {
     pub fn step(&mut self, site: &mut Site<'_>) {
         for ended in std::mem::take(&mut site.instance.zone_results) {
             if !self.apply.zones_ended(&ended) {
-                self.zones.finish(site.instance, ended);
+                self.zones.finish(site, ended);
             }
         }
         self.apply.advance(site);

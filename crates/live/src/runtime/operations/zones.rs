@@ -5,7 +5,8 @@
 //! database is stored before the switch sends anything that depends on it: outputs of a switch are
 //! processed in order, and the [`Keeper`](super::keeper::Keeper) waits for the store.
 
-use super::unknown;
+use super::transactions::{Caller, OpenTransaction};
+use super::{Site, unknown};
 use crate::runtime::instance::{Instance, ZoneResult};
 use sanloom_api::control::{Answer, RequestError, ZoneAction};
 use sanloom_api::zone_database::{Database, Edit};
@@ -16,6 +17,7 @@ use sanloom_fc::fabric_switch;
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::server::ZoneChange;
 use sanloom_fc::zoning::{Preview, Transaction, ZoneDatabase, ZoneEdit};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -24,7 +26,9 @@ use std::sync::mpsc::Sender;
 #[derive(Debug, Default)]
 pub struct SwitchZones {
     /// Uncommitted edits.
-    pub transaction: Option<Transaction>,
+    pub open: Option<OpenTransaction>,
+    /// Number of transactions since the start.
+    pub transactions: u32,
     /// The database before the committed one, for a rollback.
     pub previous: Option<ZoneDatabase>,
     /// The committed database.
@@ -36,7 +40,7 @@ pub struct SwitchZones {
 impl SwitchZones {
     /// Returns the zones with which a switch starts.
     pub fn new(committed: ZoneDatabase, previous: Option<ZoneDatabase>) -> SwitchZones {
-        SwitchZones { transaction: None, previous, committed, unkept: false }
+        SwitchZones { open: None, transactions: 0, previous, committed, unkept: false }
     }
 
     /// Returns whether the committed database is in the store.
@@ -84,13 +88,8 @@ impl ZoneChanges {
     }
 
     /// Answers a zone request. A change of the fabric is answered when it ends.
-    pub fn request(
-        &mut self,
-        instance: &mut Instance,
-        switch: Option<&str>,
-        action: ZoneAction,
-        answer: Sender<Answer>,
-    ) {
+    pub fn request(&mut self, site: &mut Site<'_>, switch: Option<&str>, action: ZoneAction, answer: Sender<Answer>) {
+        let Site { instance, now, .. } = site;
         let found = match switch {
             None => Some(0),
             Some(name) => instance.fabric.switch_named(name),
@@ -100,18 +99,25 @@ impl ZoneChanges {
             let _ = answer.send(unknown("switch", switch.unwrap_or_default(), names));
             return;
         };
+        let (caller, action) = match Caller::of(action, *now) {
+            Ok(parts) => parts,
+            Err(reason) => return reply(&answer, Err(reason.into())),
+        };
+        if let Err(reason) = caller.enter(instance, number, &action) {
+            return reply(&answer, Err(reason.into()));
+        }
         let outcome = match action {
-            ZoneAction::Show => Ok(status(instance, number)),
+            ZoneAction::Show => Ok(status(instance, number, caller.now)),
             ZoneAction::Edit { edits } => edit(instance, number, &edits).map(|transaction| {
-                instance.fabric.switches[number].zones.transaction = Some(transaction);
-                status(instance, number)
+                caller.keep(&mut instance.fabric.switches[number].zones, transaction);
+                status(instance, number, caller.now)
             }),
             ZoneAction::Preview { edits } => {
                 let transaction = edit(instance, number, &edits);
                 transaction.and_then(|transaction| preview(instance, number, &transaction))
             }
-            ZoneAction::Abort => match instance.fabric.switches[number].zones.transaction.take() {
-                Some(_) => Ok(status(instance, number)),
+            ZoneAction::Abort => match instance.fabric.switches[number].zones.open.take() {
+                Some(_) => Ok(status(instance, number, caller.now)),
                 None => Err(no_transaction(instance, number).into()),
             },
             ZoneAction::Commit => {
@@ -120,12 +126,14 @@ impl ZoneChanges {
             ZoneAction::Rollback => {
                 return self.roll_back(instance, number, answer);
             }
+            ZoneAction::As { .. } => Err("a zone request names one client only".to_owned().into()),
         };
         reply(&answer, outcome);
     }
 
     fn commit(&mut self, instance: &mut Instance, switch: usize, answer: Sender<Answer>) {
-        let Some(transaction) = instance.fabric.switches[switch].zones.transaction.clone() else {
+        let open = instance.fabric.switches[switch].zones.open.as_ref();
+        let Some(transaction) = open.map(|open| open.transaction.clone()) else {
             return reply(&answer, Err(no_transaction(instance, switch).into()));
         };
         match transaction.commit() {
@@ -169,17 +177,18 @@ impl ZoneChanges {
     }
 
     /// Answers the client whose change has ended.
-    pub fn finish(&mut self, instance: &mut Instance, ZoneResult { switch, tag, result }: ZoneResult) {
+    pub fn finish(&mut self, site: &mut Site<'_>, ZoneResult { switch, tag, result }: ZoneResult) {
+        let Site { instance, now, .. } = site;
         let Some(Waiting { answer, ends_transaction }) = self.waiting.remove(&tag) else { return };
         if let Err(failures) = result {
             return reply(&answer, Err(format!("not committed: {}", sentences(&failures)).into()));
         }
         let zones = &mut instance.fabric.switches[switch].zones;
         if ends_transaction {
-            zones.transaction = None;
+            zones.open = None;
         }
         let outcome = match zones.is_kept() {
-            true => Ok(status(instance, switch)),
+            true => Ok(status(instance, switch, *now)),
             false => Err(RequestError::environment(format!(
                 "the change is in force, but {} could not store it (see the log); the write is repeated",
                 instance.keeper.state.path().display()
@@ -202,7 +211,7 @@ fn no_transaction(instance: &Instance, switch: usize) -> String {
 /// Returns the transaction of a switch with further edits, or a new one with them.
 fn edit(instance: &Instance, switch: usize, edits: &[Edit]) -> Result<Transaction, RequestError> {
     let live = &instance.fabric.switches[switch];
-    let open = live.zones.transaction.clone();
+    let open = live.zones.open.as_ref().map(|open| open.transaction.clone());
     let limits = instance.lab.zone_policy.limits;
     let mut transaction = open.unwrap_or_else(|| Transaction::begin(live.machine.zone_database(), limits));
     for edit in edits {
@@ -212,15 +221,16 @@ fn edit(instance: &Instance, switch: usize, edits: &[Edit]) -> Result<Transactio
     Ok(transaction)
 }
 
-fn status(instance: &Instance, switch: usize) -> Answer {
+fn status(instance: &Instance, switch: usize, now: Instant) -> Answer {
     let live = &instance.fabric.switches[switch];
     let database = live.machine.zone_database();
     let server = live.machine.zone_server();
-    let (working, problems) = match &live.zones.transaction {
-        None => (None, Vec::new()),
-        Some(transaction) => {
-            let (outcome, problems) = transaction.outcome();
-            (Some(Database::from(&outcome)), problems.iter().map(ToString::to_string).collect())
+    let (working, transaction, problems) = match &live.zones.open {
+        None => (None, None, Vec::new()),
+        Some(open) => {
+            let (outcome, problems) = open.transaction.outcome();
+            let shown = open.shown(now, outcome.size().database_bytes as u64);
+            (Some(Database::from(&outcome)), Some(shown), problems.iter().map(ToString::to_string).collect())
         }
     };
     Answer::Zones(Box::new(ZoneStatus {
@@ -229,6 +239,9 @@ fn status(instance: &Instance, switch: usize) -> Answer {
         state: database.into(),
         committed: database.into(),
         working,
+        checksum: format!("{:032x}", database.checksum()),
+        database_max_bytes: instance.lab.zone_policy.limits.database_bytes as u64,
+        transaction,
         problems,
         change: server.state().to_string(),
         locked_by: server.locked_by(),

@@ -9,7 +9,7 @@ use super::fabric::switch::Attachment;
 use super::instance::Instance;
 use super::ports::Ports;
 use super::services::Services;
-use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated};
+use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated, port_name};
 use sanloom_api::view::{Dark, NodesView, PortMode, PortRow, PortsView, Table, View};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric::PortMode as Mode;
@@ -93,6 +93,8 @@ impl<'a> Tables<'a> {
         let logins = |port: u16| machine.logins().filter(|(_, at)| *at == port).count() as u32;
         let mut row = PortRow {
             port: shown.port(end),
+            number: end.port.into(),
+            port_name: port_name(machine, end.port),
             mode: match machine.port_mode(end.port) {
                 Mode::F => PortMode::F,
                 Mode::E => PortMode::E,
@@ -111,6 +113,8 @@ impl<'a> Tables<'a> {
             channels: 0,
             frames_sent: 0,
             frames_received: 0,
+            bytes_sent: None,
+            bytes_received: None,
             discards: BTreeMap::new(),
         };
         match live.attachment(end.port) {
@@ -128,6 +132,8 @@ impl<'a> Tables<'a> {
                 row.blocked = segment.fcf.links().any(|link| blocked(machine, link.port));
                 row.frames_sent = port.ethernet.sent.frames;
                 row.frames_received = port.ethernet.received.frames;
+                row.bytes_sent = Some(port.ethernet.sent.bytes);
+                row.bytes_received = Some(port.ethernet.received.bytes);
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
                 let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
                 row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));

@@ -1,0 +1,97 @@
+//! `sanloom console`: the command line of a switch of a running lab.
+
+use crate::instance;
+use sanloom_api::control::{Answer, Request};
+use sanloom_console::exit::Failure;
+use sanloom_console::input::{self, LabFile};
+use sanloom_console::outputs::Sets;
+use sanloom_fc::san::Lab;
+use sanloom_surface::fos::commands::{Console, Reply};
+use sanloom_surface::fos::{Now, Shared};
+use sanloom_surface::server::Peer;
+use sanloom_surface::server::users::Role;
+use sanloom_surface::{Busy, Fabric};
+use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
+use std::time::{Instant, SystemTime};
+
+/// Options of `sanloom console`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// The switch
+    #[arg(value_name = "SWITCH")]
+    switch: String,
+    /// Commands to run, instead of those of standard input
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    commands: Vec<String>,
+    #[command(flatten)]
+    sets: Sets,
+}
+
+/// A running instance behind its control socket.
+struct Socket {
+    lab: Lab,
+    switch: String,
+}
+
+impl Fabric for Socket {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        instance::ask(&self.lab, Some(&self.switch), &request).map_err(|_| Busy)
+    }
+}
+
+/// Runs the commands.
+///
+/// # Errors
+/// When no instance runs, it has no such switch, or a command fails.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let lab = input::load_running(&args.file, &args.sets.set)?.lab;
+    let switch = &args.switch;
+    if lab.switches.iter().all(|known| known.name != *switch) {
+        let names: Vec<&str> = lab.switches.iter().map(|known| &*known.name).collect();
+        return Err(Failure::usage(format_args!("the lab has no switch `{switch}`; it has {}", names.join(", "))));
+    }
+    // An instance that does not run is reported by its own error.
+    let show = Request::Show {
+        table: sanloom_api::control::ShowTable::Fabric(sanloom_api::view::build::Which::Switch),
+        switch: Some(switch.clone()),
+    };
+    instance::command(&lab, Some(switch), &show)?;
+    let mut fabric = Socket { lab, switch: switch.clone() };
+    let here = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let peer = Peer { address: here, local: here, tls: false };
+    let session = format!("{switch}/console/{}", std::process::id());
+    let mut console = Console::new(switch, Shared::default(), ("admin", Role::Administer), &session, "console", peer);
+    let start = Instant::now();
+    let now = || {
+        let unix_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        Now { elapsed: start.elapsed(), unix_s }
+    };
+    let mut last = Reply::default();
+    let is_single = !args.commands.is_empty();
+    let talks = !is_single && stdin().is_terminal();
+    // Standard input also has the answers to the questions of the commands.
+    let mut lines = is_single.then(|| Ok(args.commands.join(" "))).into_iter().chain(stdin().lock().lines());
+    while !last.ends {
+        if talks && !last.asks {
+            write(&console.prompt())?;
+        }
+        let Some(Ok(line)) = lines.next() else { break };
+        last = console.line(now(), &line, &mut fabric);
+        write(&last.output)?;
+        if is_single && !last.asks {
+            break;
+        }
+    }
+    console.end(now(), &mut fabric);
+    match last.status {
+        0 => Ok(()),
+        _ => Err(Failure::usage(format_args!("the last command at {switch} has failed"))),
+    }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::environment)
+}

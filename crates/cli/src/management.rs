@@ -1,0 +1,86 @@
+//! Management interfaces of the switches of a running lab: [`ManagementArgs`].
+
+use crate::web::{self, LiveFabric};
+use sanloom_console::exit::Failure;
+use sanloom_fc::san::Lab;
+use sanloom_surface::Fabric;
+use sanloom_surface::fos::{Mode, Room, Shared};
+use sanloom_surface::server::{Listen, Server, tls};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Ports of a real switch: HTTP and HTTPS.
+const REAL_PORTS: [u16; 2] = [80, 443];
+
+/// Options of the management interfaces.
+#[derive(clap::Args, Debug, Default)]
+pub struct ManagementArgs {
+    /// Serve the REST interface of Fabric OS for each switch, at an address of its own: this one
+    /// for the first switch, the next for the second. A port sets HTTP, and the next one HTTPS; the
+    /// default is the ports of a switch, 80 and 443 [default address: 127.1.0.1]
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "127.1.0.1", value_parser = parse_address)]
+    pub fos: Option<(Ipv4Addr, Option<u16>)>,
+    /// Let the REST interface have the limits of a switch: three sessions, and no more
+    #[arg(long, requires = "fos")]
+    fos_strict: bool,
+    /// Serve addresses of versions before 8.2.1b, such as /rest/running/zoning, too
+    #[arg(long, requires = "fos")]
+    fos_old: bool,
+}
+
+fn parse_address(text: &str) -> Result<(Ipv4Addr, Option<u16>), String> {
+    let (address, port) = match text.split_once(':') {
+        Some((address, port)) => (address, Some(port)),
+        None => (text, None),
+    };
+    let address = address.parse().map_err(|_| "write it as ADDRESS or ADDRESS:PORT, for example 127.1.0.1:8080")?;
+    let port = port.map(|port| match port.parse() {
+        Ok(number @ 1..=65_534) => Ok(number),
+        _ => Err("the port is a number from 1 to 65534; HTTPS uses the next one"),
+    });
+    Ok((address, port.transpose()?))
+}
+
+impl ManagementArgs {
+    /// Serves the interfaces, if they are requested. `folder` keeps users and certificate.
+    ///
+    /// # Errors
+    /// An address is in use, or a file cannot be read or written.
+    pub fn serve(
+        &self,
+        folder: &Path,
+        lab: &Lab,
+        only: Option<&str>,
+        connect: impl Fn() -> LiveFabric + Send + Sync + 'static,
+        is_hidden: bool,
+    ) -> Result<Option<Server>, Failure> {
+        let Some((first, port)) = self.fos else { return Ok(None) };
+        let users = Arc::new(web::users(folder, is_hidden)?);
+        let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old };
+        let ports = port.map_or(REAL_PORTS, |port| [port, port + 1]);
+        let address = |index: usize| Ipv4Addr::from(u32::from(first).wrapping_add(index as u32));
+        let addresses: BTreeMap<&str, Ipv4Addr> =
+            lab.switches.iter().enumerate().map(|(index, switch)| (&*switch.name, address(index))).collect();
+        let all: Vec<IpAddr> = addresses.values().map(|address| IpAddr::V4(*address)).collect();
+        let identity = tls::identity(folder, &["localhost".to_owned()], &all).map_err(Failure::environment)?;
+        let mut listens = Vec::new();
+        for (switch, address) in addresses.iter().filter(|(name, _)| only.is_none_or(|only| only == **name)) {
+            let shared = Shared::default();
+            for (other, address) in &addresses {
+                shared.lock().names.insert(format!("address {other}"), address.to_string());
+            }
+            let handler = Arc::new(Room::new(switch, mode, users.clone(), shared));
+            tracing::info!(switch, %address, http = ports[0], https = ports[1], "REST interface");
+            for (port, tls) in [(ports[0], None), (ports[1], Some(identity.clone()))] {
+                // Passwords leave the machine only encrypted.
+                if tls.is_some() || address.is_loopback() {
+                    listens.push(Listen { address: SocketAddr::from((*address, port)), tls, handler: handler.clone() });
+                }
+            }
+        }
+        let connect = move || -> Box<dyn Fabric> { Box::new(connect()) };
+        Server::start(listens, connect).map(Some).map_err(Failure::environment)
+    }
+}

@@ -1,0 +1,151 @@
+//! Commands about the switch, the fabric and the name server.
+
+use super::Outcome;
+use crate::fos::fault::Fault;
+use crate::fos::names;
+use crate::fos::room::Room;
+use crate::fos::switches::{Date, controller, fabric_rows};
+use crate::fos::{FIRMWARE, switches};
+use sanloom_api::view::NameRow;
+
+/// `fabricshow`: the principal switch has the mark `>`.
+pub fn fabric_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let rows = fabric_rows(room)?;
+    let mut text = "Switch ID   Worldwide Name           Enet IP Addr    FC IP Addr      Name\n".to_owned();
+    text += &format!("{}\n", "-".repeat(73));
+    for (row, name, address) in &rows {
+        let domain = row.domain.unwrap_or_default();
+        let mark = if row.principal { '>' } else { ' ' };
+        text += &format!(
+            "{domain:>3}: {:06x} {} {address:<15} {:<15}{mark}\"{name}\"\n",
+            controller(row.domain),
+            row.switch_name,
+            "0.0.0.0"
+        );
+    }
+    let noun = if rows.len() == 1 { "switch" } else { "switches" };
+    text += &format!("\nThe Fabric has {} {noun}\n", rows.len());
+    Ok((text, 0))
+}
+
+/// `uptime`: one line with single spaces.
+pub fn uptime(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    room.own()?;
+    let up = room.uptime_s.max(0.0) as u64;
+    let (days, hours, minutes) = (up / 86_400, up / 3_600 % 24, up / 60 % 60);
+    let days = match days {
+        0 => String::new(),
+        1 => "1 day, ".to_owned(),
+        days => format!("{days} days, "),
+    };
+    let time = if hours > 0 { format!("{hours}:{minutes:02}") } else { format!("{minutes} min") };
+    let Date { hour, minute, second, .. } = Date::of(room.now.unix_s);
+    // The load of the processor is not known; clients need three numbers.
+    let line = format!("{hour:02}:{minute:02}:{second:02} up {days}{time}, 1 user, load averages: 0.00, 0.00, 0.00\n");
+    Ok((line, 0))
+}
+
+/// `version`.
+pub fn version(_: &mut Room<'_>, _: &[String]) -> Outcome {
+    let own = env!("CARGO_PKG_VERSION");
+    let text = format!(
+        "Kernel:     {} {own}\nFabric OS:  {FIRMWARE}\nMade on:    none\nFlash:\t    none\nBootProm:   none\n",
+        switches::PRODUCT
+    );
+    Ok((text, 0))
+}
+
+/// `switchname`.
+pub fn switch_name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    match arguments.iter().find(|word| !word.starts_with('-')) {
+        None => Ok((format!("{}\n", room.friendly_name()), 0)),
+        Some(name) if name.len() <= 30 && !name.is_empty() && !name.chars().any(char::is_control) => {
+            room.shared.lock().names.insert("switch".to_owned(), name.clone());
+            Ok(("Committing configuration...\nDone.\n".to_owned(), 0))
+        }
+        Some(_) => Err(Fault::invalid("Switch name has 1 to 30 characters.")),
+    }
+}
+
+/// `chassisname`.
+pub fn chassis_name(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let own = room.own()?;
+    let name = room.shared.name("chassis").or(own.chassis).unwrap_or(own.switch);
+    Ok((format!("{name}\n"), 0))
+}
+
+fn devices(room: &mut Room<'_>, local: bool) -> Result<Vec<NameRow>, Fault> {
+    let domain = room.own()?.domain.unwrap_or_default();
+    let prefix = format!("{domain:02x}");
+    let objects = room.names()?.objects;
+    Ok(objects.into_iter().filter(|row| row.port_id.starts_with(&prefix) == local).collect())
+}
+
+fn entry(room: &mut Room<'_>, row: &NameRow) -> Result<String, Fault> {
+    let places = names::places(room)?;
+    let kind = if row.port_type.starts_with("NL") { "NL" } else { "N " };
+    let mut text = format!(" {kind}   {};      3;{};{}; na\n", row.port_id, row.port_name, row.node_name);
+    text += &format!("    FC4s: {} \n", row.fc4_types.join(" "));
+    for (name, symbol) in [("PortSymb", &row.symbolic_port_name), ("NodeSymb", &row.symbolic_node_name)] {
+        if !symbol.is_empty() {
+            let clean: String = symbol.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            text += &format!("    {name}: {}\n", names::symbol(&clean));
+        }
+    }
+    text += &format!("    Fabric Port Name: {} \n", row.fabric_port_name);
+    text += &format!("    Permanent Port Name: {}\n", row.port_name);
+    text += &format!("    Device type: {}\n", names::device_type(row));
+    if let Some((_, number)) = places.get(&row.port_name) {
+        text += &format!("    Port Index: {number}\n");
+    }
+    text += "    Share Area: No\n    Redirect: No \n    Partial: No\n    LSAN: No\n";
+    Ok(text)
+}
+
+const HEADER: &str = " Type Pid    COS     PortName                NodeName                 TTL(sec)\n";
+
+/// `nsshow`: devices of this switch.
+pub fn name_server_local(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let rows = devices(room, true)?;
+    if rows.is_empty() {
+        return Ok(("There is no entry in the Local Name Server\n".to_owned(), 0));
+    }
+    let entries = rows.iter().map(|row| entry(room, row)).collect::<Result<String, _>>()?;
+    let (verb, noun) = if rows.len() == 1 { ("has", "entry") } else { ("has", "entries") };
+    Ok((format!("{{\n{HEADER}{entries}The Local Name Server {verb} {} {noun} }}\n", rows.len()), 0))
+}
+
+/// `nscamshow`: devices of other switches.
+pub fn name_server_remote(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let rows = devices(room, false)?;
+    if rows.is_empty() {
+        return Ok(("No Device has been discovered in the remote switches\n".to_owned(), 0));
+    }
+    let own = room.switch.clone();
+    let mut text = "nscam show for remote switches:\n".to_owned();
+    for (row, name, _) in fabric_rows(room)?.into_iter().filter(|(row, ..)| row.switch != own) {
+        let prefix = format!("{:02x}", row.domain.unwrap_or_default());
+        let here: Vec<&NameRow> = rows.iter().filter(|device| device.port_id.starts_with(&prefix)).collect();
+        if here.is_empty() {
+            continue;
+        }
+        text += &format!(
+            "Switch entry for {}\n state  rev       owner  cap_available\n known  v911      0x{:06x} 1\n",
+            row.domain.unwrap_or_default(),
+            controller(row.domain)
+        );
+        text += &format!("   Device list: count {} ({name})\n{HEADER}", here.len());
+        for device in here {
+            text += &entry(room, device)?;
+        }
+    }
+    Ok((text, 0))
+}
+
+/// `nsallshow`: addresses of all devices.
+pub fn name_server_all(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let rows = room.names()?.objects;
+    let ids: Vec<&str> = rows.iter().map(|row| &*row.port_id).collect();
+    let lines: String = ids.chunks(8).map(|ids| format!("{} \n", ids.join(" "))).collect();
+    Ok((format!("{{\n{lines}{} Nx_Ports in the Fabric }}\n", rows.len()), 0))
+}

@@ -1,0 +1,331 @@
+//! Commands about ports and links.
+
+use super::{Outcome, words};
+use crate::fos::fault::Fault;
+use crate::fos::ports::{self as model, Port};
+use crate::fos::room::Room;
+use crate::fos::switches::{bundles, controller, members};
+use sanloom_api::view::{PortMode, PortRow, SwitchRow};
+use std::collections::BTreeMap;
+
+/// Speed as a switch shows it: `N16` for a negotiated one.
+fn speed(port: &Port) -> String {
+    let bits = port.row.as_ref().and_then(model::speed);
+    bits.map_or_else(|| "--".to_owned(), |bits| format!("N{}", bits / 1_000_000_000))
+}
+
+fn address(own: &SwitchRow, number: u32) -> String {
+    format!("{:02x}{:02x}00", own.domain.unwrap_or_default(), number & 0xff)
+}
+
+/// `switchshow`.
+pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let (own, ports) = model::all(room)?;
+    let status = room.zone_status()?;
+    let online = own.up && own.domain.is_some();
+    let zoning = status.state.effective.map_or("OFF".to_owned(), |config| format!("ON ({config})"));
+    let role = match (online, own.principal) {
+        (true, true) => "Principal",
+        (true, false) => "Subordinate",
+        _ => "Disabled",
+    };
+    let fabric = own.vf_id.unwrap_or(128);
+    let mut text = format!(
+        "switchName:\t{}\nswitchType:\t170.0\nswitchState:\t{:<8} \nswitchMode:\tNative\nswitchRole:\t{role}\n\
+         switchDomain:\t{}\nswitchId:\t{:06x}\nswitchWwn:\t{}\nzoning:\t\t{zoning}\nswitchBeacon:\tOFF\n\
+         FC Router:\tOFF\nHIF Mode:\tOFF\nAllow XISL Use:\tOFF\n\
+         LS Attributes:\t[FID: {fabric}, Base Switch: No, Default Switch: {}, Address Mode 0]\n\n",
+        room.friendly_name(),
+        if online { "Online" } else { "Offline" },
+        own.domain.unwrap_or_default(),
+        controller(own.domain),
+        own.switch_name,
+        if fabric == 128 { "Yes" } else { "No" },
+    );
+    text += "Index Port Address Media Speed       State   Proto\n";
+    text += &format!("{}\n", "=".repeat(50));
+    let mut logins: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for login in room.logins()?.logins {
+        logins.entry(login.port).or_default().push(login.port_name);
+    }
+    let neighbours: BTreeMap<String, SwitchRow> =
+        room.switches()?.into_iter().map(|row| (row.switch.clone(), row)).collect();
+    let trunks = trunks(room)?;
+    for port in &ports {
+        let empty = Vec::new();
+        let names = port.row.as_ref().and_then(|row| logins.get(&row.port)).unwrap_or(&empty);
+        text += &format!(
+            "{:>4} {:>3}   {}   {}    {:<4}\t  {:<9}   FC  {}\n",
+            port.number,
+            port.number,
+            address(&own, port.number),
+            if port.row.is_some() { "id" } else { "--" },
+            speed(port),
+            state(port),
+            proto(port, names, &neighbours, &trunks),
+        );
+    }
+    Ok((text, 0))
+}
+
+fn state(port: &Port) -> &'static str {
+    match &port.row {
+        None => "No_Module",
+        Some(row) if row.light => "Online",
+        Some(_) if port.disabled() => "No_Sync",
+        Some(_) => "No_Light",
+    }
+}
+
+/// Master of each trunk port, by the name of the port.
+fn trunks(room: &mut Room<'_>) -> Result<BTreeMap<String, u32>, Fault> {
+    let number = |name: &str| name.rsplit_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
+    let mut masters = BTreeMap::new();
+    for isls in bundles(room)?.into_values().filter(|isls| isls.len() > 1) {
+        let master = number(&isls[0].port);
+        masters.extend(isls.into_iter().map(|isl| (isl.port, master)));
+    }
+    Ok(masters)
+}
+
+fn proto(
+    port: &Port,
+    logins: &[String],
+    neighbours: &BTreeMap<String, SwitchRow>,
+    trunks: &BTreeMap<String, u32>,
+) -> String {
+    let Some(row) = &port.row else { return String::new() };
+    if port.disabled() {
+        return "Disabled (Persistent)".to_owned();
+    }
+    match row.mode {
+        PortMode::F => match logins {
+            [] => "F-Port  ".to_owned(),
+            [name] => format!("F-Port  {name} "),
+            more => format!("F-Port  1 N Port + {} NPIV public ", more.len() - 1),
+        },
+        PortMode::E => {
+            let switch = row.attached.rsplit_once(':').and_then(|(switch, _)| neighbours.get(switch));
+            let (wwn, name) = switch.map_or(("", ""), |row| (&*row.switch_name, &*row.switch));
+            match trunks.get(&row.port) {
+                Some(master) if *master != port.number => format!("E-Port  (Trunk port, master is Port {master:>2} )"),
+                Some(_) => format!("E-Port  {wwn} \"{name}\" (Trunk master)"),
+                None => format!("E-Port  {wwn} \"{name}\""),
+            }
+        }
+        PortMode::Isolated => format!("E-Port  segmented,({})", row.isolated.as_deref().unwrap_or_default()),
+        PortMode::Down => String::new(),
+    }
+}
+
+/// `islshow`.
+pub fn isl_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let rows: BTreeMap<String, SwitchRow> = room.switches()?.into_iter().map(|row| (row.switch.clone(), row)).collect();
+    let trunks = trunks(room)?;
+    let fabric = members(room)?.into_iter().find(|(row, _)| row.switch == room.switch);
+    let split = |name: &str| name.rsplit_once(':').map(|(switch, port)| (switch.to_owned(), port.to_owned()));
+    let mut lines = Vec::new();
+    for isl in fabric.iter().flat_map(|(_, fabric)| &fabric.isls).filter(|isl| isl.state == "up") {
+        let (Some((_, port)), Some((far, far_port))) = (split(&isl.port), split(&isl.neighbour)) else { continue };
+        // A trunk has one line, that of its master.
+        let master = trunks.get(&isl.port);
+        if master.is_some_and(|master| master.to_string() != port) {
+            continue;
+        }
+        let links = master.map_or(1, |master| trunks.values().filter(|other| *other == master).count());
+        let digits: String = isl.rate.chars().take_while(char::is_ascii_digit).collect();
+        let speed: u32 = digits.parse().unwrap_or_default();
+        let row = rows.get(&far);
+        lines.push(format!(
+            "{:>3}:{port:>3}->{far_port:>3} {} {:>3} {far:<22} sp: {speed:>2}.000G bw: {:>2}.000G {}\n",
+            lines.len() + 1,
+            row.map_or("", |row| &row.switch_name),
+            row.and_then(|row| row.domain).unwrap_or_default(),
+            speed * links as u32,
+            if links > 1 { "TRUNK " } else { "" },
+        ));
+    }
+    match lines.is_empty() {
+        true => Ok(("No ISL found\n".to_owned(), 0)),
+        false => Ok((lines.concat(), 0)),
+    }
+}
+
+fn counters(room: &Room<'_>, port: &Port) -> BTreeMap<&'static str, u64> {
+    let row = PortRow { number: port.number, ..port.row.clone().unwrap_or_default() };
+    model::since_reset(room, &row)
+}
+
+/// `porterrshow`: two header lines, then plain integers in a fixed order.
+pub fn errors(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let (_, ports) = model::all(room)?;
+    let mut text = "          frames      enc    crc    crc    too    too    bad    enc   disc   link   loss   loss   \
+                    frjt   fbsy    c3timeout    pcs    uncor\n"
+        .to_owned();
+    text += "       tx     rx      in    err    g_eof  shrt   long   eof     out   c3    fail    sync   sig                   \
+             tx    rx     err    err\n";
+    for port in &ports {
+        let counted = counters(room, port);
+        let value = |name: &str| counted.get(name).copied().unwrap_or_default();
+        let columns = [
+            value("out-frames"),
+            value("in-frames"),
+            0,
+            value("crc-errors"),
+            0,
+            value("truncated-frames"),
+            value("frames-too-long"),
+            0,
+            0,
+            value("class-3-discards"),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        let columns: Vec<String> = columns.iter().map(|number| format!("{number:>6}")).collect();
+        text += &format!("{:>3}: {}\n", port.number, columns.join(" "));
+    }
+    Ok((text, 0))
+}
+
+fn chosen(room: &mut Room<'_>, words: &[String]) -> Result<Vec<Port>, Fault> {
+    let words: Vec<String> = words.iter().filter(|word| !word.starts_with('-')).cloned().collect();
+    let numbers = words::ports(&words).filter(|numbers| !numbers.is_empty());
+    let numbers = numbers.ok_or_else(|| Fault::invalid("Name the ports, for example 3 or 1-4."))?;
+    let (_, mut ports) = model::all(room)?;
+    if let Some(number) = numbers.iter().find(|number| ports.iter().all(|port| port.number != **number)) {
+        return Err(Fault::invalid(format!("Port {number} does not exist.")));
+    }
+    ports.retain(|port| numbers.contains(&port.number));
+    Ok(ports)
+}
+
+/// `portstatsshow`: one block for each port; blocks are parted by an empty line.
+pub fn statistics(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    let ports = chosen(room, arguments)?;
+    let blocks = ports.iter().map(|port| {
+        let counted = counters(room, port);
+        let value = |name: &str| counted.get(name).copied().unwrap_or_default();
+        let line = |name: &str, number: u64, text: &str| format!("{name:<24}{number:<20}{text}\n");
+        let mut block = format!("port:  {}\n{}\n", port.number, "=".repeat(9));
+        for (name, counter, text) in
+            [("stat_wtx", "out-octets", "4-byte words transmitted"), ("stat_wrx", "in-octets", "4-byte words received")]
+        {
+            if let Some(bytes) = counted.get(counter) {
+                block += &line(name, bytes / 4, text);
+            }
+        }
+        block += &line("stat_ftx", value("out-frames"), "Frames transmitted");
+        block += &line("stat_frx", value("in-frames"), "Frames received");
+        block += &line("stat_c3_frx", value("class-3-frames"), "Class 3 frames received");
+        block += &line("er_crc", value("crc-errors"), "Frames with CRC errors");
+        block += &line("er_trunc", value("truncated-frames"), "Frames shorter than minimum");
+        block += &line("er_toolong", value("frames-too-long"), "Frames longer than maximum");
+        block += &line("er_rx_c3_discards", value("class-3-discards"), "Class 3 receive frames discarded");
+        block + &line("fec_cor_detected", 0, "Count of blocks that were corrected by FEC")
+    });
+    Ok((blocks.collect::<Vec<_>>().join("\n"), 0))
+}
+
+/// `portstatsclear`.
+pub fn clear(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    let ports = chosen(room, arguments)?;
+    ports.iter().for_each(|port| model::reset(room, port));
+    Ok((String::new(), 0))
+}
+
+fn set_enabled(room: &mut Room<'_>, arguments: &[String], enabled: bool) -> Outcome {
+    for port in chosen(room, arguments)? {
+        model::set_enabled(room, &port, enabled)?;
+    }
+    Ok((String::new(), 0))
+}
+
+/// `portdisable`.
+pub fn disable(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    set_enabled(room, arguments, false)
+}
+
+/// `portenable`.
+pub fn enable(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    set_enabled(room, arguments, true)
+}
+
+/// `portname`: without a name, prints the names.
+pub fn name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    let (_, all) = model::all(room)?;
+    let Some((which, rest)) = arguments.split_first() else {
+        let lines = all.iter().map(|port| format!("port {:>2}: {}\n", port.number, port.name(room)));
+        return Ok((lines.collect(), 0));
+    };
+    let ports = chosen(room, std::slice::from_ref(which))?;
+    let name = rest.iter().position(|word| word == "-n").map_or(rest.first(), |at| rest.get(at + 1));
+    let Some(name) = name else {
+        let lines = ports.iter().map(|port| format!("port {:>2}: {}\n", port.number, port.name(room)));
+        return Ok((lines.collect(), 0));
+    };
+    if name.chars().count() > 128 || name.chars().any(char::is_control) {
+        return Err(Fault::invalid("The name of a port has at most 128 characters."));
+    }
+    for port in ports {
+        room.shared.lock().names.insert(port.key(), name.clone());
+    }
+    Ok((String::new(), 0))
+}
+
+/// `portshow`.
+pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
+    let own = room.own()?;
+    let logins = room.logins()?.logins;
+    let mut text = String::new();
+    for port in chosen(room, arguments)? {
+        let row = port.row.clone().unwrap_or_default();
+        let counted = counters(room, &port);
+        let value = |name: &str| counted.get(name).copied().unwrap_or_default();
+        let disabled = port.disabled();
+        text += &format!(
+            "portIndex: {:>3}\nportName: {}\nportHealth: {}\n\nAuthentication: None\nportDisableReason: {}\n\
+             portCFlags: 0x{}\nportType:  18.0\nPOD Port: Port is licensed\nportState: {}\t{}   \nportPhys:  {}\n\
+             portScn:   {}\n",
+            port.number,
+            port.name(room),
+            if port.online() { "HEALTHY" } else { "OFFLINE" },
+            if disabled { "Disabled by an operator" } else { "None" },
+            if disabled { 0 } else { 1 },
+            if port.online() { 1 } else { 2 },
+            if port.online() { "Online" } else { "Offline" },
+            state(&port),
+            match row.mode {
+                PortMode::F if port.online() => "32   F_Port    ",
+                PortMode::E if port.online() => "16   E_Port    ",
+                _ => "2    Offline   ",
+            },
+        );
+        text += &format!(
+            "portId:    {}\nportIfId:    4302{:04x}\nportWwn:   {}\nportWwn of device(s) connected:\n",
+            address(&own, port.number),
+            port.number,
+            row.port_name
+        );
+        let here: Vec<&str> =
+            logins.iter().filter(|login| login.port == row.port).map(|login| &*login.port_name).collect();
+        match here.is_empty() {
+            true => text += "\tNone\n",
+            false => here.iter().for_each(|name| text += &format!("\t{name}\n")),
+        }
+        text += &format!("Distance:  normal\nportSpeed: {}bps\n\n", speed(&port));
+        text += &format!(
+            "Frames sent: {}\nFrames received: {}\nDiscards: {}\n",
+            value("out-frames"),
+            value("in-frames"),
+            value("class-3-discards")
+        );
+    }
+    Ok((text, 0))
+}

@@ -1,0 +1,318 @@
+//! Commands about zones.
+
+use super::{Outcome, words};
+use crate::fos::fault::Fault;
+use crate::fos::room::Room;
+use crate::fos::tree::Element;
+use crate::fos::zone_edits;
+use crate::fos::zones::{seen, shown, text};
+use crate::server::http::Method;
+use sanloom_api::zone_database::{Database, Edit, Kind, Member};
+
+/// Commands that ask before they change the fabric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// `cfgenable`.
+    Enable,
+    /// `cfgdisable`.
+    Disable,
+    /// `cfgsave`.
+    Save,
+}
+
+/// Question of a command, its edits, and whether the option -f answers it.
+pub fn question(arguments: &[String], ask: Ask) -> Result<(String, Vec<Edit>, bool), Fault> {
+    let force = arguments.iter().any(|word| word == "-f");
+    let name = arguments.iter().find(|word| !word.starts_with('-'));
+    let (about, verb, edits) = match ask {
+        Ask::Enable => {
+            let config = name.ok_or_else(|| Fault::invalid("Usage: cfgenable \"cfgName\""))?.clone();
+            ("enable", format!("enable '{config}' configuration"), vec![Edit::Enable { config }])
+        }
+        Ask::Disable => ("disable", "disable zoning configuration".to_owned(), vec![Edit::Disable]),
+        Ask::Save => ("save", "save the Defined zoning configuration only".to_owned(), Vec::new()),
+    };
+    let text = format!(
+        "You are about to {about} the zoning configuration.\nThe change applies to all switches of the fabric.\n\
+         Do you want to {verb}? (yes, y, no, n): [no] "
+    );
+    Ok((text, edits, force))
+}
+
+/// Commits the transaction of the session with these edits.
+pub fn commit(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
+    let text = match edits.first() {
+        Some(Edit::Enable { config }) => {
+            let (_, database) = seen(room)?;
+            if !database.configs.contains_key(config) {
+                return Err(Fault::missing(format!("error: \"{config}\" not found")));
+            }
+            format!("zone config \"{config}\" is in effect\nUpdating flash ...\n")
+        }
+        Some(_) | None => "Updating flash ...\n".to_owned(),
+    };
+    zone_edits::commit(room, None, edits)?;
+    Ok((text, 0))
+}
+
+fn change(room: &mut Room<'_>, method: &Method, words: &[String], kind: (&str, &str, &str, &str)) -> Outcome {
+    let (object, key, list, leaf) = kind;
+    let needs_members = !(*method == Method::DELETE && words.len() == 1);
+    let (name, members) = match words {
+        [name] if !needs_members => (name, Vec::new()),
+        [name, members @ ..] if !members.is_empty() => (name, words::members(&members.join(";"))),
+        _ => return Err(Fault::invalid("Usage: name the object and its members, for example \"name\", \"a; b\"")),
+    };
+    let mut children = vec![Element::text(key, name)];
+    if !members.is_empty() {
+        children.push(Element::texts(list, leaf, members));
+    }
+    let body = [Element::container(object, children)];
+    zone_edits::write(room, "defined-configuration", method, &[], &body)?;
+    Ok((String::new(), 0))
+}
+
+const ALIAS: (&str, &str, &str, &str) = ("alias", "alias-name", "member-entry", "alias-entry-name");
+const ZONE: (&str, &str, &str, &str) = ("zone", "zone-name", "member-entry", "entry-name");
+const CONFIG: (&str, &str, &str, &str) = ("cfg", "cfg-name", "member-zone", "zone-name");
+
+fn kind_of(database: &Database, name: &str) -> Option<Kind> {
+    let kinds = [
+        (database.aliases.contains_key(name), Kind::Alias),
+        (database.zones.contains_key(name), Kind::Zone),
+        (database.configs.contains_key(name), Kind::Config),
+    ];
+    kinds.into_iter().find(|(there, _)| *there).map(|(_, kind)| kind)
+}
+
+/// Creates an object that must not exist, or adds to one that must exist.
+fn create(room: &mut Room<'_>, words: &[String], kind: (&str, &str, &str, &str), new: bool) -> Outcome {
+    let (_, database) = seen(room)?;
+    let name = words.first().map(String::as_str).unwrap_or_default();
+    match (kind_of(&database, name), new) {
+        (Some(_), true) => Err(Fault::exists(format!("error: \"{name}\" duplicate name"))),
+        (None, false) => Err(Fault::missing(format!("error: \"{name}\" not found"))),
+        _ => change(room, &Method::POST, words, kind),
+    }
+}
+
+macro_rules! commands {
+    ($($create:ident, $add:ident, $remove:ident, $delete:ident, $kind:ident);*) => {$(
+        /// Creates an object.
+        pub fn $create(room: &mut Room<'_>, words: &[String]) -> Outcome {
+            create(room, words, $kind, true)
+        }
+
+        /// Adds members.
+        pub fn $add(room: &mut Room<'_>, words: &[String]) -> Outcome {
+            create(room, words, $kind, false)
+        }
+
+        /// Removes members.
+        pub fn $remove(room: &mut Room<'_>, words: &[String]) -> Outcome {
+            match words.len() {
+                0 | 1 => Err(Fault::invalid("Usage: name the object and its members, for example \"name\", \"a; b\"")),
+                _ => change(room, &Method::DELETE, words, $kind),
+            }
+        }
+
+        /// Deletes an object.
+        pub fn $delete(room: &mut Room<'_>, words: &[String]) -> Outcome {
+            change(room, &Method::DELETE, words.get(..1).unwrap_or_default(), $kind)
+        }
+    )*};
+}
+
+commands! {
+    create_alias, add_alias, remove_alias, delete_alias, ALIAS;
+    create_zone, add_zone, remove_zone, delete_zone, ZONE;
+    create_config, add_config, remove_config, delete_config, CONFIG
+}
+
+/// `cfgclear`.
+pub fn clear(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    zone_edits::edit(room, None, vec![Edit::Clear])?;
+    Ok((String::new(), 0))
+}
+
+/// `cfgtransabort`.
+pub fn abort(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    zone_edits::abort(room)?;
+    Ok((String::new(), 0))
+}
+
+/// `cfgtransshow`.
+pub fn transaction(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let open = room.zone_status()?.transaction;
+    let text = match open {
+        None => "There is no outstanding zoning transactions\n".to_owned(),
+        Some(open) => format!("Current transaction token is 0x{:x}\nIt is abortable\n", open.token),
+    };
+    Ok((text, 0))
+}
+
+/// `defzone --show | --noaccess | --allaccess`.
+pub fn default_zone(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let open = match words.first().map(String::as_str) {
+        None | Some("--show") => {
+            let (status, database) = seen(room)?;
+            let word = |open| if open { "All Access" } else { "No Access" };
+            let committed = word(status.committed.default_open);
+            return Ok((
+                format!(
+                    "Default Zone Access Mode\n        committed - {committed}\n        transaction - {}\n",
+                    if status.working.is_some() { word(database.default_open) } else { "No Transaction" }
+                ),
+                0,
+            ));
+        }
+        Some("--noaccess") => false,
+        Some("--allaccess") => true,
+        Some(_) => return Err(Fault::invalid("Usage: defzone [--noaccess|--allaccess|--show]")),
+    };
+    zone_edits::edit(room, None, vec![Edit::SetDefault { open, auto: false }])?;
+    Ok((String::new(), 0))
+}
+
+fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Kind, String), Fault> {
+    let (_, database) = seen(room)?;
+    let name = words.first().cloned().ok_or_else(|| Fault::invalid("Usage: name the object"))?;
+    let kind = kind_of(&database, &name).ok_or_else(|| Fault::missing(format!("error: \"{name}\" not found")))?;
+    Ok((kind, name))
+}
+
+/// `zoneobjectexpunge`.
+pub fn expunge(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let (kind, name) = named(room, words)?;
+    zone_edits::edit(room, None, vec![Edit::Expunge { kind, name }])?;
+    Ok((String::new(), 0))
+}
+
+/// `zoneobjectrename`.
+pub fn rename(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let (kind, from) = named(room, words)?;
+    let to = words.get(1).cloned().ok_or_else(|| Fault::invalid("Usage: name the object and its new name"))?;
+    zone_edits::edit(room, None, vec![Edit::Rename { kind, from, to }])?;
+    Ok((String::new(), 0))
+}
+
+/// Members of a zone; a peer zone begins with its property, which has the number of principals.
+fn zone_members<T>(members: &[T], principals: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
+    let property = (!principals.is_empty()).then(|| format!("00:02:00:00:00:03:00:{:02x}", principals.len()));
+    property.into_iter().chain(principals.iter().chain(members).map(text)).collect()
+}
+
+/// Lines of a definition, with three members each.
+fn definition(kind: &str, name: &str, members: &[String]) -> String {
+    let mut lines = String::new();
+    let chunks: Vec<&[String]> = members.chunks(4).collect();
+    for (index, chunk) in chunks.iter().enumerate() {
+        let end = if index + 1 < chunks.len() { "; " } else { "" };
+        lines += &format!("\t\t{}{end}\n", chunk.join("; "));
+    }
+    match kind {
+        "cfg" => format!(" cfg:\t{name}\t{}", lines.trim_start_matches('\t')),
+        _ => format!(" {kind}:\t{name}\n{lines}"),
+    }
+}
+
+/// Objects whose names match a pattern with `*`; all without one.
+fn matching(words: &[String], name: &str) -> bool {
+    let patterns: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    patterns.is_empty()
+        || patterns.iter().any(|pattern| match pattern.split_once('*') {
+            None => *pattern == name,
+            Some((head, tail)) => {
+                name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+            }
+        })
+}
+
+fn defined(database: &Database, words: &[String], kinds: &[Kind]) -> String {
+    let mut text = String::new();
+    if kinds.contains(&Kind::Config) {
+        let found = database.configs.iter().filter(|(name, _)| matching(words, name));
+        found.for_each(|(name, zones)| text += &definition("cfg", name, zones));
+    }
+    if kinds.contains(&Kind::Zone) {
+        for (name, zone) in database.zones.iter().filter(|(name, _)| matching(words, name)) {
+            let members =
+                zone_members(&zone.members, &zone.principals, |member: &Member| self::text(member).to_owned());
+            text += &definition("zone", name, &members);
+        }
+    }
+    if kinds.contains(&Kind::Alias) {
+        for (name, members) in database.aliases.iter().filter(|(name, _)| matching(words, name)) {
+            let members: Vec<String> = members.iter().map(|member| shown(member).to_owned()).collect();
+            text += &definition("alias", name, &members);
+        }
+    }
+    text
+}
+
+fn effective(database: &Database) -> String {
+    let Some(effective) = &database.effective else {
+        let access = if database.default_open { "All Access" } else { "No Access" };
+        return format!(" no configuration in effect: ({access})\n");
+    };
+    let mut text = format!(" cfg:\t{}\n", effective.config);
+    for zone in &effective.zones {
+        text += &format!(" zone:\t{}\n", zone.zone);
+        let members = zone_members(&zone.members, &zone.principals, |member: &String| shown(member).to_owned());
+        members.iter().for_each(|member| text += &format!("\t\t{member}\n"));
+    }
+    text
+}
+
+/// `cfgshow`.
+pub fn show_all(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let (_, database) = seen(room)?;
+    if !words.is_empty() {
+        let found = defined(&database, words, &[Kind::Config]);
+        return found_or(found, words);
+    }
+    let all = defined(&database, &[], &[Kind::Config, Kind::Zone, Kind::Alias]);
+    let all = if all.is_empty() { " no configuration defined\n".to_owned() } else { all };
+    Ok((format!("Defined configuration:\n{all}\nEffective configuration:\n{}\n", effective(&database)), 0))
+}
+
+fn found_or(found: String, words: &[String]) -> Outcome {
+    match found.is_empty() {
+        true => Err(Fault::missing(format!("{} does not exist.", words.join(" ")))),
+        false => Ok((found, 0)),
+    }
+}
+
+/// `zoneshow`.
+pub fn show_zones(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    if words.is_empty() {
+        return show_all(room, words);
+    }
+    let (_, database) = seen(room)?;
+    found_or(defined(&database, words, &[Kind::Zone]), words)
+}
+
+/// `alishow`.
+pub fn show_aliases(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let (_, database) = seen(room)?;
+    found_or(defined(&database, words, &[Kind::Alias]), words)
+}
+
+/// `cfgactvshow`: the effective configuration with tabs.
+pub fn active(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let (status, _) = seen(room)?;
+    let Some(effective) = status.committed.effective else {
+        return Ok(("Effective configuration:\n no configuration in effect\n".to_owned(), 0));
+    };
+    let mut text = format!("Effective configuration:\n cfg:\t{}\t\n", effective.config);
+    for zone in &effective.zones {
+        let members = zone_members(&zone.members, &zone.principals, |member: &String| shown(member).to_owned());
+        for (index, member) in members.iter().enumerate() {
+            match index {
+                0 => text += &format!(" zone:\t{}\t{member}\n", zone.zone),
+                _ => text += &format!(" \t\t{member}\n"),
+            }
+        }
+    }
+    Ok((text, 0))
+}

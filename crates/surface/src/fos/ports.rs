@@ -1,0 +1,280 @@
+//! Ports: `interface/fibrechannel` and its statistics.
+
+use super::fault::Fault;
+use super::room::Room;
+use super::tree::Element;
+use sanloom_api::control::Request;
+use sanloom_api::view::{Dark, PortMode, PortRow, SwitchRow};
+use std::collections::BTreeMap;
+
+/// A port of the switch; `None` instead of the row for a port without a link.
+pub struct Port {
+    /// Number of the port on the switch.
+    pub number: u32,
+    /// Values of the port.
+    pub row: Option<PortRow>,
+}
+
+/// All ports of the switch, also those without a link.
+pub fn all(room: &mut Room<'_>) -> Result<(SwitchRow, Vec<Port>), Fault> {
+    let own = room.own()?;
+    let mut rows: BTreeMap<u32, PortRow> = room.ports()?.ports.into_iter().map(|row| (row.number, row)).collect();
+    // A logical switch has the ports of its links only, because its numbers are those of the
+    // chassis.
+    let count = if own.chassis.is_some() { 0 } else { own.ports };
+    let numbers: Vec<u32> = (0..count).chain(rows.keys().copied().filter(|number| *number >= count)).collect();
+    let ports = numbers.into_iter().map(|number| Port { number, row: rows.remove(&number) }).collect();
+    Ok((own, ports))
+}
+
+/// Speed of a link in bits per second; the speed of Ethernet is not known.
+pub fn speed(row: &PortRow) -> Option<u64> {
+    let digits: String = row.rate.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse::<u64>().ok().filter(|_| row.rate.contains("GFC")).map(|gigabits| gigabits * 1_000_000_000)
+}
+
+impl Port {
+    /// True if the port has a link with light, and is part of the fabric.
+    pub fn online(&self) -> bool {
+        let up = |row: &PortRow| row.light && !row.blocked && matches!(row.mode, PortMode::E | PortMode::F);
+        self.row.as_ref().is_some_and(up)
+    }
+
+    /// True if an operator has disabled the port.
+    pub fn disabled(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| row.dark == Some(Dark::Disabled))
+    }
+
+    /// Number and name of the type.
+    pub fn kind(&self) -> (u32, &'static str) {
+        match self.row.as_ref().map(|row| (row.mode, &*row.rate)) {
+            Some((PortMode::E, _)) => (7, "e-port"),
+            Some((PortMode::F, "Ethernet")) => (17, "fcoe-port"),
+            Some((PortMode::F, _)) => (15, "f-port"),
+            _ => (11, "u-port"),
+        }
+    }
+
+    /// State of the light.
+    pub fn physical_state(&self) -> &'static str {
+        match &self.row {
+            _ if self.disabled() => "disabled",
+            Some(row) if row.light => "online",
+            _ => "no_light",
+        }
+    }
+
+    /// Name of the port in the lab.
+    pub fn lab_name(&self, switch: &str) -> String {
+        format!("{switch}:{}", self.number)
+    }
+
+    /// Key of the name that a client has given.
+    pub fn key(&self) -> String {
+        format!("port {}", self.number)
+    }
+
+    /// Name for people.
+    pub fn name(&self, room: &Room<'_>) -> String {
+        room.shared.name(&self.key()).unwrap_or_else(|| format!("port{}", self.number))
+    }
+}
+
+/// Number of a port in the form `0/1`.
+pub fn number(name: &str) -> Result<u32, Fault> {
+    let port = name.trim().strip_prefix("0/").and_then(|number| number.parse().ok());
+    port.ok_or_else(|| Fault::invalid(format!("`{name}` is not a port; write slot and port, such as 0/1")))
+}
+
+fn online_number(online: bool) -> u32 {
+    if online { 2 } else { 3 }
+}
+
+/// GET of `fibrechannel`.
+pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
+    let (own, ports) = all(room)?;
+    let (wwns, neighbours) = neighbours(room)?;
+    let entries = ports.iter().map(|port| {
+        let online = port.online();
+        let (kind, kind_name) = port.kind();
+        let mut leaves = vec![Element::text("name", format!("0/{}", port.number))];
+        if let Some(row) = &port.row {
+            leaves.push(Element::text("wwn", &row.port_name));
+        }
+        leaves.extend([
+            Element::number("port-type", kind),
+            Element::text("port-type-string", kind_name),
+            Element::text("user-friendly-name", port.name(room)),
+            Element::number("operational-status", online_number(online)),
+            Element::text("operational-status-string", if online { "online" } else { "offline" }),
+            Element::number("enabled-state", if port.disabled() { 6 } else { 2 }),
+            Element::bool("is-enabled-state", !port.disabled()),
+            Element::number("persistent-disable", u32::from(port.disabled())),
+            Element::text("physical-state", port.physical_state()),
+            Element::number("index", port.number),
+            Element::number("default-index", port.number),
+            Element::number("long-distance", 0),
+        ]);
+        if let Some(bits) = port.row.as_ref().and_then(speed) {
+            leaves.extend(["speed", "max-speed"].map(|name| Element::number(name, bits)));
+        }
+        if let (Some(domain), Some(area)) = (own.domain, u8::try_from(port.number).ok()) {
+            let id = u32::from(domain) << 16 | u32::from(area) << 8;
+            leaves.push(Element::number("fcid", id));
+            leaves.push(Element::text("fcid-hex", format!("0x{id:06x}")));
+        }
+        if let Some(row) = &port.row {
+            if let Some(reason) = &row.isolated {
+                leaves.push(Element::text("segmentation-reason", reason));
+            }
+            if port.disabled() {
+                leaves.push(Element::text("disable-reason", "Disabled by an operator"));
+            }
+            let empty = Vec::new();
+            let logins = wwns.get(&row.port).unwrap_or(&empty);
+            let neighbour = neighbours.get(&row.attached).filter(|_| row.mode == PortMode::E);
+            let names = neighbour.map(|(name, ..)| name).into_iter().chain(logins.iter().map(|(port, _)| port));
+            leaves.push(Element::texts("neighbor", "wwn", names));
+            if let Some((_, node)) = logins.first() {
+                leaves.push(Element::text("neighbor-node-wwn", node));
+            }
+            if let Some((_, node, switch, number)) = neighbour {
+                leaves.push(Element::text("neighbor-node-wwn", node));
+                leaves.push(Element::text("neighbor-slot-port", format!("0/{number}")));
+                leaves.push(Element::text("neighbor-switch-user-friendly-name", switch));
+            }
+        } else {
+            leaves.push(Element::container("neighbor", Vec::new()));
+        }
+        Element::entry("fibrechannel", leaves)
+    });
+    Ok(entries.collect())
+}
+
+/// Port names and node names that are logged in, by the name of the switch port.
+type Logins = BTreeMap<String, Vec<(String, String)>>;
+/// Port name, switch name, switch and number of each switch port, by the name of the port.
+type Neighbours = BTreeMap<String, (String, String, String, u32)>;
+
+fn neighbours(room: &mut Room<'_>) -> Result<(Logins, Neighbours), Fault> {
+    let mut logins = Logins::new();
+    for login in room.logins()?.logins {
+        logins.entry(login.port).or_default().push((login.port_name, login.node_name));
+    }
+    let switches: BTreeMap<String, String> =
+        room.switches()?.into_iter().map(|row| (row.switch, row.switch_name)).collect();
+    let ports = room.all_ports()?.ports.into_iter().filter_map(|row| {
+        let (switch, _) = row.port.rsplit_once(':')?;
+        let node = switches.get(switch)?.clone();
+        Some((row.port.clone(), (row.port_name, node, switch.to_owned(), row.number)))
+    });
+    Ok((logins, ports.collect()))
+}
+
+/// Counters of a port by the names of the interface. Only counters of the model are present.
+pub fn counted(row: &PortRow) -> BTreeMap<&'static str, u64> {
+    let mut counters: BTreeMap<&'static str, u64> =
+        [("in-frames", row.frames_received), ("out-frames", row.frames_sent)].into();
+    let bytes = [("in-octets", row.bytes_received), ("out-octets", row.bytes_sent)];
+    counters.extend(bytes.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    counters.insert("class-3-frames", row.frames_received);
+    counters.insert("class-3-discards", row.discards.values().sum());
+    let named = |words: &[&str]| -> u64 {
+        let matching = row.discards.iter().filter(|(reason, _)| words.iter().any(|word| reason.contains(word)));
+        matching.map(|(_, frames)| frames).sum()
+    };
+    counters.insert("crc-errors", named(&["CRC", "crc"]));
+    counters.insert("frames-too-long", named(&["too long"]));
+    counters.insert("truncated-frames", named(&["too short"]));
+    counters
+}
+
+/// Counters of a port since their last reset.
+pub fn since_reset(room: &Room<'_>, row: &PortRow) -> BTreeMap<&'static str, u64> {
+    let mut counters = counted(row);
+    if let Some(zero) = room.shared.lock().zero.get(&row.number) {
+        for (name, value) in &mut counters {
+            *value = value.saturating_sub(zero.get(name).copied().unwrap_or_default());
+        }
+    }
+    counters
+}
+
+/// GET of `fibrechannel-statistics`.
+pub fn statistics(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
+    let (_, ports) = all(room)?;
+    let entries = ports.iter().map(|port| {
+        let row = PortRow { number: port.number, ..port.row.clone().unwrap_or_default() };
+        let mut leaves = vec![
+            Element::text("name", format!("0/{}", port.number)),
+            Element::number("sampling-interval", 0),
+            Element::number("time-generated", room.now.unix_s),
+        ];
+        leaves.extend(since_reset(room, &row).into_iter().map(|(name, value)| Element::number(name, value)));
+        Element::entry("fibrechannel-statistics", leaves)
+    });
+    Ok(entries.collect())
+}
+
+fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
+    let name = entry.leaf("name").ok_or_else(|| Fault::invalid("the body names no port; add its name, such as 0/1"))?;
+    let wanted = number(&name)?;
+    let (_, ports) = all(room)?;
+    let found = ports.into_iter().find(|port| port.number == wanted);
+    found.ok_or_else(|| Fault::missing(format!("the switch has no port {name}")))
+}
+
+/// PATCH of `fibrechannel`.
+pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+    let port = find(room, entry)?;
+    let mut enable = None;
+    for leaf in entry.children() {
+        let value = leaf.value();
+        let wrong = || Fault::invalid(format!("`{value}` is not a value of {}", leaf.name));
+        match (&*leaf.name, value.trim()) {
+            ("enabled-state", "2") | ("is-enabled-state", "true") | ("persistent-disable", "0" | "false") => {
+                enable = Some(true);
+            }
+            ("enabled-state", "6") | ("is-enabled-state", "false") | ("persistent-disable", "1" | "true") => {
+                enable = Some(false);
+            }
+            ("user-friendly-name", name) if name.chars().count() <= 128 && !name.chars().any(char::is_control) => {
+                room.shared.lock().names.insert(port.key(), name.to_owned());
+            }
+            ("name", _) => {}
+            _ => return Err(wrong()),
+        }
+    }
+    if let Some(enabled) = enable {
+        set_enabled(room, &port, enabled)?;
+    }
+    Ok(())
+}
+
+/// Enables or disables a port.
+pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<(), Fault> {
+    if enabled != port.disabled() {
+        return Ok(());
+    }
+    let port = port.lab_name(&room.switch);
+    room.ask(Request::Port { port, enabled }).map(drop)
+}
+
+/// PATCH of `fibrechannel-statistics`: resets the counters of a port.
+pub fn patch_statistics(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+    let port = find(room, entry)?;
+    match entry.leaf("reset-statistics").as_deref() {
+        Some("1" | "true") => {
+            reset(room, &port);
+            Ok(())
+        }
+        _ => Err(Fault::invalid("reset-statistics permits 1 only")),
+    }
+}
+
+/// Resets the counters of a port, for the management interfaces only.
+pub fn reset(room: &Room<'_>, port: &Port) {
+    if let Some(row) = &port.row {
+        room.shared.lock().zero.insert(port.number, counted(row));
+    }
+}

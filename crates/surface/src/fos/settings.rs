@@ -1,0 +1,73 @@
+//! Settings of a switch that only its management interfaces have: [`Shared`].
+
+use super::{SESSION_TTL, seconds};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Number of sessions in the default mode.
+pub const OPEN_SESSIONS: u32 = 64;
+
+/// Behaviour of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mode {
+    /// Limits of a real switch: three sessions by default, and roles that a switch has.
+    pub strict: bool,
+    /// Addresses before version 8.2.1b are served, too.
+    pub old_uris: bool,
+}
+
+/// The settings of one switch, shared by its interfaces. The fabric has no place for them, so they
+/// last as long as the process.
+#[derive(Clone, Debug, Default)]
+pub struct Shared(Arc<Mutex<Settings>>);
+
+/// Settings of one switch.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Names that clients have given: of the switch, its chassis, its fabric, its ports
+    /// (`port NUMBER`), and the banner.
+    pub names: BTreeMap<String, String>,
+    /// Time in seconds after which an unused zone transaction ends.
+    pub lock_timeout_s: u32,
+    /// Time in seconds after which an unused session ends.
+    pub session_ttl_s: u32,
+    /// Maximum number of sessions in strict mode.
+    pub max_sessions: u32,
+    /// Time of the last reset of the counters of ports, with their values.
+    pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            names: BTreeMap::new(),
+            lock_timeout_s: 300,
+            session_ttl_s: 7_200,
+            max_sessions: 3,
+            zero: BTreeMap::new(),
+        }
+    }
+}
+
+impl Shared {
+    /// The settings.
+    pub fn lock(&self) -> MutexGuard<'_, Settings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Idle time after which a session ends.
+    pub fn session_ttl(&self) -> Duration {
+        seconds(self.lock().session_ttl_s.clamp(*SESSION_TTL.start(), *SESSION_TTL.end()))
+    }
+
+    /// Maximum number of sessions in strict mode.
+    pub fn max_sessions(&self) -> u32 {
+        self.lock().max_sessions
+    }
+
+    /// A name that a client has given.
+    pub fn name(&self, of: &str) -> Option<String> {
+        self.lock().names.get(of).cloned()
+    }
+}

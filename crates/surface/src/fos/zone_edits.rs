@@ -1,0 +1,368 @@
+//! Zones: changes. A request becomes edits of one transaction, which belongs to its session.
+
+use super::fault::Fault;
+use super::room::Room;
+use super::tree::Element;
+use super::zones::{seen, shown, text};
+use crate::server::http::Method;
+use sanloom_api::control::ZoneAction;
+use sanloom_api::zone_database::{Database, Definition, Edit, Kind, Member};
+use std::collections::BTreeSet;
+
+/// Kinds of objects: element, key leaf.
+const KINDS: [(&str, &str, Kind); 3] =
+    [("alias", "alias-name", Kind::Alias), ("zone", "zone-name", Kind::Zone), ("cfg", "cfg-name", Kind::Config)];
+
+/// Answers a change of the defined or the effective configuration.
+pub fn write(
+    room: &mut Room<'_>,
+    object: &str,
+    method: &Method,
+    rest: &[String],
+    body: &[Element],
+) -> Result<(), Fault> {
+    match object {
+        "defined-configuration" => {
+            let changes = changes(rest, body)?;
+            let (status, database) = seen(room)?;
+            let nodes: BTreeSet<String> = status.ports.iter().map(|port| port.node_name.clone()).collect();
+            let known = Known { database: &database, nodes: &nodes };
+            let mut edits = Vec::new();
+            for change in &changes {
+                known.edits(method, change, &mut edits)?;
+            }
+            edit(room, None, edits)
+        }
+        _ => effective(room, rest, body),
+    }
+}
+
+/// One object of a request.
+struct Change {
+    kind: Kind,
+    name: String,
+    element: Element,
+    /// New name of the object.
+    rename: Option<String>,
+}
+
+fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
+    let kind_of = |name: &str| KINDS.iter().find(|(element, ..)| *element == name);
+    let one = |element: &Element| {
+        let Some((_, key, kind)) = kind_of(&element.name) else {
+            return Err(Fault::unknown(format!("`{}` is no object of the zone database", element.name)));
+        };
+        let name = element.leaf(key).filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Fault::invalid(format!("the {} has no {key}", element.name)))?;
+        Ok(Change { kind: *kind, name, element: element.clone(), rename: None })
+    };
+    let inside: Vec<Element> = match body {
+        [wrapper] if wrapper.name == "defined-configuration" => wrapper.children().to_vec(),
+        _ => body.to_vec(),
+    };
+    let changes: Vec<Change> = match rest {
+        [] => inside.iter().map(one).collect::<Result<_, _>>()?,
+        [kind] if kind_of(kind).is_some() => inside.iter().map(one).collect::<Result<_, _>>()?,
+        [element, leaf, name] => {
+            let found = kind_of(element).filter(|(_, key, _)| key == leaf);
+            let (element, key, kind) = found.ok_or_else(Fault::bad_uri)?;
+            let below = match &inside[..] {
+                [wrapper] if wrapper.name == *element => wrapper.children().to_vec(),
+                _ => inside,
+            };
+            let element = Element::container(element, below);
+            let rename = element.leaf(key).filter(|new| new != name && !new.is_empty());
+            vec![Change { kind: *kind, name: name.clone(), element, rename }]
+        }
+        _ => return Err(Fault::bad_uri()),
+    };
+    match changes.is_empty() {
+        true => Err(Fault::invalid("the body names no alias, zone or cfg")),
+        false => Ok(changes),
+    }
+}
+
+/// Database that a request changes, and the node names of the fabric.
+struct Known<'k> {
+    database: &'k Database,
+    nodes: &'k BTreeSet<String>,
+}
+
+impl Known<'_> {
+    fn member(&self, text: &str) -> String {
+        let text = text.trim().to_ascii_lowercase();
+        if self.nodes.contains(&text) { format!("wwnn:{text}") } else { text }
+    }
+
+    fn has(&self, kind: Kind, name: &str) -> bool {
+        match kind {
+            Kind::Alias => self.database.aliases.contains_key(name),
+            Kind::Zone => self.database.zones.contains_key(name),
+            Kind::Config => self.database.configs.contains_key(name),
+        }
+    }
+
+    fn edits(&self, method: &Method, change: &Change, edits: &mut Vec<Edit>) -> Result<(), Fault> {
+        let Change { kind, name, element, rename } = change;
+        let (kind, there) = (*kind, self.has(*kind, name));
+        let missing = || Fault::missing(format!("there is no {} {name}", element.name));
+        let list = self.list(kind, element)?;
+        if *method == Method::POST {
+            edits.push(match there {
+                true => self.add(name, list)?,
+                false => list.create(name),
+            });
+            return Ok(());
+        }
+        if !there {
+            return Err(missing());
+        }
+        if *method == Method::PATCH {
+            if let Some(list) = Some(list).filter(|_| element.child(list_name(kind)).is_some()) {
+                edits.push(list.replace(name));
+            }
+            edits.extend(rename.iter().map(|to| Edit::Rename { kind, from: name.clone(), to: to.clone() }));
+            return Ok(());
+        }
+        edits.push(if list.is_empty() { Edit::Delete { kind, name: name.clone() } } else { self.remove(name, list)? });
+        Ok(())
+    }
+
+    fn list(&self, kind: Kind, element: &Element) -> Result<List, Fault> {
+        let container = element.child(list_name(kind));
+        let texts = |leaf: &str| -> Vec<String> {
+            let leaves = container.into_iter().flat_map(|container| container.children());
+            leaves.filter(|child| child.name == leaf).map(|child| child.value().trim().to_owned()).collect()
+        };
+        let peer = element.leaf("zone-type").is_some_and(|number| number == "1")
+            || element.leaf("zone-type-string").is_some_and(|text| text == "user-created-peer-zone");
+        Ok(match kind {
+            Kind::Alias => {
+                let members = texts("alias-entry-name");
+                let wrong = members.iter().find(|member| !is_port(member));
+                if let Some(member) = wrong {
+                    return Err(Fault::invalid(format!("`{member}` is no world-wide name and no domain with index")));
+                }
+                List::Alias(members.iter().map(|member| self.member(member)).collect())
+            }
+            Kind::Config => List::Config(texts("zone-name")),
+            Kind::Zone => {
+                let member = |text: &String| match is_port(text) {
+                    true => Member::Port(self.member(text)),
+                    false => Member::Alias { alias: text.clone() },
+                };
+                let members = texts("entry-name").iter().map(member).collect();
+                let principals: Vec<Member> = texts("principal-entry-name").iter().map(member).collect();
+                let typed = element.child("zone-type").is_some() || element.child("zone-type-string").is_some();
+                if typed && !peer && !principals.is_empty() {
+                    return Err(Fault::invalid("only a peer zone (zone-type 1) has principals"));
+                }
+                List::Zone(Definition { members, principals })
+            }
+        })
+    }
+
+    fn add(&self, name: &str, list: List) -> Result<Edit, Fault> {
+        let name = name.to_owned();
+        Ok(match list {
+            List::Alias(members) => Edit::AddToAlias { name, members },
+            List::Config(zones) => Edit::AddToConfig { name, zones },
+            List::Zone(zone) => {
+                let known = &self.database.zones[&name];
+                if known.principals.is_empty() && !known.members.is_empty() && !zone.principals.is_empty() {
+                    return Err(Fault::invalid(format!("zone {name} is no peer zone, so it has no principals")));
+                }
+                Edit::AddToZone { name, zone }
+            }
+        })
+    }
+
+    /// Removes members. An object that loses its last member is deleted.
+    fn remove(&self, name: &str, list: List) -> Result<Edit, Fault> {
+        let name = name.to_owned();
+        Ok(match list {
+            List::Alias(members) => {
+                let gone = stored(&self.database.aliases[&name], members, |member| shown(member).to_owned());
+                match gone.len() == self.database.aliases[&name].len() {
+                    true => Edit::Delete { kind: Kind::Alias, name },
+                    false => Edit::RemoveFromAlias { name, members: gone },
+                }
+            }
+            List::Config(zones) => match self.database.configs[&name].iter().all(|zone| zones.contains(zone)) {
+                true => Edit::Delete { kind: Kind::Config, name },
+                false => Edit::RemoveFromConfig { name, zones },
+            },
+            List::Zone(zone) => {
+                let known = &self.database.zones[&name];
+                let key = |member: &Member| text(member).to_owned();
+                let members = stored(&known.members, zone.members, key);
+                let principals = stored(&known.principals, zone.principals, key);
+                match members.len() + principals.len() == known.members.len() + known.principals.len() {
+                    true => Edit::Delete { kind: Kind::Zone, name },
+                    false => Edit::RemoveFromZone { name, zone: Definition { members, principals } },
+                }
+            }
+        })
+    }
+}
+
+/// Members to remove in the form in which the database has them.
+fn stored<T: Clone>(known: &[T], gone: Vec<T>, key: impl Fn(&T) -> String) -> Vec<T> {
+    let form = |member: T| known.iter().find(|own| key(own) == key(&member)).cloned().unwrap_or(member);
+    gone.into_iter().map(form).collect()
+}
+
+enum List {
+    Alias(Vec<String>),
+    Zone(Definition),
+    Config(Vec<String>),
+}
+
+impl List {
+    fn is_empty(&self) -> bool {
+        match self {
+            List::Alias(list) | List::Config(list) => list.is_empty(),
+            List::Zone(zone) => zone.members.is_empty() && zone.principals.is_empty(),
+        }
+    }
+
+    fn create(self, name: &str) -> Edit {
+        let name = name.to_owned();
+        match self {
+            List::Alias(members) => Edit::CreateAlias { name, members },
+            List::Zone(zone) => Edit::CreateZone { name, zone },
+            List::Config(zones) => Edit::CreateConfig { name, zones },
+        }
+    }
+
+    fn replace(self, name: &str) -> Edit {
+        let name = name.to_owned();
+        match self {
+            List::Alias(members) => Edit::ReplaceAlias { name, members },
+            List::Zone(zone) => Edit::ReplaceZone { name, zone },
+            List::Config(zones) => Edit::ReplaceConfig { name, zones },
+        }
+    }
+}
+
+/// Element with the members of an object.
+fn list_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Alias | Kind::Zone => "member-entry",
+        Kind::Config => "member-zone",
+    }
+}
+
+/// True for a world-wide name or domain and index; false for the name of an alias.
+pub fn is_port(text: &str) -> bool {
+    text.contains([':', ',']) || text.starts_with(|c: char| c.is_ascii_digit()) && text.len() > 15
+}
+
+/// Applies edits in the transaction of the session.
+pub fn edit(room: &mut Room<'_>, checksum: Option<String>, edits: Vec<Edit>) -> Result<(), Fault> {
+    room.zone(checksum, ZoneAction::Edit { edits }).map(drop).map_err(|fault| match &fault.message {
+        text if text.contains("already belongs to") => Fault { tag: "data-exists", ..fault },
+        _ => fault,
+    })
+}
+
+/// Applies edits, and commits the transaction of the session. If the commit fails, a transaction
+/// that began here ends.
+pub fn commit(room: &mut Room<'_>, checksum: Option<String>, edits: Vec<Edit>) -> Result<(), Fault> {
+    let open = room.zone_status()?.transaction.is_some();
+    edit(room, checksum, edits)?;
+    let result = room.zone(None, ZoneAction::Commit).map(drop);
+    if result.is_err() && !open {
+        let _ = room.zone(None, ZoneAction::Abort);
+    }
+    result
+}
+
+fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(), Fault> {
+    let mut leaves: Vec<Element> = match body {
+        [wrapper] if wrapper.name == "effective-configuration" => wrapper.children().to_vec(),
+        _ => body.to_vec(),
+    };
+    match rest {
+        [] => {}
+        [leaf, value] => leaves.push(Element::text(leaf, value)),
+        _ => return Err(Fault::bad_uri()),
+    }
+    let leaves = Element::container("effective-configuration", leaves);
+    let known = ["cfg-name", "checksum", "cfg-action", "cfg-action-v2", "default-zone-access"];
+    if let Some(leaf) = leaves.children().iter().find(|leaf| !known.contains(&&*leaf.name)) {
+        return Err(Fault::unknown(format!("{} of the effective configuration cannot be changed", leaf.name)));
+    }
+    let action = match leaves.leaf("cfg-action").or_else(|| leaves.leaf("cfg-action-v2")).as_deref() {
+        None => None,
+        Some("1" | "save") => Some(Action::Save),
+        Some("2" | "disable") => Some(Action::Disable),
+        Some("3" | "clear") => Some(Action::Clear),
+        Some("4" | "transaction-abort") => Some(Action::Abort),
+        Some(other) => return Err(Fault::invalid(format!("`{other}` is no cfg-action"))),
+    };
+    let default = match leaves.leaf("default-zone-access").as_deref() {
+        None => None,
+        Some("0" | "no-access") => Some(Edit::SetDefault { open: false, auto: false }),
+        Some("1" | "all-access") => Some(Edit::SetDefault { open: true, auto: false }),
+        Some(other) => return Err(Fault::invalid(format!("`{other}` is no default-zone-access; use 0 or 1"))),
+    };
+    if let Some(default) = default {
+        edit(room, None, vec![default])?;
+    }
+    let enable = leaves.leaf("cfg-name").filter(|name| !name.is_empty());
+    let checksum = leaves.leaf("checksum");
+    let required = || checksum.clone().ok_or_else(|| Fault::invalid("the request needs the checksum of the zones"));
+    match (enable, action) {
+        (Some(config), None | Some(Action::Save)) => {
+            let checksum = required()?;
+            let (_, database) = seen(room)?;
+            if !database.configs.contains_key(&config) {
+                return Err(Fault::failed(format!("there is no cfg {config}")));
+            }
+            commit(room, Some(checksum), vec![Edit::Enable { config }])
+        }
+        (None, Some(Action::Save)) => commit(room, Some(required()?), Vec::new()),
+        (_, Some(Action::Disable)) => commit(room, Some(required()?), vec![Edit::Disable]),
+        (_, Some(Action::Clear)) => edit(room, None, vec![Edit::Clear]),
+        (_, Some(Action::Abort)) => abort(room),
+        (None, None) if leaves.child("default-zone-access").is_some() => Ok(()),
+        (None, None) => Err(Fault::invalid("the body has neither cfg-name nor cfg-action")),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Save,
+    Disable,
+    Clear,
+    Abort,
+}
+
+/// Discards the transaction of the session. Without one, nothing happens.
+pub fn abort(room: &mut Room<'_>) -> Result<(), Fault> {
+    let status = room.zone_status()?;
+    match status.transaction {
+        None => Ok(()),
+        Some(_) => room.zone(None, ZoneAction::Abort).map(drop),
+    }
+}
+
+/// POST of `fibrechannel-zone`: expunges or renames an object.
+pub fn operation(room: &mut Room<'_>, body: &[Element]) -> Result<(), Fault> {
+    let [parameters] = body else { return Err(Fault::invalid("the body has no zone-operation-parameters")) };
+    let (_, database) = seen(room)?;
+    let name = parameters.leaf("zone-object").unwrap_or_default();
+    let known = Known { database: &database, nodes: &BTreeSet::new() };
+    let kind = KINDS.iter().map(|(.., kind)| *kind).find(|kind| known.has(*kind, &name));
+    let kind = kind.ok_or_else(|| Fault::missing(format!("there is no zone object {name}")))?;
+    match parameters.leaf("action").or_else(|| parameters.leaf("zone-object-action")).as_deref() {
+        Some("expunge") => edit(room, None, vec![Edit::Expunge { kind, name }]),
+        Some("rename") => {
+            let to = parameters.leaf("new-zone-object").filter(|to| !to.is_empty());
+            let to = to.ok_or_else(|| Fault::invalid("the operation has no new-zone-object"))?;
+            edit(room, None, vec![Edit::Rename { kind, from: name, to }])
+        }
+        _ => Err(Fault::invalid("the action of the operation is expunge or rename")),
+    }
+}
