@@ -2,9 +2,6 @@
 
 mod api;
 mod client;
-<<<<<<< HEAD
-mod page;
-=======
 mod fos;
->>>>>>> fos
+mod page;
 mod server;
