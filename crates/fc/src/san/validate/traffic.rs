@@ -215,8 +215,8 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
     let mut luns: Vec<Lun> = Vec::new();
     for target in &workload.targets {
         let storage = lab.storage.get(usize::from(target.storage));
-        match storage.and_then(|s| s.luns.get(usize::from(target.lun))) {
-            Some(lun) => luns.push(*lun),
+        match lab.lun(target.storage, target.lun) {
+            Some(lun) => luns.push(lun),
             None => {
                 problems.add(
                     ProblemKind::NoTarget,

@@ -69,9 +69,9 @@ fn the_work_of_a_host_is_part_of_the_response_time() {
         (results.totals.io.latency.mean_us, results.hosts[0].cpu_utilisation)
     };
     let (free, idle) = mean("");
-    // 6 frames carry 48 + 8,192 bytes and the headers.
+    // 6 frames carry 48 + 8,192 bytes and the headers. All but the first arrive during the work.
     let (worked, busy) = mean("tcp_cost = { per_segment_received = \"10us\" }");
-    assert!((55.0..65.0).contains(&(worked - free)), "{free} and {worked} us");
+    assert!((50.0..60.0).contains(&(worked - free)), "{free} and {worked} us");
     assert!(idle == 0.0 && busy > 0.5, "{idle} and {busy}");
     let (waited, _) = mean("tcp_cost = { interrupt_wait = \"100us\", interrupt_frames = 64 }");
     assert!((90.0..215.0).contains(&(waited - free)), "{free} and {waited} us");
@@ -129,7 +129,7 @@ arrivals = "constant 500/s"
     assert!(totals.completed > 15_000 && world.hosts.nodes[0].measured.failovers > 0, "{totals:?}");
     let iscsi = world.iscsi.as_ref().expect("sessions");
     assert!((0..2).all(|session| iscsi.is_up(session)));
-    assert_eq!([iscsi.count(0).connections > 1, iscsi.count(1).connections == 1], [true, true]);
+    assert_eq!([iscsi.count(0).connections > 1, iscsi.count(1).connections == 0], [true, true]);
 }
 
 /// Random hosts, sessions, sizes, digests and lines with lost and damaged frames, and links that go
@@ -146,8 +146,10 @@ fn everything_ends_in_random_labs_with_faults() {
         let workload =
             format!("size = \"{size}\"\nread_share = 0.5\narrivals = \"poisson {}/s\"", 20 + dice.below(300));
         let text = lab(hosts, ["1GbE", "10GbE"][dice.index(2)], [1_500, 9_000][dice.index(2)], &more, &workload);
-        let text =
-            text.replace("duration = \"2100ms\"\nwarmup = \"100ms\"", "duration = \"300s\"\nstop_issuing = \"20s\"");
+        let text = text.replace(
+            "duration = \"2100ms\"\nwarmup = \"100ms\"",
+            "duration = \"300s\"\nwarmup = \"0s\"\nstop_issuing = \"20s\"",
+        );
         let mut world = sanloom_sim::world::World::new(labs::lab(&text));
         world.log_in();
         world.start();
