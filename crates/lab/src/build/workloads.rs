@@ -151,6 +151,8 @@ pub(super) fn luns(
         // Virtual disks can be created and deleted at any LUN.
         let virtual_disks = media.get(usize::from(i)).is_some_and(|medium| medium.kind == MediumKind::Volumes);
         let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
+        // A workload uses the volumes of the lab.
+        let volumes = lab.volumes_of(i);
         let Some(lun) = lun else {
             if virtual_disks {
                 let reason = format!("the LUNs of `{name}` are virtual disks, which can be created and deleted");
@@ -158,12 +160,13 @@ pub(super) fn luns(
                 return;
             }
             if targets.len() <= MAX_ENTRIES {
-                targets.extend((0..count as u16).map(|lun| Target { storage: i, lun }));
+                let all = (0..count as u16).chain(volumes.into_keys());
+                targets.extend(all.map(|lun| Target { storage: i, lun }));
             }
             return;
         };
         let number = lun.strip_prefix("lun").unwrap_or(lun).parse::<u16>().ok();
-        match number.filter(|&n| usize::from(n) < count) {
+        match number.filter(|n| usize::from(*n) < count || volumes.contains_key(n)) {
             Some(lun) => {
                 targets.insert(Target { storage: i, lun });
             }
