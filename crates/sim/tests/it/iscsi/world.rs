@@ -143,9 +143,13 @@ fn everything_ends_in_random_labs_with_faults() {
         let digest = ["always", "either"][dice.index(2)];
         let more = format!("iscsi = {{ sessions = {sessions}, header_digest = \"{digest}\" }}");
         let size = ["4KiB", "60KiB", "300KiB"][dice.index(3)];
-        let workload = format!("size = \"{size}\"\nread_share = 0.5\narrivals = \"poisson {}/s\"", 20 + dice.below(300));
+        let workload =
+            format!("size = \"{size}\"\nread_share = 0.5\narrivals = \"poisson {}/s\"", 20 + dice.below(300));
         let text = lab(hosts, ["1GbE", "10GbE"][dice.index(2)], [1_500, 9_000][dice.index(2)], &more, &workload);
-        let text = text.replace("duration = \"2100ms\"\nwarmup = \"100ms\"", "duration = \"300s\"\nwarmup = \"0s\"\nstop_issuing = \"20s\"");
+        let text = text.replace(
+            "duration = \"2100ms\"\nwarmup = \"100ms\"",
+            "duration = \"300s\"\nwarmup = \"0s\"\nstop_issuing = \"20s\"",
+        );
         let mut world = sanloom_sim::world::World::new(labs::lab(&text));
         world.log_in();
         world.start();
