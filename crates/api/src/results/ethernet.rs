@@ -52,7 +52,7 @@ pub struct EthernetDirection {
     pub headroom_max_bytes: u64,
     /// Frames lost on the line or dropped at its end.
     pub frames_lost: u64,
-    /// Of these, frames of a lossless priority for which the headroom was too small: an error of
+    /// Lost frames of a lossless priority for which the headroom was too small: an error of
     /// the lab.
     pub headroom_drops: u64,
     /// Lost frames by reason.
@@ -77,6 +77,6 @@ pub struct EthernetSwitchResult {
     pub marked_frames: u64,
     /// Frames that it dropped.
     pub frames_dropped: u64,
-    /// Of these, frames of a lossless priority for which the headroom was too small.
+    /// Lost frames of a lossless priority for which the headroom was too small.
     pub headroom_drops: u64,
 }

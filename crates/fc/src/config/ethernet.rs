@@ -165,8 +165,8 @@ pub struct EthernetLink {
     /// Time within which a paused sender may still begin a frame. `None`: the worst case of the
     /// standard, see [`EthernetLink::reaction`].
     pub pause_reaction: Option<Picos>,
-    /// VLANs whose frames the ports of switches at its ends accept; empty: all. Frames without a tag
-    /// always pass.
+    /// VLANs whose frames the ports of switches at its ends accept; empty: all. Frames without a
+    /// tag always pass.
     pub vlans: Vec<u16>,
 }
 

@@ -45,8 +45,8 @@ impl IscsiHost {
     }
 }
 
-/// Access to a storage system over TCP. In a simulation, portal i is the Ethernet interface i of the
-/// storage system, modulo their number; `portals` are the addresses of the live program.
+/// Access to a storage system over TCP. In a simulation, portal i is the Ethernet interface i of
+/// the storage system, modulo their number; `portals` are the addresses of the live program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Iscsi {
     /// iSCSI name of the target.

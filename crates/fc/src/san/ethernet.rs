@@ -89,8 +89,8 @@ impl Lab {
         interfaces
     }
 
-    /// VLANs of the lab with their numbers in packets. Further VLANs than [`crate::config::MAX_VLANS`]
-    /// have none.
+    /// VLANs of the lab with their numbers in packets. Further VLANs than
+    /// [`crate::config::MAX_VLANS`] have none.
     pub fn vlan_numbers(&self) -> VlanNumbers {
         let of_links = self.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied());
         let of_hosts = self.hosts.iter().filter_map(|host| host.iscsi.vlan);

@@ -103,8 +103,8 @@ pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
     (0..).zip(&view.world.lab.ethernet_switches).map(one).collect()
 }
 
-/// Returns the number of circles of pauses found since the end of the warm-up. One that grows counts
-/// once.
+/// Returns the number of circles of pauses found since the end of the warm-up. One that grows
+/// counts once.
 pub(super) fn deadlocks(view: &View<'_>) -> u64 {
     view.world.net.ethernet.deadlocks().iter().any(|deadlock| deadlock.at_ps >= view.from_ps).into()
 }

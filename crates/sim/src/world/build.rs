@@ -350,7 +350,8 @@ impl Plan<'_> {
         };
         let write_back = config.backstore.cache.is_none() && is_volatile;
         let unit = |lun: &Lun| UnitConfig { write_back, ..UnitConfig::new(lun.blocks, lun.block_bytes) };
-        // The LUN is the number of the unit, so unused LUNs below the last volume are units as well.
+        // The LUN is the number of the unit, so unused LUNs below the last volume are units as
+        // well.
         let volumes = self.lab.volumes_of(storage as u16);
         let last = volumes.keys().next_back().map_or(0, |lun| lun + 1);
         let volume = |lun: u16| self.lab.lun(storage as u16, lun).unwrap_or(Lun { blocks: 1, block_bytes: 512 });

@@ -123,8 +123,8 @@ pub struct EthernetLinkPlan {
     pub propagation_ps: u64,
     /// Time within which a paused sender may still begin a frame, in ps.
     pub reaction_ps: u64,
-    /// Shares of the priorities in percent at the sender of each direction; 0 for a strict one (IEEE
-    /// 802.1Qaz).
+    /// Shares of the priorities in percent at the sender of each direction; 0 for a strict one
+    /// (IEEE 802.1Qaz).
     pub shares: [[u8; PRIORITIES]; 2],
 }
 
