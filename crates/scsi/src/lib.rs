@@ -23,5 +23,6 @@ pub mod map;
 pub mod nbd;
 pub mod random;
 pub mod scsi;
+pub mod srp;
 pub mod time;
 pub mod volume;

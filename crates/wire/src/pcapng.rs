@@ -84,7 +84,7 @@ pub fn erf_infiniband(time_ns: u64, packet: &[u8]) -> Vec<u8> {
     const VARYING: u8 = 4;
     const NS_PER_S: u64 = 1_000_000_000;
     // Seconds in 32 bits, and a binary fraction of a second in 32 bits, least significant first.
-    let stamp = time_ns / NS_PER_S << 32 | (time_ns % NS_PER_S << 32) / NS_PER_S;
+    let stamp = ((time_ns / NS_PER_S) << 32) | (((time_ns % NS_PER_S) << 32) / NS_PER_S);
     let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
     let mut record = stamp.to_le_bytes().to_vec();
     record.extend([TYPE, VARYING]);

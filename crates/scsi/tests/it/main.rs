@@ -8,4 +8,5 @@ mod iscsi;
 mod map;
 mod nbd;
 mod scsi;
+mod srp;
 mod volume;

@@ -64,8 +64,8 @@ pub enum NetEvent {
     Infiniband { interface: u16, packet: infiniband::Packet },
 }
 
-/// Processes an event of an arbitrated loop, of Ethernet or of InfiniBand. A function of its own keeps the loop of
-/// [`Net::step`] small.
+/// Processes an event of an arbitrated loop, of Ethernet or of InfiniBand. A function of its own
+/// keeps the loop of [`Net::step`] small.
 #[inline(never)]
 fn run_other(
     events: &mut Events,

@@ -191,8 +191,8 @@ fn states(fabric: &Fabric, plain: &Engine, now: u64) -> [Vec<u64>; 2] {
     states
 }
 
-/// Runs both engines. Returns the packets delivered, lost, ended by their lifetime, the flow-control
-/// packets lost and the lanes drained.
+/// Runs both engines. Returns the packets delivered, lost, ended by their lifetime, the
+/// flow-control packets lost and the lanes drained.
 fn compare(seed: u64) -> [u64; 5] {
     let mut dice = SplitMix64(seed);
     let plan = draw_plan(&mut dice);
