@@ -18,7 +18,8 @@ const O_DIRECT: i32 = 0o40000;
 const UMAD2SIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
 /// Programs, with the Debian package that contains each.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 19] = [
+    ("chromium", "chromium"),
     ("curl", "curl"),
     ("fio", "fio"),
     ("iscsi-inq", "libiscsi-bin"),

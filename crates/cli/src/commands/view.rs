@@ -15,7 +15,7 @@ pub struct Args {
     /// Results of one or two runs: JSON files of `sanloom sim --json=FILE`, or report folders
     #[arg(value_name = "RESULT", required = true, num_args = 1..=2)]
     results: Vec<PathBuf>,
-    /// Loopback address and port of the page
+    /// Address and port of the page; except at a loopback address, it needs a login
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     at: SocketAddr,
 }

@@ -19,7 +19,12 @@ function fill(node, attributes, children) {
     else if (name === "value") node.value = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))));
+  return put(node, children);
+}
+
+/** Replaces the children of a node. Lists are joined; null and false are no child. */
+export function put(node, ...children) {
+  node.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))));
   return node;
 }
 

@@ -1,7 +1,7 @@
 // Start, login, and the way from the address of the page to a view. All state is in the address.
 
 import { Store, get, post } from "./api.js";
-import { announce, el, section, to } from "./dom.js";
+import { announce, el, put, section, to } from "./dom.js";
 import { packets } from "./packets.js";
 import { finished } from "./run.js";
 import { events, objectView, overview, tables } from "./views.js";
@@ -29,6 +29,7 @@ app.go = (state) => {
   history.pushState(null, "", "?" + new URLSearchParams(state));
   draw(true);
 };
+app.again = () => draw();
 app.open = (name) => app.go({ view: "object", name });
 
 /** Calls a function on an event of the store while the view is shown. */
@@ -46,12 +47,12 @@ function draw(focus = false) {
   const view = app.params().get("view") ?? "overview";
   const entry = app.views.find(([name]) => name === view);
   const show = entry?.[2] ?? (view === "object" && app.store ? objectView : app.views[0][2]);
-  document.getElementById("views").replaceChildren(...app.views.map(([name, title]) => to({ view: name }, title, { "aria-current": name === (entry?.[0] ?? (view === "object" ? "" : "overview")) ? "page" : null })));
+  put(document.getElementById("views"), ...app.views.map(([name, title]) => to({ view: name }, title, { "aria-current": name === (entry?.[0] ?? (view === "object" ? "" : "overview")) ? "page" : null })));
   const main = document.getElementById("main");
-  const failed = (error) => main.replaceChildren(section("Error", el("p", { class: "error", role: "alert" }, error.message)));
+  const failed = (error) => put(main, section("Error", el("p", { class: "error", role: "alert" }, error.message)));
   try {
     const shown = show(app);
-    main.replaceChildren(shown);
+    put(main, shown);
   } catch (error) {
     failed(error);
     console.error(error);
@@ -93,7 +94,7 @@ function login(reason) {
     }
   };
   document.getElementById("find").hidden = true;
-  document.getElementById("main").replaceChildren(section("Log in", el("form", { submit, class: "bar" }, el("label", {}, "User ", user), el("label", {}, "Password ", password), el("button", { class: "main" }, "Log in")), error));
+  put(document.getElementById("main"), section("Log in", el("form", { submit, class: "bar" }, el("label", {}, "User ", user), el("label", {}, "Password ", password), el("button", { class: "main" }, "Log in")), error));
   user.focus();
 }
 
@@ -109,7 +110,7 @@ function connection({ connected, again }) {
 
 function named() {
   const names = app.graph.shapes.flatMap((shape) => shape.members ?? [shape.label]);
-  document.getElementById("names").replaceChildren(...[...names.slice(0, 3000), ...app.graph.links.slice(0, 1000).map((link) => link.name)].map((name) => el("option", { value: name })));
+  put(document.getElementById("names"), ...[...names.slice(0, 3000), ...app.graph.links.slice(0, 1000).map((link) => link.name)].map((name) => el("option", { value: name })));
 }
 
 async function load() {
@@ -124,7 +125,7 @@ async function start() {
     await load();
   } catch (error) {
     if (error.status === 401) login();
-    else document.getElementById("main").replaceChildren(section("Error", el("p", { class: "error", role: "alert" }, error.message)));
+    else put(document.getElementById("main"), section("Error", el("p", { class: "error", role: "alert" }, error.message)));
     return;
   }
   const logout = document.getElementById("logout");

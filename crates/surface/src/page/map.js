@@ -207,7 +207,7 @@ export class Map2d {
       const worst = worse(ends[0], ends[1]);
       g.strokeStyle = worst === "up" ? (heat === null ? c.soft : this.warm(heat, c)) : c[worst];
       g.setLineDash(worst === "down" || worst === "isolated" || worst === "blocked" ? [7, 5] : worst === "up" ? [] : [2, 4]);
-      g.lineWidth = Math.min(1.2 + Math.log2(cable.links.length) * 0.7 + (heat ?? 0) * 2.5 + (worst === "down" ? 1 : 0), 7);
+      g.lineWidth = Math.min(1.2 + Math.log2(cable.links.length) * 0.7 + (heat ?? 0) * 2.5 + (worst === "down" ? 1 : 0), 7) * Math.min(1, 0.25 + k);
       g.beginPath(); g.moveTo(...a); g.lineTo(...b); g.stroke();
       g.setLineDash([]);
       if (k > 0.25 && this.store) { this.end(g, a, b, ends[0], c); this.end(g, b, a, ends[1], c); }
@@ -230,7 +230,7 @@ export class Map2d {
       g.beginPath();
       // The kinds differ by shape, not only by colour.
       if (shape.kind === "switch") g.roundRect(x, y, w, h, Math.min(10, h / 3));
-      else if (shape.kind === "storage") { g.ellipse(x + w / 2, y + 3, w / 2, Math.min(3, h / 4), 0, 0, 7); g.rect(x, y + 3, w, h - 3); }
+      else if (shape.kind === "storage") { g.rect(x, y, w, h); g.moveTo(x, y + Math.min(4, h / 4)); g.lineTo(x + w, y + Math.min(4, h / 4)); }
       else g.rect(x, y, w, h);
       g.fill(); g.stroke();
       g.fillStyle = c.ink; g.textAlign = "center";

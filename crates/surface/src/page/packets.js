@@ -1,7 +1,7 @@
 // Packets of a port as they pass. The server decodes them.
 
 import { post } from "./api.js";
-import { el, section } from "./dom.js";
+import { el, put, section } from "./dom.js";
 import { download } from "./table.js";
 
 /** Packets that are kept. */
@@ -58,11 +58,11 @@ export function packets(app) {
       dirty = false;
       const wanted = filter.value.toLowerCase();
       const found = wanted ? ring.filter((packet) => packet.summary?.toLowerCase().includes(wanted)) : ring;
-      body.replaceChildren(...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
+      put(body, ...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
     });
   }
   async function decode(some) {
-    const answers = await post("decode", { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes.subarray(0, 256))) });
+    const answers = await post("decode", { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes)) });
     answers.frames.forEach((answer, i) => { some[i].summary = answer.summary; some[i].fields = answer.fields; });
     draw();
   }
@@ -72,9 +72,9 @@ export function packets(app) {
     if (!packet.fields) await decode([packet]).catch((error) => { status.textContent = error.message; });
     const paint = (from, until) => {
       const shown = [...packet.bytes].map((byte, i) => [byte.toString(16).padStart(2, "0"), i]);
-      bytes.replaceChildren(...shown.map(([text, i]) => [i >= from && i < until ? el("mark", {}, text) : text, i % 16 === 15 ? "\n" : " "]).flat());
+      put(bytes, ...shown.map(([text, i]) => [i >= from && i < until ? el("mark", {}, text) : text, i % 16 === 15 ? "\n" : " "]).flat());
     };
-    tree.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "Field"), el("th", {}, "Value"), el("th", {}, "Bytes"))), el("tbody", {}, (packet.fields ?? []).map((field) => el("tr", {}, el("td", {}, el("button", { type: "button", click: () => paint(field.from, field.until) }, field.name)), el("td", {}, field.value), el("td", {}, `${field.from}–${field.until - 1}`))))));
+    put(tree, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "Field"), el("th", {}, "Value"), el("th", {}, "Bytes"))), el("tbody", {}, (packet.fields ?? []).map((field) => el("tr", {}, el("td", {}, el("button", { type: "button", click: () => paint(field.from, field.until) }, field.name)), el("td", {}, field.value), el("td", {}, `${field.from}–${field.until - 1}`))))));
     paint(0, 0);
   }
   async function read(event) {
@@ -110,6 +110,9 @@ export function packets(app) {
       status.textContent = error.message;
     }
   }
-  app.leave.push(() => { stop?.abort(); clearInterval(timer); });
+  // Browsers keep the streams of a page that was left for a while.
+  const leave = () => stop?.abort();
+  addEventListener("pagehide", leave);
+  app.leave.push(() => { leave(); clearInterval(timer); removeEventListener("pagehide", leave); });
   return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link ", port), start, halt, save, el("label", {}, "Filter ", filter)), status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
 }

@@ -1,7 +1,7 @@
 // A finished run: the map over time, faults on the slider, charts, and two runs side by side.
 
 import { get } from "./api.js";
-import { el, section, short, svg } from "./dom.js";
+import { el, put, section, short, svg } from "./dom.js";
 import { Map2d } from "./map.js";
 import { table } from "./table.js";
 
@@ -20,7 +20,7 @@ function chart(title, series, at) {
 
 export function finished(app) {
   const place = el("div", {}, section("Run", el("p", { class: "note" }, "Loading")));
-  load(app).then((shown) => place.replaceChildren(...shown)).catch((error) => place.replaceChildren(section("Run", el("p", { class: "error", role: "alert" }, error.message))));
+  load(app).then((shown) => put(place, ...shown)).catch((error) => put(place, section("Run", el("p", { class: "error", role: "alert" }, error.message))));
   return place;
 }
 
@@ -56,7 +56,7 @@ async function load(app) {
     const active = run.faults.filter((fault) => fault.at_s <= (step + 1) * series.interval_s && (fault.until_s ?? fault.at_s + series.interval_s) >= step * series.interval_s);
     label.textContent = `${seconds(step * series.interval_s)} of ${seconds(end)}${active.length ? ` – ${active.map((fault) => fault.what).join(", ")}` : ""}`;
     const pair = (of) => [of(run), ...(other ? [of(other)] : [])];
-    charts.replaceChildren(chart("Throughput in bytes per second", pair((of) => of.series.total.throughput_bytes_per_s), step), chart("Requests per second", pair((of) => of.series.total.iops), step), chart("Mean response time in µs", pair((of) => of.series.total.latency_mean_us), step), chart("Frames dropped", pair((of) => of.series.total.frames_dropped), step));
+    put(charts, chart("Throughput in bytes per second", pair((of) => of.series.total.throughput_bytes_per_s), step), chart("Requests per second", pair((of) => of.series.total.iops), step), chart("Mean response time in µs", pair((of) => of.series.total.latency_mean_us), step), chart("Frames dropped", pair((of) => of.series.total.frames_dropped), step));
     map.marked = new Set(active.flatMap((fault) => [fault.node]).filter(Boolean));
     map.draw();
     grid.update(rows());

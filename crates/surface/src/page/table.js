@@ -1,6 +1,6 @@
 // Sortable tables with a filter, CSV, and keys: arrows move between cells, Enter opens.
 
-import { el, object } from "./dom.js";
+import { el, object, put } from "./dom.js";
 
 /** Rows that are drawn at first; more follow on request. */
 const DRAWN = 300;
@@ -58,7 +58,7 @@ export function table(title, columns, rows, options = {}) {
       else head.removeAttribute("aria-sort");
     });
     const focused = body.contains(document.activeElement) ? cellPlace(document.activeElement) : null;
-    body.replaceChildren(...found.slice(0, drawn).map((row, r) => el("tr", {}, columns.map((column, c) => {
+    put(body, ...found.slice(0, drawn).map((row, r) => el("tr", {}, columns.map((column, c) => {
       const value = row[column];
       const shown = text(value);
       const content = links.has(column) && shown ? object(shown) : shown;

@@ -1,7 +1,7 @@
 // Views of a running fabric: overview, tables, events, and one object with its two hops.
 
 import { BAD, request, show, worse } from "./api.js";
-import { el, object, section, short, svg } from "./dom.js";
+import { el, object, put, section, short, svg } from "./dom.js";
 import { Map2d } from "./map.js";
 import { table } from "./table.js";
 
@@ -61,9 +61,19 @@ export function overview(app) {
   const worst = () => {
     const { state } = app.store;
     if (!state) return [];
-    const rows = state.port.map((port, i) => ({ port, status: app.store.status(i), link: state.link[i], attached: state.attached[i], frames_per_s: app.store.frames(port) ?? 0, discarded_per_s: app.store.rates?.discarded[i] ?? 0 }));
-    const rank = (row) => BAD.indexOf(row.status) * 1e12 + row.discarded_per_s * 1e6 + row.frames_per_s;
-    return rows.sort((a, b) => rank(b) - rank(a)).slice(0, 30);
+    // Only the first are made into rows: a large fabric has tens of thousands of ports.
+    const { rates } = app.store;
+    const rank = state.port.map((_, i) => BAD.indexOf(app.store.status(i)) * 1e12 + (rates ? rates.discarded[i] * 1e6 + rates.sent[i] + rates.received[i] : 0));
+    const best = [];
+    let least = -1;
+    for (let i = 0; i < rank.length; i += 1) {
+      if (best.length >= 30 && rank[i] <= least) continue;
+      const at = best.findIndex((other) => rank[other] < rank[i]);
+      best.splice(at < 0 ? best.length : at, 0, i);
+      if (best.length > 30) best.pop();
+      least = rank[best[best.length - 1]];
+    }
+    return best.map((i) => ({ port: state.port[i], status: app.store.status(i), link: state.link[i], attached: state.attached[i], frames_per_s: rates ? rates.sent[i] + rates.received[i] : 0, discarded_per_s: rates?.discarded[i] ?? 0 }));
   };
   const links = table("Worst and busiest ports", ["port", "status", "link", "attached", "frames_per_s", "discarded_per_s"], worst(), { links: ["port", "link", "attached"], classes: (row, column) => (column === "status" ? row.status : "") });
   const update = () => links.update(worst());
@@ -91,13 +101,13 @@ export function tableOf(app, which, keep = () => true, on = undefined) {
     try {
       const rows = rowsOf(await show(which, on)).filter(keep);
       const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-      if (!rows.length) { place.replaceChildren(el("p", { class: "note" }, "This table is empty.")); grid = null; return; }
+      if (!rows.length) { put(place, el("p", { class: "note" }, "This table is empty.")); grid = null; return; }
       if (grid && grid.columns === columns.join()) { grid.update(rows); return; }
       grid = table(NAMES[which] ?? which, columns, rows, { links: columns.filter((column) => LINKED.includes(column)), state });
       grid.columns = columns.join();
-      place.replaceChildren(grid);
+      put(place, grid);
     } catch (error) {
-      place.replaceChildren(el("p", { class: "error" }, error.message));
+      put(place, el("p", { class: "error" }, error.message));
     }
   };
   read();
@@ -163,11 +173,11 @@ function spark(app, port) {
   const drawing = () => {
     const i = app.store.portIndex.get(port);
     const history = app.store.history;
-    if (i === undefined || history.length < 2) { place.replaceChildren(el("p", { class: "note" }, "Rates follow in a moment.")); return; }
+    if (i === undefined || history.length < 2) { put(place, el("p", { class: "note" }, "Rates follow in a moment.")); return; }
     const most = Math.max(1, ...history.map((rates) => Math.max(rates.sent[i], rates.received[i])));
     const path = (kind) => history.map((rates, at) => `${at ? "L" : "M"}${(at * 600) / (history.length - 1)} ${80 - (rates[kind][i] * 70) / most}`).join(" ");
     const last = history[history.length - 1];
-    place.replaceChildren(svg("svg", { class: "spark", viewBox: "0 0 600 90", preserveAspectRatio: "none", role: "img", "aria-label": `${last.sent[i]} frames per second sent, ${last.received[i]} received` }, svg("path", { class: "a", d: path("sent") }), svg("path", { class: "b", d: path("received") })), el("p", { class: "note" }, `Sent ${short(last.sent[i])}/s (solid), received ${short(last.received[i])}/s (dashed), discarded ${short(last.discarded[i])}/s; highest ${short(most)}/s in the last ${history.length} s.`));
+    put(place, svg("svg", { class: "spark", viewBox: "0 0 600 90", preserveAspectRatio: "none", role: "img", "aria-label": `${last.sent[i]} frames per second sent, ${last.received[i]} received` }, svg("path", { class: "a", d: path("sent") }), svg("path", { class: "b", d: path("received") })), el("p", { class: "note" }, `Sent ${short(last.sent[i])}/s (solid), received ${short(last.received[i])}/s (dashed), discarded ${short(last.discarded[i])}/s; highest ${short(most)}/s in the last ${history.length} s.`));
   };
   drawing();
   app.on("rates", drawing);
@@ -202,15 +212,15 @@ function portActions(app, port) {
 
 export function objectView(app) {
   const name = app.params().get("name") ?? "";
+  if (!app.store.state) {
+    app.on("state", () => app.again());
+    return section(name, el("p", { class: "note" }, "Loading"));
+  }
   const port = (app.store.portIndex.has(name) || app.graph.links.some((link) => link.ends.includes(name))) && name.includes(":");
   const link = app.graph.links.find((of) => of.name === name);
   const node = port ? nodeOf(name) : name;
   const shape = app.graph.shapes.find((of) => of.label === node || of.members?.includes(node));
-  if (!port && !link && !shape) {
-    // The state may not be there yet.
-    if (!app.store.state) { const once = () => { app.store.removeEventListener("state", once); app.go({ view: "object", name }); }; app.store.addEventListener("state", once); }
-    return section(name || "Object", el("p", { class: "error" }, "The fabric has no node, port or link of this name."));
-  }
+  if (!port && !link && !shape) return section(name || "Object", el("p", { class: "error" }, "The fabric has no node, port or link of this name."));
   const parts = [];
   if (port) {
     const of = app.graph.links.find((one) => one.ends.includes(name));
@@ -221,7 +231,7 @@ export function objectView(app) {
       const i = app.store.portIndex.get(name);
       const other = of && of.ends[of.ends[0] === name ? 1 : 0];
       const why = i === undefined ? "" : app.store.state.isolated[i] ?? app.store.state.dark[i] ?? "";
-      status.replaceChildren(word ? `${word}${why ? `: ${why}` : ""}` : "port of a node", " – ", object(node), of ? [" – link ", object(of.name), ", other end ", object(other), ` ${app.store.portStatus(other) ?? ""}`] : null);
+      put(status, word ? `${word}${why ? `: ${why}` : ""}` : "port of a node", " – ", object(node), of ? [" – link ", object(of.name), ", other end ", object(other), ` ${app.store.portStatus(other) ?? ""}`] : null);
     };
     tell();
     app.on("state", tell);
@@ -236,7 +246,7 @@ export function objectView(app) {
     parts.push(section(members ? shape.label : `${shape.kind} ${node}`, el("p", { class: "note" }, members ? shape.tooltip : `${shape.tooltip}`), members ? el("p", {}, members.slice(0, 500).map((member) => [object(member), " "])) : hops(app, node)));
     if (shape.kind === "switch" && !members) {
       const strip = el("ul", { class: "strip", "aria-label": "Ports" });
-      const fill = () => strip.replaceChildren(...(app.store.state?.port ?? []).map((of, i) => [of, i]).filter(([of]) => nodeOf(of) === node).map(([of, i]) => el("li", {}, object(of, of.slice(node.length + 1), { class: app.store.status(i), title: `${of} ${app.store.status(i)}, to ${app.store.state.attached[i]}`, "aria-label": `${of} ${app.store.status(i)}` }))));
+      const fill = () => put(strip, ...(app.store.state?.port ?? []).map((of, i) => [of, i]).filter(([of]) => nodeOf(of) === node).map(([of, i]) => el("li", {}, object(of, of.slice(node.length + 1), { class: app.store.status(i), title: `${of} ${app.store.status(i)}, to ${app.store.state.attached[i]}`, "aria-label": `${of} ${app.store.status(i)}` }))));
       fill();
       app.on("state", fill);
       parts.push(section("Ports", strip));

@@ -2,7 +2,7 @@
 // undo.
 
 import { request } from "./api.js";
-import { el, section } from "./dom.js";
+import { el, put, section } from "./dom.js";
 import { table } from "./table.js";
 import { outcome, tableOf } from "./views.js";
 
@@ -53,31 +53,38 @@ export function zones(app) {
     listWord.textContent = second === "zones" ? "Zones" : "Members";
   }
   function draw() {
-    pending.replaceChildren(...edits.map((edit, i) => el("li", {}, el("code", {}, JSON.stringify(edit)), " ", el("button", { type: "button", click: () => { edits.splice(i, 1); draw(); } }, "Remove"))));
+    put(pending, ...edits.map((edit, i) => el("li", {}, el("code", {}, JSON.stringify(edit)), " ", el("button", { type: "button", click: () => { edits.splice(i, 1); draw(); } }, "Remove"))));
     show.disabled = !edits.length;
     discard.disabled = !edits.length;
     // Only what was previewed can be committed.
     commit.disabled = true;
-    preview.replaceChildren();
+    put(preview);
     undo.disabled = !may || !status?.can_roll_back;
   }
   async function read() {
     const before = status;
     status = await request({ request: "zone", switch: on, do: "show" });
     const base = status.committed;
-    names.replaceChildren(...[...Object.keys(base.zones), ...Object.keys(base.aliases), ...Object.keys(base.configs)].map((value) => el("option", { value })));
-    known.replaceChildren(...Object.keys(base.aliases).map((value) => el("option", { value })), ...status.ports.map((port) => el("option", { value: port.port_name }, port.name)));
+    put(names, ...[...Object.keys(base.zones), ...Object.keys(base.aliases), ...Object.keys(base.configs)].map((value) => el("option", { value })));
+    put(known, ...Object.keys(base.aliases).map((value) => el("option", { value })), ...status.ports.map((port) => el("option", { value: port.port_name }, port.name)));
     const rows = Object.entries(base.zones).map(([zone, of]) => ({ zone, members: [...(of.principals ?? []).map((m) => `principal ${m.alias ?? m}`), ...of.members.map((m) => m.alias ?? m)].join(" "), in_force: status.state.zones.includes(zone) ? "in force" : "" }));
-    effective.replaceChildren(el("p", {}, `Configuration in force: ${status.state.effective ?? "none"}; ports in no zone ${status.state.default_open ? "may" : "may not"} communicate. Generation ${status.state.generation}.`), status.problems.length ? el("p", { class: "error" }, status.problems.join("; ")) : null, rows.length ? table("Defined zones", ["zone", "members", "in_force"], rows, {}) : el("p", { class: "note" }, "No zone is defined."));
+    put(effective, el("p", {}, `Configuration in force: ${status.state.effective ?? "none"}; ports in no zone ${status.state.default_open ? "may" : "may not"} communicate. Generation ${status.state.generation}.`), status.problems.length ? el("p", { class: "error" }, status.problems.join("; ")) : null, rows.length ? table("Defined zones", ["zone", "members", "in_force"], rows, {}) : el("p", { class: "note" }, "No zone is defined."));
     undo.disabled = !may || !status.can_roll_back;
     if (before && before.state.generation !== status.state.generation && edits.length) draw();
   }
   const run = (work, done) => result.run(async () => { const answer = await work(); await read(); return answer; }, done);
+  /** Definitions take effect when their configuration is enabled again. */
+  function enables(found) {
+    const config = status.state.effective;
+    if (!config || found.gains.length || found.loses.length || edits.some((edit) => edit.edit === "enable" || edit.edit === "disable")) return null;
+    const add = () => { edits.push({ edit: "enable", config }); draw(); previewNow(); };
+    return el("p", {}, `The edits change definitions only. They take effect when ${config} is enabled again. `, el("button", { type: "button", id: "also-enable", click: add }, `Also enable ${config}`));
+  }
   async function previewNow() {
     await result.run(async () => {
       const found = await request({ request: "zone", switch: on, do: "preview", edits });
       const pairs = (title, of, mark) => el("div", {}, el("h3", {}, `${of.length} pairs ${title}`), el("ul", {}, of.slice(0, 200).map(([a, b]) => el("li", { class: mark }, `${a} – ${b}`))));
-      preview.replaceChildren(pairs("gain access", found.gains, "gain"), pairs("lose access", found.loses, "lose"), el("p", { class: "note" }, `${found.unchanged_pairs} pairs and ${found.unaffected_ports} ports do not change.`));
+      put(preview, pairs("gain access", found.gains, "gain"), pairs("lose access", found.loses, "lose"), enables(found), el("p", { class: "note" }, `${found.unchanged_pairs} pairs and ${found.unaffected_ports} ports do not change.`));
       commit.disabled = !may;
       return found;
     }, () => "Nothing has changed yet.");

@@ -28,7 +28,7 @@ pub struct Job {
     pub reply: oneshot::Sender<Reply>,
 }
 
-/// Queue of the threads. They end when it is dropped.
+/// Queue of the threads. Dropping it ends the threads.
 pub struct Workers(SyncSender<Job>);
 
 impl Workers {

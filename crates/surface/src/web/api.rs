@@ -1,6 +1,6 @@
 //! Requests below `/api/v1` and `/metrics`.
 
-use super::{Web, capture};
+use super::{Web, capture, decode};
 use crate::Busy;
 use crate::Fabric;
 use crate::server::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
@@ -42,7 +42,8 @@ impl Web {
                 Ok(body) => self.request(body, session.role, &session.user, fabric).into(),
                 Err(response) => Reply::Whole(*response),
             },
-            Some("request") => known("POST"),
+            Some("decode") if is_post => decoded_frames(request.body()).into(),
+            Some("request" | "decode") => known("POST"),
             Some("login" | "logout") => known("POST"),
             _ if !is_read => known("GET, HEAD"),
             Some("graph") => match fabric.graph() {
@@ -104,9 +105,19 @@ pub fn permission(request: &control::Request) -> Role {
         R::Port { .. } | R::PortGroup { .. } | R::Zone { .. } | R::Inject { .. } | R::ClearInjections { .. } => {
             Role::Operate
         }
-        // These write files of the machine, or read files that a lab names.
+        // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
         R::Fcoe(_) | R::Volume { .. } | R::Stop => Role::Administer,
+    }
+}
+
+fn decoded_frames(body: &[u8]) -> Response<Bytes> {
+    match parse(body) {
+        Ok(captured) => match decode::decode(&captured) {
+            Some(decoded) => json(StatusCode::OK, &decoded),
+            None => failed(StatusCode::BAD_REQUEST, "the request has more than 500 frames; split it"),
+        },
+        Err(response) => *response,
     }
 }
 

@@ -10,11 +10,13 @@
 //! | `GET /api/v1/events` | server-sent events: state, rates, log |
 //! | `GET /api/v1/capture/PORT.pcapng` | frames of a port, until the client disconnects |
 //! | `GET /api/v1/results/0` | results of a finished run; 1 for the second |
+//! | `POST /api/v1/decode` | fields of captured frames |
 //! | `GET /metrics` | metrics, as OpenMetrics if the client accepts it |
 
 mod api;
 mod assets;
 mod capture;
+mod decode;
 mod guard;
 mod hub;
 mod login;

@@ -1,9 +1,12 @@
 //! A plain HTTP client and a fabric of the tests.
 
 use sanloom_api::control::{Answer, Request};
+use sanloom_surface::server::{Listen, Server};
+use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sends bytes and returns everything that the server sends before it closes the connection.
@@ -48,4 +51,15 @@ impl Fabric for Fake {
     fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
         Ok((self.0)(request))
     }
+}
+
+/// Starts the page at a free address.
+pub fn page(access: Access, fabric: impl Fn() -> Box<dyn Fabric> + Send + Sync + 'static) -> (Server, SocketAddr) {
+    let connect: Connect = Arc::new(fabric);
+    let settings = Settings { access, names: Vec::new(), assets: None, kind: "live", results: Vec::new() };
+    let handler = Arc::new(Web::start(settings, &connect).unwrap());
+    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), tls: None, handler };
+    let server = Server::start(vec![listen], move || connect()).unwrap();
+    let address = server.addresses()[0];
+    (server, address)
 }

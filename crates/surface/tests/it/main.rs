@@ -1,5 +1,7 @@
 //! Tests of the server and of the page.
 
+mod api;
 mod client;
 mod fos;
+mod page;
 mod server;

@@ -15,6 +15,7 @@ mod inject;
 mod instance;
 mod links;
 mod monitoring;
+mod page;
 mod raw_port;
 mod replay;
 mod stalls;

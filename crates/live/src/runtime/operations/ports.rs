@@ -73,9 +73,9 @@ fn enable_segment(instance: &mut Instance, now: Instant, number: usize, enabled:
     }
 }
 
-/// Starts to write every frame of a port to a file, or to the sink. The name is that of its link, or switch and
-/// number (`sw1:0`), or that of the storage of a station or of a host with `fcoe`. For an inner
-/// cable, the link selects the end that it names first.
+/// Starts to write every frame of a port to a file, or to the sink. The name is that of its link,
+/// or switch and number (`sw1:0`), or that of the storage of a station or of a host with `fcoe`.
+/// For an inner cable, the link selects the end that it names first.
 ///
 /// # Errors
 /// A port that does not exist or has no attachment, or a file that cannot be written.

@@ -1,0 +1,137 @@
+//! The page of a running lab and of finished runs, in a browser.
+
+use crate::control::instance::Instance;
+use crate::control::zoned::two_disks;
+use crate::sanloom::SANLOOM;
+use sanloom_test_support::browser::Browser;
+use sanloom_test_support::needs;
+use sanloom_test_support::started::Folder;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Folder of the screenshots.
+fn shot(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/screenshots").join(name)
+}
+
+/// Starts the lab with its page, and returns the address of the page.
+fn with_page(name: &str, lab: &str) -> (Instance, String) {
+    let mut instance = Instance::start(name, lab);
+    instance.stop();
+    instance.up(&["--web", "127.0.0.1:0", "--web-open"]);
+    let log = instance.log();
+    let line = log.lines().rfind(|line| line.contains("page url=")).unwrap_or_else(|| panic!("{log}"));
+    let url = line.split('"').nth(1).unwrap().to_owned();
+    (instance, url)
+}
+
+#[needs("chromium")]
+#[test]
+fn a_zone_edit_on_the_page_is_previewed_committed_and_undone() {
+    let lab = two_disks("[switch.sw1]\n", "sw1")
+        + "[storage.disk3]\nlun_size = \"1MiB\"\n[[link]]\nfrom = \"disk3\"\nto = \"sw1\"\n";
+    let (instance, url) = with_page("page-zones", &lab);
+    instance.wait("three ports", |instance| instance.zones("sw1").ports.len() == 3);
+    let ports = instance.zones("sw1").ports;
+    let member = &ports.iter().find(|port| port.name.starts_with("disk3")).unwrap().port_name;
+    let mut browser = Browser::start("zones");
+    browser.open(&format!("{url}?view=zones"));
+    browser.wait("document.body.innerText.includes('Configuration in force')");
+    browser.eval(&format!(
+        "const set = (id, value) => {{ const node = document.getElementById(id); node.value = value; \
+         node.dispatchEvent(new Event('change')); }}; set('edit-kind', 'Add members to a zone'); \
+         set('edit-name', 'z12'); set('edit-members', '{member}'); document.getElementById('add-edit').click(); 0"
+    ));
+    browser.wait("document.querySelectorAll('#edits li').length === 1");
+    assert_eq!(browser.eval("document.getElementById('commit').disabled"), true, "only a previewed edit is committed");
+    browser.eval("document.getElementById('show-preview').click(); 0");
+    browser.wait("document.getElementById('also-enable')");
+    browser.eval("document.getElementById('also-enable').click(); 0");
+    browser.wait("document.querySelectorAll('#preview li.gain').length === 2");
+    browser.screenshot(&shot("zone-preview.png"));
+    let members = || instance.zones("sw1").committed.zones["z12"].members.len();
+    assert_eq!(members(), 2, "a preview changes nothing");
+    browser.eval("document.getElementById('commit').click(); 0");
+    browser.wait("document.body.innerText.includes('in force in the whole fabric')");
+    assert_eq!(members(), 3);
+    browser.wait("!document.getElementById('undo').disabled");
+    browser.eval("document.getElementById('undo').click(); 0");
+    browser.wait("document.body.innerText.includes('before the last change is in force')");
+    assert_eq!(members(), 2);
+    browser.no_complaints();
+}
+
+#[needs("chromium")]
+#[test]
+fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
+    let (instance, url) = with_page("page-port", &two_disks("[switch.sw1]\n", "sw1"));
+    instance.wait("two ports", |instance| instance.zones("sw1").ports.len() == 2);
+    let mut browser = Browser::start("port");
+    browser.open(&format!("{url}?view=object&name=sw1%3A0"));
+    let press = |text: &str| {
+        format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")
+    };
+    browser.wait("document.querySelector('main p.up')");
+    browser.wait("document.querySelector('section[aria-label=Actions]')");
+    browser.eval(&press("Disable"));
+    browser.wait("document.querySelector('main p.disabled')");
+    browser.wait("document.querySelector('table[aria-label=Events] tbody').innerText.includes('link down: disabled')");
+    browser.screenshot(&shot("port.png"));
+    browser.open(&format!("{url}?view=packets&port=sw1%3A0"));
+    browser.wait("document.getElementById('packet-port')?.value === 'sw1:0'");
+    browser.eval(&press("Start"));
+    browser.wait("document.body.innerText.includes('Capturing sw1:0')");
+    instance.run("port enable LAB sw1:0").good();
+    browser.wait("document.querySelector('table[aria-label=Packets] tbody')?.innerText.includes('FLOGI')");
+    browser.eval("[...document.querySelectorAll('table[aria-label=Packets] button')][0].click(); 0");
+    browser.wait("document.body.innerText.includes('OX_ID')");
+    browser.screenshot(&shot("packets.png"));
+    // The capture ends with the page that reads it.
+    browser.open(&format!("{url}?view=events"));
+    instance.wait("no capture", |instance| !instance.run("show LAB captures --live").good().contains("sw1:0"));
+    browser.no_complaints();
+}
+
+/// A program that serves finished runs, ended when it is dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[needs("chromium")]
+#[test]
+fn a_finished_run_has_a_time_line_with_its_faults_and_is_compared_with_another() {
+    let folder = Folder::new("page-view");
+    let lab = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/isl-failure.toml");
+    let results: Vec<String> = ["1", "2"]
+        .iter()
+        .map(|seed| {
+            let json = folder.path(&format!("run{seed}.json"));
+            let mut sim = Command::new(SANLOOM);
+            sim.args(["sim", "--quiet", "--no-report", "--no-remedies", "--duration", "1500ms", "--seed", seed]);
+            let sim = sim.arg(format!("--json={json}")).arg(&lab).stderr(Stdio::null()).status().unwrap();
+            // The expectations are those of the whole run.
+            assert!(sim.code().is_some_and(|code| code <= 1), "{sim}");
+            json
+        })
+        .collect();
+    let mut view = Command::new(SANLOOM);
+    view.arg("view").args(&results).args(["--at", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let mut view = Serving(view.spawn().unwrap());
+    let mut lines = BufReader::new(view.0.stderr.take().unwrap()).lines();
+    let url = lines.find_map(|line| Some(line.ok()?.split_once("The page is at ")?.1.split(';').next()?.to_owned()));
+    let mut browser = Browser::start("view");
+    browser.open(&url.unwrap());
+    browser.wait("document.querySelectorAll('.faults button').length > 0");
+    browser.wait("document.querySelector('main h2').textContent.startsWith('Two runs')");
+    browser.eval("document.querySelector('.faults button').click(); 0");
+    browser.wait("document.getElementById('time').textContent.includes('ISL1')");
+    browser.wait("location.search.includes('t=1')");
+    browser.screenshot(&shot("run.png"));
+    browser.no_complaints();
+}
