@@ -32,6 +32,9 @@ const FIBRE_CHANNEL_KEYS: [(&str, &str); 3] = [
 /// Keys of a link that have a meaning on Ethernet only.
 const ETHERNET_KEYS: [&str; 3] = ["mtu", "vlans", "pause_reaction"];
 
+/// A node with a port, if the end names one.
+type NodeAndPort = (EthernetNode, Option<u16>);
+
 /// Fills `lab.ethernet_switches`.
 pub(super) fn switches<'d>(
     document: &'d Document,
@@ -227,7 +230,7 @@ fn draft<'d>(
     sink: &mut Sink,
 ) {
     let switches: BTreeMap<&str, u16> = lab.ethernet_switches.iter().map(|s| s.name.as_str()).zip(0..).collect();
-    let mut ends: [Vec<Option<(EthernetNode, Option<u16>)>>; 2] = [Vec::new(), Vec::new()];
+    let mut ends: [Vec<Option<NodeAndPort>>; 2] = [Vec::new(), Vec::new()];
     let mut origins = [element.header.clone(), element.header.clone()];
     for (side, key) in ["from", "to"].into_iter().enumerate() {
         let Some((text, origin)) = element.patterns(key).first() else { return };

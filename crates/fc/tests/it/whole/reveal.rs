@@ -122,7 +122,7 @@ fn an_unresponsive_switch_does_not_separate_a_host_from_the_others() {
     bed.received.clear();
     ask_for_targets(&mut bed, 0, 5, host);
     bed.run(E_D_TOV);
-    assert_eq!(answers(&mut bed, 0, 5), []);
+    assert!(answers(&mut bed, 0, 5).is_empty());
     bed.run(E_D_TOV);
     assert_eq!(answers(&mut bed, 0, 5), [true], "the target at the same switch");
 }
@@ -138,7 +138,7 @@ fn a_query_of_a_port_that_went_down_is_not_answered() {
     bed.unplug(0, 5);
     assert_eq!(bed.nodes[0].machine.deferred_queries(), 0);
     bed.run(Span::from_secs(10));
-    assert_eq!(answers(&mut bed, 0, 5), []);
+    assert!(answers(&mut bed, 0, 5).is_empty());
 }
 
 #[test]
