@@ -17,9 +17,9 @@ const SATURATED: f64 = 0.95;
 /// Priorities of links that wait for each other in a circle.
 pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let lab = &view.world.lab;
-    let found = view.world.net.ethernet.deadlocks().iter().filter(|deadlock| deadlock.at_ps >= view.from_ps);
+    let mut found = view.world.net.ethernet.deadlocks().iter().filter(|deadlock| deadlock.at_ps >= view.from_ps);
     // A deadlock that grows is found again; the last time has all of its links.
-    let Some(last) = found.last() else { return Vec::new() };
+    let Some(last) = found.next_back() else { return Vec::new() };
     let name = |&(line, priority): &(u32, u8)| {
         let link = &lab.ethernet_links[line as usize / 2];
         format!("{} priority {priority}", port(lab, link.ends[line as usize % 2]))
@@ -62,7 +62,7 @@ pub(super) fn headroom(results: &Results) -> Vec<Finding> {
 pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let way = |line: usize| {
         let link = &results.ethernet_links[line / 2];
-        if line % 2 == 0 { &link.forward } else { &link.backward }
+        if line.is_multiple_of(2) { &link.forward } else { &link.backward }
     };
     let lines = view.world.net.ethernet.lines();
     let is_paused = |line: usize| way(line).paused_fraction > SPREADS;
