@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "mod",
     "lab",
     "io",
@@ -19,6 +19,7 @@ const FILES: [&str; 15] = [
     "link",
     "port",
     "storage",
+    "ethernet",
     "arbitrated_loop",
     "balance",
     "story",

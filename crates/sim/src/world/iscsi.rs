@@ -116,8 +116,8 @@ pub fn portals(lab: &Lab, storage: u16) -> u16 {
     }
 }
 
-/// Returns the address of a portal. A simulated portal without an address in the lab has one that is
-/// reserved for documentation.
+/// Returns the address of a portal. A simulated portal without an address in the lab has one that
+/// is reserved for documentation.
 fn address(target: &config::Iscsi, portal: u16) -> String {
     target.portals.get(usize::from(portal)).map_or_else(|| format!("192.0.2.{portal}:3260"), ToString::to_string)
 }

@@ -80,34 +80,8 @@ impl Hosts {
         (port_id, frame_bytes): (FcId, u16),
     ) {
         for (system, path) in self.paths_to(host, hba, self.storage_ports.storage_port(wwpn)) {
-            self.one_path_up(env, (host, hba), (system, path), (port_id, frame_bytes));
+            one_path_up(self, env, (host, hba), (system, path), (port_id, frame_bytes));
         }
-    }
-
-    /// Handles the login of the remote port of a path.
-    pub(super) fn one_path_up(
-        &mut self,
-        env: &mut Env<'_>,
-        (host, hba): (u16, u16),
-        (system, path): (u16, u16),
-        (port_id, frame_bytes): (FcId, u16),
-    ) {
-        let entry = self.nodes[usize::from(host)].paths.system(system);
-        entry.set_address(path, port_id, frame_bytes);
-        entry.check_preference();
-        entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
-        self.drain_paths(env, host, system);
-        self.handle_recovery(env, host, hba, Event::PathUp { system, path });
-        self.send_requests(env, host);
-    }
-
-    /// Handles the loss of the remote port of a path.
-    pub(super) fn one_path_down(&mut self, env: &mut Env<'_>, host: u16, (system, path): (u16, u16)) {
-        let node = &mut self.nodes[usize::from(host)];
-        node.drop_held(system, path);
-        node.paths.system(system).multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
-        self.drain_paths(env, host, system);
-        self.send_requests(env, host);
     }
 
     /// Handles the loss of a remote port, given by its name and address.
@@ -119,7 +93,7 @@ impl Hosts {
         port_id: FcId,
     ) {
         for path in self.paths_to(host, hba, self.storage_ports.storage_port(wwpn)) {
-            self.one_path_down(env, host, path);
+            one_path_down(self, env, host, path);
         }
         let nport = self.node(host).nports[usize::from(hba)];
         self.handle(env, nport, initiator::Input::RemoteDown { port_id });
@@ -264,4 +238,30 @@ pub(in crate::world) fn lun_owner_changed(hosts: &mut Hosts, env: &mut Env<'_>, 
         }
         hosts.arm(env, host);
     }
+}
+
+/// Handles the login of the remote port of a path.
+pub(super) fn one_path_up(
+    hosts: &mut Hosts,
+    env: &mut Env<'_>,
+    (host, hba): (u16, u16),
+    (system, path): (u16, u16),
+    (port_id, frame_bytes): (FcId, u16),
+) {
+    let entry = hosts.nodes[usize::from(host)].paths.system(system);
+    entry.set_address(path, port_id, frame_bytes);
+    entry.check_preference();
+    entry.multipath.handle(env.net.now(), MultipathInput::RemoteUp(path));
+    hosts.drain_paths(env, host, system);
+    hosts.handle_recovery(env, host, hba, Event::PathUp { system, path });
+    hosts.send_requests(env, host);
+}
+
+/// Handles the loss of the remote port of a path.
+pub(super) fn one_path_down(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, (system, path): (u16, u16)) {
+    let node = &mut hosts.nodes[usize::from(host)];
+    node.drop_held(system, path);
+    node.paths.system(system).multipath.handle(env.net.now(), MultipathInput::RemoteDown(path));
+    hosts.drain_paths(env, host, system);
+    hosts.send_requests(env, host);
 }

@@ -2,6 +2,7 @@
 //! their host, and portals after the Fibre Channel ports of their storage system.
 
 use super::hosts::Completion;
+use super::paths::{one_path_down, one_path_up};
 use super::{HostNode, Hosts, NO_PLANE};
 use crate::host::{Device, Work};
 use crate::iscsi::{Direction, Event, Load, Order};
@@ -144,12 +145,12 @@ pub(in crate::world) fn event(hosts: &mut Hosts, env: &mut Env<'_>, event: Event
         Event::Done { tag, outcome, .. } => hosts.completions.push_back(Completion { host, hba, tag, outcome }),
         Event::Up(_) => {
             for path in hosts.paths_to(host, hba, Some((storage, port))) {
-                hosts.one_path_up(env, (host, hba), path, (FcId::ZERO, 0));
+                one_path_up(hosts, env, (host, hba), path, (FcId::ZERO, 0));
             }
         }
         Event::Down(_) => {
             for path in hosts.paths_to(host, hba, Some((storage, port))) {
-                hosts.one_path_down(env, host, path);
+                one_path_down(hosts, env, host, path);
             }
         }
     }
