@@ -49,7 +49,7 @@ pub enum Paper {
     /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
     OpenFcoe(open_fcoe::Args),
-    /// Fibre Channel switches of three makers (document 004, section 1)
+    /// Fibre Channel switches of three makers, and software iSCSI (document 004)
     #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
     Gupfs(gupfs::Args),
     /// Measured response times of three disks beside those of the disk model, with the demerit

@@ -93,8 +93,8 @@ pub struct StackCost {
     pub checksum: Picos,
     /// Time of an interrupt of the NIC.
     pub interrupt: Picos,
-    /// Longest wait of the interrupt after the first frame.
-    pub interrupt_wait: Picos,
+    /// Shortest time between two interrupts of the NIC.
+    pub interrupt_gap: Picos,
     /// Number of frames that raise the interrupt at once.
     pub interrupt_frames: u16,
 }

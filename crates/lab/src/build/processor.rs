@@ -28,7 +28,7 @@ pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
             copy_sent: time("tcp_cost.copy_sent"),
             checksum: time("tcp_cost.checksum"),
             interrupt: time("tcp_cost.interrupt"),
-            interrupt_wait: time("tcp_cost.interrupt_wait"),
+            interrupt_gap: time("tcp_cost.interrupt_gap"),
             interrupt_frames: e.integer("tcp_cost.interrupt_frames").unwrap_or(1),
         },
         hba: AdapterProcessor {

@@ -89,7 +89,11 @@ pub(super) const PROCESSOR: [Key; 24] = [
         "\"500ns\"",
     ),
     cost("tcp_cost.interrupt", "Time of an interrupt of a NIC.", "\"3us\""),
-    cost("tcp_cost.interrupt_wait", "Longest wait of the interrupt after the first frame.", "\"125us\""),
+    cost(
+        "tcp_cost.interrupt_gap",
+        "Shortest time between two interrupts of a NIC: frames that arrive earlier wait for the next one.",
+        "\"125us\"",
+    ),
     Key {
         path: "tcp_cost.interrupt_frames",
         kind: Kind::Integer { min: 1, max: 4_096 },

@@ -35,11 +35,13 @@ pub(super) struct Adapter {
     raised: usize,
     /// Time of the next interrupt in ps.
     interrupt_ps: u64,
+    /// Time before which no interrupt is raised, unless many frames wait, in ps.
+    quiet_until_ps: u64,
 }
 
 impl Adapter {
     pub fn new(plan: AdapterPlan) -> Adapter {
-        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0 }
+        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0, quiet_until_ps: 0 }
     }
 }
 
@@ -49,7 +51,7 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     let now = cx.net.now();
     let Some(adapter) = iscsi.adapters.get_mut(usize::from(packet.to)) else { return };
     let plan = adapter.plan;
-    if plan.max_wait_ps == 0 {
+    if plan.gap_ps == 0 {
         let load = Load { frames: 1, bytes: packet.bytes.into(), direction: Direction::Receive };
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if at <= now && adapter.waiting.is_empty() {
@@ -61,10 +63,10 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     }
     adapter.waiting.push_back(*packet);
     let fresh = adapter.waiting.len() - adapter.raised;
-    if fresh >= plan.max_frames.max(1) as usize {
+    if fresh >= plan.max_frames.max(1) as usize || adapter.quiet_until_ps <= now {
         raise(iscsi, cx, packet.to);
     } else if fresh == 1 {
-        adapter.interrupt_ps = now.saturating_add(plan.max_wait_ps);
+        adapter.interrupt_ps = adapter.quiet_until_ps;
         iscsi.agenda.plan(cx.net, adapter.interrupt_ps, Job::Interrupt(packet.to));
     }
 }
@@ -84,6 +86,7 @@ fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
         return;
     }
     adapter.raised = adapter.waiting.len();
+    adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
     let load = Load { frames, bytes, direction: Direction::Receive };
     let at = cx.around.work(adapter.plan.owner, cx.net.now(), interface, load);
     iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames));

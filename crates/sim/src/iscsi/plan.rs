@@ -73,8 +73,8 @@ pub enum Machine {
 pub struct AdapterPlan {
     /// Owner of the interface.
     pub owner: Machine,
-    /// Longest time for which the interrupt of an arrived frame waits for further ones, in ps.
-    pub max_wait_ps: u64,
+    /// Shortest time between two interrupts, in ps; 0: each frame is passed on at once.
+    pub gap_ps: u64,
     /// Number of frames that raise the interrupt at once.
     pub max_frames: u32,
 }
@@ -82,6 +82,6 @@ pub struct AdapterPlan {
 impl AdapterPlan {
     /// Returns an adapter that passes each frame on at once.
     pub fn immediate(owner: Machine) -> AdapterPlan {
-        AdapterPlan { owner, max_wait_ps: 0, max_frames: 1 }
+        AdapterPlan { owner, gap_ps: 0, max_frames: 1 }
     }
 }

@@ -75,8 +75,8 @@ impl TcpPlan {
             EthernetNode::Storage(storage) => AdapterPlan::immediate(Machine::Storage(storage)),
             EthernetNode::Host(host) => {
                 let tcp = &lab.hosts[usize::from(host)].processor.tcp;
-                let (max_wait_ps, max_frames) = (tcp.interrupt_wait.0, tcp.interrupt_frames.into());
-                AdapterPlan { owner: Machine::Host(host), max_wait_ps, max_frames }
+                let (gap_ps, max_frames) = (tcp.interrupt_gap.0, tcp.interrupt_frames.into());
+                AdapterPlan { owner: Machine::Host(host), gap_ps, max_frames }
             }
             EthernetNode::Switch(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
         };

@@ -13,6 +13,9 @@ const THREE_SWITCHES: &str = include_str!("../../../../../examples/vendor-three-
 /// section 1; the document names no cause.
 pub const SILKWORM_GAP_NS: u32 = 360;
 
+/// The host of the tests that count processor time.
+const SERVER: &str = "[host.h]\npreset = \"server-2003\"\n";
+
 /// Attachment of the storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fabric {
@@ -26,6 +29,10 @@ pub enum Fabric {
     Trunk,
     /// One host with a faster adapter, and storage with four ports of 2GFC.
     FourPorts,
+    /// A server of 2003 behind a switch of 2GFC.
+    Server,
+    /// The same server with software iSCSI over a switch of 1GbE.
+    SoftwareIscsi,
 }
 
 /// One run.
@@ -44,6 +51,8 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Isolated ports of all switches.
     pub isolated_ports: u64,
+    /// Busy share of the processor of the first host.
+    pub cpu: f64,
 }
 
 impl Case {
@@ -77,6 +86,20 @@ impl Case {
                 text.push_str("[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\nrate = \"2GFC\"\ncount = 4\nbundle = true\n");
                 ("\"w{1..4}\"", "h{1..4}", "s{1..4}")
             }
+            Fabric::Server => {
+                let _ = write!(
+                    text,
+                    "[switch.sw]\npreset = \"fixed-port-2g\"\n{SERVER}{}{}",
+                    storage("s"),
+                    link("{h,s}", "sw")
+                );
+                ("w", "h", "s")
+            }
+            Fabric::SoftwareIscsi => {
+                let _ = write!(text, "[ethernet_switch.sw]\n{SERVER}{}iscsi = {{}}\n", storage("s"));
+                text.push_str(&link("{h,s}", "sw").replace("2GFC", "1GbE"));
+                ("w", "h", "s")
+            }
             Fabric::FourPorts => {
                 let _ = write!(text, "[switch.sw]\n[host.h]\n{}ports = 4\n", storage("s"));
                 text.push_str("[[link]]\nfrom = \"h\"\nto = \"sw\"\nrate = \"16GFC\"\n");
@@ -107,5 +130,6 @@ pub fn measure(lab: &Arc<Lab>) -> Option<Measured> {
     let results = run::run(lab, View::default()).results;
     let isolated_ports = results.switches.iter().map(|switch| switch.isolated_ports).sum();
     let bytes_per_s = results.totals.io.throughput_bytes_per_s;
-    (!results.lab.interrupted).then_some(Measured { bytes_per_s, isolated_ports })
+    let cpu = results.hosts.first().map_or(0.0, |host| host.cpu_utilisation);
+    (!results.lab.interrupted).then_some(Measured { bytes_per_s, isolated_ports, cpu })
 }

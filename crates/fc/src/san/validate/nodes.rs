@@ -369,7 +369,7 @@ fn validate_processor(processor: &HostProcessor, place: Place, problems: &mut Pr
         ("tcp_cost.copy_sent", tcp.copy_sent),
         ("tcp_cost.checksum", tcp.checksum),
         ("tcp_cost.interrupt", tcp.interrupt),
-        ("tcp_cost.interrupt_wait", tcp.interrupt_wait),
+        ("tcp_cost.interrupt_gap", tcp.interrupt_gap),
         ("hba_processor.per_read", hba.per_read),
         ("hba_processor.per_write", hba.per_write),
         ("hba_processor.per_kib", hba.per_kib),
