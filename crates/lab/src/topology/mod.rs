@@ -14,6 +14,7 @@ mod cut;
 mod disjoint;
 mod durability;
 mod graph;
+mod iscsi;
 mod layout;
 mod lints;
 mod loops;
@@ -26,12 +27,13 @@ mod verdict;
 pub use cut::{HostLuns, Reach};
 pub use durability::{Durability, is_unprotected};
 pub use graph::graph;
+pub use iscsi::IscsiPaths;
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use loops::LoopTimes;
 pub use names::{compress, compress_all, fit};
 pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};
 pub use svg::{Marks, marked_svg, svg};
-pub use verdict::PointGroup;
+pub use verdict::{NOT_EXAMINED, PointGroup};
 
 use sanloom_fc::san::Lab;
 

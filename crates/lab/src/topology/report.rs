@@ -4,6 +4,7 @@ use super::classes::{Class, Classes};
 use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
+use super::iscsi::{self, IscsiPaths, Sessions};
 use super::loops::{self, LoopTimes};
 use super::names::compress_all;
 use super::network::Network;
@@ -61,6 +62,12 @@ pub struct Report {
     pub durability: Vec<Durability>,
     /// Arbitrated loops, in the order of the lab.
     pub loops: Vec<LoopTimes>,
+    /// Number of Ethernet switches.
+    pub ethernet_switches: usize,
+    /// Number of Ethernet links.
+    pub ethernet_links: usize,
+    /// Paths of iSCSI between hosts and storage, with equal pairs merged.
+    pub iscsi: Vec<IscsiPaths>,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -178,12 +185,15 @@ impl Report {
         };
         let dark = lab.links_down_at_start();
         let dark = named(&mut dark.iter().map(|link| usize::from(*link)).filter(|link| !isolated.contains(link)));
-        let paths = paths(lab, network, classes);
+        let sessions = iscsi::sessions(lab);
+        let paths = paths(lab, network, classes, &sessions);
         let judged: BTreeSet<u16> = paths.iter().flat_map(|p| p.hosts.iter().copied()).collect();
         let hypervisors = hypervisors(lab);
         let permitted = &network.permitted;
         let has_path = |host: u16| permitted.ports_of_host(host).any(|port| !permitted.partners(port).is_empty());
         let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !hypervisors.contains(h));
+        let over_iscsi: BTreeSet<u16> = sessions.keys().map(|(host, _)| *host).collect();
+        let of_interest = of_interest.filter(|host| has_path(*host) || !over_iscsi.contains(host));
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
         let lonely = paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| &p.hosts);
@@ -220,6 +230,9 @@ impl Report {
             paths,
             durability: durability::of(lab),
             loops: loops::of(lab),
+            ethernet_switches: lab.ethernet_switches.len(),
+            ethernet_links: lab.ethernet_links.len(),
+            iscsi: iscsi::rows(lab, &sessions),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),
@@ -349,7 +362,7 @@ struct Alike {
     pairs: u64,
 }
 
-fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
+fn paths(lab: &Lab, network: &Network, classes: &Classes, sessions: &Sessions) -> Vec<Paths> {
     let mut routes: BTreeMap<u16, Vec<(u64, u32)>> = BTreeMap::new();
     let mut known: BTreeMap<Vec<PortPair>, u32> = BTreeMap::new();
     // By disjoint, port pairs, shortest, links.
@@ -380,6 +393,10 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
         // The LUNs with the fewest paths count.
         let by_luns = classes.port_pairs_by_luns(&network.permitted, (h, s));
         let fewest = by_luns.into_iter().map(&mut of_luns).min().unwrap_or((0, 0, 0, 0));
+        let mut members = hosts.members.iter().flat_map(|host| storage.members.iter().map(move |s| (*host, *s)));
+        if fewest.1 == 0 && members.all(|pair| sessions.contains_key(&pair)) {
+            continue;
+        }
         let entry = found.entry(fewest).or_default();
         entry.hosts.extend(&hosts.members);
         entry.storage.extend(&storage.members);

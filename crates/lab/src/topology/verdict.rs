@@ -5,6 +5,9 @@ use super::report::{Part, Report, SinglePoint};
 use sanloom_api::words::plural;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Judgement of a lab whose hosts reach their storage over Ethernet.
+pub const NOT_EXAMINED: &str = "Single points of failure in Ethernet are not examined.";
+
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
@@ -98,7 +101,10 @@ impl Report {
     /// Judges redundancy: the hosts with two paths, then the single points of failure.
     pub fn redundancy(&self) -> Vec<String> {
         if !self.paths.iter().any(|paths| paths.port_pairs > 0) {
-            return vec!["No host has a path to storage.".to_owned()];
+            return match self.iscsi.is_empty() {
+                true => vec!["No host has a path to storage.".to_owned()],
+                false => vec![NOT_EXAMINED.to_owned()],
+            };
         }
         let mut sentences: Vec<String> =
             self.path_sentences().into_iter().map(|(text, names)| format!("{text}{names}")).collect();
@@ -110,6 +116,9 @@ impl Report {
             let (point, verb) = if count == 1 { ("Single point", "cuts") } else { ("Single points", "each cut") };
             format!("{point} of failure: {kind} {names} {verb} off {}", plural(hosts, "host"))
         }));
+        if !self.iscsi.is_empty() {
+            sentences.push(NOT_EXAMINED.to_owned());
+        }
         sentences
     }
 }

@@ -1,0 +1,63 @@
+//! Paths of iSCSI over Ethernet in the topology report: [`IscsiPaths`].
+
+use super::names::compress_all;
+use sanloom_fc::san::Lab;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs of host and storage with equal numbers of sessions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IscsiPaths {
+    /// The hosts in range notation.
+    pub host_names: String,
+    /// The storage systems in range notation.
+    pub storage_names: String,
+    /// Number of pairs of host and storage.
+    pub pairs: u64,
+    /// Sessions of each pair, which are paths of the multipath layer.
+    pub sessions: u64,
+    /// Interfaces of the host with a session.
+    pub interfaces: u64,
+}
+
+/// Hosts and storage systems that workloads join by iSCSI, with sessions and interfaces.
+pub(super) type Sessions = BTreeMap<(u16, u16), (u64, u64)>;
+
+/// Returns the sessions of each pair of a host and storage that a workload uses.
+pub(super) fn sessions(lab: &Lab) -> Sessions {
+    let paths = lab.iscsi_paths();
+    let mut found = Sessions::new();
+    for workload in &lab.workloads {
+        for &host in &workload.hosts {
+            for target in &workload.targets {
+                found.entry((host, target.storage)).or_insert_with(|| {
+                    let pairs = paths.pairs(host, target.storage);
+                    let interfaces: BTreeSet<u16> = pairs.iter().map(|(own, _)| *own).collect();
+                    let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+                    (pairs.len() as u64 * each, interfaces.len() as u64)
+                });
+            }
+        }
+    }
+    found.retain(|_, (sessions, _)| *sessions > 0);
+    found
+}
+
+/// Returns the rows of the report, with those that have the fewest sessions first.
+pub(super) fn rows(lab: &Lab, sessions: &Sessions) -> Vec<IscsiPaths> {
+    let mut alike: BTreeMap<(u64, u64), BTreeSet<(u16, u16)>> = BTreeMap::new();
+    for (pair, numbers) in sessions {
+        alike.entry(*numbers).or_default().insert(*pair);
+    }
+    let row = |((sessions, interfaces), pairs): ((u64, u64), BTreeSet<(u16, u16)>)| {
+        let hosts: BTreeSet<u16> = pairs.iter().map(|(host, _)| *host).collect();
+        let storage: BTreeSet<u16> = pairs.iter().map(|(_, storage)| *storage).collect();
+        IscsiPaths {
+            host_names: compress_all(hosts.iter().map(|&h| lab.hosts[usize::from(h)].name.as_str())),
+            storage_names: compress_all(storage.iter().map(|&s| lab.storage[usize::from(s)].name.as_str())),
+            pairs: pairs.len() as u64,
+            sessions,
+            interfaces,
+        }
+    };
+    alike.into_iter().map(row).collect()
+}
