@@ -35,7 +35,7 @@ fn wrong_usage_ends_with_code_2_and_the_remedy() {
             "sweep tiny.toml --set run.seed=1,2 --resume",
             "sweep tiny.toml --set run.seed=1,2 --metric totals..iops",
             "sweep tiny.toml --set run.sed=1,2",
-            "reproduce gupfs",
+            "reproduce nersc",
             "bench sim --nodes 17",
             "completions tcsh",
             "fcping -h eth0 -F 010203 -i nan",
