@@ -59,6 +59,7 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let networks = (minutes * NETWORKS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
+    run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
     for tests in ["ethernet::random", "infiniband::random"] {
         run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
     }

@@ -75,6 +75,8 @@ impl World {
             Some("requests of hosts are logged")
         } else if self.quality.is_used() {
             Some("zones have priorities, or a switch has a quarantine")
+        } else if !self.lab.ethernet_links.is_empty() {
+            Some("Ethernet is simulated by one thread")
         } else {
             None
         }

@@ -363,9 +363,12 @@ struct Route {
 fn windows(lab: &Lab, problems: &mut Problems) {
     let paths = lab.iscsi_paths();
     let mut reported = BTreeSet::new();
-    for workload in &lab.workloads {
-        for &host in &workload.hosts {
-            for storage in workload.targets.iter().map(|target| target.storage).collect::<BTreeSet<u16>>() {
+    let has_portal = |storage: &u16| !paths.portals(*storage).is_empty();
+    for workload in lab.workloads.iter().filter(|_| !lab.ethernet_links.is_empty()) {
+        let storage: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).filter(has_portal).collect();
+        let is_linked = |host: &u16| !paths.interfaces_of(EthernetNode::Host(*host)).is_empty();
+        for host in workload.hosts.iter().copied().filter(is_linked) {
+            for &storage in &storage {
                 if reported.len() < MAX_WINDOWS
                     && reported.insert((host, storage))
                     && !check_window(lab, &paths, host, storage, problems)
