@@ -34,6 +34,9 @@ export class Store extends EventTarget {
     this.connected = null;
     this.portIndex = new Map();
     this.linkPorts = new Map();
+    // Browsers keep the stream of a page that was left for a while, and have six for a server.
+    addEventListener("pagehide", () => this.source?.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.open(); });
   }
 
   open() {
