@@ -115,9 +115,7 @@ impl Hosts {
     pub(super) fn prepare(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
         let now = env.net.now();
         let node = &mut self.nodes[usize::from(host)];
-        let sent = node.commands[command as usize];
-        let op = node.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
-        let at = node.charge_command(now, sent.hba, op, sent.bytes);
+        let at = if node.is_free { now } else { node.charge_command(now, command) };
         let sent = &mut node.commands[command as usize];
         debug_assert_ne!(sent.path, NO_PATH, "command {command} of host {host} has a path");
         sent.stage = Stage::Waiting;
@@ -146,8 +144,10 @@ impl Hosts {
         if at > now {
             self.nodes[usize::from(host)].plan(at, Job::ThroughHba(command, generation));
             self.arm(env, host);
-        } else {
+        } else if self.has_hba_processors {
             pass_hba(self, env, host, command);
+        } else {
+            self.submit(env, host, command);
         }
     }
 
@@ -264,6 +264,7 @@ impl Hosts {
 }
 
 /// Waits for the own processor of the HBA, then submits the command.
+#[inline(never)]
 pub(super) fn pass_hba(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, command: u32) {
     let now = env.net.now();
     let node = &hosts.nodes[usize::from(host)];

@@ -33,7 +33,7 @@ impl Hosts {
         while let Some(Completion { host, hba, tag, outcome }) = self.completions.pop_front() {
             let now = env.net.now();
             let node = &mut self.nodes[usize::from(host)];
-            let data_ps = node.data_cost_ps(hba, tag);
+            let data_ps = if node.is_free { 0 } else { node.data_cost_ps(hba, tag) };
             let interrupts = &mut node.interrupts[usize::from(hba)];
             node.completions[usize::from(hba)].push_back((tag, outcome));
             match interrupts.complete(now, data_ps, &mut node.cpu) {

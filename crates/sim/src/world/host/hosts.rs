@@ -10,6 +10,7 @@ use crate::world::measure::{RequestTotals, WorkloadMeasure};
 use crate::world::nports::Owner;
 use crate::world::path::PathTable;
 use crate::world::{Env, Timers, instant_of, ps_of};
+use sanloom_fc::config::AdapterProcessor;
 use sanloom_fc::exchange::{Accepted, SeqTx};
 use sanloom_fc::fcp::initiator::{FcpInitiator, Input, Outcome, Output};
 use sanloom_fc::san::Lab;
@@ -28,6 +29,8 @@ pub struct Hosts {
     pub(super) windows: Windows,
     /// True if a host or storage system has a bus.
     pub(in crate::world) has_buses: bool,
+    /// True if an HBA has a processor of its own.
+    pub(super) has_hba_processors: bool,
     pub(super) storage_ports: PathTable,
     /// Commands that initiators have completed.
     pub(super) completions: VecDeque<Completion>,
@@ -99,6 +102,7 @@ impl Hosts {
     /// Returns idle hosts.
     pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
         Hosts {
+            has_hba_processors: lab.hosts.iter().any(|host| host.processor.hba != AdapterProcessor::default()),
             has_buses: lab.hosts.iter().any(|host| host.bus.is_some())
                 || lab.storage.iter().any(|storage| storage.bus.is_some()),
             nodes: plan.nodes,

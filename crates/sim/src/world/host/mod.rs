@@ -62,6 +62,8 @@ pub struct HostNode {
     pub measured: HostMeasure,
     bus_config: Option<config::Bus>,
     cpu_per_io_ps: u64,
+    /// True if commands and their data cost the processor nothing but interrupts.
+    is_free: bool,
     /// Time of the processor for a command of a virtual machine, in ps.
     guest_cpu_per_io_ps: u64,
     limits: recovery::Limits,
@@ -276,9 +278,11 @@ impl HostNode {
         }
     }
 
-    /// Charges the processor for a command that leaves through an HBA, and returns the end of this
-    /// work.
-    fn charge_command(&mut self, now: u64, hba: u16, op: RequestOp, bytes: u32) -> u64 {
+    /// Charges the processor for a command that leaves, and returns the end of this work.
+    #[inline(never)]
+    fn charge_command(&mut self, now: u64, command: u32) -> u64 {
+        let SentCommand { hba, bytes, .. } = self.commands[command as usize];
+        let op = self.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
         if usize::from(hba) >= self.nports.len() {
             let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, self.cpu.config().tcp.per_command.0)];
             let is_free = parts.iter().all(|(_, cost_ps)| *cost_ps == 0);
@@ -348,6 +352,9 @@ impl HostNode {
             },
             bus_config: config.bus,
             cpu_per_io_ps: config.cpu_per_io.0,
+            is_free: config.cpu_per_io == Picos::ZERO
+                && config.processor.fc == config::DriverCost::default()
+                && config.processor.tcp.per_command == Picos::ZERO,
             guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
             limits: recovery::Limits::new(config, plan.shares_hbas),
             recovery: None,
