@@ -1,6 +1,7 @@
 //! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
 
-use super::report::{Part, chassis};
+use super::chassis::chassis;
+use super::report::Part;
 use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
 use sanloom_storage::backstore::CacheConfig;

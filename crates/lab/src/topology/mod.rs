@@ -9,6 +9,7 @@
 //! permitted partners are one class, so the cost depends on the number of different nodes, not on
 //! the number of nodes.
 
+mod chassis;
 mod classes;
 mod cut;
 mod disjoint;
@@ -24,6 +25,7 @@ mod report;
 mod svg;
 mod verdict;
 
+pub use chassis::{Chassis, chassis};
 pub use cut::{HostLuns, Reach};
 pub use durability::{Durability, is_unprotected};
 pub use graph::graph;
@@ -31,7 +33,7 @@ pub use iscsi::IscsiPaths;
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use loops::LoopTimes;
 pub use names::{compress, compress_all, fit};
-pub use report::{Chassis, IslGroup, Part, Paths, Report, SinglePoint, ZoneRange, chassis};
+pub use report::{IslGroup, Part, Paths, Report, SinglePoint, ZoneRange};
 pub use svg::{Marks, marked_svg, svg};
 pub use verdict::{NOT_EXAMINED, PointGroup};
 

@@ -1,5 +1,6 @@
 //! [`Report`]: the topology part of `sanloom check` for a valid lab.
 
+use super::chassis::{Chassis, chassis};
 use super::classes::{Class, Classes};
 use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
@@ -257,29 +258,6 @@ fn hypervisors(lab: &Lab) -> BTreeSet<u16> {
         _ => None,
     });
     lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on)).chain(moves).collect()
-}
-
-/// A chassis with several switches, which fail together.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chassis {
-    pub name: String,
-    /// Indices of its switches, in the order of the lab.
-    pub switches: Vec<u16>,
-}
-
-/// Returns each chassis with several switches, in the order of their first switches.
-pub fn chassis(lab: &Lab) -> Vec<Chassis> {
-    let mut by_name: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
-    for (number, switch) in (0..).zip(&lab.switches) {
-        if let Some(fabric) = &switch.virtual_fabric {
-            by_name.entry(&fabric.chassis).or_default().push(number);
-        }
-    }
-    let several = by_name.into_iter().filter(|(_, switches)| switches.len() > 1);
-    let mut chassis: Vec<Chassis> =
-        several.map(|(name, switches)| Chassis { name: name.to_owned(), switches }).collect();
-    chassis.sort_by_key(|chassis| chassis.switches.first().copied());
-    chassis
 }
 
 fn fabrics(lab: &Lab, network: &Network) -> Vec<String> {
