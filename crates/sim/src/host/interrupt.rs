@@ -52,7 +52,16 @@ impl Interrupts {
 
     /// Adds a completion at `now_ps`, whose data cost the driver `data_ps`. Returns the interrupt
     /// if one is raised.
+    #[inline]
     pub fn complete(&mut self, now_ps: u64, data_ps: u64, cpu: &mut Cpu) -> Option<RaisedInterrupt> {
+        if self.config.is_none() && data_ps == 0 && self.handled_ps <= now_ps {
+            return Some(RaisedInterrupt { completions: 1, handled_ps: now_ps });
+        }
+        self.complete_with_work(now_ps, data_ps, cpu)
+    }
+
+    #[inline(never)]
+    fn complete_with_work(&mut self, now_ps: u64, data_ps: u64, cpu: &mut Cpu) -> Option<RaisedInterrupt> {
         let Some(config) = self.config else {
             let handled_ps = match data_ps {
                 0 => now_ps.max(self.handled_ps),

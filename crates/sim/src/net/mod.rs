@@ -139,7 +139,10 @@ impl Net {
                 }
                 Source::Watchdog(lane) => fc.watch_lane(events, lane),
                 Source::Timer(timer) => return Some(NetEvent::Timer(timer)),
-                Source::Other(source) => run_other(events, fc, (ethernet, infiniband), source),
+                Source::Other(source) => match run_other(events, fc, (ethernet, infiniband), source) {
+                    Some(event) => return Some(event),
+                    None => continue,
+                },
             };
             if event.is_some() {
                 return event;

@@ -239,10 +239,7 @@ impl Storage {
         match output {
             scsi::Output::Port { port, notice } => match system.nports.get(usize::from(port)) {
                 Some(&nport) => self.handle(net, nport, Input::Notice(notice)),
-                None => {
-                    self.tcp.notices.push_back((storage, port, notice));
-                    net.set_timer_earlier(self.tcp.timer, net.now());
-                }
+                None => notify_session(self, net, storage, port, notice),
             },
             // Persisting a record takes no simulated time.
             scsi::Output::Persist { seq, .. } => system.device.persisted(seq),
@@ -286,8 +283,7 @@ impl Storage {
     #[inline]
     fn report(&mut self, net: &mut Net, storage: u16, ended: Ended) {
         if ended.nport & SESSION != 0 {
-            self.tcp.ended.push_back((storage, ended));
-            return net.set_timer_earlier(self.tcp.timer, net.now());
+            return report_to_session(self, net, storage, ended);
         }
         self.handle(net, ended.nport, Input::IoDone { tag: ended.tag, status: ended.status });
     }
@@ -303,4 +299,18 @@ impl Storage {
         }
         self.arm_controller(net, storage);
     }
+}
+
+/// Queues the end of a command for its session.
+#[inline(never)]
+fn report_to_session(storage: &mut Storage, net: &mut Net, system: u16, ended: Ended) {
+    storage.tcp.ended.push_back((system, ended));
+    net.set_timer_earlier(storage.tcp.timer, net.now());
+}
+
+/// Queues a notice of a device for a portal.
+#[inline(never)]
+fn notify_session(storage: &mut Storage, net: &mut Net, system: u16, port: u16, notice: scsi::Notice) {
+    storage.tcp.notices.push_back((system, port, notice));
+    net.set_timer_earlier(storage.tcp.timer, net.now());
 }

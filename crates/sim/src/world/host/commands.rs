@@ -167,6 +167,7 @@ impl Hosts {
         sent.sent_ps = env.net.now();
         let (system, path, generation) = (sent.system, sent.path, sent.generation);
         let hba = sent.hba;
+        let nport = node.nports.get(usize::from(hba)).copied();
         let address = node.paths.system(system).address(path);
         let (lba, blocks, fua) = (queued.lba, queued.blocks, false);
         let (cdb, direction) = match queued.op {
@@ -183,7 +184,10 @@ impl Hosts {
             direction,
             frame_size_bytes: address.frame_bytes,
         };
-        tcp::submit(self, env, (host, hba), (system, path), order);
+        match nport {
+            Some(nport) => self.handle(env, nport, initiator::Input::Submit(order)),
+            None => tcp::submit(self, env, (host, hba), (system, path), order),
+        }
     }
 
     /// Releases a command from its path, where it no longer counts as outstanding.

@@ -83,7 +83,8 @@ pub(super) fn plane_of(all: &NPorts, nports: &[u16], hba: u16) -> u16 {
     nports.get(usize::from(hba)).map_or(NO_PLANE, |&nport| all.plane_of(nport))
 }
 
-/// Submits a command to the initiator of its path.
+/// Submits a command to the session of its path.
+#[inline(never)]
 pub(super) fn submit(
     hosts: &mut Hosts,
     env: &mut Env<'_>,
@@ -91,9 +92,6 @@ pub(super) fn submit(
     path: (u16, u16),
     command: initiator::Command,
 ) {
-    if let Some(&nport) = hosts.node(host).nports.get(usize::from(hba)) {
-        return hosts.handle(env, nport, Input::Submit(command));
-    }
     let initiator::Command { tag, lun, cdb, direction, data_len, .. } = command;
     let order = Order::Submit(Command { id: tag, lun, cdb, direction, bytes: data_len });
     if !give(hosts, env, (host, hba), path, order) {
