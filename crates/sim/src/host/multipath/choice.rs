@@ -34,7 +34,17 @@ pub(super) fn choose(
     let load_of = |index: &usize| &multipath.paths[*index].load;
     let mut candidates = usable.clone().filter(|&index| admits(index as u16));
     match multipath.config.policy {
-        PathPolicy::RoundRobin => candidates.next(),
+        // The usual policy is on the path of each command, so it goes without iterators.
+        PathPolicy::RoundRobin => {
+            let mut index = usize::from(multipath.last);
+            for _ in 0..count {
+                index = if index + 1 < count { index + 1 } else { 0 };
+                if is_usable(&multipath.paths[index]) && admits(index as u16) {
+                    return Some(index);
+                }
+            }
+            None
+        }
         // Do not fall back to another path because the first is full; otherwise every burst would
         // use it.
         PathPolicy::Failover => usable.clone().next().filter(|&index| admits(index as u16)),
