@@ -123,8 +123,10 @@ impl Hosts {
         if at > now {
             node.plan(at, Job::Carry(command, generation));
             self.arm(env, host);
-        } else {
+        } else if self.has_carriers {
             self.carry(env, host, command);
+        } else {
+            self.submit(env, host, command);
         }
     }
 
@@ -144,10 +146,8 @@ impl Hosts {
         if at > now {
             self.nodes[usize::from(host)].plan(at, Job::ThroughHba(command, generation));
             self.arm(env, host);
-        } else if self.has_hba_processors {
-            pass_hba(self, env, host, command);
         } else {
-            self.submit(env, host, command);
+            pass_hba(self, env, host, command);
         }
     }
 
@@ -167,7 +167,6 @@ impl Hosts {
         sent.sent_ps = env.net.now();
         let (system, path, generation) = (sent.system, sent.path, sent.generation);
         let hba = sent.hba;
-        let nport = node.nports.get(usize::from(hba)).copied();
         let address = node.paths.system(system).address(path);
         let (lba, blocks, fua) = (queued.lba, queued.blocks, false);
         let (cdb, direction) = match queued.op {
@@ -184,10 +183,7 @@ impl Hosts {
             direction,
             frame_size_bytes: address.frame_bytes,
         };
-        match nport {
-            Some(nport) => self.handle(env, nport, initiator::Input::Submit(order)),
-            None => tcp::submit(self, env, (host, hba), (system, path), order),
-        }
+        tcp::submit(self, env, (host, hba), (system, path), order);
     }
 
     /// Releases a command from its path, where it no longer counts as outstanding.

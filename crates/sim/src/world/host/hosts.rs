@@ -29,8 +29,8 @@ pub struct Hosts {
     pub(super) windows: Windows,
     /// True if a host or storage system has a bus.
     pub(in crate::world) has_buses: bool,
-    /// True if an HBA has a processor of its own.
-    pub(super) has_hba_processors: bool,
+    /// True if commands may take time in a hypervisor or in the processor of an HBA.
+    pub(super) has_carriers: bool,
     pub(super) storage_ports: PathTable,
     /// Commands that initiators have completed.
     pub(super) completions: VecDeque<Completion>,
@@ -102,7 +102,8 @@ impl Hosts {
     /// Returns idle hosts.
     pub(in crate::world) fn new(lab: &Lab, plan: HostsPlan, timers: &Timers) -> Hosts {
         Hosts {
-            has_hba_processors: lab.hosts.iter().any(|host| host.processor.hba != AdapterProcessor::default()),
+            has_carriers: (lab.hosts.iter())
+                .any(|host| host.virtual_machine.is_some() || host.processor.hba != AdapterProcessor::default()),
             has_buses: lab.hosts.iter().any(|host| host.bus.is_some())
                 || lab.storage.iter().any(|storage| storage.bus.is_some()),
             nodes: plan.nodes,

@@ -83,9 +83,23 @@ pub(super) fn plane_of(all: &NPorts, nports: &[u16], hba: u16) -> u16 {
     nports.get(usize::from(hba)).map_or(NO_PLANE, |&nport| all.plane_of(nport))
 }
 
-/// Submits a command to the session of its path.
-#[inline(never)]
+/// Submits a command to the initiator or to the session of its path.
+#[inline]
 pub(super) fn submit(
+    hosts: &mut Hosts,
+    env: &mut Env<'_>,
+    (host, hba): (u16, u16),
+    path: (u16, u16),
+    command: initiator::Command,
+) {
+    match hosts.node(host).nports.get(usize::from(hba)).copied() {
+        Some(nport) => hosts.handle(env, nport, Input::Submit(command)),
+        None => submit_to_session(hosts, env, (host, hba), path, command),
+    }
+}
+
+#[inline(never)]
+fn submit_to_session(
     hosts: &mut Hosts,
     env: &mut Env<'_>,
     (host, hba): (u16, u16),
