@@ -13,10 +13,13 @@ use clap::Subcommand;
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
 use sanloom_console::outputs::Outputs;
+use sanloom_console::report::html::{escape, plain_page};
 use sanloom_console::report::rows::Rows;
+use sanloom_console::report::terminal::grid::wrap;
 use sanloom_console::report::{file, json};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use verdict::Verdict;
 
 /// Options of `sanloom reproduce`.
 #[derive(clap::Args, Debug)]
@@ -110,6 +113,43 @@ impl ResultArgs {
         }
         self.outputs.write_options(value, rows, page)
     }
+
+    /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them.
+    fn publish(&self, folder: Option<&Path>, about: &About<'_>, verdicts: &[Verdict]) -> Result<(), Failure> {
+        let summary = verdict::summary(verdicts);
+        let page = || {
+            let command = format!("<pre class=\"command\">{}</pre>\n", escape(&about.command));
+            let sections = vec![
+                ("numbers", "Numbers of the paper", verdict::html_table("numbers", verdicts)),
+                ("command", "Command", command),
+            ];
+            let head: Vec<String> = std::iter::once(summary.clone()).chain(about.note.map(str::to_owned)).collect();
+            plain_page(about.heading, about.title, &head, sections)
+        };
+        self.write(folder, &verdicts, &verdicts, page)?;
+        if !self.outputs.is_stdout() {
+            let note = about.note.map_or(String::new(), |note| wrap(note, output::width(), 0));
+            let table = verdict::table(verdicts, output::width());
+            let mut text = format!("{}\n\n{table}\n{note}{summary}\n", about.title);
+            if let Some(folder) = folder {
+                text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
+            }
+            output::print(&text)?;
+        }
+        verdict::outcome(verdicts)
+    }
+}
+
+/// Text around the verdicts on the numbers of a paper.
+struct About<'a> {
+    /// Heading of the page.
+    heading: &'a str,
+    /// Title of the table.
+    title: &'a str,
+    /// Remark for the reader.
+    note: Option<&'a str>,
+    /// Command that repeats the runs.
+    command: String,
 }
 
 /// Reproduces a paper, or the theory.

@@ -169,6 +169,28 @@ impl Lab {
         IscsiPaths { lab: self, interfaces, by_node, groups }
     }
 
+    /// Calls a function for each host and iSCSI target that a workload joins and that have Ethernet
+    /// interfaces, once for each pair, until it returns false.
+    pub fn for_each_iscsi_pair(&self, mut call: impl FnMut(&IscsiPaths<'_>, u16, u16) -> bool) {
+        if self.ethernet_links.is_empty() {
+            return;
+        }
+        let paths = self.iscsi_paths();
+        let mut seen = BTreeSet::new();
+        for workload in &self.workloads {
+            let targets = workload.targets.iter().map(|target| target.storage);
+            let targets: BTreeSet<u16> = targets.filter(|storage| !paths.portals(*storage).is_empty()).collect();
+            let is_linked = |host: &u16| !paths.interfaces_of(EthernetNode::Host(*host)).is_empty();
+            for host in workload.hosts.iter().copied().filter(is_linked) {
+                for &storage in &targets {
+                    if seen.insert((host, storage)) && !call(&paths, host, storage) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
     /// and each iSCSI target between which a workload has no path otherwise. `None` if there is no
     /// such pair, or if the lab describes Ethernet of one of its hosts or targets itself.

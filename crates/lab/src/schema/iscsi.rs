@@ -2,7 +2,25 @@
 
 use super::{DIGEST, Fallback, Key, Kind};
 
-const SEGMENT: Kind = Kind::Size { min: 512, max: 16_776_192 };
+pub(super) const SEGMENT: Kind = Kind::Size { min: 512, max: 16_776_192 };
+
+pub(super) const FIRST_BURST: Key = Key {
+    path: "iscsi.first_burst",
+    kind: SEGMENT,
+    fallback: Fallback::Value("\"256KiB\""),
+    meaning: "Maximum unsolicited data of a write (FirstBurstLength), a multiple of 512 bytes, at most `max_burst`. If `max_burst` is smaller, it is the default.",
+    example: "\"64KiB\"",
+    also: &["first_burst_length"],
+};
+
+pub(super) const MAX_R2T: Key = Key {
+    path: "iscsi.max_r2t",
+    kind: Kind::Integer { min: 1, max: 64 },
+    fallback: Fallback::Value("8"),
+    meaning: "Maximum number of open R2Ts per task (MaxOutstandingR2T).",
+    example: "1",
+    also: &["max_outstanding_r2t"],
+};
 
 pub(super) const ISCSI: [Key; 20] = [
     Key {
@@ -125,22 +143,8 @@ pub(super) const ISCSI: [Key; 20] = [
         example: "\"256KiB\"",
         also: &["max_burst_length"],
     },
-    Key {
-        path: "iscsi.first_burst",
-        kind: SEGMENT,
-        fallback: Fallback::Value("\"256KiB\""),
-        meaning: "Maximum unsolicited data of a write (FirstBurstLength), a multiple of 512 bytes, at most `max_burst`. If `max_burst` is smaller, it is the default.",
-        example: "\"64KiB\"",
-        also: &["first_burst_length"],
-    },
-    Key {
-        path: "iscsi.max_r2t",
-        kind: Kind::Integer { min: 1, max: 64 },
-        fallback: Fallback::Value("8"),
-        meaning: "Maximum number of open R2Ts per task (MaxOutstandingR2T).",
-        example: "1",
-        also: &["max_outstanding_r2t"],
-    },
+    FIRST_BURST,
+    MAX_R2T,
     Key {
         path: "iscsi.unasked_data",
         kind: Kind::Flag,

@@ -1,8 +1,8 @@
 //! TCP settings in `iscsi.tcp` of hosts and storage, and the iSCSI initiator of hosts.
 
+use super::iscsi::{FIRST_BURST, MAX_R2T, SEGMENT};
 use super::{CONGESTION, DIGEST, Fallback, Key, Kind};
 
-const SEGMENT: Kind = Kind::Size { min: 512, max: 16_776_192 };
 const BUFFER: Kind = Kind::Size { min: 4_096, max: 1 << 30 };
 
 /// Settings of TCP, for hosts and storage alike.
@@ -195,22 +195,8 @@ pub(super) const INITIATOR: [Key; 13] = [
         example: "\"256KiB\"",
         also: &["max_burst_length"],
     },
-    Key {
-        path: "iscsi.first_burst",
-        kind: SEGMENT,
-        fallback: Fallback::Value("\"256KiB\""),
-        meaning: "Maximum unsolicited data of a write (FirstBurstLength), a multiple of 512 bytes, at most `max_burst`. If `max_burst` is smaller, it is the default.",
-        example: "\"64KiB\"",
-        also: &["first_burst_length"],
-    },
-    Key {
-        path: "iscsi.max_r2t",
-        kind: Kind::Integer { min: 1, max: 64 },
-        fallback: Fallback::Value("8"),
-        meaning: "Maximum number of open R2Ts per task (MaxOutstandingR2T).",
-        example: "1",
-        also: &["max_outstanding_r2t"],
-    },
+    FIRST_BURST,
+    MAX_R2T,
     Key {
         path: "iscsi.unasked_data",
         kind: Kind::Flag,

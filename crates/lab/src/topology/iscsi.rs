@@ -1,7 +1,6 @@
 //! Paths of iSCSI over Ethernet in the topology report: [`IscsiPaths`].
 
 use super::names::compress_all;
-use sanloom_fc::config::EthernetNode;
 use sanloom_fc::san::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,24 +24,16 @@ pub(super) type Sessions = BTreeMap<(u16, u16), (u64, u64)>;
 
 /// Returns the sessions of each pair of a host and storage that a workload uses.
 pub(super) fn sessions(lab: &Lab) -> Sessions {
-    let paths = lab.iscsi_paths();
     let mut found = Sessions::new();
-    let is_linked = |host: &u16| !paths.interfaces_of(EthernetNode::Host(*host)).is_empty();
-    let has_portal = |storage: &u16| !paths.portals(*storage).is_empty();
-    for workload in lab.workloads.iter().filter(|_| !lab.ethernet_links.is_empty()) {
-        let storage: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).filter(has_portal).collect();
-        for host in workload.hosts.iter().copied().filter(is_linked) {
-            for &storage in &storage {
-                found.entry((host, storage)).or_insert_with(|| {
-                    let pairs = paths.pairs(host, storage);
-                    let interfaces: BTreeSet<u16> = pairs.iter().map(|(own, _)| *own).collect();
-                    let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-                    (pairs.len() as u64 * each, interfaces.len() as u64)
-                });
-            }
+    lab.for_each_iscsi_pair(|paths, host, storage| {
+        let pairs = paths.pairs(host, storage);
+        let interfaces: BTreeSet<u16> = pairs.iter().map(|(own, _)| *own).collect();
+        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+        if !pairs.is_empty() {
+            found.insert((host, storage), (pairs.len() as u64 * each, interfaces.len() as u64));
         }
-    }
-    found.retain(|_, (sessions, _)| *sessions > 0);
+        true
+    });
     found
 }
 

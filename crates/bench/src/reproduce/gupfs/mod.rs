@@ -4,13 +4,12 @@
 
 mod labs;
 
-use super::ResultArgs;
-use super::verdict::{self, Kind, Verdict};
+use super::verdict::{Kind, Verdict};
+use super::{About, ResultArgs};
 use labs::{Case, Fabric, Measured};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
-use sanloom_console::report::html::plain_page;
-use sanloom_console::{output, pool};
+use sanloom_console::pool;
 use std::collections::BTreeMap;
 
 /// Options of `sanloom reproduce gupfs`.
@@ -185,21 +184,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let note = "Its figures are lost, so the numbers are those of its text. Its statements about iSCSI HBAs, SRP and \
                 gateways are not reproduced yet.";
     let command = format!("sanloom reproduce gupfs --seed {}", args.seed);
-    let page = || {
-        let sections = vec![
-            ("numbers", "Statements of the document", verdict::html_table("numbers", &verdicts)),
-            ("command", "Command", format!("<pre class=\"command\">{command}</pre>\n")),
-        ];
-        plain_page("GUPFS, reproduced", title, &[verdict::summary(&verdicts), note.to_owned()], sections)
-    };
-    args.results.write(folder.as_deref(), &verdicts, &verdicts, page)?;
-    if !args.results.outputs.is_stdout() {
-        let table = verdict::table(&verdicts, output::width());
-        let mut text = format!("{title}\n\n{table}\n{note}\n{}\n", verdict::summary(&verdicts));
-        if let Some(folder) = folder {
-            text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
-        }
-        output::print(&text)?;
-    }
-    verdict::outcome(&verdicts)
+    let about = About { heading: "GUPFS, reproduced", title, note: Some(note), command };
+    args.results.publish(folder.as_deref(), &about, &verdicts)
 }

@@ -1,13 +1,12 @@
 //! `sanloom reproduce open-fcoe`: document 002, the report "FCoE VS FC" of EMC and Yahoo: an array
 //! of 150 disks over two paths of 8GFC.
 
-use super::ResultArgs;
-use super::verdict::{self, Kind, Verdict};
+use super::verdict::{Kind, Verdict};
+use super::{About, ResultArgs};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
-use sanloom_console::report::html::plain_page;
+use sanloom_console::pool;
 use sanloom_console::run::{self, View};
-use sanloom_console::{output, pool};
 use sanloom_fc::san::Lab;
 use sanloom_lab::Override;
 use std::sync::Arc;
@@ -155,21 +154,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let verdicts = judged(measured);
     let title = "Document 002 (Open-FCoE), report \"FCoE VS FC\": an array of 150 disks over two paths of 8GFC";
     let command = format!("sanloom reproduce open-fcoe --seed {}", args.seed);
-    let page = || {
-        let sections = vec![
-            ("numbers", "Numbers of the paper", verdict::html_table("numbers", &verdicts)),
-            ("command", "Command", format!("<pre class=\"command\">{command}</pre>\n")),
-        ];
-        plain_page("Open-FCoE's array, reproduced", title, &[verdict::summary(&verdicts)], sections)
-    };
-    args.results.write(folder.as_deref(), &verdicts, &verdicts, page)?;
-    if !args.results.outputs.is_stdout() {
-        let table = verdict::table(&verdicts, output::width());
-        let mut text = format!("{title}\n\n{table}\n{}\n", verdict::summary(&verdicts));
-        if let Some(folder) = folder {
-            text.push_str(&format!("Report: {}\n", folder.join("report.html").display()));
-        }
-        output::print(&text)?;
-    }
-    verdict::outcome(&verdicts)
+    let about = About { heading: "Open-FCoE's array, reproduced", title, note: None, command };
+    args.results.publish(folder.as_deref(), &about, &verdicts)
 }

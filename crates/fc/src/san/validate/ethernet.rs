@@ -12,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const MAX_INTERFACES: usize = 65_000;
 /// Limit on the warnings about windows.
 const MAX_WINDOWS: usize = 4;
+/// Limit on the iSCSI sessions of a lab.
+const MAX_SESSIONS: u64 = 60_000;
+/// Limit on the sessions of a storage system times its portals.
+const MAX_SESSION_PORTALS: u64 = 32_767;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     names(lab, problems);
@@ -22,6 +26,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     bundles(lab, problems);
     mtus(lab, problems);
     vlans(lab, problems);
+    sessions(lab, problems);
 }
 
 /// Advice about settings that lose frames or time.
@@ -243,6 +248,31 @@ fn vlans(lab: &Lab, problems: &mut Problems) {
     }
 }
 
+/// Sessions of a lab and of a storage system beyond the numbers that a simulation has for them.
+fn sessions(lab: &Lab, problems: &mut Problems) {
+    let mut all = 0;
+    let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
+    lab.for_each_iscsi_pair(|paths, host, storage| {
+        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+        let added = paths.pairs(host, storage).len() as u64 * each;
+        let of_this = of_storage.entry(storage).or_insert(0);
+        (*of_this, all) = (*of_this + added, all + added);
+        let most = MAX_SESSION_PORTALS / (paths.portals(storage).len() as u64).max(1);
+        if *of_this <= most && all <= MAX_SESSIONS {
+            return true;
+        }
+        let name = lab.storage.get(usize::from(storage)).map_or("", |storage| &storage.name);
+        let reason = match *of_this > most {
+            true => format!("`{name}` has more than {most} iSCSI sessions"),
+            false => format!("the lab has more than {MAX_SESSIONS} iSCSI sessions"),
+        };
+        let place = Place::of(Section::Storage, usize::from(storage)).key("iscsi");
+        let remedy = "use fewer hosts, interfaces, portals or `sessions` for it";
+        problems.add(ProblemKind::TooLarge, place, reason, remedy);
+        false
+    });
+}
+
 fn unconnected(lab: &Lab, problems: &mut Problems) {
     let linked: BTreeSet<u16> = lab.ethernet_links.iter().flat_map(EthernetLink::switches).map(|(_, s)| s).collect();
     for (number, switch) in (0..).zip(&lab.ethernet_switches).filter(|(number, _)| !linked.contains(number)) {
@@ -361,23 +391,11 @@ struct Route {
 
 /// Windows that are smaller than the bytes that a path holds.
 fn windows(lab: &Lab, problems: &mut Problems) {
-    let paths = lab.iscsi_paths();
-    let mut reported = BTreeSet::new();
-    let has_portal = |storage: &u16| !paths.portals(*storage).is_empty();
-    for workload in lab.workloads.iter().filter(|_| !lab.ethernet_links.is_empty()) {
-        let storage: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).filter(has_portal).collect();
-        let is_linked = |host: &u16| !paths.interfaces_of(EthernetNode::Host(*host)).is_empty();
-        for host in workload.hosts.iter().copied().filter(is_linked) {
-            for &storage in &storage {
-                if reported.len() < MAX_WINDOWS
-                    && reported.insert((host, storage))
-                    && !check_window(lab, &paths, host, storage, problems)
-                {
-                    reported.remove(&(host, storage));
-                }
-            }
-        }
-    }
+    let mut reported = 0;
+    lab.for_each_iscsi_pair(|paths, host, storage| {
+        reported += usize::from(check_window(lab, paths, host, storage, problems));
+        reported < MAX_WINDOWS
+    });
 }
 
 /// Returns whether a warning was added.

@@ -32,7 +32,7 @@ pub(super) fn choose(
     let is_usable = |path: &Path| path.state == state && (with_secondary || !path.is_secondary);
     let usable = (first..first + count).map(|index| index % count).filter(|&index| is_usable(&multipath.paths[index]));
     let load_of = |index: &usize| &multipath.paths[*index].load;
-    let mut candidates = usable.clone().filter(|&index| admits(index as u16));
+    let candidates = usable.clone().filter(|&index| admits(index as u16));
     match multipath.config.policy {
         // The usual policy is on the path of each command, so it goes without iterators.
         PathPolicy::RoundRobin => {
