@@ -40,7 +40,7 @@ const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0
 const clock = (time) => new Date(Number(time / 1000000n)).toISOString().slice(11, 19) + "." + String(time % 1000000000n).padStart(9, "0").slice(0, 6);
 
 export function packets(app) {
-  const port = el("input", { id: "packet-port", value: app.params().get("port") ?? "", list: "names", placeholder: "sw1:0" });
+  const port = el("input", { id: "packet-port", value: app.params().get("port") ?? "", list: "names" });
   const filter = el("input", { type: "search", input: () => draw() });
   const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
   const body = el("tbody");
@@ -114,5 +114,5 @@ export function packets(app) {
   const leave = () => stop?.abort();
   addEventListener("pagehide", leave);
   app.leave.push(() => { leave(); clearInterval(timer); removeEventListener("pagehide", leave); });
-  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link ", port), start, halt, save, el("label", {}, "Filter ", filter)), status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
+  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link, such as sw1:0 ", port), start, halt, save, el("label", {}, "Filter ", filter)), status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
 }
