@@ -39,6 +39,8 @@ pub(super) struct End {
     pub sent: Stream,
     /// Position up to which the processor was told to prepare bytes.
     prepared: u64,
+    /// Time at which the processor has prepared them, in ps.
+    prepared_ps: u64,
     /// Position up to which the processor has finished that.
     ready: u64,
     /// Digests of PDUs that are sent.
@@ -66,6 +68,7 @@ impl End {
             machine: Machine::None,
             sent: Stream::new(),
             prepared: 1,
+            prepared_ps: 0,
             ready: 1,
             layout: Layout::default(),
             numbers: None,
@@ -164,6 +167,9 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let load = Load { frames: fresh.div_ceil(unit) as u32, bytes: fresh, direction: Direction::Send };
         let now = cx.net.now();
         let at = cx.around.work(owner, now, plan.interfaces[usize::from(!is_host(end))], load);
+        // Several cores may prepare bytes of one connection; a later part waits for an earlier one.
+        let at = at.max(state.prepared_ps);
+        state.prepared_ps = at;
         if at > now {
             iscsi.agenda.plan(cx.net, at, Job::Prepared(end, position));
         } else {
