@@ -267,6 +267,8 @@ pub struct RequestError {
 pub enum ErrorKind {
     /// The environment prevents the request: a full disk, a missing permission, a broken store.
     Environment,
+    /// Another client has an open transaction.
+    Transaction,
     /// The request does not fit the instance. Answers without a kind and with an unknown kind have
     /// this one.
     #[default]

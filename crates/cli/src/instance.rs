@@ -39,7 +39,7 @@ fn is_absent(error: &io::Error) -> bool {
 /// Returns the failure for a request that the instance did not execute.
 pub fn rejected(RequestError { reason, kind }: RequestError) -> Failure {
     match kind {
-        ErrorKind::Usage => Failure::usage(reason),
+        ErrorKind::Usage | ErrorKind::Transaction => Failure::usage(reason),
         ErrorKind::Environment => Failure::environment(reason),
     }
 }

@@ -47,8 +47,6 @@ pub(super) struct End {
     pub layout: Layout,
     /// Status numbers of a target.
     pub numbers: Option<Statuses>,
-    /// Position up to which received bytes were consumed.
-    consumed: u64,
     /// Time for which the machine is in the agenda, [`Instant::NEVER`] if it is not.
     listed: Instant,
     /// The connection closes when everything has been sent.
@@ -72,7 +70,6 @@ impl End {
             ready: 1,
             layout: Layout::default(),
             numbers: None,
-            consumed: 1,
             listed: Instant::NEVER,
             closing: false,
             over: false,
@@ -140,10 +137,6 @@ pub(super) fn changed(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
 fn arrived(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let connection = iscsi.stacks.connection(end);
     let (received, readable) = (connection.received(), connection.readable());
-    let peers = connection.acknowledged();
-    let state = &mut iscsi.ends[end as usize];
-    state.sent.acknowledge(peers);
-    state.consumed += readable;
     while let Some(pdu) = iscsi.ends[(end ^ 1) as usize].sent.take(received) {
         let head = Head::parse(&pdu.bhs.0);
         match is_host(end) {

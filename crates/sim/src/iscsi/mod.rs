@@ -298,9 +298,4 @@ impl Iscsi {
     pub fn restart(&mut self) {
         count::restart(self);
     }
-
-    /// Returns the PDUs of an end of a connection with bytes in a range of positions.
-    pub fn pdus(&self, end: u32, from: u64, to: u64) -> impl Iterator<Item = &Pdu> {
-        self.ends.get(end as usize).into_iter().flat_map(move |end| end.sent.within(from, to))
-    }
 }

@@ -5,7 +5,7 @@ use super::settings::{Mode, Shared};
 use crate::Fabric;
 use crate::server::Peer;
 use crate::server::users::Role;
-use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction, ZoneClient};
+use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{FabricView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View};
 use sanloom_api::zoning::ZoneStatus;
@@ -115,8 +115,8 @@ impl<'a> Room<'a> {
     pub fn ask(&mut self, request: Request) -> Result<Answer, Fault> {
         match self.fabric.ask(request) {
             Err(_) => Err(Fault::unavailable()),
-            Ok(Answer::Failed(error)) if error.reason.contains("outstanding transaction") => {
-                Err(Fault::outstanding(error.reason))
+            Ok(Answer::Failed(RequestError { reason, kind: ErrorKind::Transaction })) => {
+                Err(Fault::outstanding(reason))
             }
             Ok(Answer::Failed(error)) => Err(Fault::failed(error.reason)),
             Ok(answer) => Ok(answer),

@@ -3,7 +3,7 @@
 
 use super::zones::SwitchZones;
 use crate::runtime::instance::Instance;
-use sanloom_api::control::{ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
+use sanloom_api::control::{ErrorKind, RequestError, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
 use sanloom_api::zoning::ZoneTransaction;
 use sanloom_fc::zoning::Transaction;
 use sanloom_scsi::time::Instant;
@@ -80,7 +80,7 @@ impl Caller {
     /// # Errors
     /// The operation would change the transaction of another client, or the committed database has
     /// another checksum.
-    pub fn enter(&self, instance: &mut Instance, switch: usize, action: &ZoneAction) -> Result<(), String> {
+    pub fn enter(&self, instance: &mut Instance, switch: usize, action: &ZoneAction) -> Result<(), RequestError> {
         let live = &mut instance.fabric.switches[switch];
         let committed = live.machine.zone_database();
         let ends = |open: &mut OpenTransaction| {
@@ -106,19 +106,21 @@ impl Caller {
                     Some(owner) => format!("the user {} of {}", owner.user, owner.interface),
                     None => "the control socket".to_owned(),
                 };
-                return Err(format!(
+                let reason = format!(
                     "an outstanding transaction of {by} is open at {}; wait for its end, or end it with \
                      `sanloom zone abort`",
                     live.name
-                ));
+                );
+                return Err(RequestError { reason, kind: ErrorKind::Transaction });
             }
         }
         match &self.checksum {
             Some(expected) if !expected.eq_ignore_ascii_case(&format!("{:032x}", committed.checksum())) => {
-                Err(format!(
+                let reason = format!(
                     "the checksum {expected} is not that of the zone database of {}; read the zones again",
                     live.name
-                ))
+                );
+                Err(reason.into())
             }
             _ => Ok(()),
         }

@@ -96,7 +96,9 @@ pub fn request(instance: &mut Instance, now: Instant, action: VolumeAction) -> A
             let reason = &error.reason;
             match error.kind {
                 ErrorKind::Environment => tracing::error!(volume, reason, "a request for a volume failed"),
-                ErrorKind::Usage => tracing::info!(volume, reason, "a request for a volume was rejected"),
+                ErrorKind::Usage | ErrorKind::Transaction => {
+                    tracing::info!(volume, reason, "a request for a volume was rejected")
+                }
             }
             Answer::Failed(error)
         }

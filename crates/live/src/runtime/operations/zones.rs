@@ -103,8 +103,8 @@ impl ZoneChanges {
             Ok(parts) => parts,
             Err(reason) => return reply(&answer, Err(reason.into())),
         };
-        if let Err(reason) = caller.enter(instance, number, &action) {
-            return reply(&answer, Err(reason.into()));
+        if let Err(error) = caller.enter(instance, number, &action) {
+            return reply(&answer, Err(error));
         }
         let outcome = match action {
             ZoneAction::Show => Ok(status(instance, number, caller.now)),
