@@ -122,7 +122,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     }
     world.start();
     let mut engine = Engine::new(&mut world, options.threads);
-    let start_hops = world.net.fc.fate.frame_hops;
+    let start_hops = hops(&world);
     let start_events = world.net.events();
     let mut step = options.step_ps.unwrap_or(duration_ps / 200).clamp(1, MAX_STEP_PS);
     let warmup_ps = lab.run.warmup.0.min(duration_ps);
@@ -165,9 +165,15 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     }
     let mut results = results::of(&world, stopped);
     results.lab.precision = rule.map(|rule| rule.result());
-    results.engine.frame_hops = world.net.fc.fate.frame_hops - start_hops;
+    results.engine.frame_hops = hops(&world) - start_hops;
     results.engine.events = world.net.events() - start_events;
     Finished { results, world, threads: engine.report().clone() }
+}
+
+/// Returns the frames of all planes that have crossed a line.
+fn hops(world: &World) -> u64 {
+    let net = &world.net;
+    net.fc.fate.frame_hops + net.ethernet.fate.packet_hops + net.infiniband.fate.packet_hops
 }
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {
@@ -178,7 +184,7 @@ fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> b
     let progress = Progress {
         run_ps: if logging_in { 0 } else { world.run_ps() },
         duration_ps: world.lab.run.duration.0,
-        frame_hops: world.net.fc.fate.frame_hops,
+        frame_hops: hops(world),
         logging_in,
     };
     observer.progress(&progress) == Control::Stop

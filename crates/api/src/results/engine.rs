@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Engine {
-    /// Frame-hops: one frame crossing one link counts once.
+    /// Frame-hops: one frame crossing one link counts once, on Fibre Channel, Ethernet and
+    /// InfiniBand.
     pub frame_hops: u64,
     /// Events processed by the engine. With several threads the number varies slightly.
     pub events: u64,

@@ -13,6 +13,8 @@ pub struct EthernetLinkResult {
     pub rate: String,
     /// Capacity of each direction, in bytes per second.
     pub rate_bytes_per_s: f64,
+    /// Time for which the link was down, in seconds.
+    pub downtime_s: f64,
     /// From the first end to the second.
     pub forward: EthernetDirection,
     /// From the second end to the first.

@@ -155,7 +155,8 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::LatentError { .. }
         | FaultKind::PowerFailure { .. }
         | FaultKind::ControllerFailure { .. }
-        | FaultKind::CacheBattery { .. } => true,
+        | FaultKind::CacheBattery { .. }
+        | FaultKind::Ethernet(_) => true,
     });
     lab.faults = faults;
     let fabrics = lab.fabrics();

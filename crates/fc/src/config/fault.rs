@@ -150,6 +150,73 @@ pub enum FaultKind {
         /// Index into `storage`.
         storage: u16,
     },
+    /// Fault of Ethernet.
+    Ethernet(EthernetFault),
+}
+
+/// Fault of an Ethernet link or switch. Links are indices into `ethernet_links`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum EthernetFault {
+    /// The link goes down and comes up again at `until`. Frames on it and queued for it are lost.
+    LinkDown {
+        /// Index of the link.
+        link: u16,
+    },
+    /// A link that is down comes up.
+    LinkUp {
+        /// Index of the link.
+        link: u16,
+    },
+    /// A port or an interface goes offline, and its link goes down.
+    PortDown {
+        /// Index of the link at the port.
+        link: u16,
+        /// End of the link, 0 or 1.
+        end: u8,
+    },
+    /// A switch restarts at `until`. Meanwhile all its links are down, and its frames are lost.
+    SwitchReset {
+        /// Index into `ethernet_switches`.
+        switch: u16,
+    },
+    /// Frames are lost at random, pause frames included.
+    FrameLoss {
+        /// Index of the link.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Loss probability per frame, 0 to 1.
+        probability: f64,
+    },
+    /// Frames are corrupted and arrive with a bad FCS.
+    FcsErrors {
+        /// Index of the link.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Corruption probability per frame, 0 to 1.
+        probability: f64,
+    },
+    /// Frames arrive late, behind frames that were sent after them.
+    Reordering {
+        /// Index of the link.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Probability per frame, 0 to 1.
+        probability: f64,
+        /// Extra time of such a frame.
+        delay: Picos,
+    },
+    /// The interface at one end of a link pauses priorities of its link partner without a break.
+    PauseStorm {
+        /// Index of the link.
+        link: u16,
+        /// End of the interface, 0 or 1.
+        end: u8,
+        /// Paused priorities, as a mask.
+        priorities: u8,
+    },
 }
 
 /// Direction of a link.

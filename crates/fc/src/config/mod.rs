@@ -37,7 +37,7 @@ pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
-pub use fault::{Direction, Fault, FaultKind};
+pub use fault::{Direction, EthernetFault, Fault, FaultKind};
 pub use host_processor::{AdapterProcessor, Affinity, DriverCost, HostProcessor, StackCost, per_kib};
 pub use iscsi::{Chap, Iscsi, IscsiHost};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};

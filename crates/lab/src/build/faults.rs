@@ -1,5 +1,7 @@
 //! `[[fault]]`: conversion of names of links, ports and switches to indices.
 
+mod ethernet;
+
 use super::Where;
 use super::nodes::Names;
 use super::ports;
@@ -38,8 +40,12 @@ pub(super) fn build<'d>(
         let element = Rc::new(element);
         let at = element.time("at").unwrap_or_default();
         let until = until(&element, at, sink);
-        let mut finder = Finder { lab, names, index: &index, element: &element, budget, sink };
-        for kind in finder.kinds(trouble) {
+        let is_of_ethernet = ethernet::is_of_ethernet(trouble);
+        let on_ethernet = Vec::new();
+        let mut finder =
+            Finder { lab, names, index: &index, element: &element, budget, sink, is_of_ethernet, on_ethernet };
+        let of_fibre_channel = finder.kinds(trouble);
+        for kind in of_fibre_channel.into_iter().chain(ethernet::kinds(&mut finder, trouble)) {
             let place = Where {
                 element: element.clone(),
                 exact: vec![("until", element.origin(if element.is_given("for") { "for" } else { "until" }))],
@@ -57,11 +63,13 @@ pub(super) fn build<'d>(
 struct Index {
     by_name: BTreeMap<String, u16>,
     by_port: BTreeMap<(Node, u16), (u16, u8)>,
+    ethernet: ethernet::Index,
 }
 
 impl Index {
     fn of(lab: &Lab) -> Index {
-        let mut index = Index { by_name: BTreeMap::new(), by_port: BTreeMap::new() };
+        let mut index =
+            Index { by_name: BTreeMap::new(), by_port: BTreeMap::new(), ethernet: ethernet::Index::of(lab) };
         for (i, link) in lab.links.iter().enumerate() {
             index.by_name.entry(link.name.clone()).or_insert(i as u16);
             for (side, end) in link.ends.iter().enumerate() {
@@ -81,6 +89,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::SwitchReset => &["switch", "until", "for"],
         Trouble::FrameLoss | Trouble::CrcErrors => &["link", "port", "probability", "direction", "until", "for"],
         Trouble::SlowReceiver => &["port", "link", "end", "delay", "until", "for"],
+        Trouble::Reordering => &["link", "port", "probability", "delay", "direction", "until", "for"],
+        Trouble::PauseStorm => &["port", "link", "end", "priorities", "until", "for"],
         Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
         Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
         Trouble::VmMove => &["vm", "to", "until", "for"],
@@ -130,17 +140,24 @@ struct Finder<'a, 'd> {
     element: &'a Element<'d>,
     budget: &'a mut Budget,
     sink: &'a mut Sink,
+    /// The kind of fault exists on Ethernet only.
+    is_of_ethernet: bool,
+    /// What the names stand for that are those of Ethernet.
+    on_ethernet: Vec<ethernet::Place>,
 }
 
 impl Finder<'_, '_> {
-    /// Returns one fault for each named link, port or switch.
+    /// Returns one fault for each named link, port or switch of Fibre Channel. Those of Ethernet are
+    /// then in `on_ethernet`.
     fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let probability = match trouble {
-            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy => self.needed_number("probability"),
+            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy | Trouble::Reordering => {
+                self.needed_number("probability")
+            }
             _ => 0.0,
         };
         let delay = match trouble {
-            Trouble::SlowReceiver => self.needed_time("delay"),
+            Trouble::SlowReceiver | Trouble::Reordering => self.needed_time("delay"),
             _ => Picos::ZERO,
         };
         let direction = self.element.choice("direction", schema::DIRECTIONS).unwrap_or(Direction::Both);
@@ -200,6 +217,10 @@ impl Finder<'_, '_> {
                 let controller = self.element.integer("controller").unwrap_or(0);
                 let failure = |storage| FaultKind::ControllerFailure { storage, controller };
                 self.systems().into_iter().map(failure).collect()
+            }
+            Trouble::Reordering => ethernet::refuse(self, |finder| finder.links()),
+            Trouble::PauseStorm => {
+                ethernet::refuse(self, |finder| finder.ends().into_iter().map(|(link, _)| link).collect())
             }
             Trouble::CacheBattery => {
                 self.systems().into_iter().map(|storage| FaultKind::CacheBattery { storage }).collect()
@@ -267,8 +288,12 @@ impl Finder<'_, '_> {
         if let Some(&link) = self.index.by_name.get(name) {
             return Some(link);
         }
+        if let Some(&link) = self.index.ethernet.links.get(name) {
+            self.on_ethernet.push(ethernet::Place::Link(link));
+            return None;
+        }
         if !self.sink.repeats(UNKNOWN_LINK, origin) {
-            let known = || self.index.by_name.keys().map(String::as_str);
+            let known = || self.index.by_name.keys().chain(self.index.ethernet.links.keys()).map(String::as_str);
             let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
             let otherwise = match some.is_empty() {
                 true => "`sanloom check` lists the links of a lab".to_owned(),
@@ -306,11 +331,16 @@ impl Finder<'_, '_> {
             return Vec::new();
         };
         let origin = self.element.origin("end");
+        let links = self.links();
+        ethernet::choose_ends(self, name, &origin);
+        if links.is_empty() {
+            return Vec::new();
+        }
         let Some(node) = self.names.find(name, "node", |_| true, &origin, self.sink) else {
             return Vec::new();
         };
         let mut ends = Vec::new();
-        for link in self.links() {
+        for link in links {
             let link_ends = &self.lab.links[usize::from(link)].ends;
             match link_ends.iter().position(|e| e.node == node) {
                 Some(side) => ends.push((link, side as u8)),
@@ -339,47 +369,75 @@ impl Finder<'_, '_> {
     }
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
+        if let Some(node) = ethernet::node(self, text) {
+            let port = ports::number(text, origin, self.sink)?;
+            let linked = self.index.ethernet.ports_of(node);
+            let found = self.choose_port(text, port, &linked, origin);
+            self.on_ethernet.extend(found.map(|(link, end)| ethernet::Place::End(link, end)));
+            return None;
+        }
         let end = ports::end(text, self.names, "node", |_| true, origin, self.sink)?;
         let of_node = self.index.by_port.range((end.node, 0)..=(end.node, u16::MAX));
         let linked: Vec<(u16, (u16, u8))> = of_node.map(|(&(_, port), &place)| (port, place)).collect();
-        if let Some(port) = end.port {
-            let found = linked.iter().find(|(p, _)| *p == port).map(|(_, place)| *place);
-            if found.is_none() {
-                self.sink.error(
-                    ports::BAD_PORT,
-                    origin,
-                    format!("no link ends at port `{}`", value::cut(text)),
-                    "name a port that a link uses",
-                );
-            }
-            return found;
+        self.choose_port(text, end.port, &linked, origin)
+    }
+
+    /// Returns the link and its end at a port of a node, or at its only port. `linked` has the ports
+    /// of the node with links.
+    fn choose_port(
+        &mut self,
+        text: &str,
+        port: Option<u16>,
+        linked: &[(u16, (u16, u8))],
+        origin: &Origin,
+    ) -> Option<(u16, u8)> {
+        let found = match port {
+            Some(port) => linked.iter().find(|(p, _)| *p == port).map(|(_, place)| *place),
+            None if linked.len() == 1 => linked.first().map(|(_, place)| *place),
+            None => None,
+        };
+        match (port, linked) {
+            _ if found.is_some() => {}
+            (Some(_), _) => self.sink.error(
+                ports::BAD_PORT,
+                origin,
+                format!("no link ends at port `{}`", value::cut(text)),
+                "name a port that a link uses",
+            ),
+            (None, [(first, _), ..]) => self.sink.error(
+                AMBIGUOUS_PORT,
+                origin,
+                format!("`{text}` has {} ports with links", linked.len()),
+                format!("name one of them, for example {text}:{first}"),
+            ),
+            (None, []) => self.sink.error(
+                ports::BAD_PORT,
+                origin,
+                format!("no link ends at `{}`", value::cut(text)),
+                "name a node that a link reaches",
+            ),
         }
-        match linked[..] {
-            [(_, place)] => Some(place),
-            [] => {
-                self.sink.error(
-                    ports::BAD_PORT,
-                    origin,
-                    format!("no link ends at `{}`", value::cut(text)),
-                    "name a node that a link reaches",
-                );
-                None
-            }
-            [(first, _), ..] => {
-                self.sink.error(
-                    AMBIGUOUS_PORT,
-                    origin,
-                    format!("`{text}` has {} ports with links", linked.len()),
-                    format!("name one of them, for example {text}:{first}"),
-                );
-                None
-            }
-        }
+        found
     }
 
     fn switches(&mut self) -> Vec<u16> {
-        let switches = self.nodes("switch", "switch", |node| matches!(node, Node::Switch(_)));
-        switches.into_iter().filter_map(|node| if let Node::Switch(i) = node { Some(i) } else { None }).collect()
+        self.need("switch");
+        let mut switches = Vec::new();
+        for (text, origin) in self.element.patterns("switch") {
+            let Some(names) = self.budget.expand(text, origin, self.sink) else {
+                continue;
+            };
+            for name in names.iter() {
+                if let Some(&switch) = self.index.ethernet.switches.get(name) {
+                    self.on_ethernet.push(ethernet::Place::Switch(switch));
+                    continue;
+                }
+                let accept = |node| matches!(node, Node::Switch(_));
+                let node = self.names.find(name, "switch", accept, origin, self.sink);
+                switches.extend(node.and_then(|node| if let Node::Switch(at) = node { Some(at) } else { None }));
+            }
+        }
+        switches
     }
 
     /// Returns the hosts in a key.

@@ -32,27 +32,24 @@ pub(super) fn end(
     origin: &Origin,
     sink: &mut Sink,
 ) -> Option<End> {
-    let (name, port) = match text.split_once(':') {
-        Some((name, port)) => (name, Some(port)),
-        None => (text, None),
-    };
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
     let node = names.find(name, wanted, accept, origin, sink)?;
-    let port = match port {
-        None => None,
-        Some(port) => match port.parse::<u16>() {
-            Ok(port) => Some(port),
-            Err(_) => {
-                sink.error(
-                    BAD_PORT,
-                    origin,
-                    format!("`{}` is not a port number", value::cut(port)),
-                    format!("write {name}:0 for the first port, or {name} for the next free one"),
-                );
-                return None;
-            }
-        },
-    };
-    Some(End { node, port })
+    Some(End { node, port: number(text, origin, sink)? })
+}
+
+/// Returns the port of `name:port`, if there is one. `None` if it is not a number.
+pub(super) fn number(text: &str, origin: &Origin, sink: &mut Sink) -> Option<Option<u16>> {
+    let Some((name, port)) = text.split_once(':') else { return Some(None) };
+    let number = port.parse::<u16>().ok();
+    if number.is_none() {
+        sink.error(
+            BAD_PORT,
+            origin,
+            format!("`{}` is not a port number", value::cut(port)),
+            format!("write {name}:0 for the first port, or {name} for the next free one"),
+        );
+    }
+    number.map(Some)
 }
 
 /// The ports of a node.

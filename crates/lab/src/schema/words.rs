@@ -290,6 +290,8 @@ pub(crate) enum Trouble {
     SlowReceiver,
     WithheldCredits,
     LostRRdy,
+    Reordering,
+    PauseStorm,
     VmMove,
     VmStop,
     DuplicateName,
@@ -307,10 +309,12 @@ words!(TROUBLE, TROUBLES: Trouble {
     "port-down" => Trouble::PortDown, "`port` goes offline and its link goes down; with `until` or `for` it comes back";
     "switch-reset" => Trouble::SwitchReset, "`switch` restarts: links down, buffers and logins lost, back at `until`";
     "frame-loss" => Trouble::FrameLoss, "frames on `link` disappear with `probability`";
-    "crc-errors" => Trouble::CrcErrors, "frames on `link` arrive with a bad CRC with `probability`";
+    "crc-errors" => Trouble::CrcErrors, "frames on `link` arrive with a bad CRC (on Ethernet, a bad FCS) with `probability`";
     "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) returns each credit `delay` later";
     "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) returns no credits";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
+    "reordering" => Trouble::Reordering, "frames on the Ethernet `link` arrive `delay` later with `probability`, behind those sent after them";
+    "pause-storm" => Trouble::PauseStorm, "the interface `port` (or the `end` of `link`) of Ethernet pauses `priorities` of its link partner without a break";
     "vm-move" => Trouble::VmMove, "`vm` moves to the hypervisor `to`: its port names log in there while their old logins remain; with `until` or `for` it is stopped in between";
     "vm-stop" => Trouble::VmStop, "`vm` issues no more requests and logs out after the last one has ended";
     "duplicate-name" => Trouble::DuplicateName, "`vm` logs in with the port names of the host `of`; with `until` or `for` it takes its own back";

@@ -249,13 +249,24 @@ pub(super) fn machine_timeout(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
 
 /// Ends the machine of an end whose connection is lost or has ended.
 pub(super) fn lose(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
+    let sent = &iscsi.ends[end as usize].sent;
+    let is_open = sent.accepted == sent.end();
+    end_machine(iscsi, cx, end, is_open);
+}
+
+/// Ends the machine of an end that is gone, and resets its connection.
+pub(super) fn cut(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
+    end_machine(iscsi, cx, end, false);
+}
+
+/// Ends the machine of an end. `closes` closes its connection in order; it is reset otherwise.
+fn end_machine(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, closes: bool) {
     let state = &mut iscsi.ends[end as usize];
     if std::mem::replace(&mut state.over, true) {
         return;
     }
     let machine = std::mem::replace(&mut state.machine, Machine::None);
     let session = state.session;
-    let is_open = state.sent.accepted == state.sent.end();
     match is_host(end) {
         true => {
             count::keep(iscsi, session, end);
@@ -267,7 +278,7 @@ pub(super) fn lose(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         }
         false => target::lost(iscsi, cx, end, machine),
     }
-    iscsi.stacks.with(cx.net, end, |connection, _| if is_open { connection.close() } else { connection.abort() });
+    iscsi.stacks.with(cx.net, end, |connection, _| if closes { connection.close() } else { connection.abort() });
     let states = &mut iscsi.ends[(end & !1) as usize..];
     if states[0].over && states[1].over {
         states[..2].iter_mut().for_each(|state| state.sent.clear());

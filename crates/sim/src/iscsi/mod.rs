@@ -263,6 +263,17 @@ impl Iscsi {
         target::notify(self, &mut Cx { net, around }, storage, Some(port), None, notice);
     }
 
+    /// A storage system has lost its power: its ends of connections are gone, and its peers learn
+    /// of it from their timers.
+    pub fn power_off(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16) {
+        let cx = &mut Cx { net, around };
+        for end in (1..self.ends.len() as u32).step_by(2) {
+            if self.sessions[self.ends[end as usize].session as usize].plan.storage == storage {
+                connection::cut(self, cx, end);
+            }
+        }
+    }
+
     /// Returns the next change for the hosts.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

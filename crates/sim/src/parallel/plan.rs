@@ -216,7 +216,8 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::LatentError { .. }
             | FaultKind::PowerFailure { .. }
             | FaultKind::ControllerFailure { .. }
-            | FaultKind::CacheBattery { .. } => {}
+            | FaultKind::CacheBattery { .. }
+            | FaultKind::Ethernet(_) => {}
         }
     }
     for (number, lane) in net.fc.lanes().iter().enumerate() {

@@ -1,11 +1,12 @@
 //! Results of Ethernet links and switches.
 
+use super::events::FaultText;
 use super::view::View;
 use crate::net::ethernet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, PacketLoss, SHORTEST_BYTES, Station};
 use crate::world::ethernet::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
-use sanloom_fc::config::{EthernetEnd, EthernetLink, EthernetNode};
+use sanloom_fc::config::{Direction, EthernetEnd, EthernetFault, EthernetLink, EthernetNode};
 use sanloom_fc::san::Lab;
 
 /// Bytes on the line of a frame beside its own: preamble and gap.
@@ -17,6 +18,7 @@ pub(super) fn links(view: &View<'_>) -> Vec<EthernetLinkResult> {
         name: link.name.clone(),
         rate: link.rate.name().to_owned(),
         rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+        downtime_s: s_of_ps(view.world.ethernet_faults.downtimes.measured_ps(number as u16, view.now_ps)),
         forward: direction(view, &counts, link, 2 * number),
         backward: direction(view, &counts, link, 2 * number + 1),
     };
@@ -101,6 +103,48 @@ pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
         }
     };
     (0..).zip(&view.world.lab.ethernet_switches).map(one).collect()
+}
+
+/// Returns the description of a fault.
+pub(super) fn fault_text(lab: &Lab, fault: EthernetFault) -> FaultText {
+    let of_link = |link: u16| &lab.ethernet_links[usize::from(link)];
+    let end_name = |link: u16, end: u8| port(lab, of_link(link).ends[usize::from(end).min(1)]);
+    let on_link = |link: u16, what: String| FaultText { what, link: Some(of_link(link).name.clone()), node: None };
+    // Part of the frames, and the line on which they travel.
+    let share = |link: u16, direction: Direction, probability: f64| {
+        let towards = match direction {
+            Direction::Forward => format!(" towards {}", end_name(link, 1)),
+            Direction::Backward => format!(" towards {}", end_name(link, 0)),
+            Direction::Both => String::new(),
+        };
+        (format!("{} %", probability * 100.0), format!("{}{towards}", of_link(link).name))
+    };
+    match fault {
+        EthernetFault::LinkDown { link } => on_link(link, format!("link {} down", of_link(link).name)),
+        EthernetFault::LinkUp { link } => on_link(link, format!("link {} up", of_link(link).name)),
+        EthernetFault::PortDown { link, end } => on_link(link, format!("port {} down", end_name(link, end))),
+        EthernetFault::SwitchReset { switch } => {
+            let name = lab.ethernet_switches[usize::from(switch)].name.clone();
+            FaultText { what: format!("switch {name} reset"), link: None, node: Some(name) }
+        }
+        EthernetFault::FrameLoss { link, direction, probability } => {
+            let (part, line) = share(link, direction, probability);
+            on_link(link, format!("frame loss of {part} on {line}"))
+        }
+        EthernetFault::FcsErrors { link, direction, probability } => {
+            let (part, line) = share(link, direction, probability);
+            on_link(link, format!("FCS errors in {part} of the frames on {line}"))
+        }
+        EthernetFault::Reordering { link, direction, probability, delay } => {
+            let (part, line) = share(link, direction, probability);
+            on_link(link, format!("{part} of the frames on {line} arrive {delay} late"))
+        }
+        EthernetFault::PauseStorm { link, end, priorities } => {
+            let all: Vec<String> = (0..8).filter(|p| priorities & 1 << p != 0).map(|p: u8| p.to_string()).collect();
+            let which = if priorities == u8::MAX { "all priorities".to_owned() } else { all.join(", ") };
+            on_link(link, format!("{} pauses {which} of {}", end_name(link, end), end_name(link, 1 - end.min(1))))
+        }
+    }
 }
 
 /// Returns the number of circles of pauses found since the end of the warm-up. One that grows

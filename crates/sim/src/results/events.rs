@@ -112,6 +112,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
         }
+        FaultKind::Ethernet(fault) => super::ethernet::fault_text(&view.world.lab, fault),
     }
 }
 
@@ -266,6 +267,12 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
             }
             NoteKind::Link { link, up } => {
                 let name = world.lab.links[usize::from(link)].name.clone();
+                let (kind, word) = if up { (EventKind::LinkUp, "up") } else { (EventKind::LinkDown, "down") };
+                let what = format!("link {name} went {word}");
+                add(kind, name, what, None);
+            }
+            NoteKind::EthernetLink { link, up } => {
+                let name = world.lab.ethernet_links[usize::from(link)].name.clone();
                 let (kind, word) = if up { (EventKind::LinkUp, "up") } else { (EventKind::LinkDown, "down") };
                 let what = format!("link {name} went {word}");
                 add(kind, name, what, None);

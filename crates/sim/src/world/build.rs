@@ -6,6 +6,7 @@ use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::ethernet;
+use super::ethernet_faults::EthernetFaults;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::iscsi::TcpPlan;
 use super::measure::WorkloadMeasure;
@@ -91,6 +92,7 @@ impl World {
             timers: plan.timers,
             schedule: Default::default(),
             link_faults: Default::default(),
+            ethernet_faults: EthernetFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
             quality: Quality::new(&lab, &net),
             loops: Loops::new(&lab),
             control_frames: 0,

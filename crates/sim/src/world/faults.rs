@@ -4,11 +4,12 @@ use super::World;
 use super::arbitrated_loop;
 use super::controllers;
 use super::disks::Disks;
+use super::ethernet_faults;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
 use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
-use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
+use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, Node};
 
 impl World {
     /// Starts the schedule of the lab.
@@ -50,7 +51,9 @@ impl World {
         }
         for number in 0..self.lab.faults.len() {
             let fault = &self.lab.faults[number];
-            if fault.until.is_none() && !matches!(fault.kind, FaultKind::LinkUp { .. }) {
+            let comes_up =
+                matches!(fault.kind, FaultKind::LinkUp { .. } | FaultKind::Ethernet(EthernetFault::LinkUp { .. }));
+            if fault.until.is_none() && !comes_up {
                 self.apply(number, true);
             }
         }
@@ -58,6 +61,7 @@ impl World {
             self.link_faults.clear(link);
             self.update_link(link);
         }
+        ethernet_faults::clear(self);
         controllers::settle(self);
         self.arm_schedule();
     }
@@ -122,6 +126,7 @@ impl World {
                 self.storage_fault(storage, |disks, now_ps| disks.set_battery(now_ps, ends));
             }
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
+            FaultKind::Ethernet(fault) => ethernet_faults::apply(self, fault, ends),
             FaultKind::LostRRdy { link, end, probability } => {
                 self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };
             }
@@ -232,6 +237,7 @@ fn storage_power(world: &mut World, storage: u16, on: bool) {
             world.update_link(number);
         }
     }
+    ethernet_faults::power(world, storage, on);
     if !on {
         world.storage.power_off(&mut world.net, storage);
         world.process_completions();

@@ -325,6 +325,11 @@ pub(super) fn timer(world: &mut World, timer: u32) {
     });
 }
 
+/// Ends the connections of a storage system that has lost its power.
+pub(super) fn power_off(world: &mut World, storage: u16) {
+    with(world, |iscsi, net, parts| iscsi.power_off(net, parts, storage));
+}
+
 /// Returns whether a session has neither logged in nor failed to.
 pub(super) fn is_logging_in(world: &World) -> bool {
     world.iscsi.as_ref().is_some_and(|iscsi| iscsi.is_logging_in())

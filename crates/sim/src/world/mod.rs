@@ -30,6 +30,7 @@ mod dispatch;
 mod divide;
 mod downtime;
 pub mod ethernet;
+mod ethernet_faults;
 mod faults;
 mod host;
 mod iscsi;
@@ -55,6 +56,7 @@ pub use command_log::{CommandLog, CommandRecord};
 pub use control::{ControlPlane, SwitchCount, SwitchNode};
 pub use disks::Disks;
 pub use downtime::Downtimes;
+pub use ethernet_faults::EthernetFaults;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
 pub(crate) use iscsi::portals;
 pub use lane_series::{LaneSeries, LaneStep};
@@ -114,6 +116,8 @@ pub struct World {
     timers: Timers,
     schedule: Schedule,
     link_faults: LinkFaults,
+    /// Faults of Ethernet.
+    pub ethernet_faults: EthernetFaults,
     quality: Quality,
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.
@@ -286,6 +290,7 @@ impl World {
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);
+        self.ethernet_faults.downtimes.begin_measurement(now);
     }
 
     /// Ends the current step of the time series and schedules the end of the next one.

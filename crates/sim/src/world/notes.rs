@@ -30,6 +30,12 @@ pub enum NoteKind {
         /// True if it came up.
         up: bool,
     },
+    /// An Ethernet link went up or down.
+    EthernetLink {
+        link: u16,
+        /// True if it came up.
+        up: bool,
+    },
     /// A switch stopped or started.
     Switch {
         switch: u16,

@@ -89,5 +89,6 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::PowerFailure { .. } => "power-failure",
         FaultKind::ControllerFailure { .. } => "controller-failure",
         FaultKind::CacheBattery { .. } => "cache-battery",
+        FaultKind::Ethernet(_) => "ethernet",
     }
 }

@@ -20,6 +20,7 @@ use sanloom_api::results::{
     ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
 };
 use sanloom_api::words::plural;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Maximum number of hosts, streams or storage systems shown individually; more are grouped.
@@ -329,25 +330,31 @@ fn whose(results: &Results, greatest: f64, value: fn(&HostResult) -> f64) -> Str
     host.map_or(String::new(), |host| format!(" ({})", clean(&host.name)))
 }
 
+/// Returns the number of lost frames with the reasons; `None` without any.
+fn lost(what: &str, drops: &BTreeMap<String, u64>) -> Option<String> {
+    let total: u64 = drops.values().sum();
+    let reason = |(reason, count): (&String, &u64)| format!("{} {}", grouped(*count), format::words(reason));
+    let reasons: Vec<String> = drops.iter().filter(|(_, count)| **count > 0).map(reason).collect();
+    (total > 0).then(|| format!("{what}: {} ({})", grouped(total), reasons.join(", ")))
+}
+
 fn drops(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
-    let total: u64 = results.drops.values().sum();
-    let ways = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
-    let on_ethernet: u64 = ways.map(|way| way.frames_lost).sum();
-    if on_ethernet > 0 {
-        let _ = writeln!(out, "{} Ethernet frames were lost.", grouped(on_ethernet));
+    let mut on_ethernet: BTreeMap<String, u64> = BTreeMap::new();
+    for way in results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]) {
+        for (reason, count) in &way.drops {
+            *on_ethernet.entry(reason.clone()).or_default() += count;
+        }
     }
-    if total == 0 && on_ethernet == 0 {
+    let lines = [("Frames dropped", &results.drops), ("Ethernet frames lost", &on_ethernet)]
+        .map(|(what, drops)| lost(what, drops))
+        .into_iter()
+        .flatten();
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
         out.push_str("No frame was dropped.\n");
-    } else {
-        let reasons: Vec<String> = results
-            .drops
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(reason, count)| format!("{} {}", grouped(*count), format::words(reason)))
-            .collect();
-        out.push_str(&wrap(&format!("Frames dropped: {} ({})", grouped(total), reasons.join(", ")), width, 2));
     }
+    lines.iter().for_each(|line| out.push_str(&wrap(line, width, 2)));
     let totals = &results.totals;
     let _ = writeln!(
         out,

@@ -2,8 +2,8 @@
 
 use super::Problems;
 use crate::config::{
-    Congestion, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, MAX_VLANS, PRIORITIES,
-    Picos,
+    Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
+    FaultKind, MAX_VLANS, PRIORITIES, Picos,
 };
 use crate::san::{IscsiPaths, Lab, Place, ProblemKind, Section};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,6 +36,55 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     lossless_ends(lab, problems);
     priorities(lab, problems);
     windows(lab, problems);
+}
+
+/// Checks a fault of Ethernet.
+pub(super) fn fault(lab: &Lab, fault: &Fault, kind: EthernetFault, place: Place, problems: &mut Problems) {
+    match kind {
+        EthernetFault::LinkDown { .. } | EthernetFault::PortDown { .. } | EthernetFault::SwitchReset { .. } => {}
+        EthernetFault::LinkUp { link } => {
+            let goes_down = |earlier: &Fault| {
+                let (EthernetFault::LinkDown { link: of } | EthernetFault::PortDown { link: of, .. }) =
+                    (match earlier.kind {
+                        FaultKind::Ethernet(kind) => kind,
+                        _ => return false,
+                    })
+                else {
+                    return false;
+                };
+                of == link && earlier.until.is_none() && earlier.at <= fault.at
+            };
+            if !lab.faults.iter().any(goes_down) {
+                let name = lab.ethernet_links.get(usize::from(link)).map_or("(no such link)", |link| &link.name);
+                problems.add(
+                    ProblemKind::LinkNotDown,
+                    place,
+                    format!("the link `{name}` comes up at {} but did not go down before", fault.at),
+                    "add a fault of the kind \"link-down\" at an earlier time, or leave this one out",
+                );
+            }
+        }
+        EthernetFault::FrameLoss { probability, .. } | EthernetFault::FcsErrors { probability, .. } => {
+            problems.share(place.key("probability"), probability);
+        }
+        EthernetFault::Reordering { probability, delay, .. } => {
+            problems.share(place.key("probability"), probability);
+            problems.time(place.key("delay"), delay, Picos(1), Picos::from_secs(1));
+        }
+        EthernetFault::PauseStorm { link, end, .. } => {
+            let ends = lab.ethernet_links.get(usize::from(link)).map(|link| link.ends);
+            let end = ends.and_then(|ends| ends.get(usize::from(end)).copied());
+            if let Some(EthernetNode::Switch(switch)) = end.map(|end| end.node) {
+                let name = name(lab, EthernetNode::Switch(switch));
+                problems.add(
+                    ProblemKind::BadLink,
+                    place.key("kind"),
+                    format!("the Ethernet switch `{name}` pauses by the state of its memory, not by a fault"),
+                    "name an interface of a host or a storage system",
+                );
+            }
+        }
+    }
 }
 
 fn switch_place(number: u16) -> Place {

@@ -32,6 +32,19 @@ pub(super) struct OnLine {
     pub packet: Packet,
 }
 
+/// Faults of a line. Chances are those of a frame, in 2^-32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LineErrors {
+    /// Chance to be lost.
+    pub loss: u32,
+    /// Chance to arrive with a bad FCS.
+    pub damage: u32,
+    /// Chance to arrive late.
+    pub lateness: u32,
+    /// Extra time of a late frame, in ps.
+    pub late_ps: u64,
+}
+
 /// Counters of a line, which never decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LineCount {
@@ -63,9 +76,7 @@ pub struct Line {
     /// Bytes of a frame that have to arrive before the receiver acts on it; all of them without
     /// cut-through.
     pub(super) entry_bytes: u64,
-    /// Chance of a frame to be lost, and to be damaged, in 2^-32.
-    pub(super) loss: u32,
-    pub(super) damage: u32,
+    pub(super) errors: LineErrors,
     /// True if the link is up.
     pub up: bool,
     pub(super) count: LineCount,
@@ -85,8 +96,7 @@ impl Line {
             propagation_ps,
             reaction_ps: 0,
             entry_bytes: u64::MAX,
-            loss: 0,
-            damage: 0,
+            errors: LineErrors::default(),
             up: true,
             count: LineCount::default(),
         }
@@ -120,6 +130,21 @@ impl Line {
             tail_ps
         };
         OnLine { at_ps, tail_ps, packet }
+    }
+
+    /// Puts a frame among those in flight. Returns whether it arrives before all others.
+    #[inline]
+    pub(super) fn fly(&mut self, on_line: OnLine) -> bool {
+        let mut place = self.flight.len();
+        while place > 0 && self.flight[place - 1].at_ps > on_line.at_ps {
+            place -= 1;
+        }
+        if place == self.flight.len() {
+            self.flight.push_back(on_line);
+        } else {
+            self.flight.insert(place, on_line);
+        }
+        place == 0
     }
 
     /// Returns the counters.

@@ -1,5 +1,6 @@
 //! Links that go down and come up, and faults.
 
+use super::line::LineErrors;
 use super::packet::PRIORITIES;
 use super::{EthernetPlane, PacketLoss, Station};
 use crate::net::events::Events;
@@ -47,10 +48,9 @@ impl EthernetPlane {
         }
     }
 
-    /// Sets the chance of frames on a line to be lost and to be damaged, in 2^-32.
-    pub fn set_errors(&mut self, line: u32, loss: u32, damage: u32) {
-        let line = &mut self.lines[line as usize];
-        (line.loss, line.damage) = (loss, damage);
+    /// Returns the faults of a line.
+    pub fn errors_mut(&mut self, line: u32) -> &mut LineErrors {
+        &mut self.lines[line as usize].errors
     }
 
     /// Lets an interface pause the priorities in `storm`, and no other ones, until the next call.

@@ -29,7 +29,7 @@ mod routes;
 mod step;
 
 pub use ets::Ets;
-pub use line::{Line, LineCount, Station};
+pub use line::{Line, LineCount, LineErrors, Station};
 pub use memory::{Full, Group, Memory, MemoryPlan};
 pub use packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
 pub use pause::{LONGEST_QUANTA, QUANTUM_BITS};

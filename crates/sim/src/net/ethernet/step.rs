@@ -1,7 +1,7 @@
 //! Events of the plane: arrivals, attempts to send, and refreshed pauses.
 
 use super::egress::{Next, OWN, Queued};
-use super::line::{OnLine, Station};
+use super::line::{LineErrors, OnLine, Station};
 use super::packet::{PRIORITIES, Packet};
 use super::{Ecn, EthernetPlane, Full, PacketLoss, deadlock};
 use crate::net::NetEvent;
@@ -217,25 +217,37 @@ impl EthernetPlane {
     fn put_on_line(&mut self, events: &mut Events, number: u32, packet: Packet) {
         let line = &mut self.lines[number as usize];
         let mut on_line = line.send(events.now, packet);
-        if line.loss | line.damage != 0 {
-            let dice = &mut self.dice[number as usize];
-            let [is_lost, is_damaged] = [line.loss, line.damage].map(|chance| happens(dice, chance));
-            if is_lost || (is_damaged && packet.paused().is_some()) {
-                match packet.paused() {
-                    Some(_) => self.fate.pauses_lost += 1,
-                    None => self.lose(number, packet, PacketLoss::FrameLoss),
-                }
-                return;
-            }
-            if is_damaged {
-                on_line.packet.corrupt();
-            }
+        if line.errors != LineErrors::default() && !self.survives(number, &mut on_line) {
+            return;
         }
-        let line = &mut self.lines[number as usize];
-        if line.flight.is_empty() {
-            events.queue.schedule(events.sources.ethernet_arrival(number), on_line.at_ps);
+        let at_ps = on_line.at_ps;
+        if self.lines[number as usize].fly(on_line) {
+            events.queue.schedule(events.sources.ethernet_arrival(number), at_ps);
         }
-        line.flight.push_back(on_line);
+    }
+
+    /// Applies the faults of a line to a frame. Returns whether it arrives.
+    #[cold]
+    fn survives(&mut self, number: u32, on_line: &mut OnLine) -> bool {
+        let LineErrors { loss, damage, lateness, late_ps } = self.lines[number as usize].errors;
+        let dice = &mut self.dice[number as usize];
+        let [is_lost, is_damaged] = [loss, damage].map(|chance| happens(dice, chance));
+        let packet = on_line.packet;
+        if is_lost || (is_damaged && packet.paused().is_some()) {
+            match packet.paused() {
+                Some(_) => self.fate.pauses_lost += 1,
+                None => self.lose(number, packet, PacketLoss::FrameLoss),
+            }
+            return false;
+        }
+        if is_damaged {
+            on_line.packet.corrupt();
+        }
+        if lateness != 0 && happens(dice, lateness) {
+            on_line.at_ps += late_ps;
+            on_line.tail_ps += late_ps;
+        }
+        true
     }
 }
 

@@ -6,7 +6,7 @@ mod random;
 mod tcp;
 
 use fabric::{Fabric, LINK, frame, switch};
-use sanloom_sim::net::ethernet::{Ecn, EthernetPlan, Packet, PacketLoss, Station};
+use sanloom_sim::net::ethernet::{Ecn, EthernetPlan, LineErrors, Packet, PacketLoss, Station};
 
 /// Headroom of a lossless priority by the rule of IEEE 802.1Qbb annex O: twice the cable, the
 /// reaction of the peer, a longest frame that delays the pause frame, one that had begun, and the
@@ -147,7 +147,7 @@ fn a_lost_resume_heals_when_the_pause_runs_out() {
     fabric.run_to(10_000_000);
     fabric.send(frame(0, 1, 0, 1_518));
     // All frames from the interface are lost, so the resume is.
-    fabric.net.ethernet.set_errors(2, u32::MAX, 0);
+    *fabric.net.ethernet.errors_mut(2) = LineErrors { loss: u32::MAX, damage: 0, ..LineErrors::default() };
     fabric.net.set_pause_storm(1, 0);
     fabric.run_to(3_300_000_000);
     assert!(fabric.delivered.is_empty() && fabric.net.ethernet.fate.pauses_lost == 1);
@@ -376,7 +376,8 @@ fn a_pause_storm_spreads_to_the_switches_before_but_is_no_deadlock() {
 #[test]
 fn damaged_frames_are_dropped_by_the_next_switch_and_all_frames_are_accounted_for() {
     let mut fabric = Fabric::new(Fabric::star(2, 10));
-    fabric.net.ethernet.set_errors(0, u32::MAX / 10, u32::MAX / 10);
+    *fabric.net.ethernet.errors_mut(0) =
+        LineErrors { loss: u32::MAX / 10, damage: u32::MAX / 10, ..LineErrors::default() };
     (0..2_000).for_each(|number| fabric.send(frame(0, 1, number, 1_518)));
     fabric.run_to(100_000_000_000);
     let losses: Vec<_> = fabric.net.ethernet.losses().collect();

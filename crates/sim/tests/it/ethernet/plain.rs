@@ -3,7 +3,7 @@
 //! and the random numbers.
 
 use sanloom_scsi::random::{SplitMix64, mix};
-use sanloom_sim::net::ethernet::{EthernetPlan, EthernetSwitchPlan, Packet, Station};
+use sanloom_sim::net::ethernet::{EthernetPlan, EthernetSwitchPlan, LineErrors, Packet, Station};
 use std::collections::{BTreeMap, BTreeSet};
 
 const NEVER: u64 = u64::MAX;
@@ -50,7 +50,7 @@ pub struct PlainLine {
     deficits: [u64; 8],
     turn: usize,
     granted: bool,
-    pub chances: [u32; 2],
+    pub errors: LineErrors,
     dice: SplitMix64,
     refresh_ps: u64,
     pub frames: u64,
@@ -112,7 +112,7 @@ impl Engine {
                     deficits: [0; 8],
                     turn: 0,
                     granted: false,
-                    chances: [0, 0],
+                    errors: LineErrors::default(),
                     dice: SplitMix64(mix(plan.seed ^ mix(number))),
                     refresh_ps: NEVER,
                     frames: 0,
@@ -163,9 +163,8 @@ impl Engine {
     pub fn go(&mut self, now: u64) {
         self.now = now;
         for number in 0..self.lines.len() {
-            let line = &mut self.lines[number];
-            if line.flying.first().is_some_and(|flying| flying.acts_ps == now) {
-                let flying = line.flying.remove(0);
+            while self.lines[number].flying.first().is_some_and(|flying| flying.acts_ps == now) {
+                let flying = self.lines[number].flying.remove(0);
                 self.arrive(number, &flying);
             }
         }
@@ -433,16 +432,24 @@ impl Engine {
                 }
             }
         }
-        if line.chances != [0, 0] {
-            let [is_lost, is_damaged] = line.chances.map(|chance| (line.dice.bits() >> 32) < u64::from(chance));
+        let (mut acts_ps, mut tail_ps) = (acts_ps, tail_ps);
+        if line.errors != LineErrors::default() {
+            let LineErrors { loss, damage, lateness, late_ps } = line.errors;
+            let [is_lost, is_damaged] = [loss, damage].map(|chance| (line.dice.bits() >> 32) < u64::from(chance));
             match &mut content {
                 Content::Pause { .. } if is_lost || is_damaged => return,
                 Content::Pause { .. } => {}
                 Content::Frame { .. } if is_lost => return self.lose(number, "lost"),
                 Content::Frame { is_bad, .. } => *is_bad |= is_damaged,
             }
+            if lateness > 0 && (line.dice.bits() >> 32) < u64::from(lateness) {
+                acts_ps += late_ps;
+                tail_ps += late_ps;
+            }
         }
-        self.lines[number].flying.push(Flying { acts_ps, tail_ps, content });
+        let flying = &mut self.lines[number].flying;
+        flying.push(Flying { acts_ps, tail_ps, content });
+        flying.sort_by_key(|flying| flying.acts_ps);
     }
 
     pub fn set_link(&mut self, link: usize, up: bool) {

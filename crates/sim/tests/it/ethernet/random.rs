@@ -9,7 +9,7 @@ use super::fabric::Fabric;
 use super::plain::{Engine, PlainGroup};
 use sanloom_scsi::random::SplitMix64;
 use sanloom_sim::net::ethernet::{
-    Ecn, EthernetLinkPlan, EthernetPlan, EthernetSwitchPlan, MemoryPlan, Packet, PacketLoss, Station,
+    Ecn, EthernetLinkPlan, EthernetPlan, EthernetSwitchPlan, LineErrors, MemoryPlan, Packet, PacketLoss, Station,
 };
 use sanloom_sim::net::line::ByteTime;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ enum Action {
     Send(Packet),
     Link(u32, bool),
     Storm(u16, u8),
-    Errors(u32, u32, u32),
+    Errors(u32, LineErrors),
 }
 
 fn draw_switch(dice: &mut SplitMix64, ports: usize, lossless: u8, vlans: bool) -> EthernetSwitchPlan {
@@ -124,7 +124,12 @@ fn draw_actions(dice: &mut SplitMix64, plan: &EthernetPlan) -> BTreeMap<u64, Vec
             let action = match dice.below(3) {
                 0 => Action::Link(link, dice.chance(60)),
                 1 => Action::Storm(dice.below(interfaces) as u16, [0, 1 << 3, 1 << 4, 0xff][dice.index(4)]),
-                _ => Action::Errors(2 * link + dice.below(2) as u32, dice.bits() as u32 >> 2, dice.bits() as u32 >> 2),
+                _ => {
+                    let [loss, damage, lateness] = [(); 3].map(|()| dice.bits() as u32 >> 2);
+                    let late_ps = 1 + dice.below(5_000_000);
+                    let errors = LineErrors { loss, damage, lateness, late_ps };
+                    Action::Errors(2 * link + dice.below(2) as u32, errors)
+                }
             };
             actions.entry(now).or_default().push(action);
         }
@@ -134,7 +139,7 @@ fn draw_actions(dice: &mut SplitMix64, plan: &EthernetPlan) -> BTreeMap<u64, Vec
     let healed = actions.entry(now).or_default();
     healed.extend((0..plan.links.len() as u32).map(|link| Action::Link(link, true)));
     healed.extend((0..plan.interfaces).map(|interface| Action::Storm(interface, 0)));
-    healed.extend((0..2 * plan.links.len() as u32).map(|line| Action::Errors(line, 0, 0)));
+    healed.extend((0..2 * plan.links.len() as u32).map(|line| Action::Errors(line, LineErrors::default())));
     actions
 }
 
@@ -218,9 +223,9 @@ fn compare(seed: u64) -> [u64; 3] {
                         fabric.net.set_pause_storm(interface, storm);
                         plain.set_storm(interface, storm);
                     }
-                    Action::Errors(line, loss, damage) => {
-                        fabric.net.ethernet.set_errors(line, loss, damage);
-                        plain.lines[line as usize].chances = [loss, damage];
+                    Action::Errors(line, errors) => {
+                        *fabric.net.ethernet.errors_mut(line) = errors;
+                        plain.lines[line as usize].errors = errors;
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::fabric::{Fabric, LINK};
 use sanloom_scsi::time::Span;
-use sanloom_sim::net::ethernet::{Ecn, EthernetPlan};
+use sanloom_sim::net::ethernet::{Ecn, EthernetPlan, LineErrors};
 use sanloom_sim::net::{Net, NetEvent};
 use sanloom_sim::tcp::{Endpoint, Stacks};
 use sanloom_transport::tcp::{Algorithm, Config, State};
@@ -183,8 +183,9 @@ fn a_lossless_priority_delivers_each_byte_without_a_retransmission() {
 #[test]
 fn lost_and_damaged_frames_cost_time_and_no_byte_and_their_segments_are_forgotten() {
     let mut hosts = Hosts::new(Fabric::star(2, 1));
-    hosts.net.ethernet.set_errors(0, u32::MAX / 100, u32::MAX / 100);
-    hosts.net.ethernet.set_errors(3, u32::MAX / 200, 0);
+    *hosts.net.ethernet.errors_mut(0) =
+        LineErrors { loss: u32::MAX / 100, damage: u32::MAX / 100, ..LineErrors::default() };
+    *hosts.net.ethernet.errors_mut(3) = LineErrors { loss: u32::MAX / 200, damage: 0, ..LineErrors::default() };
     let flow = hosts.connect([0, 1], &config(|_| ()), None);
     hosts.write(flow, 8 << 20);
     while hosts.step(60_000_000_000_000).is_some() {}

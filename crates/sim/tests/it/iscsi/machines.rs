@@ -6,6 +6,7 @@ use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::parameters::Digests;
 use sanloom_scsi::scsi::IoOp;
 use sanloom_sim::iscsi::{Direction, Event, Machine};
+use sanloom_sim::net::ethernet::LineErrors;
 
 const MS: u64 = 1_000_000_000;
 
@@ -63,8 +64,9 @@ fn a_digest_costs_four_bytes_of_the_stream() {
 fn lost_frames_cost_time_and_no_command() {
     let mut bed = Bed::new(Fabric::star(2, 1), 1_500, Digests::Either);
     bed.log_in();
-    bed.net.ethernet.set_errors(0, u32::MAX / 100, 0);
-    bed.net.ethernet.set_errors(2, u32::MAX / 100, u32::MAX / 200);
+    *bed.net.ethernet.errors_mut(0) = LineErrors { loss: u32::MAX / 100, damage: 0, ..LineErrors::default() };
+    *bed.net.ethernet.errors_mut(2) =
+        LineErrors { loss: u32::MAX / 100, damage: u32::MAX / 200, ..LineErrors::default() };
     for tag in 0..40 {
         bed.submit(0, tag, tag % 2 == 0, 256 << 10);
     }

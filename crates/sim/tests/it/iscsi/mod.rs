@@ -1,5 +1,6 @@
 //! iSCSI over TCP of the Ethernet plane.
 
 mod bed;
+mod faults;
 mod machines;
 mod world;

@@ -3,6 +3,7 @@
 use crate::labs;
 use sanloom_api::results::Results;
 use sanloom_scsi::random::SplitMix64;
+use sanloom_sim::net::ethernet::LineErrors;
 
 /// Hosts and one storage system at a switch of its own.
 fn lab(hosts: usize, rate: &str, mtu: u32, more: &str, workload: &str) -> String {
@@ -158,7 +159,8 @@ fn everything_ends_in_random_labs_with_faults() {
         let lines = world.net.ethernet.lines().len();
         for line in 0..lines as u32 {
             let share = u32::MAX / 1_000 * dice.below(12) as u32;
-            world.net.ethernet.set_errors(line, share, share / 2);
+            *world.net.ethernet.errors_mut(line) =
+                LineErrors { loss: share, damage: share / 2, ..LineErrors::default() };
         }
         let mut at = start;
         for _ in 0..4 {
