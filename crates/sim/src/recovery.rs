@@ -43,8 +43,15 @@ pub fn horizon(lab: &Lab, at: Picos, window: Picos) -> Picos {
         timers.dead,
     ];
     let timers = of_fabric.iter().fold(of_hosts, |sum, timer| sum.saturating_add(timer.0));
+    let timers = timers.saturating_add(session_ps(lab));
     let windows = window.0.saturating_mul(u64::from(MOST_WINDOWS));
     Picos(at.0.saturating_add(timers).saturating_add(windows).max(lab.run.duration.0))
+}
+
+/// Returns the time after which hosts with sessions of iSCSI have noticed a dead one and have tried
+/// to log in again, in ps; 0 without Ethernet.
+fn session_ps(lab: &Lab) -> u64 {
+    if lab.ethernet_links.is_empty() { 0 } else { crate::world::iscsi_recovery().as_ns() * 1_000 }
 }
 
 /// Returns the time between two inspections for a window, in ps. Runs with the same window are

@@ -16,6 +16,7 @@ mod ethernet;
 mod expectation;
 mod host;
 mod io;
+mod iscsi;
 mod lab;
 mod link;
 pub mod measure;
@@ -36,6 +37,7 @@ pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
 pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
+pub use iscsi::IscsiSessionResult;
 pub use lab::{FaultEvent, LabInfo, PrecisionResult};
 pub use link::{ChannelResult, LinkDirection, LinkKind, LinkResult};
 pub use metric::{Metrics, is_metric_path};
@@ -88,6 +90,9 @@ pub struct Results {
     /// One element for each Ethernet switch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ethernet_switches: Vec<EthernetSwitchResult>,
+    /// One element for each session of iSCSI of a host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iscsi_sessions: Vec<IscsiSessionResult>,
     /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
@@ -126,6 +131,7 @@ impl Default for Results {
             loops: Vec::new(),
             ethernet_links: Vec::new(),
             ethernet_switches: Vec::new(),
+            iscsi_sessions: Vec::new(),
             switches: Vec::new(),
             drops: BTreeMap::new(),
             conservation: Conservation::default(),

@@ -4,8 +4,8 @@ use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
     EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, FaultEvent, Finding, HostResult, Interval,
-    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult,
-    PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult,
+    IscsiSessionResult, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult,
+    PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult,
     StreamResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
@@ -217,6 +217,7 @@ fn example() -> Value {
             ..EthernetLinkResult::default()
         }],
         ethernet_switches: vec![EthernetSwitchResult::default()],
+        iscsi_sessions: vec![IscsiSessionResult::default()],
         loops: vec![LoopResult { ports: vec![LoopPortResult::default()], ..LoopResult::default() }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
         drops: any(),

@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "mod",
     "lab",
     "io",
@@ -20,6 +20,7 @@ const FILES: [&str; 16] = [
     "port",
     "storage",
     "ethernet",
+    "iscsi",
     "arbitrated_loop",
     "balance",
     "story",
@@ -106,6 +107,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         loops: vec![LoopResult::default()],
         ethernet_links: vec![EthernetLinkResult::default()],
         ethernet_switches: vec![EthernetSwitchResult::default()],
+        iscsi_sessions: vec![IscsiSessionResult::default()],
         ..Results::default()
     };
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
@@ -169,6 +171,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("EthernetLinkResult", to_value(EthernetLinkResult::default())),
         ("EthernetDirection", to_value(EthernetDirection::default())),
         ("EthernetSwitchResult", to_value(EthernetSwitchResult::default())),
+        ("IscsiSessionResult", to_value(IscsiSessionResult::default())),
         ("LoopResult", to_value(LoopResult::default())),
         ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),

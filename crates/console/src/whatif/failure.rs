@@ -1,15 +1,15 @@
 //! Failures to try, and the state of the lab in which they happen.
 
-use sanloom_fc::config::{Fault, FaultKind, Link, Node, Picos};
+use sanloom_fc::config::{EthernetFault, EthernetNode, Fault, FaultKind, Link, Node, Picos};
 use sanloom_fc::san::Lab;
 use sanloom_lab::topology::{self, Part};
 
 /// Kind of the element that fails.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub enum Kind {
-    /// Link of a host, of storage, or between switches
+    /// Link of a host, of storage, or between switches, also of Ethernet
     Link,
-    /// Whole switch
+    /// Whole switch, also of Ethernet
     Switch,
     /// Chassis with all its switches, if it has several
     Chassis,
@@ -17,7 +17,9 @@ pub enum Kind {
     Loop,
     /// Port of a host
     Hba,
-    /// Port of a storage system
+    /// Ethernet interface of a host
+    Nic,
+    /// Port or Ethernet interface of a storage system
     Array,
     /// First disk or SSD of each LUN in use
     Disk,
@@ -36,6 +38,7 @@ impl Kind {
             Kind::Chassis => "chassis",
             Kind::Loop => "loop",
             Kind::Hba => "hba",
+            Kind::Nic => "nic",
             Kind::Array => "array",
             Kind::Disk => "disk",
             Kind::Battery => "battery",
@@ -71,6 +74,10 @@ pub enum Cause {
     Battery(u16),
     /// Storage system and number of the failed controller.
     Controller(u16, u8),
+    /// Index of the failed Ethernet link.
+    EthernetLink(u16),
+    /// Index of the failed Ethernet switch.
+    EthernetSwitch(u16),
 }
 
 impl Cause {
@@ -87,6 +94,8 @@ impl Cause {
             }
             Cause::Battery(_) => None,
             Cause::Controller(storage, number) => Some(Part::Controller(storage, number)),
+            Cause::EthernetLink(link) => Some(Part::EthernetLink(link)),
+            Cause::EthernetSwitch(switch) => Some(Part::EthernetSwitch(switch)),
         }
     }
 }
@@ -135,12 +144,44 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
             failures.push(Single { name: format!("{owner}:{}", end.port), kind, cause: Cause::Link(index) });
         }
     }
+    failures.extend(on_ethernet(lab));
     failures.extend(behind_controllers(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
-    let dark = lab.links_down_at_start();
-    let is_lit = |single: &Single| !matches!(single.cause, Cause::Link(link) if dark.contains(&link));
+    let (dark, dark_ethernet) = (lab.links_down_at_start(), lab.ethernet_links_down_at_start());
+    let is_lit = |single: &Single| match single.cause {
+        Cause::Link(link) => !dark.contains(&link),
+        Cause::EthernetLink(link) => !dark_ethernet.contains(&link),
+        _ => true,
+    };
     failures.retain(|single| (only.is_empty() || only.contains(&single.kind)) && is_lit(single));
+    failures
+}
+
+/// Failures of Ethernet, if the lab describes it. A failed interface and its failed link have the
+/// same effect.
+fn on_ethernet(lab: &Lab) -> Vec<Single> {
+    if lab.ethernet_is_implied() {
+        return Vec::new();
+    }
+    let mut failures = Vec::new();
+    for (number, link) in (0..).zip(&lab.ethernet_links) {
+        let cause = Cause::EthernetLink(number);
+        failures.push(Single { name: link.name.clone(), kind: Kind::Link, cause });
+        for end in link.ends {
+            let kind = match end.node {
+                EthernetNode::Host(_) => Kind::Nic,
+                EthernetNode::Storage(_) => Kind::Array,
+                EthernetNode::Switch(_) => continue,
+            };
+            failures.push(Single { name: lab.ethernet_port_name(end), kind, cause });
+        }
+    }
+    failures.extend((0..).zip(&lab.ethernet_switches).map(|(number, switch)| Single {
+        name: switch.name.clone(),
+        kind: Kind::Switch,
+        cause: Cause::EthernetSwitch(number),
+    }));
     failures
 }
 
@@ -185,15 +226,19 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
         FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
             fault.at == Picos::ZERO && dark.contains(&link)
         }
-        FaultKind::SwitchReset { .. } => fault.at == Picos::ZERO,
+        FaultKind::Ethernet(EthernetFault::LinkDown { .. } | EthernetFault::PortDown { .. })
+        | FaultKind::Ethernet(EthernetFault::SwitchReset { .. })
+        | FaultKind::SwitchReset { .. } => fault.at == Picos::ZERO,
         _ => false,
     };
     let left_out = LeftOut {
         faults: lab.faults.iter().filter(|fault| !is_state(fault)).count(),
         changes: std::mem::take(&mut lab.changes).len(),
     };
-    let down = |link| Fault { at: Picos::ZERO, until: None, kind: FaultKind::LinkDown { link } };
-    lab.faults = dark.into_iter().map(down).collect();
+    let ethernet = lab.ethernet_links_down_at_start().into_iter();
+    let ethernet = ethernet.map(|link| FaultKind::Ethernet(EthernetFault::LinkDown { link }));
+    let kinds = dark.into_iter().map(|link| FaultKind::LinkDown { link }).chain(ethernet);
+    lab.faults = kinds.map(|kind| Fault { at: Picos::ZERO, until: None, kind }).collect();
     left_out
 }
 
@@ -206,6 +251,8 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
             let of_loop = (0..).zip(&lab.links).filter(|(_, link)| link.loop_end() == Some(number));
             of_loop.map(|(link, _)| FaultKind::LinkDown { link }).collect()
         }
+        Cause::EthernetLink(link) => vec![FaultKind::Ethernet(EthernetFault::LinkDown { link })],
+        Cause::EthernetSwitch(switch) => vec![FaultKind::Ethernet(EthernetFault::SwitchReset { switch })],
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
         Cause::Controller(storage, controller) => vec![FaultKind::ControllerFailure { storage, controller }],

@@ -1,7 +1,7 @@
 //! Links without light at the start of a run: [`Lab::links_down_at_start`].
 
 use super::Lab;
-use crate::config::{Fault, FaultKind, Link, Node, Picos};
+use crate::config::{EthernetFault, EthernetLink, Fault, FaultKind, Link, Node, Picos};
 use std::collections::BTreeSet;
 
 impl Lab {
@@ -11,6 +11,26 @@ impl Lab {
         let mut links = self.links_cut_at_start();
         links.extend(self.links_of_resets(|fault| fault.at == Picos::ZERO));
         links
+    }
+
+    /// Ethernet links that faults keep dark from the start of the workloads on, among them all links
+    /// of switches that restart then. Indices into `ethernet_links`.
+    pub fn ethernet_links_down_at_start(&self) -> BTreeSet<u16> {
+        let mut dark = BTreeSet::new();
+        for fault in self.faults.iter().filter(|fault| fault.at == Picos::ZERO) {
+            match fault.kind {
+                FaultKind::Ethernet(EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. }) => {
+                    dark.insert(link);
+                }
+                FaultKind::Ethernet(EthernetFault::SwitchReset { switch }) => {
+                    let links = (0..).zip(&self.ethernet_links);
+                    let is_there = |link: &EthernetLink| link.switches().any(|(_, other)| other == switch);
+                    dark.extend(links.filter(|(_, link)| is_there(link)).map(|(number, _)| number));
+                }
+                _ => {}
+            }
+        }
+        dark
     }
 
     /// Links among [`Lab::links_down_at_start`] that never come up.

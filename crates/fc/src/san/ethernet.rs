@@ -74,6 +74,22 @@ impl IscsiPaths<'_> {
 }
 
 impl Lab {
+    /// Whether the Ethernet of the lab is that of [`Lab::implied_ethernet`].
+    pub fn ethernet_is_implied(&self) -> bool {
+        self.ethernet_switches.iter().any(|switch| switch.is_implied)
+    }
+
+    /// Name of a port or interface: `tor:4`, `server1:eth0`.
+    pub fn ethernet_port_name(&self, end: EthernetEnd) -> String {
+        match end.node {
+            EthernetNode::Switch(switch) => {
+                format!("{}:{}", self.ethernet_switches[usize::from(switch)].name, end.port)
+            }
+            EthernetNode::Host(host) => format!("{}:eth{}", self.hosts[usize::from(host)].name, end.port),
+            EthernetNode::Storage(storage) => format!("{}:eth{}", self.storage[usize::from(storage)].name, end.port),
+        }
+    }
+
     /// Interfaces of hosts and storage systems, in ascending order of their ends. An interface is
     /// known to the simulator by its index in this list.
     pub fn ethernet_interfaces(&self) -> Vec<EthernetInterface> {
@@ -130,7 +146,15 @@ impl Lab {
     /// Group of each Ethernet link: links of one group are joined by switches, over links that
     /// accept the VLAN. `None` for links that do not accept it.
     pub fn ethernet_groups(&self, vlan: Option<u16>) -> Vec<Option<u16>> {
-        let accepts = |link: &EthernetLink| vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan));
+        self.ethernet_groups_without(vlan, &BTreeSet::new())
+    }
+
+    /// As [`Lab::ethernet_groups`], without some links. They have no group.
+    pub(super) fn ethernet_groups_without(&self, vlan: Option<u16>, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
+        let accepts = |number: usize, link: &EthernetLink| {
+            !broken.contains(&(number as u16))
+                && vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan))
+        };
         let mut switches: Vec<usize> = (0..self.ethernet_switches.len()).collect();
         fn root(parent: &[usize], mut switch: usize) -> usize {
             while parent[switch] != switch {
@@ -142,7 +166,8 @@ impl Lab {
             EthernetNode::Switch(switch) => Some(usize::from(switch)).filter(|s| *s < self.ethernet_switches.len()),
             EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
         };
-        for link in self.ethernet_links.iter().filter(|link| accepts(link)) {
+        let accepted = self.ethernet_links.iter().enumerate().filter(|(number, link)| accepts(*number, link));
+        for (_, link) in accepted {
             if let [Some(a), Some(b)] = link.ends.map(|end| known(end.node)) {
                 let (a, b) = (root(&switches, a), root(&switches, b));
                 switches[a.max(b)] = a.min(b);
@@ -152,7 +177,7 @@ impl Lab {
         let group = |(number, link): (usize, &EthernetLink)| {
             let at_switch = link.ends.iter().find_map(|end| known(end.node));
             let group = at_switch.map_or(switches.len() + number, |switch| root(&switches, switch));
-            accepts(link).then_some(group as u16)
+            accepts(number, link).then_some(group as u16)
         };
         self.ethernet_links.iter().enumerate().map(group).collect()
     }

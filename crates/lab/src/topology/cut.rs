@@ -3,7 +3,7 @@
 use super::chassis::chassis;
 use super::report::Part;
 use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
+use sanloom_fc::san::{AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs};
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ pub struct Reach<'l> {
     permitted: PermittedPairs,
     /// Links between switches that carry nothing.
     apart: BTreeSet<u16>,
+    /// Sessions of iSCSI.
+    iscsi: IscsiReach<'l>,
     /// LUNs that have a path and are used.
     joined: HostLuns,
 }
@@ -27,7 +29,8 @@ impl<'l> Reach<'l> {
     /// isolated.
     pub fn of(lab: &'l Lab, isolated: &[usize]) -> Reach<'l> {
         let permitted = lab.permitted_pairs(isolated);
-        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), joined: HostLuns::new() };
+        let iscsi = IscsiReach::of(lab);
+        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), iscsi, joined: HostLuns::new() };
         for host in 0..lab.hosts.len() as u16 {
             for storage in reach.permitted.storage_of_host(host) {
                 let luns = lab.luns_in_use(host, storage);
@@ -42,12 +45,28 @@ impl<'l> Reach<'l> {
             luns.retain(|lun| left.has(*pair, *lun));
             !luns.is_empty()
         });
+        for pair in reach.iscsi.pairs() {
+            let luns = lab.luns_in_use(pair.0, pair.1);
+            if !luns.is_empty() {
+                reach.joined.entry(pair).or_default().extend(luns);
+            }
+        }
         reach
     }
 
     /// LUNs that hosts use and reach without a failure.
     pub fn joined(&self) -> &HostLuns {
         &self.joined
+    }
+
+    /// The sessions of iSCSI.
+    pub(super) fn iscsi(&self) -> &IscsiReach<'l> {
+        &self.iscsi
+    }
+
+    /// Returns the number of hosts that lose storage or data when `part` fails.
+    pub(super) fn hosts_cut_off(&self, part: Part) -> usize {
+        self.cut_off(part).keys().map(|(host, _)| *host).collect::<BTreeSet<u16>>().len()
     }
 
     /// Returns the LUNs that lose their last path, or data, when `part` fails.
@@ -62,9 +81,17 @@ impl<'l> Reach<'l> {
             _ => false,
         };
         let left = self.without(&self.links_of(part));
+        let sessions_lost = match part {
+            Part::EthernetSwitch(switch) => self.iscsi.cut_off(EthernetPart::Switch(switch)),
+            Part::EthernetLink(link) | Part::Nic(link, _) | Part::StorageNic(link, _) => {
+                self.iscsi.cut_off(EthernetPart::Link(link))
+            }
+            _ => BTreeSet::new(),
+        };
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
-            let is_gone = |lun: &&u16| !left.has(*pair, **lun) || loses_data(*pair, **lun);
+            let has_session = self.iscsi.joins(*pair) && !sessions_lost.contains(pair);
+            let is_gone = |lun: &&u16| !(has_session || left.has(*pair, **lun)) || loses_data(*pair, **lun);
             let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
@@ -106,7 +133,11 @@ impl<'l> Reach<'l> {
                 let own = ports.filter(|port| system.controllers.of_port(*port, system.ports.len()) == number);
                 own.flat_map(|port| ends_at(Node::Storage(storage), Some(port))).collect()
             }
-            Part::Unprotected(..) => BTreeSet::new(),
+            Part::Unprotected(..)
+            | Part::EthernetSwitch(_)
+            | Part::EthernetLink(_)
+            | Part::Nic(..)
+            | Part::StorageNic(..) => BTreeSet::new(),
         }
     }
 

@@ -1,7 +1,11 @@
 //! Paths of iSCSI over Ethernet in the topology report: [`IscsiPaths`].
 
+use super::cut::Reach;
+use super::durability;
 use super::names::compress_all;
-use sanloom_fc::san::Lab;
+use super::report::{Part, Paths, SinglePoint, part_name};
+use sanloom_fc::config::EthernetNode;
+use sanloom_fc::san::{EthernetPart, Lab};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage with equal numbers of sessions.
@@ -55,4 +59,62 @@ pub(super) fn rows(lab: &Lab, sessions: &Sessions) -> Vec<IscsiPaths> {
         }
     };
     alike.into_iter().map(row).collect()
+}
+
+/// Returns the hosts without two paths that share no link to some storage that they use. By the
+/// theorem of Menger, that is a host with a link whose loss cuts it off. A path over Fibre Channel
+/// shares no link with a session.
+pub(super) fn lonely_hosts(reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> {
+    let sessions = reach.iscsi();
+    let pairs_of = |row: &Paths| -> Vec<(u16, u16)> {
+        let of_host = |host: &u16| row.storage.iter().map(|storage| (*host, *storage)).collect::<Vec<_>>();
+        row.hosts.iter().flat_map(of_host).collect()
+    };
+    let has_path: BTreeSet<(u16, u16)> = paths.iter().filter(|row| row.port_pairs > 0).flat_map(pairs_of).collect();
+    let one_path = paths.iter().filter(|row| row.disjoint < 2).flat_map(pairs_of);
+    let mut lonely: BTreeSet<u16> = one_path.filter(|pair| !sessions.joins(*pair)).map(|(host, _)| host).collect();
+    for part in sessions.candidates() {
+        if matches!(part, EthernetPart::Link(_)) {
+            let cut_off = sessions.cut_off(part).into_iter();
+            lonely.extend(cut_off.filter(|pair| !has_path.contains(pair)).map(|(host, _)| host));
+        }
+    }
+    lonely
+}
+
+/// Adds the single points of failure of Ethernet, and counts hosts with a session only where a
+/// failure of Fibre Channel cuts them off.
+pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePoint>) {
+    points.retain_mut(|point| {
+        point.hosts = reach.hosts_cut_off(point.part);
+        point.hosts > 0
+    });
+    let mut parts = BTreeSet::new();
+    for part in reach.iscsi().candidates() {
+        match part {
+            EthernetPart::Switch(switch) => parts.extend([Part::EthernetSwitch(switch)]),
+            EthernetPart::Link(link) => {
+                let ends = (0..).zip(&lab.ethernet_links[usize::from(link)].ends);
+                parts.extend(ends.filter_map(|(side, end)| match end.node {
+                    EthernetNode::Host(_) => Some(Part::Nic(link, side)),
+                    EthernetNode::Storage(_) => Some(Part::StorageNic(link, side)),
+                    EthernetNode::Switch(_) => None,
+                }));
+                parts.insert(Part::EthernetLink(link));
+            }
+        }
+    }
+    for (_, storage) in reach.iscsi().pairs() {
+        let system = &lab.storage[usize::from(storage)];
+        if durability::is_unprotected(system) {
+            parts.extend((0..system.luns.len() as u16).map(|lun| Part::Unprotected(storage, lun)));
+        }
+    }
+    let known: BTreeSet<Part> = points.iter().map(|point| point.part).collect();
+    for part in parts.difference(&known) {
+        let hosts = reach.hosts_cut_off(*part);
+        if hosts > 0 {
+            points.push(SinglePoint { part: *part, name: part_name(lab, *part), hosts });
+        }
+    }
 }

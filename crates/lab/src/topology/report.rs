@@ -69,6 +69,8 @@ pub struct Report {
     pub ethernet_links: usize,
     /// Paths of iSCSI between hosts and storage, with equal pairs merged.
     pub iscsi: Vec<IscsiPaths>,
+    /// The Ethernet of the sessions is not in the lab file, so nothing of it is judged.
+    pub ethernet_is_implied: bool,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -134,6 +136,14 @@ pub enum Part {
     Loop(u16),
     /// One of several controllers of a storage system: storage and number.
     Controller(u16, u8),
+    /// An Ethernet switch, by index.
+    EthernetSwitch(u16),
+    /// An Ethernet link, by index.
+    EthernetLink(u16),
+    /// An Ethernet interface of a host: its link and its end there. Its loss is that of the link.
+    Nic(u16, u8),
+    /// An Ethernet interface of a storage system: its link and its end there.
+    StorageNic(u16, u8),
 }
 
 /// A component whose loss cuts at least one host off from storage that it uses.
@@ -197,8 +207,14 @@ impl Report {
         let of_interest = of_interest.filter(|host| has_path(*host) || !over_iscsi.contains(host));
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
-        let lonely = paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| &p.hosts);
-        let lonely: BTreeSet<u16> = lonely.chain(&pathless).copied().collect();
+        let sessions_are_judged = !sessions.is_empty() && !lab.ethernet_is_implied();
+        let reach = sessions_are_judged.then(|| Reach::of(lab, isolated));
+        let lonely = match &reach {
+            Some(reach) => iscsi::lonely_hosts(reach, &paths),
+            None => paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect(),
+        };
+        let lonely: BTreeSet<u16> = lonely.union(&pathless.iter().copied().collect()).copied().collect();
+        let only_over_iscsi = over_iscsi.iter().filter(|host| sessions_are_judged && !has_path(**host)).count();
         let host_names = |hosts: &mut dyn Iterator<Item = u16>| -> Vec<String> {
             hosts.map(|host| lab.hosts[usize::from(host)].name.clone()).collect()
         };
@@ -207,6 +223,9 @@ impl Report {
         let mut single_points = single_points(lab, network, classes);
         single_points.extend(loops_and_controllers(lab, isolated));
         single_points.extend(unprotected_luns(lab, classes));
+        if let Some(reach) = &reach {
+            iscsi::add_points(lab, reach, &mut single_points);
+        }
         single_points.sort_by_key(|point| point.part);
         Report {
             switches: lab.switches.len(),
@@ -234,10 +253,11 @@ impl Report {
             ethernet_switches: lab.ethernet_switches.len(),
             ethernet_links: lab.ethernet_links.len(),
             iscsi: iscsi::rows(lab, &sessions),
+            ethernet_is_implied: lab.ethernet_is_implied(),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),
-            hosts_judged: linked.len(),
+            hosts_judged: linked.len() + only_over_iscsi,
             pairs_left_out: classes.left_out,
         }
     }
@@ -550,8 +570,13 @@ fn carrier(port: &AttachedPort) -> Part {
     }
 }
 
-fn part_name(lab: &Lab, part: Part) -> String {
+pub(super) fn part_name(lab: &Lab, part: Part) -> String {
     match part {
+        Part::EthernetSwitch(i) => lab.ethernet_switches[usize::from(i)].name.clone(),
+        Part::EthernetLink(i) => lab.ethernet_links[usize::from(i)].name.clone(),
+        Part::Nic(link, side) | Part::StorageNic(link, side) => {
+            lab.ethernet_port_name(lab.ethernet_links[usize::from(link)].ends[usize::from(side)])
+        }
         Part::Switch(i) => lab.switches[usize::from(i)].name.clone(),
         Part::Chassis(i) => {
             let fabric = lab.switches[usize::from(i)].virtual_fabric.as_ref();

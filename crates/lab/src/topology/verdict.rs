@@ -5,14 +5,13 @@ use super::report::{Part, Report, SinglePoint};
 use sanloom_api::words::plural;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judgement of a lab whose hosts reach their storage over Ethernet.
-pub const NOT_EXAMINED: &str = "Single points of failure in Ethernet are not examined.";
+/// Judgement of a lab whose hosts reach their storage over Ethernet that the lab does not describe.
+pub const NOT_EXAMINED: &str = "The lab does not describe its Ethernet, so it is not examined.";
 
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
-    /// `switch`, `chassis`, `link`, `HBA`, `storage port` or `unprotected LUN`, which loses data
-    /// with a disk.
+    /// Noun for a component; an `unprotected LUN` loses data with a disk.
     pub kind: &'static str,
     /// Number of components.
     pub count: usize,
@@ -21,6 +20,22 @@ pub struct PointGroup {
     /// Names of the components, in range notation.
     pub names: String,
 }
+
+/// Kinds of single points of failure, in the order of a report.
+const KINDS: [&str; 12] = [
+    "switch",
+    "chassis",
+    "link",
+    "HBA",
+    "storage port",
+    "unprotected LUN",
+    "loop",
+    "controller",
+    "Ethernet switch",
+    "Ethernet link",
+    "NIC",
+    "storage NIC",
+];
 
 impl Report {
     /// Single points of failure by kind and number of hosts, the most hosts first within a kind.
@@ -36,11 +51,15 @@ impl Report {
                 Part::Unprotected(..) => 5,
                 Part::Loop(_) => 6,
                 Part::Controller(..) => 7,
+                Part::EthernetSwitch(_) => 8,
+                Part::EthernetLink(_) => 9,
+                Part::Nic(..) => 10,
+                Part::StorageNic(..) => 11,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
         let group = |((kind, _), points): ((usize, usize), Vec<&SinglePoint>)| PointGroup {
-            kind: ["switch", "chassis", "link", "HBA", "storage port", "unprotected LUN", "loop", "controller"][kind],
+            kind: KINDS[kind],
             count: points.len(),
             hosts: points[0].hosts,
             names: compress_all(points.iter().map(|point| point.name.as_str())),
@@ -84,6 +103,13 @@ impl Report {
         sentences
     }
 
+    /// Returns whether a path is judged: one over Fibre Channel, or a session of iSCSI over the
+    /// Ethernet of the lab.
+    pub fn has_paths(&self) -> bool {
+        let over_ethernet = !self.iscsi.is_empty() && !self.ethernet_is_implied;
+        over_ethernet || self.paths.iter().any(|paths| paths.port_pairs > 0)
+    }
+
     /// The sentence of a report without single points of failure.
     pub fn no_single_point(&self) -> String {
         match (self.is_partial(), self.hosts_judged) {
@@ -100,7 +126,7 @@ impl Report {
 
     /// Judges redundancy: the hosts with two paths, then the single points of failure.
     pub fn redundancy(&self) -> Vec<String> {
-        if !self.paths.iter().any(|paths| paths.port_pairs > 0) {
+        if !self.has_paths() {
             return match self.iscsi.is_empty() {
                 true => vec!["No host has a path to storage.".to_owned()],
                 false => vec![NOT_EXAMINED.to_owned()],
@@ -116,7 +142,7 @@ impl Report {
             let (point, verb) = if count == 1 { ("Single point", "cuts") } else { ("Single points", "each cut") };
             format!("{point} of failure: {kind} {names} {verb} off {}", plural(hosts, "host"))
         }));
-        if !self.iscsi.is_empty() {
+        if self.ethernet_is_implied && !self.iscsi.is_empty() {
             sentences.push(NOT_EXAMINED.to_owned());
         }
         sentences

@@ -153,9 +153,8 @@ impl Fabric {
                     Some(Part::StoragePort(s, port)) => {
                         link.ends.iter().any(|e| e.node == Node::Storage(s) && e.port == port)
                     }
-                    Some(Part::Chassis(_) | Part::Unprotected(..) | Part::Loop(_) | Part::Controller(..)) | None => {
-                        false
-                    }
+                    // Parts that these fabrics do not have.
+                    Some(_) | None => false,
                 }
         };
         let lit: Vec<&Link> =

@@ -294,10 +294,11 @@ impl Iscsi {
         self.sessions[session as usize].stage == Stage::Up
     }
 
-    /// Returns the host's end of the current or last connection of a session.
-    pub fn connection(&self, session: u32) -> Option<&Connection> {
+    /// Returns an end of the current or last connection of a session: 0 is that of the host, 1
+    /// that of the storage system.
+    pub fn connection(&self, session: u32, side: u32) -> Option<&Connection> {
         let end = self.sessions[session as usize].end;
-        (end != u32::MAX).then(|| self.stacks.connection(end))
+        (end != u32::MAX).then(|| self.stacks.connection(end + side))
     }
 
     /// Returns the counters of a session.

@@ -6,7 +6,7 @@ use crate::net::ethernet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, PacketLoss, SH
 use crate::world::ethernet::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
-use sanloom_fc::config::{Direction, EthernetEnd, EthernetFault, EthernetLink, EthernetNode};
+use sanloom_fc::config::{Direction, EthernetFault, EthernetLink};
 use sanloom_fc::san::Lab;
 
 /// Bytes on the line of a frame beside its own: preamble and gap.
@@ -23,15 +23,6 @@ pub(super) fn links(view: &View<'_>) -> Vec<EthernetLinkResult> {
         backward: direction(view, &counts, link, 2 * number + 1),
     };
     (0..).zip(&view.world.lab.ethernet_links).map(one).collect()
-}
-
-/// Returns the name of a port or interface: `tor:4`, `server1:eth0`.
-pub(super) fn port(lab: &Lab, end: EthernetEnd) -> String {
-    match end.node {
-        EthernetNode::Switch(switch) => format!("{}:{}", lab.ethernet_switches[usize::from(switch)].name, end.port),
-        EthernetNode::Host(host) => format!("{}:eth{}", lab.hosts[usize::from(host)].name, end.port),
-        EthernetNode::Storage(storage) => format!("{}:eth{}", lab.storage[usize::from(storage)].name, end.port),
-    }
 }
 
 fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32) -> EthernetDirection {
@@ -53,8 +44,8 @@ fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32)
     let losses = counts.losses.range((number, PacketLoss::Congestion)..(number + 1, PacketLoss::Congestion));
     let drops = losses.filter(|(_, frames)| **frames > 0).map(|((_, why), frames)| (why.name().to_owned(), *frames));
     EthernetDirection {
-        from: port(lab, link.ends[side]),
-        to: port(lab, link.ends[1 - side]),
+        from: lab.ethernet_port_name(link.ends[side]),
+        to: lab.ethernet_port_name(link.ends[1 - side]),
         frames: own.count.packets,
         bytes: own.count.bytes,
         throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
@@ -108,7 +99,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
 /// Returns the description of a fault.
 pub(super) fn fault_text(lab: &Lab, fault: EthernetFault) -> FaultText {
     let of_link = |link: u16| &lab.ethernet_links[usize::from(link)];
-    let end_name = |link: u16, end: u8| port(lab, of_link(link).ends[usize::from(end).min(1)]);
+    let end_name = |link: u16, end: u8| lab.ethernet_port_name(of_link(link).ends[usize::from(end).min(1)]);
     let on_link = |link: u16, what: String| FaultText { what, link: Some(of_link(link).name.clone()), node: None };
     // Part of the frames, and the line on which they travel.
     let share = |link: u16, direction: Direction, probability: f64| {

@@ -7,6 +7,7 @@ mod ethernet;
 mod events;
 mod findings;
 mod hosts;
+mod iscsi;
 mod links;
 mod loops;
 mod names;
@@ -41,6 +42,7 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         loops: loops::results(&view),
         ethernet_links: ethernet::links(&view),
         ethernet_switches: ethernet::switches(&view),
+        iscsi_sessions: iscsi::sessions(&view),
         switches: ports::switches(&view),
         drops: drops(world),
         conservation: conservation(world),

@@ -58,6 +58,14 @@ impl<'l> Names<'l> {
         if port < fc_ports {
             return format!("hba{hba}>{}:{port}", system.name);
         }
+        self.session(host, hba, storage, port)
+    }
+
+    /// Returns the name of a session of iSCSI: `nic0>array1:portal1`. `hba` and `port` are numbered
+    /// behind those of Fibre Channel.
+    pub fn session(&self, host: u16, hba: u16, storage: u16, port: u16) -> String {
+        let system = &self.lab.storage[usize::from(storage)];
+        let fc_ports = system.ports.len() as u16;
         let config = &self.lab.hosts[usize::from(host)];
         let number = hba.saturating_sub(config.hbas.len() as u16);
         let sessions = config.iscsi.sessions.max(1);

@@ -27,6 +27,11 @@ const PING: Span = Span::from_secs(5);
 /// Time from the loss of a connection to the next one (DefaultTime2Wait, RFC 7143, section 13.15).
 const RECONNECT: Span = Span::from_secs(2);
 
+/// Returns the longest time from the failure of a path to the failure of the next login over it.
+pub fn recovery() -> Span {
+    Span::from_ns(2 * PING.as_ns() + RECONNECT.as_ns() + LOGIN_TIME.as_ns())
+}
+
 /// Sessions of a lab, and the numbers of ports that they add to hosts and storage systems.
 #[derive(Default)]
 pub(super) struct TcpPlan {

@@ -59,6 +59,7 @@ pub use downtime::Downtimes;
 pub use ethernet_faults::EthernetFaults;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
 pub(crate) use iscsi::portals;
+pub use iscsi::recovery as iscsi_recovery;
 pub use lane_series::{LaneSeries, LaneStep};
 pub use losses::Losses;
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};

@@ -23,6 +23,7 @@ pub fn render(report: &Report, width: usize) -> String {
     oversubscription(&mut out, report, width);
     paths(&mut out, report, width);
     iscsi(&mut out, report, width);
+    verdict(&mut out, report, width);
     points(&mut out, report, width);
     loops(&mut out, report, width);
     durability(&mut out, report, width);
@@ -180,7 +181,11 @@ fn paths(out: &mut String, report: &Report, width: usize) {
     if report.pairs_left_out > 0 {
         let _ = writeln!(out, "(at least {} more pairs are not shown)", report.pairs_left_out);
     }
-    if report.paths.iter().any(|paths| paths.port_pairs > 0) {
+}
+
+/// Judgement of the paths of all hosts.
+fn verdict(out: &mut String, report: &Report, width: usize) {
+    if report.has_paths() {
         for (text, names) in report.path_sentences() {
             named(out, &text, &names, width);
         }
@@ -208,7 +213,7 @@ fn iscsi(out: &mut String, report: &Report, width: usize) {
 fn points(out: &mut String, report: &Report, width: usize) {
     let groups = report.point_groups();
     if groups.is_empty() {
-        let text = match report.paths.iter().any(|paths| paths.port_pairs > 0) {
+        let text = match report.has_paths() {
             true => report.no_single_point(),
             false if !report.iscsi.is_empty() => NOT_EXAMINED.to_owned(),
             false => "No host has a path to storage, so there is nothing to fail.".to_owned(),

@@ -1,11 +1,12 @@
 //! The tables of Ethernet links and switches.
 
 use super::*;
-use sanloom_api::results::{EthernetDirection, EthernetLinkResult};
+use sanloom_api::results::{EthernetDirection, EthernetLinkResult, IscsiSessionResult};
 
 pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
     links(out, results, width);
     switches(out, results, width);
+    sessions(out, results, width);
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
@@ -77,6 +78,37 @@ fn switches(out: &mut String, results: &Results, width: usize) {
         ]);
     }
     grid.more(results.ethernet_switches.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+/// Sessions that TCP had to repair, and those that are down; others need no row.
+fn sessions(out: &mut String, results: &Results, width: usize) {
+    let repaired = |session: &&IscsiSessionResult| session.segments_retransmitted > 0 || session.state != "up";
+    let mut rows: Vec<&IscsiSessionResult> = results.iscsi_sessions.iter().filter(repaired).collect();
+    if rows.is_empty() {
+        return;
+    }
+    rows.sort_by_key(|session| std::cmp::Reverse(session.segments_retransmitted));
+    let mut grid = Grid::new(vec![
+        Column::left("iSCSI sessions, most repairs first"),
+        Column::left("state"),
+        Column::right("sent again"),
+        Column::right("time-outs"),
+        Column::right("recoveries"),
+        Column::right("logins").rank(1),
+    ]);
+    for session in rows.iter().take(MAX_ROWS) {
+        grid.row(vec![
+            clean(&session.name),
+            clean(&session.state),
+            grouped(session.segments_retransmitted),
+            grouped(session.retransmission_timeouts),
+            grouped(session.fast_recoveries),
+            grouped(session.connections),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
     out.push('\n');
     out.push_str(&grid.render(width));
 }

@@ -125,6 +125,12 @@ fn late_frames_are_sent_again_although_none_is_lost() {
     let bytes = |results: &Results| results.totals.io.read_bytes + results.totals.io.written_bytes;
     assert_eq!(bytes(&calm), bytes(&late));
     assert!(frames(&late) > frames(&calm), "{} and {}", frames(&late), frames(&calm));
+    let again = |results: &Results| -> Vec<u64> {
+        results.iscsi_sessions.iter().map(|session| session.segments_retransmitted).collect()
+    };
+    assert_eq!((again(&calm), again(&late)[1]), (vec![0, 0], 0));
+    assert_eq!(late.iscsi_sessions[0].name, "server nic0>array:portal0");
+    assert!(again(&late)[0] > 0, "{:?}", again(&late));
 }
 
 /// A pause lasts for 65,535 quanta of 512 bits, and the interface repeats it after half of them.
@@ -146,6 +152,8 @@ fn hosts_log_in_again_after_a_power_failure() {
     let results = run("[[fault]]\nat = \"5s\"\nfor = \"10s\"\nkind = \"power-failure\"\nstorage = \"array\"");
     let down: Vec<_> = results.ethernet_links.iter().map(|link| link.downtime_s).collect();
     assert_eq!(down, [0.0, 0.0, 10.0, 10.0]);
+    let logins: Vec<_> = results.iscsi_sessions.iter().map(|session| (&*session.state, session.connections)).collect();
+    assert!(logins.iter().all(|(state, connections)| *state == "up" && *connections > 0), "{logins:?}");
     let paths = &results.hosts[0].paths;
     assert!(paths.iter().all(|path| path.commands > 1_000), "{paths:?}");
 }

@@ -52,10 +52,10 @@ fn a_digest_costs_four_bytes_of_the_stream() {
     let received = [Digests::Never, Digests::Always].map(|digests| {
         let mut bed = Bed::new(Fabric::star(2, 10), 1_500, digests);
         bed.log_in();
-        let before = bed.iscsi.connection(0).expect("a connection").received();
+        let before = bed.iscsi.connection(0, 0).expect("a connection").received();
         bed.submit(0, 1, false, 4_096);
         bed.run(bed.net.now() + MS, |_| false);
-        bed.iscsi.connection(0).expect("a connection").received() - before
+        bed.iscsi.connection(0, 0).expect("a connection").received() - before
     });
     assert_eq!(received, [48 + 4_096, 48 + 4 + 4_096 + 4]);
 }

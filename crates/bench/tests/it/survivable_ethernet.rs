@@ -1,0 +1,122 @@
+//! `check` against `whatif` on random labs whose hosts reach storage over Ethernet, some of them
+//! over Fibre Channel as well: each failure cuts off the hosts that the report names, and no other.
+//!
+//! ```text
+//! cargo test -p sanloom-bench --test it survivable_ethernet                    25 labs
+//! SANLOOM_FIRST_SEED=500 SANLOOM_SEEDS=200 cargo test …                        other seeds
+//! ```
+
+use sanloom_bench::random_lab::Dice;
+use sanloom_console::whatif::failure::{self, Cause};
+use sanloom_console::whatif::trial::Plan;
+use sanloom_fc::san::Lab;
+use sanloom_lab::topology::{Reach, Report};
+use std::collections::BTreeSet;
+
+const LABS: u64 = 25;
+/// Failures that are simulated of each lab.
+const FAILURES: usize = 3;
+
+#[test]
+fn a_failure_in_ethernet_cuts_off_the_hosts_that_check_names() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
+    let seeds = number("SANLOOM_SEEDS").unwrap_or(LABS);
+    let mut seen = [0_u64; 2];
+    for seed in first..first + seeds {
+        let mut dice = Dice::new(seed ^ 0xe7e);
+        let text = draw(&mut dice);
+        let loaded = sanloom_lab::load("random.toml", &text, &[]);
+        let lab = loaded.unwrap_or_else(|mistakes| panic!("{}\n{text}", mistakes.render(false))).lab;
+        judge(&lab, &mut dice, &mut seen).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{text}"));
+    }
+    println!("{seeds} labs: {} failures survived, {} cut hosts off", seen[0], seen[1]);
+    assert!(seeds < LABS || seen.iter().all(|count| *count > seeds / 2), "the labs are too much alike: {seen:?}");
+}
+
+/// Returns a lab with up to three Ethernet switches in a row or a ring, hosts with one or two
+/// interfaces, and an array. Some hosts also have an HBA.
+fn draw(dice: &mut Dice) -> String {
+    let switches = dice.range(1, 3);
+    let hosts = dice.range(1, 3);
+    let mut text = format!(
+        r#"
+[run]
+duration = "6s"
+warmup = "0s"
+[ethernet_switch."tor{{1..{switches}}}"]
+[switch.san]
+[host."server{{1..{hosts}}}"]
+multipath = {{ fast_io_fail = "1s", no_path_retry = 0 }}
+[storage.array]
+rate = "20k/s"
+iscsi = {{ portals = ["192.0.2.1:3260", "198.51.100.1:3260"] }}
+[[link]]
+from = "array"
+to = "san"
+rate = "8GFC"
+"#
+    );
+    let mut links = 0;
+    let mut link = |text: &mut String, from: &str, to: u64, count: u64| {
+        links += 1;
+        let from = from.to_owned();
+        *text += &format!(
+            "[[link]]\nname = \"link{links}x{{1..{count}}}\"\nfrom = \"{from}\"\nto = \"tor{to}\"\nrate = \"10GbE\"\ncount = {count}\n"
+        );
+    };
+    for switch in 2..=switches {
+        let count = dice.range(1, 2);
+        link(&mut text, &format!("tor{}", switch - 1), switch, count);
+    }
+    if switches == 3 && dice.chance(1, 2) {
+        link(&mut text, "tor3", 1, 1);
+    }
+    for _ in 0..dice.range(1, 2) {
+        link(&mut text, "array", dice.range(1, switches), 1);
+    }
+    for host in 1..=hosts {
+        for _ in 0..dice.range(1, 2) {
+            link(&mut text, &format!("server{host}"), dice.range(1, switches), 1);
+        }
+        if dice.chance(1, 4) {
+            text += &format!("[[link]]\nfrom = \"server{host}\"\nto = \"san\"\nrate = \"8GFC\"\n");
+        }
+    }
+    text += &format!(
+        "[workload.load]\nhosts = \"server{{1..{hosts}}}\"\ntargets = \"array\"\nsize = \"4KiB\"\narrivals = \"constant 100/s\"\n"
+    );
+    text
+}
+
+fn judge(lab: &Lab, dice: &mut Dice, seen: &mut [u64; 2]) -> Result<(), String> {
+    let (report, reach) = (Report::of(lab, &[]), Reach::of(lab, &[]));
+    let mut state = lab.clone();
+    failure::clear(&mut state);
+    let causes: BTreeSet<Cause> = failure::all(&state, &[]).iter().map(|single| single.cause).collect();
+    let mut causes: Vec<Cause> = causes.into_iter().collect();
+    let plan = Plan::new(state);
+    for _ in 0..FAILURES.min(causes.len()) {
+        let cause = causes.swap_remove(dice.index(causes.len()));
+        let part = cause.part(lab).expect("no batteries");
+        let lost: BTreeSet<u16> = reach.cut_off(part).keys().map(|(host, _)| *host).collect();
+        let point = report.single_points.iter().find(|point| point.part == part);
+        if point.map_or(0, |point| point.hosts) != lost.len() {
+            return Err(format!("{cause:?} is {point:?}, but {lost:?} are cut off"));
+        }
+        let trial = plan.fail(cause, 0).expect("nobody interrupts");
+        for (number, host) in (0..).zip(&trial.hosts) {
+            let works = trial.recovered_ps.is_some() && host.bytes > 0;
+            if works == lost.contains(&number) {
+                return Err(format!("{cause:?}: host {number}: {host:?} of {trial:?}, cut off: {lost:?}"));
+            }
+        }
+        seen[usize::from(!lost.is_empty())] += 1;
+    }
+    // A host with a single link to all its storage has no second path without a common link.
+    let points = report.single_points.iter().filter(|point| point.name.starts_with("link"));
+    if points.count() > 0 && report.hosts_without_two_paths.is_empty() {
+        return Err(format!("{:?}", report.single_points));
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Results of the sessions of iSCSI.
+
+use super::view::View;
+use crate::iscsi::{Iscsi, Machine, SessionPlan};
+use sanloom_api::results::IscsiSessionResult;
+
+/// Returns the sessions of hosts. Those of virtualization switches with their back ends are not
+/// paths of a host.
+pub(super) fn sessions(view: &View<'_>) -> Vec<IscsiSessionResult> {
+    let Some(iscsi) = &view.world.iscsi else { return Vec::new() };
+    let of_host = |(_, plan): &(u32, &SessionPlan)| matches!(plan.initiator, Machine::Host(_));
+    (0..).zip(iscsi.plans()).filter(of_host).map(|(number, plan)| session(view, iscsi, number, plan)).collect()
+}
+
+fn session(view: &View<'_>, iscsi: &Iscsi, number: u32, plan: &SessionPlan) -> IscsiSessionResult {
+    let count = iscsi.count(number);
+    let host = &view.world.lab.hosts[usize::from(plan.host)].name;
+    let window = |side| iscsi.connection(number, side).map_or(0, |tcp| tcp.congestion_window().into());
+    IscsiSessionResult {
+        name: format!("{host} {}", view.names.session(plan.host, plan.hba, plan.storage, plan.port)),
+        state: if iscsi.is_up(number) { "up" } else { "down" }.to_owned(),
+        connections: count.connections,
+        pdus_sent: count.pdus_sent,
+        pdus_received: count.pdus_received,
+        r2ts: count.r2ts,
+        segments_retransmitted: count.retransmissions,
+        retransmission_timeouts: count.timeouts,
+        fast_recoveries: count.recoveries,
+        host_window_bytes: window(0),
+        storage_window_bytes: window(1),
+    }
+}
