@@ -16,6 +16,15 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Links whose frames a [`Tap`] receives.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Watch {
+    /// Indices of links.
+    pub links: Vec<u16>,
+    /// Indices of Ethernet links.
+    pub ethernet_links: Vec<u16>,
+}
+
 /// Receiver of the records of watched links.
 pub trait Tap {
     /// Receives a record. `Stop` ends the run, because the tap accepts no more.
@@ -31,7 +40,7 @@ pub struct View<'a> {
     /// Shows progress on standard error if it is a terminal.
     pub bar: bool,
     /// Indices of the links to watch, and the receiver of their records.
-    pub tap: Option<(Vec<u16>, &'a mut dyn Tap)>,
+    pub tap: Option<(Watch, &'a mut dyn Tap)>,
     /// Longest simulated time between two inspections in ps, and the inspection, which can end the
     /// run as planned.
     pub inspect: Option<(u64, &'a mut Inspect<'a>)>,
@@ -51,7 +60,7 @@ pub fn measured_threads(count: usize) -> Threads {
 pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
     let (watch, tap) = match view.tap {
         Some((watch, tap)) => (watch, Some(tap)),
-        None => (Vec::new(), None),
+        None => (Watch::default(), None),
     };
     let (step_ps, inspect) = view.inspect.map_or((None, None), |(step_ps, inspect)| (Some(step_ps), Some(inspect)));
     let mut watcher = Watcher {
@@ -63,7 +72,9 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         ignores_interrupt: view.ignores_interrupt,
     };
     let threads = measured_threads(view.threads);
-    let mut finished = simulate(lab, &Options { watch, step_ps, threads }, &mut watcher);
+    let Watch { links, ethernet_links } = watch;
+    let options = Options { watch: links, watch_ethernet: ethernet_links, step_ps, threads };
+    let mut finished = simulate(lab, &options, &mut watcher);
     if let Some(stopwatch) = &watcher.stopwatch {
         let others_ns: u64 = finished.threads.worked_ns.iter().skip(1).sum();
         stopwatch.fill(&mut finished.results.engine, Duration::from_nanos(others_ns));

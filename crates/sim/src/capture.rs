@@ -1,9 +1,11 @@
-//! Captures of watched links as pcapng. Frames are complete, with delimiters and CRC, in the order
-//! of their first bits.
+//! Captures of watched links as pcapng. Frames of Fibre Channel are complete, with delimiters and
+//! CRC, those of Ethernet have no FCS. The order is that of their first bits.
 //!
 //! The simulator moves no data bytes. A capture fills them with a pattern that depends only on
 //! direction, exchange and offset. The same lab therefore gives the same capture, and a frame looks
 //! the same on every link of its route.
+
+mod ethernet;
 
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
@@ -13,7 +15,8 @@ use sanloom_fc::san::Lab;
 use sanloom_wire::arbitrated_loop::{FL_PORT_ID, LoopInit, NL_PORT_ID};
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
-    Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
+    Direction, Interface, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section,
+    fc_with_delimiters,
 };
 use sanloom_wire::{FCtl, FcId, FcType, Header, pattern};
 use std::cmp::Reverse;
@@ -43,6 +46,8 @@ impl Window {
 pub struct Capture {
     /// Interface number of each link, by link.
     interfaces: Vec<Option<u32>>,
+    /// The same of each Ethernet link.
+    on_ethernet: Vec<Option<u32>>,
     window: Window,
     pending: BinaryHeap<Reverse<Pending>>,
     /// Number of the next frame. It decides the order of frames that begin at the same time.
@@ -89,7 +94,31 @@ impl Capture {
             *slot = Some(count);
             count += 1;
         }
-        Capture { interfaces, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
+        let on_ethernet = vec![None; lab.ethernet_links.len()];
+        Capture { interfaces, on_ethernet, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
+    }
+
+    /// Adds Ethernet links to the capture: appends an interface for each of them to `out`. Call it
+    /// before the first call of [`Capture::add`]. Unknown and repeated link numbers are ignored.
+    #[must_use]
+    pub fn with_ethernet(mut self, lab: &Lab, links: &[u16], out: &mut Vec<u8>) -> Capture {
+        let mut count = self.interfaces.iter().flatten().count() as u32;
+        for &link in links {
+            let Some(slot @ None) = self.on_ethernet.get_mut(usize::from(link)) else { continue };
+            let config = &lab.ethernet_links[usize::from(link)];
+            let [from, to] = config.ends.map(|end| lab.ethernet_port_name(end));
+            let description = format!("{}, {from} (outbound) to {to} (inbound)", config.rate);
+            Interface {
+                name: &config.name,
+                description: Some(&description),
+                link_type: LINKTYPE_ETHERNET,
+                resolution: Resolution::Nanoseconds,
+            }
+            .emit(out);
+            *slot = Some(count);
+            count += 1;
+        }
+        self
     }
 
     /// Limits the capture to a part of the run.
@@ -112,6 +141,17 @@ impl Capture {
             let Some((start_ps, crc_error, bytes)) = packet(world, item) else { continue };
             let (number, backward) = (self.next, !item.lane.is_multiple_of(2));
             self.next += 1;
+            self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
+        }
+        for item in world.net.ethernet.observed() {
+            let Some(Some(interface)) = self.on_ethernet.get(item.line as usize / 2).copied() else { continue };
+            if !self.window.holds(world, item.start_ps) {
+                continue;
+            }
+            let Some(bytes) = ethernet::frame(world, item) else { continue };
+            let (number, backward) = (self.next, !item.line.is_multiple_of(2));
+            self.next += 1;
+            let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());
             self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
         }
         // A frame begins when it is put on its line or later, so no future frame begins before the

@@ -21,6 +21,7 @@ pub trait Observer {
     }
 
     /// Receives the records of the watched links since the last call, in the order of sending.
+    /// Those of Ethernet are in the world.
     /// [`crate::capture`] and [`crate::trace`] format them.
     fn observed(&mut self, world: &World, observed: &[Observed]) {
         let _ = (world, observed);
@@ -66,6 +67,8 @@ pub enum Control {
 pub struct Options {
     /// Indices of the links whose frames and R_RDYs are passed to [`Observer::observed`].
     pub watch: Vec<u16>,
+    /// Indices of the Ethernet links whose frames are recorded for [`Observer::observed`].
+    pub watch_ethernet: Vec<u16>,
     /// Longest simulated time between two calls of [`Observer::inspect`], in ps; at most 10 ms.
     /// `None`: a two-hundredth of the run.
     pub step_ps: Option<u64>,
@@ -115,6 +118,9 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     for &link in &options.watch {
         world.watch(link);
     }
+    for &link in &options.watch_ethernet {
+        crate::world::ethernet::watch(&mut world, link);
+    }
     let duration_ps = lab.run.duration.0;
     let mut stopped = report(&mut world, observer, true);
     if !stopped {
@@ -129,8 +135,11 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     let mut measuring = warmup_ps == 0;
     let mut rule = StopRule::new(lab);
     // Some runs end with a step. The records of watched links need memory.
-    let fixed_step =
-        options.step_ps.is_some() || rule.is_some() || lab.run.stop_issuing.is_some() || !options.watch.is_empty();
+    let fixed_step = options.step_ps.is_some()
+        || rule.is_some()
+        || lab.run.stop_issuing.is_some()
+        || !options.watch.is_empty()
+        || !options.watch_ethernet.is_empty();
     while !stopped && world.run_ps() < duration_ps {
         stopped = report(&mut world, observer, false);
         if stopped || observer.inspect(&mut world) == Control::Stop {
@@ -178,8 +187,10 @@ fn hops(world: &World) -> u64 {
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {
     let observed = world.net.fc.recorder.take_observed();
-    if !observed.is_empty() {
+    if !observed.is_empty() || !world.net.ethernet.observed().is_empty() {
         observer.observed(world, &observed);
+        world.net.ethernet.forget_observed();
+        world.iscsi.iter_mut().for_each(|iscsi| iscsi.forget());
     }
     let progress = Progress {
         run_ps: if logging_in { 0 } else { world.run_ps() },

@@ -25,6 +25,7 @@ codes!(EtherType, u16, "EtherType" {
     IPV4 = 0x0800, "IPv4";
     VLAN = 0x8100, "802.1Q tag";
     IPV6 = 0x86dd, "IPv6";
+    MAC_CONTROL = 0x8808, "MAC control";
     LLDP = 0x88cc, "LLDP";
     FCOE = 0x8906, "FCoE";
     FIP = 0x8914, "FIP";

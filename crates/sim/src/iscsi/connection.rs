@@ -60,11 +60,11 @@ pub(super) struct End {
 }
 
 impl End {
-    pub fn new(session: u32) -> End {
+    pub fn new(session: u32, keeps: bool) -> End {
         End {
             session,
             machine: Machine::None,
-            sent: Stream::new(),
+            sent: Stream::new(keeps),
             prepared: 1,
             prepared_ps: 0,
             ready: 1,
@@ -103,7 +103,8 @@ pub(super) fn open(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32) {
     let plan = &state.plan;
     let [from, to] = [0, 1].map(|at| Endpoint { config: plan.tcp[at].clone(), interface: plan.interfaces[at] });
     let tag = plan.tag;
-    iscsi.ends.extend([End::new(session), End::new(session)]);
+    let keeps = iscsi.is_watched;
+    iscsi.ends.extend([End::new(session, keeps), End::new(session, keeps)]);
     let end = iscsi.stacks.connect(cx.net, [from, to], tag);
     let state = &mut iscsi.sessions[session as usize];
     state.end = end;

@@ -34,6 +34,7 @@ mod connection;
 mod count;
 mod initiator;
 mod plan;
+mod render;
 mod stream;
 mod target;
 
@@ -53,7 +54,7 @@ use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::iscsi::target::Directory;
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Instant;
-use sanloom_transport::tcp::Connection;
+use sanloom_transport::tcp::{Connection, Segment};
 use sanloom_wire::lun::LunBytes;
 use std::collections::VecDeque;
 use target::Slots;
@@ -151,6 +152,22 @@ pub struct Iscsi {
     events: VecDeque<Event>,
     /// Number of the timer of TCP; that of the agenda follows.
     timer: u32,
+    /// A capture reads what is sent.
+    is_watched: bool,
+}
+
+/// A segment of a connection, for a capture.
+pub struct Seen<'a> {
+    /// Session of the connection.
+    pub plan: &'a SessionPlan,
+    /// Number of the connection among all that were opened.
+    pub connection: u32,
+    /// The host has sent it.
+    pub from_host: bool,
+    /// Head of the segment.
+    pub segment: &'a Segment,
+    /// Its payload.
+    pub payload: Vec<u8>,
 }
 
 /// The parts of a lab during one call.
@@ -200,6 +217,7 @@ impl Iscsi {
             agenda: Agenda::new(timer + 1),
             events: VecDeque::new(),
             timer,
+            is_watched: false,
         }
     }
 
@@ -272,6 +290,28 @@ impl Iscsi {
                 connection::cut(self, cx, end);
             }
         }
+    }
+
+    /// Keeps what is sent from now on, for [`Iscsi::seen`]. Call it before [`Iscsi::start`].
+    pub fn watch(&mut self) {
+        self.is_watched = true;
+        self.stacks.keep_segments();
+    }
+
+    /// Returns the segment of a frame. Valid for frames since the last call of [`Iscsi::forget`].
+    pub fn seen(&self, packet: &Packet) -> Option<Seen<'_>> {
+        let end = packet.flow;
+        let state = self.ends.get(end as usize)?;
+        let segment = self.stacks.segment(packet)?;
+        // The SYN has position 0.
+        let payload = state.sent.bytes(segment.position, segment.length)?;
+        let plan = &self.sessions[state.session as usize].plan;
+        Some(Seen { plan, connection: end / 2, from_host: connection::is_host(end), segment, payload })
+    }
+
+    /// Forgets segments that have arrived or were lost.
+    pub fn forget(&mut self) {
+        self.stacks.forget_kept();
     }
 
     /// Returns the next change for the hosts.

@@ -1,11 +1,12 @@
 //! PDUs of one direction of a connection, at their positions in the stream: [`Stream`].
 
+use super::render;
 use sanloom_scsi::iscsi::Layout;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs};
 use std::collections::VecDeque;
 
 /// A PDU in a stream. The bytes of its data segment exist only if it is text.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pdu {
     /// Basic header segment as it is on the wire.
     pub bhs: Bhs,
@@ -29,17 +30,48 @@ pub(super) struct Stream {
     end: u64,
     /// Position up to which TCP has accepted bytes.
     pub accepted: u64,
+    /// PDUs with their digests that a capture may show, if there is one.
+    kept: Option<VecDeque<(Pdu, Layout)>>,
 }
 
+/// Bytes of a stream behind which no segment is on its way any more: more than any window.
+const KEPT_BYTES: u64 = 1 << 26;
+
 impl Stream {
-    pub fn new() -> Stream {
-        Stream { pdus: VecDeque::new(), end: 1, accepted: 1 }
+    /// Returns an empty stream. `keeps` lets [`Stream::bytes`] show what has been sent.
+    pub fn new(keeps: bool) -> Stream {
+        Stream { pdus: VecDeque::new(), end: 1, accepted: 1, kept: keeps.then(VecDeque::new) }
     }
 
     /// Appends a PDU.
     pub fn push(&mut self, bhs: Bhs, text: Box<[u8]>, layout: Layout) {
         self.end += length(&bhs, layout);
-        self.pdus.push_back(Pdu { bhs, text, end: self.end });
+        let pdu = Pdu { bhs, text, end: self.end };
+        if let Some(kept) = &mut self.kept {
+            kept.push_back((pdu.clone(), layout));
+            while kept.front().is_some_and(|(pdu, _)| pdu.end + KEPT_BYTES < self.end) {
+                kept.pop_front();
+            }
+        }
+        self.pdus.push_back(pdu);
+    }
+
+    /// Returns `length` bytes of the stream from `position` on, as they are on the wire. Data of
+    /// commands are a pattern. `None` if the stream does not keep them.
+    pub fn bytes(&self, position: u64, length: u32) -> Option<Vec<u8>> {
+        let kept = self.kept.as_ref()?;
+        let until = position + u64::from(length);
+        let mut out = Vec::with_capacity(length as usize);
+        let first = kept.partition_point(|(pdu, _)| pdu.end <= position);
+        for (pdu, layout) in kept.iter().skip(first) {
+            let start = pdu.end - self::length(&pdu.bhs, *layout);
+            if start >= until {
+                break;
+            }
+            let range = position.max(start) - start..until.min(pdu.end) - start;
+            render::pdu(pdu, *layout, range.start as usize..range.end as usize, &mut out);
+        }
+        (out.len() == length as usize).then_some(out)
     }
 
     /// Returns the position after the last PDU.
@@ -71,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_pdu_leaves_when_its_padding_and_digest_have_arrived() {
-        let mut stream = Stream::new();
+        let mut stream = Stream::new(false);
         stream.push(ping(0), Box::default(), Layout::default());
         stream.push(ping(5), Box::default(), Layout { header_digest: true, data_digest: true });
         // 48 bytes; then 48 + 4 for the header, 5 + 3 + 4 for the data.

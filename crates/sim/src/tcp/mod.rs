@@ -136,6 +136,21 @@ impl Stacks {
         net.ethernet.take_lost(|packet| self.pool.free(packet.position));
     }
 
+    /// Keeps segments that have arrived or were lost, until [`Stacks::forget_kept`].
+    pub fn keep_segments(&mut self) {
+        self.pool.keep();
+    }
+
+    /// Forgets the segments that were kept.
+    pub fn forget_kept(&mut self) {
+        self.pool.forget();
+    }
+
+    /// Returns the segment of a frame that is on its way or kept.
+    pub fn segment(&self, packet: &Packet) -> Option<&Segment> {
+        self.pool.get(packet.position)
+    }
+
     /// Returns the number of segments on their way.
     pub fn segments(&self) -> usize {
         self.pool.used()

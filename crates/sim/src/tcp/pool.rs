@@ -7,6 +7,8 @@ use sanloom_transport::tcp::Segment;
 pub(super) struct Pool {
     segments: Vec<Segment>,
     free: Vec<u32>,
+    /// Places of segments that are gone but may still be read, if they are kept.
+    kept: Option<Vec<u32>>,
 }
 
 impl Pool {
@@ -32,11 +34,26 @@ impl Pool {
 
     /// Frees the place of a segment.
     pub fn free(&mut self, number: u32) {
-        self.free.push(number);
+        self.kept.as_mut().unwrap_or(&mut self.free).push(number);
+    }
+
+    /// Keeps segments that are freed from now on, until [`Pool::forget`].
+    pub fn keep(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    /// Forgets the segments that were kept.
+    pub fn forget(&mut self) {
+        self.free.extend(self.kept.iter_mut().flat_map(|kept| kept.drain(..)));
+    }
+
+    /// Returns a segment that is on its way or kept.
+    pub fn get(&self, number: u32) -> Option<&Segment> {
+        self.segments.get(number as usize)
     }
 
     /// Returns the number of stored segments.
     pub fn used(&self) -> usize {
-        self.segments.len() - self.free.len()
+        self.segments.len() - self.free.len() - self.kept.as_ref().map_or(0, Vec::len)
     }
 }

@@ -1,5 +1,6 @@
 //! Ethernet of a lab: the plan of its plane, and the TCP settings of its hosts and storage.
 
+use super::World;
 use crate::net::Net;
 use crate::net::ethernet::{
     Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, Line, LineCount, MemoryPlan, PRIORITIES,
@@ -64,6 +65,13 @@ impl Counts {
         let of_line = self.losses.range((line, PacketLoss::Congestion)..(line + 1, PacketLoss::Congestion));
         of_line.filter(|((_, why), _)| chosen(*why)).map(|(_, frames)| frames).sum()
     }
+}
+
+/// Starts recording a link; [`EthernetPlane::observed`] has the frames. Call it before
+/// [`World::log_in`].
+pub fn watch(world: &mut World, link: u16) {
+    world.net.ethernet.watch(link);
+    world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
 }
 
 /// Returns the Ethernet plane of a lab that has passed `Lab::validate`. Links have the indices of

@@ -2,6 +2,7 @@
 
 mod arbitrated_loop;
 mod bundles;
+mod capture_ethernet;
 mod capture_wireshark;
 mod controllers;
 mod convergence;

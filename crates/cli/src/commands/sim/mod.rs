@@ -11,7 +11,7 @@ use sanloom_console::output::{self, shell_word};
 use sanloom_console::outputs::{Outputs, Sets, is_stdout};
 use sanloom_console::quantity;
 use sanloom_console::remedy;
-use sanloom_console::report::{self, csv, file, folder};
+use sanloom_console::report::{self, csv, file, folder, format};
 use sanloom_console::run::{self, View};
 use sanloom_console::threads;
 use sanloom_fc::config::Picos;
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
     let threads = args.threads.unwrap_or(1);
     let at_once = Threads { threads: args.threads.and_then(NonZeroUsize::new) };
-    let view = View { bar: !args.quiet, tap: Some((recorder.links(), &mut recorder)), threads, ..View::default() };
+    let view = View { bar: !args.quiet, tap: Some((recorder.watch(), &mut recorder)), threads, ..View::default() };
     let finished = run::run(&lab, view);
     if !args.quiet {
         let text = threads::undivided(&finished.threads).unwrap_or_default() + &threads::text(&finished.threads);
@@ -160,9 +160,14 @@ impl Args {
         }
         if let Some(name) = &self.trace {
             let path = self.trace_path(report_folder);
-            for link in recorder::links(lab, std::slice::from_ref(name))?.into_iter().take(1) {
-                recorder.trace(lab, link, &path)?;
-            }
+            let watch = recorder::links(lab, std::slice::from_ref(name))?;
+            let Some(&link) = watch.links.first() else {
+                return Err(Failure::usage(format_args!(
+                    "`{}` is an Ethernet link, which has no timeline; --pcap FILE --capture {0} shows its frames",
+                    format::clean(name)
+                )));
+            };
+            recorder.trace(lab, link, &path)?;
         }
         Ok(recorder)
     }

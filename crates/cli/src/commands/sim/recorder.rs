@@ -2,7 +2,7 @@
 
 use sanloom_console::exit::Failure;
 use sanloom_console::report::format::clean;
-use sanloom_console::run::Tap;
+use sanloom_console::run::{Tap, Watch};
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::{Capture, Window};
 use sanloom_sim::net::Observed;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Recorder {
     capture: Option<(Capture, Sink)>,
     trace: Option<(Trace, Sink)>,
-    links: Vec<u16>,
+    watch: Watch,
 }
 
 /// Destination of the bytes, and its first error.
@@ -33,13 +33,15 @@ impl Recorder {
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn capture(&mut self, lab: &Lab, links: &[u16], window: Window, path: &Path) -> Result<(), Failure> {
+    pub fn capture(&mut self, lab: &Lab, links: &Watch, window: Window, path: &Path) -> Result<(), Failure> {
         let mut sink = Sink::open(path)?;
         let mut begin = Vec::new();
-        let capture = Capture::new(lab, links, &mut begin).within(window);
+        let capture = Capture::new(lab, &links.links, &mut begin);
+        let capture = capture.with_ethernet(lab, &links.ethernet_links, &mut begin).within(window);
         sink.write(&begin);
         self.capture = Some((capture, sink));
-        self.links.extend(links);
+        self.watch.links.extend(&links.links);
+        self.watch.ethernet_links.extend(&links.ethernet_links);
         Ok(())
     }
 
@@ -53,16 +55,18 @@ impl Recorder {
         let trace = Trace::new(lab, link, &mut begin);
         sink.write(begin.as_bytes());
         self.trace = Some((trace, sink));
-        self.links.push(link);
+        self.watch.links.push(link);
         Ok(())
     }
 
     /// The links to watch.
-    pub fn links(&self) -> Vec<u16> {
-        let mut links = self.links.clone();
-        links.sort_unstable();
-        links.dedup();
-        links
+    pub fn watch(&self) -> Watch {
+        let mut watch = self.watch.clone();
+        for links in [&mut watch.links, &mut watch.ethernet_links] {
+            links.sort_unstable();
+            links.dedup();
+        }
+        watch
     }
 
     /// Flushes buffered bytes. Returns false if a pipe was closed by its reader.
@@ -144,23 +148,29 @@ impl Sink {
 ///
 /// # Errors
 /// When there is no such link.
-pub fn links(lab: &Lab, names: &[String]) -> Result<Vec<u16>, Failure> {
-    let count = lab.links.len() as u16;
-    let mut links = Vec::new();
+pub fn links(lab: &Lab, names: &[String]) -> Result<Watch, Failure> {
+    let fibre_channel = || (0..).zip(lab.links.iter().map(|link| &link.name));
+    let ethernet = || (0..).zip(lab.ethernet_links.iter().map(|link| &link.name));
+    let mut watch = Watch::default();
     for name in names {
-        if let Some(found) = (0..count).find(|link| lab.links[usize::from(*link)].name == *name) {
-            links.push(found);
+        let number = |(number, of_link): (u16, &String)| (of_link == name).then_some(number);
+        if let Some(link) = fibre_channel().find_map(number) {
+            watch.links.push(link);
+        } else if let Some(link) = ethernet().find_map(number) {
+            watch.ethernet_links.push(link);
         } else if name == "all" {
-            links.extend(0..count);
+            watch.links.extend(fibre_channel().map(|(link, _)| link));
+            watch.ethernet_links.extend(ethernet().map(|(link, _)| link));
         } else {
-            let known: Vec<String> = lab.links.iter().take(12).map(|link| clean(&link.name)).collect();
-            let more = if lab.links.len() > known.len() { ", …" } else { "" };
+            let known = || fibre_channel().chain(ethernet()).map(|(_, name)| clean(name));
+            let first: Vec<String> = known().take(12).collect();
+            let more = if known().count() > first.len() { ", …" } else { "" };
             return Err(Failure::usage(format_args!(
                 "the lab has no link `{}`; its links are {}{more}",
                 clean(name),
-                known.join(", ")
+                first.join(", ")
             )));
         }
     }
-    Ok(links)
+    Ok(watch)
 }

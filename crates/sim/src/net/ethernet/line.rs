@@ -77,6 +77,8 @@ pub struct Line {
     /// cut-through.
     pub(super) entry_bytes: u64,
     pub(super) errors: LineErrors,
+    /// Frames are recorded in [`super::EthernetPlane::observed`].
+    pub(super) watched: bool,
     /// True if the link is up.
     pub up: bool,
     pub(super) count: LineCount,
@@ -97,6 +99,7 @@ impl Line {
             reaction_ps: 0,
             entry_bytes: u64::MAX,
             errors: LineErrors::default(),
+            watched: false,
             up: true,
             count: LineCount::default(),
         }

@@ -60,6 +60,18 @@ pub struct EthernetPlane {
     /// Lost frames since the last call of [`EthernetPlane::take_lost`], if somebody takes them.
     lost_packets: Option<Vec<Packet>>,
     deadlocks: Vec<PauseDeadlock>,
+    observed: Vec<ObservedPacket>,
+}
+
+/// A frame on a watched line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObservedPacket {
+    /// Number of the line.
+    pub line: u32,
+    /// Time of the first bit, in ps.
+    pub start_ps: u64,
+    /// The frame, as its sender put it on the line; corrupt if the line damages it.
+    pub packet: Packet,
 }
 
 /// A switch of the plane.
@@ -284,6 +296,24 @@ impl EthernetPlane {
             Some(switch) => Err(format!("memory of Ethernet switch {switch} does not add up")),
             None => Ok(()),
         }
+    }
+
+    /// Starts to record the frames of a link.
+    pub fn watch(&mut self, link: u16) {
+        for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {
+            self.lines[line].watched = true;
+        }
+    }
+
+    /// Returns the frames on watched links since the last call of
+    /// [`EthernetPlane::forget_observed`].
+    pub fn observed(&self) -> &[ObservedPacket] {
+        &self.observed
+    }
+
+    /// Forgets the recorded frames.
+    pub fn forget_observed(&mut self) {
+        self.observed.clear();
     }
 
     fn find_routes(&mut self) {

@@ -71,7 +71,7 @@ impl Packet {
 
     /// Returns the priorities that a pause frame names and those that it stops; `None` for other
     /// frames.
-    pub(super) fn paused(&self) -> Option<(u8, u8)> {
+    pub fn paused(&self) -> Option<(u8, u8)> {
         (self.flags & PAUSE != 0).then_some(((self.position >> 8) as u8, self.position as u8))
     }
 

@@ -3,7 +3,7 @@
 use super::egress::{Next, OWN, Queued};
 use super::line::{LineErrors, OnLine, Station};
 use super::packet::{PRIORITIES, Packet};
-use super::{Ecn, EthernetPlane, Full, PacketLoss, deadlock};
+use super::{Ecn, EthernetPlane, Full, ObservedPacket, PacketLoss, deadlock};
 use crate::net::NetEvent;
 use crate::net::events::Events;
 use crate::net::queue::NEVER;
@@ -217,7 +217,12 @@ impl EthernetPlane {
     fn put_on_line(&mut self, events: &mut Events, number: u32, packet: Packet) {
         let line = &mut self.lines[number as usize];
         let mut on_line = line.send(events.now, packet);
-        if line.errors != LineErrors::default() && !self.survives(number, &mut on_line) {
+        let (fails, is_watched) = (line.errors != LineErrors::default(), line.watched);
+        let arrives = !fails || self.survives(number, &mut on_line);
+        if is_watched {
+            self.observed.push(ObservedPacket { line: number, start_ps: events.now, packet: on_line.packet });
+        }
+        if !arrives {
             return;
         }
         let at_ps = on_line.at_ps;

@@ -1,0 +1,121 @@
+//! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI.
+
+use crate::iscsi::Seen;
+use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, PRIORITIES, Packet};
+use crate::world::World;
+use sanloom_scsi::random::mix;
+use sanloom_transport::tcp::{Ecn, Flags, Segment};
+use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
+use sanloom_wire::tcp::{Ipv4Header, MAX_BLOCKS, TcpHeader, TcpOptions, TcpPacket};
+use std::net::SocketAddrV4;
+
+/// Destination of pause frames (IEEE 802.1Qbb, and IEEE 802.3 annex 31B).
+const PAUSE_GROUP: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x01]);
+/// Opcode of a pause per priority (IEEE 802.3 annex 31D).
+const PAUSE_OPCODE: u16 = 0x0101;
+/// Port of iSCSI (RFC 7143, section 4.2.7.1).
+const ISCSI_PORT: u16 = 3260;
+/// Don't fragment.
+const WHOLE: u16 = 0x4000;
+
+/// Returns a frame from the destination address on, without FCS. `None` for a frame that is none of
+/// the lab's own protocols.
+pub(super) fn frame(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Some((named, stop)) = item.packet.paused() {
+        pause(item.line, named, stop, &mut out);
+    } else {
+        let iscsi = world.iscsi.as_ref()?;
+        segment(world, &item.packet, &iscsi.seen(&item.packet)?, &mut out);
+    }
+    out.resize(out.len().max(MIN_FRAME_BYTES), 0);
+    Some(out)
+}
+
+/// Address of an interface: locally administered.
+fn mac(interface: u16) -> MacAddr {
+    let [high, low] = interface.to_be_bytes();
+    MacAddr([0x02, 0, 0, 0, high, low])
+}
+
+/// Appends a pause frame of the sender of a line.
+fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
+    let [_, a, b, c] = line.to_be_bytes();
+    let from = MacAddr([0x02, 0, 1, a, b, c]);
+    EtherHeader { to: PAUSE_GROUP, from, tag: None, ether_type: EtherType::MAC_CONTROL }.emit(out);
+    out.extend(PAUSE_OPCODE.to_be_bytes());
+    out.extend(u16::from(named).to_be_bytes());
+    for priority in 0..PRIORITIES {
+        let quanta = if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 };
+        out.extend(quanta.to_be_bytes());
+    }
+}
+
+/// Address of a host's interface, and of a portal.
+fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
+    let [own, peer] = seen.plan.interfaces.map(u16::to_be_bytes);
+    // Ports of short-lived connections (RFC 6335), in the order of opening.
+    let own_port = 49_152 + (seen.connection % 16_384) as u16;
+    let portal = seen.plan.address.parse().unwrap_or_else(|_| {
+        // A portal of IPv6 has an address of its own here.
+        SocketAddrV4::new([10, 128, peer[0], peer[1]].into(), ISCSI_PORT)
+    });
+    [SocketAddrV4::new([10, 0, own[0], own[1]].into(), own_port), portal]
+}
+
+fn segment(world: &World, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<u8>) {
+    let vlan = world.lab.vlan_numbers().vlan(packet.vlan()).unwrap_or(0);
+    let tag = seen.plan.tag.map(|_| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
+    EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
+    let mut ends = addresses(seen);
+    if !seen.from_host {
+        ends.reverse();
+    }
+    let Segment { position, ack, window, flags, .. } = *seen.segment;
+    // Initial sequence numbers of both sides.
+    let first = |from_host: bool| mix(u64::from(seen.connection) << 1 | u64::from(from_host)) as u32;
+    let (own, peer) = (first(seen.from_host), first(!seen.from_host));
+    let ecn = match (packet.has_congestion(), seen.segment.ecn) {
+        (true, _) | (_, Ecn::Ce) => 3,
+        (_, Ecn::Ect) => 2,
+        (_, Ecn::NotEct) => 0,
+    };
+    let in_sequence = |start: u32, position: u64| start.wrapping_add(position as u32);
+    let packet = TcpPacket {
+        ip: Ipv4Header {
+            source: ends[0].ip().octets(),
+            destination: ends[1].ip().octets(),
+            service: ecn,
+            identification: mix(position ^ ack << 32) as u16,
+            fragment: WHOLE,
+            time_to_live: 64,
+        },
+        tcp: TcpHeader {
+            source_port: ends[0].port(),
+            destination_port: ends[1].port(),
+            sequence: in_sequence(own, position),
+            acknowledgement: if flags.has(Flags::ACK) { in_sequence(peer, ack) } else { 0 },
+            flags: flags.bits(),
+            window,
+            urgent: 0,
+            options: options(seen.segment, peer),
+        },
+        payload: &seen.payload,
+    };
+    packet.emit(out);
+}
+
+fn options(segment: &Segment, peer: u32) -> TcpOptions {
+    let mut blocks = [None; MAX_BLOCKS];
+    for (slot, block) in blocks.iter_mut().zip(segment.sack.blocks()) {
+        *slot = Some((peer.wrapping_add(block.start as u32), peer.wrapping_add(block.end as u32)));
+    }
+    let of_syn = segment.options;
+    TcpOptions {
+        mss: of_syn.map(|options| options.mss),
+        scale: of_syn.and_then(|options| options.scale),
+        sack_permitted: of_syn.is_some_and(|options| options.sack),
+        blocks,
+        stamps: segment.stamps.map(|stamps| (stamps.value, stamps.echo)),
+    }
+}
