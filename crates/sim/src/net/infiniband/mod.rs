@@ -403,6 +403,8 @@ fn new_line(link: &InfinibandLinkPlan, from: Station, to: Station, queues: (u32,
         chances: [0; 3],
         up: true,
         count: LineCount::default(),
+        starved_ps: NEVER,
+        waits: (0, 0),
     }
 }
 

@@ -244,6 +244,10 @@ impl InfinibandPlane {
                 line.blocked |= 1 << lane;
             }
         }
+        let starves = ready == 0 && line.blocked != 0;
+        if starves != (line.starved_ps != NEVER) {
+            line.set_starved(now, starves);
+        }
         let lane = if ready == 0 { None } else { line.arbiter.next(ready) };
         if let Some(lane) = lane
             && let Some(waiting) = queues.pop(output, lane, Some(inputs[usize::from(lane)]))

@@ -139,6 +139,9 @@ impl InfinibandPlane {
         line.updates.clear();
         line.due = 0;
         line.blocked = 0;
+        if line.starved_ps != NEVER {
+            line.set_starved(events.now, false);
+        }
         let leaving = line.leaving.take();
         for source in [
             events.sources.infiniband_arrival(number),
