@@ -15,6 +15,7 @@ mod engine;
 mod ethernet;
 mod expectation;
 mod host;
+mod infiniband;
 mod io;
 mod lab;
 mod link;
@@ -35,6 +36,7 @@ pub use engine::Engine;
 pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
 pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
+pub use infiniband::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
 pub use lab::{FaultEvent, LabInfo, PrecisionResult};
 pub use link::{ChannelResult, LinkDirection, LinkKind, LinkResult};
@@ -88,6 +90,15 @@ pub struct Results {
     /// One element for each Ethernet switch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ethernet_switches: Vec<EthernetSwitchResult>,
+    /// The InfiniBand subnet, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<SubnetResult>,
+    /// One element for each InfiniBand link, with both directions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub infiniband_links: Vec<InfinibandLinkResult>,
+    /// One element for each SRP channel of a host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub srp_channels: Vec<SrpChannelResult>,
     /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
@@ -126,6 +137,9 @@ impl Default for Results {
             loops: Vec::new(),
             ethernet_links: Vec::new(),
             ethernet_switches: Vec::new(),
+            subnet: None,
+            infiniband_links: Vec::new(),
+            srp_channels: Vec::new(),
             switches: Vec::new(),
             drops: BTreeMap::new(),
             conservation: Conservation::default(),

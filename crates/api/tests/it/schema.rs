@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "mod",
     "lab",
     "io",
@@ -20,6 +20,7 @@ const FILES: [&str; 16] = [
     "port",
     "storage",
     "ethernet",
+    "infiniband",
     "arbitrated_loop",
     "balance",
     "story",
@@ -106,6 +107,9 @@ fn examples() -> Vec<(&'static str, Value)> {
         loops: vec![LoopResult::default()],
         ethernet_links: vec![EthernetLinkResult::default()],
         ethernet_switches: vec![EthernetSwitchResult::default()],
+        subnet: Some(SubnetResult::default()),
+        infiniband_links: vec![InfinibandLinkResult::default()],
+        srp_channels: vec![SrpChannelResult::default()],
         ..Results::default()
     };
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
@@ -169,6 +173,10 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("EthernetLinkResult", to_value(EthernetLinkResult::default())),
         ("EthernetDirection", to_value(EthernetDirection::default())),
         ("EthernetSwitchResult", to_value(EthernetSwitchResult::default())),
+        ("SubnetResult", to_value(SubnetResult { refusal: some(), ..SubnetResult::default() })),
+        ("InfinibandLinkResult", to_value(InfinibandLinkResult::default())),
+        ("InfinibandDirection", to_value(InfinibandDirection::default())),
+        ("SrpChannelResult", to_value(SrpChannelResult::default())),
         ("LoopResult", to_value(LoopResult::default())),
         ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),

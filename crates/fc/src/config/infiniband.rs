@@ -1,7 +1,7 @@
 //! InfiniBand of a lab: switches, links and their rates, the subnet, and SRP.
 //!
-//! Interfaces of hosts and storage systems (channel adapters) are the ends of InfiniBand links; they
-//! are numbered apart from HBAs, Fibre Channel ports and Ethernet interfaces.
+//! Interfaces of hosts and storage systems (channel adapters) are the ends of InfiniBand links. An
+//! interface has a number apart from those of HBAs, Fibre Channel ports and Ethernet interfaces.
 
 use super::units::Picos;
 use std::collections::BTreeMap;
@@ -14,6 +14,10 @@ pub const MAX_BLOCKS: u16 = 2_048;
 pub const MAX_DATA_LANES: u8 = 15;
 /// Bytes of a middle packet of a message beside its payload: LRH 8, BTH 12, ICRC 4, VCRC 2.
 pub const PACKET_OVERHEAD_BYTES: u64 = 26;
+/// Start and end symbols of a packet.
+const DELIMITER_BYTES: u64 = 2;
+/// Blocks of the short packets between full ones in a round trip.
+const SMALL_BLOCKS: u64 = 8;
 /// Most ports of a switch.
 pub const MAX_INFINIBAND_PORTS: u16 = 254;
 
@@ -203,10 +207,12 @@ named_variants! {
 }
 
 /// Settings of the subnet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subnet {
     /// Routing engine.
     pub routing: SubnetRouting,
+    /// Root switches of `updn` and `ftree`; empty: the engine finds them.
+    pub roots: Vec<u16>,
     /// Time from a change of a link to new forwarding tables.
     pub sweep: Picos,
     /// Largest payload of a packet, in bytes: 256, 512, 1024, 2048 or 4096.
@@ -224,6 +230,7 @@ impl Default for Subnet {
     fn default() -> Subnet {
         Subnet {
             routing: SubnetRouting::default(),
+            roots: Vec::new(),
             sweep: Picos::from_ms(10),
             mtu: 2_048,
             lanes: 1,
@@ -275,12 +282,16 @@ impl InfinibandLink {
         })
     }
 
-    /// Blocks that one end needs so that packets of this payload never wait for credit: the bytes
-    /// that the line carries in a round trip of the cable, and two packets, because credit returns
-    /// when a packet has left the buffer.
+    /// Blocks that one end needs so that packets of this payload never wait for credit: those of
+    /// the packets that the line carries in a round trip of the cable, and one packet more, because
+    /// credit returns when a packet has arrived. A packet occupies whole blocks. Some more are for
+    /// acknowledgements and responses between them.
     pub const fn blocks_needed(&self, mtu: u16) -> u64 {
-        let packet = (mtu as u64 + PACKET_OVERHEAD_BYTES).div_ceil(BLOCK_BYTES);
-        self.rate.blocks_in_flight(self.propagation) + 2 * packet
+        let bytes = mtu as u64 + PACKET_OVERHEAD_BYTES;
+        let (numerator, denominator) = self.rate.ps_per_byte();
+        let on_line = (bytes + DELIMITER_BYTES) as u128 * numerator as u128;
+        let packets = (2 * self.propagation.0 as u128 * denominator as u128).div_ceil(on_line) as u64;
+        (packets + 1) * bytes.div_ceil(BLOCK_BYTES) + SMALL_BLOCKS
     }
 }
 
@@ -316,5 +327,20 @@ mod tests {
         assert_eq!(InfinibandRate::Qdr4.blocks_in_flight(metres(100)), 63);
         assert_eq!(InfinibandRate::Edr4.blocks_in_flight(metres(100)), 196);
         assert_eq!(InfinibandRate::Ndr4.blocks_in_flight(metres(100)), 782);
+    }
+
+    #[test]
+    fn a_link_needs_the_blocks_of_whole_packets() {
+        let end = |port| InfinibandEnd { node: InfinibandNode::Switch(0), port };
+        let link = |metres: u64| InfinibandLink {
+            name: "a".into(),
+            ends: [end(0), end(1)],
+            rate: InfinibandRate::Qdr4,
+            propagation: Picos::from_ns(5 * metres),
+            blocks: None,
+        };
+        // A packet has 2,076 bytes on the line, 519 ns, and 33 blocks: 39 in a round trip of 20 us.
+        assert_eq!(link(2_000).blocks_needed(2_048), 40 * 33 + 8);
+        assert_eq!(link(10).blocks_needed(2_048), 2 * 33 + 8);
     }
 }

@@ -48,11 +48,26 @@ pub(super) fn switches<'d>(
     elements.into_iter().map(Where::new).collect()
 }
 
-/// Returns the settings of the subnet.
-pub(super) fn subnet(element: &Element<'_>) -> Subnet {
+/// Returns the settings of the subnet, whose switches are known.
+pub(super) fn subnet(element: &Element<'_>, lab: &Lab, budget: &mut Budget, sink: &mut Sink) -> Subnet {
     let default = Subnet::default();
+    let mut roots = BTreeSet::new();
+    for (text, origin) in element.patterns("roots") {
+        let Some(names) = budget.expand(text, origin, sink) else { continue };
+        for name in names.iter() {
+            match lab.infiniband.switches.iter().position(|switch| switch.name == *name) {
+                Some(switch) => _ = roots.insert(switch as u16),
+                None => {
+                    let reason = format!("there is no InfiniBand switch `{}`", value::cut(name));
+                    let remedy = "name switches of [infiniband_switch.NAME]";
+                    sink.error(UNKNOWN_NODE, origin, reason, remedy);
+                }
+            }
+        }
+    }
     Subnet {
         routing: element.choice("routing", schema::SUBNET_ROUTINGS).unwrap_or(default.routing),
+        roots: roots.into_iter().collect(),
         sweep: element.time("sweep").unwrap_or(default.sweep),
         mtu: element.integer("mtu").unwrap_or(default.mtu),
         lanes: element.integer("lanes").unwrap_or(default.lanes),

@@ -132,9 +132,9 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let ethernet_switch_places = ethernet::switches(document, &mut lab, &mut budget, sink);
-    lab.infiniband.subnet = infiniband::subnet(&single("subnet")?);
     lab.infiniband.targets = infiniband::targets(nodes[2]);
     let infiniband_switch_places = infiniband::switches(document, &mut lab, &mut budget, sink);
+    lab.infiniband.subnet = infiniband::subnet(&single("subnet")?, &lab, &mut budget, sink);
     let ethernet_link_places = ethernet::links(document, &mut lab, &names, &mut budget, sink);
     let infiniband_link_places = infiniband::links(document, &mut lab, &names, &mut budget, sink);
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);

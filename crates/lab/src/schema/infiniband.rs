@@ -69,6 +69,14 @@ pub(super) const SUBNET: SectionDef = SectionDef {
             also: &["routing_engine", "engine"],
         },
         Key {
+            path: "roots",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("the routing engine finds them; in a ring there are none"),
+            meaning: "Root switches of `updn` and `ftree`.",
+            example: "\"spine{1..2}\"",
+            also: &["root", "root_guid_file"],
+        },
+        Key {
             path: "sweep",
             kind: Kind::Time,
             fallback: Fallback::Value("\"10ms\""),

@@ -5,10 +5,10 @@ use super::classes::{Class, Classes};
 use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
-use super::iscsi::{self, IscsiPaths, Sessions};
 use super::loops::{self, LoopTimes};
 use super::names::compress_all;
 use super::network::Network;
+use super::sessions::{self, SessionPaths, Sessions};
 use petgraph::algo::bridges::bridges;
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
@@ -68,7 +68,13 @@ pub struct Report {
     /// Number of Ethernet links.
     pub ethernet_links: usize,
     /// Paths of iSCSI between hosts and storage, with equal pairs merged.
-    pub iscsi: Vec<IscsiPaths>,
+    pub iscsi: Vec<SessionPaths>,
+    /// Number of InfiniBand switches.
+    pub infiniband_switches: usize,
+    /// Number of InfiniBand links.
+    pub infiniband_links: usize,
+    /// Paths of SRP between hosts and storage, with equal pairs merged.
+    pub srp: Vec<SessionPaths>,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -186,15 +192,15 @@ impl Report {
         };
         let dark = lab.links_down_at_start();
         let dark = named(&mut dark.iter().map(|link| usize::from(*link)).filter(|link| !isolated.contains(link)));
-        let sessions = iscsi::sessions(lab);
-        let paths = paths(lab, network, classes, &sessions);
+        let [sessions, channels, both] = sessions::all(lab);
+        let paths = paths(lab, network, classes, &both);
         let judged: BTreeSet<u16> = paths.iter().flat_map(|p| p.hosts.iter().copied()).collect();
         let hypervisors = hypervisors(lab);
         let permitted = &network.permitted;
         let has_path = |host: u16| permitted.ports_of_host(host).any(|port| !permitted.partners(port).is_empty());
         let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !hypervisors.contains(h));
-        let over_iscsi: BTreeSet<u16> = sessions.keys().map(|(host, _)| *host).collect();
-        let of_interest = of_interest.filter(|host| has_path(*host) || !over_iscsi.contains(host));
+        let in_sessions: BTreeSet<u16> = both.keys().map(|(host, _)| *host).collect();
+        let of_interest = of_interest.filter(|host| has_path(*host) || !in_sessions.contains(host));
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
         let lonely = paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| &p.hosts);
@@ -233,7 +239,10 @@ impl Report {
             loops: loops::of(lab),
             ethernet_switches: lab.ethernet_switches.len(),
             ethernet_links: lab.ethernet_links.len(),
-            iscsi: iscsi::rows(lab, &sessions),
+            iscsi: sessions::rows(lab, &sessions),
+            infiniband_switches: lab.infiniband.switches.len(),
+            infiniband_links: lab.infiniband.links.len(),
+            srp: sessions::rows(lab, &channels),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),

@@ -14,7 +14,8 @@ use sanloom_wire::iscsi::Head;
 /// Open-iSCSI).
 const LOGIN_TIME: Span = Span::from_secs(15);
 
-/// Sessions or channels of a storage system, by a number that stays while its block I/O is in progress.
+/// Sessions or channels of a storage system, by a number that stays while its block I/O is in
+/// progress.
 #[derive(Default)]
 pub(crate) struct Slots {
     ends: Vec<Option<u32>>,

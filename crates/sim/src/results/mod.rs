@@ -7,6 +7,7 @@ mod ethernet;
 mod events;
 mod findings;
 mod hosts;
+mod infiniband;
 mod links;
 mod loops;
 mod names;
@@ -41,6 +42,9 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         loops: loops::results(&view),
         ethernet_links: ethernet::links(&view),
         ethernet_switches: ethernet::switches(&view),
+        infiniband_links: infiniband::links(&view),
+        srp_channels: infiniband::channels(&view),
+        subnet: infiniband::subnet(&view),
         switches: ports::switches(&view),
         drops: drops(world),
         conservation: conservation(world),

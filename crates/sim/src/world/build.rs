@@ -118,7 +118,7 @@ impl Plan<'_> {
         let physical = owners.len() - virtual_owners(lab).count();
         let tcp = TcpPlan::new(lab);
         let srp = SrpPorts::new(lab, &tcp);
-        let timers = timers(lab, owners.len() as u32, tcp.has_sessions(), srp.has_channels());
+        let timers = Timers::new(lab, owners.len() as u32, tcp.has_sessions(), srp.has_channels());
         Plan { lab, owners, physical, timers, tcp, srp }
     }
 
@@ -498,30 +498,6 @@ fn carrier(lab: &Lab, owners: &[Owner], owner: Owner) -> Option<u16> {
     let vm = lab.hosts[usize::from(host)].virtual_machine?;
     let carrier = vm.carrier(hba, lab.hosts[usize::from(vm.on)].hbas.len());
     Some(position(owners, Owner::Host { host: vm.on, hba: carrier }))
-}
-
-fn timers(lab: &Lab, nports: u32, has_sessions: bool, has_channels: bool) -> Timers {
-    let switch = nports;
-    let host = switch + lab.switches.len() as u32;
-    let storage = host + lab.hosts.len() as u32;
-    let processor = storage + lab.storage.len() as u32;
-    let fault = processor + lab.switches.len() as u32;
-    let iscsi = fault + 3 + lab.loops.len() as u32;
-    let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
-    let all = srp + if has_channels { Srp::TIMERS } else { 0 };
-    Timers {
-        switch,
-        host,
-        storage,
-        processor,
-        fault,
-        sample: fault + 1,
-        quarantine: fault + 2,
-        arbitrated_loop: fault + 3,
-        iscsi,
-        srp,
-        all,
-    }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {

@@ -9,6 +9,7 @@ use crate::net::line::ByteTime;
 use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandSwitch, SubnetRouting};
 use sanloom_fc::san::Lab;
 use sanloom_transport::infiniband::arbitration::{Entry, SlToVl};
+use sanloom_transport::infiniband::fabric::Guid;
 use sanloom_transport::infiniband::manager::Config;
 use sanloom_transport::infiniband::routing::Engine;
 use std::collections::BTreeMap;
@@ -137,12 +138,17 @@ pub fn plan(lab: &Lab) -> InfinibandPlan {
                 SubnetRouting::UpDown => Engine::UpDown,
                 SubnetRouting::FatTree => Engine::FatTree,
             },
+            roots: subnet.roots.iter().map(|switch| Guid(switch_guid(*switch))).collect(),
             ..Config::default()
         },
         sweep_ps: subnet.sweep.0,
         levels: SlToVl::spread(subnet.lanes),
         seed: lab.run.seed,
     }
+}
+
+fn switch_guid(number: u16) -> u64 {
+    SWITCH_GUID + GUIDS * u64::from(number)
 }
 
 fn byte_time(link: &InfinibandLink) -> ByteTime {
@@ -155,7 +161,7 @@ fn switch_plan(lab: &Lab, number: u16, switch: &InfinibandSwitch) -> InfinibandS
     let own = ends.filter(|end| end.node == InfinibandNode::Switch(number));
     let ports = own.map(|end| end.port + 1).max().unwrap_or(1);
     InfinibandSwitchPlan {
-        guid: SWITCH_GUID + GUIDS * u64::from(number),
+        guid: switch_guid(number),
         ports: ports as u8,
         latency_ps: switch.latency.0,
         cut_through: switch.cut_through,

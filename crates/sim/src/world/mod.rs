@@ -100,6 +100,33 @@ pub(crate) struct Timers {
     all: u32,
 }
 
+impl Timers {
+    /// Returns the timers of a lab.
+    fn new(lab: &Lab, nports: u32, has_sessions: bool, has_channels: bool) -> Timers {
+        let switch = nports;
+        let host = switch + lab.switches.len() as u32;
+        let storage = host + lab.hosts.len() as u32;
+        let processor = storage + lab.storage.len() as u32;
+        let fault = processor + lab.switches.len() as u32;
+        let iscsi = fault + 3 + lab.loops.len() as u32;
+        let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
+        let all = srp + if has_channels { Srp::TIMERS } else { 0 };
+        Timers {
+            switch,
+            host,
+            storage,
+            processor,
+            fault,
+            sample: fault + 1,
+            quarantine: fault + 2,
+            arbitrated_loop: fault + 3,
+            iscsi,
+            srp,
+            all,
+        }
+    }
+}
+
 /// One simulated lab.
 pub struct World {
     /// The configuration of the lab.

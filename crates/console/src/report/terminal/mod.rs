@@ -6,6 +6,7 @@ mod ethernet;
 mod events;
 pub mod grid;
 mod group;
+mod infiniband;
 mod live;
 mod loops;
 mod replications;
@@ -44,6 +45,7 @@ pub fn render(results: &Results, width: usize) -> String {
     links(&mut out, results, width);
     loops::table(&mut out, results, width);
     ethernet::tables(&mut out, results, width);
+    infiniband::tables(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
@@ -337,9 +339,14 @@ fn drops(out: &mut String, results: &Results, width: usize) {
     if on_ethernet > 0 {
         let _ = writeln!(out, "{} Ethernet frames were lost.", grouped(on_ethernet));
     }
-    if total == 0 && on_ethernet == 0 {
+    let ways = results.infiniband_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let on_infiniband: u64 = ways.map(|way| way.packets_lost).sum();
+    if on_infiniband > 0 {
+        let _ = writeln!(out, "{} InfiniBand packets were lost.", grouped(on_infiniband));
+    }
+    if total == 0 && on_ethernet + on_infiniband == 0 {
         out.push_str("No frame was dropped.\n");
-    } else {
+    } else if total > 0 {
         let reasons: Vec<String> = results
             .drops
             .iter()

@@ -377,6 +377,7 @@ impl InfinibandPlane {
     /// Drops the packet in turn of a lane, and all packets after seven in a row.
     #[cold]
     fn drop_first(&mut self, events: &mut Events, number: u32, lane: u8) {
+        self.note_deadlock(events.now, number, lane);
         let line = &mut self.lines[number as usize];
         let state = &mut line.lanes[usize::from(lane)];
         state.since_ps = events.now;

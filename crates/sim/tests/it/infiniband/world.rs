@@ -1,9 +1,10 @@
 //! Labs whose hosts reach their storage over SRP.
 
 use crate::labs;
-use sanloom_api::results::Results;
+use sanloom_api::results::{FindingKind, Results};
 use sanloom_sim::net::infiniband as plane;
 use sanloom_sim::world::World;
+use std::collections::BTreeSet;
 
 /// Hosts and one storage system at a switch of its own.
 fn lab(hosts: usize, rate: &str, mtu: u32, more: &str, workload: &str) -> String {
@@ -189,4 +190,88 @@ fn expired_lifetimes_end_every_request() {
     assert_eq!(measure.ios.iter().sum::<u64>() + measure.failed, 15_000, "{} failed", measure.failed);
     let expired = world.net.infiniband.losses().filter(|(_, why, _)| *why == plane::PacketLoss::Lifetime);
     assert!(expired.map(|(_, _, packets)| packets).sum::<u64>() > 0);
+}
+
+/// A ring of switches with few blocks: `minhop` leads to a deadlock that names its five ports, and
+/// `updn` with a root to none.
+#[test]
+fn a_ring_deadlocks_with_minhop_and_not_with_updn() {
+    let text = |routing: &str| {
+        format!(
+            r#"
+[run]
+duration = "40ms"
+warmup = "0s"
+[subnet]
+routing = "{routing}"
+roots = "ring1"
+[infiniband_switch."ring{{1..5}}"]
+blocks = 80
+lifetime = 8
+last_lifetime = 8
+[host."server{{1..5}}"]
+[storage."array{{1..5}}"]
+rate = "1M/s"
+srp = {{}}
+[[link]]
+from = "server{{1..5}}"
+to = "ring{{1..5}}"
+rate = "4xQDR"
+[[link]]
+from = "array{{1..5}}"
+to = "ring{{1..5}}"
+rate = "4xQDR"
+[[isl]]
+from = "ring{{1..4}}"
+to = "ring{{2..5}}"
+rate = "4xQDR"
+[[isl]]
+from = "ring5"
+to = "ring1"
+rate = "4xQDR"
+[workload."reads{{1..3}}"]
+hosts = "server{{1..3}}"
+targets = "array{{3..5}}"
+size = "64KiB"
+depth = 16
+[workload."reads{{4..5}}"]
+hosts = "server{{4..5}}"
+targets = "array{{1..2}}"
+size = "64KiB"
+depth = 16
+"#
+        )
+    };
+    let stuck = labs::run(&labs::lab(&text("minhop")));
+    let finding = stuck.findings.iter().find(|finding| finding.kind == FindingKind::Deadlock).expect("a finding");
+    let ports: BTreeSet<&str> = finding.cycle.iter().map(|port| port.split(':').next().unwrap_or("")).collect();
+    assert_eq!((finding.cycle.len(), ports.len()), (5, 5), "{:?}", finding.cycle);
+    let moving = labs::run(&labs::lab(&text("updn")));
+    assert_eq!((stuck.totals.deadlocks, moving.totals.deadlocks), (1, 0));
+    assert!(rate(&moving) > 1_000.0, "{} MB/s", rate(&moving));
+    let dropped = |results: &Results| {
+        let links = results.infiniband_links.iter();
+        links.map(|link| link.forward.lifetime_drops + link.backward.lifetime_drops).sum::<u64>()
+    };
+    assert!(dropped(&stuck) > 0 && dropped(&moving) == 0);
+}
+
+/// A cable of 2 km with the blocks of a fifth of its round trip stands idle for the rest. With the
+/// blocks that `check` advises, it is full.
+#[test]
+fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
+    let run = |blocks: u32| {
+        let text = lab(1, "4xQDR", 2_048, "", &requests(64, 1.0));
+        let link = format!("to = \"ib\"\nrate = \"4xQDR\"\nlength = \"2km\"\nblocks = {blocks}\n");
+        labs::run(&labs::lab(&text.replacen("to = \"ib\"\nrate = \"4xQDR\"\n", &link, 1)))
+    };
+    let (few, advised) = (run(256), run(1_328));
+    let share = 4_000.0 * 2_048.0 / 2_076.0;
+    assert!((rate(&advised) / share - 1.0).abs() < 0.01, "{} MB/s", rate(&advised));
+    // 7 packets in each round trip of 20 us and the times of a packet and of its credit.
+    let expected = 7.0 * 2_048.0 / (20.0 + 0.519 + 0.002);
+    assert!((rate(&few) / expected - 1.0).abs() < 0.01, "{} MB/s, not {expected:.1}", rate(&few));
+    let titles: Vec<&str> = few.findings.iter().map(|finding| finding.title.as_str()).collect();
+    assert!(titles.iter().any(|title| title.contains("too few blocks for its length")), "{titles:?}");
+    assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
