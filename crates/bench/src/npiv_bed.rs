@@ -266,6 +266,7 @@ impl Bed {
             links,
             ethernet_switches: Vec::new(),
             ethernet_links: Vec::new(),
+            infiniband: Default::default(),
             zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
             zone_fabrics: Default::default(),
@@ -311,6 +312,7 @@ fn host(number: u16, virtual_machine: Option<VirtualMachine>) -> Host {
         discovery: false,
         virtual_machine,
         iscsi: sanloom_fc::config::IscsiHost::of("port"),
+        srp: Default::default(),
     }
 }
 

@@ -85,6 +85,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         links: Vec::new(),
         ethernet_switches: Vec::new(),
         ethernet_links: Vec::new(),
+        infiniband: Default::default(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),

@@ -32,8 +32,18 @@ const NAME_BUDGET: usize = 4_000_000;
 const MAX_ELEMENTS: usize = 80_000;
 
 /// Sections that define nodes, links and zones.
-const TOPOLOGY: [&str; 9] =
-    ["switch", "ethernet_switch", "host", "storage", "link", "isl", "alias", "zone", "zone_config"];
+const TOPOLOGY: [&str; 10] = [
+    "switch",
+    "ethernet_switch",
+    "infiniband_switch",
+    "host",
+    "storage",
+    "link",
+    "isl",
+    "alias",
+    "zone",
+    "zone_config",
+];
 
 /// A lab file, checked table by table.
 pub(crate) struct Document {
@@ -400,6 +410,7 @@ fn example_name(def: &SectionDef) -> &'static str {
     match def.name {
         "switch" => "edge1",
         "ethernet_switch" => "tor1",
+        "infiniband_switch" => "ib1",
         "host" => "server1",
         "storage" => "disk1",
         _ => "reads",

@@ -7,7 +7,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::overrides::SetEntry;
 use crate::schema::{Fallback, Key, SectionDef};
 use crate::value::Value;
-use sanloom_fc::config::{EthernetRate, LineRate};
+use sanloom_fc::config::{EthernetRate, InfinibandRate, LineRate};
 
 /// One node, link table, zone table or similar, with the layers of its values.
 #[derive(Clone)]
@@ -148,6 +148,13 @@ impl<'d> Element<'d> {
     pub fn ethernet_rate(&self, path: &str) -> Option<EthernetRate> {
         match self.get(path)? {
             (Value::EthernetRate(rate), _) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    pub fn infiniband_rate(&self, path: &str) -> Option<InfinibandRate> {
+        match self.get(path)? {
+            (Value::InfinibandRate(rate), _) => Some(*rate),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use crate::forms::{self, Variant};
 use crate::presets;
 use crate::schema::{Fallback, Form, Key, Kind, NEEDS, Need, SECTIONS, SectionDef, When};
 use crate::units::{self, Dimension};
-use sanloom_fc::config::{EthernetRate, LineRate};
+use sanloom_fc::config::{EthernetRate, InfinibandRate, LineRate};
 use std::fmt::Write;
 
 /// Returns a JSON Schema (draft-07) of the lab file.
@@ -215,7 +215,8 @@ fn value(kind: &Kind) -> Json {
         }
         Kind::LinkRate => {
             let names = LineRate::ALL.iter().map(|rate| rate.name());
-            let names: Vec<&str> = names.chain(EthernetRate::ALL.iter().map(|rate| rate.name())).collect();
+            let names = names.chain(EthernetRate::ALL.iter().map(|rate| rate.name()));
+            let names: Vec<&str> = names.chain(InfinibandRate::ALL.iter().map(|rate| rate.name())).collect();
             pattern(format!("^\\s*{}\\s*$", any_case(&names)))
         }
         Kind::Numbers { min, max } => {

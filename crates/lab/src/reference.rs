@@ -213,7 +213,8 @@ fn kind(kind: &Kind) -> String {
         Kind::LinkRate => {
             let names = sanloom_fc::config::LineRate::ALL.iter().map(|rate| rate.name());
             let ethernet = sanloom_fc::config::EthernetRate::ALL.iter().map(|rate| rate.name());
-            format!("line rate: {}", names.chain(ethernet).collect::<Vec<_>>().join(", "))
+            let infiniband = sanloom_fc::config::InfinibandRate::ALL.iter().map(|rate| rate.name());
+            format!("line rate: {}", names.chain(ethernet).chain(infiniband).collect::<Vec<_>>().join(", "))
         }
         Kind::Numbers { min, max } => format!("whole number, {}, or list of them", range(min, max)),
         Kind::Choice(_) => "word, see below".to_owned(),

@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use crate::{suggest, value};
-use sanloom_fc::config::{EthernetRate, LineRate, Picos};
+use sanloom_fc::config::{EthernetRate, InfinibandRate, LineRate, Picos};
 
 /// A dimension with its units, smallest first. Each unit has its factor to the unit in which values
 /// are stored.
@@ -212,9 +212,22 @@ pub(crate) fn ethernet_rate(text: &str) -> Option<EthernetRate> {
     EthernetRate::ALL.into_iter().find(|rate| rate.name().eq_ignore_ascii_case(text.trim()))
 }
 
+/// Returns the InfiniBand rate with this name.
+pub(crate) fn infiniband_rate(text: &str) -> Option<InfinibandRate> {
+    InfinibandRate::ALL.into_iter().find(|rate| rate.name().eq_ignore_ascii_case(text.trim()))
+}
+
 /// Returns the line rate of Fibre Channel with this name. The remedy for another text lists the
-/// rates of Ethernet, too, if it names Ethernet.
+/// rates of Ethernet or InfiniBand, too, if it names one of them.
 pub(crate) fn parse_link_rate(text: &str) -> Result<LineRate, BadQuantity> {
+    let known = |name: &&&str| text.to_ascii_uppercase().contains(**name);
+    if let Some(speed) = ["SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR"].iter().find(known) {
+        let of_speed = InfinibandRate::ALL.iter().filter(|rate| rate.name().ends_with(*speed));
+        let names: Vec<String> = of_speed.map(|rate| format!("\"{rate}\"")).collect();
+        let remedy = format!("rates of {speed} are {}", names.join(", "));
+        let reason = format!("`{}` is not a line rate", value::cut(text));
+        return Err(BadQuantity { code: WRONG_UNIT, reason, remedy });
+    }
     let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim().to_ascii_lowercase();
     if !["gbe", "ge", "g", "gb/s", "gbit/s", "gbps", "gbase", "ethernet"].contains(&unit.as_str()) {
         return parse_line_rate(text);

@@ -6,7 +6,7 @@ use crate::diagnostic::{Origin, Sink};
 use crate::schema::{Kind, Word};
 use crate::units::{self, BadQuantity, Dimension};
 use crate::{forms, presets, suggest};
-use sanloom_fc::config::{Arrival, EthernetRate, LineRate, Picos, SizeDistribution, TimeDistribution};
+use sanloom_fc::config::{Arrival, EthernetRate, InfinibandRate, LineRate, Picos, SizeDistribution, TimeDistribution};
 use sanloom_fc::san::Precision;
 use std::ops::Range;
 use toml::Spanned;
@@ -38,6 +38,7 @@ pub(crate) enum Value {
     BitRate(u64),
     LineRate(LineRate),
     EthernetRate(EthernetRate),
+    InfinibandRate(InfinibandRate),
     Numbers(Vec<u64>),
     /// Index of the word.
     Choice(usize),
@@ -276,6 +277,9 @@ impl Reader<'_> {
         };
         if let Some(rate) = units::ethernet_rate(text) {
             return Some(Value::EthernetRate(rate));
+        }
+        if let Some(rate) = units::infiniband_rate(text) {
+            return Some(Value::InfinibandRate(rate));
         }
         self.quantity_result(units::parse_link_rate(text)).map(Value::LineRate)
     }

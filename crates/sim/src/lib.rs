@@ -18,6 +18,7 @@ pub mod replicate;
 pub mod results;
 pub mod rng;
 pub mod run;
+pub mod srp;
 pub mod stats;
 pub mod tcp;
 pub mod trace;

@@ -15,6 +15,7 @@ mod engine;
 mod ethernet;
 mod expectation;
 mod host;
+mod infiniband;
 mod io;
 mod iscsi;
 mod lab;
@@ -36,6 +37,7 @@ pub use engine::Engine;
 pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
 pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
+pub use infiniband::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
 pub use iscsi::IscsiSessionResult;
 pub use lab::{FaultEvent, LabInfo, PrecisionResult};
@@ -93,6 +95,15 @@ pub struct Results {
     /// One element for each session of iSCSI of a host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub iscsi_sessions: Vec<IscsiSessionResult>,
+    /// The InfiniBand subnet, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<SubnetResult>,
+    /// One element for each InfiniBand link, with both directions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub infiniband_links: Vec<InfinibandLinkResult>,
+    /// One element for each SRP channel of a host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub srp_channels: Vec<SrpChannelResult>,
     /// One element for each switch.
     pub switches: Vec<SwitchResult>,
     /// Frames dropped in the measured time, by reason.
@@ -132,6 +143,9 @@ impl Default for Results {
             ethernet_links: Vec::new(),
             ethernet_switches: Vec::new(),
             iscsi_sessions: Vec::new(),
+            subnet: None,
+            infiniband_links: Vec::new(),
+            srp_channels: Vec::new(),
             switches: Vec::new(),
             drops: BTreeMap::new(),
             conservation: Conservation::default(),

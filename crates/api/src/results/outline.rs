@@ -3,10 +3,11 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
-    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, FaultEvent, Finding, HostResult, Interval,
-    IscsiSessionResult, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult,
-    PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SsdResult, StorageResult, StreamHostResult,
-    StreamResult, SwitchResult, TraceResult, Victim,
+    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, FaultEvent, Finding, HostResult,
+    InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo, LinkDirection, LinkResult,
+    LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications,
+    Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult, StreamResult, SubnetResult, SwitchResult,
+    TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -147,6 +148,7 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
         "storage" => lab.storage.iter().map(|storage| storage.name.clone()).collect(),
         "ethernet_links" => lab.ethernet_links.iter().map(|link| link.name.clone()).collect(),
         "ethernet_switches" => lab.ethernet_switches.iter().map(|switch| switch.name.clone()).collect(),
+        "infiniband_links" => lab.infiniband.links.iter().map(|link| link.name.clone()).collect(),
         "loops" => lab.loops.iter().map(|of_lab| of_lab.name.clone()).collect(),
         "switches" => lab.switches.iter().map(|switch| switch.name.clone()).collect(),
         "streams" => lab.workloads.iter().map(|workload| workload.name.clone()).collect(),
@@ -172,6 +174,7 @@ fn example() -> Value {
         paused_s: BTreeMap::from([(ANY.to_owned(), 0.0)]),
         ..EthernetDirection::default()
     };
+    let infiniband_direction = || InfinibandDirection { drops: any(), ..InfinibandDirection::default() };
     let results = Results {
         lab: LabInfo {
             command: some(),
@@ -218,6 +221,13 @@ fn example() -> Value {
         }],
         ethernet_switches: vec![EthernetSwitchResult::default()],
         iscsi_sessions: vec![IscsiSessionResult::default()],
+        subnet: Some(SubnetResult { refusal: some(), ..SubnetResult::default() }),
+        infiniband_links: vec![InfinibandLinkResult {
+            forward: infiniband_direction(),
+            backward: infiniband_direction(),
+            ..InfinibandLinkResult::default()
+        }],
+        srp_channels: vec![SrpChannelResult::default()],
         loops: vec![LoopResult { ports: vec![LoopPortResult::default()], ..LoopResult::default() }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
         drops: any(),

@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     "mod",
     "lab",
     "io",
@@ -21,6 +21,7 @@ const FILES: [&str; 17] = [
     "storage",
     "ethernet",
     "iscsi",
+    "infiniband",
     "arbitrated_loop",
     "balance",
     "story",
@@ -108,6 +109,9 @@ fn examples() -> Vec<(&'static str, Value)> {
         ethernet_links: vec![EthernetLinkResult::default()],
         ethernet_switches: vec![EthernetSwitchResult::default()],
         iscsi_sessions: vec![IscsiSessionResult::default()],
+        subnet: Some(SubnetResult::default()),
+        infiniband_links: vec![InfinibandLinkResult::default()],
+        srp_channels: vec![SrpChannelResult::default()],
         ..Results::default()
     };
     let intervals = BTreeMap::from([("left".to_owned(), Interval::default())]);
@@ -172,6 +176,10 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("EthernetDirection", to_value(EthernetDirection::default())),
         ("EthernetSwitchResult", to_value(EthernetSwitchResult::default())),
         ("IscsiSessionResult", to_value(IscsiSessionResult::default())),
+        ("SubnetResult", to_value(SubnetResult { refusal: some(), ..SubnetResult::default() })),
+        ("InfinibandLinkResult", to_value(InfinibandLinkResult::default())),
+        ("InfinibandDirection", to_value(InfinibandDirection::default())),
+        ("SrpChannelResult", to_value(SrpChannelResult::default())),
         ("LoopResult", to_value(LoopResult::default())),
         ("LoopPortResult", to_value(LoopPortResult::default())),
         ("Conservation", to_value(Conservation::default())),

@@ -127,6 +127,7 @@ impl Swarm {
             discovery: true,
             virtual_machine: None,
             iscsi: sanloom_fc::config::IscsiHost::of("host"),
+            srp: Default::default(),
         }
     }
 

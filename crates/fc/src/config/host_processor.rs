@@ -20,6 +20,8 @@ pub struct HostProcessor {
     pub fc: DriverCost,
     /// Costs of I/O over TCP, without [`Interrupt`](super::Interrupt).
     pub tcp: StackCost,
+    /// Costs of I/O over SRP.
+    pub srp: ChannelCost,
     /// Processor of each HBA.
     pub hba: AdapterProcessor,
 }
@@ -33,6 +35,7 @@ impl Default for HostProcessor {
             coherence_share_ppm: 0,
             fc: DriverCost::default(),
             tcp: StackCost::default(),
+            srp: ChannelCost::default(),
             hba: AdapterProcessor::default(),
         }
     }
@@ -107,6 +110,15 @@ impl StackCost {
             batch => bytes.div_ceil(batch).clamp(u64::from(frames > 0), frames.into()),
         }
     }
+}
+
+/// Processor time of the driver of a channel adapter, which moves the data by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ChannelCost {
+    /// Time of a command before it leaves, with the registration of its memory.
+    pub per_command: Picos,
+    /// Time of the completion of a response, with its interrupt.
+    pub per_completion: Picos,
 }
 
 /// The processor of an adapter, which handles one command after the other.

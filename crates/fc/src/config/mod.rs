@@ -10,6 +10,7 @@ mod ethernet;
 mod fabric;
 mod fault;
 mod host_processor;
+mod infiniband;
 mod iscsi;
 mod joining;
 mod live;
@@ -38,7 +39,11 @@ pub use fabric::{
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, EthernetFault, Fault, FaultKind};
-pub use host_processor::{AdapterProcessor, Affinity, DriverCost, HostProcessor, StackCost, per_kib};
+pub use host_processor::{AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, StackCost, per_kib};
+pub use infiniband::{
+    BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,
+    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet, SubnetRouting,
+};
 pub use iscsi::{Chap, Iscsi, IscsiHost};
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};

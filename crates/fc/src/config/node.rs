@@ -1,6 +1,7 @@
 //! Hosts and storage systems.
 
 use super::host_processor::HostProcessor;
+use super::infiniband::SrpHost;
 use super::iscsi::IscsiHost;
 use super::units::Picos;
 use super::workload::TimeDistribution;
@@ -47,6 +48,8 @@ pub struct Host {
     pub virtual_machine: Option<VirtualMachine>,
     /// iSCSI initiator at the Ethernet interfaces of the host.
     pub iscsi: IscsiHost,
+    /// SRP initiator at the InfiniBand interfaces of the host.
+    pub srp: SrpHost,
 }
 
 /// Limits of error recovery, with the values of Linux as defaults.

@@ -10,6 +10,7 @@ mod change;
 mod channels;
 mod dark;
 mod ethernet;
+mod infiniband;
 mod iscsi_reach;
 mod join;
 mod masks;
@@ -25,6 +26,7 @@ mod volumes;
 pub use attached::AttachedPort;
 pub use change::ScheduledChange;
 pub use ethernet::{EthernetInterface, IscsiPaths};
+pub use infiniband::{InfinibandInterface, SrpPaths};
 pub use iscsi_reach::{EthernetPart, IscsiReach};
 pub use join::{JoinEnd, Joined, Obstacle, join};
 pub use masks::LunGroup;
@@ -35,8 +37,8 @@ pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 
 use crate::config::{
-    ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Link, Live, Picos, Priority, Storage, Switch, Timers,
-    Workload, ZonePolicy, Zoning,
+    ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Infiniband, Link, Live, Picos, Priority, Storage,
+    Switch, Timers, Workload, ZonePolicy, Zoning,
 };
 use crate::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
@@ -66,6 +68,8 @@ pub struct Lab {
     pub ethernet_switches: Vec<EthernetSwitch>,
     /// Ethernet links of switches, hosts and storage.
     pub ethernet_links: Vec<EthernetLink>,
+    /// InfiniBand switches, links, subnet and SRP targets.
+    pub infiniband: Infiniband,
     /// Effective zoning: the effective zones of `zone_database` and its default zone.
     pub zoning: Zoning,
     /// Defined and effective zoning.

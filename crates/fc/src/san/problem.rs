@@ -51,6 +51,9 @@ pub enum Section {
     Link,
     EthernetSwitch,
     EthernetLink,
+    InfinibandSwitch,
+    InfinibandLink,
+    Subnet,
     Zone,
     Workload,
     Fault,
@@ -143,6 +146,8 @@ problem_kinds! {
     NoWorkload = "no-workload",
     /// Advice: a link has too few credits for its length.
     FewCredits = "few-credits",
+    /// InfiniBand links do not form one subnet.
+    SplitSubnet = "split-subnet",
     /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
     SmallHeadroom = "small-headroom",
     /// Advice: a priority is lossless at one end of an Ethernet link only.

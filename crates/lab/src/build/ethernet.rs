@@ -1,21 +1,20 @@
 //! Ethernet switches, and links with a rate of Ethernet.
 
 use super::Where;
-use super::links::{RANGE_MISMATCH, own_names, pair};
+use super::interfaces::{NodeAndPort, Ports, draft, unused_name};
 use super::nodes::{Names, UNKNOWN_NODE, has_table, noun};
-use super::ports::{BAD_PORT, NO_FREE_PORT};
+use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
-use crate::schema::{self, Spread};
 use crate::value::{self, Value};
-use crate::{pattern, suggest, units};
+use crate::{suggest, units};
 use sanloom_fc::config::{
     EcnMarks, EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, Node, PRIORITIES,
 };
-use sanloom_fc::san::{Lab, MAX_LINKS};
+use sanloom_fc::san::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -31,9 +30,6 @@ const FIBRE_CHANNEL_KEYS: [(&str, &str); 3] = [
 ];
 /// Keys of a link that have a meaning on Ethernet only.
 const ETHERNET_KEYS: [&str; 3] = ["mtu", "vlans", "pause_reaction"];
-
-/// A node with a port, if the end names one.
-type NodeAndPort = (EthernetNode, Option<u16>);
 
 /// Fills `lab.ethernet_switches`.
 pub(super) fn switches<'d>(
@@ -137,14 +133,6 @@ pub(super) fn is_misplaced(
     false
 }
 
-/// A link before its ports are assigned.
-struct Draft<'d> {
-    name: Option<String>,
-    ends: [(EthernetNode, Option<u16>); 2],
-    origins: [Origin; 2],
-    element: Rc<Element<'d>>,
-}
-
 /// Fills `lab.ethernet_links`.
 pub(super) fn links<'d>(
     document: &'d Document,
@@ -157,6 +145,7 @@ pub(super) fn links<'d>(
     elements.extend(document.list("isl"));
     elements.retain(|element| element.ethernet_rate("rate").is_some());
     elements.sort_by(|a, b| a.header.cmp(&b.header));
+    let switches: BTreeMap<&str, u16> = lab.ethernet_switches.iter().map(|s| s.name.as_str()).zip(0..).collect();
     let mut drafts = Vec::new();
     for element in elements {
         element.require_keys(sink);
@@ -168,15 +157,17 @@ pub(super) fn links<'d>(
                 format!("leave `{key}` out, or give a rate of Fibre Channel"),
             );
         }
-        draft(&Rc::new(element), lab, names, &mut drafts, budget, sink);
+        super::infiniband::report_blocks(&element, "Ethernet", sink);
+        let element = Rc::new(element);
+        draft(&element, |name, origin, sink| end(name, lab, &switches, names, origin, sink), &mut drafts, budget, sink);
     }
-    let mut ports = Ports::new(&drafts);
+    let mut ports = Ports::new(&drafts, (MAX_PORTS, "an Ethernet"));
     let mut places = Vec::new();
     let mut used = BTreeSet::new();
     for draft in drafts {
         let assigned = [0, 1].map(|side| ports.assign(draft.ends[side], &draft.origins[side], sink));
         let [Some(a), Some(b)] = assigned else { continue };
-        let ends = [a, b];
+        let ends = [a, b].map(|(node, port)| EthernetEnd { node, port });
         let name = draft.name.clone().unwrap_or_else(|| unused_name(&used, default_name(lab, ends)));
         used.insert(name.clone());
         let element = document.refine(&draft.element, &name);
@@ -220,58 +211,15 @@ pub(super) fn add_implied(lab: &mut Lab) {
     }
 }
 
-/// Adds the links of one table.
-fn draft<'d>(
-    element: &Rc<Element<'d>>,
-    lab: &Lab,
-    names: &Names,
-    drafts: &mut Vec<Draft<'d>>,
-    budget: &mut Budget,
-    sink: &mut Sink,
-) {
-    let switches: BTreeMap<&str, u16> = lab.ethernet_switches.iter().map(|s| s.name.as_str()).zip(0..).collect();
-    let mut ends: [Vec<Option<NodeAndPort>>; 2] = [Vec::new(), Vec::new()];
-    let mut origins = [element.header.clone(), element.header.clone()];
-    for (side, key) in ["from", "to"].into_iter().enumerate() {
-        let Some((text, origin)) = element.patterns(key).first() else { return };
-        origins[side] = origin.clone();
-        let Some(expanded) = budget.expand(text, origin, sink) else { return };
-        ends[side] = expanded.iter().map(|name| end(name, &switches, names, origin, sink)).collect();
-    }
-    let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
-    let Some(pairs) = pair(ends[0].len(), ends[1].len(), spread) else {
-        sink.error(
-            RANGE_MISMATCH,
-            &origins[1],
-            format!("{} names in `from` cannot be joined to {} in `to`", ends[0].len(), ends[1].len()),
-            "use ranges of equal length, or let one be a multiple of the other",
-        );
-        return;
-    };
-    let count: usize = element.integer("count").unwrap_or(1);
-    let own = own_names(element, pairs.len() * count, budget, sink);
-    for (number, (a, b)) in pairs.into_iter().enumerate() {
-        for k in 0..count {
-            let (Some(a), Some(b)) = (ends[0][a], ends[1][b]) else { continue };
-            if drafts.len() >= MAX_LINKS {
-                let reason = format!("the file has more than {MAX_LINKS} links");
-                sink.error(pattern::TOO_MANY, &element.header, reason, "use fewer or smaller ranges");
-                return;
-            }
-            let name = own.as_ref().and_then(|names| names.get(number * count + k).cloned());
-            drafts.push(Draft { name, ends: [a, b], origins: origins.clone(), element: element.clone() });
-        }
-    }
-}
-
 /// Returns the node with this name and its port, if one is given.
 fn end(
     text: &str,
+    lab: &Lab,
     switches: &BTreeMap<&str, u16>,
     names: &Names,
     origin: &Origin,
     sink: &mut Sink,
-) -> Option<(EthernetNode, Option<u16>)> {
+) -> Option<NodeAndPort<EthernetNode>> {
     const WANTED: &str = "Ethernet switch, host or storage system";
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     let node = match (switches.get(name), names.get(name)) {
@@ -281,6 +229,12 @@ fn end(
         (None, Some(node @ (Node::Switch(_) | Node::Loop(_)))) => {
             let reason = format!("`{name}` is a {} of Fibre Channel, but the link has a rate of Ethernet", noun(node));
             let remedy = "choose a rate of Fibre Channel, such as \"16GFC\", or an [ethernet_switch.NAME]; FCoE of `sanloom up` is the key `ethernet` of a link with such a rate";
+            sink.error(CONFLICT, origin, reason, remedy);
+            return None;
+        }
+        (None, None) if lab.infiniband.switches.iter().any(|switch| switch.name == name) => {
+            let reason = format!("`{name}` is an InfiniBand switch, but the link has a rate of Ethernet");
+            let remedy = "choose a rate of InfiniBand, such as \"4xEDR\", or an [ethernet_switch.NAME]";
             sink.error(CONFLICT, origin, reason, remedy);
             return None;
         }
@@ -311,50 +265,6 @@ fn end(
     }
 }
 
-/// Ports and interfaces of all nodes. Explicit numbers are taken first, then the next free ones.
-struct Ports {
-    taken: BTreeMap<EthernetNode, BTreeSet<u16>>,
-    next: BTreeMap<EthernetNode, u16>,
-}
-
-impl Ports {
-    fn new(drafts: &[Draft<'_>]) -> Ports {
-        let mut taken: BTreeMap<EthernetNode, BTreeSet<u16>> = BTreeMap::new();
-        for (node, port) in drafts.iter().flat_map(|draft| draft.ends) {
-            if let Some(port) = port {
-                taken.entry(node).or_default().insert(port);
-            }
-        }
-        Ports { taken, next: BTreeMap::new() }
-    }
-
-    fn assign(
-        &mut self,
-        (node, port): (EthernetNode, Option<u16>),
-        origin: &Origin,
-        sink: &mut Sink,
-    ) -> Option<EthernetEnd> {
-        let port = match port {
-            Some(port) => port,
-            None => {
-                let taken = self.taken.entry(node).or_default();
-                let next = self.next.entry(node).or_insert(0);
-                while taken.contains(next) {
-                    *next += 1;
-                }
-                *next += 1;
-                *next - 1
-            }
-        };
-        if port >= MAX_PORTS {
-            let reason = format!("an Ethernet switch or node has at most {MAX_PORTS} ports");
-            sink.error(NO_FREE_PORT, origin, reason, "use fewer links, or more switches");
-            return None;
-        }
-        Some(EthernetEnd { node, port })
-    }
-}
-
 /// Returns the names of both ends, with the interface if it is not the first one.
 fn default_name(lab: &Lab, ends: [EthernetEnd; 2]) -> String {
     let name = |end: EthernetEnd| {
@@ -366,12 +276,4 @@ fn default_name(lab: &Lab, ends: [EthernetEnd; 2]) -> String {
         if is_switch || end.port == 0 { name.clone() } else { format!("{name}:{}", end.port) }
     };
     format!("{}-{}", name(ends[0]), name(ends[1]))
-}
-
-/// Returns the name, with a number if another Ethernet link has it already.
-fn unused_name(used: &BTreeSet<String>, name: String) -> String {
-    if !used.contains(&name) {
-        return name;
-    }
-    (2..).map(|number| format!("{name}-{number}")).find(|name| !used.contains(name)).unwrap_or(name)
 }

@@ -2,7 +2,7 @@
 
 use super::nodes::{Names, has_table};
 use super::ports::{self, End, Ports, Supply};
-use super::{Where, ethernet};
+use super::{Where, ethernet, infiniband};
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{self, Budget, Document};
 use crate::element::Element;
@@ -43,12 +43,15 @@ pub(super) fn build<'d>(
     elements.extend(document.list("link").into_iter().map(|e| (false, e)));
     elements.extend(document.list("isl").into_iter().map(|e| (true, e)));
     elements.sort_by(|a, b| a.1.header.cmp(&b.1.header));
-    elements.retain(|(_, element)| element.ethernet_rate("rate").is_none());
+    elements
+        .retain(|(_, element)| element.ethernet_rate("rate").is_none() && element.infiniband_rate("rate").is_none());
     let mut drafts: Vec<Draft<'d>> = Vec::new();
     let mut bundles = 0;
     for (is_isl, element) in elements {
         element.require_keys(sink);
-        if ethernet::is_misplaced(&element, &lab.ethernet_switches, budget, sink) {
+        if ethernet::is_misplaced(&element, &lab.ethernet_switches, budget, sink)
+            || infiniband::is_misplaced(&element, &lab.infiniband.switches, budget, sink)
+        {
             continue;
         }
         let before = drafts.len();

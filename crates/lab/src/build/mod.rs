@@ -9,6 +9,8 @@ mod ethernet;
 mod expectations;
 mod faults;
 mod holes;
+mod infiniband;
+mod interfaces;
 mod iscsi;
 mod links;
 mod live;
@@ -112,6 +114,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         links: Vec::new(),
         ethernet_switches: Vec::new(),
         ethernet_links: Vec::new(),
+        infiniband: Default::default(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::OpenWithoutZones },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
@@ -129,7 +132,11 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let ethernet_switch_places = ethernet::switches(document, &mut lab, &mut budget, sink);
+    lab.infiniband.targets = infiniband::targets(nodes[2]);
+    let infiniband_switch_places = infiniband::switches(document, &mut lab, &mut budget, sink);
+    lab.infiniband.subnet = infiniband::subnet(&single("subnet")?, &lab, &mut budget, sink);
     let ethernet_link_places = ethernet::links(document, &mut lab, &names, &mut budget, sink);
+    let infiniband_link_places = infiniband::links(document, &mut lab, &names, &mut budget, sink);
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     persistent::build(document, &mut lab, &names, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
@@ -156,6 +163,9 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Link, link_places),
         (Section::EthernetSwitch, ethernet_switch_places),
         (Section::EthernetLink, ethernet_link_places),
+        (Section::InfinibandSwitch, infiniband_switch_places),
+        (Section::InfinibandLink, infiniband_link_places),
+        (Section::Subnet, vec![Where::new(single("subnet")?)]),
         (Section::Zone, zone_places),
         (Section::Workload, workload_places),
         (Section::Fault, fault_places),
@@ -354,12 +364,14 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
         "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
         "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
         "ethernet_switch" => lab.ethernet_switches.iter().map(|s| s.name.as_str()).collect(),
+        "infiniband_switch" => lab.infiniband.switches.iter().map(|s| s.name.as_str()).collect(),
         "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
         "loop" => lab.loops.iter().map(|l| l.name.as_str()).collect(),
         "link" | "isl" => {
             let is_isl = |l: &Link| l.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
             let links = lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str());
-            links.chain(lab.ethernet_links.iter().map(|l| l.name.as_str())).collect()
+            let links = links.chain(lab.ethernet_links.iter().map(|l| l.name.as_str()));
+            links.chain(lab.infiniband.links.iter().map(|l| l.name.as_str())).collect()
         }
         "port_group" => lab.live.port_groups.iter().map(|g| g.name.as_str()).collect(),
         "pool" => lab.live.pools.iter().map(|p| p.name.as_str()).collect(),

@@ -3,7 +3,7 @@
 use super::ports::BAD_PORT;
 use super::workloads::CONFLICT;
 use super::wwns::{self, host_name, port_name, storage_name, world_wide_name};
-use super::{Where, adapters, backstore, iscsi};
+use super::{Where, adapters, backstore, infiniband, iscsi};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
@@ -331,6 +331,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 // Set when the names of all hosts are known.
                 virtual_machine: None,
                 iscsi: iscsi::initiator(e, budget, sink),
+                srp: infiniband::initiator(e),
             }
         })
         .collect();

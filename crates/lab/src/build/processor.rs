@@ -2,7 +2,7 @@
 
 use crate::element::Element;
 use crate::schema;
-use sanloom_fc::config::{AdapterProcessor, DriverCost, HostProcessor, Picos, StackCost};
+use sanloom_fc::config::{AdapterProcessor, ChannelCost, DriverCost, HostProcessor, Picos, StackCost};
 
 /// Returns the processor of a host and the costs of I/O on it.
 pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
@@ -31,6 +31,7 @@ pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
             interrupt_gap: time("tcp_cost.interrupt_gap"),
             interrupt_frames: e.integer("tcp_cost.interrupt_frames").unwrap_or(1),
         },
+        srp: ChannelCost { per_command: time("srp_cost.per_command"), per_completion: time("srp_cost.per_completion") },
         hba: AdapterProcessor {
             per_read: time("hba_processor.per_read"),
             per_write: time("hba_processor.per_write"),

@@ -1,6 +1,7 @@
 //! Sections of the fabric: timers and links.
 
 use super::ethernet::LINK as LINK_KEYS;
+use super::infiniband::LINK as INFINIBAND;
 use super::live::ETHERNET;
 use super::{Fallback, Form, Key, Kind, SPREAD, SectionDef};
 
@@ -73,7 +74,7 @@ const RATE: Key = Key {
     path: "rate",
     kind: Kind::LinkRate,
     fallback: Fallback::Value("\"16GFC\""),
-    meaning: "Speed of the line. With a rate of Ethernet, the link is an Ethernet link: its ends are Ethernet switches and interfaces of hosts and storage.",
+    meaning: "Speed of the line. With a rate of Ethernet or InfiniBand, the link is one of Ethernet or InfiniBand: its ends are switches of that kind and interfaces of hosts and storage.",
     example: "\"2GFC\"",
     also: &["speed", "bandwidth"],
 };
@@ -183,14 +184,14 @@ pub(super) const LOOP: SectionDef = SectionDef {
 pub(super) const LINK: SectionDef = SectionDef {
     name: "link",
     form: Form::List,
-    meaning: "Links from hosts and storage to switches and loops, or from a host to storage directly. Ranges of equal length are joined one to one. One name is joined to all names of a range. Otherwise the longer range must be a multiple of the shorter one, and `spread` selects its distribution. A name alone uses the next free port of its node; `name:1` is port 1 (ports, HBAs and LUNs are numbered from 0). Ethernet interfaces of hosts and storage are numbered apart from HBAs and Fibre Channel ports; each has a link.",
+    meaning: "Links from hosts and storage to switches and loops, or from a host to storage directly. Ranges of equal length are joined one to one. One name is joined to all names of a range. Otherwise the longer range must be a multiple of the shorter one, and `spread` selects its distribution. A name alone uses the next free port of its node; `name:1` is port 1 (ports, HBAs and LUNs are numbered from 0). Interfaces of Ethernet and of InfiniBand of hosts and storage are numbered apart from HBAs and Fibre Channel ports; each has a link.",
     also: &["links", "cable", "connection", "edge"],
     keys: &[
         Key {
             path: "from",
             kind: Kind::Pattern,
             fallback: Fallback::Required,
-            meaning: "One end: a host, storage system, switch or loop; of an Ethernet link, an Ethernet switch, a host or a storage system.",
+            meaning: "One end: a host, storage system, switch or loop; of a link of Ethernet or InfiniBand, a switch of that kind, a host or a storage system.",
             example: "\"server{1..4}\"",
             also: &["a", "source", "host"],
         },
@@ -219,6 +220,7 @@ pub(super) const LINK: SectionDef = SectionDef {
         LINK_KEYS[0],
         LINK_KEYS[1],
         LINK_KEYS[2],
+        INFINIBAND[0],
         ETHERNET[0],
         ETHERNET[1],
         ETHERNET[2],
@@ -276,6 +278,7 @@ pub(super) const ISL: SectionDef = SectionDef {
         LINK_KEYS[0],
         LINK_KEYS[1],
         LINK_KEYS[2],
+        INFINIBAND[0],
         ETHERNET[0],
         ETHERNET[1],
         ETHERNET[2],

@@ -6,6 +6,7 @@ mod design;
 mod disk_loops;
 mod ethernet;
 mod fabric;
+mod infiniband;
 mod iscsi;
 mod live;
 mod nodes;
@@ -109,7 +110,7 @@ pub(crate) enum Kind {
     BitRate,
     /// A Fibre Channel line rate.
     LineRate,
-    /// A line rate of Fibre Channel or Ethernet.
+    /// A line rate of Fibre Channel, Ethernet or InfiniBand.
     LinkRate,
     /// One of these words.
     Choice(&'static [Word]),
@@ -155,6 +156,8 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     fabric::TIMERS,
     switch::SWITCH,
     ethernet::SWITCH,
+    infiniband::SWITCH,
+    infiniband::SUBNET,
     nodes::HOST,
     storage::STORAGE,
     fabric::LOOP,

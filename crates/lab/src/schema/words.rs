@@ -4,7 +4,8 @@ use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
     Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler,
-    IslChoice, IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, ZoneDefault,
+    IslChoice, IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting,
+    ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -69,6 +70,12 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
 words!(AFFINITY, AFFINITIES: Affinity {
     "spread" => Affinity::Spread, "the core that is free first";
     "adapter" => Affinity::Adapter, "the core with the number of the adapter, modulo the number of cores";
+});
+
+words!(SUBNET_ROUTING, SUBNET_ROUTINGS: SubnetRouting {
+    "minhop" => SubnetRouting::MinHop, "fewest hops; among equals the port with the fewest routes. A ring of switches can come to a deadlock";
+    "updn" => SubnetRouting::UpDown, "fewest hops among the paths that never turn up after a step down, so that no deadlock is possible";
+    "ftree" => SubnetRouting::FatTree, "balanced paths in a pure fat tree";
 });
 
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {

@@ -15,13 +15,13 @@ mod cut;
 mod disjoint;
 mod durability;
 mod graph;
-mod iscsi;
 mod layout;
 mod lints;
 mod loops;
 mod names;
 mod network;
 mod report;
+mod sessions;
 mod svg;
 mod verdict;
 
@@ -29,13 +29,13 @@ pub use chassis::{Chassis, chassis};
 pub use cut::{HostLuns, Reach};
 pub use durability::{Durability, is_unprotected};
 pub use graph::graph;
-pub use iscsi::IscsiPaths;
 pub(crate) use lints::{CODES, Limits, Lint, SUBJECTS};
 pub use loops::LoopTimes;
 pub use names::{compress, compress_all, fit};
 pub use report::{IslGroup, Part, Paths, Report, SinglePoint, ZoneRange};
+pub use sessions::SessionPaths;
 pub use svg::{Marks, marked_svg, svg};
-pub use verdict::{NOT_EXAMINED, PointGroup};
+pub use verdict::PointGroup;
 
 use sanloom_fc::san::Lab;
 

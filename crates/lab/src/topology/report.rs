@@ -5,10 +5,10 @@ use super::classes::{Class, Classes};
 use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
-use super::iscsi::{self, IscsiPaths, Sessions};
 use super::loops::{self, LoopTimes};
 use super::names::compress_all;
 use super::network::Network;
+use super::sessions::{self, SessionPaths, Sessions};
 use petgraph::algo::bridges::bridges;
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
@@ -68,9 +68,15 @@ pub struct Report {
     /// Number of Ethernet links.
     pub ethernet_links: usize,
     /// Paths of iSCSI between hosts and storage, with equal pairs merged.
-    pub iscsi: Vec<IscsiPaths>,
+    pub iscsi: Vec<SessionPaths>,
     /// The Ethernet of the sessions is not in the lab file, so nothing of it is judged.
     pub ethernet_is_implied: bool,
+    /// Number of InfiniBand switches.
+    pub infiniband_switches: usize,
+    /// Number of InfiniBand links.
+    pub infiniband_links: usize,
+    /// Paths of SRP between hosts and storage, with equal pairs merged.
+    pub srp: Vec<SessionPaths>,
     /// Names of the hosts with fewer than two edge-disjoint paths to some storage that they use, or
     /// without any path to storage.
     pub hosts_without_two_paths: Vec<String>,
@@ -196,24 +202,25 @@ impl Report {
         };
         let dark = lab.links_down_at_start();
         let dark = named(&mut dark.iter().map(|link| usize::from(*link)).filter(|link| !isolated.contains(link)));
-        let sessions = iscsi::sessions(lab);
-        let paths = paths(lab, network, classes, &sessions);
+        let [sessions, channels, both] = sessions::all(lab);
+        let paths = paths(lab, network, classes, &both);
         let judged: BTreeSet<u16> = paths.iter().flat_map(|p| p.hosts.iter().copied()).collect();
         let hypervisors = hypervisors(lab);
         let permitted = &network.permitted;
         let has_path = |host: u16| permitted.ports_of_host(host).any(|port| !permitted.partners(port).is_empty());
         let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !hypervisors.contains(h));
-        let over_iscsi: BTreeSet<u16> = sessions.keys().map(|(host, _)| *host).collect();
-        let of_interest = of_interest.filter(|host| has_path(*host) || !over_iscsi.contains(host));
+        let in_sessions: BTreeSet<u16> = both.keys().map(|(host, _)| *host).collect();
+        let of_interest = of_interest.filter(|host| has_path(*host) || !in_sessions.contains(host));
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
         let sessions_are_judged = !sessions.is_empty() && !lab.ethernet_is_implied();
         let reach = sessions_are_judged.then(|| Reach::of(lab, isolated));
         let lonely = match &reach {
-            Some(reach) => iscsi::lonely_hosts(reach, &paths),
+            Some(reach) => sessions::lonely_hosts(reach, &paths),
             None => paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect(),
         };
         let lonely: BTreeSet<u16> = lonely.union(&pathless.iter().copied().collect()).copied().collect();
+        let over_iscsi: BTreeSet<u16> = sessions.keys().map(|(host, _)| *host).collect();
         let only_over_iscsi = over_iscsi.iter().filter(|host| sessions_are_judged && !has_path(**host)).count();
         let host_names = |hosts: &mut dyn Iterator<Item = u16>| -> Vec<String> {
             hosts.map(|host| lab.hosts[usize::from(host)].name.clone()).collect()
@@ -224,7 +231,7 @@ impl Report {
         single_points.extend(loops_and_controllers(lab, isolated));
         single_points.extend(unprotected_luns(lab, classes));
         if let Some(reach) = &reach {
-            iscsi::add_points(lab, reach, &mut single_points);
+            sessions::add_points(lab, reach, &mut single_points);
         }
         single_points.sort_by_key(|point| point.part);
         Report {
@@ -252,8 +259,11 @@ impl Report {
             loops: loops::of(lab),
             ethernet_switches: lab.ethernet_switches.len(),
             ethernet_links: lab.ethernet_links.len(),
-            iscsi: iscsi::rows(lab, &sessions),
+            iscsi: sessions::rows(lab, &sessions),
             ethernet_is_implied: lab.ethernet_is_implied(),
+            infiniband_switches: lab.infiniband.switches.len(),
+            infiniband_links: lab.infiniband.links.len(),
+            srp: sessions::rows(lab, &channels),
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),

@@ -5,9 +5,6 @@ use super::report::{Part, Report, SinglePoint};
 use sanloom_api::words::plural;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judgement of a lab whose hosts reach their storage over Ethernet that the lab does not describe.
-pub const NOT_EXAMINED: &str = "The lab does not describe its Ethernet, so it is not examined.";
-
 /// Single points of failure of one kind that cut off the same number of hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointGroup {
@@ -119,6 +116,16 @@ impl Report {
         }
     }
 
+    /// Names what is not judged: InfiniBand, and Ethernet that the lab does not describe.
+    pub fn not_examined(&self) -> Option<&'static str> {
+        match (self.ethernet_is_implied && !self.iscsi.is_empty(), !self.srp.is_empty()) {
+            (false, false) => None,
+            (true, false) => Some("The lab does not describe its Ethernet, so it is not examined."),
+            (false, true) => Some("Single points of failure in InfiniBand are not examined."),
+            (true, true) => Some("Single points of failure in Ethernet and InfiniBand are not examined."),
+        }
+    }
+
     /// Returns whether the verdict covers only some of the hosts.
     fn is_partial(&self) -> bool {
         !self.hosts_without_path.is_empty() || !self.hosts_without_workload.is_empty()
@@ -127,10 +134,8 @@ impl Report {
     /// Judges redundancy: the hosts with two paths, then the single points of failure.
     pub fn redundancy(&self) -> Vec<String> {
         if !self.has_paths() {
-            return match self.iscsi.is_empty() {
-                true => vec!["No host has a path to storage.".to_owned()],
-                false => vec![NOT_EXAMINED.to_owned()],
-            };
+            let text = self.not_examined().unwrap_or("No host has a path to storage.");
+            return vec![text.to_owned()];
         }
         let mut sentences: Vec<String> =
             self.path_sentences().into_iter().map(|(text, names)| format!("{text}{names}")).collect();
@@ -142,9 +147,7 @@ impl Report {
             let (point, verb) = if count == 1 { ("Single point", "cuts") } else { ("Single points", "each cut") };
             format!("{point} of failure: {kind} {names} {verb} off {}", plural(hosts, "host"))
         }));
-        if self.ethernet_is_implied && !self.iscsi.is_empty() {
-            sentences.push(NOT_EXAMINED.to_owned());
-        }
+        sentences.extend(self.not_examined().map(str::to_owned));
         sentences
     }
 }

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 7] = [
+const MEANT: [(&str, &str); 8] = [
     ("domain-overlap.toml", "isolated-link"),
+    ("infiniband-credits.toml", "few-credits"),
     ("long-distance.toml", "few-credits"),
     ("merge-refused.toml", "isolated-link"),
     ("vendor-flow-control.toml", "isolated-link"),

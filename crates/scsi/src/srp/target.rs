@@ -85,6 +85,8 @@ pub enum Output {
     Io(Io),
     /// Forget the I/O or RDMA of a task.
     Cancel(IoTag),
+    /// End tasks of other channels at the same port, by [`Notice::End`].
+    Ends(Ends),
     /// The channel has ended.
     Closed,
 }
@@ -375,7 +377,10 @@ impl Target {
             None => response::NOT_SUPPORTED,
             Some(function) => match device.manage(self.nexus, unit, function) {
                 Managed::Complete(ends) => {
-                    delta += ends.map_or(0, |ends| self.end_tasks(&ends, device));
+                    if let Some(ends) = ends {
+                        delta += self.end_tasks(&ends, device);
+                        self.outputs.push_back(Output::Ends(ends));
+                    }
                     response::COMPLETE
                 }
                 Managed::IncorrectLun => response::INVALID,

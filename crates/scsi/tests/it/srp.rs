@@ -90,7 +90,7 @@ impl Bed {
                 target::Output::Io(io) => self.work.push((io.tag, false)),
                 target::Output::Push { bytes, .. } => self.pushed += u64::from(bytes),
                 target::Output::Cancel(tag) => self.work.retain(|work| work.0 != tag),
-                target::Output::Closed => {}
+                target::Output::Ends(_) | target::Output::Closed => {}
             }
         }
     }

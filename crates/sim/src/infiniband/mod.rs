@@ -1,7 +1,7 @@
 //! Queue pairs of hosts and storage systems over the InfiniBand plane.
 //!
 //! The machines of `sanloom_transport::infiniband` count packets. [`Pairs`] gives their packets to
-//! the plane, and sets one timer for the deadlines of all of them. No lab uses it yet.
+//! the plane, and sets one timer for the deadlines of all of them.
 
 mod form;
 
@@ -61,6 +61,8 @@ struct End {
     /// Own LID, and that of the peer.
     lids: [u16; 2],
     level: u8,
+    /// True if the queue pair is closed: packets for it are discarded.
+    is_closed: bool,
     /// Time for which the end is in the list of deadlines, [`Instant::NEVER`] if it is not.
     listed: Instant,
 }
@@ -105,6 +107,7 @@ impl Pairs {
                 interface: end.interface,
                 lids,
                 level: end.level,
+                is_closed: false,
                 listed: Instant::NEVER,
             });
         }
@@ -122,8 +125,23 @@ impl Pairs {
     /// Posts a work request.
     pub fn post(&mut self, net: &mut Net, end: u32, work: Work) {
         let now = now(net);
+        if self.ends[end as usize].is_closed {
+            return;
+        }
         self.ends[end as usize].requester.handle(now, requester::Input::Post(work));
         self.transmit(net, end);
+    }
+
+    /// Closes an end: it sends nothing more, and discards packets that arrive. Work requests end
+    /// without an event.
+    pub fn close(&mut self, end: u32) {
+        self.ends[end as usize].is_closed = true;
+        self.events.retain(|(of, _)| *of != end);
+    }
+
+    /// Returns the times that the requester of an end has gone back to repeat packets.
+    pub fn repetitions(&self, end: u32) -> u64 {
+        self.ends[end as usize].requester.repetitions()
     }
 
     /// Posts receives for SENDs or datagrams.
@@ -174,13 +192,13 @@ impl Pairs {
                 }
             }
             Some(Form::Request(request)) => {
-                let Some(end) = self.ends.get_mut(pair as usize) else { return };
+                let Some(end) = self.ends.get_mut(pair as usize).filter(|end| !end.is_closed) else { return };
                 end.responder.handle(responder::Input::Packet(request));
                 self.respond(net, pair);
             }
             Some(Form::Response(response)) => {
                 let now = now(net);
-                let Some(end) = self.ends.get_mut(pair as usize) else { return };
+                let Some(end) = self.ends.get_mut(pair as usize).filter(|end| !end.is_closed) else { return };
                 end.requester.handle(now, requester::Input::Packet(response));
                 self.transmit(net, pair);
             }
@@ -198,7 +216,7 @@ impl Pairs {
             self.due.pop();
             let state = &mut self.ends[end as usize];
             // Another entry may hold the deadline of this end.
-            if state.listed == at {
+            if state.listed == at && !state.is_closed {
                 state.listed = Instant::NEVER;
                 if state.requester.poll_timeout().is_some_and(|due| due <= now) {
                     state.requester.handle(now, requester::Input::Timeout);

@@ -42,6 +42,7 @@ pub use adapter::{Direction, Load};
 pub use count::SessionCount;
 pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
 pub use stream::Pdu;
+pub(crate) use target::Slots;
 
 use crate::net::Net;
 use crate::net::ethernet::Packet;
@@ -57,7 +58,6 @@ use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::{Connection, Segment};
 use sanloom_wire::lun::LunBytes;
 use std::collections::VecDeque;
-use target::Slots;
 
 /// Bit of the number of an [`Io`] owner that is a session; other numbers are N_Ports.
 pub const SESSION: u16 = 0x8000;

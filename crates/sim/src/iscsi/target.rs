@@ -14,14 +14,15 @@ use sanloom_wire::iscsi::Head;
 /// Open-iSCSI).
 const LOGIN_TIME: Span = Span::from_secs(15);
 
-/// Sessions of a storage system, by a number that stays while its block I/O is in progress.
+/// Sessions or channels of a storage system, by a number that stays while its block I/O is in
+/// progress.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     ends: Vec<Option<u32>>,
 }
 
 impl Slots {
-    fn take(&mut self, end: u32) -> u16 {
+    pub fn take(&mut self, end: u32) -> u16 {
         let free = self.ends.iter().position(Option::is_none).unwrap_or_else(|| {
             self.ends.push(None);
             self.ends.len() - 1
@@ -30,14 +31,19 @@ impl Slots {
         free as u16
     }
 
-    fn free(&mut self, slot: u16) {
+    pub fn free(&mut self, slot: u16) {
         if let Some(entry) = self.ends.get_mut(usize::from(slot)) {
             *entry = None;
         }
     }
 
-    fn end(&self, slot: u16) -> Option<u32> {
+    pub fn end(&self, slot: u16) -> Option<u32> {
         self.ends.get(usize::from(slot)).copied().flatten()
+    }
+
+    /// Returns the sessions in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = u32> {
+        self.ends.iter().flatten().copied()
     }
 }
 
@@ -179,8 +185,9 @@ fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16) {
     while let Some(output) = cx.around.device(storage).poll_output() {
         match output {
             scsi::Output::Port { port, notice } => {
-                let fc_ports = system(iscsi, storage).map_or(0, |system| system.plan.fc_ports);
-                if port < fc_ports {
+                let own = system(iscsi, storage)
+                    .map_or(0..0, |System { plan, .. }| plan.fc_ports..plan.fc_ports + plan.portals);
+                if !own.contains(&port) {
                     cx.around.notify(cx.net, storage, port, notice);
                 } else {
                     notify(iscsi, cx, storage, Some(port), None, &notice);

@@ -4,7 +4,7 @@
 //! [`Net::step`] processes events until one concerns the layers above: a frame has arrived at an
 //! N_Port or at a switch's processor, or a timer has expired. Each plane owns the state of its
 //! lines and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel,
-//! [`EthernetPlane`], and [`InfinibandPlane`], which no lab uses yet.
+//! [`EthernetPlane`], and [`InfinibandPlane`].
 
 pub mod ethernet;
 mod events;

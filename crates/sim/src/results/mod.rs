@@ -7,6 +7,7 @@ mod ethernet;
 mod events;
 mod findings;
 mod hosts;
+mod infiniband;
 mod iscsi;
 mod links;
 mod loops;
@@ -43,6 +44,9 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         ethernet_links: ethernet::links(&view),
         ethernet_switches: ethernet::switches(&view),
         iscsi_sessions: iscsi::sessions(&view),
+        infiniband_links: infiniband::links(&view),
+        srp_channels: infiniband::channels(&view),
+        subnet: infiniband::subnet(&view),
         switches: ports::switches(&view),
         drops: drops(world),
         conservation: conservation(world),

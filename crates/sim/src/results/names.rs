@@ -49,11 +49,13 @@ impl<'l> Names<'l> {
         format!("{}.{direction}", self.link(lane))
     }
 
-    /// Returns the name of a path: `hba1>array1:2`, or `nic0>array1:portal1` for sessions of iSCSI.
+    /// Returns the name of a path: `hba1>array1:2`, or `nic0>array1:portal1` for sessions of
+    /// iSCSI, or `ib0>array1:ib1` for channels of SRP.
     pub fn path(&self, host: u16, storage: u16, path: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let fc_ports = system.ports.len() as u16;
-        let ports = (fc_ports + crate::world::portals(self.lab, storage)).max(1);
+        let portals = crate::world::portals(self.lab, storage);
+        let ports = (fc_ports + portals + crate::world::channel_ports(self.lab, storage)).max(1);
         let (hba, port) = (path / ports, path % ports);
         if port < fc_ports {
             return format!("hba{hba}>{}:{port}", system.name);
@@ -61,13 +63,18 @@ impl<'l> Names<'l> {
         self.session(host, hba, storage, port)
     }
 
-    /// Returns the name of a session of iSCSI: `nic0>array1:portal1`. `hba` and `port` are numbered
+    /// Returns the name of a session of iSCSI or a channel of SRP. `hba` and `port` are numbered
     /// behind those of Fibre Channel.
     pub fn session(&self, host: u16, hba: u16, storage: u16, port: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let fc_ports = system.ports.len() as u16;
+        let portals = crate::world::portals(self.lab, storage);
         let config = &self.lab.hosts[usize::from(host)];
         let number = hba.saturating_sub(config.hbas.len() as u16);
+        if port >= fc_ports + portals {
+            let number = number.saturating_sub(crate::world::initiators(self.lab, host));
+            return format!("ib{number}>{}:ib{}", system.name, port - fc_ports - portals);
+        }
         let sessions = config.iscsi.sessions.max(1);
         let session = if sessions > 1 { format!(".{}", number % sessions) } else { String::new() };
         format!("nic{}{session}>{}:portal{}", number / sessions, system.name, port - fc_ports)

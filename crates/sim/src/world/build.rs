@@ -8,6 +8,7 @@ use super::downtime::Downtimes;
 use super::ethernet;
 use super::ethernet_faults::EthernetFaults;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
+use super::infiniband;
 use super::iscsi::TcpPlan;
 use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
@@ -15,14 +16,17 @@ use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
 use super::quality::Quality;
 use super::schedule;
+use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::volumes::Switches;
 use super::{Timers, World};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
+use crate::net::infiniband::network;
 use crate::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
 use crate::rng::{Purpose, stream_rng};
+use crate::srp::Srp;
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
@@ -57,6 +61,7 @@ struct Plan<'a> {
     physical: usize,
     timers: Timers,
     tcp: TcpPlan,
+    srp: SrpPorts,
 }
 
 impl World {
@@ -64,7 +69,7 @@ impl World {
     pub fn new(lab: Arc<Lab>) -> World {
         let plan = Plan::new(&lab);
         let fc = net_plan(&lab, &plan.owners[..plan.physical], plan.timers.all);
-        let net = Net::with_ethernet(fc, ethernet::plane(&lab));
+        let net = network(fc, ethernet::plane(&lab), infiniband::plane(&lab));
         let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
         let mut hosts = plan.hosts();
         let mut storage = plan.storage();
@@ -74,12 +79,18 @@ impl World {
         });
         let iscsi = plan.tcp.has_sessions().then(|| {
             let agenda = plan.timers.iscsi + 1;
-            hosts.tcp = TcpOrders::new(plan.tcp.ports(), agenda);
-            storage.tcp.timer = agenda;
+            storage.tcp.timer = Some(agenda);
             Box::new(Iscsi::new(plan.tcp.iscsi.clone(), plan.timers.iscsi))
+        });
+        let channel_timer = plan.timers.srp + 1;
+        hosts.tcp = TcpOrders::new(plan.tcp.ports(), plan.timers.iscsi + 1, plan.srp.ports(), channel_timer);
+        let srp = plan.srp.has_channels().then(|| {
+            storage.srp.timer = Some(channel_timer);
+            Box::new(Srp::new(plan.srp.srp.clone(), plan.timers.srp))
         });
         World {
             iscsi,
+            srp,
             switches,
             nports,
             control: ControlPlane::new(&lab, &plan.timers),
@@ -108,8 +119,9 @@ impl Plan<'_> {
         let owners = owners(lab);
         let physical = owners.len() - virtual_owners(lab).count();
         let tcp = TcpPlan::new(lab);
-        let timers = timers(lab, owners.len() as u32, tcp.has_sessions());
-        Plan { lab, owners, physical, timers, tcp }
+        let srp = SrpPorts::new(lab, &tcp);
+        let timers = Timers::new(lab, owners.len() as u32, tcp.has_sessions(), srp.has_channels());
+        Plan { lab, owners, physical, timers, tcp, srp }
     }
 
     /// Returns the index of an N_Port among the virtual ports, or `None` for a physical one.
@@ -289,14 +301,15 @@ impl Plan<'_> {
         }
         let systems = used.iter().flat_map(|&storage| self.systems(host as u16, storage)).collect();
         let digits = digits(self.lab.hosts.len());
-        let tcp_ports = self.tcp.initiators[host];
+        let (tcp_ports, srp_ports) = (self.tcp.initiators[host], self.srp.initiators[host]);
         let plan = HostPlan {
             shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
             nports,
             tcp_ports,
+            srp_ports,
             streams,
             digits,
-            paths: Paths::new(&config.multipath, config.hbas.len() as u16 + tcp_ports, systems),
+            paths: Paths::new(&config.multipath, config.hbas.len() as u16 + tcp_ports + srp_ports, systems),
             series: Series::new(0, 0, 1, 2),
         };
         HostNode::new(config, plan)
@@ -306,11 +319,13 @@ impl Plan<'_> {
     /// and controllers treat alike.
     fn systems(&self, host: u16, storage: u16) -> Vec<SystemPlan> {
         let config = &self.lab.storage[usize::from(storage)];
-        let ports = config.ports.len() + usize::from(self.tcp.portals[usize::from(storage)]);
+        let of_sessions = self.tcp.portals[usize::from(storage)] + self.srp.targets[usize::from(storage)];
+        let ports = config.ports.len() + usize::from(of_sessions);
         let mut groups = self.lab.lun_groups(host, storage);
-        // Masks of Fibre Channel ports do not concern initiators of iSCSI.
+        // Masks of Fibre Channel ports do not concern initiators of iSCSI and SRP.
         let hbas = self.lab.hosts[usize::from(host)].hbas.len() as u16;
-        let initiators = hbas..hbas + self.tcp.initiators[usize::from(host)];
+        let own = self.tcp.initiators[usize::from(host)] + self.srp.initiators[usize::from(host)];
+        let initiators = hbas..hbas + own;
         groups.iter_mut().for_each(|group| group.hbas.extend(initiators.clone()));
         let whole = |group| SystemPlan { storage, ports: ports as u16, group, served: None };
         let controllers = &config.controllers;
@@ -343,6 +358,10 @@ impl Plan<'_> {
             self.lab.live.iscsi.get(&(storage as u16)).map_or_else(String::new, |target| target.name.clone()).into();
         let name = PortName::Iscsi { target, portal_group: 1 };
         let portals = (0..portal_count).map(|_| PortConfig { name: name.clone(), group: 0 });
+        let channel_count = self.srp.targets[storage];
+        let guids = infiniband::guids_of(self.lab, storage as u16);
+        let channels =
+            guids.into_iter().map(|guid| PortConfig { name: PortName::Fcp(sanloom_wire::Wwpn(guid)), group: 0 });
         // A disk that caches writes makes its unit one with a volatile write cache.
         // Behind a cache with a battery, this does not matter to hosts.
         let is_volatile = match (&config.ssd, &config.disk) {
@@ -360,7 +379,7 @@ impl Plan<'_> {
         let volumes = (0..last).map(|lun| unit(&volume(lun)));
         let device = DeviceConfig {
             wwnn: config.wwnn,
-            ports: config.ports.iter().map(port).chain(portals).collect(),
+            ports: config.ports.iter().map(port).chain(portals).chain(channels).collect(),
             units: config.luns.iter().map(unit).chain(volumes).collect(),
             masking: self.lab.masking(storage as u16),
             ..DeviceConfig::default()
@@ -375,8 +394,9 @@ impl Plan<'_> {
         let fails = |fault: &Fault| matches!(fault.kind, FaultKind::ControllerFailure { storage: s, .. } if usize::from(s) == storage);
         if config.controllers.count > 1 || self.lab.faults.iter().any(fails) {
             let first = nports.first().copied().unwrap_or(0);
+            let of_sessions = [portal_count, channel_count];
             controller =
-                controller.with_partners(Partners::new(&config.controllers, (first, nports.len(), portal_count), luns));
+                controller.with_partners(Partners::new(&config.controllers, (first, nports.len(), of_sessions), luns));
         }
         if let Some(behind) = behind {
             let disks = Disks::new(&config.backstore, behind, &config.luns);
@@ -480,28 +500,6 @@ fn carrier(lab: &Lab, owners: &[Owner], owner: Owner) -> Option<u16> {
     let vm = lab.hosts[usize::from(host)].virtual_machine?;
     let carrier = vm.carrier(hba, lab.hosts[usize::from(vm.on)].hbas.len());
     Some(position(owners, Owner::Host { host: vm.on, hba: carrier }))
-}
-
-fn timers(lab: &Lab, nports: u32, has_sessions: bool) -> Timers {
-    let switch = nports;
-    let host = switch + lab.switches.len() as u32;
-    let storage = host + lab.hosts.len() as u32;
-    let processor = storage + lab.storage.len() as u32;
-    let fault = processor + lab.switches.len() as u32;
-    let iscsi = fault + 3 + lab.loops.len() as u32;
-    let all = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
-    Timers {
-        switch,
-        host,
-        storage,
-        processor,
-        fault,
-        sample: fault + 1,
-        quarantine: fault + 2,
-        arbitrated_loop: fault + 3,
-        iscsi,
-        all,
-    }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {

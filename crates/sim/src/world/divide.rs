@@ -77,6 +77,8 @@ impl World {
             Some("zones have priorities, or a switch has a quarantine")
         } else if !self.lab.ethernet_links.is_empty() {
             Some("Ethernet is simulated by one thread")
+        } else if !self.lab.infiniband.links.is_empty() {
+            Some("InfiniBand is simulated by one thread")
         } else {
             None
         }

@@ -3,7 +3,7 @@
 use super::World;
 use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, tcp_event};
-use super::target::Storage;
+use super::target::{Storage, notify_session};
 use super::volumes::{self, BackSession, Switches};
 use crate::iscsi::{AdapterPlan, Around, Event, Iscsi, IscsiPlan, Load, Machine, SessionPlan, TargetPlan};
 use crate::net::Net;
@@ -106,11 +106,26 @@ impl TcpPlan {
 
 /// Returns whether a workload of the host uses the storage system. Without workloads, hosts log in
 /// everywhere.
-fn uses(lab: &Lab, host: u16, storage: u16) -> bool {
+pub(super) fn uses(lab: &Lab, host: u16, storage: u16) -> bool {
     let is_here = |workload: &config::Workload| {
         workload.hosts.contains(&host) && workload.targets.iter().any(|target| target.storage == storage)
     };
     lab.workloads.is_empty() || lab.workloads.iter().any(is_here)
+}
+
+/// Returns the number of iSCSI initiator ports of a host, as [`TcpPlan::new`] counts them.
+pub fn initiators(lab: &Lab, host: u16) -> u16 {
+    if lab.ethernet_links.is_empty() || lab.live.iscsi.is_empty() {
+        return 0;
+    }
+    let paths = lab.iscsi_paths();
+    let has_session = |storage: &u16| uses(lab, host, *storage) && !paths.pairs(host, *storage).is_empty();
+    match lab.live.iscsi.keys().any(has_session) {
+        true => {
+            paths.interfaces_of(EthernetNode::Host(host)).len() as u16 * lab.hosts[usize::from(host)].iscsi.sessions
+        }
+        false => 0,
+    }
 }
 
 /// Returns the number of portals of a storage system that hosts can use.
@@ -228,10 +243,10 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
 }
 
 /// The parts of the world that sessions use.
-struct Parts<'a> {
-    hosts: &'a mut Hosts,
-    storage: &'a mut Storage,
-    switches: &'a mut Switches,
+pub(super) struct Parts<'a> {
+    pub hosts: &'a mut Hosts,
+    pub storage: &'a mut Storage,
+    pub switches: Option<&'a mut Switches>,
 }
 
 impl Around for Parts<'_> {
@@ -242,8 +257,10 @@ impl Around for Parts<'_> {
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
         let refused = self.storage.systems[usize::from(storage)].controller.submit(net.now(), owner, io);
         self.storage.arm_controller(net, storage);
-        if refused.is_none() {
-            self.switches.arrive(storage, owner, io);
+        if refused.is_none()
+            && let Some(switches) = &mut self.switches
+        {
+            switches.arrive(storage, owner, io);
         }
         refused.map(|ended| ended.status)
     }
@@ -251,16 +268,16 @@ impl Around for Parts<'_> {
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool {
         let cancelled = self.storage.systems[usize::from(storage)].controller.cancel(net.now(), owner, tag);
         self.storage.arm_controller(net, storage);
-        if cancelled {
-            self.switches.cancel(storage, owner, tag);
+        if cancelled && let Some(switches) = &mut self.switches {
+            switches.cancel(storage, owner, tag);
         }
         cancelled
     }
 
     fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice) {
-        let nport = self.storage.systems[usize::from(storage)].nports.get(usize::from(port)).copied();
-        if let Some(nport) = nport {
-            self.storage.handle(net, nport, Input::Notice(notice));
+        match self.storage.systems[usize::from(storage)].nports.get(usize::from(port)).copied() {
+            Some(nport) => self.storage.handle(net, nport, Input::Notice(notice)),
+            None => notify_session(self.storage, net, storage, port, notice),
         }
     }
 
@@ -276,7 +293,7 @@ impl Around for Parts<'_> {
 fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_>)) {
     let World { iscsi, switches, net, hosts, storage, .. } = world;
     let (Some(iscsi), Some(switches)) = (iscsi, switches) else { return };
-    call(iscsi, net, &mut Parts { hosts, storage, switches });
+    call(iscsi, net, &mut Parts { hosts, storage, switches: Some(switches) });
     loop {
         let World { iscsi, switches, net, hosts, storage, .. } = world;
         let (Some(iscsi), Some(switches)) = (iscsi, switches) else { return };
@@ -289,9 +306,9 @@ fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_
                 tcp_event(hosts, &mut env, event);
             }
         } else if let Some((session, order)) = switches.orders.pop_front() {
-            iscsi.order(net, &mut Parts { hosts, storage, switches }, session, order);
+            iscsi.order(net, &mut Parts { hosts, storage, switches: Some(switches) }, session, order);
         } else if let Some((system, owner, tag, status)) = switches.ended.pop_front() {
-            iscsi.io_done(net, &mut Parts { hosts, storage, switches }, system, owner, tag, status);
+            iscsi.io_done(net, &mut Parts { hosts, storage, switches: Some(switches) }, system, owner, tag, status);
         } else {
             return;
         }
@@ -315,7 +332,7 @@ pub(super) fn packet(world: &mut World, packet: &Packet) {
 pub(super) fn timer(world: &mut World, timer: u32) {
     with(world, |iscsi, net, parts| {
         while let Some((storage, ended)) = parts.storage.tcp.ended.pop_front() {
-            if !parts.switches.begin(net, storage, &ended) {
+            if !parts.switches.as_mut().is_some_and(|switches| switches.begin(net, storage, &ended)) {
                 iscsi.io_done(net, parts, storage, ended.nport, ended.tag, ended.status);
             }
         }
@@ -326,7 +343,9 @@ pub(super) fn timer(world: &mut World, timer: u32) {
             iscsi.order(net, parts, session, order);
         }
         iscsi.timer_expired(net, parts, timer);
-        parts.switches.timer_expired(net);
+        if let Some(switches) = &mut parts.switches {
+            switches.timer_expired(net);
+        }
     });
 }
 

@@ -1,6 +1,7 @@
 //! Counters of the frame path since the end of the warm-up.
 
 use super::ethernet::Counts;
+use super::infiniband;
 use crate::net::{ChannelCount, Fate, Lane, LaneCount, Loss, LossSite, Lost, Net};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ pub(super) struct Baseline {
     fate: Fate,
     losses: BTreeMap<(LossSite, Loss), Lost>,
     ethernet: Counts,
+    infiniband: infiniband::Counts,
 }
 
 /// The counters of the frame path as differences to the end of the warm-up.
@@ -37,6 +39,7 @@ impl Baseline {
             fate: net.fc.fate,
             losses: net.fc.recorder.losses().clone(),
             ethernet: Counts::read(net),
+            infiniband: infiniband::Counts::read(net),
         }
     }
 }
@@ -54,6 +57,11 @@ impl<'a> Measured<'a> {
     /// Returns the counters of Ethernet since the end of the warm-up.
     pub fn ethernet(&self) -> Counts {
         Counts::read(self.net).since(&self.baseline.ethernet)
+    }
+
+    /// Returns the counters of InfiniBand since the end of the warm-up.
+    pub fn infiniband(&self) -> infiniband::Counts {
+        infiniband::Counts::read(self.net).since(&self.baseline.infiniband)
     }
 
     /// Returns the lost frames by reason, in the order of [`Loss::ALL`].

@@ -33,6 +33,7 @@ pub mod ethernet;
 mod ethernet_faults;
 mod faults;
 mod host;
+pub mod infiniband;
 mod iscsi;
 mod lane_series;
 mod losses;
@@ -46,6 +47,7 @@ mod path;
 mod processor;
 mod quality;
 mod schedule;
+mod srp;
 mod station;
 mod storage;
 mod target;
@@ -58,8 +60,8 @@ pub use disks::Disks;
 pub use downtime::Downtimes;
 pub use ethernet_faults::EthernetFaults;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
-pub(crate) use iscsi::portals;
 pub use iscsi::recovery as iscsi_recovery;
+pub(crate) use iscsi::{initiators, portals};
 pub use lane_series::{LaneSeries, LaneStep};
 pub use losses::Losses;
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
@@ -68,11 +70,13 @@ pub use notes::{Note, NoteKind, Notes};
 pub use nports::{NPorts, NodePort, Owner};
 pub use partners::ControllerCount;
 pub use path::{Path, Paths, System};
+pub(crate) use srp::ports as channel_ports;
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
 
 use crate::iscsi::Iscsi;
 use crate::net::{Net, NetEvent, parts};
+use crate::srp::Srp;
 use crate::stats::Series;
 pub(crate) use divide::WorldShare;
 use measured::Baseline;
@@ -95,7 +99,35 @@ pub(crate) struct Timers {
     quarantine: u32,
     arbitrated_loop: u32,
     iscsi: u32,
+    srp: u32,
     all: u32,
+}
+
+impl Timers {
+    /// Returns the timers of a lab.
+    fn new(lab: &Lab, nports: u32, has_sessions: bool, has_channels: bool) -> Timers {
+        let switch = nports;
+        let host = switch + lab.switches.len() as u32;
+        let storage = host + lab.hosts.len() as u32;
+        let processor = storage + lab.storage.len() as u32;
+        let fault = processor + lab.switches.len() as u32;
+        let iscsi = fault + 3 + lab.loops.len() as u32;
+        let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
+        let all = srp + if has_channels { Srp::TIMERS } else { 0 };
+        Timers {
+            switch,
+            host,
+            storage,
+            processor,
+            fault,
+            sample: fault + 1,
+            quarantine: fault + 2,
+            arbitrated_loop: fault + 3,
+            iscsi,
+            srp,
+            all,
+        }
+    }
 }
 
 /// One simulated lab.
@@ -123,6 +155,8 @@ pub struct World {
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.
     pub iscsi: Option<Box<Iscsi>>,
+    /// Channels of SRP; `None` in a lab without any.
+    pub srp: Option<Box<Srp>>,
     /// Virtualization switches; `None` in a lab without sessions.
     switches: Option<Box<Switches>>,
     /// Control frames delivered so far.
@@ -160,8 +194,7 @@ impl World {
                 NetEvent::Timer(timer) => self.timer_expired(timer),
                 NetEvent::Incident => self.report_incidents(),
                 NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
-                // No lab has InfiniBand yet.
-                NetEvent::Infiniband { .. } => {}
+                NetEvent::Infiniband { packet, .. } => srp::packet(self, &packet),
             }
             if self.hosts.has_completions() {
                 self.process_completions();
@@ -188,6 +221,8 @@ impl World {
             self.execute_schedule();
         } else if timer == timers.quarantine {
             self.end_windows();
+        } else if timer >= timers.srp {
+            srp::timer(self, timer);
         } else if timer >= timers.iscsi {
             iscsi::timer(self, timer);
         } else if timer >= timers.arbitrated_loop {
@@ -240,6 +275,7 @@ impl World {
         }
         self.create_machines_without_start();
         iscsi::start(self);
+        srp::start(self);
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);
         let limit_ps = 60_000_000_000_000;
         loop {
@@ -247,7 +283,8 @@ impl World {
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
             let is_quiet = self.control_frames == before && self.net.fc.frames_in_flight() == 0;
-            let is_forming = self.control.is_forming() || self.loops.is_initialising() || iscsi::is_logging_in(self);
+            let logs_in = iscsi::is_logging_in(self) || srp::is_logging_in(self);
+            let is_forming = self.control.is_forming() || self.loops.is_initialising() || logs_in;
             if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }
@@ -288,6 +325,7 @@ impl World {
         self.storage.restart(now);
         self.loops.restart(now);
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
+        self.srp.iter_mut().for_each(|srp| srp.restart());
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);
@@ -331,6 +369,7 @@ impl World {
             return Err(format!("frames: {fate:?}, {in_flight} in flight"));
         }
         self.net.ethernet.check()?;
+        self.net.infiniband.check()?;
         self.net
             .fc
             .check_credits()

@@ -2,6 +2,7 @@
 
 use super::storage::Job;
 use crate::iscsi::SESSION;
+use crate::srp::CHANNEL;
 use sanloom_fc::config::{ControllerAccess, Controllers};
 use sanloom_scsi::scsi::IoTag;
 
@@ -17,6 +18,8 @@ pub struct Partners {
     ports: usize,
     /// Number of iSCSI portals, which follow the ports.
     portals: u16,
+    /// Number of ports of SRP, which follow the portals.
+    channels: u16,
     /// Number of faults that keep each controller down.
     faults: Vec<u32>,
     /// State of the LUNs of each controller.
@@ -50,13 +53,18 @@ pub struct ControllerCount {
 
 impl Partners {
     /// Returns working controllers, each with its own LUNs. The ports are consecutive N_Ports.
-    pub fn new(config: &Controllers, (first_nport, ports, portals): (u16, usize, u16), luns: usize) -> Partners {
+    pub fn new(
+        config: &Controllers,
+        (first_nport, ports, [portals, channels]): (u16, usize, [u16; 2]),
+        luns: usize,
+    ) -> Partners {
         let count = usize::from(config.count);
         Partners {
             config: *config,
             first_nport,
             ports,
             portals,
+            channels,
             faults: vec![0; count],
             homes: (0..config.count).map(Home::At).collect(),
             units: luns as u16,
@@ -79,10 +87,13 @@ impl Partners {
     pub fn of_port(&self, nport: u16) -> u8 {
         let port = match nport & SESSION {
             0 => nport.wrapping_sub(self.first_nport),
+            _ if nport & CHANNEL == CHANNEL => {
+                self.ports as u16 + self.portals + (nport & !CHANNEL) % self.channels.max(1)
+            }
             // Sessions are numbered portal by portal.
             _ => self.ports as u16 + (nport & !SESSION) % self.portals.max(1),
         };
-        self.config.of_port(port, self.ports + usize::from(self.portals))
+        self.config.of_port(port, self.ports + usize::from(self.portals + self.channels))
     }
 
     /// Returns the own controller of a LUN.

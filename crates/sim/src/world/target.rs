@@ -5,6 +5,7 @@ use super::storage::{Controller, Ended};
 use super::{Timers, instant_of, ps_of};
 use crate::iscsi::SESSION;
 use crate::net::{FrameRef, Net};
+use crate::srp::CHANNEL;
 use sanloom_fc::exchange::Accepted;
 use sanloom_fc::fcp::target::{FcpTarget, Input, Output};
 use sanloom_scsi::scsi::{self, Device, IoStatus};
@@ -24,17 +25,19 @@ pub struct Storage {
     has_adapters: bool,
     /// Events for sessions of iSCSI.
     pub(super) tcp: TcpEvents,
+    /// Events for channels of SRP.
+    pub(super) srp: TcpEvents,
 }
 
-/// Events of devices and controllers for sessions of iSCSI.
+/// Events of devices and controllers for sessions of iSCSI or channels of SRP.
 #[derive(Default)]
 pub(super) struct TcpEvents {
     /// Ends of block I/O, with the index of the system.
     pub ended: VecDeque<(u16, Ended)>,
     /// Notices of devices for portals, with the index of the system and the number of the port.
     pub notices: VecDeque<(u16, u16, scsi::Notice)>,
-    /// Timer of the network that is set to the time of an event.
-    pub timer: u32,
+    /// Timer of the network that is set to the time of an event; `None` without sessions.
+    pub timer: Option<u32>,
 }
 
 /// A storage system.
@@ -89,7 +92,15 @@ impl Storage {
             "each port has a target"
         );
         let has_adapters = systems.iter().any(|system| system.adapters.is_some());
-        Storage { systems, ports, first_nport, first_timer: timers.storage, has_adapters, tcp: TcpEvents::default() }
+        Storage {
+            systems,
+            ports,
+            first_nport,
+            first_timer: timers.storage,
+            has_adapters,
+            tcp: TcpEvents::default(),
+            srp: TcpEvents::default(),
+        }
     }
 
     #[inline]
@@ -304,13 +315,21 @@ impl Storage {
 /// Queues the end of a command for its session.
 #[inline(never)]
 fn report_to_session(storage: &mut Storage, net: &mut Net, system: u16, ended: Ended) {
-    storage.tcp.ended.push_back((system, ended));
-    net.set_timer_earlier(storage.tcp.timer, net.now());
+    let events = if ended.nport & CHANNEL == CHANNEL { &mut storage.srp } else { &mut storage.tcp };
+    if let Some(timer) = events.timer {
+        events.ended.push_back((system, ended));
+        net.set_timer_earlier(timer, net.now());
+    }
 }
 
-/// Queues a notice of a device for a portal.
+/// Queues a notice of a device for a portal or a port of SRP. Each of them ignores notices that
+/// are not for it.
 #[inline(never)]
-fn notify_session(storage: &mut Storage, net: &mut Net, system: u16, port: u16, notice: scsi::Notice) {
-    storage.tcp.notices.push_back((system, port, notice));
-    net.set_timer_earlier(storage.tcp.timer, net.now());
+pub(super) fn notify_session(storage: &mut Storage, net: &mut Net, system: u16, port: u16, notice: scsi::Notice) {
+    for events in [&mut storage.tcp, &mut storage.srp] {
+        if let Some(timer) = events.timer {
+            events.notices.push_back((system, port, notice.clone()));
+            net.set_timer_earlier(timer, net.now());
+        }
+    }
 }

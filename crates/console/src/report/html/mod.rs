@@ -44,7 +44,7 @@ pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> S
     page.section(Section::new(
         "links",
         "Links: utilisation and credit starvation",
-        [tables::links(results), tables::ethernet(results)].concat(),
+        [tables::links(results), tables::ethernet(results), tables::infiniband(results)].concat(),
     ));
     page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
     let storage = [tables::storage(results), backstore::tables(results), tables::loops(results)].concat();

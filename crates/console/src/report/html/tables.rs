@@ -302,6 +302,57 @@ pub fn ethernet(results: &Results) -> String {
     format!("<h3>Ethernet</h3>\n{}", table.html())
 }
 
+/// Directions of InfiniBand links, and SRP channels; empty without InfiniBand.
+pub fn infiniband(results: &Results) -> String {
+    if results.infiniband_links.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("infiniband")
+        .text("InfiniBand link")
+        .text("From")
+        .text("To")
+        .number("Packets")
+        .number("Busy")
+        .number("No credit")
+        .number("Blocks")
+        .number("Lost")
+        .number("Lifetime drops")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    let ways = results.infiniband_links.iter().flat_map(|link| [(link, &link.forward), (link, &link.backward)]);
+    for (link, way) in ways {
+        table.row(vec![
+            Cell::text(&link.name),
+            Cell::text(&way.from),
+            Cell::text(&way.to),
+            Cell::count(way.packets),
+            Cell::share(way.utilisation, "load"),
+            Cell::share(way.credit_wait_fraction, "load"),
+            Cell::count(way.blocks),
+            Cell::count(way.packets_lost),
+            Cell::count(way.lifetime_drops),
+        ]);
+    }
+    let mut channels = Table::new("srp")
+        .text("SRP channel")
+        .number("Requests")
+        .number("Responses")
+        .number("Waits for the request limit")
+        .number("Repetitions")
+        .number("Logins")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    for channel in &results.srp_channels {
+        channels.row(vec![
+            Cell::text(&channel.name),
+            Cell::count(channel.requests),
+            Cell::count(channel.responses),
+            Cell::count(channel.credit_waits),
+            Cell::count(channel.repetitions),
+            Cell::count(channel.connections),
+        ]);
+    }
+    format!("<h3>InfiniBand</h3>\n{}{}", table.html(), channels.html())
+}
+
 /// Ports of arbitrated loops; empty without loops.
 pub fn loops(results: &Results) -> String {
     if results.loops.is_empty() {

@@ -3,7 +3,7 @@
 use super::format::{clean, trimmed};
 use super::grid::{Column, Grid, wrap};
 use sanloom_api::words::plural;
-use sanloom_lab::topology::{IslGroup, NOT_EXAMINED, PointGroup, Report, compress_all, fit};
+use sanloom_lab::topology::{IslGroup, PointGroup, Report, SessionPaths, compress_all, fit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -22,7 +22,8 @@ pub fn render(report: &Report, width: usize) -> String {
     zone_ranges(&mut out, report, width);
     oversubscription(&mut out, report, width);
     paths(&mut out, report, width);
-    iscsi(&mut out, report, width);
+    sessions(&mut out, ("Sessions of iSCSI", "sessions each"), &report.iscsi, width);
+    sessions(&mut out, ("Channels of SRP", "channels each"), &report.srp, width);
     verdict(&mut out, report, width);
     points(&mut out, report, width);
     loops(&mut out, report, width);
@@ -70,6 +71,14 @@ fn head(out: &mut String, report: &Report, width: usize) {
             switches => format!("{switches} switches"),
         };
         let _ = writeln!(out, "Ethernet {switches}, {}", plural(report.ethernet_links, "link"));
+    }
+    if report.infiniband_links > 0 {
+        let switches = match report.infiniband_switches {
+            1 => "1 switch".to_owned(),
+            switches => format!("{switches} switches"),
+        };
+        let links = plural(report.infiniband_links, "link");
+        let _ = writeln!(out, "InfiniBand {switches}, {links}");
     }
     match report.fabrics.len() {
         0 => out.push_str("Fabrics  none\n"),
@@ -192,22 +201,22 @@ fn verdict(out: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn iscsi(out: &mut String, report: &Report, width: usize) {
-    if report.iscsi.is_empty() {
+fn sessions(out: &mut String, (title, each): (&str, &'static str), rows: &[SessionPaths], width: usize) {
+    if rows.is_empty() {
         return;
     }
-    out.push_str("\nSessions of iSCSI from hosts to the storage they use; each is a path\n");
-    let numbers = [Column::right("pairs"), Column::right("sessions each"), Column::right("interfaces each")];
+    let _ = writeln!(out, "\n{title} from hosts to the storage they use; each is a path");
+    let numbers = [Column::right("pairs"), Column::right(each), Column::right("interfaces each")];
     let columns = [Column::left("hosts"), Column::left("storage")].into_iter().chain(numbers);
     let mut grid = Grid::new(columns.collect());
     let room = (width.min(WIDE).saturating_sub(45) / 2).max(LEAST);
-    for row in report.iscsi.iter().take(MAX_ROWS) {
+    for row in rows.iter().take(MAX_ROWS) {
         let names = [&row.host_names, &row.storage_names].map(|names| clean(&fit(names, room)));
         let numbers = [row.pairs, row.sessions, row.interfaces].map(|number| number.to_string());
         grid.row(names.into_iter().chain(numbers).collect());
     }
     out.push_str(&grid.render(width));
-    more(out, report.iscsi.len().saturating_sub(MAX_ROWS));
+    more(out, rows.len().saturating_sub(MAX_ROWS));
 }
 
 fn points(out: &mut String, report: &Report, width: usize) {
@@ -215,8 +224,10 @@ fn points(out: &mut String, report: &Report, width: usize) {
     if groups.is_empty() {
         let text = match report.has_paths() {
             true => report.no_single_point(),
-            false if !report.iscsi.is_empty() => NOT_EXAMINED.to_owned(),
-            false => "No host has a path to storage, so there is nothing to fail.".to_owned(),
+            false => {
+                let nothing = "No host has a path to storage, so there is nothing to fail.";
+                report.not_examined().unwrap_or(nothing).to_owned()
+            }
         };
         let _ = writeln!(out, "\n{text}");
         return;

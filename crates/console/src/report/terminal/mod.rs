@@ -6,6 +6,7 @@ mod ethernet;
 mod events;
 pub mod grid;
 mod group;
+mod infiniband;
 mod live;
 mod loops;
 mod replications;
@@ -45,6 +46,7 @@ pub fn render(results: &Results, width: usize) -> String {
     links(&mut out, results, width);
     loops::table(&mut out, results, width);
     ethernet::tables(&mut out, results, width);
+    infiniband::tables(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
@@ -346,11 +348,18 @@ fn drops(out: &mut String, results: &Results, width: usize) {
             *on_ethernet.entry(reason.clone()).or_default() += count;
         }
     }
-    let lines = [("Frames dropped", &results.drops), ("Ethernet frames lost", &on_ethernet)]
-        .map(|(what, drops)| lost(what, drops))
-        .into_iter()
-        .flatten();
-    let lines: Vec<String> = lines.collect();
+    let mut on_infiniband: BTreeMap<String, u64> = BTreeMap::new();
+    for way in results.infiniband_links.iter().flat_map(|link| [&link.forward, &link.backward]) {
+        for (reason, count) in &way.drops {
+            *on_infiniband.entry(reason.clone()).or_default() += count;
+        }
+    }
+    let planes = [
+        ("Frames dropped", &results.drops),
+        ("Ethernet frames lost", &on_ethernet),
+        ("InfiniBand packets lost", &on_infiniband),
+    ];
+    let lines: Vec<String> = planes.into_iter().filter_map(|(what, drops)| lost(what, drops)).collect();
     if lines.is_empty() {
         out.push_str("No frame was dropped.\n");
     }

@@ -3,7 +3,8 @@
 use super::traffic::times;
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
 use crate::config::{
-    Bus, EthernetNode, Host, HostProcessor, Interrupt, MediumKind, Node, Picos, Queueing, Storage, Switch,
+    Bus, EthernetNode, Host, HostProcessor, InfinibandNode, Interrupt, MediumKind, Node, Picos, Queueing, Storage,
+    Switch,
 };
 use crate::fcp::initiator::MAX_EXCHANGES;
 use crate::san::{Lab, Place, ProblemKind, Section};
@@ -42,6 +43,11 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         EthernetNode::Host(host) => Some(Node::Host(host)),
         EthernetNode::Storage(storage) => Some(Node::Storage(storage)),
         EthernetNode::Switch(_) => None,
+    }));
+    linked.extend(lab.infiniband.links.iter().flat_map(|link| link.ends).filter_map(|end| match end.node {
+        InfinibandNode::Host(host) => Some(Node::Host(host)),
+        InfinibandNode::Storage(storage) => Some(Node::Storage(storage)),
+        InfinibandNode::Switch(_) => None,
     }));
     linked.sort_unstable();
     linked.dedup();

@@ -7,7 +7,7 @@ use super::Problems;
 use super::fabric::node_name;
 use crate::config::{Node, Target, Workload};
 use crate::san::masks::Masks;
-use crate::san::{IscsiPaths, Lab, PermittedPairs, Place, ProblemKind, Section};
+use crate::san::{IscsiPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts or storage systems named in one sentence.
@@ -39,6 +39,7 @@ struct Access<'l> {
     pairs: PermittedPairs,
     masked: PermittedPairs,
     iscsi: IscsiPaths<'l>,
+    srp: SrpPaths<'l>,
 }
 
 impl Access<'_> {
@@ -52,6 +53,7 @@ impl Access<'_> {
             storage: storage.map(|ports| sorted(ports.map(|port| pairs.storage[port].fabric))).collect(),
             masked: lab.pairs_permitted_at_some_time(),
             iscsi: lab.iscsi_paths(),
+            srp: lab.srp_paths(),
             pairs,
         }
     }
@@ -84,7 +86,9 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
         let is_linked = |storage: &u16| access.storage[usize::from(*storage)].iter().any(|f| fabrics.contains(f));
         let (linked, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = refused.partition(is_linked);
         for host in &hosts {
-            let lacks_sessions = |storage: &&u16| access.iscsi.pairs(*host, **storage).is_empty();
+            let lacks_sessions = |storage: &&u16| {
+                access.iscsi.pairs(*host, **storage).is_empty() && access.srp.pairs(*host, **storage).is_empty()
+            };
             let linked: BTreeSet<u16> = linked.iter().filter(lacks_sessions).copied().collect();
             let cut_off: BTreeSet<u16> = cut_off.iter().filter(lacks_sessions).copied().collect();
             let is_private = |storage: &u16| has_private_end(lab, *host, *storage);

@@ -76,6 +76,7 @@ fn lab() -> Lab {
             discovery: true,
             virtual_machine: None,
             iscsi: crate::config::IscsiHost::of("server1"),
+            srp: Default::default(),
         }],
         storage: vec![Storage {
             name: "disk1".into(),
@@ -111,6 +112,7 @@ fn lab() -> Lab {
         ],
         ethernet_switches: vec![],
         ethernet_links: vec![],
+        infiniband: Default::default(),
         zoning: Zoning { zones: vec![], default: ZoneDefault::Open },
         zone_database: Default::default(),
         zone_policy: Default::default(),

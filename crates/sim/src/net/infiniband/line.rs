@@ -127,6 +127,10 @@ pub struct Line {
     /// True if the link is up.
     pub up: bool,
     pub(super) count: LineCount,
+    /// Start of the current wait for credit of an idle line, in ps; [`NEVER`] if there is none.
+    pub(super) starved_ps: u64,
+    /// Number and total time of the waits that have ended, in ps.
+    pub(super) waits: (u64, u64),
 }
 
 impl LaneState {
@@ -148,6 +152,25 @@ impl Line {
     /// Returns the counters.
     pub fn count(&self) -> LineCount {
         self.count
+    }
+
+    /// Returns how often the line was idle because no packet had credit, and for how long, in ps.
+    pub fn credit_waits(&self, now: u64) -> (u64, u64) {
+        let (waits, ps) = self.waits;
+        match self.starved_ps {
+            NEVER => (waits, ps),
+            since => (waits + 1, ps + now.saturating_sub(since)),
+        }
+    }
+
+    /// Begins or ends a wait for credit.
+    #[inline(never)]
+    pub(super) fn set_starved(&mut self, now: u64, starves: bool) {
+        self.waits = self.credit_waits(now);
+        self.starved_ps = NEVER;
+        if starves {
+            self.starved_ps = now;
+        }
     }
 
     /// Returns the packets of a lane that were sent.

@@ -20,12 +20,14 @@
 //!   symbol times has no event if it changes nothing.
 //! - A sweep takes a fixed time and computes all tables anew; its packets are not simulated.
 
+mod deadlock;
 mod line;
 mod packet;
 mod queues;
 mod step;
 mod subnet;
 
+pub use deadlock::Deadlock;
 pub use line::{FLOW_BYTES, LANES, Line, LineCount, STALL_DROPS, STALL_LIVES, Station};
 pub use packet::Packet;
 pub use subnet::PlanError;
@@ -41,6 +43,7 @@ use sanloom_transport::infiniband::arbitration::{Arbiter, Entry, MANAGEMENT, SlT
 use sanloom_transport::infiniband::manager::Config;
 use sanloom_transport::infiniband::packet::LRH;
 use sanloom_transport::infiniband::rate::{Rate, Speed, Width};
+use sanloom_transport::infiniband::routing::{Engine, Refusal};
 use std::collections::{BTreeMap, VecDeque};
 use subnet::Manager;
 
@@ -66,6 +69,7 @@ pub struct InfinibandPlane {
     /// Packet counters.
     pub fate: PacketFate,
     lost: BTreeMap<(u32, PacketLoss), u64>,
+    deadlocks: Vec<Deadlock>,
 }
 
 /// A switch of the plane.
@@ -183,6 +187,22 @@ pub enum PacketLoss {
     ManagementFull,
 }
 
+impl PacketLoss {
+    /// Returns the name of the reason in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            PacketLoss::Lifetime => "lifetime",
+            PacketLoss::Stalled => "stalled_lane",
+            PacketLoss::Crc => "crc_error",
+            PacketLoss::PacketLoss => "packet_loss",
+            PacketLoss::LinkDown => "link_down",
+            PacketLoss::NoPath => "no_path",
+            PacketLoss::NoLane => "no_lane",
+            PacketLoss::ManagementFull => "management_full",
+        }
+    }
+}
+
 /// Returns the lifetime 4.096 us times 2 to the power of `exponent`, in ps. From 20 on it never
 /// ends (IBA volume 1, 14.2.5.6).
 pub const fn life_ps(exponent: u8) -> u64 {
@@ -223,6 +243,7 @@ impl Default for InfinibandPlane {
             manager: Manager::default(),
             fate: PacketFate::default(),
             lost: BTreeMap::new(),
+            deadlocks: Vec::new(),
         }
     }
 }
@@ -319,6 +340,12 @@ impl InfinibandPlane {
         self.manager.lid(interface)
     }
 
+    /// Returns the routing engine of the last sweep, and the reason why it is not the configured
+    /// one.
+    pub fn routing(&self) -> (Engine, Option<Refusal>) {
+        self.manager.routing
+    }
+
     /// Returns the port of a switch for a LID.
     pub fn output(&self, switch: u16, lid: u16) -> Option<u8> {
         self.switches[usize::from(switch)].output(lid)
@@ -403,6 +430,8 @@ fn new_line(link: &InfinibandLinkPlan, from: Station, to: Station, queues: (u32,
         chances: [0; 3],
         up: true,
         count: LineCount::default(),
+        starved_ps: NEVER,
+        waits: (0, 0),
     }
 }
 

@@ -143,6 +143,19 @@ impl Queues {
         self.rows[self.row(output, lane)].packets
     }
 
+    /// Returns whether packets of an output and lane came from an input on `entry_lane`.
+    pub fn holds_from(&self, output: u8, lane: u8, input: u8, entry_lane: u8) -> bool {
+        let mut at = self.lists[self.row(output, lane) * self.ports + usize::from(input)].head;
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if slot.waiting.entry_lane == entry_lane {
+                return true;
+            }
+            at = slot.next;
+        }
+        false
+    }
+
     /// Returns the number of all packets.
     pub fn all(&self) -> u64 {
         self.rows.iter().map(|row| u64::from(row.packets)).sum()

@@ -244,6 +244,10 @@ impl InfinibandPlane {
                 line.blocked |= 1 << lane;
             }
         }
+        let starves = ready == 0 && line.blocked != 0;
+        if starves != (line.starved_ps != NEVER) {
+            line.set_starved(now, starves);
+        }
         let lane = if ready == 0 { None } else { line.arbiter.next(ready) };
         if let Some(lane) = lane
             && let Some(waiting) = queues.pop(output, lane, Some(inputs[usize::from(lane)]))
@@ -373,6 +377,7 @@ impl InfinibandPlane {
     /// Drops the packet in turn of a lane, and all packets after seven in a row.
     #[cold]
     fn drop_first(&mut self, events: &mut Events, number: u32, lane: u8) {
+        self.note_deadlock(events.now, number, lane);
         let line = &mut self.lines[number as usize];
         let state = &mut line.lanes[usize::from(lane)];
         state.since_ps = events.now;

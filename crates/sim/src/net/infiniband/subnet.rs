@@ -8,7 +8,7 @@ use sanloom_transport::infiniband::credit::{CreditSender, CreditUpdate};
 use sanloom_transport::infiniband::fabric::{Fabric, FabricError, Guid, PortId};
 use sanloom_transport::infiniband::lids::{Lids, OutOfLids};
 use sanloom_transport::infiniband::manager::{self, Config};
-use sanloom_transport::infiniband::routing::ForwardingTable;
+use sanloom_transport::infiniband::routing::{Engine, ForwardingTable, Refusal};
 
 /// Mistake of an [`InfinibandPlan`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Manager {
     sweep_ps: u64,
     pub lids: Lids,
     switches: usize,
+    /// Routing engine of the last sweep, and the reason why it is not the configured one.
+    pub routing: (Engine, Option<Refusal>),
 }
 
 impl Manager {
@@ -45,7 +47,15 @@ impl Manager {
         }
         let switches = plan.switches.len();
         let at = switches + usize::from(plan.manager);
-        Ok(Manager { nodes, config: plan.config.clone(), at, sweep_ps: plan.sweep_ps, lids: Lids::default(), switches })
+        Ok(Manager {
+            nodes,
+            config: plan.config.clone(),
+            at,
+            sweep_ps: plan.sweep_ps,
+            lids: Lids::default(),
+            switches,
+            ..Manager::default()
+        })
     }
 
     fn port(&self, station: Station) -> PortId {
@@ -72,6 +82,7 @@ impl Manager {
         } else {
             manager::sweep(&fabric, at, &self.config, &self.lids)
         };
+        self.routing = (subnet.engine, subnet.refusal);
         Ok(subnet.tables.into_iter().collect())
     }
 
@@ -139,6 +150,9 @@ impl InfinibandPlane {
         line.updates.clear();
         line.due = 0;
         line.blocked = 0;
+        if line.starved_ps != NEVER {
+            line.set_starved(events.now, false);
+        }
         let leaving = line.leaving.take();
         for source in [
             events.sources.infiniband_arrival(number),

@@ -1,6 +1,7 @@
 //! Findings: the most important observations about a run, worst first. Every finding cites the
 //! numbers from which it follows.
 
+mod blocks;
 mod credits;
 mod fabric;
 mod limits;
@@ -21,6 +22,10 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     }
     found.extend(credits::deadlocks(view));
     found.extend(pauses::deadlocks(view));
+    found.extend(blocks::deadlocks(view));
+    found.extend(blocks::stalls(results));
+    found.extend(blocks::too_few(view, results));
+    found.extend(blocks::saturated(results));
     found.extend(pauses::headroom(results));
     found.extend(pauses::spreading(view, results));
     found.extend(pauses::saturated(results));

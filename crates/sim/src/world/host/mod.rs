@@ -15,7 +15,7 @@ pub(super) use agenda::Due;
 pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use paths::{PathTest, lun_owner_changed};
-pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, event as tcp_event};
+pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, charge_completion, event as tcp_event};
 
 use super::path::Paths;
 use crate::host::{Bus, CommandId, Cpu, Device, FifoServer, Interrupts, IoQueue, Member, Work};
@@ -64,6 +64,8 @@ pub struct HostNode {
     cpu_per_io_ps: u64,
     /// True if commands and their data cost the processor nothing but interrupts.
     is_free: bool,
+    /// Number of the first adapter of SRP; those of iSCSI are between it and the HBAs.
+    first_srp: u16,
     /// Time of the processor for a command of a virtual machine, in ps.
     guest_cpu_per_io_ps: u64,
     limits: recovery::Limits,
@@ -242,6 +244,8 @@ pub struct HostPlan {
     pub nports: Vec<u16>,
     /// Number of iSCSI initiator ports, which are numbered after the HBAs.
     pub tcp_ports: u16,
+    /// Number of SRP initiator ports, which follow.
+    pub srp_ports: u16,
     /// Streams, each with the index of its workload.
     pub streams: Vec<(u16, Stream)>,
     /// True if other hosts have virtual ports on the same HBAs.
@@ -284,7 +288,9 @@ impl HostNode {
         let SentCommand { hba, bytes, .. } = self.commands[command as usize];
         let op = self.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
         if usize::from(hba) >= self.nports.len() {
-            let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, self.cpu.config().tcp.per_command.0)];
+            let config = self.cpu.config();
+            let driver = if hba < self.first_srp { config.tcp.per_command } else { config.srp.per_command };
+            let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, driver.0)];
             let is_free = parts.iter().all(|(_, cost_ps)| *cost_ps == 0);
             return if is_free { now } else { self.cpu.run_all(now, hba, &parts) };
         }
@@ -318,8 +324,8 @@ impl HostNode {
     /// Returns an idle host.
     pub fn new(config: &config::Host, plan: HostPlan) -> HostNode {
         let hbas = config.hbas.len();
-        // Interfaces of Ethernet have interrupts of their own.
-        let own = hbas as u16..(hbas as u16).saturating_add(plan.tcp_ports);
+        // Interfaces of Ethernet and InfiniBand have interrupts of their own.
+        let own = hbas as u16..(hbas as u16).saturating_add(plan.tcp_ports).saturating_add(plan.srp_ports);
         let interrupts = (0..hbas as u16)
             .map(|hba| Interrupts::new(config.interrupt, hba))
             .chain(own.map(|port| Interrupts::new(None, port)));
@@ -354,13 +360,15 @@ impl HostNode {
             cpu_per_io_ps: config.cpu_per_io.0,
             is_free: config.cpu_per_io == Picos::ZERO
                 && config.processor.fc == config::DriverCost::default()
-                && config.processor.tcp.per_command == Picos::ZERO,
+                && config.processor.tcp.per_command == Picos::ZERO
+                && config.processor.srp.per_command == Picos::ZERO,
+            first_srp: hbas as u16 + plan.tcp_ports,
             guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
             limits: recovery::Limits::new(config, plan.shares_hbas),
             recovery: None,
             commands: Vec::new(),
             unparked: VecDeque::new(),
-            completions: vec![Default::default(); hbas + usize::from(plan.tcp_ports)],
+            completions: vec![Default::default(); hbas + usize::from(plan.tcp_ports + plan.srp_ports)],
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),

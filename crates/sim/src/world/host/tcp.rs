@@ -1,11 +1,13 @@
-//! Sessions of iSCSI as paths of hosts. Initiator ports of iSCSI are numbered after the HBAs of
-//! their host, and portals after the Fibre Channel ports of their storage system.
+//! Sessions of iSCSI and channels of SRP as paths of hosts. Initiator ports of iSCSI are numbered
+//! after the HBAs of their host, and portals after the Fibre Channel ports of their storage system.
+//! The interfaces of SRP follow.
 
 use super::hosts::Completion;
 use super::paths::{one_path_down, one_path_up};
 use super::{HostNode, Hosts, NO_PLANE};
 use crate::host::{Device, Work};
 use crate::iscsi::{Direction, Event, Load, Order};
+use crate::net::Net;
 use crate::world::Env;
 use crate::world::nports::NPorts;
 use sanloom_fc::config::{Picos, per_kib};
@@ -32,6 +34,11 @@ pub(in crate::world) struct TcpOrders {
     orders: VecDeque<(u32, Order)>,
     /// Timer of the network that is set to the time of an order.
     timer: u32,
+    /// Number of the first channel of SRP, which follow the sessions, orders to channels, and their
+    /// timer.
+    first_channel: u32,
+    channel_orders: VecDeque<(u32, Order)>,
+    channel_timer: u32,
 }
 
 /// Charges the processor of a host for frames of TCP at an interface. Returns the end of this work
@@ -64,11 +71,54 @@ pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16,
     }
 }
 
+/// Charges the processor of a host for the completion of a response of SRP at an adapter. Returns
+/// the end of this work in ps.
+pub(in crate::world) fn charge_completion(node: &mut HostNode, now_ps: u64, hba: u16) -> u64 {
+    match node.cpu.config().srp.per_completion {
+        Picos::ZERO => now_ps,
+        cost => node.cpu.run_bound(now_ps, hba, &[(Work::Interrupt, cost.0)]),
+    }
+}
+
 impl TcpOrders {
-    /// Returns no orders for these sessions.
-    pub fn new(ports: Vec<TcpPort>, timer: u32) -> TcpOrders {
+    /// Returns no orders for these sessions and channels, which have a timer each.
+    pub fn new(
+        sessions: Vec<TcpPort>,
+        timer: u32,
+        channels: impl Iterator<Item = TcpPort>,
+        channel_timer: u32,
+    ) -> TcpOrders {
+        let mut ports = sessions;
+        let first_channel = ports.len() as u32;
+        ports.extend(channels);
         let numbers = ports.iter().copied().zip(0..).collect();
-        TcpOrders { ports, numbers, orders: VecDeque::new(), timer }
+        let (orders, channel_orders) = (VecDeque::new(), VecDeque::new());
+        TcpOrders { ports, numbers, orders, timer, first_channel, channel_orders, channel_timer }
+    }
+
+    /// Queues an order to a session or channel.
+    fn push(&mut self, net: &mut Net, number: u32, order: Order) {
+        let timer = match number.checked_sub(self.first_channel) {
+            None => {
+                self.orders.push_back((number, order));
+                self.timer
+            }
+            Some(channel) => {
+                self.channel_orders.push_back((channel, order));
+                self.channel_timer
+            }
+        };
+        net.set_timer_earlier(timer, net.now());
+    }
+
+    /// Returns the next order to a channel with its number.
+    pub fn pop_channel(&mut self) -> Option<(u32, Order)> {
+        self.channel_orders.pop_front()
+    }
+
+    /// Returns the number of a channel among all sessions.
+    pub fn session_of(&self, channel: u32) -> u32 {
+        self.first_channel + channel
     }
 
     /// Returns the next order with the number of its session.
@@ -136,17 +186,15 @@ fn give(
     let entry = &hosts.node(host).paths.systems()[usize::from(system)];
     let key = TcpPort { host, hba, storage: entry.storage, port: path % entry.ports.max(1) };
     let Some(&session) = hosts.tcp.numbers.get(&key) else { return false };
-    hosts.tcp.orders.push_back((session, order));
-    env.net.set_timer_earlier(hosts.tcp.timer, env.net.now());
+    hosts.tcp.push(env.net, session, order);
     true
 }
 
 /// Lets all sessions of an initiator port log in again.
 pub(super) fn restart(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, hba: u16) {
-    let TcpOrders { ports, orders, timer, .. } = &mut hosts.tcp;
-    let own = (0..).zip(ports.iter()).filter(|(_, port)| (port.host, port.hba) == (host, hba));
-    orders.extend(own.map(|(session, _)| (session, Order::Restart)));
-    env.net.set_timer_earlier(*timer, env.net.now());
+    let numbers = (0..).zip(&hosts.tcp.ports).filter(|(_, port)| (port.host, port.hba) == (host, hba));
+    let own: Vec<u32> = numbers.map(|(session, _)| session).collect();
+    own.into_iter().for_each(|session| hosts.tcp.push(env.net, session, Order::Restart));
 }
 
 /// Handles a change of a session.

@@ -4,6 +4,7 @@ mod fabric;
 mod pairs;
 mod plain;
 mod random;
+mod world;
 
 use fabric::{Fabric, SDR4, link, star, switch};
 use sanloom_sim::net::infiniband::{self, Arbitration, Packet, PacketLoss, Station, byte_time, life_ps, refresh_ps};

@@ -80,6 +80,8 @@ pub struct Requester {
     /// Repetitions since the last progress.
     retries: u8,
     rnr_retries: u8,
+    /// Times that it has gone back to repeat packets.
+    repetitions: u64,
     /// The responder was not ready: nothing leaves before this time.
     paused: Option<Instant>,
     /// Expiry of the acknowledgement time-out.
@@ -104,6 +106,7 @@ impl Requester {
             sent: first,
             retries: 0,
             rnr_retries: 0,
+            repetitions: 0,
             paused: None,
             deadline: None,
             repeated: false,
@@ -141,6 +144,12 @@ impl Requester {
         self.failure
     }
 
+    /// Times that it has gone back to repeat packets, after a time-out, a gap or "receiver not
+    /// ready".
+    pub fn repetitions(&self) -> u64 {
+        self.repetitions
+    }
+
     fn expire(&mut self, now: Instant) {
         if self.paused.is_some_and(|until| now >= until) {
             self.paused = None;
@@ -157,6 +166,7 @@ impl Requester {
             return;
         }
         self.retries += 1;
+        self.repetitions += 1;
         self.repeated = true;
         self.next = from;
         self.deadline = None;
@@ -195,6 +205,7 @@ impl Requester {
                     return;
                 }
                 self.rnr_retries = self.rnr_retries.saturating_add(1);
+                self.repetitions += 1;
                 self.paused = Some(now + timer);
                 self.next = at;
                 self.deadline = None;

@@ -1,0 +1,106 @@
+//! Findings about InfiniBand: deadlocks, drained lanes, links without enough blocks for their
+//! length, and links at their capacity.
+
+use super::percent;
+use crate::results::infiniband::port;
+use crate::results::view::View;
+use sanloom_api::results::measure::s_of_ps;
+use sanloom_api::results::{Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Results};
+use sanloom_api::words::plural;
+
+/// Share of the time without credit from which on a link is worth a finding, as for Fibre Channel.
+const WAITS: f64 = 0.1;
+/// Utilisation of a saturated link.
+const SATURATED: f64 = 0.95;
+
+fn directions(results: &Results) -> impl Iterator<Item = (usize, usize, &InfinibandLinkResult, &InfinibandDirection)> {
+    let links = results.infiniband_links.iter().enumerate();
+    links.flat_map(|(number, link)| [(number, 0, link, &link.forward), (number, 1, link, &link.backward)])
+}
+
+/// Lanes of links that wait for each other in a circle.
+pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
+    let lab = &view.world.lab;
+    let found = view.world.net.infiniband.deadlocks();
+    let Some(first) = found.iter().find(|deadlock| deadlock.at_ps >= view.from_ps) else { return Vec::new() };
+    let name = |&(line, lane): &(u32, u8)| {
+        let link = &lab.infiniband.links[line as usize / 2];
+        format!("{} lane {lane}", port(lab, link.ends[line as usize % 2]))
+    };
+    let cycle: Vec<String> = first.waits.iter().map(name).collect();
+    let at_s = s_of_ps(first.at_ps.saturating_sub(view.world.start_ps));
+    vec![Finding {
+        kind: FindingKind::Deadlock,
+        title: format!("{} wait for each other's credit in a cycle", plural(cycle.len() as u64, "port")),
+        detail: format!(
+            "found at {at_s:.6} s, when the lifetime of a packet ended: the packets in the buffers that each port waits \
+             for are those of the next port"
+        ),
+        remedy: "Set `routing = \"updn\"` in [subnet], whose paths form no cycle".to_owned(),
+        cycle,
+        from_s: Some(at_s),
+        ..Finding::default()
+    }]
+}
+
+/// Lanes that were drained.
+pub(super) fn stalls(results: &Results) -> Vec<Finding> {
+    let stalled = directions(results).filter(|(.., way)| way.lane_stalls > 0);
+    let finding = |(_, _, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| Finding {
+        kind: FindingKind::Stall,
+        title: format!("{} drained its queue {}", way.from, plural(way.lane_stalls, "time")),
+        detail: format!(
+            "packets for {} over {} waited longer than their lifetime, seven in a row; {} dropped there",
+            way.to,
+            link.name,
+            plural(way.lifetime_drops, "packet")
+        ),
+        culprit: Some(way.to.clone()),
+        ..Finding::default()
+    };
+    stalled.map(finding).collect()
+}
+
+/// Links that wait for credit because of their length.
+pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
+    let lab = &view.world.lab;
+    let mtu = lab.infiniband.subnet.mtu;
+    let waiting = directions(results).filter(|(.., way)| way.credit_wait_fraction >= WAITS);
+    let finding = |(number, _, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| {
+        let config = &lab.infiniband.links[number];
+        let needed = config.blocks_needed(mtu);
+        // The length explains at most the share of the blocks that are missing.
+        let explained = 1.0 - way.blocks as f64 / needed as f64;
+        (2.0 * explained >= way.credit_wait_fraction).then(|| Finding {
+            kind: FindingKind::Bottleneck,
+            title: format!("{} has too few blocks for its length", link.name),
+            detail: format!(
+                "{needed} blocks of 64 bytes keep the line busy over {} m; {} has {} and {} waited for credit {} of the \
+                 time, with the line {} busy",
+                config.propagation.0 / 5_000,
+                way.to,
+                way.blocks,
+                way.from,
+                percent(way.credit_wait_fraction),
+                percent(way.utilisation)
+            ),
+            remedy: format!("Give the link `blocks = {needed}`, at most 2048, or use more lanes"),
+            culprit: Some(link.name.clone()),
+            ..Finding::default()
+        })
+    };
+    waiting.filter_map(finding).collect()
+}
+
+/// Links at their capacity.
+pub(super) fn saturated(results: &Results) -> Vec<Finding> {
+    let busy = directions(results).filter(|(.., way)| way.utilisation >= SATURATED);
+    let finding = |(_, _, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| Finding {
+        kind: FindingKind::Bottleneck,
+        title: format!("{} runs at its capacity", link.name),
+        detail: format!("{} > {} is busy for {} of the time", way.from, way.to, percent(way.utilisation)),
+        culprit: Some(link.name.clone()),
+        ..Finding::default()
+    };
+    busy.map(finding).collect()
+}

@@ -1,0 +1,308 @@
+//! SRP of hosts and storage systems over reliable connections of the InfiniBand plane.
+//!
+//! The machines are those of `sanloom_scsi::srp`. Information units travel as values beside the
+//! SENDs that carry them; payload does not exist:
+//!
+//! ```text
+//!   Hosts -- orders --> Initiator -- SEND --> Pairs --> packets of the plane
+//!   Hosts <-- events -- Initiator <-- SEND -- Pairs <-- packets of the plane
+//!                                               ^  RDMA WRITE and READ of the data
+//!   Storage <-- Io ---- Target <----------------+       the same on the other side
+//! ```
+//!
+//! A reliable connection delivers messages in order, so the next information unit in the queue of a
+//! direction belongs to the next SEND that arrives.
+//!
+//! | file | job |
+//! |---|---|
+//! | `plan` | channels and targets of a lab |
+//! | `connection` | connections: open, events, end |
+//! | `initiator` | the host's machines, time limits |
+//! | `target` | the storage system's machines |
+//! | `count` | counters |
+//!
+//! # Simplifications
+//!
+//! - Connections are there at once: neither the connection manager nor the device manager of a
+//!   target is simulated, and path records are known.
+//! - Each command has one direct descriptor, and no immediate data.
+//! - Each response has a completion of its own at the host; completions are not moderated.
+
+mod connection;
+mod count;
+mod initiator;
+mod plan;
+mod target;
+
+pub use count::ChannelCount;
+pub use plan::{ChannelPlan, SrpPlan, TargetPlan, guid_of, port_id};
+
+use crate::infiniband::Pairs;
+use crate::iscsi::{self, Event, Order, SESSION, Slots};
+use crate::net::infiniband::Packet;
+use crate::net::{NEVER, Net};
+use connection::Connection;
+use sanloom_fc::fcp::initiator::Outcome;
+use sanloom_scsi::iscsi::initiator::Command;
+use sanloom_scsi::scsi::{IoStatus, IoTag, Notice};
+use sanloom_scsi::srp::initiator::Initiator;
+use sanloom_scsi::time::Instant;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+
+/// Bit of the number of an `Io` owner that is a session and a channel of SRP.
+pub const CHANNEL: u16 = SESSION | 0x4000;
+
+/// The parts of a lab that SRP uses, beside those of iSCSI.
+pub trait Around: iscsi::Around {
+    /// Gives the completion of a response to the processor of a host. Returns the time of its end
+    /// in ps.
+    fn complete(&mut self, host: u16, hba: u16, now_ps: u64) -> u64;
+}
+
+/// Work that is due at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Job {
+    /// Open the connection of a channel.
+    Connect(u32),
+    /// A time limit of a channel is over.
+    Deadline(u32),
+    /// The processor of a host has handled a response: the number in `finished`.
+    Complete(u64),
+}
+
+/// Phase of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Waits for the next connection.
+    Idle,
+    /// The login is in progress.
+    Opening,
+    /// Logged in.
+    Up,
+}
+
+/// Kind of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A command with this many bytes of data.
+    Command(u32),
+    /// LOGICAL UNIT RESET.
+    Reset,
+    /// ABORT TASK of the command with this name.
+    Abort(u64),
+}
+
+/// A request without a result.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    kind: Kind,
+    /// Tag of the host.
+    tag: u64,
+    /// Time limit.
+    until: Instant,
+}
+
+/// A configured channel.
+struct Channel {
+    plan: ChannelPlan,
+    stage: Stage,
+    machine: Option<Initiator>,
+    /// Number of the current or last connection.
+    connection: u32,
+    /// True once a login has succeeded or failed.
+    tried: bool,
+    requests: BTreeMap<u64, Request>,
+    /// Time limits of the requests, and of the login with the name 0.
+    limits: BTreeSet<(Instant, u64)>,
+    /// Time limit in the agenda, [`Instant::NEVER`] if there is none.
+    listed: Instant,
+    last_name: u64,
+    /// Commands in flight.
+    in_flight: u32,
+    /// Commands that wait for others to end.
+    waiting: VecDeque<Command>,
+    count: ChannelCount,
+    /// Counters at the end of the warm-up.
+    before: ChannelCount,
+}
+
+/// A storage system with SRP.
+struct System {
+    plan: TargetPlan,
+    /// Connections by their number among those of the system.
+    slots: Slots,
+}
+
+/// All channels of a lab.
+pub struct Srp {
+    pairs: Pairs,
+    connections: Vec<Connection>,
+    channels: Vec<Channel>,
+    systems: Vec<Option<System>>,
+    jobs: BinaryHeap<Reverse<(u64, u64, Job)>>,
+    planned: u64,
+    /// Results that the processors of hosts handle.
+    finished: BTreeMap<u64, (u32, u64, Outcome)>,
+    last_finished: u64,
+    events: VecDeque<Event>,
+    /// Number of the timer of the connections; that of the jobs follows.
+    timer: u32,
+}
+
+/// The parts of a lab during one call.
+struct Cx<'a> {
+    net: &'a mut Net,
+    around: &'a mut dyn Around,
+}
+
+impl Cx<'_> {
+    /// Returns the time of the machines, in whole nanoseconds.
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.net.now() / 1_000)
+    }
+}
+
+impl Srp {
+    /// Number of timers of the network that channels use. The last one is free for the driver as
+    /// well.
+    pub const TIMERS: u32 = 2;
+
+    /// Returns channels that are not logged in. `timer` is the first of [`Srp::TIMERS`] timers of
+    /// the network.
+    pub fn new(plan: SrpPlan, timer: u32) -> Srp {
+        let channel = |plan| Channel {
+            plan,
+            stage: Stage::Idle,
+            machine: None,
+            connection: u32::MAX,
+            tried: false,
+            requests: BTreeMap::new(),
+            limits: BTreeSet::new(),
+            listed: Instant::NEVER,
+            last_name: 0,
+            in_flight: 0,
+            waiting: VecDeque::new(),
+            count: ChannelCount::default(),
+            before: ChannelCount::default(),
+        };
+        let system = |plan| System { plan, slots: Slots::default() };
+        Srp {
+            pairs: Pairs::new(timer),
+            connections: Vec::new(),
+            channels: plan.channels.into_iter().map(channel).collect(),
+            systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
+            jobs: BinaryHeap::new(),
+            planned: 0,
+            finished: BTreeMap::new(),
+            last_finished: 0,
+            events: VecDeque::new(),
+            timer,
+        }
+    }
+
+    /// Opens the connections of all channels.
+    pub fn start(&mut self, net: &mut Net) {
+        for channel in 0..self.channels.len() as u32 {
+            self.plan(net, net.now(), Job::Connect(channel));
+        }
+    }
+
+    fn plan(&mut self, net: &mut Net, at_ps: u64, job: Job) {
+        self.planned += 1;
+        self.jobs.push(Reverse((at_ps, self.planned, job)));
+        net.set_timer_earlier(self.timer + 1, at_ps);
+    }
+
+    /// Takes a packet that has arrived at an interface.
+    pub fn packet(&mut self, net: &mut Net, around: &mut dyn Around, packet: &Packet) {
+        self.pairs.receive(net, packet);
+        connection::drain(self, &mut Cx { net, around });
+    }
+
+    /// Handles a timer of the network that belongs to the channels.
+    pub fn timer_expired(&mut self, net: &mut Net, around: &mut dyn Around, timer: u32) {
+        let cx = &mut Cx { net, around };
+        if timer == self.timer {
+            self.pairs.timer_expired(cx.net);
+            return connection::drain(self, cx);
+        }
+        while let Some(Reverse((at_ps, _, job))) = self.jobs.peek().copied().filter(|job| job.0.0 <= cx.net.now()) {
+            debug_assert!(at_ps <= cx.net.now(), "jobs are due");
+            self.jobs.pop();
+            match job {
+                Job::Connect(channel) => connection::open(self, cx, channel),
+                Job::Deadline(channel) => initiator::deadline(self, cx, channel),
+                Job::Complete(number) => {
+                    if let Some((session, tag, outcome)) = self.finished.remove(&number) {
+                        self.events.push_back(Event::Done { session, tag, outcome });
+                    }
+                }
+            }
+            connection::drain(self, cx);
+        }
+        let next_ps = self.jobs.peek().map_or(NEVER, |Reverse((at_ps, ..))| *at_ps);
+        cx.net.set_timer_earlier(self.timer + 1, next_ps);
+    }
+
+    /// Carries out an order of a host.
+    pub fn order(&mut self, net: &mut Net, around: &mut dyn Around, channel: u32, order: Order) {
+        let cx = &mut Cx { net, around };
+        initiator::order(self, cx, channel, order);
+        connection::drain(self, cx);
+    }
+
+    /// Reports the end of block I/O of a channel.
+    pub fn io_done(
+        &mut self,
+        net: &mut Net,
+        around: &mut dyn Around,
+        (storage, owner): (u16, u16),
+        tag: IoTag,
+        status: IoStatus,
+    ) {
+        let cx = &mut Cx { net, around };
+        target::io_done(self, cx, (storage, owner), tag, status);
+        connection::drain(self, cx);
+    }
+
+    /// Passes a notice of a device to the channels at one of its ports.
+    pub fn notify(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, port: u16, notice: &Notice) {
+        let cx = &mut Cx { net, around };
+        target::notify(self, cx, (storage, port), None, notice);
+        connection::drain(self, cx);
+    }
+
+    /// Returns the next change for the hosts.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Returns the channels of the lab.
+    pub fn plans(&self) -> impl ExactSizeIterator<Item = &ChannelPlan> {
+        self.channels.iter().map(|channel| &channel.plan)
+    }
+
+    /// Returns whether a channel has neither logged in nor failed to.
+    pub fn is_logging_in(&self) -> bool {
+        self.channels.iter().any(|channel| !channel.tried)
+    }
+
+    /// Returns whether a channel is logged in.
+    pub fn is_up(&self, channel: u32) -> bool {
+        self.channels[channel as usize].stage == Stage::Up
+    }
+
+    /// Returns the counters of a channel.
+    pub fn count(&self, channel: u32) -> ChannelCount {
+        let state = &self.channels[channel as usize];
+        connection::total(self, channel).since(state.before)
+    }
+
+    /// Restarts the counters at the end of the warm-up.
+    pub fn restart(&mut self) {
+        for channel in 0..self.channels.len() as u32 {
+            self.channels[channel as usize].before = connection::total(self, channel);
+        }
+    }
+}

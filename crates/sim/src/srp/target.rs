@@ -1,0 +1,205 @@
+//! The storage system's side of a channel.
+
+use super::connection::{self, TargetEnd};
+use super::{CHANNEL, Cx, Srp, guid_of};
+use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
+use sanloom_scsi::srp::target::{Input, Output, Target};
+use sanloom_transport::infiniband::rc::packet::Operation;
+use sanloom_transport::infiniband::rc::requester::Work;
+use sanloom_wire::Wwpn;
+use sanloom_wire::scsi::transport_id::TransportId;
+use sanloom_wire::srp::Iu;
+
+/// Longest RDMA of a target (`srp_max_rdma_size` of the Linux target).
+const RDMA_BYTES: u32 = 65_536;
+
+/// Returns the target's end of a new connection of a channel.
+pub(super) fn new_end(srp: &mut Srp, cx: &mut Cx<'_>, channel: u32) -> TargetEnd {
+    let plan = &srp.channels[channel as usize].plan;
+    let config = srp.systems[usize::from(plan.storage)].as_ref().map(|system| system.plan.config);
+    let initiator = TransportId::Fcp(Wwpn(guid_of(plan.login.initiator)));
+    let nexus = cx.around.device(plan.storage).connect(plan.port, initiator);
+    let config = config.unwrap_or(sanloom_scsi::srp::target::Config { request_limit: 1, unit_bytes: [0; 2] });
+    TargetEnd { machine: Target::new(config, nexus), nexus }
+}
+
+/// Gives a new connection its number among those of its storage system.
+pub(super) fn occupy_slot(srp: &mut Srp, connection: u32) {
+    let channel = srp.connections[connection as usize].channel;
+    let storage = srp.channels[channel as usize].plan.storage;
+    let Some(Some(system)) = srp.systems.get_mut(usize::from(storage)) else { return };
+    let slot = system.slots.take(connection);
+    srp.connections[connection as usize].slot = slot;
+}
+
+/// Returns the storage system of a connection, and the owner of its block I/O.
+fn owner(srp: &Srp, connection: u32) -> (u16, u16) {
+    let state = &srp.connections[connection as usize];
+    let plan = &srp.channels[state.channel as usize].plan;
+    let Some(Some(system)) = srp.systems.get(usize::from(plan.storage)) else { return (plan.storage, CHANNEL) };
+    let port = plan.port - system.plan.first_port;
+    (plan.storage, CHANNEL | (state.slot * system.plan.ports + port))
+}
+
+/// Handles an information unit of the host.
+pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
+    if matches!(unit, Iu::LoginReq(_)) {
+        // A login ends other channels of the same ports (SRP, 5.7).
+        let channel = srp.connections[connection as usize].channel;
+        let storage = srp.channels[channel as usize].plan.storage;
+        let of_ports = |other: &u32| srp.connections[*other as usize].channel == channel && *other != connection;
+        let others: Vec<u32> = connections(srp, storage).into_iter().filter(of_ports).collect();
+        others.into_iter().for_each(|other| end(srp, cx, other));
+    }
+    input(srp, cx, connection, Input::Receive(unit));
+}
+
+/// Handles the end of a work request.
+pub(super) fn completed(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, id: u64) {
+    let pulls = &mut srp.connections[connection as usize].pulls;
+    if pulls.front().is_some_and(|(last, _)| *last == id)
+        && let Some((_, Some(tag))) = pulls.pop_front()
+    {
+        // Payload does not exist, and no workload sends parameter lists.
+        input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
+    }
+}
+
+/// Ends the target's end of a connection.
+pub(super) fn end(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32) {
+    srp.pairs.close(2 * connection + 1);
+    input(srp, cx, connection, Input::ChannelDown);
+}
+
+/// Passes an input to the target of a connection, and executes its outputs.
+fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
+    let (storage, owner) = owner(srp, connection);
+    let Some(target) = &mut srp.connections[connection as usize].target else { return };
+    target.machine.handle(input, cx.around.device(storage));
+    loop {
+        let state = &mut srp.connections[connection as usize];
+        let Some(target) = &mut state.target else { break };
+        let Some(output) = target.machine.poll_output() else { break };
+        match output {
+            Output::Send(unit) => connection::send(srp, cx, 2 * connection + 1, unit),
+            Output::Pull { tag, bytes, .. } => {
+                let last = rdma(srp, cx, connection, Operation::Read, bytes);
+                srp.connections[connection as usize].pulls.push_back((last, Some(tag)));
+            }
+            Output::Push { bytes, .. } => _ = rdma(srp, cx, connection, Operation::Write, bytes),
+            Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
+            Output::Cancel(tag) => {
+                state.pulls.iter_mut().filter(|(_, pull)| *pull == Some(tag)).for_each(|(_, pull)| *pull = None);
+                if cx.around.cancel(cx.net, storage, owner, tag) {
+                    srp.connections[connection as usize].ios -= 1;
+                }
+            }
+            Output::Ends(ends) => end_others(srp, cx, connection, ends),
+            Output::Closed => {
+                let nexus = target.nexus;
+                state.target = None;
+                cx.around.device(storage).disconnect(nexus);
+                srp.pairs.close(2 * connection + 1);
+                free_slot(srp, storage, connection);
+            }
+        }
+    }
+    while let Some(output) = cx.around.device(storage).poll_output() {
+        match output {
+            // The driver brings back notices for the ports of SRP.
+            scsi::Output::Port { port, notice } => cx.around.notify(cx.net, storage, port, notice),
+            // Persisting a record takes no simulated time.
+            scsi::Output::Persist { seq, .. } => cx.around.device(storage).persisted(seq),
+        }
+    }
+}
+
+/// Posts RDMA of a target. Returns the number of the last work request.
+fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, bytes: u32) -> u64 {
+    let channel = srp.connections[connection as usize].channel;
+    let side = usize::from(operation == Operation::Read);
+    srp.channels[channel as usize].count.rdma_bytes[side] += u64::from(bytes);
+    let mut left = bytes;
+    loop {
+        let state = &mut srp.connections[connection as usize];
+        state.last_work += 1;
+        let (id, length) = (state.last_work, left.min(RDMA_BYTES));
+        srp.pairs.post(cx.net, 2 * connection + 1, Work { id, operation, length });
+        left -= length;
+        if left == 0 {
+            return id;
+        }
+    }
+}
+
+fn submit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, (storage, owner): (u16, u16), io: &Io) {
+    match cx.around.submit(cx.net, storage, owner, io) {
+        None => srp.connections[connection as usize].ios += 1,
+        Some(status) => {
+            if let Some(target) = &mut srp.connections[connection as usize].target {
+                target.machine.handle(Input::IoDone { tag: io.tag, status }, cx.around.device(storage));
+            }
+        }
+    }
+}
+
+/// Returns all connections of a storage system whose targets have not ended.
+fn connections(srp: &Srp, storage: u16) -> Vec<u32> {
+    let Some(Some(system)) = srp.systems.get(usize::from(storage)) else { return Vec::new() };
+    let is_open = |connection: &u32| srp.connections[*connection as usize].target.is_some();
+    system.slots.all().filter(is_open).collect()
+}
+
+/// Ends tasks of other channels at the same port because of the task management of one.
+fn end_others(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, ends: Ends) {
+    let channel = srp.connections[connection as usize].channel;
+    let plan = &srp.channels[channel as usize].plan;
+    let at = (plan.storage, plan.port);
+    notify(srp, cx, at, Some(connection), &Notice::End(ends));
+}
+
+/// Passes a notice to the channels at a port, except one.
+pub(super) fn notify(
+    srp: &mut Srp,
+    cx: &mut Cx<'_>,
+    (storage, port): (u16, u16),
+    except: Option<u32>,
+    notice: &Notice,
+) {
+    for connection in connections(srp, storage) {
+        let state = &srp.connections[connection as usize];
+        let Some(target) = &state.target else { continue };
+        let is_its = match notice {
+            Notice::Step { task, .. } => target.nexus == task.nexus,
+            Notice::End(_) => srp.channels[state.channel as usize].plan.port == port,
+        };
+        if is_its && except != Some(connection) {
+            input(srp, cx, connection, Input::Notice(notice.clone()));
+        }
+    }
+}
+
+/// Reports the end of block I/O to its channel.
+pub(super) fn io_done(srp: &mut Srp, cx: &mut Cx<'_>, (storage, owner): (u16, u16), tag: IoTag, status: IoStatus) {
+    let Some(Some(system)) = srp.systems.get(usize::from(storage)) else { return };
+    let slot = (owner & !CHANNEL) / system.plan.ports.max(1);
+    let Some(connection) = system.slots.end(slot) else { return };
+    let state = &mut srp.connections[connection as usize];
+    state.ios -= 1;
+    match state.target.is_some() {
+        true => input(srp, cx, connection, Input::IoDone { tag, status }),
+        false => free_slot(srp, storage, connection),
+    }
+}
+
+/// Frees the number of a connection that has ended, when its block I/O has ended.
+fn free_slot(srp: &mut Srp, storage: u16, connection: u32) {
+    let state = &mut srp.connections[connection as usize];
+    state.pulls.clear();
+    let (slot, ios) = (state.slot, state.ios);
+    if ios == 0
+        && let Some(Some(system)) = srp.systems.get_mut(usize::from(storage))
+    {
+        system.slots.free(slot);
+    }
+}
