@@ -28,12 +28,16 @@ pub struct Settings {
     /// Names that clients have given: of the switch, its chassis, its fabric, its ports
     /// (`port NUMBER`), and the banner.
     pub names: BTreeMap<String, String>,
+    /// Number of the virtual fabric, which the prompt shows.
+    pub fabric_id: u16,
     /// Time in seconds after which an unused zone transaction ends.
     pub lock_timeout_s: u32,
     /// Time in seconds after which an unused session ends.
     pub session_ttl_s: u32,
     /// Maximum number of sessions in strict mode.
     pub max_sessions: u32,
+    /// Time in minutes after which an idle session of the command line ends; 0 is never.
+    pub idle_min: u32,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
 }
@@ -42,9 +46,11 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             names: BTreeMap::new(),
+            fabric_id: 128,
             lock_timeout_s: 300,
             session_ttl_s: 7_200,
             max_sessions: 3,
+            idle_min: 10,
             zero: BTreeMap::new(),
         }
     }
@@ -64,6 +70,11 @@ impl Shared {
     /// Maximum number of sessions in strict mode.
     pub fn max_sessions(&self) -> u32 {
         self.lock().max_sessions
+    }
+
+    /// Idle time after which a session of the command line ends, if it does.
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        Some(self.lock().idle_min).filter(|minutes| *minutes > 0).map(|minutes| seconds(minutes.saturating_mul(60)))
     }
 
     /// A name that a client has given.

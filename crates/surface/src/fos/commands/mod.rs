@@ -149,7 +149,7 @@ impl Console {
     /// Prompt of a shell.
     pub fn prompt(&self) -> String {
         let name = self.shared.name("switch").unwrap_or_else(|| self.switch.clone());
-        format!("{name}:{}> ", self.who.user)
+        format!("{name}:FID{}:{}> ", self.shared.lock().fabric_id, self.who.user)
     }
 
     /// Answers a line: commands with `;` between them, or the answer to a question.
