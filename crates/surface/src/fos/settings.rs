@@ -36,8 +36,10 @@ pub struct Settings {
     pub session_ttl_s: u32,
     /// Maximum number of sessions in strict mode.
     pub max_sessions: u32,
-    /// Time in minutes after which an idle session of the command line ends; 0 is never.
-    pub idle_min: u32,
+    /// Time after which an idle session of the command line ends; 0 is never.
+    pub idle: Duration,
+    /// Options that a client has set at the command line, and that have no effect in the fabric.
+    pub options: BTreeMap<&'static str, String>,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
 }
@@ -50,7 +52,8 @@ impl Default for Settings {
             lock_timeout_s: 300,
             session_ttl_s: 7_200,
             max_sessions: 3,
-            idle_min: 10,
+            idle: seconds(600),
+            options: BTreeMap::new(),
             zero: BTreeMap::new(),
         }
     }
@@ -74,7 +77,7 @@ impl Shared {
 
     /// Idle time after which a session of the command line ends, if it does.
     pub fn idle_timeout(&self) -> Option<Duration> {
-        Some(self.lock().idle_min).filter(|minutes| *minutes > 0).map(|minutes| seconds(minutes.saturating_mul(60)))
+        Some(self.lock().idle).filter(|idle| !idle.is_zero())
     }
 
     /// A name that a client has given.

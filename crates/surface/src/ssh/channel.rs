@@ -158,7 +158,7 @@ impl Talk {
             if self.is_ended {
                 return Ok(Input::Key(self.terminal.rest().map_or(Key::End, Key::Line)));
             }
-            let message = match self.connection.shared().idle_timeout() {
+            let message = match self.connection.idle() {
                 None => self.read.wait().await,
                 Some(idle) => match timeout(idle, self.read.wait()).await {
                     Ok(message) => message,

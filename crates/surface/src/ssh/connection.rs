@@ -12,7 +12,7 @@ use russh::{Channel, ChannelId, ChannelOpenFailure, Error, Pty};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// Maximum number of channels of a connection at once.
@@ -41,6 +41,8 @@ pub struct Connection {
 struct Login {
     user: String,
     role: Role,
+    /// Idle time of the switch at the login.
+    idle: Option<Duration>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -59,16 +61,16 @@ impl Connection {
     /// True if the connection has to end: its login takes too long, or it has had no channel for
     /// the idle time of the switch.
     pub fn is_overdue(&self) -> bool {
-        if lock(&self.login).is_none() {
-            return self.since.elapsed() > self.common.limits.login;
-        }
-        let idle = self.host.shared.idle_timeout();
+        let idle = match &*lock(&self.login) {
+            None => return self.since.elapsed() > self.common.limits.login,
+            Some(login) => login.idle,
+        };
         self.channels.load(Ordering::Relaxed) == 0 && idle.is_some_and(|idle| lock(&self.unused_since).elapsed() > idle)
     }
 
-    /// Settings of the switch.
-    pub fn shared(&self) -> &crate::fos::Shared {
-        &self.host.shared
+    /// Time after which an idle channel ends, if it does.
+    pub fn idle(&self) -> Option<Duration> {
+        lock(&self.login).as_ref().and_then(|login| login.idle)
     }
 
     /// Time of a command.
@@ -142,7 +144,8 @@ impl Client {
         tracing::info!(switch = host.switch, user, method, from = %peer.address, "login by SSH");
         common.settle(*number);
         *lock(&self.connection.unused_since) = Instant::now();
-        *lock(&self.connection.login) = Some(Login { user: user.to_owned(), role, _permit: permit });
+        let login = Login { user: user.to_owned(), role, idle: host.shared.idle_timeout(), _permit: permit };
+        *lock(&self.connection.login) = Some(login);
         Auth::Accept
     }
 
@@ -166,7 +169,7 @@ impl Handler for Client {
 
     async fn authentication_banner(&mut self) -> Result<Option<String>, Error> {
         // A banner that a client has set is shown before the login, as a switch does.
-        Ok(self.connection.shared().name("banner").map(|banner| format!("{banner}\n")))
+        Ok(self.connection.host.shared.name("banner").map(|banner| format!("{banner}\n")))
     }
 
     async fn auth_password(&mut self, user: &str, password: &str) -> Result<Auth, Error> {

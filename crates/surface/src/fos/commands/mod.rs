@@ -4,6 +4,7 @@
 //! I/O: a line becomes requests of [`sanloom_api::control`], and their answers become text.
 
 mod fabric;
+mod options;
 mod ports;
 mod words;
 mod zones;
@@ -74,9 +75,15 @@ const COMMANDS: &[Entry] = &[
     Entry("cfgtransabort", "Discard the zone transaction", true, zones::abort),
     Entry("cfgtransshow", "Print the zone transaction", false, zones::transaction),
     Entry("chassisname", "Print the name of the chassis", false, fabric::chassis_name),
+    Entry("creditrecovmode", "Set or print the recovery of credit", true, options::credit_recovery),
+    Entry("date", "Print the date and time", false, fabric::date),
     Entry("defzone", "Set or print the default zone", true, zones::default_zone),
+    Entry("fabricprincipal", "Set or print the principal selection", true, options::principal),
     Entry("fabricshow", "Print the switches of the fabric", false, fabric::fabric_show),
     Entry("help", "Print the commands", false, help),
+    Entry("iodreset", "Disable in-order delivery", true, |room, _| options::set_in_order(room, false)),
+    Entry("iodset", "Enable in-order delivery", true, |room, _| options::set_in_order(room, true)),
+    Entry("iodshow", "Print whether in-order delivery is enabled", false, options::in_order),
     Entry("islshow", "Print the inter-switch links", false, ports::isl_show),
     Entry("nsallshow", "Print the addresses of all devices", false, fabric::name_server_all),
     Entry("nscamshow", "Print the devices of other switches", false, fabric::name_server_remote),
@@ -91,6 +98,8 @@ const COMMANDS: &[Entry] = &[
     Entry("sensorshow", "Print the sensors", false, |_, _| Ok((String::new(), 0))),
     Entry("switchname", "Set or print the name of the switch", true, fabric::switch_name),
     Entry("switchshow", "Print the state of the switch and its ports", false, ports::switch_show),
+    Entry("timeout", "Set or print the idle time of a session", true, options::timeout),
+    Entry("trunkshow", "Print the trunks", false, ports::trunk_show),
     Entry("uptime", "Print the time since the start", false, fabric::uptime),
     Entry("version", "Print the version", false, fabric::version),
     Entry("zoneadd", "Add a member to a zone", true, zones::add_zone),
@@ -197,8 +206,12 @@ impl Console {
             return Reply { ends: true, ..Reply::default() };
         }
         let changes = COMMANDS.iter().find(|entry| entry.0 == name).map_or(is_command(&name), |entry| entry.2);
-        let prints_only = arguments.is_empty() && ["portname", "switchname", "defzone"].contains(&&*name)
-            || name == "defzone" && arguments.first().is_some_and(|first| first == "--show");
+        let prints_only = match arguments.first().map(String::as_str) {
+            None => ["creditrecovmode", "defzone", "fabricprincipal", "portname", "switchname", "timeout"],
+            Some("--show") => ["creditrecovmode", "defzone", "fabricprincipal", "", "", ""],
+            Some(_) => [""; 6],
+        };
+        let prints_only = prints_only.contains(&&*name);
         if changes && !prints_only && self.who.role < Role::Operate {
             return failure("RBAC permission denied.");
         }
