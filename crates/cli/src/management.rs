@@ -37,8 +37,8 @@ pub struct ManagementArgs {
     /// Serve addresses of versions before 8.2.1b, such as /rest/running/zoning, too
     #[arg(long, requires = "fos")]
     fos_old: bool,
-    /// Serve the command line of Fabric OS over SSH, too, at the addresses of --fos and at this port
-    /// [default: 22, or the port of --fos plus 2]
+    /// Serve the command line of Fabric OS over SSH, too, at the addresses of --fos and at this
+    /// port [default: 22, or the port of --fos plus 2]
     #[arg(long, requires = "fos", value_name = "PORT", num_args = 0..=1, value_parser = clap::value_parser!(u16).range(1..))]
     fos_ssh: Option<Option<u16>>,
 }

@@ -1,5 +1,5 @@
-//! Line editor of a terminal: [`Terminal`]. It turns the bytes of a keyboard into lines, and returns
-//! the bytes that the terminal shows.
+//! Line editor of a terminal: [`Terminal`]. Bytes of a keyboard become lines, and bytes that the
+//! terminal shows.
 
 use std::mem::take;
 
@@ -49,6 +49,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// An editor. `shows` as the field.
+    pub fn new(shows: bool) -> Terminal {
+        Terminal { shows, ..Terminal::default() }
+    }
+
     /// Takes a byte of the keyboard. Appends the bytes that the terminal shows to `shown`.
     pub fn take(&mut self, byte: u8, shown: &mut Vec<u8>) -> Option<Key> {
         let after_return = take(&mut self.after_return);
@@ -198,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_what_is_typed_and_every_end_of_a_line_counts_once() {
-        let mut terminal = Terminal { shows: true, ..Terminal::default() };
+        let mut terminal = Terminal::new(true);
         let (keys, shown) = typed(&mut terminal, b"one\rtwo\r\nthree\n\n");
         assert_eq!(keys, [line("one"), line("two"), line("three"), line("")]);
         assert_eq!(shown, "one\r\ntwo\r\nthree\r\n\r\n");
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn keys_erase_characters_words_and_lines() {
-        let mut terminal = Terminal { shows: true, ..Terminal::default() };
+        let mut terminal = Terminal::new(true);
         let (keys, shown) = typed(&mut terminal, "aä\x7f\x7f\x7fok\r".as_bytes());
         assert_eq!((keys, &*shown), (vec![line("ok")], "aä\x08 \x08\x08 \x08ok\r\n"));
         assert_eq!(typed(&mut terminal, b"show all \x17me\r").0, [line("show me")]);
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn arrow_keys_bring_back_lines_and_other_sequences_are_ignored() {
-        let mut terminal = Terminal { shows: true, ..Terminal::default() };
+        let mut terminal = Terminal::new(true);
         typed(&mut terminal, b"first\rsecond\r");
         assert_eq!(typed(&mut terminal, b"\x1b[A\x1b[A\x1b[A\r").0, [line("first")]);
         assert_eq!(typed(&mut terminal, b"\x1b[A\x1bOA\x1b[B\x1b[B\x1b[3~new\r").0, [line("new")]);
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_is_discarded_with_bounded_memory() {
         for shows in [true, false] {
-            let mut terminal = Terminal { shows, ..Terminal::default() };
+            let mut terminal = Terminal::new(shows);
             let (keys, shown) = typed(&mut terminal, &[b'x'; 3 * MAX_LINE]);
             assert!(keys.is_empty() && terminal.line.len() == MAX_LINE && shown.len() <= MAX_LINE);
             assert_eq!(typed(&mut terminal, b"\nok\n").0, [Key::TooLong, line("ok")]);

@@ -1,12 +1,15 @@
 //! The SSH server with a client of the same library, and with hostile ones.
 
+use proptest::prelude::*;
 use russh::client::{self, AuthResult, Handle, Handler};
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate};
 use russh::{Channel, ChannelMsg, Disconnect, Error};
 use sanloom_api::control::{Answer, Request};
-use sanloom_surface::fos::Shared;
+use sanloom_surface::fos::commands::Console;
+use sanloom_surface::fos::{Now, Shared};
+use sanloom_surface::server::Peer;
 use sanloom_surface::server::users::{Role, Users};
-use sanloom_surface::ssh::{Access, Limits, Listen, MAX_LINE, MAX_SESSIONS, Server, UserKeys, host_key};
+use sanloom_surface::ssh::{Access, Key, Limits, Listen, MAX_LINE, MAX_SESSIONS, Server, Terminal, UserKeys, host_key};
 use sanloom_surface::{Busy, Fabric};
 use std::fs;
 use std::future::Future;
@@ -344,4 +347,32 @@ fn a_server_that_is_dropped_closes_its_connections_and_frees_its_address() {
     drop(lab);
     assert!(is_ended(&mut stream));
     std::net::TcpListener::bind(address).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn no_input_ends_the_command_line_with_a_panic(
+        shows in any::<bool>(),
+        lines in prop::collection::vec(
+            prop_oneof![
+                any::<Vec<u8>>(),
+                ("(alicreate|cfgsave|portname|timeout|fabricprincipal|creditrecovmode|help|zoneshow)", "[ -~]{0,24}")
+                    .prop_map(|(name, rest)| format!("{name} {rest}").into_bytes()),
+            ],
+            0..8,
+        ),
+    ) {
+        let mut terminal = Terminal::new(shows);
+        let here = SocketAddr::from(([127, 0, 0, 1], 22));
+        let peer = Peer { address: here, local: here, tls: true };
+        let mut console = Console::new("sw1", Shared::default(), ("admin", Role::Administer), "s", "SSH", peer);
+        let mut shown = Vec::new();
+        for byte in lines.join(&b'\n').into_iter().chain(*b"\n") {
+            if let Some(Key::Line(line)) = terminal.take(byte, &mut shown) {
+                let reply = console.line(Now::default(), &line, &mut Nothing);
+                prop_assert!(reply.output.is_empty() || reply.asks || reply.output.ends_with('\n'), "{:?}", reply);
+            }
+        }
+        prop_assert!(shows || shown.is_empty());
+    }
 }

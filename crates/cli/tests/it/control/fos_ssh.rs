@@ -1,0 +1,126 @@
+//! The command line of switches over SSH, with real clients: OpenSSH, netmiko and the zone driver
+//! of OpenStack's volume service.
+
+use super::fos::Managed;
+use sanloom_test_support::needs;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Port of HTTP; SSH has the second one after it.
+const HTTP: u16 = 18_080;
+const SSH: u16 = HTTP + 2;
+
+fn start(name: &str, number: u8, prepare: impl Fn(&Path)) -> Managed {
+    Managed::start_with(name, number, Some(HTTP), &["--fos-ssh"], prepare)
+}
+
+/// Runs a script of `tests/ssh` with address, port, password and further arguments.
+fn python(lab: &Managed, script: &str, more: &[&str]) {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut command = Command::new(format!("{root}/target/ssh-clients/bin/python"));
+    let script = format!("{root}/tests/ssh/{script}");
+    command.args(["-W", "ignore", &script, &lab.address, &SSH.to_string(), &lab.password]).args(more);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Makes a key for the user `admin`, which the server accepts.
+fn make_key(folder: &Path) {
+    let key = folder.join("id");
+    let mut command = Command::new("ssh-keygen");
+    let made = command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status().unwrap();
+    assert!(made.success());
+    let public = fs::read_to_string(key.with_extension("pub")).unwrap();
+    fs::write(folder.join("ssh-keys"), format!("admin {public}")).unwrap();
+}
+
+/// Runs OpenSSH with a password, or with the key of [`make_key`].
+fn openssh(lab: &Managed, password: Option<&str>, address: &str, more: &[&str]) -> Output {
+    let mut command = Command::new("ssh");
+    let known = lab.instance.path("known_hosts");
+    command.args(["-F", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "NumberOfPasswordPrompts=1", "-p"]);
+    command.args([&SSH.to_string(), "-o", &format!("UserKnownHostsFile={known}"), "-l", "admin"]);
+    match password {
+        None => command.args(["-o", "BatchMode=yes", "-i", &lab.instance.path("id")]),
+        Some(password) => {
+            lab.instance.write("ask", &format!("#!/bin/sh\necho '{password}'\n"));
+            let ask = lab.instance.path("ask");
+            fs::set_permissions(&ask, fs::Permissions::from_mode(0o700)).unwrap();
+            command.env("SSH_ASKPASS", ask).env("SSH_ASKPASS_REQUIRE", "force").args(["-o", "PubkeyAuthentication=no"])
+        }
+    };
+    command.arg(address).args(more).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[needs("ssh", "ssh-keygen")]
+#[test]
+fn openssh_logs_in_with_password_and_key_and_runs_commands() {
+    let mut lab = start("ssh-openssh", 7, make_key);
+    let (address, password) = (lab.address.clone(), lab.password.clone());
+    let by_password = openssh(&lab, Some(&password), &address, &["switchname; nsallshow"]);
+    assert!(by_password.status.success(), "{by_password:?}");
+    assert_eq!(text(&by_password), "sw1\n{\n010000 010100 020000 \n3 Nx_Ports in the Fabric }\n");
+    let wrong = openssh(&lab, Some("wrong"), &address, &["switchname"]);
+    assert!(!wrong.status.success() && wrong.stdout.is_empty(), "{wrong:?}");
+    // The second switch has the next address, and the same users.
+    let (net, last) = address.rsplit_once('.').unwrap();
+    let other = format!("{net}.{}", last.parse::<u8>().unwrap() + 1);
+    let by_key = openssh(&lab, None, &other, &["fabricshow"]);
+    assert!(text(&by_key).contains(&format!("{other:<15} 0.0.0.0         \"sw2\"")), "{by_key:?}");
+    assert_eq!(openssh(&lab, None, &other, &["reboot"]).status.code(), Some(127));
+    // A question without an answer changes nothing.
+    let asked = openssh(&lab, None, &address, &["cfgdisable"]);
+    assert!(text(&asked).ends_with("[no] Operation cancelled.\n"), "{asked:?}");
+    let files = openssh(&lab, None, &address, &["-s", "sftp"]);
+    assert!(!files.status.success(), "{files:?}");
+
+    // The key of the server lasts, so that clients do not warn, and the password is in no log.
+    let key = fs::read(lab.instance.path("ssh_host_ed25519_key")).unwrap();
+    assert!(key.starts_with(b"-----BEGIN OPENSSH PRIVATE KEY-----"));
+    let log = lab.instance.log();
+    let (before, after) = log.split_once(&password).unwrap();
+    assert!(before.ends_with("with the password ") && !after.contains(&password), "{log}");
+    lab.instance.stop();
+    lab.instance.up(&["--fos", &format!("{address}:{HTTP}"), "--fos-ssh"]);
+    assert_eq!(text(&openssh(&lab, None, &address, &["switchname"])), "sw1\n");
+    assert_eq!(fs::read(lab.instance.path("ssh_host_ed25519_key")).unwrap(), key);
+    lab.instance.stop();
+}
+
+#[needs("ssh-clients")]
+#[test]
+fn netmiko_finds_the_prompt_and_runs_commands_and_a_configuration() {
+    let mut lab = start("ssh-netmiko", 8, |_| {});
+    python(&lab, "netmiko_shell.py", &[]);
+    assert!(lab.state().contains("alias a1 H1"), "{:?}", lab.state());
+    lab.instance.stop();
+}
+
+#[needs("ssh-clients")]
+#[test]
+fn the_zone_driver_of_the_volume_service_adds_and_deletes_zones() {
+    let mut lab = start("ssh-cinder", 9, |_| {});
+    let folder = lab.instance.folder.display().to_string();
+    let before = lab.state();
+    python(&lab, "cinder_zones.py", &[&folder, "50:25:a0:00:00:00:10:01", "50:25:a0:00:00:00:30:01"]);
+    // The driver has saved one more zone, without enabling it.
+    let after = lab.state();
+    let new: Vec<&String> = after.difference(&before).collect();
+    assert_eq!(new, ["cfg all-zones z12;openstack3", "zone openstack3 H1;H3"]);
+    assert_eq!(lab.instance.zones("sw1").transaction, None);
+    lab.instance.stop();
+}
+
+#[needs("ssh-clients")]
+#[test]
+fn the_conversation_of_an_exporter_is_read_by_its_rules() {
+    let mut lab = start("ssh-exporter", 10, |_| {});
+    python(&lab, "exporter.py", &[]);
+    lab.instance.stop();
+}
