@@ -4,7 +4,7 @@ use crate::web::{self, LiveFabric};
 use sanloom_console::exit::Failure;
 use sanloom_fc::san::Lab;
 use sanloom_surface::Fabric;
-use sanloom_surface::fos::{Mode, Room, Shared};
+use sanloom_surface::fos::{Burst, Mode, Room, Shared};
 use sanloom_surface::server::{Listen, Server, tls};
 use sanloom_surface::ssh::{self, Access, UserKeys};
 use std::collections::BTreeMap;
@@ -34,6 +34,9 @@ pub struct ManagementArgs {
     /// Let the REST interface have the limits of a switch: three sessions, and no more
     #[arg(long, requires = "fos")]
     fos_strict: bool,
+    /// Answer 503 as a busy switch does, in bursts: serve SERVED requests, refuse REFUSED, repeat
+    #[arg(long, requires = "fos_strict", value_name = "SERVED:REFUSED", value_parser = parse_burst)]
+    fos_busy: Option<Burst>,
     /// Serve addresses of versions before 8.2.1b, such as /rest/running/zoning, too
     #[arg(long, requires = "fos")]
     fos_old: bool,
@@ -56,6 +59,15 @@ fn parse_address(text: &str) -> Result<(Ipv4Addr, Option<u16>), String> {
     Ok((address, port.transpose()?))
 }
 
+fn parse_burst(text: &str) -> Result<Burst, String> {
+    let numbers =
+        text.split_once(':').and_then(|(served, refused)| Some((served.parse().ok()?, refused.parse().ok()?)));
+    match numbers {
+        Some((served, refused)) if served > 0 && refused > 0 => Ok(Burst { served, refused }),
+        _ => Err("write it as SERVED:REFUSED with two positive numbers, for example 20:3".to_owned()),
+    }
+}
+
 impl ManagementArgs {
     /// Serves the interfaces, if they are requested. `folder` keeps users, keys and certificate.
     ///
@@ -71,7 +83,7 @@ impl ManagementArgs {
     ) -> Result<Option<Management>, Failure> {
         let Some((first, port)) = self.fos else { return Ok(None) };
         let users = Arc::new(web::users(folder, is_hidden)?);
-        let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old };
+        let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old, burst: self.fos_busy };
         let ports = port.map_or(REAL_PORTS, |port| [port, port + 1]);
         let ssh_port = self.fos_ssh.map(|given| given.unwrap_or_else(|| port.map_or(REAL_SSH, |port| port + 2)));
         let address = |index: usize| Ipv4Addr::from(u32::from(first).wrapping_add(index as u32));

@@ -15,6 +15,17 @@ pub struct Mode {
     pub strict: bool,
     /// Addresses before version 8.2.1b are served, too.
     pub old_uris: bool,
+    /// Requests that are answered by 503, as by a busy switch.
+    pub burst: Option<Burst>,
+}
+
+/// A switch that is busy again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Burst {
+    /// Number of requests that are served between two bursts.
+    pub served: u32,
+    /// Number of requests of a burst, which are answered by 503.
+    pub refused: u32,
 }
 
 /// The settings of one switch, shared by its interfaces. The fabric has no place for them, so they

@@ -49,9 +49,22 @@ impl Managed {
 
     /// The same after `prepare` has written files into the folder of the lab.
     pub fn start_with(name: &str, number: u8, port: Option<u16>, more: &[&str], prepare: impl Fn(&Path)) -> Managed {
+        Managed::start_wide(name, number, port, more, None, prepare)
+    }
+
+    /// The same with switches that have this number of ports.
+    pub fn start_wide(
+        name: &str,
+        number: u8,
+        port: Option<u16>,
+        more: &[&str],
+        ports: Option<u32>,
+        prepare: impl Fn(&Path),
+    ) -> Managed {
         let id = std::process::id();
         let address = format!("127.{}.{}.{}", 2 + id / 256 % 200, id % 256, number * 8 + 1);
-        let lab = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1") + MORE;
+        let ports = ports.map(|ports| format!("ports = {ports}\n")).unwrap_or_default();
+        let lab = two_disks(&format!("[switch.\"sw{{1..2}}\"]\ndomain = 1\n{ports}"), "sw1") + MORE;
         let listen = port.map_or(address.clone(), |port| format!("{address}:{port}"));
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
         let instance = Instance::start_under(name, &lab, |lab, folder| {

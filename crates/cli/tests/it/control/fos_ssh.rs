@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 /// Port of HTTP; SSH has the second one after it.
 const HTTP: u16 = 18_080;
@@ -90,6 +91,46 @@ fn openssh_logs_in_with_password_and_key_and_runs_commands() {
     lab.instance.up(&["--fos", &format!("{address}:{HTTP}"), "--fos-ssh"]);
     assert_eq!(text(&openssh(&lab, None, &address, &["switchname"])), "sw1\n");
     assert_eq!(fs::read(lab.instance.path("ssh_host_ed25519_key")).unwrap(), key);
+    lab.instance.stop();
+}
+
+/// Processor time of the instance in seconds.
+fn processor_s(lab: &Managed) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", lab.instance.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: f64 = fields[11..13].iter().map(|field| field.parse::<f64>().unwrap()).sum();
+    // Linux reports hundredths of a second to programs.
+    ticks / 100.0
+}
+
+/// With `SANLOOM_TIMED`, times are judged, too.
+#[needs("ssh", "ssh-keygen")]
+#[test]
+fn answers_over_1000_ports_are_complete_and_within_a_second() {
+    let mut lab = Managed::start_wide("ssh-wide", 12, Some(HTTP), &["--fos-ssh"], Some(1_000), make_key);
+    let judge = |what: &str, seconds: f64| {
+        eprintln!("{what}: {seconds:.3} s");
+        assert!(std::env::var_os("SANLOOM_TIMED").is_none() || seconds < 1.0, "{what}: {seconds:.3} s");
+    };
+    let token = lab.login();
+    for object in ["fibrechannel", "fibrechannel-statistics"] {
+        let start = Instant::now();
+        let answer = lab.send(&format!("GET /rest/running/brocade-interface/{object}"), &[&token], "");
+        judge(object, start.elapsed().as_secs_f64());
+        assert_eq!(answer.body.matches(&format!("<{object}>")).count(), 1_000);
+    }
+    for (command, lines) in [("switchshow", 1_017), ("porterrshow", 1_002), ("portstatsshow -i 0-999", 10_999)] {
+        let start = Instant::now();
+        let output = openssh(&lab, None, &lab.address, &[command]);
+        judge(command, start.elapsed().as_secs_f64());
+        assert_eq!(text(&output).lines().count(), lines, "{command}");
+    }
+    let before = processor_s(&lab);
+    for _ in 0..500 {
+        let answer = lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "");
+        assert_eq!(answer.status, 200);
+    }
+    judge("processor time of 500 requests", processor_s(&lab) - before);
     lab.instance.stop();
 }
 
