@@ -4,6 +4,8 @@
 use super::fos::Managed;
 use sanloom_test_support::needs;
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -91,6 +93,43 @@ fn openssh_logs_in_with_password_and_key_and_runs_commands() {
     lab.instance.up(&["--fos", &format!("{address}:{HTTP}"), "--fos-ssh"]);
     assert_eq!(text(&openssh(&lab, None, &address, &["switchname"])), "sw1\n");
     assert_eq!(fs::read(lab.instance.path("ssh_host_ed25519_key")).unwrap(), key);
+    lab.instance.stop();
+}
+
+/// Resident memory of the instance in KiB.
+fn memory_kib(lab: &Managed) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", lab.instance.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// 64 MiB for 400 clients.
+const MAX_GROWTH_KIB: u64 = 64 << 10;
+
+#[needs("ssh", "ssh-keygen")]
+#[test]
+fn a_flood_of_clients_leaves_the_memory_bounded_and_the_fabric_as_it_is() {
+    let mut lab = start("ssh-flood", 13, make_key);
+    let before = (lab.state(), memory_kib(&lab));
+    let clients: Vec<TcpStream> = (0..400)
+        .map(|number| {
+            let mut client = TcpStream::connect((&*lab.address, SSH)).unwrap();
+            // Nothing, a banner, garbage, and a packet whose end never comes.
+            let mut packet = b"SSH-2.0-flood\r\n\x00\x00\x80\x00\x04".to_vec();
+            packet.extend([0x14; 20_000]);
+            let bytes: [&[u8]; 4] = [b"", b"SSH-2.0-flood\r\n", &[0xff; 20_000], &packet];
+            // The server ends the oldest connections, so a write may fail.
+            let _ = client.write_all(bytes[number % 4]);
+            client
+        })
+        .collect();
+    for _ in 0..3 {
+        assert_eq!(text(&openssh(&lab, None, &lab.address, &["switchname"])), "sw1\n");
+        assert!(!openssh(&lab, Some("wrong"), &lab.address, &["switchname"]).status.success());
+    }
+    assert_eq!(lab.state(), before.0);
+    let grown = memory_kib(&lab).saturating_sub(before.1);
+    assert!(grown < MAX_GROWTH_KIB, "{grown} KiB more memory for {} clients", clients.len());
     lab.instance.stop();
 }
 
