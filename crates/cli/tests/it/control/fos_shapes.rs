@@ -49,6 +49,8 @@ const SHAPES: &[(&str, &[&str])] = &[
             "The Fabric has 2 switches",
         ],
     ),
+    ("switchshow | grep -i 'e-port'", &["   1   1   020100   id    N# \t  Online      FC  E-Port  % \"sw1\""]),
+    ("nsallshow | more | wc -l", &["3"]),
     ("islshow", &["  1:  1->  2 %   1 sw1                    sp: 16.000G bw: 16.000G "]),
     ("trunkshow", &["No trunking links"]),
     (

@@ -4,6 +4,7 @@
 //! I/O: a line becomes requests of [`sanloom_api::control`], and their answers become text.
 
 mod fabric;
+mod filters;
 mod options;
 mod ports;
 mod words;
@@ -15,6 +16,7 @@ use super::{Mode, Shared, switches};
 use crate::Fabric;
 use crate::server::Peer;
 use crate::server::users::Role;
+use filters::Filter;
 use sanloom_api::zone_database::Edit;
 
 /// Exit status of an unknown command.
@@ -169,7 +171,7 @@ impl Console {
         };
         let mut commands = commands.into_iter();
         while let Some(command) = commands.next() {
-            let next = self.run(now, &command, fabric);
+            let next = self.piped(now, &command, fabric);
             reply.output += &next.output;
             (reply.status, reply.asks, reply.ends) = (next.status, next.asks, next.ends);
             if reply.asks {
@@ -198,6 +200,22 @@ impl Console {
             Room::new(fabric, &self.switch, &self.shared, Mode::default(), now, self.who.clone(), &self.peer);
         room.interface = self.interface;
         room
+    }
+
+    /// Runs a command, and filters its output. A question is not filtered.
+    fn piped(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
+        let parts = filters::split(command);
+        let [command, filters @ ..] = &parts[..] else { return Reply::default() };
+        let read = |filter: &String| {
+            let (name, arguments) = words::arguments(filter).unwrap_or_default();
+            Filter::read(&name, &arguments)
+        };
+        let filters: Vec<Filter> = match filters.iter().map(read).collect() {
+            Ok(filters) => filters,
+            Err(reply) => return reply,
+        };
+        let reply = self.run(now, command, fabric);
+        if reply.asks { reply } else { filters.iter().fold(reply, |reply, filter| filter.apply(reply)) }
     }
 
     fn run(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
