@@ -53,8 +53,8 @@ fn parse_address(text: &str) -> Result<(Ipv4Addr, Option<u16>), String> {
     };
     let address = address.parse().map_err(|_| "write it as ADDRESS or ADDRESS:PORT, for example 127.1.0.1:8080")?;
     let port = port.map(|port| match port.parse() {
-        Ok(number @ 1..=65_533) => Ok(number),
-        _ => Err("the port is a number from 1 to 65533; HTTPS and SSH use the next ones"),
+        Ok(number @ 1..=65_534) => Ok(number),
+        _ => Err("the port is a number from 1 to 65534; HTTPS uses the next one"),
     });
     Ok((address, port.transpose()?))
 }
@@ -85,7 +85,14 @@ impl ManagementArgs {
         let users = Arc::new(web::users(folder, is_hidden)?);
         let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old, burst: self.fos_busy };
         let ports = port.map_or(REAL_PORTS, |port| [port, port + 1]);
-        let ssh_port = self.fos_ssh.map(|given| given.unwrap_or_else(|| port.map_or(REAL_SSH, |port| port + 2)));
+        let ssh_port = match self.fos_ssh {
+            None => None,
+            Some(given) => {
+                Some(given.or(port.map_or(Some(REAL_SSH), |port| port.checked_add(2))).ok_or_else(|| {
+                    Failure::usage("no port follows that of HTTPS; name the port of SSH with --fos-ssh PORT")
+                })?)
+            }
+        };
         let address = |index: usize| Ipv4Addr::from(u32::from(first).wrapping_add(index as u32));
         let addresses: BTreeMap<&str, (usize, Ipv4Addr)> =
             lab.switches.iter().enumerate().map(|(index, switch)| (&*switch.name, (index, address(index)))).collect();
