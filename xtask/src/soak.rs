@@ -60,6 +60,7 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
     run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
+    run("sanloom", &["answers_over_1000_ports"], &[("SANLOOM_TIMED", "1")])?;
     for tests in ["ethernet::random", "infiniband::random"] {
         run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
     }

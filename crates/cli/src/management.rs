@@ -4,8 +4,9 @@ use crate::web::{self, LiveFabric};
 use sanloom_console::exit::Failure;
 use sanloom_fc::san::Lab;
 use sanloom_surface::Fabric;
-use sanloom_surface::fos::{Mode, Room, Shared};
+use sanloom_surface::fos::{Burst, Mode, Room, Shared};
 use sanloom_surface::server::{Listen, Server, tls};
+use sanloom_surface::ssh::{self, Access, UserKeys};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -13,6 +14,14 @@ use std::sync::Arc;
 
 /// Ports of a real switch: HTTP and HTTPS.
 const REAL_PORTS: [u16; 2] = [80, 443];
+/// Port of a real switch for SSH.
+const REAL_SSH: u16 = 22;
+
+/// Servers of the management interfaces. Dropping them closes all connections.
+pub struct Management {
+    _rest: Server,
+    _ssh: Option<ssh::Server>,
+}
 
 /// Options of the management interfaces.
 #[derive(clap::Args, Debug, Default)]
@@ -25,9 +34,16 @@ pub struct ManagementArgs {
     /// Let the REST interface have the limits of a switch: three sessions, and no more
     #[arg(long, requires = "fos")]
     fos_strict: bool,
+    /// Answer 503 as a busy switch does, in bursts: serve SERVED requests, refuse REFUSED, repeat
+    #[arg(long, requires = "fos_strict", value_name = "SERVED:REFUSED", value_parser = parse_burst)]
+    fos_busy: Option<Burst>,
     /// Serve addresses of versions before 8.2.1b, such as /rest/running/zoning, too
     #[arg(long, requires = "fos")]
     fos_old: bool,
+    /// Serve the command line of Fabric OS over SSH, too, at the addresses of --fos and at this
+    /// port [default: 22, or the port of --fos plus 2]
+    #[arg(long, requires = "fos", value_name = "PORT", num_args = 0..=1, value_parser = clap::value_parser!(u16).range(1..))]
+    fos_ssh: Option<Option<u16>>,
 }
 
 fn parse_address(text: &str) -> Result<(Ipv4Addr, Option<u16>), String> {
@@ -43,8 +59,17 @@ fn parse_address(text: &str) -> Result<(Ipv4Addr, Option<u16>), String> {
     Ok((address, port.transpose()?))
 }
 
+fn parse_burst(text: &str) -> Result<Burst, String> {
+    let numbers =
+        text.split_once(':').and_then(|(served, refused)| Some((served.parse().ok()?, refused.parse().ok()?)));
+    match numbers {
+        Some((served, refused)) if served > 0 && refused > 0 => Ok(Burst { served, refused }),
+        _ => Err("write it as SERVED:REFUSED with two positive numbers, for example 20:3".to_owned()),
+    }
+}
+
 impl ManagementArgs {
-    /// Serves the interfaces, if they are requested. `folder` keeps users and certificate.
+    /// Serves the interfaces, if they are requested. `folder` keeps users, keys and certificate.
     ///
     /// # Errors
     /// An address is in use, or a file cannot be read or written.
@@ -53,34 +78,59 @@ impl ManagementArgs {
         folder: &Path,
         lab: &Lab,
         only: Option<&str>,
-        connect: impl Fn() -> LiveFabric + Send + Sync + 'static,
+        connect: impl Fn() -> LiveFabric + Clone + Send + Sync + 'static,
         is_hidden: bool,
-    ) -> Result<Option<Server>, Failure> {
+    ) -> Result<Option<Management>, Failure> {
         let Some((first, port)) = self.fos else { return Ok(None) };
         let users = Arc::new(web::users(folder, is_hidden)?);
-        let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old };
+        let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old, burst: self.fos_busy };
         let ports = port.map_or(REAL_PORTS, |port| [port, port + 1]);
+        let ssh_port = match self.fos_ssh {
+            None => None,
+            Some(given) => {
+                Some(given.or(port.map_or(Some(REAL_SSH), |port| port.checked_add(2))).ok_or_else(|| {
+                    Failure::usage("no port follows that of HTTPS; name the port of SSH with --fos-ssh PORT")
+                })?)
+            }
+        };
         let address = |index: usize| Ipv4Addr::from(u32::from(first).wrapping_add(index as u32));
-        let addresses: BTreeMap<&str, Ipv4Addr> =
-            lab.switches.iter().enumerate().map(|(index, switch)| (&*switch.name, address(index))).collect();
-        let all: Vec<IpAddr> = addresses.values().map(|address| IpAddr::V4(*address)).collect();
+        let addresses: BTreeMap<&str, (usize, Ipv4Addr)> =
+            lab.switches.iter().enumerate().map(|(index, switch)| (&*switch.name, (index, address(index)))).collect();
+        let all: Vec<IpAddr> = addresses.values().map(|(_, address)| IpAddr::V4(*address)).collect();
         let identity = tls::identity(folder, &["localhost".to_owned()], &all).map_err(Failure::environment)?;
-        let mut listens = Vec::new();
-        for (switch, address) in addresses.iter().filter(|(name, _)| only.is_none_or(|only| only == **name)) {
+        let (mut listens, mut ssh_listens) = (Vec::new(), Vec::new());
+        for (switch, (index, address)) in addresses.iter().filter(|(name, _)| only.is_none_or(|only| only == **name)) {
             let shared = Shared::default();
-            for (other, address) in &addresses {
+            if let Some(id) = u16::try_from(*index).ok().and_then(|index| lab.vf_id(index)) {
+                shared.lock().fabric_id = id;
+            }
+            for (other, (_, address)) in &addresses {
                 shared.lock().names.insert(format!("address {other}"), address.to_string());
             }
-            let handler = Arc::new(Room::new(switch, mode, users.clone(), shared));
-            tracing::info!(switch, %address, http = ports[0], https = ports[1], "REST interface");
+            let handler = Arc::new(Room::new(switch, mode, users.clone(), shared.clone()));
+            tracing::info!(switch, %address, http = ports[0], https = ports[1], ssh = ssh_port, "management");
             for (port, tls) in [(ports[0], None), (ports[1], Some(identity.clone()))] {
                 // Passwords leave the machine only encrypted.
                 if tls.is_some() || address.is_loopback() {
                     listens.push(Listen { address: SocketAddr::from((*address, port)), tls, handler: handler.clone() });
                 }
             }
+            if let Some(port) = ssh_port {
+                let address = SocketAddr::from((*address, port));
+                ssh_listens.push(ssh::Listen { address, switch: (*switch).to_owned(), shared });
+            }
         }
         let connect = move || -> Box<dyn Fabric> { Box::new(connect()) };
-        Server::start(listens, connect).map(Some).map_err(Failure::environment)
+        let ssh = match ssh_port {
+            None => None,
+            Some(_) => {
+                let keys = UserKeys::read(&folder.join("ssh-keys")).map_err(Failure::environment)?;
+                let host_key = ssh::host_key(folder).map_err(Failure::environment)?;
+                let access = Access { users, keys, host_key };
+                Some(ssh::Server::start(ssh_listens, access, connect.clone()).map_err(Failure::environment)?)
+            }
+        };
+        let rest = Server::start(listens, connect).map_err(Failure::environment)?;
+        Ok(Some(Management { _rest: rest, _ssh: ssh }))
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod fos;
 pub mod server;
+pub mod ssh;
 pub mod web;
 
 use sanloom_api::control::{Answer, Request};

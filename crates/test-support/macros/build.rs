@@ -18,7 +18,7 @@ const O_DIRECT: i32 = 0o40000;
 const UMAD2SIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
 /// Programs, with the Debian package that contains each.
-const PROGRAMS: [(&str, &str); 19] = [
+const PROGRAMS: [(&str, &str); 21] = [
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("fio", "fio"),
@@ -35,6 +35,8 @@ const PROGRAMS: [(&str, &str); 19] = [
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("qemu-nbd", "qemu-utils"),
+    ("ssh", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
     ("strace", "strace"),
     ("tgtadm", "tgt"),
     ("tshark", "tshark"),
@@ -65,6 +67,7 @@ fn main() {
     peer("jsonschema", jsonschema());
     peer("ibsim", ibsim());
     peer("pyfos", pyfos());
+    peer("ssh-clients", ssh_clients());
     peer("qemu-iscsi", qemu_iscsi());
     peer("namespace", namespace());
     peer("guest", GUEST.into_iter().find_map(absent));
@@ -112,6 +115,14 @@ fn pyfos() -> Option<String> {
         return Some("tests/pyfos/install.sh was not run".to_owned());
     }
     TcpListener::bind(("127.1.255.254", 80)).err().map(|error| format!("port 80 cannot be used: {error}"))
+}
+
+/// Returns the reason if the Python environment of the tests has no clients of SSH.
+fn ssh_clients() -> Option<String> {
+    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/ssh-clients");
+    let python = PathBuf::from(built).join("bin/python");
+    println!("cargo:rerun-if-changed={}", python.display());
+    (!python.is_file()).then(|| "tests/ssh/install.sh was not run".to_owned())
 }
 
 /// Returns the reason if no directory on PATH contains the program.

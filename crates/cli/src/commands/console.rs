@@ -62,7 +62,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let here = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let peer = Peer { address: here, local: here, tls: false };
     let session = format!("{switch}/console/{}", std::process::id());
-    let mut console = Console::new(switch, Shared::default(), ("admin", Role::Administer), &session, "console", peer);
+    let shared = Shared::default();
+    let index =
+        fabric.lab.switches.iter().position(|known| known.name == *switch).and_then(|at| u16::try_from(at).ok());
+    if let Some(id) = index.and_then(|index| fabric.lab.vf_id(index)) {
+        shared.lock().fabric_id = id;
+    }
+    let mut console = Console::new(switch, shared, ("admin", Role::Administer), &session, "console", peer);
     let start = Instant::now();
     let now = || {
         let unix_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();

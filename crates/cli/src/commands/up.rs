@@ -197,7 +197,7 @@ fn management(
     runtime: &Runtime,
     control: &Control,
     drawing: &Arc<crate::web::Drawing>,
-) -> Result<Option<sanloom_surface::server::Server>, Failure> {
+) -> Result<Option<crate::management::Management>, Failure> {
     let (client, drawing) = (control.local(), drawing.clone());
     let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
     let (lab, lab_paths) = (runtime.lab(), LabPaths::of(runtime.lab()));

@@ -27,7 +27,7 @@ mod zones;
 
 pub use room::Now;
 pub use serve::Room;
-pub use settings::{Mode, Shared};
+pub use settings::{Burst, Mode, Shared};
 
 use crate::Fabric;
 use crate::server::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -69,8 +69,8 @@ pub struct Rest {
     users: Arc<Users>,
     shared: Shared,
     sessions: Sessions,
-    /// Number of requests that are answered by 503, as a busy switch does.
-    busy: u32,
+    /// Number of requests since the start of the last burst.
+    since_burst: u32,
 }
 
 /// A decoded request.
@@ -84,12 +84,15 @@ impl Rest {
     /// Creates the interface of a switch of the lab. `shared` holds the settings that its command
     /// line has, too.
     pub fn new(switch: &str, mode: Mode, users: Arc<Users>, shared: Shared) -> Rest {
-        Rest { switch: switch.to_owned(), mode, users, shared, sessions: Sessions::default(), busy: 0 }
+        Rest { switch: switch.to_owned(), mode, users, shared, sessions: Sessions::default(), since_burst: 0 }
     }
 
-    /// Answers the next requests by 503, to try how a client repeats them.
-    pub fn refuse_next(&mut self, requests: u32) {
-        self.busy = requests;
+    /// True if the next request belongs to a burst.
+    fn is_busy(&mut self) -> bool {
+        let Some(Burst { served, refused }) = self.mode.burst else { return false };
+        let at = self.since_burst;
+        self.since_burst = if at + 1 < served.saturating_add(refused) { at + 1 } else { 0 };
+        at >= served
     }
 
     /// Answers a request.
@@ -115,8 +118,7 @@ impl Rest {
         peer: &Peer,
         fabric: &mut dyn Fabric,
     ) -> Result<Outcome, Fault> {
-        if self.busy > 0 {
-            self.busy -= 1;
+        if self.is_busy() {
             return Err(Fault::unavailable());
         }
         if request.body().len() > MAX_BODY {

@@ -62,7 +62,8 @@ impl Address {
             "brocade-module-version" => Target::Modules,
             "operations" => Target::Operation(segments.next().ok_or_else(Fault::bad_uri)?),
             "running" => {
-                let module = segments.next().ok_or_else(Fault::bad_uri)?;
+                // Ansible's modules send `/rest/running//brocade-…`.
+                let module = segments.find(|segment| !segment.is_empty()).ok_or_else(Fault::bad_uri)?;
                 let object = segments.next().ok_or_else(Fault::bad_uri)?;
                 let old = OLD_MODULES.iter().find(|(old, _)| old_uris && *old == module);
                 let module = old.map_or(module, |(_, new)| new[0].to_owned());

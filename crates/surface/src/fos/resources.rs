@@ -66,6 +66,7 @@ pub const RESOURCES: &[Resource] = &[
     list("fibrechannel-trunk", "trunk", &["group", "source-port"], switches::trunk),
     list("fibrechannel-logical-switch", "fibrechannel-logical-switch", &["fabric-id"], switches::logical_switch),
     container("fibrechannel-configuration", "fabric", switches::fabric_configuration),
+    container("fibrechannel-configuration", "port-configuration", switches::port_configuration),
     writable(
         container("fibrechannel-configuration", "zone-configuration", switches::zone_configuration),
         &["fabric-lock-timeout"],
@@ -110,7 +111,6 @@ const ABSENT: &[(&str, &str, u16, &str)] = &[
     ("fibrechannel-trunk", "trunk-area", 404, "No ports have Trunk Area enabled"),
     ("fibrechannel-configuration", "switch-configuration", 400, PLATFORM),
     ("fibrechannel-configuration", "f-port-login-settings", 400, PLATFORM),
-    ("fibrechannel-configuration", "port-configuration", 400, PLATFORM),
     ("fibrechannel-diagnostics", "", 404, NOTHING),
     ("fibrechannel-routing", "", 400, PLATFORM),
     ("fabric-traffic-controller", "", 404, "No device was found"),

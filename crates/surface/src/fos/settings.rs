@@ -15,6 +15,17 @@ pub struct Mode {
     pub strict: bool,
     /// Addresses before version 8.2.1b are served, too.
     pub old_uris: bool,
+    /// Requests that are answered by 503, as by a busy switch.
+    pub burst: Option<Burst>,
+}
+
+/// A switch that is busy again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Burst {
+    /// Number of requests that are served between two bursts.
+    pub served: u32,
+    /// Number of requests of a burst, which are answered by 503.
+    pub refused: u32,
 }
 
 /// The settings of one switch, shared by its interfaces. The fabric has no place for them, so they
@@ -28,12 +39,18 @@ pub struct Settings {
     /// Names that clients have given: of the switch, its chassis, its fabric, its ports
     /// (`port NUMBER`), and the banner.
     pub names: BTreeMap<String, String>,
+    /// Number of the virtual fabric, which the prompt shows.
+    pub fabric_id: u16,
     /// Time in seconds after which an unused zone transaction ends.
     pub lock_timeout_s: u32,
     /// Time in seconds after which an unused session ends.
     pub session_ttl_s: u32,
     /// Maximum number of sessions in strict mode.
     pub max_sessions: u32,
+    /// Time after which an idle session of the command line ends; 0 is never.
+    pub idle: Duration,
+    /// Options that a client has set at the command line, and that have no effect in the fabric.
+    pub options: BTreeMap<&'static str, String>,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
 }
@@ -42,9 +59,12 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             names: BTreeMap::new(),
+            fabric_id: 128,
             lock_timeout_s: 300,
             session_ttl_s: 7_200,
             max_sessions: 3,
+            idle: seconds(600),
+            options: BTreeMap::new(),
             zero: BTreeMap::new(),
         }
     }
@@ -64,6 +84,11 @@ impl Shared {
     /// Maximum number of sessions in strict mode.
     pub fn max_sessions(&self) -> u32 {
         self.lock().max_sessions
+    }
+
+    /// Idle time after which a session of the command line ends, if it does.
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        Some(self.lock().idle).filter(|idle| !idle.is_zero())
     }
 
     /// A name that a client has given.

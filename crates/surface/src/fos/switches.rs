@@ -315,6 +315,12 @@ pub fn fabric_configuration(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> 
     Ok(vec![Element::container("fabric", leaves)])
 }
 
+/// GET of `port-configuration`. Clients add the recovery of credit, which they read at the command
+/// line.
+pub fn port_configuration(_: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
+    Ok(vec![Element::container("port-configuration", vec![Element::text("portname-mode", "default")])])
+}
+
 /// GET of `zone-configuration`.
 pub fn zone_configuration(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let timeout = room.shared.lock().lock_timeout_s;

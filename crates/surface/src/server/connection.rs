@@ -1,9 +1,10 @@
 //! Connections: time limits, size limits, and the way from a request to its reply.
 
-use super::handler::{Handler, Peer, Reply};
+use super::handler::{Handler, Peer, Reply, text};
 use super::stream::Feed;
 use super::timed::Timed;
-use super::workers::{Job, Workers};
+use super::workers::Workers;
+use crate::Fabric;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
@@ -104,12 +105,22 @@ async fn respond(
         return reply.into();
     }
     let (reply, receiver) = oneshot::channel();
-    if !shared.workers.submit(Job { handler: handler.clone(), request, peer, reply }) {
+    let room = handler.clone();
+    let job = move |fabric: &mut dyn Fabric| {
+        // A closed receiver means that the client has disconnected.
+        if !reply.is_closed() {
+            let _ = reply.send(room.answer(request, &peer, fabric));
+        }
+    };
+    if !shared.workers.submit(Box::new(job)) {
         return refuse(&*handler, &head, StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again");
     }
     match timeout(ANSWER_LIMIT, receiver).await {
         Ok(Ok(reply)) => reply.into(),
-        _ => refuse(&*handler, &head, StatusCode::SERVICE_UNAVAILABLE, "the fabric does not answer; try again"),
+        Ok(Err(_)) => {
+            Reply::Whole(text(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the log of the instance")).into()
+        }
+        Err(_) => refuse(&*handler, &head, StatusCode::SERVICE_UNAVAILABLE, "the fabric does not answer; try again"),
     }
 }
 

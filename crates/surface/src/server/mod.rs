@@ -13,10 +13,10 @@ mod connection;
 mod handler;
 pub mod sessions;
 pub mod stream;
-mod timed;
+pub(crate) mod timed;
 pub mod tls;
 pub mod users;
-mod workers;
+pub(crate) mod workers;
 
 pub use connection::{Limits, MAX_BODY};
 pub use handler::{Handler, Peer, Reply, text};
@@ -122,7 +122,7 @@ impl Server {
             addresses.push(socket.local_addr().map_err(failed)?);
             sockets.push((socket, tls.map(TlsAcceptor::from), handler));
         }
-        let shared = Arc::new(Shared::new(Workers::start(Arc::new(connect))?, limits));
+        let shared = Arc::new(Shared::new(Workers::start("surface-worker", Arc::new(connect))?, limits));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, mut stopped) = watch::channel(false);
         let body = move || {
@@ -193,7 +193,7 @@ async fn accept(
 }
 
 /// Raises the limit of descriptors of the process, and returns the limit.
-fn raise_descriptors() -> usize {
+pub(crate) fn raise_descriptors() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
     let Some(limit) = current else { return usize::MAX };

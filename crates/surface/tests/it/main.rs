@@ -1,7 +1,8 @@
-//! Tests of the server and of the page.
+//! Tests of the servers, of the management interfaces and of the page.
 
 mod api;
 mod client;
 mod fos;
 mod page;
 mod server;
+mod ssh;

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const MORE: &str = r#"
@@ -33,22 +34,41 @@ const PORTS: [(&str, &str); 3] =
     [("H1", "50:25:a0:00:00:00:10:01"), ("H2", "50:25:a0:00:00:00:20:01"), ("H3", "50:25:a0:00:00:00:30:01")];
 
 /// A lab of two switches with their interfaces.
-struct Managed {
-    instance: Instance,
-    address: String,
+pub(super) struct Managed {
+    pub instance: Instance,
+    pub address: String,
     port: u16,
-    password: String,
+    pub password: String,
 }
 
 impl Managed {
     /// Starts the lab. Each test has addresses of its own.
-    fn start(name: &str, number: u8, port: Option<u16>, more: &[&str]) -> Managed {
+    pub fn start(name: &str, number: u8, port: Option<u16>, more: &[&str]) -> Managed {
+        Managed::start_with(name, number, port, more, |_| {})
+    }
+
+    /// The same after `prepare` has written files into the folder of the lab.
+    pub fn start_with(name: &str, number: u8, port: Option<u16>, more: &[&str], prepare: impl Fn(&Path)) -> Managed {
+        Managed::start_wide(name, number, port, more, None, prepare)
+    }
+
+    /// The same with switches that have this number of ports.
+    pub fn start_wide(
+        name: &str,
+        number: u8,
+        port: Option<u16>,
+        more: &[&str],
+        ports: Option<u32>,
+        prepare: impl Fn(&Path),
+    ) -> Managed {
         let id = std::process::id();
         let address = format!("127.{}.{}.{}", 2 + id / 256 % 200, id % 256, number * 8 + 1);
-        let lab = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1") + MORE;
+        let ports = ports.map(|ports| format!("ports = {ports}\n")).unwrap_or_default();
+        let lab = two_disks(&format!("[switch.\"sw{{1..2}}\"]\ndomain = 1\n{ports}"), "sw1") + MORE;
         let listen = port.map_or(address.clone(), |port| format!("{address}:{port}"));
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
-        let instance = Instance::start_under(name, &lab, |lab, _| {
+        let instance = Instance::start_under(name, &lab, |lab, folder| {
+            prepare(folder);
             let mut command = Command::new(SANLOOM);
             command.args(["up", lab, "--fos", &listen]).args(&more);
             command
@@ -61,7 +81,7 @@ impl Managed {
     }
 
     /// Sends a request on a new connection: its line, its fields, and its body.
-    fn send(&self, line: &str, fields: &[&str], body: &str) -> Response {
+    pub fn send(&self, line: &str, fields: &[&str], body: &str) -> Response {
         let mut text = format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         fields.iter().for_each(|field| write!(text, "{field}\r\n").unwrap());
         write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
@@ -75,7 +95,7 @@ impl Managed {
     }
 
     /// Opens a session as pyfos does.
-    fn login(&self) -> String {
+    pub fn login(&self) -> String {
         let basic = format!("Authorization: Custom_Basic {}", base64(&format!("admin:{}", self.password)));
         let response = self.send("POST /rest/login", &[&basic, "User-Agent: Rest-Conf"], "");
         assert!(response.head.contains("content-type: application/yang-data+xml;version=1.40.0"), "{response:?}");
@@ -83,7 +103,7 @@ impl Managed {
     }
 
     /// Lines that describe zones and disabled ports.
-    fn state(&self) -> BTreeSet<String> {
+    pub fn state(&self) -> BTreeSet<String> {
         let zones = self.instance.zones("sw1").committed;
         let text = |member: &Member| match member {
             Member::Port(text) => text.clone(),
@@ -111,23 +131,23 @@ impl Managed {
 }
 
 #[derive(Debug)]
-struct Response {
-    status: u16,
+pub(super) struct Response {
+    pub status: u16,
     head: String,
-    token: Option<String>,
-    body: String,
+    pub token: Option<String>,
+    pub body: String,
 }
 
 impl Response {
     /// The tree below the root.
     #[track_caller]
-    fn tree(&self) -> Element {
+    pub fn tree(&self) -> Element {
         let read = if self.body.starts_with('{') { json::read(&self.body) } else { xml::read(&self.body) };
         read.unwrap().remove(0)
     }
 
     #[track_caller]
-    fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let errors = self.tree();
         assert_eq!(errors.name, "errors");
         errors.child("error").unwrap().leaf("error-message").unwrap()
@@ -139,7 +159,7 @@ fn token(head: &str) -> Option<String> {
     Some(line.split_once(' ')?.1.to_owned())
 }
 
-fn base64(text: &str) -> String {
+pub(super) fn base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let chunk = |bytes: &[u8]| {
         let number = (0..3).fold(0, |sum, at| sum << 8 | u32::from(bytes.get(at).copied().unwrap_or(0)));

@@ -11,6 +11,12 @@ mod examples;
 mod forwarding;
 #[cfg(feature = "surface")]
 mod fos;
+#[cfg(feature = "surface")]
+mod fos_ansible;
+#[cfg(feature = "surface")]
+mod fos_shapes;
+#[cfg(feature = "surface")]
+mod fos_ssh;
 mod inject;
 mod instance;
 mod links;

@@ -7,6 +7,7 @@ use crate::fos::room::Room;
 use crate::fos::switches::{Date, controller, fabric_rows};
 use crate::fos::{FIRMWARE, switches};
 use sanloom_api::view::NameRow;
+use std::collections::BTreeMap;
 
 /// `fabricshow`: the principal switch has the mark `>`.
 pub fn fabric_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
@@ -45,6 +46,16 @@ pub fn uptime(room: &mut Room<'_>, _: &[String]) -> Outcome {
     Ok((line, 0))
 }
 
+/// `date`, in UTC.
+pub fn date(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let unix_s = room.now.unix_s;
+    let Date { year, month, day, hour, minute, second } = Date::of(unix_s);
+    let (weekday, month) = (DAYS[(unix_s / 86_400 % 7) as usize], MONTHS[(month as usize).saturating_sub(1) % 12]);
+    Ok((format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} UTC {year}\n"), 0))
+}
+
 /// `version`.
 pub fn version(_: &mut Room<'_>, _: &[String]) -> Outcome {
     let own = env!("CARGO_PKG_VERSION");
@@ -81,8 +92,7 @@ fn devices(room: &mut Room<'_>, local: bool) -> Result<Vec<NameRow>, Fault> {
     Ok(objects.into_iter().filter(|row| row.port_id.starts_with(&prefix) == local).collect())
 }
 
-fn entry(room: &mut Room<'_>, row: &NameRow) -> Result<String, Fault> {
-    let places = names::places(room)?;
+fn entry(row: &NameRow, places: &BTreeMap<String, (u8, u32)>) -> String {
     let kind = if row.port_type.starts_with("NL") { "NL" } else { "N " };
     let mut text = format!(" {kind}   {};      3;{};{}; na\n", row.port_id, row.port_name, row.node_name);
     text += &format!("    FC4s: {} \n", row.fc4_types.join(" "));
@@ -99,7 +109,7 @@ fn entry(room: &mut Room<'_>, row: &NameRow) -> Result<String, Fault> {
         text += &format!("    Port Index: {number}\n");
     }
     text += "    Share Area: No\n    Redirect: No \n    Partial: No\n    LSAN: No\n";
-    Ok(text)
+    text
 }
 
 const HEADER: &str = " Type Pid    COS     PortName                NodeName                 TTL(sec)\n";
@@ -110,7 +120,8 @@ pub fn name_server_local(room: &mut Room<'_>, _: &[String]) -> Outcome {
     if rows.is_empty() {
         return Ok(("There is no entry in the Local Name Server\n".to_owned(), 0));
     }
-    let entries = rows.iter().map(|row| entry(room, row)).collect::<Result<String, _>>()?;
+    let places = names::places(room)?;
+    let entries: String = rows.iter().map(|row| entry(row, &places)).collect();
     let (verb, noun) = if rows.len() == 1 { ("has", "entry") } else { ("has", "entries") };
     Ok((format!("{{\n{HEADER}{entries}The Local Name Server {verb} {} {noun} }}\n", rows.len()), 0))
 }
@@ -122,6 +133,7 @@ pub fn name_server_remote(room: &mut Room<'_>, _: &[String]) -> Outcome {
         return Ok(("No Device has been discovered in the remote switches\n".to_owned(), 0));
     }
     let own = room.switch.clone();
+    let places = names::places(room)?;
     let mut text = "nscam show for remote switches:\n".to_owned();
     for (row, name, _) in fabric_rows(room)?.into_iter().filter(|(row, ..)| row.switch != own) {
         let prefix = format!("{:02x}", row.domain.unwrap_or_default());
@@ -136,7 +148,7 @@ pub fn name_server_remote(room: &mut Room<'_>, _: &[String]) -> Outcome {
         );
         text += &format!("   Device list: count {} ({name})\n{HEADER}", here.len());
         for device in here {
-            text += &entry(room, device)?;
+            text += &entry(device, &places);
         }
     }
     Ok((text, 0))

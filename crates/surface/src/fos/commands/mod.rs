@@ -4,6 +4,8 @@
 //! I/O: a line becomes requests of [`sanloom_api::control`], and their answers become text.
 
 mod fabric;
+mod filters;
+mod options;
 mod ports;
 mod words;
 mod zones;
@@ -14,6 +16,7 @@ use super::{Mode, Shared, switches};
 use crate::Fabric;
 use crate::server::Peer;
 use crate::server::users::Role;
+use filters::Filter;
 use sanloom_api::zone_database::Edit;
 
 /// Exit status of an unknown command.
@@ -74,9 +77,15 @@ const COMMANDS: &[Entry] = &[
     Entry("cfgtransabort", "Discard the zone transaction", true, zones::abort),
     Entry("cfgtransshow", "Print the zone transaction", false, zones::transaction),
     Entry("chassisname", "Print the name of the chassis", false, fabric::chassis_name),
+    Entry("creditrecovmode", "Set or print the recovery of credit", true, options::credit_recovery),
+    Entry("date", "Print the date and time", false, fabric::date),
     Entry("defzone", "Set or print the default zone", true, zones::default_zone),
+    Entry("fabricprincipal", "Set or print the principal selection", true, options::principal),
     Entry("fabricshow", "Print the switches of the fabric", false, fabric::fabric_show),
     Entry("help", "Print the commands", false, help),
+    Entry("iodreset", "Disable in-order delivery", true, |room, _| options::set_in_order(room, false)),
+    Entry("iodset", "Enable in-order delivery", true, |room, _| options::set_in_order(room, true)),
+    Entry("iodshow", "Print whether in-order delivery is enabled", false, options::in_order),
     Entry("islshow", "Print the inter-switch links", false, ports::isl_show),
     Entry("nsallshow", "Print the addresses of all devices", false, fabric::name_server_all),
     Entry("nscamshow", "Print the devices of other switches", false, fabric::name_server_remote),
@@ -91,6 +100,8 @@ const COMMANDS: &[Entry] = &[
     Entry("sensorshow", "Print the sensors", false, |_, _| Ok((String::new(), 0))),
     Entry("switchname", "Set or print the name of the switch", true, fabric::switch_name),
     Entry("switchshow", "Print the state of the switch and its ports", false, ports::switch_show),
+    Entry("timeout", "Set or print the idle time of a session", true, options::timeout),
+    Entry("trunkshow", "Print the trunks", false, ports::trunk_show),
     Entry("uptime", "Print the time since the start", false, fabric::uptime),
     Entry("version", "Print the version", false, fabric::version),
     Entry("zoneadd", "Add a member to a zone", true, zones::add_zone),
@@ -149,7 +160,7 @@ impl Console {
     /// Prompt of a shell.
     pub fn prompt(&self) -> String {
         let name = self.shared.name("switch").unwrap_or_else(|| self.switch.clone());
-        format!("{name}:{}> ", self.who.user)
+        format!("{name}:FID{}:{}> ", self.shared.lock().fabric_id, self.who.user)
     }
 
     /// Answers a line: commands with `;` between them, or the answer to a question.
@@ -160,7 +171,7 @@ impl Console {
         };
         let mut commands = commands.into_iter();
         while let Some(command) = commands.next() {
-            let next = self.run(now, &command, fabric);
+            let next = self.piped(now, &command, fabric);
             reply.output += &next.output;
             (reply.status, reply.asks, reply.ends) = (next.status, next.asks, next.ends);
             if reply.asks {
@@ -191,14 +202,34 @@ impl Console {
         room
     }
 
+    /// Runs a command, and filters its output. A question is not filtered.
+    fn piped(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
+        let parts = filters::split(command);
+        let [command, filters @ ..] = &parts[..] else { return Reply::default() };
+        let read = |filter: &String| {
+            let (name, arguments) = words::arguments(filter).unwrap_or_default();
+            Filter::read(&name, &arguments)
+        };
+        let filters: Vec<Filter> = match filters.iter().map(read).collect() {
+            Ok(filters) => filters,
+            Err(reply) => return reply,
+        };
+        let reply = self.run(now, command, fabric);
+        if reply.asks { reply } else { filters.iter().fold(reply, |reply, filter| filter.apply(reply)) }
+    }
+
     fn run(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
         let Some((name, arguments)) = words::arguments(command) else { return Reply::default() };
         if ["exit", "logout", "quit"].contains(&&*name) {
             return Reply { ends: true, ..Reply::default() };
         }
         let changes = COMMANDS.iter().find(|entry| entry.0 == name).map_or(is_command(&name), |entry| entry.2);
-        let prints_only = arguments.is_empty() && ["portname", "switchname", "defzone"].contains(&&*name)
-            || name == "defzone" && arguments.first().is_some_and(|first| first == "--show");
+        let prints_only = match arguments.first().map(String::as_str) {
+            None => ["creditrecovmode", "defzone", "fabricprincipal", "portname", "switchname", "timeout"],
+            Some("--show") => ["creditrecovmode", "defzone", "fabricprincipal", "", "", ""],
+            Some(_) => [""; 6],
+        };
+        let prints_only = prints_only.contains(&&*name);
         if changes && !prints_only && self.who.role < Role::Operate {
             return failure("RBAC permission denied.");
         }

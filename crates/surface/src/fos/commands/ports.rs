@@ -88,6 +88,29 @@ fn trunks(room: &mut Room<'_>) -> Result<BTreeMap<String, u32>, Fault> {
     Ok(masters)
 }
 
+/// `trunkshow`: one group for each trunk; its first link is the master.
+pub fn trunk_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    let number = |name: &str| name.rsplit_once(':').and_then(|(_, number)| number.parse::<u32>().ok()).unwrap_or(0);
+    let switches: BTreeMap<String, SwitchRow> =
+        room.switches()?.into_iter().map(|row| (row.switch.clone(), row)).collect();
+    let mut text = String::new();
+    let trunks = bundles(room)?.into_values().filter(|isls| isls.len() > 1);
+    for (group, isls) in (1..).zip(trunks) {
+        for (index, isl) in isls.iter().enumerate() {
+            let far = isl.neighbour.rsplit_once(':').and_then(|(switch, _)| switches.get(switch));
+            let (wwn, domain) = far.map_or(("", 0), |row| (&*row.switch_name, row.domain.unwrap_or_default()));
+            let label = if index == 0 { format!("{group:>3}:") } else { "    ".to_owned() };
+            let master = if index == 0 { " MASTER" } else { "" };
+            let (near, far) = (number(&isl.port), number(&isl.neighbour));
+            text += &format!("{label}{near:>3}->{far:>3} {wwn} {domain:>3} deskew 0{master}\n");
+        }
+    }
+    match text.is_empty() {
+        true => Ok(("No trunking links\n".to_owned(), 0)),
+        false => Ok((text, 0)),
+    }
+}
+
 fn proto(
     port: &Port,
     logins: &[String],

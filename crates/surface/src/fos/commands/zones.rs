@@ -277,7 +277,7 @@ pub fn show_all(room: &mut Room<'_>, words: &[String]) -> Outcome {
 }
 
 fn found_or(found: String, words: &[String]) -> Outcome {
-    match found.is_empty() {
+    match found.is_empty() && !words.is_empty() {
         true => Err(Fault::missing(format!("{} does not exist.", words.join(" ")))),
         false => Ok((found, 0)),
     }
