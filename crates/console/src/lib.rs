@@ -25,3 +25,4 @@ pub mod simulation;
 pub mod sweep;
 pub mod threads;
 pub mod whatif;
+pub mod zones;

@@ -14,7 +14,7 @@ mod _sanloom {
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]
-    use crate::live::{ask, control_socket};
+    use crate::live::{ask, control_socket, zone_edits};
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]

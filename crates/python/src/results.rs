@@ -136,7 +136,7 @@ impl Results {
     }
 
     /// The tables that `sanloom sim` prints.
-    #[pyo3(signature = (width = WIDTH))]
+    #[pyo3(signature = (width = 110))]
     fn text(&self, width: usize) -> String {
         terminal::render(&self.results, width)
     }

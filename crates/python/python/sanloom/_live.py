@@ -16,6 +16,7 @@ from ._lab import Lab
 from ._sanloom import Table
 
 _Ask = Callable[[dict[str, Any]], dict[str, Any]]
+_Edits = str | Sequence[Mapping[str, Any]]
 _LIMIT_S = 60
 
 
@@ -60,9 +61,10 @@ class View(Mapping[str, Any]):
 class Live:
     """A running lab. Each call is a request of its own; nothing is kept between them."""
 
-    def __init__(self, ask: _Ask, name: str) -> None:
+    def __init__(self, ask: _Ask, name: str, lab: Lab | None = None) -> None:
         self._ask = ask
         self._name = name
+        self._lab = lab
 
     def request(self, request: str, /, **fields: Any) -> dict[str, Any]:
         """Sends any request of the control interface; returns the answer as its JSON."""
@@ -86,15 +88,26 @@ class Live:
         """The zones of a switch, and its open transaction."""
         return self.request("zone", switch=switch, do="show")
 
-    def preview_zones(
-        self, edits: Sequence[Mapping[str, Any]] = (), *, switch: str | None = None
-    ) -> dict[str, Any]:
-        """The pairs of ports that gain or lose access by the transaction and further edits."""
-        return self.request("zone", switch=switch, do="preview", edits=list(edits))
+    def _edits(self, edits: _Edits, switch: str | None) -> list[Any]:
+        if not isinstance(edits, str):
+            return list(edits)
+        if self._lab is None:
+            raise TypeError("names of a lab need the lab; connect with its file, or give edits with port names")
+        zones = json.dumps(self.zones(switch=switch))
+        found: list[Any] = json.loads(_sanloom.zone_edits(self._lab._source(), zones, edits))
+        return found
 
-    def edit_zones(self, edits: Sequence[Mapping[str, Any]], *, switch: str | None = None) -> dict[str, Any]:
-        """Edits the zones in the transaction of the switch: all edits take effect, or none."""
-        return self.request("zone", switch=switch, do="edit", edits=list(edits))
+    def preview_zones(self, edits: _Edits = (), *, switch: str | None = None) -> dict[str, Any]:
+        """The pairs of ports that gain or lose access by the transaction and further edits."""
+        return self.request("zone", switch=switch, do="preview", edits=self._edits(edits, switch))
+
+    def edit_zones(self, edits: _Edits, *, switch: str | None = None) -> dict[str, Any]:
+        """Edits the zones in the transaction of the switch: all edits take effect, or none.
+
+        `edits` is the text of a file of zone edits, with the names of the lab, or a list of edits of
+        the control interface.
+        """
+        return self.request("zone", switch=switch, do="edit", edits=self._edits(edits, switch))
 
     def commit_zones(self, *, switch: str | None = None) -> dict[str, Any]:
         """Puts the transaction into force in the whole fabric."""
@@ -125,7 +138,7 @@ def connect(
     `http://127.0.0.1:8080`. User and password are those of the page.
     """
     if isinstance(target, Lab):
-        return _socket(_sanloom.control_socket(target._source()))
+        return _socket(_sanloom.control_socket(target._source()), target)
     name = os.fspath(target)
     if name.startswith(("http://", "https://")):
         return _page(name, user, password)
@@ -133,16 +146,16 @@ def connect(
         raise TypeError("a control socket has no users; its permissions decide")
     if stat.S_ISSOCK(os.stat(name).st_mode):
         return _socket(name)
-    return _socket(_sanloom.control_socket(Lab(name)._source()))
+    return connect(Lab(name))
 
 
-def _socket(path: str | os.PathLike[str]) -> Live:
+def _socket(path: str | os.PathLike[str], lab: Lab | None = None) -> Live:
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(_sanloom.ask(os.fspath(path), json.dumps(request)))
         return answer
 
     ask({"request": "metrics"})
-    return Live(ask, os.fspath(path))
+    return Live(ask, os.fspath(path), lab)
 
 
 def _page(address: str, user: str | None, password: str | None) -> Live:

@@ -4,6 +4,21 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, final
 
+__all__ = [
+    "Results",
+    "Stop",
+    "Table",
+    "ask",
+    "check",
+    "control_socket",
+    "default_metrics",
+    "main",
+    "point",
+    "simulate",
+    "table_of",
+    "zone_edits",
+]
+
 _Source = tuple[str, str, str, Sequence[tuple[str, str]]]
 
 @final
@@ -57,3 +72,4 @@ def default_metrics() -> list[str]: ...
 def table_of(rows: str, example: str | None = None) -> Table: ...
 def ask(socket: str | PathLike[str], request: str) -> str: ...
 def control_socket(source: _Source) -> PathLike[str]: ...
+def zone_edits(source: _Source, zones: str, edits: str) -> str: ...

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
-    ProcessPoolExecutor,
     ThreadPoolExecutor,
     as_completed,
 )
@@ -49,8 +50,9 @@ def sweep(
     depend on the executor: None for threads of this process, or any `concurrent.futures.Executor`,
     such as a `ProcessPoolExecutor` or `Client.get_executor()` of Dask.
 
-    A lost worker costs its points only: if the pool of the executor breaks, its lost points run again
-    in processes of their own. The column `error` names the reason for a point that is lost there too.
+    A lost worker costs its points only: if the pool of the executor breaks, the lost points run again,
+    each in a process of its own. The column `error` has the reason for a point that is lost there too,
+    or that the executor gave up.
     Ctrl-C raises `Interrupted`, whose `result` has the finished rows.
     """
     keys = list(grid)
@@ -130,16 +132,30 @@ def _on(
 
 
 def _again(lost: dict[int, _Unit], finished: Callable[[int, bytes | str], object]) -> None:
-    """Runs lost points again: together, then those that are lost again each in its own process."""
+    """Runs lost points again, each in a process of its own, so that none can lose another."""
     if not lost:
         return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as executor:
-        lost = _on(executor, lost, finished)
-    for point, unit in sorted(lost.items()):
-        with ProcessPoolExecutor(1, mp_context=spawn) as executor:
-            if _on(executor, {point: unit}, finished):
-                finished(point, "the process of this point was lost three times")
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def alone(unit: _Unit) -> bytes | str:
+        pipe = subprocess.PIPE
+        with subprocess.Popen([sys.executable, "-m", "sanloom._point"], stdin=pipe, stdout=pipe) as process:
+            processes.append(process)
+            output, _ = process.communicate(pickle.dumps(unit))
+        if process.returncode != 0:
+            return f"the worker of this point was lost twice; the second ended with {process.returncode}"
+        row: bytes = pickle.loads(output)
+        return row
+
+    executor = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        futures = {executor.submit(alone, unit): point for point, unit in lost.items()}
+        for future in as_completed(futures):
+            finished(futures[future], future.result())
+    finally:
+        for process in processes:
+            process.kill()
+        executor.shutdown(cancel_futures=True)
 
 
 def _table(
