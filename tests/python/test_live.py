@@ -80,7 +80,7 @@ members = ["server1", "ram"]
 [[edit]]
 action = "create"
 config = "c1"
-members = ["z1"]
+zones = ["z1"]
 [[edit]]
 action = "enable"
 config = "c1"
@@ -100,7 +100,8 @@ def test_zones_are_edited_previewed_committed_and_rolled_back(live, running):
     before = live.zones()["committed"]
     assert live.edit_zones(edits)["working"]["zones"]["z1"]["members"] == members
     assert live.zones()["committed"] == before
-    assert "lost" in live.preview_zones()
+    preview = live.preview_zones()
+    assert preview["before"]["effective"] is None and preview["after"]["effective"] == "c1"
     assert live.commit_zones()["committed"]["effective"]["config"] == "c1"
     assert live.rollback_zones()["committed"].get("effective") == before.get("effective")
     live.edit_zones(edits[:1])

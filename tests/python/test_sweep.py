@@ -66,6 +66,11 @@ def test_processes_and_dask_workers_have_the_same_rows(lab, swept):
         assert sanloom.sweep(lab, GRID, SEEDS, client.get_executor()).to_dict() == swept
 
 
+def test_a_pool_has_the_same_rows(lab, swept):
+    with get_context("spawn").Pool(2) as pool:
+        assert sanloom.sweep(lab, GRID, SEEDS, pool).to_dict() == swept
+
+
 def test_a_lost_worker_costs_its_points_only(lab, swept):
     with processes(2) as executor:
         killed = []

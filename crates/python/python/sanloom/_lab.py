@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import _sanloom
@@ -93,6 +91,12 @@ class Progress(NamedTuple):
     """True if ports are still logging in."""
 
 
+def _escape(text: str) -> str:
+    for character, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot")):
+        text = text.replace(character, f"&{name};")
+    return text
+
+
 class Check(Sequence[Diagnostic]):
     """The diagnostics of a lab, in the order of their places, and its topology."""
 
@@ -122,7 +126,7 @@ class Check(Sequence[Diagnostic]):
         return "\n".join(str(diagnostic) for diagnostic in self.diagnostics) or "no mistakes"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return f"<pre>{_escape(str(self))}</pre>"
 
 
 class Report:
@@ -138,7 +142,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         style = "width:100%;height:45em;border:1px solid #8888"
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{_escape(self.html)}"></iframe>'
 
 
 class Run:
@@ -298,8 +302,7 @@ class _Bar:
             print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True)
-class _Set:
+class _Set(NamedTuple):
     key: str
     value: str
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import stat
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -159,6 +156,11 @@ def _socket(path: str | os.PathLike[str], lab: Lab | None = None) -> Live:
 
 
 def _page(address: str, user: str | None, password: str | None) -> Live:
+    # These take as long to import as the rest of the package.
+    import base64
+    import urllib.error
+    import urllib.request
+
     headers = {"Content-Type": "application/json"}
     if user is not None:
         credentials = base64.b64encode(f"{user}:{password or ''}".encode()).decode()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import (
@@ -17,7 +15,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     as_completed,
 )
-from typing import Any
+from typing import Any, Protocol
 
 from . import _sanloom
 from ._lab import Interrupted, Lab, LabError, Source, _spell
@@ -35,11 +33,30 @@ def _work(unit: _Unit) -> bytes:
     return row
 
 
+class _Submits(Protocol):
+    """Part of `concurrent.futures.Executor` that a sweep needs."""
+
+    def submit(self, function: Callable[[_Unit], bytes], unit: _Unit, /) -> Future[bytes]: ...
+
+
+class _OfPool:
+    """A pool with `apply_async`, such as `ray.util.multiprocessing.Pool`, as an executor."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def submit(self, function: Callable[[_Unit], bytes], unit: _Unit, /) -> Future[bytes]:
+        future: Future[bytes] = Future()
+        future.set_running_or_notify_cancel()
+        self._pool.apply_async(function, (unit,), callback=future.set_result, error_callback=future.set_exception)
+        return future
+
+
 def sweep(
     lab: Lab,
     grid: Mapping[str, Iterable[object]],
     seeds: Sequence[int] | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Any = None,
     *,
     metrics: Sequence[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -48,7 +65,8 @@ def sweep(
 
     The rows have the order of the grid, and the last key changes fastest, then the seed. They do not
     depend on the executor: None for threads of this process, or any `concurrent.futures.Executor`,
-    such as a `ProcessPoolExecutor` or `Client.get_executor()` of Dask.
+    such as a `ProcessPoolExecutor` or `Client.get_executor()` of Dask, or a pool with `apply_async`, such
+    as `ray.util.multiprocessing.Pool`.
 
     A lost worker costs its points only: if the pool of the executor breaks, the lost points run again,
     each in a process of its own. The column `error` has the reason for a point that is lost there too,
@@ -81,7 +99,8 @@ def sweep(
         if executor is None:
             _threads(units, finished)
         else:
-            lost = _on(executor, dict(enumerate(units)), finished)
+            submits = executor if hasattr(executor, "submit") else _OfPool(executor)
+            lost = _on(submits, dict(enumerate(units)), finished)
             _again(lost, finished)
     except KeyboardInterrupt:
         raise Interrupted(_table(names, settings, columns, outcomes)) from None
@@ -103,7 +122,7 @@ def _threads(units: list[_Unit], finished: Callable[[int, bytes], object]) -> No
 
 
 def _on(
-    executor: Executor, units: dict[int, _Unit], finished: Callable[[int, bytes | str], object]
+    executor: _Submits, units: dict[int, _Unit], finished: Callable[[int, bytes | str], object]
 ) -> dict[int, _Unit]:
     """Runs points; returns those that were lost because the executor broke."""
     futures: dict[Future[bytes], int] = {}
@@ -135,6 +154,9 @@ def _again(lost: dict[int, _Unit], finished: Callable[[int, bytes | str], object
     """Runs lost points again, each in a process of its own, so that none can lose another."""
     if not lost:
         return
+    import pickle
+    import subprocess
+
     processes: list[subprocess.Popen[bytes]] = []
 
     def alone(unit: _Unit) -> bytes | str:
