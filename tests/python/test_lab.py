@@ -46,9 +46,13 @@ def test_a_lab_does_not_change(lab):
     assert repr(lab) == before
 
 
-def test_a_diagnostic_points_at_its_place():
-    text = '[lab]\nname = "ü"\n[switch.a]\nquueing = "fifo"\n[host.h]\n'
-    check = sanloom.Lab(text).check()
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_diagnostic_points_at_its_place(tmp_path, end):
+    text = '[lab]\nname = "ü"\n[switch.a]\nquueing = "fifo"\n[host.h]\n'.replace("\n", end)
+    file = tmp_path / "lab.toml"
+    file.write_bytes(text.encode())
+    check = sanloom.Lab(file).check()
+    assert check[0].source == str(file)
     assert not check and not check.ok and check.topology is None
     mistake = next(found for found in check if found.code == "unknown-key")
     assert (mistake.severity, mistake.line, mistake.column) == ("error", 4, 1)
@@ -56,8 +60,10 @@ def test_a_diagnostic_points_at_its_place():
     assert text.encode()[start:end] == b"quueing"
     assert "queueing" in mistake.remedy and "^" in str(mistake)
     with pytest.raises(sanloom.LabError) as error:
-        sanloom.Lab(text).run()
+        sanloom.Lab(file).run()
     assert mistake in error.value.diagnostics
+    of_text = [found._replace(source="", text="") for found in sanloom.Lab(text).check()]
+    assert of_text == [found._replace(source="", text="") for found in check]
 
 
 def test_a_correct_lab_has_its_topology(lab, command):

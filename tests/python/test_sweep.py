@@ -104,6 +104,15 @@ def test_a_point_that_is_lost_twice_is_reported_alone(lab):
     assert table["error"] == [found[0], None]
 
 
+def test_numbers_of_numpy_are_numbers(lab, swept):
+    import numpy
+
+    grid = {**GRID, "workload.reads.depth": numpy.array([1, 4, 16])}
+    assert sanloom.sweep(lab, grid, numpy.array(SEEDS)).to_dict() == swept
+    shares = sanloom.sweep(lab, {"workload.reads.read_share": numpy.linspace(0, 1, 3)}).to_dict()
+    assert shares["workload.reads.read_share"] == [0.0, 0.5, 1.0]
+
+
 def test_a_mistake_at_one_point_ends_the_sweep_before_it_begins(lab):
     done = []
     with pytest.raises(sanloom.LabError, match="point 1"):

@@ -18,7 +18,7 @@ mod _sanloom {
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]
-    use crate::simulate::{Stop, check, default_metrics, point, simulate, table_of};
+    use crate::simulate::{Stop, check, default_metrics, mistakes, point, simulate, table_of};
     #[pymodule_export]
     use crate::table::Table;
 }

@@ -67,6 +67,13 @@ pub fn check(py: Python<'_>, source: Source) -> (Vec<Rendered>, Option<String>) 
     })
 }
 
+/// Returns the mistakes of a lab, without its design.
+#[pyfunction]
+pub fn mistakes(py: Python<'_>, source: Source) -> Vec<Rendered> {
+    let loaded = py.detach(|| sanloom_lab::load(&source.0, &source.2, &source.sets()));
+    loaded.map_or_else(|mistakes| rendered(&mistakes), |_| Vec::new())
+}
+
 /// End of a run, requested by Python.
 #[pyclass(frozen, module = "sanloom")]
 #[derive(Default)]

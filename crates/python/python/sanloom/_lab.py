@@ -259,8 +259,14 @@ class Run:
         return self._results._repr_html_()
 
 
+def _plain(value: Any) -> Any:
+    """A number of Python for a number of another package, such as numpy."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def _spell(value: object) -> str:
     """A value as `--set` takes it."""
+    value = _plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -270,13 +276,8 @@ def _spell(value: object) -> str:
     if isinstance(value, dict):
         pairs = (f"{json.dumps(str(key))} = {_inner(element)}" for key, element in value.items())
         return "{ " + ", ".join(pairs) + " }"
-    if isinstance(value, float):
-        return repr(float(value))
-    if hasattr(value, "__index__"):
-        return str(value.__index__())
-    # Numbers of other packages, such as numpy.
-    if hasattr(value, "__float__"):
-        return repr(float(value))
+    if isinstance(value, (int, float)):
+        return repr(value)
     raise TypeError(f"{type(value).__name__} has no form in a lab file; use a number, a text, a list or a dict")
 
 
@@ -326,7 +327,8 @@ class Lab:
             if folder is not None:
                 raise TypeError("a folder belongs to a text; the folder of a lab file is its own")
             self._path = self._label = os.fspath(source)
-            with open(self._path, encoding="utf-8") as file:
+            # Ends of lines stay, so that spans are those of the file.
+            with open(self._path, encoding="utf-8", newline="") as file:
                 self.text = file.read()
         self._sets: tuple[_Set, ...] = ()
 

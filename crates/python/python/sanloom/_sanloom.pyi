@@ -13,6 +13,7 @@ __all__ = [
     "control_socket",
     "default_metrics",
     "main",
+    "mistakes",
     "point",
     "simulate",
     "table_of",
@@ -58,6 +59,7 @@ class Results:
 
 def main(arguments: Sequence[str]) -> int: ...
 def check(source: _Source) -> tuple[list[tuple[str, str]], str | None]: ...
+def mistakes(source: _Source) -> list[tuple[str, str]]: ...
 def simulate(
     source: _Source,
     *,

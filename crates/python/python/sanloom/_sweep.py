@@ -18,7 +18,7 @@ from concurrent.futures import (
 from typing import Any, Protocol
 
 from . import _sanloom
-from ._lab import Interrupted, Lab, LabError, Source, _spell
+from ._lab import Interrupted, Lab, LabError, Source, _plain, _spell
 from ._sanloom import Table
 
 _Unit = tuple[Source, list[str]]
@@ -74,20 +74,21 @@ def sweep(
     Ctrl-C raises `Interrupted`, whose `result` has the finished rows.
     """
     keys = list(grid)
-    values = [list(grid[key]) for key in keys]
-    seeds = None if seeds is None else list(seeds)
+    values = [[_plain(value) for value in grid[key]] for key in keys]
+    seeds = None if seeds is None else [_plain(seed) for seed in seeds]
     columns = list(_sanloom.default_metrics() if metrics is None else metrics)
     settings = list(itertools.product(*values, *([] if seeds is None else [seeds])))
     names = [*keys, *([] if seeds is None else ["run.seed"])]
-    units: list[_Unit] = []
-    for point, setting in enumerate(settings):
-        source = lab._source([(key, _spell(value)) for key, value in zip(names, setting)])
-        # As the command does, all points are checked before the first simulation.
-        rendered, topology = _sanloom.check(source)
-        if topology is None:
-            at = ", ".join(f"{key}={value}" for key, value in zip(names, setting))
-            raise LabError("\n".join([*(text for _, text in rendered), f"at point {point}: {at}"]), rendered)
-        units.append((source, columns))
+    sources = [
+        lab._source([(key, _spell(value)) for key, value in zip(names, setting)]) for setting in settings
+    ]
+    # As the command does, all points are checked before the first simulation.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as checkers:
+        for point, rendered in enumerate(checkers.map(_sanloom.mistakes, sources)):
+            if rendered:
+                at = ", ".join(f"{key}={value}" for key, value in zip(names, settings[point]))
+                raise LabError("\n".join([*(text for _, text in rendered), f"at point {point}: {at}"]), rendered)
+    units: list[_Unit] = [(source, columns) for source in sources]
     outcomes: dict[int, bytes | str] = {}
 
     def finished(point: int, outcome: bytes | str) -> None:
