@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::input::Threads;
 use crate::interrupt;
-use crate::run::style;
+use crate::run::{Stop, style};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use std::sync::Mutex;
@@ -37,13 +37,7 @@ pub fn finish<J: Sync, R: Send>(
     jobs: &[J],
     work: impl Fn(usize, &J) -> Option<R> + Sync,
 ) -> Result<Vec<Option<R>>, Failure> {
-    let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
-    let done = |index: usize, result| {
-        results[index] = Some(result);
-        Ok(())
-    };
-    each_until(threads, what, jobs, work, done, || false)?;
-    Ok(results)
+    all_until(threads, what, jobs, work, &|| false)
 }
 
 fn each_until<J: Sync, R: Send>(
@@ -95,11 +89,26 @@ pub fn all<J: Sync, R: Send>(
     jobs: &[J],
     work: impl Fn(usize, &J) -> Option<R> + Sync,
 ) -> Result<Vec<Option<R>>, Failure> {
+    all_until(threads, what, jobs, work, &interrupt::requested)
+}
+
+/// As [`all`], but `stop` interrupts the jobs in place of Ctrl-C.
+///
+/// # Errors
+/// When threads cannot be started.
+pub fn all_until<J: Sync, R: Send>(
+    threads: Threads,
+    what: &str,
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Option<R> + Sync,
+    stop: &Stop<'_>,
+) -> Result<Vec<Option<R>>, Failure> {
     let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
-    each(threads, what, jobs, work, |index, result| {
+    let done = |index: usize, result| {
         results[index] = Some(result);
         Ok(())
-    })?;
+    };
+    each_until(threads, what, jobs, work, done, stop)?;
     Ok(results)
 }
 

@@ -9,7 +9,7 @@ use crate::input::Threads;
 use crate::output::shell_word;
 use crate::pool;
 use crate::report::format;
-use crate::run::{self, View};
+use crate::run::{self, Stop, View};
 use sanloom_api::results::{Candidate, Finding, Measure, Remedy, Results, Series, Victim};
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
@@ -37,11 +37,17 @@ pub struct Source<'a> {
 }
 
 /// Tries the candidates of the gravest findings and adds those that help to the findings. Results
-/// of an interrupted run stay without remedies.
+/// of an interrupted run stay without remedies. `stop` ends the trials.
 ///
 /// # Errors
 /// Threads cannot be started.
-pub fn try_all(source: &Source<'_>, lab: &Lab, results: &mut Results, threads: Threads) -> Result<(), Failure> {
+pub fn try_all(
+    source: &Source<'_>,
+    lab: &Lab,
+    results: &mut Results,
+    threads: Threads,
+    stop: &Stop<'_>,
+) -> Result<(), Failure> {
     let findings: Vec<usize> = (0..results.findings.len())
         .filter(|&finding| !results.findings[finding].candidates.is_empty())
         .take(FINDINGS)
@@ -57,7 +63,8 @@ pub fn try_all(source: &Source<'_>, lab: &Lab, results: &mut Results, threads: T
             changes.push(&candidate.set);
         }
     }
-    let trials = pool::all(threads, "remedies", &changes, |_, change| simulate(source, lab, change, end))?;
+    let trials =
+        pool::all_until(threads, "remedies", &changes, |_, change| simulate(source, lab, change, end, stop), stop)?;
     let Some(without) = trials.first().and_then(Option::as_ref) else { return Ok(()) };
     let trial_of = |candidate: &Candidate| {
         let place = changes.iter().position(|change| *change == candidate.set)?;
@@ -151,7 +158,7 @@ struct Trial {
 }
 
 /// Simulates the lab with a change; `None` if the change is not valid in this lab, or after Ctrl-C.
-fn simulate(source: &Source<'_>, lab: &Lab, change: &[(String, String)], end: Picos) -> Option<Trial> {
+fn simulate(source: &Source<'_>, lab: &Lab, change: &[(String, String)], end: Picos, stop: &Stop<'_>) -> Option<Trial> {
     let change = change.iter().map(|(key, value)| Override { key: key.clone(), value: value.clone() });
     let sets: Vec<Override> = source.sets.iter().cloned().chain(change).collect();
     let mut changed = sanloom_lab::load(source.label, source.text, &sets).ok()?.lab;
@@ -159,7 +166,7 @@ fn simulate(source: &Source<'_>, lab: &Lab, change: &[(String, String)], end: Pi
     changed.run.duration = end;
     changed.faults.retain(|fault| fault.at < end);
     changed.changes.retain(|change| change.at < end);
-    let results = run::run(&Arc::new(changed), View::default()).results;
+    let results = run::run(&Arc::new(changed), View { stop: Some(stop), ..View::default() }).results;
     if results.lab.interrupted {
         return None;
     }

@@ -34,6 +34,9 @@ pub trait Tap {
 /// Inspection of the world of a run.
 pub type Inspect<'a> = dyn FnMut(&mut World) -> Control + 'a;
 
+/// Condition that ends a run early.
+pub type Stop<'a> = dyn Fn() -> bool + Sync + 'a;
+
 /// Options of [`run`].
 #[derive(Default)]
 pub struct View<'a> {
@@ -44,8 +47,12 @@ pub struct View<'a> {
     /// Longest simulated time between two inspections in ps, and the inspection, which can end the
     /// run as planned.
     pub inspect: Option<(u64, &'a mut Inspect<'a>)>,
+    /// Receiver of the progress.
+    pub progress: Option<&'a mut dyn FnMut(&Progress)>,
     /// Continues after the first Ctrl-C.
     pub ignores_interrupt: bool,
+    /// Ends the run early, in place of Ctrl-C.
+    pub stop: Option<&'a Stop<'a>>,
     /// Number of threads of the run; 0 and 1 mean the thread of the caller.
     pub threads: usize,
 }
@@ -69,7 +76,9 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         tap,
         full: false,
         inspect,
+        progress: view.progress,
         ignores_interrupt: view.ignores_interrupt,
+        stop: view.stop,
     };
     let threads = measured_threads(view.threads);
     let Watch { links, ethernet_links } = watch;
@@ -92,7 +101,7 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
 /// When the user interrupts the run.
 pub fn world_at(lab: &Arc<Lab>, at: Option<Picos>) -> Result<World, Failure> {
     let bar = std::io::stderr().is_terminal().then(Bar::new);
-    let mut watcher = Watcher { bar, stopwatch: None, tap: None, full: false, inspect: None, ignores_interrupt: false };
+    let mut watcher = Watcher { bar, ..Watcher::default() };
     let world = sanloom_sim::run::world_at(lab, at.map(|at| at.0), &mut watcher);
     if let Some(bar) = &watcher.bar {
         bar.bar.finish_and_clear();
@@ -115,6 +124,7 @@ pub fn judge(lab: &Lab, results: &mut Results) {
         lab.expectations.iter().map(|e| ExpectationResult::check(&metrics, &e.metric, e.min, e.max)).collect();
 }
 
+#[derive(Default)]
 struct Watcher<'a> {
     bar: Option<Bar>,
     stopwatch: Option<Stopwatch>,
@@ -122,7 +132,9 @@ struct Watcher<'a> {
     /// The tap has ended the run.
     full: bool,
     inspect: Option<&'a mut Inspect<'a>>,
+    progress: Option<&'a mut dyn FnMut(&Progress)>,
     ignores_interrupt: bool,
+    stop: Option<&'a Stop<'a>>,
 }
 
 impl Observer for Watcher<'_> {
@@ -133,7 +145,13 @@ impl Observer for Watcher<'_> {
         if let Some(bar) = &mut self.bar {
             bar.show(progress);
         }
-        let interrupted = !self.ignores_interrupt && interrupt::requested();
+        if let Some(receive) = &mut self.progress {
+            receive(progress);
+        }
+        let interrupted = match self.stop {
+            Some(stop) => stop(),
+            None => !self.ignores_interrupt && interrupt::requested(),
+        };
         if self.full || interrupted { Control::Stop } else { Control::Continue }
     }
 

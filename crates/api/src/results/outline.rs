@@ -3,11 +3,11 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
-    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, FaultEvent, Finding, HostResult,
-    InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo, LinkDirection, LinkResult,
-    LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications,
-    Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult, StreamResult, SubnetResult, SwitchResult,
-    TraceResult, Victim,
+    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, Finding,
+    HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo, LinkDirection,
+    LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy,
+    Replications, Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult, StreamResult, SubnetResult,
+    SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -47,8 +47,8 @@ pub enum Stray {
     },
 }
 
-/// Key in the example results that matches any key of a map and any name of an element.
-const ANY: &str = "";
+/// Key of each map in the [`example`].
+pub const ANY: &str = "";
 
 /// Returns the reason why `path` leads to no number in the results of a lab; `None` if it may lead
 /// to one. Without a lab, names are not checked.
@@ -65,7 +65,7 @@ pub fn stray(path: &str, lab: Option<&Lab>) -> Option<Stray> {
     }
     let parts: Vec<&str> = inner.split('.').collect();
     let outline = Outline { lab, counts: fold.is_some_and(|fold| fold.counts()) };
-    outline.walk(&example(), &parts, 0).err()
+    outline.walk(&searched(), &parts, 0).err()
 }
 
 struct Outline<'l> {
@@ -161,10 +161,21 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
     })
 }
 
-/// Example results with every field present: one element in each list except histograms, and a
-/// sample key in each map. It omits parts that [`super::Metrics`] does not search or that are
-/// unknown before the verdicts.
-fn example() -> Value {
+/// The [`example`] without parts that [`super::Metrics`] does not search or that are unknown before
+/// the verdicts.
+fn searched() -> Value {
+    let mut value = serde_json::to_value(example()).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        ["series", "expectations"].iter().for_each(|field| {
+            fields.remove(*field);
+        });
+    }
+    value
+}
+
+/// Example results with every field present: one element in each list except histograms and
+/// series, and the key [`ANY`] in each map.
+pub fn example() -> Results {
     let some = || Some(String::new());
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
     let direction =
@@ -175,7 +186,7 @@ fn example() -> Value {
         ..EthernetDirection::default()
     };
     let infiniband_direction = || InfinibandDirection { drops: any(), ..InfinibandDirection::default() };
-    let results = Results {
+    Results {
         lab: LabInfo {
             command: some(),
             source: some(),
@@ -247,15 +258,14 @@ fn example() -> Value {
             metrics: BTreeMap::from([(ANY.to_owned(), Interval::default())]),
             ..Replications::default()
         }),
+        expectations: vec![ExpectationResult {
+            min: Some(0.0),
+            max: Some(0.0),
+            value: Some(0.0),
+            ..ExpectationResult::default()
+        }],
         ..Results::default()
-    };
-    let mut value = serde_json::to_value(results).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        ["series", "expectations"].iter().for_each(|field| {
-            fields.remove(*field);
-        });
     }
-    value
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The functions convert [`sanloom_api::results`] to text; only [`mod@file`] and [`folder`] write
 //! to the disk.
 
+pub mod check;
 pub mod csv;
 pub mod figure9;
 pub mod file;

@@ -2,10 +2,9 @@
 
 use super::html::{Cell, Table};
 use super::{csv, format};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use crate::node::Node;
 use serde::{Serialize, ser};
 use serde_json::Value;
-use std::fmt;
 use std::io::{self, Write};
 
 /// Name of the column that names the list of a row, if a result has several lists.
@@ -18,13 +17,6 @@ pub struct Rows {
     rows: Vec<Vec<Value>>,
 }
 
-/// A JSON value whose members keep their order.
-enum Node {
-    Leaf(Value),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
-}
-
 type Row = Vec<(String, Value)>;
 
 impl Rows {
@@ -34,7 +26,7 @@ impl Rows {
     /// # Errors
     /// If the value cannot be written as JSON.
     pub fn of(value: &impl Serialize) -> io::Result<Rows> {
-        let node: Node = serde_json::from_slice(&serde_json::to_vec(value)?)?;
+        let node = Node::of(value)?;
         let found = rows_of("", &node);
         let mut columns: Vec<String> = Vec::new();
         for (name, _) in found.iter().flatten() {
@@ -157,60 +149,6 @@ impl Node {
             }
             Node::Map(members) => members.iter().for_each(|(part, node)| node.flatten(&join(name, part), row)),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Node;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a JSON value")
-            }
-
-            fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
-                Ok(Node::Leaf(flag.into()))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
-                Ok(Node::Leaf(number.into()))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-                Ok(Node::Leaf(number.into()))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
-                Ok(Node::Leaf(number.into()))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-                Ok(Node::Leaf(text.into()))
-            }
-
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Leaf(Value::Null))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(element) = list.next_element()? {
-                    elements.push(element);
-                }
-                Ok(Node::List(elements))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Node::Map(members))
-            }
-        }
-        deserializer.deserialize_any(Reader)
     }
 }
 

@@ -7,16 +7,18 @@ use recorder::Recorder;
 use sanloom_api::results::Results;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile, Threads};
-use sanloom_console::output::{self, shell_word};
+use sanloom_console::interrupt;
+use sanloom_console::output;
 use sanloom_console::outputs::{Outputs, Sets, is_stdout};
 use sanloom_console::quantity;
 use sanloom_console::remedy;
 use sanloom_console::report::{self, csv, file, folder, format};
 use sanloom_console::run::{self, View};
+use sanloom_console::simulation::{Simulation, coloured_topology, redundancy};
 use sanloom_console::threads;
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
-use sanloom_lab::{LoadedLab, Override, topology};
+use sanloom_lab::LoadedLab;
 use sanloom_sim::capture::Window;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -90,7 +92,8 @@ pub struct Args {
 /// When the lab is invalid, an expectation fails, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.check(&args.recordings())?;
-    let loaded = input::load(&args.file, &args.overrides())?;
+    let simulation = args.simulation();
+    let loaded = input::load(&args.file, &simulation.overrides())?;
     let lab = Arc::new(loaded.lab.clone());
     let report_folder = args.report_folder(&lab);
     if let Some(folder) = &report_folder {
@@ -113,11 +116,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.replications > 1 && !results.lab.interrupted {
         results.replications = replications::run(&lab, args.replications, at_once, args.quiet);
     }
-    args.describe(&mut results, &loaded);
+    simulation.describe(&mut results, &loaded.text);
     if !args.no_remedies {
-        let (label, sets) = (args.file.label(), args.overrides());
+        let (label, sets) = (args.file.label(), simulation.overrides());
         let source = remedy::Source { label: &label, text: &loaded.text, sets: &sets };
-        remedy::try_all(&source, &lab, &mut results, at_once)?;
+        remedy::try_all(&source, &lab, &mut results, at_once, &interrupt::requested)?;
     }
     sanloom_console::run::judge(&lab, &mut results);
     let written = args.write(&loaded, &results, report_folder.as_deref());
@@ -136,11 +139,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn overrides(&self) -> Vec<Override> {
-        let set = |key: &str, value: String| Override { key: key.to_owned(), value };
-        let seed = self.seed.map(|seed| set("run.seed", seed.to_string()));
-        let duration = (self.duration.as_ref()).map(|duration| set("run.duration", duration.clone()));
-        (self.sets.set.iter().cloned()).chain(seed).chain(duration).collect()
+    /// The simulation that the arguments request.
+    fn simulation(&self) -> Simulation {
+        Simulation {
+            path: self.file.path.display().to_string(),
+            sets: self.sets.clone(),
+            seed: self.seed,
+            duration: self.duration.clone(),
+            replications: self.replications,
+        }
     }
 
     fn report_folder(&self, lab: &Lab) -> Option<PathBuf> {
@@ -180,30 +187,11 @@ impl Args {
         }
     }
 
-    /// Adds facts unknown to the simulation: program, lab file, and the command that gives the same
-    /// numbers.
-    fn describe(&self, results: &mut Results, loaded: &LoadedLab) {
-        results.lab.sanloom_version = env!("CARGO_PKG_VERSION").into();
-        results.lab.source = Some(loaded.text.clone());
-        let mut command = format!("sanloom sim {}", shell_word(&self.file.path.display().to_string()));
-        command.push_str(&self.sets.arguments());
-        if let Some(seed) = self.seed {
-            command.push_str(&format!(" --seed {seed}"));
-        }
-        if let Some(duration) = &self.duration {
-            command.push_str(&format!(" --duration {}", shell_word(duration)));
-        }
-        if self.replications > 1 {
-            command.push_str(&format!(" --replications {}", self.replications));
-        }
-        results.lab.command = Some(command);
-    }
-
     /// Writes the requested outputs. The verdict comes last, so that a failed expectation loses no
     /// file.
     fn write(&self, loaded: &LoadedLab, results: &Results, report_folder: Option<&Path>) -> Result<(), Failure> {
         let drawing = || coloured_topology(&loaded.lab, &loaded.isolated, results);
-        let redundancy = || topology::Report::of(&loaded.lab, &loaded.isolated).redundancy();
+        let redundancy = || redundancy(loaded);
         let report =
             report_folder.map(|folder| folder::write(folder, results, &drawing(), &redundancy())).transpose()?;
         let Outputs { json, html, csv, .. } = &self.outputs;
@@ -250,18 +238,6 @@ impl Args {
     fn uses_stdout(&self) -> bool {
         self.outputs.is_stdout() || self.recordings().iter().any(|(_, path)| is_stdout(*path))
     }
-}
-
-/// The drawing of the topology. Links are coloured by the utilisation of their busier direction;
-/// faults, causes and victims are marked.
-fn coloured_topology(lab: &Lab, isolated: &[usize], results: &Results) -> String {
-    let utilisation = |link: usize| results.links.get(link).map_or(0.0, |link| link.utilisation());
-    let faults = results.faults.iter().flat_map(|fault| fault.link.iter().chain(&fault.node)).cloned().collect();
-    let culprits = results.findings.iter().flat_map(|finding| finding.culprits.iter().chain(&finding.culprit));
-    let culprits = culprits.cloned().collect();
-    let victims =
-        results.findings.iter().flat_map(|finding| &finding.victims).map(|victim| victim.name.clone()).collect();
-    topology::marked_svg(lab, &topology::Marks { isolated, busy: Some(&utilisation), faults, culprits, victims })
 }
 
 /// The name of a lab as the name of a folder.

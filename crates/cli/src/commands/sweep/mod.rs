@@ -7,35 +7,21 @@ mod table;
 
 use grid::{Axis, Grid, Shard};
 use rows::{Line, RowFile};
-use sanloom_api::results::{Interval, Metrics, SweepRow, is_metric_path};
+use sanloom_api::results::{Interval, SweepRow, is_metric_path};
 use sanloom_console::exit::Failure;
 use sanloom_console::gate::Gate;
 use sanloom_console::input::{LabFile, Threads};
-use sanloom_console::metric;
 use sanloom_console::output::{self, shell_word};
 use sanloom_console::outputs::{Outputs, is_stdout};
+use sanloom_console::pool;
 use sanloom_console::quantity;
 use sanloom_console::report::{file, format, html, json};
-use sanloom_console::run::{self, View};
-use sanloom_console::{interrupt, pool};
+use sanloom_console::sweep;
 use sanloom_fc::san::Lab;
-use sanloom_sim::replicate::seed_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::sync::Arc;
 use table::Sweep;
-
-/// Default columns.
-const DEFAULT_METRICS: [&str; 7] = [
-    "totals.throughput_bytes_per_s",
-    "totals.iops",
-    "totals.latency.mean_us",
-    "totals.latency.p99_us",
-    "totals.ios_failed",
-    "totals.ios_unfinished",
-    "totals.frames_dropped",
-];
 
 /// Options of `sanloom sweep`.
 #[derive(clap::Args, Debug)]
@@ -248,8 +234,7 @@ struct Absent {
 impl Absent {
     /// True for a number that exists only if something happened, such as a drop.
     fn comes_and_goes(&self) -> bool {
-        let inner = self.path.split_once('(').map_or(self.path.as_str(), |(_, inner)| inner).trim_start();
-        ["drops.", "findings.", "events."].iter().any(|list| inner.starts_with(list))
+        sweep::comes_and_goes(&self.path)
     }
 
     fn failure(&self) -> Failure {
@@ -261,36 +246,20 @@ impl Absent {
 /// Simulates a point with all seeds. Returns `None` after Ctrl-C.
 fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64) -> Option<(SweepRow, Vec<Absent>)> {
     let lab = sanloom_lab::load(&args.file.label(), text, &grid.overrides(point)).ok()?.lab;
-    let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
-    let mut absent = Vec::new();
-    for replication in 0..args.replications {
-        let mut lab = lab.clone();
-        lab.run.seed = seed_of(lab.run.seed, replication);
-        let results = run::run(&Arc::new(lab), View::default()).results;
-        if results.lab.interrupted || interrupt::requested() {
-            return None;
-        }
-        let found = Metrics::new(&results);
-        for path in metrics {
-            match found.get(path) {
-                Some(value) => values.entry(path).or_default().push(value),
-                None if replication == 0 => {
-                    let option = if args.metric.contains(path) { "--metric" } else { "--expect" };
-                    absent.push(Absent { path: path.clone(), option, remedy: metric::remedy(&found, path) });
-                }
-                None => {}
-            }
-        }
-    }
+    let measured = sweep::measure(&lab, args.replications, metrics, None)?;
+    let absent = measured.absent.into_iter().map(|(path, remedy)| {
+        let option = if args.metric.contains(&path) { "--metric" } else { "--expect" };
+        Absent { path, option, remedy }
+    });
     let mut row = SweepRow { point, settings: grid.settings(point), ..SweepRow::default() };
-    for (path, values) in values {
+    for (path, values) in measured.values {
         let interval = Interval::of(&values);
         row.metrics.insert(path.clone(), if values.len() > 1 { interval.mean } else { values[0] });
         if args.replications > 1 {
             row.intervals.insert(path.clone(), interval);
         }
     }
-    Some((row, absent))
+    Some((row, absent.collect()))
 }
 
 fn print_row(line: &Line) -> Result<(), Failure> {
@@ -308,8 +277,11 @@ fn lab_name(args: &Args, text: &str, grid: &Grid) -> String {
 impl Args {
     /// Columns: the metrics of the command line or the default ones, then those of bounds.
     fn metrics(&self) -> Vec<String> {
-        let mut metrics =
-            if self.metric.is_empty() { DEFAULT_METRICS.map(str::to_owned).to_vec() } else { self.metric.clone() };
+        let mut metrics = if self.metric.is_empty() {
+            sweep::DEFAULT_METRICS.map(str::to_owned).to_vec()
+        } else {
+            self.metric.clone()
+        };
         for gate in &self.expect {
             if !metrics.contains(&gate.metric) {
                 metrics.push(gate.metric.clone());

@@ -1,6 +1,6 @@
 //! `sanloom zone explain`: the reason why two ports can or cannot communicate.
 
-use super::live::{self, Live};
+use super::live::Live;
 use super::ports;
 use sanloom_api::zoning::{
     PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership, ZonePort, ZoneState, ZoneStatus,
@@ -11,6 +11,7 @@ use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::report::format::clean;
 use sanloom_console::report::terminal::grid::{Column, Grid};
+use sanloom_console::zones;
 use sanloom_fc::config::{ZoneMember, Zoning};
 use sanloom_fc::fabric::PortIdentity;
 use sanloom_fc::san::{AttachedPort, Lab};
@@ -64,7 +65,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         false => (lab.zone_database.clone(), zonings(&lab), of_lab(&lab)),
         true => {
             let status = args.live.status(&lab)?;
-            let database = live::database(&status.committed)?;
+            let database = zones::database(&status.committed)?;
             let zonings = BTreeMap::from([(RUNNING, database.zoning())]);
             (database, zonings, of_fabric(&status)?)
         }

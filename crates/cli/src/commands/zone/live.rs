@@ -11,8 +11,8 @@ use sanloom_console::input::{self, LabFile};
 use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::report::terminal::grid::{Column, Grid};
+use sanloom_console::zones::{self, database};
 use sanloom_fc::san::Lab;
-use sanloom_fc::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -108,19 +108,10 @@ fn status(answer: Answer) -> Result<ZoneStatus, Failure> {
     }
 }
 
-/// Decodes a database from an answer of the instance.
-pub(super) fn database(database: &Database) -> Result<ZoneDatabase, Failure> {
-    ZoneDatabase::try_from(database).map_err(|error| Failure::protocol(format_args!("the instance's zones: {error}")))
-}
-
 /// Reads the edits of a file, with the names of the lab, for the zones defined on a running switch.
 pub(super) fn edits(lab: &Lab, status: &ZoneStatus, path: &Path) -> Result<Vec<Edit>, Failure> {
-    let mut lab = lab.clone();
-    lab.zone_database = database(status.working.as_ref().unwrap_or(&status.committed))?;
-    lab.zoning = lab.zone_database.zoning();
     let file = LabFile { path: path.to_owned() };
-    let edits = sanloom_lab::zone_edits(&file.label(), &file.text()?, &lab)?;
-    Ok(edits.iter().map(Edit::from).collect())
+    zones::edits(lab, status, &file.label(), &file.text()?)
 }
 
 pub(super) fn run(args: &Args, action: ZoneAction) -> Result<(), Failure> {
