@@ -1,6 +1,6 @@
 //! Management interfaces of the switches of a running lab: [`ManagementArgs`].
 
-use crate::web::{self, LiveFabric};
+use crate::web::{LiveFabric, Login};
 use sanloom_console::exit::Failure;
 use sanloom_fc::san::Lab;
 use sanloom_surface::Fabric;
@@ -9,7 +9,6 @@ use sanloom_surface::server::{Listen, Server, tls};
 use sanloom_surface::ssh::{self, Access, UserKeys};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Ports of a real switch: HTTP and HTTPS.
@@ -69,20 +68,19 @@ fn parse_burst(text: &str) -> Result<Burst, String> {
 }
 
 impl ManagementArgs {
-    /// Serves the interfaces, if they are requested. `folder` keeps users, keys and certificate.
+    /// Serves the interfaces, if they are requested.
     ///
     /// # Errors
     /// An address is in use, or a file cannot be read or written.
     pub fn serve(
         &self,
-        folder: &Path,
+        login: &Login,
         lab: &Lab,
         only: Option<&str>,
         connect: impl Fn() -> LiveFabric + Clone + Send + Sync + 'static,
-        is_hidden: bool,
     ) -> Result<Option<Management>, Failure> {
         let Some((first, port)) = self.fos else { return Ok(None) };
-        let users = Arc::new(web::users(folder, is_hidden)?);
+        let (users, folder) = (login.users()?, login.folder.as_path());
         let mode = Mode { strict: self.fos_strict, old_uris: self.fos_old, burst: self.fos_busy };
         let ports = port.map_or(REAL_PORTS, |port| [port, port + 1]);
         let ssh_port = match self.fos_ssh {

@@ -13,6 +13,7 @@ use sanloom_surface::server::users::Users;
 use sanloom_surface::server::{Bytes, Listen, Server, Unusable, tls};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
+use std::cell::OnceCell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -77,12 +78,11 @@ impl WebArgs {
         self.web.is_some()
     }
 
-    /// Serves the page, if it is requested. `folder` keeps users and certificate. `is_hidden`:
-    /// standard error is a log, so a random password goes to a file of the folder.
+    /// Serves the page, if it is requested.
     ///
     /// # Errors
     /// The address is in use, or a file cannot be read or written.
-    pub fn serve(&self, folder: &Path, source: Source, is_hidden: bool) -> Result<Option<Page>, Failure> {
+    pub fn serve(&self, login: &Login, source: Source) -> Result<Option<Page>, Failure> {
         let Some(address) = self.web else { return Ok(None) };
         let is_loopback = address.ip().is_loopback();
         if self.web_open && !is_loopback {
@@ -90,10 +90,10 @@ impl WebArgs {
                 "{address} is not a loopback address, so its page needs a login; remove --web-open"
             )));
         }
-        let access = if self.web_open { Access::Open } else { Access::Users(users(folder, is_hidden)?) };
+        let access = if self.web_open { Access::Open } else { Access::Users(login.users()?) };
         let certificate = || {
             let names: Vec<String> = std::iter::once("localhost".to_owned()).chain(self.web_name.clone()).collect();
-            tls::identity(folder, &names, &[address.ip()]).map_err(Failure::environment)
+            tls::identity(&login.folder, &names, &[address.ip()]).map_err(Failure::environment)
         };
         let tls = (!is_loopback).then(certificate).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -110,26 +110,50 @@ fn unusable(error: Unusable) -> Failure {
     Failure::environment(error)
 }
 
-/// The user table of the folder, or one with a random password.
-///
-/// # Errors
-/// The table cannot be read.
-pub fn users(folder: &Path, is_hidden: bool) -> Result<Users, Failure> {
-    let path = folder.join("users");
-    if let Some(users) = Users::read(&path).map_err(Failure::environment)?.filter(|users| !users.is_empty()) {
-        return Ok(users);
+/// Users of the page and of the management interfaces: one table for all of them.
+pub struct Login {
+    /// Folder of users, keys and certificates.
+    pub folder: PathBuf,
+    /// Standard error is a log, so a random password goes to a file of the folder.
+    is_hidden: bool,
+    table: OnceCell<Arc<Users>>,
+}
+
+impl Login {
+    /// The users of a folder. Nothing is read before [`Login::users`] is called.
+    pub fn new(folder: &Path, is_hidden: bool) -> Login {
+        Login { folder: folder.to_owned(), is_hidden, table: OnceCell::new() }
     }
-    let (users, password) = Users::with_random_password().map_err(Failure::environment)?;
-    if is_hidden {
-        let path = folder.join("web-password");
-        write_secret(&path, &password).map_err(Failure::environment)?;
-        output::note(&format!("The password of the user admin of the page is in {}.", path.display()));
-    } else {
-        output::note(&format!(
-            "Log in to the page as admin with the password {password}, which is valid for this run."
-        ));
+
+    /// The user table of the folder, or one with a random password.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn users(&self) -> Result<Arc<Users>, Failure> {
+        if let Some(users) = self.table.get() {
+            return Ok(users.clone());
+        }
+        let users = Arc::new(self.read()?);
+        Ok(self.table.get_or_init(|| users).clone())
     }
-    Ok(users)
+
+    fn read(&self) -> Result<Users, Failure> {
+        let path = self.folder.join("users");
+        if let Some(users) = Users::read(&path).map_err(Failure::environment)?.filter(|users| !users.is_empty()) {
+            return Ok(users);
+        }
+        let (users, password) = Users::with_random_password().map_err(Failure::environment)?;
+        if self.is_hidden {
+            let path = self.folder.join("web-password");
+            write_secret(&path, &password).map_err(Failure::environment)?;
+            output::note(&format!("The password of the user admin of the page is in {}.", path.display()));
+        } else {
+            output::note(&format!(
+                "Log in to the page as admin with the password {password}, which is valid for this run."
+            ));
+        }
+        Ok(users)
+    }
 }
 
 fn write_secret(path: &Path, secret: &str) -> io::Result<()> {
@@ -228,10 +252,29 @@ pub fn serve_results(args: &WebArgs, drawing: Drawing, results: Vec<Bytes>) -> R
     let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let folder = folder.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")));
     let folder = folder.unwrap_or_else(std::env::temp_dir).join("sanloom");
-    let Some(page) = args.serve(&folder, source, false)? else { return Ok(()) };
+    let Some(page) = args.serve(&Login::new(&folder, false), source)? else { return Ok(()) };
     output::note(&format!("The page is at {}; end it with Ctrl-C.", page.url()));
     while !sanloom_console::interrupt::requested() {
         sanloom_console::interrupt::pause(Duration::from_millis(200));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    #[test]
+    fn page_and_management_share_one_random_password() {
+        let folder = std::env::temp_dir().join(format!("sanloom-login-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let login = Login::new(&folder, true);
+        let users = [login.users().expect("users"), login.users().expect("users")];
+        let password = fs::read_to_string(folder.join("web-password")).expect("a password");
+        fs::remove_dir_all(&folder).expect("the folder");
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert!(users.iter().all(|users| users.check(here, "admin", password.trim()).is_ok()));
+        assert!(Arc::ptr_eq(&users[0], &users[1]));
+    }
 }

@@ -106,7 +106,7 @@ impl Capture {
         for &link in links {
             let Some(slot @ None) = self.on_ethernet.get_mut(usize::from(link)) else { continue };
             let config = &lab.ethernet_links[usize::from(link)];
-            let [from, to] = config.ends.map(|end| lab.ethernet_port_name(end));
+            let [from, to] = config.ends.map(|end| end.name(lab));
             let description = format!("{}, {from} (outbound) to {to} (inbound)", config.rate);
             Interface {
                 name: &config.name,

@@ -21,7 +21,7 @@ pub trait Observer {
     }
 
     /// Receives the records of the watched links since the last call, in the order of sending.
-    /// Those of Ethernet are in the world.
+    /// The world has those of Ethernet.
     /// [`crate::capture`] and [`crate::trace`] format them.
     fn observed(&mut self, world: &World, observed: &[Observed]) {
         let _ = (world, observed);

@@ -133,9 +133,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     #[cfg(feature = "surface")]
-    let (page, drawing) = page(args, &runtime, &control, loaded.isolated)?;
+    let login = crate::web::Login::new(LabPaths::of(runtime.lab()).folder(), args.background.is_some());
     #[cfg(feature = "surface")]
-    let management = management(args, &runtime, &control, &drawing)?;
+    let (page, drawing) = page(args, &runtime, &control, &login, loaded.isolated)?;
+    #[cfg(feature = "surface")]
+    let management = management(args, &runtime, &control, &login, &drawing)?;
     if let Some(number) = args.ready_fd {
         report_ready(number)?;
     }
@@ -174,6 +176,7 @@ fn page(
     args: &Args,
     runtime: &Runtime,
     control: &Control,
+    login: &crate::web::Login,
     isolated: Vec<usize>,
 ) -> Result<(Option<crate::web::Page>, Arc<crate::web::Drawing>), Failure> {
     use crate::web::{Drawing, LiveFabric, Source};
@@ -182,8 +185,7 @@ fn page(
     let connect: sanloom_surface::web::Connect =
         Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: of_lab.clone() }));
     let source = Source { connect, kind: "live", results: Vec::new() };
-    let lab_paths = LabPaths::of(runtime.lab());
-    let page = args.web.serve(lab_paths.folder(), source, args.background.is_some())?;
+    let page = args.web.serve(login, source)?;
     if let Some(page) = &page {
         tracing::info!(url = page.url(), "page");
     }
@@ -196,12 +198,12 @@ fn management(
     args: &Args,
     runtime: &Runtime,
     control: &Control,
+    login: &crate::web::Login,
     drawing: &Arc<crate::web::Drawing>,
 ) -> Result<Option<crate::management::Management>, Failure> {
     let (client, drawing) = (control.local(), drawing.clone());
     let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
-    let (lab, lab_paths) = (runtime.lab(), LabPaths::of(runtime.lab()));
-    args.management.serve(lab_paths.folder(), lab, args.switch.as_deref(), connect, args.background.is_some())
+    args.management.serve(login, runtime.lab(), args.switch.as_deref(), connect)
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.

@@ -1,7 +1,7 @@
 //! Failures to try, and the state of the lab in which they happen.
 
 use sanloom_fc::config::{EthernetFault, EthernetNode, Fault, FaultKind, Link, Node, Picos};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, ethernet_links_down_at_start};
 use sanloom_lab::topology::{self, Part};
 
 /// Kind of the element that fails.
@@ -148,7 +148,7 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
     failures.extend(behind_controllers(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
-    let (dark, dark_ethernet) = (lab.links_down_at_start(), lab.ethernet_links_down_at_start());
+    let (dark, dark_ethernet) = (lab.links_down_at_start(), ethernet_links_down_at_start(lab));
     let is_lit = |single: &Single| match single.cause {
         Cause::Link(link) => !dark.contains(&link),
         Cause::EthernetLink(link) => !dark_ethernet.contains(&link),
@@ -174,7 +174,7 @@ fn on_ethernet(lab: &Lab) -> Vec<Single> {
                 EthernetNode::Storage(_) => Kind::Array,
                 EthernetNode::Switch(_) => continue,
             };
-            failures.push(Single { name: lab.ethernet_port_name(end), kind, cause });
+            failures.push(Single { name: end.name(lab), kind, cause });
         }
     }
     failures.extend((0..).zip(&lab.ethernet_switches).map(|(number, switch)| Single {
@@ -235,7 +235,7 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
         faults: lab.faults.iter().filter(|fault| !is_state(fault)).count(),
         changes: std::mem::take(&mut lab.changes).len(),
     };
-    let ethernet = lab.ethernet_links_down_at_start().into_iter();
+    let ethernet = ethernet_links_down_at_start(lab).into_iter();
     let ethernet = ethernet.map(|link| FaultKind::Ethernet(EthernetFault::LinkDown { link }));
     let kinds = dark.into_iter().map(|link| FaultKind::LinkDown { link }).chain(ethernet);
     lab.faults = kinds.map(|kind| Fault { at: Picos::ZERO, until: None, kind }).collect();

@@ -13,26 +13,6 @@ impl Lab {
         links
     }
 
-    /// Ethernet links that faults keep dark from the start of the workloads on, among them all links
-    /// of switches that restart then. Indices into `ethernet_links`.
-    pub fn ethernet_links_down_at_start(&self) -> BTreeSet<u16> {
-        let mut dark = BTreeSet::new();
-        for fault in self.faults.iter().filter(|fault| fault.at == Picos::ZERO) {
-            match fault.kind {
-                FaultKind::Ethernet(EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. }) => {
-                    dark.insert(link);
-                }
-                FaultKind::Ethernet(EthernetFault::SwitchReset { switch }) => {
-                    let links = (0..).zip(&self.ethernet_links);
-                    let is_there = |link: &EthernetLink| link.switches().any(|(_, other)| other == switch);
-                    dark.extend(links.filter(|(_, link)| is_there(link)).map(|(number, _)| number));
-                }
-                _ => {}
-            }
-        }
-        dark
-    }
-
     /// Links among [`Lab::links_down_at_start`] that never come up.
     pub fn links_down_for_good(&self) -> BTreeSet<u16> {
         let is_for_good = |fault: &Fault| fault.at == Picos::ZERO && fault.until.is_none();
@@ -90,4 +70,24 @@ impl Lab {
         let is_down = |link: &Link| link.ends.iter().any(|end| switches.contains(&end.node));
         (0..).zip(&self.links).filter(|(_, link)| is_down(link)).map(|(number, _)| number).collect()
     }
+}
+
+/// Ethernet links that faults keep dark from the start of the workloads on, among them all links
+/// of switches that restart then. Indices into `ethernet_links`.
+pub fn ethernet_links_down_at_start(lab: &Lab) -> BTreeSet<u16> {
+    let mut dark = BTreeSet::new();
+    for fault in lab.faults.iter().filter(|fault| fault.at == Picos::ZERO) {
+        match fault.kind {
+            FaultKind::Ethernet(EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. }) => {
+                dark.insert(link);
+            }
+            FaultKind::Ethernet(EthernetFault::SwitchReset { switch }) => {
+                let links = (0..).zip(&lab.ethernet_links);
+                let is_there = |link: &EthernetLink| link.switches().any(|(_, other)| other == switch);
+                dark.extend(links.filter(|(_, link)| is_there(link)).map(|(number, _)| number));
+            }
+            _ => {}
+        }
+    }
+    dark
 }

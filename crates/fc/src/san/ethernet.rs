@@ -74,20 +74,9 @@ impl IscsiPaths<'_> {
 }
 
 impl Lab {
-    /// Whether the Ethernet of the lab is that of [`Lab::implied_ethernet`].
+    /// True if the Ethernet of the lab is that of [`Lab::implied_ethernet`].
     pub fn ethernet_is_implied(&self) -> bool {
         self.ethernet_switches.iter().any(|switch| switch.is_implied)
-    }
-
-    /// Name of a port or interface: `tor:4`, `server1:eth0`.
-    pub fn ethernet_port_name(&self, end: EthernetEnd) -> String {
-        match end.node {
-            EthernetNode::Switch(switch) => {
-                format!("{}:{}", self.ethernet_switches[usize::from(switch)].name, end.port)
-            }
-            EthernetNode::Host(host) => format!("{}:eth{}", self.hosts[usize::from(host)].name, end.port),
-            EthernetNode::Storage(storage) => format!("{}:eth{}", self.storage[usize::from(storage)].name, end.port),
-        }
     }
 
     /// Interfaces of hosts and storage systems, in ascending order of their ends. An interface is
@@ -146,40 +135,7 @@ impl Lab {
     /// Group of each Ethernet link: links of one group are joined by switches, over links that
     /// accept the VLAN. `None` for links that do not accept it.
     pub fn ethernet_groups(&self, vlan: Option<u16>) -> Vec<Option<u16>> {
-        self.ethernet_groups_without(vlan, &BTreeSet::new())
-    }
-
-    /// As [`Lab::ethernet_groups`], without some links. They have no group.
-    pub(super) fn ethernet_groups_without(&self, vlan: Option<u16>, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
-        let accepts = |number: usize, link: &EthernetLink| {
-            !broken.contains(&(number as u16))
-                && vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan))
-        };
-        let mut switches: Vec<usize> = (0..self.ethernet_switches.len()).collect();
-        fn root(parent: &[usize], mut switch: usize) -> usize {
-            while parent[switch] != switch {
-                switch = parent[switch];
-            }
-            switch
-        }
-        let known = |node: EthernetNode| match node {
-            EthernetNode::Switch(switch) => Some(usize::from(switch)).filter(|s| *s < self.ethernet_switches.len()),
-            EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
-        };
-        let accepted = self.ethernet_links.iter().enumerate().filter(|(number, link)| accepts(*number, link));
-        for (_, link) in accepted {
-            if let [Some(a), Some(b)] = link.ends.map(|end| known(end.node)) {
-                let (a, b) = (root(&switches, a), root(&switches, b));
-                switches[a.max(b)] = a.min(b);
-            }
-        }
-        // Groups of direct cables are numbered behind the switches.
-        let group = |(number, link): (usize, &EthernetLink)| {
-            let at_switch = link.ends.iter().find_map(|end| known(end.node));
-            let group = at_switch.map_or(switches.len() + number, |switch| root(&switches, switch));
-            accepts(number, link).then_some(group as u16)
-        };
-        self.ethernet_links.iter().enumerate().map(group).collect()
+        ethernet_groups_without(self, vlan, &BTreeSet::new())
     }
 
     /// Paths of iSCSI sessions in a simulation.
@@ -312,5 +268,51 @@ impl EthernetSwitch {
     /// Longest frame that the switch forwards, from the destination address to the FCS, in bytes.
     pub fn longest_bytes(&self) -> u16 {
         self.mtu.saturating_add(FRAME_OVERHEAD_BYTES)
+    }
+}
+
+/// As [`Lab::ethernet_groups`], without some links, which have no group.
+pub(super) fn ethernet_groups_without(lab: &Lab, vlan: Option<u16>, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
+    let accepts = |number: usize, link: &EthernetLink| {
+        !broken.contains(&(number as u16))
+            && vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan))
+    };
+    let mut switches: Vec<usize> = (0..lab.ethernet_switches.len()).collect();
+    fn root(parent: &[usize], mut switch: usize) -> usize {
+        while parent[switch] != switch {
+            switch = parent[switch];
+        }
+        switch
+    }
+    let known = |node: EthernetNode| match node {
+        EthernetNode::Switch(switch) => Some(usize::from(switch)).filter(|s| *s < lab.ethernet_switches.len()),
+        EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+    };
+    let accepted = lab.ethernet_links.iter().enumerate().filter(|(number, link)| accepts(*number, link));
+    for (_, link) in accepted {
+        if let [Some(a), Some(b)] = link.ends.map(|end| known(end.node)) {
+            let (a, b) = (root(&switches, a), root(&switches, b));
+            switches[a.max(b)] = a.min(b);
+        }
+    }
+    // Groups of direct cables are numbered behind the switches.
+    let group = |(number, link): (usize, &EthernetLink)| {
+        let at_switch = link.ends.iter().find_map(|end| known(end.node));
+        let group = at_switch.map_or(switches.len() + number, |switch| root(&switches, switch));
+        accepts(number, link).then_some(group as u16)
+    };
+    lab.ethernet_links.iter().enumerate().map(group).collect()
+}
+
+impl EthernetEnd {
+    /// Name of a port or interface: `tor:4`, `server1:eth0`.
+    pub fn name(self, lab: &Lab) -> String {
+        match self.node {
+            EthernetNode::Switch(switch) => {
+                format!("{}:{}", lab.ethernet_switches[usize::from(switch)].name, self.port)
+            }
+            EthernetNode::Host(host) => format!("{}:eth{}", lab.hosts[usize::from(host)].name, self.port),
+            EthernetNode::Storage(storage) => format!("{}:eth{}", lab.storage[usize::from(storage)].name, self.port),
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Storage that hosts cannot reach over Ethernet while one part of it is broken: [`IscsiReach`].
 
 use super::Lab;
+use super::dark::ethernet_links_down_at_start;
+use super::ethernet::ethernet_groups_without;
 use crate::config::EthernetNode;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +32,7 @@ impl<'l> IscsiReach<'l> {
     /// Analyses a lab that [`Lab::validate`] accepts. Links that are dark from the start carry no
     /// session.
     pub fn of(lab: &'l Lab) -> IscsiReach<'l> {
-        let dark = lab.ethernet_links_down_at_start();
+        let dark = ethernet_links_down_at_start(lab);
         let mut reach = IscsiReach { lab, sessions: BTreeMap::new(), only: BTreeMap::new() };
         lab.for_each_iscsi_pair(|paths, host, storage| {
             let portals = paths.portals(storage);
@@ -87,7 +89,7 @@ impl<'l> IscsiReach<'l> {
     /// Returns the pairs that lose their last session when `part` fails.
     pub fn cut_off(&self, part: EthernetPart) -> BTreeSet<Pair> {
         let links = &self.lab.ethernet_links;
-        let mut broken = self.lab.ethernet_links_down_at_start();
+        let mut broken = ethernet_links_down_at_start(self.lab);
         match part {
             EthernetPart::Link(link) if links[usize::from(link)].switches().count() < 2 => {
                 return self.only.get(&usize::from(link)).cloned().unwrap_or_default();
@@ -110,7 +112,7 @@ impl<'l> IscsiReach<'l> {
         let mut joined = BTreeSet::new();
         for (pair, sessions) in &self.sessions {
             let vlan = self.lab.hosts.get(usize::from(pair.0)).and_then(|host| host.iscsi.vlan);
-            let groups = by_vlan.entry(vlan).or_insert_with(|| self.lab.ethernet_groups_without(vlan, broken));
+            let groups = by_vlan.entry(vlan).or_insert_with(|| ethernet_groups_without(self.lab, vlan, broken));
             let is_joined = |[own, peer]: &&[usize; 2]| groups[*own].is_some() && groups[*own] == groups[*peer];
             joined.extend(sessions.iter().filter(is_joined).map(|session| (*pair, *session)));
         }

@@ -25,6 +25,7 @@ mod volumes;
 
 pub use attached::AttachedPort;
 pub use change::ScheduledChange;
+pub use dark::ethernet_links_down_at_start;
 pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use infiniband::{InfinibandInterface, SrpPaths};
 pub use iscsi_reach::{EthernetPart, IscsiReach};

@@ -142,13 +142,13 @@ struct Finder<'a, 'd> {
     sink: &'a mut Sink,
     /// The kind of fault exists on Ethernet only.
     is_of_ethernet: bool,
-    /// What the names stand for that are those of Ethernet.
+    /// Places of the names that are those of Ethernet.
     on_ethernet: Vec<ethernet::Place>,
 }
 
 impl Finder<'_, '_> {
-    /// Returns one fault for each named link, port or switch of Fibre Channel. Those of Ethernet are
-    /// then in `on_ethernet`.
+    /// Returns one fault for each named link, port or switch of Fibre Channel. `on_ethernet` then
+    /// has the places of Ethernet.
     fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let probability = match trouble {
             Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy | Trouble::Reordering => {
@@ -382,8 +382,8 @@ impl Finder<'_, '_> {
         self.choose_port(text, end.port, &linked, origin)
     }
 
-    /// Returns the link and its end at a port of a node, or at its only port. `linked` has the ports
-    /// of the node with links.
+    /// Returns the link and its end at a port of a node, or at its only port. `linked` has the
+    /// ports of the node with links.
     fn choose_port(
         &mut self,
         text: &str,

@@ -6,6 +6,7 @@ mod design;
 mod disk_loops;
 mod ethernet;
 mod fabric;
+mod fault;
 mod infiniband;
 mod iscsi;
 mod live;
@@ -170,7 +171,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     zoning::CHANGE,
     zoning::PERSISTENT,
     traffic::WORKLOAD,
-    traffic::FAULT,
+    fault::FAULT,
     traffic::EXPECT,
     design::CHECK,
     live::LIVE,

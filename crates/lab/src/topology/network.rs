@@ -3,6 +3,7 @@
 
 use petgraph::algo::dijkstra;
 use petgraph::graph::{NodeIndex, UnGraph};
+use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
 use sanloom_fc::config::Node;
 use sanloom_fc::san::{Lab, PermittedPairs};
@@ -187,4 +188,28 @@ fn group(lab: &Lab, switches: [u16; 2], links: Vec<usize>) -> Group {
 enum Leg {
     Link(usize),
     Bundle(u16),
+}
+
+/// Rest of the fabric without some switches or a group of ISLs.
+pub(super) struct Remains {
+    component: Vec<u32>,
+    gone: Vec<u16>,
+}
+
+impl Remains {
+    pub(super) fn of(network: &Network, gone: &[u16], group: Option<usize>) -> Remains {
+        let mut union: UnionFind<u32> = UnionFind::new(network.graph.node_count());
+        for edge in network.graph.edge_references() {
+            let ends = [edge.source().index() as u16, edge.target().index() as u16];
+            if Some(*edge.weight()) != group && !ends.iter().any(|e| gone.contains(e)) {
+                union.union(u32::from(ends[0]), u32::from(ends[1]));
+            }
+        }
+        Remains { component: union.into_labeling(), gone: gone.to_vec() }
+    }
+
+    pub(super) fn is_joined(&self, a: u16, b: u16) -> bool {
+        let is_left = |switch: u16| !self.gone.contains(&switch);
+        is_left(a) && is_left(b) && self.component[usize::from(a)] == self.component[usize::from(b)]
+    }
 }

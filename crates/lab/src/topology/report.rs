@@ -7,11 +7,9 @@ use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
 use super::loops::{self, LoopTimes};
 use super::names::compress_all;
-use super::network::Network;
+use super::network::{Network, Remains};
 use super::sessions::{self, SessionPaths, Sessions};
 use petgraph::algo::bridges::bridges;
-use petgraph::unionfind::UnionFind;
-use petgraph::visit::EdgeRef;
 use sanloom_fc::config::{FaultKind, Node};
 use sanloom_fc::san::{AttachedPort, Lab};
 use std::collections::{BTreeMap, BTreeSet};
@@ -585,7 +583,7 @@ pub(super) fn part_name(lab: &Lab, part: Part) -> String {
         Part::EthernetSwitch(i) => lab.ethernet_switches[usize::from(i)].name.clone(),
         Part::EthernetLink(i) => lab.ethernet_links[usize::from(i)].name.clone(),
         Part::Nic(link, side) | Part::StorageNic(link, side) => {
-            lab.ethernet_port_name(lab.ethernet_links[usize::from(link)].ends[usize::from(side)])
+            lab.ethernet_links[usize::from(link)].ends[usize::from(side)].name(lab)
         }
         Part::Switch(i) => lab.switches[usize::from(i)].name.clone(),
         Part::Chassis(i) => {
@@ -598,29 +596,5 @@ pub(super) fn part_name(lab: &Lab, part: Part) -> String {
         Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
         Part::Loop(i) => lab.loops[usize::from(i)].name.clone(),
         Part::Controller(i, number) => format!("{}:controller{number}", lab.storage[usize::from(i)].name),
-    }
-}
-
-/// Rest of the fabric without some switches or a group of ISLs.
-pub(super) struct Remains {
-    component: Vec<u32>,
-    gone: Vec<u16>,
-}
-
-impl Remains {
-    pub(super) fn of(network: &Network, gone: &[u16], group: Option<usize>) -> Remains {
-        let mut union: UnionFind<u32> = UnionFind::new(network.graph.node_count());
-        for edge in network.graph.edge_references() {
-            let ends = [edge.source().index() as u16, edge.target().index() as u16];
-            if Some(*edge.weight()) != group && !ends.iter().any(|e| gone.contains(e)) {
-                union.union(u32::from(ends[0]), u32::from(ends[1]));
-            }
-        }
-        Remains { component: union.into_labeling(), gone: gone.to_vec() }
-    }
-
-    pub(super) fn is_joined(&self, a: u16, b: u16) -> bool {
-        let is_left = |switch: u16| !self.gone.contains(&switch);
-        is_left(a) && is_left(b) && self.component[usize::from(a)] == self.component[usize::from(b)]
     }
 }

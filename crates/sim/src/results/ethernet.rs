@@ -44,8 +44,8 @@ fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32)
     let losses = counts.losses.range((number, PacketLoss::Congestion)..(number + 1, PacketLoss::Congestion));
     let drops = losses.filter(|(_, frames)| **frames > 0).map(|((_, why), frames)| (why.name().to_owned(), *frames));
     EthernetDirection {
-        from: lab.ethernet_port_name(link.ends[side]),
-        to: lab.ethernet_port_name(link.ends[1 - side]),
+        from: link.ends[side].name(lab),
+        to: link.ends[1 - side].name(lab),
         frames: own.count.packets,
         bytes: own.count.bytes,
         throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
@@ -99,7 +99,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
 /// Returns the description of a fault.
 pub(super) fn fault_text(lab: &Lab, fault: EthernetFault) -> FaultText {
     let of_link = |link: u16| &lab.ethernet_links[usize::from(link)];
-    let end_name = |link: u16, end: u8| lab.ethernet_port_name(of_link(link).ends[usize::from(end).min(1)]);
+    let end_name = |link: u16, end: u8| of_link(link).ends[usize::from(end).min(1)].name(lab);
     let on_link = |link: u16, what: String| FaultText { what, link: Some(of_link(link).name.clone()), node: None };
     // Part of the frames, and the line on which they travel.
     let share = |link: u16, direction: Direction, probability: f64| {

@@ -4,8 +4,8 @@ use super::view::View;
 use crate::iscsi::{Iscsi, Machine, SessionPlan};
 use sanloom_api::results::IscsiSessionResult;
 
-/// Returns the sessions of hosts. Those of virtualization switches with their back ends are not
-/// paths of a host.
+/// Returns the sessions of hosts. A session of a virtualization switch with a back end is not a
+/// path of a host.
 pub(super) fn sessions(view: &View<'_>) -> Vec<IscsiSessionResult> {
     let Some(iscsi) = &view.world.iscsi else { return Vec::new() };
     let of_host = |(_, plan): &(u32, &SessionPlan)| matches!(plan.initiator, Machine::Host(_));

@@ -109,7 +109,8 @@ fn update_all(world: &mut World, node: EthernetNode) {
     }
 }
 
-/// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends run.
+/// Updates the state of a link. A link is up if no fault keeps it down and the switches at its ends
+/// run.
 fn update(world: &mut World, link: u16) {
     let faults = &world.ethernet_faults;
     let mut switches = world.lab.ethernet_links[usize::from(link)].switches();

@@ -45,7 +45,7 @@ pub enum Access {
     /// Everybody may do everything. Accepted only at loopback addresses.
     Open,
     /// Users log in.
-    Users(Users),
+    Users(Arc<Users>),
 }
 
 /// Function that connects to the fabric.

@@ -8,6 +8,7 @@ use sanloom_surface::server::users::{Role, Users};
 use sanloom_surface::web::Access;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 fn answer(request: Request) -> Answer {
     match request {
@@ -53,7 +54,7 @@ fn requests_of_other_sites_are_refused() {
 #[test]
 fn nothing_but_the_files_of_the_page_is_served_without_login() {
     let (users, password) = Users::with_random_password().unwrap();
-    let (_server, address) = page(Access::Users(users), fabric);
+    let (_server, address) = page(Access::Users(Arc::new(users)), fabric);
     for path in ["/api/v1/me", "/api/v1/show/ports", "/api/v1/graph", "/api/v1/events", "/metrics", "/api/v1/none"] {
         assert_eq!(status(&request(address, &format!("GET {path}"), &[], "")), 401, "{path}");
     }
@@ -75,7 +76,7 @@ fn a_role_permits_its_requests_only() {
     let mut users = Users::new().unwrap();
     users.set("v", Role::View, "password").unwrap();
     users.set("o", Role::Operate, "password").unwrap();
-    let (_server, address) = page(Access::Users(users), fabric);
+    let (_server, address) = page(Access::Users(Arc::new(users)), fabric);
     let (view, operate) = ("Authorization: Basic djpwYXNzd29yZA==", "Authorization: Basic bzpwYXNzd29yZA==");
     let port = r#"{"request":"port","port":"sw1:0","enabled":false}"#;
     let post = |field: &str, body: &str| status(&request(address, "POST /api/v1/request", &[JSON, field], body));
@@ -88,7 +89,7 @@ fn a_role_permits_its_requests_only() {
 #[test]
 fn a_flood_of_logins_is_refused_and_open_sessions_go_on() {
     let (users, password) = Users::with_random_password().unwrap();
-    let (_server, address) = page(Access::Users(users), fabric);
+    let (_server, address) = page(Access::Users(Arc::new(users)), fabric);
     let login = |password: &str| {
         let body = format!(r#"{{"user":"admin","password":"{password}"}}"#);
         request(address, "POST /api/v1/login", &[JSON], &body)

@@ -276,7 +276,7 @@ fn a_lab_of_10000_nodes_is_drawn_and_follows_rates() {
 fn a_user_logs_in_and_out() {
     let (users, password) = Users::with_random_password().unwrap();
     let drawn = small("sw1");
-    let (_server, address) = page(Access::Users(users), move || Box::new(Handle(drawn.clone())));
+    let (_server, address) = page(Access::Users(Arc::new(users)), move || Box::new(Handle(drawn.clone())));
     let mut browser = Browser::start("login");
     browser.open(&format!("http://{address}/"));
     browser.wait("document.activeElement.name === 'user'");

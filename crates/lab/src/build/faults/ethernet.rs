@@ -15,7 +15,7 @@ pub(super) struct Index {
     by_port: BTreeMap<(EthernetNode, u16), (u16, u8)>,
 }
 
-/// What a name in a fault stands for.
+/// Meaning of a name in a fault.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// A link.

@@ -2,7 +2,7 @@
 
 use super::{Design, JOINED_FABRICS, SAME_SWITCH, SUBJECTS};
 use crate::topology::names::compress;
-use crate::topology::report::Remains;
+use crate::topology::network::Remains;
 use petgraph::algo::bridges::bridges;
 use sanloom_fc::config::Node;
 use sanloom_fc::san::{Lab, Place, Section};

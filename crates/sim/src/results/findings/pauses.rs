@@ -21,7 +21,7 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let Some(last) = found.next_back() else { return Vec::new() };
     let name = |&(line, priority): &(u32, u8)| {
         let link = &lab.ethernet_links[line as usize / 2];
-        format!("{} priority {priority}", lab.ethernet_port_name(link.ends[line as usize % 2]))
+        format!("{} priority {priority}", link.ends[line as usize % 2].name(lab))
     };
     let cycle: Vec<String> = last.waits.iter().map(name).collect();
     let at_s = s_of_ps(last.at_ps.saturating_sub(view.world.start_ps));
