@@ -200,7 +200,7 @@ fn compare(seed: u64) -> [u64; 3] {
             break;
         }
         // Nothing may happen before.
-        fabric.run_to(now - 1);
+        fabric.run_to(now.saturating_sub(1));
         let agree = |fabric: &Fabric, plain: &Engine, when: &str| {
             let [fast, slow] = states(fabric, plain, &plan);
             assert_eq!(fast, slow, "seed {seed}, {when} {now} ps");
