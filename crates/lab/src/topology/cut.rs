@@ -19,6 +19,8 @@ pub struct Reach<'l> {
     apart: BTreeSet<u16>,
     /// Sessions of iSCSI.
     iscsi: IscsiReach<'l>,
+    /// Pairs with a channel of SRP. No part of InfiniBand is judged, so none of them is lost.
+    srp: BTreeSet<(u16, u16)>,
     /// LUNs that have a path and are used.
     joined: HostLuns,
 }
@@ -30,7 +32,14 @@ impl<'l> Reach<'l> {
     pub fn of(lab: &'l Lab, isolated: &[usize]) -> Reach<'l> {
         let permitted = lab.permitted_pairs(isolated);
         let iscsi = IscsiReach::of(lab);
-        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), iscsi, joined: HostLuns::new() };
+        let mut srp = BTreeSet::new();
+        lab.for_each_srp_pair(|paths, host, storage| {
+            if !paths.pairs(host, storage).is_empty() {
+                srp.insert((host, storage));
+            }
+            true
+        });
+        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), iscsi, srp, joined: HostLuns::new() };
         for host in 0..lab.hosts.len() as u16 {
             for storage in reach.permitted.storage_of_host(host) {
                 let luns = lab.luns_in_use(host, storage);
@@ -45,7 +54,7 @@ impl<'l> Reach<'l> {
             luns.retain(|lun| left.has(*pair, *lun));
             !luns.is_empty()
         });
-        for pair in reach.iscsi.pairs() {
+        for pair in reach.iscsi.pairs().chain(reach.srp.iter().copied()) {
             let luns = lab.luns_in_use(pair.0, pair.1);
             if !luns.is_empty() {
                 reach.joined.entry(pair).or_default().extend(luns);
@@ -57,6 +66,11 @@ impl<'l> Reach<'l> {
     /// LUNs that hosts use and reach without a failure.
     pub fn joined(&self) -> &HostLuns {
         &self.joined
+    }
+
+    /// Returns whether a pair has a channel of SRP.
+    pub(super) fn has_channel(&self, pair: (u16, u16)) -> bool {
+        self.srp.contains(&pair)
     }
 
     /// The sessions of iSCSI.
@@ -90,7 +104,7 @@ impl<'l> Reach<'l> {
         };
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
-            let has_session = self.iscsi.joins(*pair) && !sessions_lost.contains(pair);
+            let has_session = self.srp.contains(pair) || self.iscsi.joins(*pair) && !sessions_lost.contains(pair);
             let is_gone = |lun: &&u16| !(has_session || left.has(*pair, **lun)) || loses_data(*pair, **lun);
             let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {

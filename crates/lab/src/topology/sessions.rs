@@ -86,8 +86,8 @@ pub(super) fn rows(lab: &Lab, sessions: &Sessions) -> Vec<SessionPaths> {
 
 /// Returns the hosts without two paths that share no link to some storage that they use. By the
 /// theorem of Menger, that is a host with a link whose loss cuts it off. A path over Fibre Channel
-/// shares no link with a session.
-pub(super) fn lonely_hosts(reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> {
+/// shares no link with a session, and a channel of SRP none with either.
+pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> {
     let sessions = reach.iscsi();
     let pairs_of = |row: &Paths| -> Vec<(u16, u16)> {
         let of_host = |host: &u16| row.storage.iter().map(|storage| (*host, *storage)).collect::<Vec<_>>();
@@ -95,14 +95,21 @@ pub(super) fn lonely_hosts(reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> 
     };
     let has_path: BTreeSet<(u16, u16)> = paths.iter().filter(|row| row.port_pairs > 0).flat_map(pairs_of).collect();
     let one_path = paths.iter().filter(|row| row.disjoint < 2).flat_map(pairs_of);
-    let mut lonely: BTreeSet<u16> = one_path.filter(|pair| !sessions.joins(*pair)).map(|(host, _)| host).collect();
-    for part in sessions.candidates() {
+    let mut lonely: BTreeSet<u16> =
+        one_path.filter(|pair| !sessions.joins(*pair) && !reach.has_channel(*pair)).map(|(host, _)| host).collect();
+    for part in candidates(lab, reach) {
         if matches!(part, EthernetPart::Link(_)) {
             let cut_off = sessions.cut_off(part).into_iter();
-            lonely.extend(cut_off.filter(|pair| !has_path.contains(pair)).map(|(host, _)| host));
+            let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !reach.has_channel(*pair);
+            lonely.extend(cut_off.filter(is_last).map(|(host, _)| host));
         }
     }
     lonely
+}
+
+/// Returns the parts of Ethernet that are judged: none if the lab does not describe it.
+fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<EthernetPart> {
+    if lab.ethernet_is_implied() { BTreeSet::new() } else { reach.iscsi().candidates() }
 }
 
 /// Adds the single points of failure of Ethernet, and counts hosts with a session only where a
@@ -113,7 +120,7 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
         point.hosts > 0
     });
     let mut parts = BTreeSet::new();
-    for part in reach.iscsi().candidates() {
+    for part in candidates(lab, reach) {
         match part {
             EthernetPart::Switch(switch) => parts.extend([Part::EthernetSwitch(switch)]),
             EthernetPart::Link(link) => {

@@ -340,6 +340,29 @@ fn a_mask_that_hides_every_lun_leaves_no_path() {
     assert!(report.single_points.iter().any(|point| point.name == "h:0"));
 }
 
+/// A host with Fibre Channel alone depends on each part of it; a host with a channel of SRP or a
+/// session of iSCSI beside does not.
+#[test]
+fn a_part_of_fibre_channel_is_no_single_point_of_a_host_with_another_network() {
+    let text = |more: &str| {
+        let links = "[[link]]\nfrom = \"h\"\nto = \"s\"\n[[link]]\nfrom = \"d\"\nto = \"s\"\n";
+        format!("[switch.s]\n[host.h]\n[storage.d]\n{links}[workload.w]\nhosts = \"h\"\ntargets = \"d\"\n{more}")
+    };
+    let judge = |text: &str| {
+        let loaded = sanloom_lab::load("x.toml", text, &[]).unwrap_or_else(|e| panic!("{e}"));
+        let report = Report::of(&loaded.lab, &[]);
+        (report.single_points.len(), report.hosts_without_two_paths.len())
+    };
+    assert_eq!(judge(&text("")), (5, 1));
+    let joined = |table: &str, switch: &str, rate: &str| {
+        let link = |from: &str| format!("[[link]]\nfrom = \"{from}\"\nto = \"x\"\nrate = \"{rate}\"\n");
+        let text = text(&format!("[{switch}.x]\n{}{}", link("h"), link("d")));
+        judge(&text.replace("[storage.d]\n", &format!("[storage.d]\n{table} = {{}}\n")))
+    };
+    assert_eq!(joined("srp", "infiniband_switch", "4xEDR"), (0, 0));
+    assert_eq!(joined("iscsi", "ethernet_switch", "10GbE"), (0, 0));
+}
+
 #[test]
 fn a_lun_that_only_one_port_sees_has_no_second_path() {
     let text = |hosts: &str| {
