@@ -10,6 +10,7 @@ mod ethernet;
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
 use crate::world::{Owner, World};
+use sanloom_fc::config::VlanNumbers;
 use sanloom_fc::exchange::data_header;
 use sanloom_fc::san::Lab;
 use sanloom_wire::arbitrated_loop::{FL_PORT_ID, LoopInit, NL_PORT_ID};
@@ -48,6 +49,7 @@ pub struct Capture {
     interfaces: Vec<Option<u32>>,
     /// The same of each Ethernet link.
     on_ethernet: Vec<Option<u32>>,
+    vlans: VlanNumbers,
     window: Window,
     pending: BinaryHeap<Reverse<Pending>>,
     /// Number of the next frame. It decides the order of frames that begin at the same time.
@@ -95,7 +97,8 @@ impl Capture {
             count += 1;
         }
         let on_ethernet = vec![None; lab.ethernet_links.len()];
-        Capture { interfaces, on_ethernet, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
+        let vlans = lab.vlan_numbers();
+        Capture { interfaces, on_ethernet, vlans, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
     }
 
     /// Adds Ethernet links to the capture: appends an interface for each of them to `out`. Call it
@@ -148,7 +151,7 @@ impl Capture {
             if !self.window.holds(world, item.start_ps) {
                 continue;
             }
-            let Some(bytes) = ethernet::frame(world, item) else { continue };
+            let Some(bytes) = ethernet::frame(world, &self.vlans, item) else { continue };
             let (number, backward) = (self.next, !item.line.is_multiple_of(2));
             self.next += 1;
             let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());

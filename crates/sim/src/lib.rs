@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "a comment that repeats the name is left out")]
 
+mod agenda;
 pub mod capture;
 pub mod host;
 pub mod infiniband;

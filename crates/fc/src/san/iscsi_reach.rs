@@ -22,6 +22,8 @@ type Pair = (u16, u16);
 #[derive(Clone, Debug)]
 pub struct IscsiReach<'l> {
     lab: &'l Lab,
+    /// Links that are dark from the start.
+    dark: BTreeSet<u16>,
     /// For each pair, the VLAN and the links at both ends of each session.
     sessions: BTreeMap<Pair, Vec<[usize; 2]>>,
     /// Pairs of which every session uses the link.
@@ -33,7 +35,7 @@ impl<'l> IscsiReach<'l> {
     /// session.
     pub fn of(lab: &'l Lab) -> IscsiReach<'l> {
         let dark = ethernet_links_down_at_start(lab);
-        let mut reach = IscsiReach { lab, sessions: BTreeMap::new(), only: BTreeMap::new() };
+        let mut reach = IscsiReach { lab, dark, sessions: BTreeMap::new(), only: BTreeMap::new() };
         lab.for_each_iscsi_pair(|paths, host, storage| {
             let portals = paths.portals(storage);
             let link = |interface: u16| paths.interfaces[usize::from(interface)].link;
@@ -45,7 +47,7 @@ impl<'l> IscsiReach<'l> {
             reach.sessions.insert((host, storage), ends);
             true
         });
-        let left = reach.joined_without(&dark);
+        let left = reach.joined_without(&reach.dark);
         reach.sessions.retain(|pair, sessions| {
             sessions.retain(|session| left.contains(&(*pair, *session)));
             !sessions.is_empty()
@@ -89,7 +91,7 @@ impl<'l> IscsiReach<'l> {
     /// Returns the pairs that lose their last session when `part` fails.
     pub fn cut_off(&self, part: EthernetPart) -> BTreeSet<Pair> {
         let links = &self.lab.ethernet_links;
-        let mut broken = ethernet_links_down_at_start(self.lab);
+        let mut broken = self.dark.clone();
         match part {
             EthernetPart::Link(link) if links[usize::from(link)].switches().count() < 2 => {
                 return self.only.get(&usize::from(link)).cloned().unwrap_or_default();

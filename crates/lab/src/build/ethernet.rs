@@ -1,16 +1,16 @@
 //! Ethernet switches, and links with a rate of Ethernet.
 
 use super::Where;
-use super::interfaces::{NodeAndPort, Ports, draft, unused_name};
-use super::nodes::{Names, UNKNOWN_NODE, has_table, noun};
-use super::ports::BAD_PORT;
+use super::interfaces::{NodeAndPort, Ports, draft, unknown, unused_name};
+use super::nodes::{Names, has_table, noun};
+use super::ports;
 use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
-use crate::value::{self, Value};
-use crate::{suggest, units};
+use crate::units;
+use crate::value::Value;
 use sanloom_fc::config::{
     EcnMarks, EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, Node, PRIORITIES,
 };
@@ -221,7 +221,7 @@ fn end(
     sink: &mut Sink,
 ) -> Option<NodeAndPort<EthernetNode>> {
     const WANTED: &str = "Ethernet switch, host or storage system";
-    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
     let node = match (switches.get(name), names.get(name)) {
         (Some(&switch), _) => EthernetNode::Switch(switch),
         (None, Some(Node::Host(host))) => EthernetNode::Host(host),
@@ -239,30 +239,11 @@ fn end(
             return None;
         }
         (None, None) => {
-            if !sink.repeats(UNKNOWN_NODE, origin) {
-                let remedy = match suggest::closest(name, switches.keys().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("name an {WANTED} that the file defines"),
-                };
-                sink.error(UNKNOWN_NODE, origin, format!("there is no {WANTED} `{}`", value::cut(name)), remedy);
-            }
+            unknown(name, WANTED, switches, origin, sink);
             return None;
         }
     };
-    match port.map(|port| (port, port.parse::<u16>())) {
-        None => Some((node, None)),
-        Some((_, Ok(number))) if number < MAX_PORTS => Some((node, Some(number))),
-        Some((port, _)) => {
-            let reason = format!("`{}` is not the number of a port or interface", value::cut(port));
-            sink.error(
-                BAD_PORT,
-                origin,
-                reason,
-                format!("write {name}:0 for the first one, or {name} for the next free one"),
-            );
-            None
-        }
-    }
+    Some((node, ports::number(text, MAX_PORTS - 1, origin, sink)?))
 }
 
 /// Returns the names of both ends, with the interface if it is not the first one.

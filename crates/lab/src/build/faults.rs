@@ -370,7 +370,7 @@ impl Finder<'_, '_> {
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
         if let Some(node) = ethernet::node(self, text) {
-            let port = ports::number(text, origin, self.sink)?;
+            let port = ports::number(text, u16::MAX, origin, self.sink)?;
             let linked = self.index.ethernet.ports_of(node);
             let found = self.choose_port(text, port, &linked, origin);
             self.on_ethernet.extend(found.map(|(link, end)| ethernet::Place::End(link, end)));

@@ -1,15 +1,15 @@
 //! InfiniBand switches, links with a rate of InfiniBand, the subnet, and SRP.
 
 use super::Where;
-use super::interfaces::{NodeAndPort, Ports, draft, unused_name};
-use super::nodes::{Names, UNKNOWN_NODE, has_table, noun};
-use super::ports::BAD_PORT;
+use super::interfaces::{NodeAndPort, Ports, draft, unknown, unused_name};
+use super::nodes::{Names, has_table, noun};
+use super::ports;
 use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
-use crate::value::{self, Value};
-use crate::{schema, suggest, units};
+use crate::value::Value;
+use crate::{schema, units};
 use sanloom_fc::config::{
     InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch, MAX_INFINIBAND_PORTS, Node, Picos,
     SrpHost, SrpTarget, Subnet,
@@ -51,17 +51,14 @@ pub(super) fn switches<'d>(
 /// Returns the settings of the subnet, whose switches are known.
 pub(super) fn subnet(element: &Element<'_>, lab: &Lab, budget: &mut Budget, sink: &mut Sink) -> Subnet {
     let default = Subnet::default();
+    let switches: BTreeMap<&str, u16> = lab.infiniband.switches.iter().map(|s| s.name.as_str()).zip(0..).collect();
     let mut roots = BTreeSet::new();
     for (text, origin) in element.patterns("roots") {
         let Some(names) = budget.expand(text, origin, sink) else { continue };
         for name in names.iter() {
-            match lab.infiniband.switches.iter().position(|switch| switch.name == *name) {
-                Some(switch) => _ = roots.insert(switch as u16),
-                None => {
-                    let reason = format!("there is no InfiniBand switch `{}`", value::cut(name));
-                    let remedy = "name switches of [infiniband_switch.NAME]";
-                    sink.error(UNKNOWN_NODE, origin, reason, remedy);
-                }
+            match switches.get(name.as_str()) {
+                Some(switch) => _ = roots.insert(*switch),
+                None => unknown(name, "InfiniBand switch", &switches, origin, sink),
             }
         }
     }
@@ -199,7 +196,7 @@ fn end(
     sink: &mut Sink,
 ) -> Option<NodeAndPort<InfinibandNode>> {
     const WANTED: &str = "InfiniBand switch, host or storage system";
-    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
     let of_another_plane = |what: String, sink: &mut Sink| {
         let reason = format!("`{name}` is {what}, but the link has a rate of InfiniBand");
         sink.error(CONFLICT, origin, reason, "choose another rate, or an [infiniband_switch.NAME]");
@@ -217,26 +214,11 @@ fn end(
             return None;
         }
         (None, None) => {
-            if !sink.repeats(UNKNOWN_NODE, origin) {
-                let remedy = match suggest::closest(name, switches.keys().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("name an {WANTED} that the file defines"),
-                };
-                sink.error(UNKNOWN_NODE, origin, format!("there is no {WANTED} `{}`", value::cut(name)), remedy);
-            }
+            unknown(name, WANTED, switches, origin, sink);
             return None;
         }
     };
-    match port.map(|port| (port, port.parse::<u16>())) {
-        None => Some((node, None)),
-        Some((_, Ok(number))) if number < MAX_INFINIBAND_PORTS => Some((node, Some(number))),
-        Some((port, _)) => {
-            let reason = format!("`{}` is not the number of a port or interface", value::cut(port));
-            let remedy = format!("write {name}:0 for the first one, or {name} for the next free one");
-            sink.error(BAD_PORT, origin, reason, remedy);
-            None
-        }
-    }
+    Some((node, ports::number(text, MAX_INFINIBAND_PORTS - 1, origin, sink)?))
 }
 
 /// Returns the names of both ends, with the interface if it is not the first one.

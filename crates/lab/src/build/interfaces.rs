@@ -2,12 +2,13 @@
 //! ports, for Ethernet and InfiniBand.
 
 use super::links::{RANGE_MISMATCH, own_names, pair};
+use super::nodes::UNKNOWN_NODE;
 use super::ports::NO_FREE_PORT;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Budget;
 use crate::element::Element;
-use crate::pattern;
 use crate::schema::{self, Spread};
+use crate::{pattern, suggest, value};
 use sanloom_fc::san::MAX_LINKS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -62,6 +63,17 @@ pub(super) fn draft<'d, N: Copy>(
             let name = own.as_ref().and_then(|names| names.get(number * count + k).cloned());
             drafts.push(Draft { name, ends: [a, b], origins: origins.clone(), element: element.clone() });
         }
+    }
+}
+
+/// Reports a name that no node has; `switches` are those of the plane.
+pub(super) fn unknown(name: &str, wanted: &str, switches: &BTreeMap<&str, u16>, origin: &Origin, sink: &mut Sink) {
+    if !sink.repeats(UNKNOWN_NODE, origin) {
+        let remedy = match suggest::closest(name, switches.keys().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("name an {wanted} that the file defines"),
+        };
+        sink.error(UNKNOWN_NODE, origin, format!("there is no {wanted} `{}`", value::cut(name)), remedy);
     }
 }
 

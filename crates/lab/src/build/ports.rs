@@ -34,18 +34,21 @@ pub(super) fn end(
 ) -> Option<End> {
     let name = text.split_once(':').map_or(text, |(name, _)| name);
     let node = names.find(name, wanted, accept, origin, sink)?;
-    Some(End { node, port: number(text, origin, sink)? })
+    Some(End { node, port: number(text, u16::MAX, origin, sink)? })
 }
 
-/// Returns the port of `name:port`, if there is one. `None` if it is not a number.
-pub(super) fn number(text: &str, origin: &Origin, sink: &mut Sink) -> Option<Option<u16>> {
+/// Returns the port of `name:port`, if there is one. `None` if it is not a number up to `last`.
+pub(super) fn number(text: &str, last: u16, origin: &Origin, sink: &mut Sink) -> Option<Option<u16>> {
     let Some((name, port)) = text.split_once(':') else { return Some(None) };
-    let number = port.parse::<u16>().ok();
+    let number = port.parse::<u16>().ok().filter(|number| *number <= last);
     if number.is_none() {
         sink.error(
             BAD_PORT,
             origin,
-            format!("`{}` is not a port number", value::cut(port)),
+            match last {
+                u16::MAX => format!("`{}` is not a port number", value::cut(port)),
+                _ => format!("`{}` is not a port number from 0 to {last}", value::cut(port)),
+            },
             format!("write {name}:0 for the first port, or {name} for the next free one"),
         );
     }

@@ -21,6 +21,8 @@ pub struct Reach<'l> {
     iscsi: IscsiReach<'l>,
     /// Pairs with a channel of SRP. No part of InfiniBand is judged, so none of them is lost.
     srp: BTreeSet<(u16, u16)>,
+    /// Storage that is joined over Fibre Channel.
+    whole: Left,
     /// LUNs that have a path and are used.
     joined: HostLuns,
 }
@@ -39,7 +41,9 @@ impl<'l> Reach<'l> {
             }
             true
         });
-        let mut reach = Reach { lab, permitted, apart: lab.links_apart(isolated), iscsi, srp, joined: HostLuns::new() };
+        let apart = lab.links_apart(isolated);
+        let (whole, joined) = (Left::default(), HostLuns::new());
+        let mut reach = Reach { lab, permitted, apart, iscsi, srp, whole, joined };
         for host in 0..lab.hosts.len() as u16 {
             for storage in reach.permitted.storage_of_host(host) {
                 let luns = lab.luns_in_use(host, storage);
@@ -49,9 +53,9 @@ impl<'l> Reach<'l> {
             }
         }
         // Masks may hide some of them.
-        let left = reach.without(&BTreeSet::new());
+        reach.whole = reach.without(&BTreeSet::new());
         reach.joined.retain(|pair, luns| {
-            luns.retain(|lun| left.has(*pair, *lun));
+            luns.retain(|lun| reach.whole.has(*pair, *lun));
             !luns.is_empty()
         });
         for pair in reach.iscsi.pairs().chain(reach.srp.iter().copied()) {
@@ -94,21 +98,34 @@ impl<'l> Reach<'l> {
             Part::Controller(storage, number) => storage == system && self.loses_cache(storage, number, lun),
             _ => false,
         };
-        let left = self.without(&self.links_of(part));
-        let sessions_lost = match part {
-            Part::EthernetSwitch(switch) => self.iscsi.cut_off(EthernetPart::Switch(switch)),
+        match part {
+            Part::EthernetSwitch(switch) => return self.cut_off_on_ethernet(EthernetPart::Switch(switch)),
             Part::EthernetLink(link) | Part::Nic(link, _) | Part::StorageNic(link, _) => {
-                self.iscsi.cut_off(EthernetPart::Link(link))
+                return self.cut_off_on_ethernet(EthernetPart::Link(link));
             }
-            _ => BTreeSet::new(),
-        };
+            _ => {}
+        }
+        let left = self.without(&self.links_of(part));
+        let has_session = |pair: (u16, u16)| self.srp.contains(&pair) || self.iscsi.joins(pair);
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
-            let has_session = self.srp.contains(pair) || self.iscsi.joins(*pair) && !sessions_lost.contains(pair);
-            let is_gone = |lun: &&u16| !(has_session || left.has(*pair, **lun)) || loses_data(*pair, **lun);
+            let is_gone = |lun: &&u16| !(left.has(*pair, **lun) || has_session(*pair)) || loses_data(*pair, **lun);
             let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Returns the LUNs whose last path is a session of iSCSI that is lost.
+    fn cut_off_on_ethernet(&self, part: EthernetPart) -> HostLuns {
+        let mut lost = HostLuns::new();
+        for pair in self.iscsi.cut_off(part).into_iter().filter(|pair| !self.srp.contains(pair)) {
+            let luns = self.joined.get(&pair).into_iter().flatten().copied();
+            let gone: BTreeSet<u16> = luns.filter(|lun| !self.whole.has(pair, *lun)).collect();
+            if !gone.is_empty() {
+                lost.insert(pair, gone);
             }
         }
         lost

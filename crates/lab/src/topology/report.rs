@@ -468,10 +468,7 @@ fn loops_and_controllers(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
         return Vec::new();
     }
     let reach = Reach::of(lab, isolated);
-    let point = |part: Part| {
-        let hosts: BTreeSet<u16> = reach.cut_off(part).keys().map(|(host, _)| *host).collect();
-        SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() }
-    };
+    let point = |part: Part| SinglePoint { part, name: part_name(lab, part), hosts: reach.hosts_cut_off(part) };
     parts.map(point).filter(|point| point.hosts > 0).collect()
 }
 

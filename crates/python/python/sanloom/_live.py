@@ -156,7 +156,7 @@ def _socket(path: str | os.PathLike[str], lab: Lab | None = None) -> Live:
 
 
 def _page(address: str, user: str | None, password: str | None) -> Live:
-    # These take as long to import as the rest of the package.
+    # The import of these modules takes as long as that of the rest of the package.
     import base64
     import urllib.error
     import urllib.request

@@ -3,6 +3,7 @@
 use crate::iscsi::Seen;
 use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, PRIORITIES, Packet};
 use crate::world::World;
+use sanloom_fc::config::VlanNumbers;
 use sanloom_scsi::random::mix;
 use sanloom_transport::tcp::{Ecn, Flags, Segment};
 use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
@@ -20,13 +21,13 @@ const WHOLE: u16 = 0x4000;
 
 /// Returns a frame from the destination address on, without FCS. `None` for a frame that is none of
 /// the lab's own protocols.
-pub(super) fn frame(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
+pub(super) fn frame(world: &World, vlans: &VlanNumbers, item: &ObservedPacket) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     if let Some((named, stop)) = item.packet.paused() {
         pause(item.line, named, stop, &mut out);
     } else {
         let iscsi = world.iscsi.as_ref()?;
-        segment(world, &item.packet, &iscsi.seen(&item.packet)?, &mut out);
+        segment(vlans, &item.packet, &iscsi.seen(&item.packet)?, &mut out);
     }
     out.resize(out.len().max(MIN_FRAME_BYTES), 0);
     Some(out)
@@ -63,8 +64,8 @@ fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
     [SocketAddrV4::new([10, 0, own[0], own[1]].into(), own_port), portal]
 }
 
-fn segment(world: &World, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<u8>) {
-    let vlan = world.lab.vlan_numbers().vlan(packet.vlan()).unwrap_or(0);
+fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<u8>) {
+    let vlan = vlans.vlan(packet.vlan()).unwrap_or(0);
     let tag = seen.plan.tag.map(|_| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
     EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
     let mut ends = addresses(seen);

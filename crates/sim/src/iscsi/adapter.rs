@@ -1,8 +1,7 @@
 //! Interfaces of hosts and storage systems: interrupts, and the work of processors.
 
-use super::agenda::Job;
 use super::plan::AdapterPlan;
-use super::{Cx, Iscsi, connection};
+use super::{Cx, Iscsi, Job, connection};
 use crate::net::ethernet::Packet;
 use std::collections::VecDeque;
 

@@ -1,8 +1,7 @@
 //! Connections of sessions: open, arrive, send and lose.
 
-use super::agenda::Job;
 use super::stream::Stream;
-use super::{Cx, Direction, Iscsi, Load, Machine as Owner, count, initiator, target};
+use super::{Cx, Direction, Iscsi, Job, Load, Machine as Owner, count, initiator, target};
 use crate::tcp::Endpoint;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::{Layout, initiator as host, target as storage};

@@ -21,7 +21,6 @@
 //! | `adapter` | interrupts of interfaces, and the work of processors |
 //! | `initiator` | the host's machines |
 //! | `target` | the storage system's machines |
-//! | `agenda` | jobs at their times |
 //!
 //! # Simplifications
 //!
@@ -29,7 +28,6 @@
 //! - A login does not wait for writes of the session that it replaces.
 
 mod adapter;
-mod agenda;
 mod connection;
 mod count;
 mod initiator;
@@ -44,11 +42,11 @@ pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
 pub use stream::Pdu;
 pub(crate) use target::Slots;
 
+use crate::agenda::Agenda;
 use crate::net::Net;
 use crate::net::ethernet::Packet;
 use crate::tcp::Stacks;
 use adapter::Adapter;
-use agenda::{Agenda, Job};
 use connection::{End, Stage};
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::initiator::Command;
@@ -111,6 +109,21 @@ pub enum Event {
     },
 }
 
+/// Work that is due at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Job {
+    /// Open the connection of a session.
+    Connect(u32),
+    /// A machine at this end of a connection may have a deadline.
+    Machine(u32),
+    /// The processor has handled this many frames that arrived at an interface.
+    Received(u16, u32),
+    /// The moderation of the interrupt of an interface is over.
+    Interrupt(u16),
+    /// The processor has prepared data of an end up to a position.
+    Prepared(u32, u64),
+}
+
 /// A configured session.
 struct Session {
     plan: SessionPlan,
@@ -148,7 +161,7 @@ pub struct Iscsi {
     sessions: Vec<Session>,
     systems: Vec<Option<System>>,
     adapters: Vec<Adapter>,
-    agenda: Agenda,
+    agenda: Agenda<Job>,
     events: VecDeque<Event>,
     /// Number of the timer of TCP; that of the agenda follows.
     timer: u32,

@@ -74,7 +74,7 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         // The subnet manager does not reach an interface.
         channel.tried = true;
         let at_ps = cx.net.now() + reconnect.as_ns() * 1_000;
-        return srp.plan(cx.net, at_ps, Job::Connect(number));
+        return srp.agenda.plan(cx.net, at_ps, Job::Connect(number));
     };
     debug_assert_eq!(first as usize, 2 * srp.connections.len(), "connections have the numbers of their pairs");
     channel.stage = Stage::Opening;

@@ -200,7 +200,7 @@ fn finish(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, request: Request, outcome
     }
     srp.last_finished += 1;
     srp.finished.insert(srp.last_finished, (number, request.tag, outcome));
-    srp.plan(cx.net, at_ps, Job::Complete(srp.last_finished));
+    srp.agenda.plan(cx.net, at_ps, Job::Complete(srp.last_finished));
 }
 
 /// Plans the next time limit of a channel.
@@ -210,7 +210,7 @@ fn list(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         && at < channel.listed
     {
         channel.listed = at;
-        srp.plan(cx.net, at.as_ns().saturating_mul(1_000), Job::Deadline(number));
+        srp.agenda.plan(cx.net, at.as_ns().saturating_mul(1_000), Job::Deadline(number));
     }
 }
 
@@ -266,5 +266,5 @@ pub(super) fn lose(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, connection: u32)
     }
     waiting.into_iter().for_each(|command| gone(srp, number, command.id));
     let at_ps = cx.net.now() + reconnect.as_ns() * 1_000;
-    srp.plan(cx.net, at_ps, Job::Connect(number));
+    srp.agenda.plan(cx.net, at_ps, Job::Connect(number));
 }

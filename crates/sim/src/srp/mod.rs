@@ -37,18 +37,18 @@ mod target;
 pub use count::ChannelCount;
 pub use plan::{ChannelPlan, SrpPlan, TargetPlan, guid_of, port_id};
 
+use crate::agenda::Agenda;
 use crate::infiniband::Pairs;
 use crate::iscsi::{self, Event, Order, SESSION, Slots};
+use crate::net::Net;
 use crate::net::infiniband::Packet;
-use crate::net::{NEVER, Net};
 use connection::Connection;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::scsi::{IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::initiator::Initiator;
 use sanloom_scsi::time::Instant;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bit of the number of an `Io` owner that is a session and a channel of SRP.
 pub const CHANNEL: u16 = SESSION | 0x4000;
@@ -140,13 +140,12 @@ pub struct Srp {
     connections: Vec<Connection>,
     channels: Vec<Channel>,
     systems: Vec<Option<System>>,
-    jobs: BinaryHeap<Reverse<(u64, u64, Job)>>,
-    planned: u64,
+    agenda: Agenda<Job>,
     /// Results that the processors of hosts handle.
     finished: BTreeMap<u64, (u32, u64, Outcome)>,
     last_finished: u64,
     events: VecDeque<Event>,
-    /// Number of the timer of the connections; that of the jobs follows.
+    /// Number of the timer of the connections; that of the agenda follows.
     timer: u32,
 }
 
@@ -192,8 +191,7 @@ impl Srp {
             connections: Vec::new(),
             channels: plan.channels.into_iter().map(channel).collect(),
             systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
-            jobs: BinaryHeap::new(),
-            planned: 0,
+            agenda: Agenda::new(timer + 1),
             finished: BTreeMap::new(),
             last_finished: 0,
             events: VecDeque::new(),
@@ -204,14 +202,8 @@ impl Srp {
     /// Opens the connections of all channels.
     pub fn start(&mut self, net: &mut Net) {
         for channel in 0..self.channels.len() as u32 {
-            self.plan(net, net.now(), Job::Connect(channel));
+            self.agenda.plan(net, net.now(), Job::Connect(channel));
         }
-    }
-
-    fn plan(&mut self, net: &mut Net, at_ps: u64, job: Job) {
-        self.planned += 1;
-        self.jobs.push(Reverse((at_ps, self.planned, job)));
-        net.set_timer_earlier(self.timer + 1, at_ps);
     }
 
     /// Takes a packet that has arrived at an interface.
@@ -227,9 +219,7 @@ impl Srp {
             self.pairs.timer_expired(cx.net);
             return connection::drain(self, cx);
         }
-        while let Some(Reverse((at_ps, _, job))) = self.jobs.peek().copied().filter(|job| job.0.0 <= cx.net.now()) {
-            debug_assert!(at_ps <= cx.net.now(), "jobs are due");
-            self.jobs.pop();
+        while let Some(job) = self.agenda.pop_due(cx.net.now()) {
             match job {
                 Job::Connect(channel) => connection::open(self, cx, channel),
                 Job::Deadline(channel) => initiator::deadline(self, cx, channel),
@@ -241,8 +231,7 @@ impl Srp {
             }
             connection::drain(self, cx);
         }
-        let next_ps = self.jobs.peek().map_or(NEVER, |Reverse((at_ps, ..))| *at_ps);
-        cx.net.set_timer_earlier(self.timer + 1, next_ps);
+        self.agenda.arm(cx.net);
     }
 
     /// Carries out an order of a host.

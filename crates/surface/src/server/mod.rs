@@ -11,6 +11,7 @@
 
 mod connection;
 mod handler;
+pub(crate) mod listener;
 pub mod sessions;
 pub mod stream;
 pub(crate) mod timed;
@@ -25,17 +26,15 @@ pub use hyper::http;
 
 use crate::Fabric;
 use connection::{Shared, serve};
+use listener::{Accepted, Running, Sockets};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use workers::Workers;
 
@@ -45,8 +44,6 @@ const MAX_CONNECTIONS: usize = 2_048;
 const DESCRIPTORS: u64 = 16_384;
 /// Time for the handshake of TLS.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// Pause before the next client is accepted when the system has run out of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// An address and the room behind it.
 pub struct Listen {
@@ -85,11 +82,7 @@ impl From<io::Error> for Unusable {
 }
 
 /// A running server. Dropping it closes all connections.
-pub struct Server {
-    addresses: Vec<SocketAddr>,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct Server(Running);
 
 impl Server {
     /// Starts the server. `connect` is called for each worker thread, and again after a defect.
@@ -112,83 +105,39 @@ impl Server {
         limits: Limits,
         connect: impl Fn() -> Box<dyn Fabric> + Send + Sync + 'static,
     ) -> Result<Server, Unusable> {
-        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS.min(raise_descriptors() / 2)));
-        let mut sockets = Vec::new();
-        let mut addresses = Vec::new();
-        for Listen { address, tls, handler } in listens {
-            let failed = |error| Unusable { address: Some(address), error };
-            let socket = std::net::TcpListener::bind(address).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            addresses.push(socket.local_addr().map_err(failed)?);
-            sockets.push((socket, tls.map(TlsAcceptor::from), handler));
-        }
+        let rooms = listens.into_iter().map(|Listen { address, tls, handler }| {
+            let tls = tls.map(TlsAcceptor::from);
+            (address, Room { tls, handler })
+        });
+        let sockets = Sockets::bind(rooms)?;
         let shared = Arc::new(Shared::new(Workers::start("surface-worker", Arc::new(connect))?, limits));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let (stop, mut stopped) = watch::channel(false);
-        let body = move || {
-            runtime.block_on(async move {
-                for (socket, tls, handler) in sockets {
-                    // An error means that the descriptor cannot be polled; that is a defect of the
-                    // system.
-                    let Ok(socket) = TcpListener::from_std(socket) else { continue };
-                    tokio::spawn(accept(socket, tls, handler, shared.clone(), connections.clone()));
-                }
-                let _ = stopped.wait_for(|stopped| *stopped).await;
-            });
-            runtime.shutdown_background();
-        };
-        let thread = thread::Builder::new().name("surface".to_owned()).spawn(body)?;
-        Ok(Server { addresses, stop, thread: Some(thread) })
+        let serve = move |accepted, room| serve_client(accepted, room, shared.clone());
+        Ok(Server(sockets.run("surface", (MAX_CONNECTIONS, 2), serve)?))
     }
 
     /// Addresses at which the server listens, in the order of the arguments.
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        self.0.addresses()
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-async fn accept(
-    socket: TcpListener,
+/// The room behind an address.
+#[derive(Clone)]
+struct Room {
     tls: Option<TlsAcceptor>,
     handler: Arc<dyn Handler>,
-    shared: Arc<Shared>,
-    connections: Arc<Semaphore>,
-) {
-    loop {
-        // Closed never; without a permit, clients wait in the backlog.
-        let Ok(permit) = connections.clone().acquire_owned().await else { return };
-        let (stream, address) = match socket.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a client of a surface could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
+}
+
+async fn serve_client(accepted: Accepted, Room { tls, handler }: Room, shared: Arc<Shared>) {
+    let Accepted { stream, address, local } = accepted;
+    let peer = Peer { address, local, tls: tls.is_some() };
+    match tls {
+        None => serve(stream, peer, handler, shared).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await {
+                serve(stream, peer, handler, shared).await;
             }
-        };
-        let Ok(local) = stream.local_addr() else { continue };
-        let _ = stream.set_nodelay(true);
-        let (tls, handler, shared) = (tls.clone(), handler.clone(), shared.clone());
-        tokio::spawn(async move {
-            let _permit = permit;
-            let peer = Peer { address, local, tls: tls.is_some() };
-            match tls {
-                None => serve(stream, peer, handler, shared).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await {
-                        serve(stream, peer, handler, shared).await;
-                    }
-                }
-            }
-        });
+        }
     }
 }
 

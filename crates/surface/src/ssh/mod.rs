@@ -21,10 +21,11 @@ pub use terminal::{Key, MAX_LINE, Terminal};
 
 use crate::Fabric;
 use crate::fos::Shared;
+use crate::server::listener::{Accepted, Running, Sockets};
 use crate::server::timed::Timed;
 use crate::server::users::Users;
 use crate::server::workers::Workers;
-use crate::server::{Peer, Unusable, raise_descriptors};
+use crate::server::{Peer, Unusable};
 use connection::{Client, Connection};
 use russh::server::{Config, run_stream};
 use russh::{MethodKind, MethodSet, SshId};
@@ -32,12 +33,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use stream::{Cut, Held};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// Maximum number of connections at once.
 const MAX_CONNECTIONS: usize = 1_024;
@@ -49,8 +48,6 @@ pub const MAX_SESSIONS: usize = 32;
 const MAX_ATTEMPTS: usize = 6;
 /// Period of the checks of a connection.
 const TICK: Duration = Duration::from_millis(500);
-/// Pause before the next client is accepted when the system has run out of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// A switch that is reached by SSH.
 pub struct Host {
@@ -140,11 +137,7 @@ impl Common {
 }
 
 /// A running server. Dropping it closes all connections.
-pub struct Server {
-    addresses: Vec<SocketAddr>,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct Server(Running);
 
 impl Server {
     /// Starts the server. `connect` is called for each worker thread, and again after a defect.
@@ -169,16 +162,11 @@ impl Server {
         limits: Limits,
         connect: impl Fn() -> Box<dyn Fabric> + Send + Sync + 'static,
     ) -> Result<Server, Unusable> {
-        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS.min(raise_descriptors() / 4)));
-        let mut sockets = Vec::new();
-        let mut addresses = Vec::new();
-        for Listen { address, switch, shared } in listens {
-            let failed = |error| Unusable { address: Some(address), error };
-            let socket = std::net::TcpListener::bind(address).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            addresses.push(socket.local_addr().map_err(failed)?);
-            sockets.push((socket, Arc::new(Host { switch, shared, sessions: Arc::new(Semaphore::new(MAX_SESSIONS)) })));
-        }
+        let hosts = listens.into_iter().map(|Listen { address, switch, shared }| {
+            let sessions = Arc::new(Semaphore::new(MAX_SESSIONS));
+            (address, Arc::new(Host { switch, shared, sessions }))
+        });
+        let sockets = Sockets::bind(hosts)?;
         let Access { users, keys, host_key } = access;
         let common = Arc::new(Common {
             users,
@@ -191,36 +179,13 @@ impl Server {
             next: AtomicU64::new(1),
             start: Instant::now(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let (stop, mut stopped) = watch::channel(false);
-        let body = move || {
-            runtime.block_on(async move {
-                for (socket, host) in sockets {
-                    // An error means that the descriptor cannot be polled; that is a defect of the
-                    // system.
-                    let Ok(socket) = TcpListener::from_std(socket) else { continue };
-                    tokio::spawn(accept(socket, host, common.clone(), connections.clone()));
-                }
-                let _ = stopped.wait_for(|stopped| *stopped).await;
-            });
-            runtime.shutdown_background();
-        };
-        let thread = thread::Builder::new().name("ssh".to_owned()).spawn(body)?;
-        Ok(Server { addresses, stop, thread: Some(thread) })
+        let serve = move |accepted, host| serve(accepted, host, common.clone());
+        Ok(Server(sockets.run("ssh", (MAX_CONNECTIONS, 4), serve)?))
     }
 
     /// Addresses at which the server listens, in the order of the arguments.
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.0.addresses()
     }
 }
 
@@ -245,31 +210,10 @@ fn config(host_key: PrivateKey, limits: Limits) -> Config {
     }
 }
 
-async fn accept(socket: TcpListener, host: Arc<Host>, common: Arc<Common>, connections: Arc<Semaphore>) {
-    loop {
-        // Closed never; without a permit, clients wait in the backlog.
-        let Ok(permit) = connections.clone().acquire_owned().await else { return };
-        let (stream, address) = match socket.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a client of SSH could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let Ok(local) = stream.local_addr() else { continue };
-        let _ = stream.set_nodelay(true);
-        let (host, common) = (host.clone(), common.clone());
-        tokio::spawn(async move {
-            let _permit = permit;
-            let peer = Peer { address, local, tls: true };
-            serve(stream, peer, host, common).await;
-        });
-    }
-}
-
 /// Serves one connection until it ends.
-async fn serve(stream: TcpStream, peer: Peer, host: Arc<Host>, common: Arc<Common>) {
+async fn serve(accepted: Accepted, host: Arc<Host>, common: Arc<Common>) {
+    let Accepted { stream, address, local } = accepted;
+    let peer = Peer { address, local, tls: true };
     let number = common.next.fetch_add(1, Ordering::Relaxed);
     let (stream, cut) = Held::new(Timed::new(stream, common.limits.write));
     let cut = Arc::new(cut);

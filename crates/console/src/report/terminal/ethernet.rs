@@ -10,16 +10,14 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
-    let weight = |way: &EthernetDirection| way.utilisation.max(way.paused_fraction);
-    let busier = |link: &'_ EthernetLinkResult| weight(&link.backward) > weight(&link.forward);
-    let mut worst: Vec<(&EthernetLinkResult, &EthernetDirection)> = (results.ethernet_links.iter())
-        .map(|link| (link, if busier(link) { &link.backward } else { &link.forward }))
-        .collect();
+    let worst = worst(
+        &results.ethernet_links,
+        |link: &EthernetLinkResult| [&link.forward, &link.backward],
+        |way: &EthernetDirection| way.utilisation.max(way.paused_fraction),
+    );
     if worst.is_empty() {
         return;
     }
-    // Equal links stay in the order of the lab.
-    worst.sort_by(|(_, x), (_, y)| weight(y).total_cmp(&weight(x)));
     let mut grid = Grid::new(vec![
         Column::left("Ethernet links, worst first"),
         Column::left("direction").rank(1),

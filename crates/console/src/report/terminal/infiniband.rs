@@ -9,16 +9,14 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
-    let weight = |way: &InfinibandDirection| way.utilisation.max(way.credit_wait_fraction);
-    let busier = |link: &'_ InfinibandLinkResult| weight(&link.backward) > weight(&link.forward);
-    let mut worst: Vec<(&InfinibandLinkResult, &InfinibandDirection)> = (results.infiniband_links.iter())
-        .map(|link| (link, if busier(link) { &link.backward } else { &link.forward }))
-        .collect();
+    let worst = worst(
+        &results.infiniband_links,
+        |link: &InfinibandLinkResult| [&link.forward, &link.backward],
+        |way: &InfinibandDirection| way.utilisation.max(way.credit_wait_fraction),
+    );
     if worst.is_empty() {
         return;
     }
-    // Equal links stay in the order of the lab.
-    worst.sort_by(|(_, x), (_, y)| weight(y).total_cmp(&weight(x)));
     let mut grid = Grid::new(vec![
         Column::left("InfiniBand links, worst first"),
         Column::left("direction").rank(1),

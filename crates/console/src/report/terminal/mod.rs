@@ -280,22 +280,14 @@ fn storage(out: &mut String, results: &Results, width: usize) {
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
-    let mut worst: Vec<(&LinkResult, &LinkDirection)> = results
-        .links
-        .iter()
-        .map(|link| {
-            let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
-            if weight(&link.backward) > weight(&link.forward) { (link, &link.backward) } else { (link, &link.forward) }
-        })
-        .collect();
+    let worst = worst(
+        &results.links,
+        |link: &LinkResult| [&link.forward, &link.backward],
+        |way: &LinkDirection| way.utilisation.max(way.credit_wait_fraction),
+    );
     if worst.is_empty() {
         return;
     }
-    // Equal links stay in the order of the lab.
-    worst.sort_by(|(_, x), (_, y)| {
-        let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
-        weight(y).total_cmp(&weight(x))
-    });
     let mut grid = Grid::new(vec![
         Column::left("Links, worst first"),
         Column::left("direction").rank(1),
@@ -330,6 +322,19 @@ fn links(out: &mut String, results: &Results, width: usize) {
 fn whose(results: &Results, greatest: f64, value: fn(&HostResult) -> f64) -> String {
     let host = results.hosts.iter().find(|host| greatest > 0.0 && value(host) >= greatest);
     host.map_or(String::new(), |host| format!(" ({})", clean(&host.name)))
+}
+
+/// Returns each link with the direction of the larger weight, the largest first. Equal links stay
+/// in the order of the lab.
+fn worst<'r, L, W>(
+    links: &'r [L],
+    ways: impl Fn(&'r L) -> [&'r W; 2],
+    weight: impl Fn(&W) -> f64,
+) -> Vec<(&'r L, &'r W)> {
+    let busier = |[forward, backward]: [&'r W; 2]| if weight(backward) > weight(forward) { backward } else { forward };
+    let mut worst: Vec<(&L, &W)> = links.iter().map(|link| (link, busier(ways(link)))).collect();
+    worst.sort_by(|(_, x), (_, y)| weight(y).total_cmp(&weight(x)));
+    worst
 }
 
 /// Returns the number of lost frames with the reasons; `None` without any.

@@ -441,18 +441,20 @@ struct Route {
 /// Windows that are smaller than the bytes that a path holds.
 fn windows(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
+    let mut ways = Ways::new(lab);
     lab.for_each_iscsi_pair(|paths, host, storage| {
-        reported += usize::from(check_window(lab, paths, host, storage, problems));
+        reported += usize::from(check_window(&mut ways, paths, host, storage, problems));
         reported < MAX_WINDOWS
     });
 }
 
 /// Returns whether a warning was added.
-fn check_window(lab: &Lab, paths: &IscsiPaths<'_>, host: u16, storage: u16, problems: &mut Problems) -> bool {
+fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage: u16, problems: &mut Problems) -> bool {
+    let lab = ways.lab;
     let pairs = paths.pairs(host, storage);
     let portals = paths.portals(storage);
     let (Some(&(own, portal)), Some(target)) = (pairs.first(), lab.live.iscsi.get(&storage)) else { return false };
-    let Some(route) = route(lab, paths, own, portals[usize::from(portal)]) else { return false };
+    let Some(route) = route(ways, paths, own, portals[usize::from(portal)]) else { return false };
     let config = &lab.hosts[usize::from(host)];
     // Both directions have the same rate, so the smaller window of the two is reported.
     let to_host = config.iscsi.tcp.largest_window_bytes().min(target.tcp.largest_send_buffer_bytes());
@@ -480,35 +482,65 @@ fn check_window(lab: &Lab, paths: &IscsiPaths<'_>, host: u16, storage: u16, prob
     true
 }
 
-fn route(lab: &Lab, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Option<Route> {
-    let [start, goal] = [from, to].map(|number| paths.interfaces[usize::from(number)]);
-    let mut at_switch: BTreeMap<EthernetNode, Vec<usize>> = BTreeMap::new();
-    for (number, link) in lab.ethernet_links.iter().enumerate() {
-        for end in link.ends.iter().filter(|end| matches!(end.node, EthernetNode::Switch(_))) {
-            at_switch.entry(end.node).or_default().push(number);
-        }
-    }
-    // Breadth first over links.
-    let mut before: BTreeMap<usize, usize> = BTreeMap::from([(start.link, usize::MAX)]);
-    let mut next = VecDeque::from([start.link]);
-    while let Some(link) = next.pop_front() {
-        if link == goal.link {
-            break;
-        }
-        for end in lab.ethernet_links[link].ends {
-            for &other in at_switch.get(&end.node).into_iter().flatten() {
-                if let std::collections::btree_map::Entry::Vacant(entry) = before.entry(other) {
-                    entry.insert(link);
-                    next.push_back(other);
-                }
+/// Shortest ways between switches, each found once.
+struct Ways<'l> {
+    lab: &'l Lab,
+    /// Neighbours of each switch, with the links to them.
+    neighbours: BTreeMap<u16, Vec<(u16, usize)>>,
+    /// Links of the way between two switches; `None` if there is none.
+    found: BTreeMap<(u16, u16), Option<Vec<usize>>>,
+}
+
+impl<'l> Ways<'l> {
+    fn new(lab: &'l Lab) -> Ways<'l> {
+        let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
+        for (number, link) in lab.ethernet_links.iter().enumerate() {
+            if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
+                neighbours.entry(a).or_default().push((b, number));
+                neighbours.entry(b).or_default().push((a, number));
             }
         }
+        Ways { lab, neighbours, found: BTreeMap::new() }
     }
-    let (mut link, mut way) = (goal.link, vec![goal.link]);
-    while *before.get(&link)? != usize::MAX {
-        link = before[&link];
+
+    /// Links of a shortest way that begins and ends with these links of interfaces.
+    fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+        if start == goal {
+            return Some(vec![start]);
+        }
+        let switch = |link: usize| self.lab.ethernet_links[link].switches().next().map(|(_, switch)| switch);
+        let ends = (switch(start)?, switch(goal)?);
+        let neighbours = &self.neighbours;
+        let between = self.found.entry(ends).or_insert_with(|| search(neighbours, ends)).as_deref()?;
+        Some([start, goal].iter().chain(between).copied().collect())
+    }
+}
+
+/// Searches a shortest way between two switches, breadth first.
+fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16)) -> Option<Vec<usize>> {
+    let mut before: BTreeMap<u16, Option<(u16, usize)>> = BTreeMap::from([(from, None)]);
+    let mut next = VecDeque::from([from]);
+    while let Some(switch) = next.pop_front().filter(|_| !before.contains_key(&to)) {
+        for &(other, link) in neighbours.get(&switch).into_iter().flatten() {
+            before.entry(other).or_insert_with(|| {
+                next.push_back(other);
+                Some((switch, link))
+            });
+        }
+    }
+    let mut way = Vec::new();
+    let mut at = to;
+    while let Some((switch, link)) = *before.get(&at)? {
         way.push(link);
+        at = switch;
     }
+    Some(way)
+}
+
+fn route(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Option<Route> {
+    let [start, goal] = [from, to].map(|number| paths.interfaces[usize::from(number)]);
+    let way = ways.between(start.link, goal.link)?;
+    let lab = ways.lab;
     let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
     let mtu = u64::from(lab.ethernet_links[goal.link].mtu.min(lab.ethernet_links[start.link].mtu));
     let mut round_trip = 0;

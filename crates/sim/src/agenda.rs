@@ -1,47 +1,32 @@
-//! Jobs of iSCSI at their times: [`Agenda`].
+//! Jobs of a protocol at their times: [`Agenda`].
 
 use crate::net::{NEVER, Net};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Work that is due at a time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Job {
-    /// Open the connection of a session.
-    Connect(u32),
-    /// A machine at this end of a connection may have a deadline.
-    Machine(u32),
-    /// The processor has handled this many frames that arrived at an interface.
-    Received(u16, u32),
-    /// The moderation of the interrupt of an interface is over.
-    Interrupt(u16),
-    /// The processor has prepared data of an end up to a position.
-    Prepared(u32, u64),
-}
-
 /// Jobs in the order of their times. Jobs at the same time run in the order of their planning.
 #[derive(Debug)]
-pub(super) struct Agenda {
-    jobs: BinaryHeap<Reverse<(u64, u64, Job)>>,
+pub(crate) struct Agenda<J> {
+    jobs: BinaryHeap<Reverse<(u64, u64, J)>>,
     planned: u64,
     /// Number of the timer of the network.
     timer: u32,
 }
 
-impl Agenda {
-    pub fn new(timer: u32) -> Agenda {
+impl<J: Copy + Ord> Agenda<J> {
+    pub fn new(timer: u32) -> Agenda<J> {
         Agenda { jobs: BinaryHeap::new(), planned: 0, timer }
     }
 
     /// Plans a job.
-    pub fn plan(&mut self, net: &mut Net, at_ps: u64, job: Job) {
+    pub fn plan(&mut self, net: &mut Net, at_ps: u64, job: J) {
         self.planned += 1;
         self.jobs.push(Reverse((at_ps, self.planned, job)));
         net.set_timer_earlier(self.timer, at_ps);
     }
 
     /// Removes and returns a job that is due.
-    pub fn pop_due(&mut self, now_ps: u64) -> Option<Job> {
+    pub fn pop_due(&mut self, now_ps: u64) -> Option<J> {
         let Reverse((at_ps, _, job)) = *self.jobs.peek()?;
         (at_ps <= now_ps).then(|| {
             self.jobs.pop();
