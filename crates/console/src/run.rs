@@ -23,6 +23,8 @@ pub struct Watch {
     pub links: Vec<u16>,
     /// Indices of Ethernet links.
     pub ethernet_links: Vec<u16>,
+    /// Indices of InfiniBand links.
+    pub infiniband_links: Vec<u16>,
 }
 
 /// Receiver of the records of watched links.
@@ -81,8 +83,9 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         stop: view.stop,
     };
     let threads = measured_threads(view.threads);
-    let Watch { links, ethernet_links } = watch;
-    let options = Options { watch: links, watch_ethernet: ethernet_links, step_ps, threads };
+    let Watch { links, ethernet_links, infiniband_links } = watch;
+    let options =
+        Options { watch: links, watch_ethernet: ethernet_links, watch_infiniband: infiniband_links, step_ps, threads };
     let mut finished = simulate(lab, &options, &mut watcher);
     if let Some(stopwatch) = &watcher.stopwatch {
         let others_ns: u64 = finished.threads.worked_ns.iter().skip(1).sum();

@@ -1,11 +1,12 @@
 //! Captures of watched links as pcapng. Frames of Fibre Channel are complete, with delimiters and
-//! CRC, those of Ethernet have no FCS. The order is that of their first bits.
+//! CRC, those of Ethernet have no FCS, and packets of InfiniBand are ERF records. The order is that of their first bits.
 //!
 //! The simulator moves no data bytes. A capture fills them with a pattern that depends only on
 //! direction, exchange and offset. The same lab therefore gives the same capture, and a frame looks
 //! the same on every link of its route.
 
 mod ethernet;
+mod infiniband;
 
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
@@ -16,8 +17,8 @@ use sanloom_fc::san::Lab;
 use sanloom_wire::arbitrated_loop::{FL_PORT_ID, LoopInit, NL_PORT_ID};
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
-    Direction, Interface, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section,
-    fc_with_delimiters,
+    Direction, Interface, LINKTYPE_ERF, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution,
+    Section, fc_with_delimiters,
 };
 use sanloom_wire::{FCtl, FcId, FcType, Header, pattern};
 use std::cmp::Reverse;
@@ -49,6 +50,8 @@ pub struct Capture {
     interfaces: Vec<Option<u32>>,
     /// The same of each Ethernet link.
     on_ethernet: Vec<Option<u32>>,
+    /// The same of each InfiniBand link.
+    on_infiniband: Vec<Option<u32>>,
     vlans: VlanNumbers,
     window: Window,
     pending: BinaryHeap<Reverse<Pending>>,
@@ -98,30 +101,52 @@ impl Capture {
         }
         let on_ethernet = vec![None; lab.ethernet_links.len()];
         let vlans = lab.vlan_numbers();
-        Capture { interfaces, on_ethernet, vlans, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
+        Capture {
+            interfaces,
+            on_ethernet,
+            on_infiniband: vec![None; lab.infiniband.links.len()],
+            vlans,
+            window: Window::default(),
+            pending: BinaryHeap::new(),
+            next: 0,
+        }
     }
 
     /// Adds Ethernet links to the capture: appends an interface for each of them to `out`. Call it
     /// before the first call of [`Capture::add`]. Unknown and repeated link numbers are ignored.
     #[must_use]
     pub fn with_ethernet(mut self, lab: &Lab, links: &[u16], out: &mut Vec<u8>) -> Capture {
-        let mut count = self.interfaces.iter().flatten().count() as u32;
+        let mut count = self.count();
         for &link in links {
             let Some(slot @ None) = self.on_ethernet.get_mut(usize::from(link)) else { continue };
             let config = &lab.ethernet_links[usize::from(link)];
-            let [from, to] = config.ends.map(|end| end.name(lab));
-            let description = format!("{}, {from} (outbound) to {to} (inbound)", config.rate);
-            Interface {
-                name: &config.name,
-                description: Some(&description),
-                link_type: LINKTYPE_ETHERNET,
-                resolution: Resolution::Nanoseconds,
-            }
-            .emit(out);
+            let ends = config.ends.map(|end| end.name(lab));
+            add_interface(&config.name, config.rate.name(), &ends, LINKTYPE_ETHERNET, out);
             *slot = Some(count);
             count += 1;
         }
         self
+    }
+
+    /// As [`Capture::with_ethernet`], for InfiniBand links.
+    #[must_use]
+    pub fn with_infiniband(mut self, lab: &Lab, links: &[u16], out: &mut Vec<u8>) -> Capture {
+        let mut count = self.count();
+        for &link in links {
+            let Some(slot @ None) = self.on_infiniband.get_mut(usize::from(link)) else { continue };
+            let config = &lab.infiniband.links[usize::from(link)];
+            let ends = config.ends.map(|end| end.name(lab));
+            add_interface(&config.name, config.rate.name(), &ends, LINKTYPE_ERF, out);
+            *slot = Some(count);
+            count += 1;
+        }
+        self
+    }
+
+    /// Returns the number of interfaces.
+    fn count(&self) -> u32 {
+        let all = [&self.interfaces, &self.on_ethernet, &self.on_infiniband];
+        all.into_iter().flatten().flatten().count() as u32
     }
 
     /// Limits the capture to a part of the run.
@@ -157,6 +182,17 @@ impl Capture {
             let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());
             self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
         }
+        for item in world.net.infiniband.observed() {
+            let Some(Some(interface)) = self.on_infiniband.get(item.line as usize / 2).copied() else { continue };
+            if !self.window.holds(world, item.start_ps) {
+                continue;
+            }
+            let Some(bytes) = infiniband::record(world, item) else { continue };
+            let (number, backward) = (self.next, !item.line.is_multiple_of(2));
+            self.next += 1;
+            let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());
+            self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
+        }
         // A frame begins when it is put on its line or later, so no future frame begins before the
         // current time.
         self.flush(world.net.now(), out);
@@ -181,6 +217,13 @@ impl Capture {
             .emit(out);
         }
     }
+}
+
+/// Appends an interface of a link with its ends.
+fn add_interface(name: &str, rate: &str, [from, to]: &[String; 2], link_type: u16, out: &mut Vec<u8>) {
+    let description = format!("{rate}, {from} (outbound) to {to} (inbound)");
+    let resolution = Resolution::Nanoseconds;
+    Interface { name, description: Some(&description), link_type, resolution }.emit(out);
 }
 
 /// Returns whether both ends are domain controllers, which use class F (FC-SW, class F service).

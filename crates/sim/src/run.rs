@@ -69,6 +69,8 @@ pub struct Options {
     pub watch: Vec<u16>,
     /// Indices of the Ethernet links whose frames are recorded for [`Observer::observed`].
     pub watch_ethernet: Vec<u16>,
+    /// The same of InfiniBand links.
+    pub watch_infiniband: Vec<u16>,
     /// Longest simulated time between two calls of [`Observer::inspect`], in ps; at most 10 ms.
     /// `None`: a two-hundredth of the run.
     pub step_ps: Option<u64>,
@@ -121,6 +123,9 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     for &link in &options.watch_ethernet {
         crate::world::ethernet::watch(&mut world, link);
     }
+    for &link in &options.watch_infiniband {
+        crate::world::infiniband::watch(&mut world, link);
+    }
     let duration_ps = lab.run.duration.0;
     let mut stopped = report(&mut world, observer, true);
     if !stopped {
@@ -139,7 +144,8 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         || rule.is_some()
         || lab.run.stop_issuing.is_some()
         || !options.watch.is_empty()
-        || !options.watch_ethernet.is_empty();
+        || !options.watch_ethernet.is_empty()
+        || !options.watch_infiniband.is_empty();
     while !stopped && world.run_ps() < duration_ps {
         stopped = report(&mut world, observer, false);
         if stopped || observer.inspect(&mut world) == Control::Stop {
@@ -187,9 +193,11 @@ fn hops(world: &World) -> u64 {
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {
     let observed = world.net.fc.recorder.take_observed();
-    if !observed.is_empty() || !world.net.ethernet.observed().is_empty() {
+    let net = &world.net;
+    if !(observed.is_empty() && net.ethernet.observed().is_empty() && net.infiniband.observed().is_empty()) {
         observer.observed(world, &observed);
         world.net.ethernet.forget_observed();
+        world.net.infiniband.forget_observed();
         world.iscsi.iter_mut().for_each(|iscsi| iscsi.forget());
     }
     let progress = Progress {

@@ -28,6 +28,8 @@ pub struct InfinibandLinkResult {
     pub rate: String,
     /// Capacity of each direction, in bytes per second.
     pub rate_bytes_per_s: f64,
+    /// Time for which the link was down, in seconds.
+    pub downtime_s: f64,
     /// From the first end to the second.
     pub forward: InfinibandDirection,
     /// From the second end to the first.

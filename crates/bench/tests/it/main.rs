@@ -5,5 +5,5 @@ mod fluid;
 mod npiv_bed;
 mod random_labs;
 mod survivable;
-mod survivable_ethernet;
+mod survivable_sessions;
 mod threads;

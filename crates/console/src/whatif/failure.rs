@@ -1,15 +1,17 @@
 //! Failures to try, and the state of the lab in which they happen.
 
-use sanloom_fc::config::{EthernetFault, EthernetNode, Fault, FaultKind, Link, Node, Picos};
-use sanloom_fc::san::{Lab, ethernet_links_down_at_start};
+use sanloom_fc::config::{
+    EthernetFault, EthernetNode, Fault, FaultKind, InfinibandFault, InfinibandNode, Link, Node, Picos,
+};
+use sanloom_fc::san::{Lab, ethernet_links_down_at_start, infiniband_links_down_at_start};
 use sanloom_lab::topology::{self, Part};
 
 /// Kind of the element that fails.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub enum Kind {
-    /// Link of a host, of storage, or between switches, also of Ethernet
+    /// Link of a host, of storage, or between switches, also of Ethernet and InfiniBand
     Link,
-    /// Whole switch, also of Ethernet
+    /// Whole switch, also of Ethernet and InfiniBand
     Switch,
     /// Chassis with all its switches, if it has several
     Chassis,
@@ -19,7 +21,9 @@ pub enum Kind {
     Hba,
     /// Ethernet interface of a host
     Nic,
-    /// Port or Ethernet interface of a storage system
+    /// InfiniBand interface of a host
+    Hca,
+    /// Port or interface of a storage system
     Array,
     /// First disk or SSD of each LUN in use
     Disk,
@@ -39,6 +43,7 @@ impl Kind {
             Kind::Loop => "loop",
             Kind::Hba => "hba",
             Kind::Nic => "nic",
+            Kind::Hca => "hca",
             Kind::Array => "array",
             Kind::Disk => "disk",
             Kind::Battery => "battery",
@@ -78,6 +83,10 @@ pub enum Cause {
     EthernetLink(u16),
     /// Index of the failed Ethernet switch.
     EthernetSwitch(u16),
+    /// Index of the failed InfiniBand link.
+    InfinibandLink(u16),
+    /// Index of the failed InfiniBand switch.
+    InfinibandSwitch(u16),
 }
 
 impl Cause {
@@ -96,6 +105,8 @@ impl Cause {
             Cause::Controller(storage, number) => Some(Part::Controller(storage, number)),
             Cause::EthernetLink(link) => Some(Part::EthernetLink(link)),
             Cause::EthernetSwitch(switch) => Some(Part::EthernetSwitch(switch)),
+            Cause::InfinibandLink(link) => Some(Part::InfinibandLink(link)),
+            Cause::InfinibandSwitch(switch) => Some(Part::InfinibandSwitch(switch)),
         }
     }
 }
@@ -145,13 +156,16 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
         }
     }
     failures.extend(on_ethernet(lab));
+    failures.extend(on_infiniband(lab));
     failures.extend(behind_controllers(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
     let (dark, dark_ethernet) = (lab.links_down_at_start(), ethernet_links_down_at_start(lab));
+    let dark_infiniband = infiniband_links_down_at_start(lab);
     let is_lit = |single: &Single| match single.cause {
         Cause::Link(link) => !dark.contains(&link),
         Cause::EthernetLink(link) => !dark_ethernet.contains(&link),
+        Cause::InfinibandLink(link) => !dark_infiniband.contains(&link),
         _ => true,
     };
     failures.retain(|single| (only.is_empty() || only.contains(&single.kind)) && is_lit(single));
@@ -181,6 +195,29 @@ fn on_ethernet(lab: &Lab) -> Vec<Single> {
         name: switch.name.clone(),
         kind: Kind::Switch,
         cause: Cause::EthernetSwitch(number),
+    }));
+    failures
+}
+
+/// Failures of InfiniBand. A failed interface and its failed link have the same effect.
+fn on_infiniband(lab: &Lab) -> Vec<Single> {
+    let mut failures = Vec::new();
+    for (number, link) in (0..).zip(&lab.infiniband.links) {
+        let cause = Cause::InfinibandLink(number);
+        failures.push(Single { name: link.name.clone(), kind: Kind::Link, cause });
+        for end in link.ends {
+            let kind = match end.node {
+                InfinibandNode::Host(_) => Kind::Hca,
+                InfinibandNode::Storage(_) => Kind::Array,
+                InfinibandNode::Switch(_) => continue,
+            };
+            failures.push(Single { name: end.name(lab), kind, cause });
+        }
+    }
+    failures.extend((0..).zip(&lab.infiniband.switches).map(|(number, switch)| Single {
+        name: switch.name.clone(),
+        kind: Kind::Switch,
+        cause: Cause::InfinibandSwitch(number),
     }));
     failures
 }
@@ -228,6 +265,9 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
         }
         FaultKind::Ethernet(EthernetFault::LinkDown { .. } | EthernetFault::PortDown { .. })
         | FaultKind::Ethernet(EthernetFault::SwitchReset { .. })
+        | FaultKind::Infiniband(
+            InfinibandFault::LinkDown { .. } | InfinibandFault::PortDown { .. } | InfinibandFault::SwitchReset { .. },
+        )
         | FaultKind::SwitchReset { .. } => fault.at == Picos::ZERO,
         _ => false,
     };
@@ -237,7 +277,9 @@ pub fn clear(lab: &mut Lab) -> LeftOut {
     };
     let ethernet = ethernet_links_down_at_start(lab).into_iter();
     let ethernet = ethernet.map(|link| FaultKind::Ethernet(EthernetFault::LinkDown { link }));
-    let kinds = dark.into_iter().map(|link| FaultKind::LinkDown { link }).chain(ethernet);
+    let infiniband = infiniband_links_down_at_start(lab).into_iter();
+    let infiniband = infiniband.map(|link| FaultKind::Infiniband(InfinibandFault::LinkDown { link }));
+    let kinds = dark.into_iter().map(|link| FaultKind::LinkDown { link }).chain(ethernet).chain(infiniband);
     lab.faults = kinds.map(|kind| Fault { at: Picos::ZERO, until: None, kind }).collect();
     left_out
 }
@@ -253,6 +295,10 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
         }
         Cause::EthernetLink(link) => vec![FaultKind::Ethernet(EthernetFault::LinkDown { link })],
         Cause::EthernetSwitch(switch) => vec![FaultKind::Ethernet(EthernetFault::SwitchReset { switch })],
+        Cause::InfinibandLink(link) => vec![FaultKind::Infiniband(InfinibandFault::LinkDown { link })],
+        Cause::InfinibandSwitch(switch) => {
+            vec![FaultKind::Infiniband(InfinibandFault::SwitchReset { switch })]
+        }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
         Cause::Controller(storage, controller) => vec![FaultKind::ControllerFailure { storage, controller }],

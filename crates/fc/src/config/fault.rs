@@ -152,6 +152,70 @@ pub enum FaultKind {
     },
     /// Fault of Ethernet.
     Ethernet(EthernetFault),
+    /// Fault of InfiniBand.
+    Infiniband(InfinibandFault),
+}
+
+/// Fault of an InfiniBand link or switch. Links are indices into the links of
+/// [`Infiniband`](super::Infiniband).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum InfinibandFault {
+    /// The link goes down and comes up again at `until`. Packets on it and queued for it are lost.
+    LinkDown {
+        /// Index of the link.
+        link: u16,
+    },
+    /// A link that is down comes up.
+    LinkUp {
+        /// Index of the link.
+        link: u16,
+    },
+    /// A port or an interface goes offline, and its link goes down.
+    PortDown {
+        /// Index of the link at the port.
+        link: u16,
+        /// End of the link, 0 or 1.
+        end: u8,
+    },
+    /// A switch restarts at `until`. Meanwhile all its links are down, and its packets are lost.
+    SwitchReset {
+        /// Index into the switches of [`Infiniband`](super::Infiniband).
+        switch: u16,
+    },
+    /// Packets are lost at random.
+    PacketLoss {
+        /// Index of the link.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Loss probability per packet, 0 to 1.
+        probability: f64,
+    },
+    /// Packets are corrupted and arrive with a bad CRC.
+    CrcErrors {
+        /// Index of the link.
+        link: u16,
+        /// Affected direction.
+        direction: Direction,
+        /// Corruption probability per packet, 0 to 1.
+        probability: f64,
+    },
+    /// Flow-control packets are lost in transit; the next one of the lane replaces them.
+    LostCreditUpdates {
+        /// Index of the link.
+        link: u16,
+        /// End that sends the lost packets, 0 or 1.
+        end: u8,
+        /// Loss probability per flow-control packet, 0 to 1.
+        probability: f64,
+    },
+    /// The interface at one end of a link frees no buffer of packets that arrive during the fault.
+    WithheldCredits {
+        /// Index of the link.
+        link: u16,
+        /// End of the interface, 0 or 1.
+        end: u8,
+    },
 }
 
 /// Fault of an Ethernet link or switch. Links are indices into `ethernet_links`.

@@ -38,7 +38,7 @@ pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
-pub use fault::{Direction, EthernetFault, Fault, FaultKind};
+pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
 pub use host_processor::{AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, StackCost, per_kib};
 pub use infiniband::{
     BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,

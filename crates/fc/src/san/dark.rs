@@ -1,7 +1,9 @@
 //! Links without light at the start of a run: [`Lab::links_down_at_start`].
 
 use super::Lab;
-use crate::config::{EthernetFault, EthernetLink, Fault, FaultKind, Link, Node, Picos};
+use crate::config::{
+    EthernetFault, EthernetLink, Fault, FaultKind, InfinibandFault, InfinibandLink, Link, Node, Picos,
+};
 use std::collections::BTreeSet;
 
 impl Lab {
@@ -84,6 +86,27 @@ pub fn ethernet_links_down_at_start(lab: &Lab) -> BTreeSet<u16> {
             FaultKind::Ethernet(EthernetFault::SwitchReset { switch }) => {
                 let links = (0..).zip(&lab.ethernet_links);
                 let is_there = |link: &EthernetLink| link.switches().any(|(_, other)| other == switch);
+                dark.extend(links.filter(|(_, link)| is_there(link)).map(|(number, _)| number));
+            }
+            _ => {}
+        }
+    }
+    dark
+}
+
+/// InfiniBand links that faults keep dark from the start of the workloads on, among them all links
+/// of switches that restart then. Indices into the links of
+/// [`Infiniband`](crate::config::Infiniband).
+pub fn infiniband_links_down_at_start(lab: &Lab) -> BTreeSet<u16> {
+    let mut dark = BTreeSet::new();
+    for fault in lab.faults.iter().filter(|fault| fault.at == Picos::ZERO) {
+        match fault.kind {
+            FaultKind::Infiniband(InfinibandFault::LinkDown { link } | InfinibandFault::PortDown { link, .. }) => {
+                dark.insert(link);
+            }
+            FaultKind::Infiniband(InfinibandFault::SwitchReset { switch }) => {
+                let links = (0..).zip(&lab.infiniband.links);
+                let is_there = |link: &InfinibandLink| link.switches().any(|(_, other)| other == switch);
                 dark.extend(links.filter(|(_, link)| is_there(link)).map(|(number, _)| number));
             }
             _ => {}

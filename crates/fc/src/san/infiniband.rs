@@ -72,23 +72,7 @@ impl Lab {
     /// Group of each InfiniBand link: links of one group are joined by switches. Groups are
     /// numbered by their first link.
     pub fn infiniband_groups(&self) -> Vec<u16> {
-        let links = &self.infiniband.links;
-        let mut groups: Vec<usize> = (0..links.len()).collect();
-        fn root(groups: &[usize], mut link: usize) -> usize {
-            while groups[link] != link {
-                link = groups[link];
-            }
-            link
-        }
-        let mut first: BTreeMap<u16, usize> = BTreeMap::new();
-        for (number, link) in links.iter().enumerate() {
-            for (_, switch) in link.switches() {
-                let other = *first.entry(switch).or_insert(number);
-                let (a, b) = (root(&groups, number), root(&groups, other));
-                groups[a.max(b)] = a.min(b);
-            }
-        }
-        (0..links.len()).map(|link| root(&groups, link) as u16).collect()
+        infiniband_groups_without(self, &BTreeSet::new()).into_iter().map(|group| group.unwrap_or(u16::MAX)).collect()
     }
 
     /// Paths of SRP channels in a simulation.
@@ -141,5 +125,38 @@ impl Lab {
             InfinibandNode::Storage(storage) => self.storage.get(usize::from(storage)).map(|own| &own.name),
         };
         name.map_or("?", String::as_str)
+    }
+}
+
+/// As [`Lab::infiniband_groups`], without some links, which have no group.
+pub(super) fn infiniband_groups_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
+    let links = &lab.infiniband.links;
+    let mut groups: Vec<usize> = (0..links.len()).collect();
+    fn root(groups: &[usize], mut link: usize) -> usize {
+        while groups[link] != link {
+            link = groups[link];
+        }
+        link
+    }
+    let is_whole = |number: usize| !broken.contains(&(number as u16));
+    let mut first: BTreeMap<u16, usize> = BTreeMap::new();
+    for (number, link) in links.iter().enumerate().filter(|(number, _)| is_whole(*number)) {
+        for (_, switch) in link.switches() {
+            let other = *first.entry(switch).or_insert(number);
+            let (a, b) = (root(&groups, number), root(&groups, other));
+            groups[a.max(b)] = a.min(b);
+        }
+    }
+    (0..links.len()).map(|link| is_whole(link).then(|| root(&groups, link) as u16)).collect()
+}
+
+impl InfinibandEnd {
+    /// Name of a port or interface: `ib1:4`, `server1:ib0`.
+    pub fn name(self, lab: &Lab) -> String {
+        let name = lab.infiniband_node_name(self.node);
+        match self.node {
+            InfinibandNode::Switch(_) => format!("{name}:{}", self.port),
+            InfinibandNode::Host(_) | InfinibandNode::Storage(_) => format!("{name}:ib{}", self.port),
+        }
     }
 }

@@ -148,6 +148,9 @@ problem_kinds! {
     FewCredits = "few-credits",
     /// InfiniBand links do not form one subnet.
     SplitSubnet = "split-subnet",
+    /// Advice: the subnet manager cannot route the subnet with the engine of the lab, or the engine
+    /// leaves interfaces without a path.
+    RefusedRouting = "refused-routing",
     /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
     SmallHeadroom = "small-headroom",
     /// Advice: a priority is lossless at one end of an Ethernet link only.

@@ -1,6 +1,8 @@
 //! `[[fault]]`: conversion of names of links, ports and switches to indices.
 
 mod ethernet;
+mod infiniband;
+mod planes;
 
 use super::Where;
 use super::nodes::Names;
@@ -11,6 +13,7 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Trouble};
 use crate::{suggest, value};
+use planes::{At, Plane};
 use sanloom_fc::config::{Direction, Fault, FaultKind, Node, Picos, Target};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeMap;
@@ -40,12 +43,10 @@ pub(super) fn build<'d>(
         let element = Rc::new(element);
         let at = element.time("at").unwrap_or_default();
         let until = until(&element, at, sink);
-        let is_of_ethernet = ethernet::is_of_ethernet(trouble);
-        let on_ethernet = Vec::new();
-        let mut finder =
-            Finder { lab, names, index: &index, element: &element, budget, sink, is_of_ethernet, on_ethernet };
+        let (only, on_planes) = (Plane::of(trouble), Vec::new());
+        let mut finder = Finder { lab, names, index: &index, element: &element, budget, sink, only, on_planes };
         let of_fibre_channel = finder.kinds(trouble);
-        for kind in of_fibre_channel.into_iter().chain(ethernet::kinds(&mut finder, trouble)) {
+        for kind in of_fibre_channel.into_iter().chain(finder.kinds_on_planes(trouble)) {
             let place = Where {
                 element: element.clone(),
                 exact: vec![("until", element.origin(if element.is_given("for") { "for" } else { "until" }))],
@@ -63,13 +64,13 @@ pub(super) fn build<'d>(
 struct Index {
     by_name: BTreeMap<String, u16>,
     by_port: BTreeMap<(Node, u16), (u16, u8)>,
-    ethernet: ethernet::Index,
+    /// Names of [`planes::PLANES`].
+    planes: [planes::Index; 2],
 }
 
 impl Index {
     fn of(lab: &Lab) -> Index {
-        let mut index =
-            Index { by_name: BTreeMap::new(), by_port: BTreeMap::new(), ethernet: ethernet::Index::of(lab) };
+        let mut index = Index { by_name: BTreeMap::new(), by_port: BTreeMap::new(), planes: planes::Index::of(lab) };
         for (i, link) in lab.links.iter().enumerate() {
             index.by_name.entry(link.name.clone()).or_insert(i as u16);
             for (side, end) in link.ends.iter().enumerate() {
@@ -92,7 +93,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::Reordering => &["link", "port", "probability", "delay", "direction", "until", "for"],
         Trouble::PauseStorm => &["port", "link", "end", "priorities", "until", "for"],
         Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
-        Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
+        Trouble::LostRRdy | Trouble::LostCreditUpdates => &["port", "link", "end", "probability", "until", "for"],
         Trouble::VmMove => &["vm", "to", "until", "for"],
         Trouble::VmStop => &["vm"],
         Trouble::DuplicateName => &["vm", "of", "until", "for"],
@@ -140,20 +141,31 @@ struct Finder<'a, 'd> {
     element: &'a Element<'d>,
     budget: &'a mut Budget,
     sink: &'a mut Sink,
-    /// The kind of fault exists on Ethernet only.
-    is_of_ethernet: bool,
-    /// Places of the names that are those of Ethernet.
-    on_ethernet: Vec<ethernet::Place>,
+    /// The kind of fault exists on this plane only.
+    only: Option<Plane>,
+    /// Places of the names that are those of planes.
+    on_planes: Vec<(Plane, At)>,
+}
+
+/// Settings of a fault on a plane.
+struct Settings {
+    direction: Direction,
+    probability: f64,
+    delay: Picos,
+    /// Paused priorities, as a mask.
+    priorities: u8,
 }
 
 impl Finder<'_, '_> {
-    /// Returns one fault for each named link, port or switch of Fibre Channel. `on_ethernet` then
-    /// has the places of Ethernet.
+    /// Returns one fault for each named link, port or switch of Fibre Channel. `on_planes` then has
+    /// the places of Ethernet and InfiniBand.
     fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let probability = match trouble {
-            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy | Trouble::Reordering => {
-                self.needed_number("probability")
-            }
+            Trouble::FrameLoss
+            | Trouble::CrcErrors
+            | Trouble::LostRRdy
+            | Trouble::LostCreditUpdates
+            | Trouble::Reordering => self.needed_number("probability"),
             _ => 0.0,
         };
         let delay = match trouble {
@@ -218,14 +230,55 @@ impl Finder<'_, '_> {
                 let failure = |storage| FaultKind::ControllerFailure { storage, controller };
                 self.systems().into_iter().map(failure).collect()
             }
-            Trouble::Reordering => ethernet::refuse(self, |finder| finder.links()),
+            Trouble::Reordering => {
+                let links = self.links();
+                planes::refuse(self, Plane::Ethernet, &links)
+            }
             Trouble::PauseStorm => {
-                ethernet::refuse(self, |finder| finder.ends().into_iter().map(|(link, _)| link).collect())
+                let links = self.links_of_ends();
+                planes::refuse(self, Plane::Ethernet, &links)
+            }
+            Trouble::LostCreditUpdates => {
+                let links = self.links_of_ends();
+                planes::refuse(self, Plane::Infiniband, &links)
             }
             Trouble::CacheBattery => {
                 self.systems().into_iter().map(|storage| FaultKind::CacheBattery { storage }).collect()
             }
         }
+    }
+
+    /// Returns one fault for each place on a plane, and reports a kind that the plane does not have.
+    fn kinds_on_planes(&mut self, trouble: Trouble) -> Vec<FaultKind> {
+        let settings = Settings {
+            direction: self.element.choice("direction", schema::DIRECTIONS).unwrap_or(Direction::Both),
+            probability: self.element.number("probability").unwrap_or(0.0),
+            delay: self.element.time("delay").unwrap_or_default(),
+            priorities: match self.element.numbers("priorities") {
+                [] => u8::MAX,
+                some => some.iter().fold(0, |mask, priority| mask | 1 << (priority & 7)),
+            },
+        };
+        let mut kinds = Vec::new();
+        let mut refused = [false; 2];
+        for (plane, at) in std::mem::take(&mut self.on_planes) {
+            let kind = match plane {
+                Plane::Ethernet => ethernet::kind(trouble, at, &settings),
+                Plane::Infiniband => infiniband::kind(trouble, at, &settings),
+            };
+            refused[plane as usize] |= kind.is_none();
+            kinds.extend(kind);
+        }
+        for (refused, (reason, remedy)) in refused.into_iter().zip([ethernet::REFUSED, infiniband::REFUSED]) {
+            if refused {
+                self.sink.error(CONFLICT, &self.element.origin("kind"), reason, remedy);
+            }
+        }
+        kinds
+    }
+
+    fn links_of_ends(&mut self) -> Vec<u16> {
+        self.ends().into_iter().map(|(link, _)| link).collect()
     }
 
     fn systems(&mut self) -> Vec<u16> {
@@ -288,12 +341,13 @@ impl Finder<'_, '_> {
         if let Some(&link) = self.index.by_name.get(name) {
             return Some(link);
         }
-        if let Some(&link) = self.index.ethernet.links.get(name) {
-            self.on_ethernet.push(ethernet::Place::Link(link));
+        if let Some((plane, link)) = planes::link(self, name) {
+            self.on_planes.push((plane, At::Link(link)));
             return None;
         }
         if !self.sink.repeats(UNKNOWN_LINK, origin) {
-            let known = || self.index.by_name.keys().chain(self.index.ethernet.links.keys()).map(String::as_str);
+            let on_planes = || self.index.planes.iter().flat_map(|plane| plane.links.keys());
+            let known = || self.index.by_name.keys().chain(on_planes()).map(String::as_str);
             let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
             let otherwise = match some.is_empty() {
                 true => "`sanloom check` lists the links of a lab".to_owned(),
@@ -332,7 +386,7 @@ impl Finder<'_, '_> {
         };
         let origin = self.element.origin("end");
         let links = self.links();
-        ethernet::choose_ends(self, name, &origin);
+        planes::choose_ends(self, name, &origin);
         if links.is_empty() {
             return Vec::new();
         }
@@ -369,11 +423,11 @@ impl Finder<'_, '_> {
     }
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
-        if let Some(node) = ethernet::node(self, text) {
+        if let Some((plane, node)) = planes::node(self, text) {
             let port = ports::number(text, u16::MAX, origin, self.sink)?;
-            let linked = self.index.ethernet.ports_of(node);
+            let linked = self.index.planes[plane as usize].ports_of(node);
             let found = self.choose_port(text, port, &linked, origin);
-            self.on_ethernet.extend(found.map(|(link, end)| ethernet::Place::End(link, end)));
+            self.on_planes.extend(found.map(|(link, end)| (plane, At::End(link, end))));
             return None;
         }
         let end = ports::end(text, self.names, "node", |_| true, origin, self.sink)?;
@@ -428,8 +482,8 @@ impl Finder<'_, '_> {
                 continue;
             };
             for name in names.iter() {
-                if let Some(&switch) = self.index.ethernet.switches.get(name) {
-                    self.on_ethernet.push(ethernet::Place::Switch(switch));
+                if let Some((plane, switch)) = planes::switch(self, name) {
+                    self.on_planes.push((plane, At::Switch(switch)));
                     continue;
                 }
                 let accept = |node| matches!(node, Node::Switch(_));

@@ -1,6 +1,10 @@
-//! A reader of JSON that keeps the line of each value, and which values were used.
+//! JSON with the line of each value, and which values were used. `serde_json` reads it; the place
+//! of a value is that of its text in the file.
 
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::cell::Cell;
+use std::fmt;
 
 /// A value with its place.
 #[derive(Debug)]
@@ -20,10 +24,10 @@ pub(super) enum Kind {
 }
 
 /// A text that is no JSON, with the line of the error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct BadJson {
     pub line: u32,
-    pub reason: &'static str,
+    pub reason: String,
 }
 
 /// Greatest depth of nested values.
@@ -75,146 +79,95 @@ impl Value {
 
 /// Reads all documents of a text.
 pub(super) fn read(text: &str) -> (Vec<Value>, Option<BadJson>) {
-    let mut parser = Parser { text: text.as_bytes(), at: 0, line: 1 };
+    let text = text.trim_start_matches('\u{feff}');
+    let lines = Lines { start: text.as_ptr() as usize, ends: text.match_indices('\n').map(|(at, _)| at).collect() };
     let mut documents = Vec::new();
-    loop {
-        parser.space();
-        if parser.at >= parser.text.len() {
-            return (documents, None);
-        }
-        match parser.value(0) {
+    for document in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
+        let value = match document {
+            Ok(raw) => lines.value(raw.get(), 0),
+            Err(error) => Err(BadJson { line: error.line() as u32, reason: format!("is no JSON: {error}") }),
+        };
+        match value {
             Ok(value) => documents.push(value),
             Err(error) => return (documents, Some(error)),
         }
     }
+    (documents, None)
 }
 
-struct Parser<'t> {
-    text: &'t [u8],
-    at: usize,
-    line: u32,
+/// The file: the address of its first byte, and the offsets at which its lines end.
+struct Lines {
+    start: usize,
+    ends: Vec<usize>,
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> u8 {
-        self.text.get(self.at).copied().unwrap_or(0)
+impl Lines {
+    /// Returns the line of a part of the file.
+    fn line(&self, part: &str) -> u32 {
+        let at = (part.as_ptr() as usize).saturating_sub(self.start);
+        self.ends.partition_point(|end| *end < at) as u32 + 1
     }
 
-    fn bad<T>(&self, reason: &'static str) -> Result<T, BadJson> {
-        Err(BadJson { line: self.line, reason })
-    }
-
-    fn space(&mut self) {
-        while let Some(byte) = self.text.get(self.at) {
-            match byte {
-                b'\n' => self.line += 1,
-                b' ' | b'\t' | b'\r' => {}
-                // A byte order mark.
-                0xef if self.text[self.at..].starts_with(&[0xef, 0xbb, 0xbf]) => self.at += 2,
-                _ => return,
-            }
-            self.at += 1;
-        }
-    }
-
-    fn value(&mut self, depth: u32) -> Result<Value, BadJson> {
+    fn value(&self, raw: &str, depth: u32) -> Result<Value, BadJson> {
+        let line = self.line(raw);
+        let bad = |reason: String| BadJson { line, reason };
         if depth > MAX_DEPTH {
-            return self.bad("nests too deeply");
+            return Err(bad("nests too deeply".to_owned()));
         }
-        self.space();
-        let line = self.line;
-        let kind = match self.peek() {
-            b'{' => self.object(depth)?,
-            b'[' => self.array(depth)?,
-            b'"' => Kind::Leaf(self.string()?),
-            _ => Kind::Leaf(self.word()?),
+        let parts = |is_object| Parts { is_object }.deserialize(&mut serde_json::Deserializer::from_str(raw));
+        let parts = |is_object| parts(is_object).map_err(|error| bad(format!("is no JSON: {error}")));
+        let kind = match raw.as_bytes().first() {
+            Some(b'{') => {
+                let member = |(name, raw): (String, &RawValue)| Ok((name, self.value(raw.get(), depth + 1)?));
+                Kind::Object(parts(true)?.into_iter().map(member).collect::<Result<_, _>>()?)
+            }
+            Some(b'[') => {
+                let item = |(_, raw): (String, &RawValue)| self.value(raw.get(), depth + 1);
+                Kind::Array(parts(false)?.into_iter().map(item).collect::<Result<_, _>>()?)
+            }
+            Some(b'"') => Kind::Leaf(serde_json::from_str(raw).map_err(|error| bad(format!("is no JSON: {error}")))?),
+            _ => Kind::Leaf(raw.to_owned()),
         };
         Ok(Value { line, kind, used: Cell::new(false) })
     }
+}
 
-    fn object(&mut self, depth: u32) -> Result<Kind, BadJson> {
-        self.at += 1;
-        let mut members = Vec::new();
-        loop {
-            self.space();
-            match self.peek() {
-                b'}' => {
-                    self.at += 1;
-                    return Ok(Kind::Object(members));
-                }
-                b',' if !members.is_empty() => {
-                    self.at += 1;
-                    continue;
-                }
-                b'"' => {}
-                _ => return self.bad("is no JSON: a name or `}` was expected"),
-            }
-            let name = self.string()?;
-            self.space();
-            if self.peek() != b':' {
-                return self.bad("is no JSON: `:` was expected");
-            }
-            self.at += 1;
-            members.push((name, self.value(depth + 1)?));
+/// The members of an object, or the items of an array with empty names, in their order.
+struct Parts {
+    is_object: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Parts {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.is_object {
+            true => deserializer.deserialize_map(self),
+            false => deserializer.deserialize_seq(self),
         }
     }
+}
 
-    fn array(&mut self, depth: u32) -> Result<Kind, BadJson> {
-        self.at += 1;
-        let mut items = Vec::new();
-        loop {
-            self.space();
-            match self.peek() {
-                b']' => {
-                    self.at += 1;
-                    return Ok(Kind::Array(items));
-                }
-                b',' if !items.is_empty() => self.at += 1,
-                0 => return self.bad("is no JSON: it ends inside a list"),
-                _ => items.push(self.value(depth + 1)?),
-            }
-        }
+impl<'de> Visitor<'de> for Parts {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or an array")
     }
 
-    fn string(&mut self) -> Result<String, BadJson> {
-        self.at += 1;
-        let mut bytes = Vec::new();
-        loop {
-            let Some(&byte) = self.text.get(self.at) else { return self.bad("is no JSON: it ends inside a text") };
-            self.at += 1;
-            match byte {
-                b'"' => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
-                b'\n' => return self.bad("is no JSON: a text ends at the end of its line"),
-                b'\\' => {
-                    let escaped = self.peek();
-                    self.at += 1;
-                    match escaped {
-                        b'n' | b't' | b'r' | b'b' | b'f' => bytes.push(b' '),
-                        b'u' => {
-                            let digits = self.text.get(self.at..self.at + 4).unwrap_or_default();
-                            let code = std::str::from_utf8(digits).ok().and_then(|d| u32::from_str_radix(d, 16).ok());
-                            let Some(code) = code else { return self.bad("is no JSON: a bad escape") };
-                            self.at += 4;
-                            let c = char::from_u32(code).unwrap_or('\u{fffd}');
-                            bytes.extend(c.encode_utf8(&mut [0; 4]).bytes());
-                        }
-                        0 => return self.bad("is no JSON: it ends inside a text"),
-                        other => bytes.push(other),
-                    }
-                }
-                other => bytes.push(other),
-            }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            parts.push(member);
         }
+        Ok(parts)
     }
 
-    fn word(&mut self) -> Result<String, BadJson> {
-        let start = self.at;
-        while self.peek().is_ascii_alphanumeric() || b"+-.".contains(&self.peek()) {
-            self.at += 1;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            parts.push((String::new(), item));
         }
-        match self.text.get(start..self.at) {
-            Some(word) if !word.is_empty() => Ok(String::from_utf8_lossy(word).into_owned()),
-            _ => self.bad("is no JSON: a value was expected"),
-        }
+        Ok(parts)
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
     documents.iter().for_each(|document| leaves.collect(document));
     for (index, line) in text.lines().enumerate() {
         let number = index as u32 + 1;
-        let fate = if let Some(error) = error.filter(|error| number >= error.line) {
-            Fate::bad(error.reason, "repeat the request, and save the whole answer")
+        let fate = if let Some(error) = error.as_ref().filter(|error| number >= error.line) {
+            Fate::bad(error.reason.clone(), "repeat the request, and save the whole answer")
         } else if let Some((reason, remedy)) = bad.get(&number) {
             Fate::bad(reason.clone(), *remedy)
         } else if leaves.used.contains(&number) {

@@ -148,7 +148,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
             path: "probability",
             kind: Kind::Share,
             fallback: Fallback::Absent("needed by the kinds that use it"),
-            meaning: "Probability for each frame or R_RDY.",
+            meaning: "Probability for each frame, packet, R_RDY or flow-control packet.",
             example: "0.001",
             also: &["rate", "p", "chance"],
         },

@@ -39,7 +39,7 @@ pub(super) const LIVE: SectionDef = SectionDef {
 pub(super) const MASK: SectionDef = SectionDef {
     name: "mask",
     form: Form::List,
-    meaning: "LUN masking: the LUNs that an initiator sees. If any table of a storage system names an initiator of the same transport, an initiator sees only the LUNs that its tables list; otherwise it sees all LUNs. Tables for Fibre Channel hide nothing from iSCSI initiators, and vice versa. (`initiators` of the target restricts iSCSI logins.) A simulated host uses a LUN over the ports that see it.",
+    meaning: "LUN masking: the LUNs that an initiator sees. If any table of a storage system names an initiator of the same transport, an initiator sees only the LUNs that its tables list; otherwise it sees all LUNs. Tables for Fibre Channel hide nothing from initiators of iSCSI, and vice versa; no table hides anything from those of SRP. (`initiators` of the target restricts iSCSI logins.) A simulated host uses a LUN over the ports that see it.",
     also: &["masks", "masking", "lun_masking", "acl"],
     keys: &[
         Key {

@@ -299,6 +299,7 @@ pub(crate) enum Trouble {
     LostRRdy,
     Reordering,
     PauseStorm,
+    LostCreditUpdates,
     VmMove,
     VmStop,
     DuplicateName,
@@ -318,10 +319,11 @@ words!(TROUBLE, TROUBLES: Trouble {
     "frame-loss" => Trouble::FrameLoss, "frames on `link` disappear with `probability`";
     "crc-errors" => Trouble::CrcErrors, "frames on `link` arrive with a bad CRC (on Ethernet, a bad FCS) with `probability`";
     "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) returns each credit `delay` later";
-    "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) returns no credits";
+    "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) returns no credits; on InfiniBand, the interface frees no buffer";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
     "reordering" => Trouble::Reordering, "frames on the Ethernet `link` arrive `delay` later with `probability`, behind those sent after them";
     "pause-storm" => Trouble::PauseStorm, "the interface `port` (or the `end` of `link`) of Ethernet pauses `priorities` of its link partner without a break";
+    "lost-credit-updates" => Trouble::LostCreditUpdates, "each flow-control packet of InfiniBand sent by `port` (or by the `end` of `link`) is lost with `probability`; the next one replaces it";
     "vm-move" => Trouble::VmMove, "`vm` moves to the hypervisor `to`: its port names log in there while their old logins remain; with `until` or `for` it is stopped in between";
     "vm-stop" => Trouble::VmStop, "`vm` issues no more requests and logs out after the last one has ended";
     "duplicate-name" => Trouble::DuplicateName, "`vm` logs in with the port names of the host `of`; with `until` or `for` it takes its own back";

@@ -3,7 +3,7 @@
 use super::chassis::chassis;
 use super::report::Part;
 use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs};
+use sanloom_fc::san::{AttachedPort, Lab, NetworkPart, PermittedPairs, SessionReach};
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ pub struct Reach<'l> {
     /// Links between switches that carry nothing.
     apart: BTreeSet<u16>,
     /// Sessions of iSCSI.
-    iscsi: IscsiReach<'l>,
-    /// Pairs with a channel of SRP. No part of InfiniBand is judged, so none of them is lost.
-    srp: BTreeSet<(u16, u16)>,
+    iscsi: SessionReach<'l>,
+    /// Channels of SRP.
+    srp: SessionReach<'l>,
     /// Storage that is joined over Fibre Channel.
     whole: Left,
     /// LUNs that have a path and are used.
@@ -33,14 +33,7 @@ impl<'l> Reach<'l> {
     /// isolated.
     pub fn of(lab: &'l Lab, isolated: &[usize]) -> Reach<'l> {
         let permitted = lab.permitted_pairs(isolated);
-        let iscsi = IscsiReach::of(lab);
-        let mut srp = BTreeSet::new();
-        lab.for_each_srp_pair(|paths, host, storage| {
-            if !paths.pairs(host, storage).is_empty() {
-                srp.insert((host, storage));
-            }
-            true
-        });
+        let (iscsi, srp) = (SessionReach::of_iscsi(lab), SessionReach::of_srp(lab));
         let apart = lab.links_apart(isolated);
         let (whole, joined) = (Left::default(), HostLuns::new());
         let mut reach = Reach { lab, permitted, apart, iscsi, srp, whole, joined };
@@ -58,7 +51,7 @@ impl<'l> Reach<'l> {
             luns.retain(|lun| reach.whole.has(*pair, *lun));
             !luns.is_empty()
         });
-        for pair in reach.iscsi.pairs().chain(reach.srp.iter().copied()) {
+        for pair in reach.iscsi.pairs().chain(reach.srp.pairs()) {
             let luns = lab.luns_in_use(pair.0, pair.1);
             if !luns.is_empty() {
                 reach.joined.entry(pair).or_default().extend(luns);
@@ -72,14 +65,14 @@ impl<'l> Reach<'l> {
         &self.joined
     }
 
-    /// Returns whether a pair has a channel of SRP.
-    pub(super) fn has_channel(&self, pair: (u16, u16)) -> bool {
-        self.srp.contains(&pair)
+    /// The sessions of iSCSI.
+    pub(super) fn iscsi(&self) -> &SessionReach<'l> {
+        &self.iscsi
     }
 
-    /// The sessions of iSCSI.
-    pub(super) fn iscsi(&self) -> &IscsiReach<'l> {
-        &self.iscsi
+    /// The channels of SRP.
+    pub(super) fn srp(&self) -> &SessionReach<'l> {
+        &self.srp
     }
 
     /// Returns the number of hosts that lose storage or data when `part` fails.
@@ -99,14 +92,22 @@ impl<'l> Reach<'l> {
             _ => false,
         };
         match part {
-            Part::EthernetSwitch(switch) => return self.cut_off_on_ethernet(EthernetPart::Switch(switch)),
+            Part::EthernetSwitch(switch) => {
+                return self.last_paths(self.iscsi.cut_off(NetworkPart::Switch(switch)), &self.srp);
+            }
             Part::EthernetLink(link) | Part::Nic(link, _) | Part::StorageNic(link, _) => {
-                return self.cut_off_on_ethernet(EthernetPart::Link(link));
+                return self.last_paths(self.iscsi.cut_off(NetworkPart::Link(link)), &self.srp);
+            }
+            Part::InfinibandSwitch(switch) => {
+                return self.last_paths(self.srp.cut_off(NetworkPart::Switch(switch)), &self.iscsi);
+            }
+            Part::InfinibandLink(link) | Part::Hca(link, _) | Part::StorageHca(link, _) => {
+                return self.last_paths(self.srp.cut_off(NetworkPart::Link(link)), &self.iscsi);
             }
             _ => {}
         }
         let left = self.without(&self.links_of(part));
-        let has_session = |pair: (u16, u16)| self.srp.contains(&pair) || self.iscsi.joins(pair);
+        let has_session = |pair: (u16, u16)| self.srp.joins(pair) || self.iscsi.joins(pair);
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
             let is_gone = |lun: &&u16| !(left.has(*pair, **lun) || has_session(*pair)) || loses_data(*pair, **lun);
@@ -118,10 +119,11 @@ impl<'l> Reach<'l> {
         lost
     }
 
-    /// Returns the LUNs whose last path is a session of iSCSI that is lost.
-    fn cut_off_on_ethernet(&self, part: EthernetPart) -> HostLuns {
+    /// Returns the LUNs of pairs that have lost their sessions of one network, if neither the other
+    /// network nor Fibre Channel joins them.
+    fn last_paths(&self, pairs: BTreeSet<(u16, u16)>, other: &SessionReach<'_>) -> HostLuns {
         let mut lost = HostLuns::new();
-        for pair in self.iscsi.cut_off(part).into_iter().filter(|pair| !self.srp.contains(pair)) {
+        for pair in pairs.into_iter().filter(|pair| !other.joins(*pair)) {
             let luns = self.joined.get(&pair).into_iter().flatten().copied();
             let gone: BTreeSet<u16> = luns.filter(|lun| !self.whole.has(pair, *lun)).collect();
             if !gone.is_empty() {
@@ -168,7 +170,11 @@ impl<'l> Reach<'l> {
             | Part::EthernetSwitch(_)
             | Part::EthernetLink(_)
             | Part::Nic(..)
-            | Part::StorageNic(..) => BTreeSet::new(),
+            | Part::StorageNic(..)
+            | Part::InfinibandSwitch(_)
+            | Part::InfinibandLink(_)
+            | Part::Hca(..)
+            | Part::StorageHca(..) => BTreeSet::new(),
         }
     }
 

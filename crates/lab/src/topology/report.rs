@@ -148,6 +148,14 @@ pub enum Part {
     Nic(u16, u8),
     /// An Ethernet interface of a storage system: its link and its end there.
     StorageNic(u16, u8),
+    /// An InfiniBand switch, by index.
+    InfinibandSwitch(u16),
+    /// An InfiniBand link, by index.
+    InfinibandLink(u16),
+    /// An InfiniBand interface of a host: its link and its end there. Its loss is that of the link.
+    Hca(u16, u8),
+    /// An InfiniBand interface of a storage system: its link and its end there.
+    StorageHca(u16, u8),
 }
 
 /// A component whose loss cuts at least one host off from storage that it uses.
@@ -212,14 +220,15 @@ impl Report {
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
         let sessions_are_judged = !sessions.is_empty() && !lab.ethernet_is_implied();
+        let judged_sessions = sessions.keys().filter(|_| sessions_are_judged).chain(channels.keys());
+        let over_sessions: BTreeSet<u16> = judged_sessions.map(|(host, _)| *host).collect();
         let reach = (sessions_are_judged || !channels.is_empty()).then(|| Reach::of(lab, isolated));
         let lonely = match &reach {
             Some(reach) => sessions::lonely_hosts(lab, reach, &paths),
             None => paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect(),
         };
         let lonely: BTreeSet<u16> = lonely.union(&pathless.iter().copied().collect()).copied().collect();
-        let over_iscsi: BTreeSet<u16> = sessions.keys().map(|(host, _)| *host).collect();
-        let only_over_iscsi = over_iscsi.iter().filter(|host| sessions_are_judged && !has_path(**host)).count();
+        let only_in_sessions = over_sessions.iter().filter(|host| !has_path(**host)).count();
         let host_names = |hosts: &mut dyn Iterator<Item = u16>| -> Vec<String> {
             hosts.map(|host| lab.hosts[usize::from(host)].name.clone()).collect()
         };
@@ -265,7 +274,7 @@ impl Report {
             hosts_without_two_paths: host_names(&mut lonely.into_iter()),
             hosts_without_path: host_names(&mut pathless.into_iter()),
             hosts_without_workload: host_names(&mut idle.into_iter()),
-            hosts_judged: linked.len() + only_over_iscsi,
+            hosts_judged: linked.len() + only_in_sessions,
             pairs_left_out: classes.left_out,
         }
     }
@@ -581,6 +590,11 @@ pub(super) fn part_name(lab: &Lab, part: Part) -> String {
         Part::EthernetLink(i) => lab.ethernet_links[usize::from(i)].name.clone(),
         Part::Nic(link, side) | Part::StorageNic(link, side) => {
             lab.ethernet_links[usize::from(link)].ends[usize::from(side)].name(lab)
+        }
+        Part::InfinibandSwitch(i) => lab.infiniband.switches[usize::from(i)].name.clone(),
+        Part::InfinibandLink(i) => lab.infiniband.links[usize::from(i)].name.clone(),
+        Part::Hca(link, side) | Part::StorageHca(link, side) => {
+            lab.infiniband.links[usize::from(link)].ends[usize::from(side)].name(lab)
         }
         Part::Switch(i) => lab.switches[usize::from(i)].name.clone(),
         Part::Chassis(i) => {

@@ -5,8 +5,8 @@ use super::cut::Reach;
 use super::durability;
 use super::names::compress_all;
 use super::report::{Part, Paths, SinglePoint, part_name};
-use sanloom_fc::config::EthernetNode;
-use sanloom_fc::san::{EthernetPart, Lab};
+use sanloom_fc::config::{EthernetNode, InfinibandNode};
+use sanloom_fc::san::{Lab, NetworkPart, SessionReach};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage with equal numbers of sessions.
@@ -88,7 +88,7 @@ pub(super) fn rows(lab: &Lab, sessions: &Sessions) -> Vec<SessionPaths> {
 /// theorem of Menger, that is a host with a link whose loss cuts it off. A path over Fibre Channel
 /// shares no link with a session, and a channel of SRP none with either.
 pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> {
-    let sessions = reach.iscsi();
+    let (sessions, channels) = (reach.iscsi(), reach.srp());
     let pairs_of = |row: &Paths| -> Vec<(u16, u16)> {
         let of_host = |host: &u16| row.storage.iter().map(|storage| (*host, *storage)).collect::<Vec<_>>();
         row.hosts.iter().flat_map(of_host).collect()
@@ -96,24 +96,25 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
     let has_path: BTreeSet<(u16, u16)> = paths.iter().filter(|row| row.port_pairs > 0).flat_map(pairs_of).collect();
     let one_path = paths.iter().filter(|row| row.disjoint < 2).flat_map(pairs_of);
     let mut lonely: BTreeSet<u16> =
-        one_path.filter(|pair| !sessions.joins(*pair) && !reach.has_channel(*pair)).map(|(host, _)| host).collect();
-    for part in candidates(lab, reach) {
-        if matches!(part, EthernetPart::Link(_)) {
-            let cut_off = sessions.cut_off(part).into_iter();
-            let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !reach.has_channel(*pair);
-            lonely.extend(cut_off.filter(is_last).map(|(host, _)| host));
+        one_path.filter(|pair| !sessions.joins(*pair) && !channels.joins(*pair)).map(|(host, _)| host).collect();
+    let mut add = |parts: BTreeSet<NetworkPart>, own: &SessionReach<'_>, other: &SessionReach<'_>| {
+        for part in parts.into_iter().filter(|part| matches!(part, NetworkPart::Link(_))) {
+            let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !other.joins(*pair);
+            lonely.extend(own.cut_off(part).into_iter().filter(is_last).map(|(host, _)| host));
         }
-    }
+    };
+    add(candidates(lab, reach), sessions, channels);
+    add(channels.candidates(), channels, sessions);
     lonely
 }
 
 /// Returns the parts of Ethernet that are judged: none if the lab does not describe it.
-fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<EthernetPart> {
+fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<NetworkPart> {
     if lab.ethernet_is_implied() { BTreeSet::new() } else { reach.iscsi().candidates() }
 }
 
-/// Adds the single points of failure of Ethernet, and counts hosts with a session only where a
-/// failure of Fibre Channel cuts them off.
+/// Adds the single points of failure of Ethernet and InfiniBand, and counts hosts with a session
+/// only where a failure of Fibre Channel cuts them off.
 pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePoint>) {
     points.retain_mut(|point| {
         point.hosts = reach.hosts_cut_off(point.part);
@@ -122,8 +123,8 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
     let mut parts = BTreeSet::new();
     for part in candidates(lab, reach) {
         match part {
-            EthernetPart::Switch(switch) => parts.extend([Part::EthernetSwitch(switch)]),
-            EthernetPart::Link(link) => {
+            NetworkPart::Switch(switch) => _ = parts.insert(Part::EthernetSwitch(switch)),
+            NetworkPart::Link(link) => {
                 let ends = (0..).zip(&lab.ethernet_links[usize::from(link)].ends);
                 parts.extend(ends.filter_map(|(side, end)| match end.node {
                     EthernetNode::Host(_) => Some(Part::Nic(link, side)),
@@ -134,7 +135,21 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
             }
         }
     }
-    for (_, storage) in reach.iscsi().pairs() {
+    for part in reach.srp().candidates() {
+        match part {
+            NetworkPart::Switch(switch) => _ = parts.insert(Part::InfinibandSwitch(switch)),
+            NetworkPart::Link(link) => {
+                let ends = (0..).zip(&lab.infiniband.links[usize::from(link)].ends);
+                parts.extend(ends.filter_map(|(side, end)| match end.node {
+                    InfinibandNode::Host(_) => Some(Part::Hca(link, side)),
+                    InfinibandNode::Storage(_) => Some(Part::StorageHca(link, side)),
+                    InfinibandNode::Switch(_) => None,
+                }));
+                parts.insert(Part::InfinibandLink(link));
+            }
+        }
+    }
+    for (_, storage) in reach.iscsi().pairs().chain(reach.srp().pairs()) {
         let system = &lab.storage[usize::from(storage)];
         if durability::is_unprotected(system) {
             parts.extend((0..system.luns.len() as u16).map(|lun| Part::Unprotected(storage, lun)));

@@ -19,7 +19,7 @@ pub struct PointGroup {
 }
 
 /// Kinds of single points of failure, in the order of a report.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 16] = [
     "switch",
     "chassis",
     "link",
@@ -32,6 +32,10 @@ const KINDS: [&str; 12] = [
     "Ethernet link",
     "NIC",
     "storage NIC",
+    "InfiniBand switch",
+    "InfiniBand link",
+    "HCA",
+    "storage HCA",
 ];
 
 impl Report {
@@ -52,6 +56,10 @@ impl Report {
                 Part::EthernetLink(_) => 9,
                 Part::Nic(..) => 10,
                 Part::StorageNic(..) => 11,
+                Part::InfinibandSwitch(_) => 12,
+                Part::InfinibandLink(_) => 13,
+                Part::Hca(..) => 14,
+                Part::StorageHca(..) => 15,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
@@ -100,11 +108,11 @@ impl Report {
         sentences
     }
 
-    /// Returns whether a path is judged: one over Fibre Channel, or a session of iSCSI over the
-    /// Ethernet of the lab.
+    /// Returns whether a path is judged: one over Fibre Channel, a session of iSCSI over the
+    /// Ethernet of the lab, or a channel of SRP.
     pub fn has_paths(&self) -> bool {
         let over_ethernet = !self.iscsi.is_empty() && !self.ethernet_is_implied;
-        over_ethernet || self.paths.iter().any(|paths| paths.port_pairs > 0)
+        over_ethernet || !self.srp.is_empty() || self.paths.iter().any(|paths| paths.port_pairs > 0)
     }
 
     /// The sentence of a report without single points of failure.
@@ -116,14 +124,10 @@ impl Report {
         }
     }
 
-    /// Names what is not judged: InfiniBand, and Ethernet that the lab does not describe.
+    /// Names what is not judged: Ethernet that the lab does not describe.
     pub fn not_examined(&self) -> Option<&'static str> {
-        match (self.ethernet_is_implied && !self.iscsi.is_empty(), !self.srp.is_empty()) {
-            (false, false) => None,
-            (true, false) => Some("The lab does not describe its Ethernet, so it is not examined."),
-            (false, true) => Some("Single points of failure in InfiniBand are not examined."),
-            (true, true) => Some("Single points of failure in Ethernet and InfiniBand are not examined."),
-        }
+        let is_left_out = self.ethernet_is_implied && !self.iscsi.is_empty();
+        is_left_out.then_some("The lab does not describe its Ethernet, so it is not examined.")
     }
 
     /// Returns whether the verdict covers only some of the hosts.

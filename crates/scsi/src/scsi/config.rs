@@ -110,11 +110,14 @@ pub struct LunMap {
     pub unit: u16,
 }
 
-/// Initiator name in access lists: the port name on Fibre Channel, the node name with iSCSI.
+/// Initiator name in access lists: the port name on Fibre Channel, the port identifier with SRP, the
+/// node name with iSCSI.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InitiatorName {
     /// Fibre Channel port name.
     Fcp(Wwpn),
+    /// SRP initiator port identifier.
+    Srp(Box<[u8; 16]>),
     /// iSCSI name of the initiator node.
     Iscsi(Box<str>),
 }
@@ -123,6 +126,7 @@ impl From<&TransportId> for InitiatorName {
     fn from(id: &TransportId) -> InitiatorName {
         match id {
             TransportId::Fcp(name) => InitiatorName::Fcp(*name),
+            TransportId::Srp(port) => InitiatorName::Srp(port.clone()),
             TransportId::Iscsi(port) => InitiatorName::Iscsi(port.name.clone()),
         }
     }

@@ -136,9 +136,10 @@ impl Nexuses {
 fn visible(id: &TransportId, masking: &Masking) -> Option<Vec<LunMap>> {
     let Masking::Listed(list) = masking else { return None };
     let name = InitiatorName::from(id);
-    // Fibre Channel names sort before iSCSI names.
+    // Names sort by transport: Fibre Channel, SRP, iSCSI.
     let listed = match name {
         InitiatorName::Fcp(_) => matches!(list.keys().next(), Some(InitiatorName::Fcp(_))),
+        InitiatorName::Srp(_) => list.keys().any(|name| matches!(name, InitiatorName::Srp(_))),
         InitiatorName::Iscsi(_) => matches!(list.keys().next_back(), Some(InitiatorName::Iscsi(_))),
     };
     listed.then(|| list.get(&name).cloned().unwrap_or_default())

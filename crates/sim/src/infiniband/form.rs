@@ -90,6 +90,16 @@ impl Form {
         packet
     }
 
+    /// Returns whether the packet is a response without data.
+    pub fn is_acknowledgement(self) -> bool {
+        matches!(self, Form::Response(Response { kind, .. }) if !matches!(kind, ResponseKind::Data { .. }))
+    }
+
+    /// Returns the BTH opcode of a reference.
+    pub fn opcode(packet: &Packet) -> u8 {
+        (packet.position >> 24) as u8 & !ASKS
+    }
+
     /// Returns the form of a reference; `None` if it is not from here.
     pub fn of(packet: &Packet) -> Option<Form> {
         let (code, psn, argument) = ((packet.position >> 24) as u8, Psn::of(packet.position.into()), packet.argument);

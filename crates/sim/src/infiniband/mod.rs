@@ -4,11 +4,14 @@
 //! the plane, and sets one timer for the deadlines of all of them.
 
 mod form;
+mod record;
 
 pub use form::Form;
+pub use record::{Content, Seen};
 
 use crate::net::Net;
 use crate::net::infiniband::{self, Packet};
+use record::Record;
 use sanloom_scsi::time::Instant;
 use sanloom_transport::infiniband::packet::Mtu;
 use sanloom_transport::infiniband::partition::PKey;
@@ -65,6 +68,8 @@ struct End {
     is_closed: bool,
     /// Time for which the end is in the list of deadlines, [`Instant::NEVER`] if it is not.
     listed: Instant,
+    /// Messages of the end, if they are kept.
+    record: Option<Record>,
 }
 
 /// Queue pair of datagrams.
@@ -84,12 +89,20 @@ pub struct Pairs {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Number of the timer of the network.
     timer: u32,
+    keeps_messages: bool,
 }
 
 impl Pairs {
     /// Returns no queue pairs, with a timer of the network.
     pub fn new(timer: u32) -> Pairs {
-        Pairs { ends: Vec::new(), datagrams: Vec::new(), events: VecDeque::new(), due: BinaryHeap::new(), timer }
+        Pairs {
+            ends: Vec::new(),
+            datagrams: Vec::new(),
+            events: VecDeque::new(),
+            due: BinaryHeap::new(),
+            timer,
+            keeps_messages: false,
+        }
     }
 
     /// Opens a reliable connection. Returns the number of its first end; `None` if the partitions
@@ -109,6 +122,7 @@ impl Pairs {
                 level: end.level,
                 is_closed: false,
                 listed: Instant::NEVER,
+                record: self.keeps_messages.then(|| Record::new(config.mtu, config.first_psn)),
             });
         }
         Some(first)
@@ -120,6 +134,27 @@ impl Pairs {
         let lid = net.infiniband.lid(at.interface)?;
         self.datagrams.push(Datagrams { endpoint: ud::Endpoint::new(mtu), at, lid });
         Some(FIRST_DATAGRAM + self.datagrams.len() as u32 - 1)
+    }
+
+    /// Keeps the messages of connections that are opened from now on, for [`Pairs::seen`].
+    pub fn keep_messages(&mut self) {
+        self.keeps_messages = true;
+    }
+
+    /// Returns a packet of a reliable connection with its message, if messages are kept.
+    pub fn seen(&self, packet: &Packet) -> Option<Seen> {
+        let form = Form::of(packet)?;
+        let (pairs, of) = record::ends(packet, form);
+        self.ends.get(of as usize)?.record.as_ref()?.seen(form, pairs)
+    }
+
+    /// Posts a work request with its contents.
+    pub fn post_with(&mut self, net: &mut Net, end: u32, work: Work, content: impl FnOnce() -> Content) {
+        let state = &mut self.ends[end as usize];
+        if let Some(record) = state.record.as_mut().filter(|_| !state.is_closed) {
+            record.add(&work, content());
+        }
+        self.post(net, end, work);
     }
 
     /// Posts a work request.

@@ -217,7 +217,8 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::PowerFailure { .. }
             | FaultKind::ControllerFailure { .. }
             | FaultKind::CacheBattery { .. }
-            | FaultKind::Ethernet(_) => {}
+            | FaultKind::Ethernet(_)
+            | FaultKind::Infiniband(_) => {}
         }
     }
     for (number, lane) in net.fc.lanes().iter().enumerate() {

@@ -113,6 +113,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
         }
         FaultKind::Ethernet(fault) => super::ethernet::fault_text(&view.world.lab, fault),
+        FaultKind::Infiniband(fault) => super::infiniband::fault_text(&view.world.lab, fault),
     }
 }
 
@@ -265,14 +266,16 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                     add(EventKind::PathsLost, host_name(host), what, None);
                 }
             }
-            NoteKind::Link { link, up } => {
-                let name = world.lab.links[usize::from(link)].name.clone();
-                let (kind, word) = if up { (EventKind::LinkUp, "up") } else { (EventKind::LinkDown, "down") };
-                let what = format!("link {name} went {word}");
-                add(kind, name, what, None);
-            }
-            NoteKind::EthernetLink { link, up } => {
-                let name = world.lab.ethernet_links[usize::from(link)].name.clone();
+            NoteKind::Link { link, up }
+            | NoteKind::EthernetLink { link, up }
+            | NoteKind::InfinibandLink { link, up } => {
+                let lab = &world.lab;
+                let name = match note.kind {
+                    NoteKind::EthernetLink { .. } => &lab.ethernet_links[usize::from(link)].name,
+                    NoteKind::InfinibandLink { .. } => &lab.infiniband.links[usize::from(link)].name,
+                    _ => &lab.links[usize::from(link)].name,
+                };
+                let name = name.clone();
                 let (kind, word) = if up { (EventKind::LinkUp, "up") } else { (EventKind::LinkDown, "down") };
                 let what = format!("link {name} went {word}");
                 add(kind, name, what, None);

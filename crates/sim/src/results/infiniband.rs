@@ -1,12 +1,13 @@
 //! Results of InfiniBand links and SRP channels.
 
+use super::events::FaultText;
 use super::view::View;
 use crate::net::infiniband::{FLOW_BYTES, PacketLoss};
 use crate::world::infiniband::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
-use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode};
-use sanloom_fc::san::Lab;
+use sanloom_fc::config::{Direction, InfinibandFault, InfinibandLink};
+use sanloom_fc::san::{Lab, SubnetRoutes};
 use sanloom_transport::infiniband::packet::DELIMITERS;
 
 pub(super) fn links(view: &View<'_>) -> Vec<InfinibandLinkResult> {
@@ -15,19 +16,11 @@ pub(super) fn links(view: &View<'_>) -> Vec<InfinibandLinkResult> {
         name: link.name.clone(),
         rate: link.rate.name().to_owned(),
         rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+        downtime_s: s_of_ps(view.world.infiniband_faults.downtimes.measured_ps(number as u16, view.now_ps)),
         forward: direction(view, &counts, link, 2 * number),
         backward: direction(view, &counts, link, 2 * number + 1),
     };
     (0..).zip(&view.world.lab.infiniband.links).map(one).collect()
-}
-
-/// Returns the name of a port or interface: `ib1:4`, `server1:ib0`.
-pub(super) fn port(lab: &Lab, end: InfinibandEnd) -> String {
-    let name = lab.infiniband_node_name(end.node);
-    match end.node {
-        InfinibandNode::Switch(_) => format!("{name}:{}", end.port),
-        InfinibandNode::Host(_) | InfinibandNode::Storage(_) => format!("{name}:ib{}", end.port),
-    }
 }
 
 fn direction(view: &View<'_>, counts: &Counts, link: &InfinibandLink, number: u32) -> InfinibandDirection {
@@ -39,8 +32,8 @@ fn direction(view: &View<'_>, counts: &Counts, link: &InfinibandLink, number: u3
     let lost = || counts.lost(number);
     let is_of_lifetime = |why: PacketLoss| matches!(why, PacketLoss::Lifetime | PacketLoss::Stalled);
     InfinibandDirection {
-        from: port(lab, link.ends[side]),
-        to: port(lab, link.ends[1 - side]),
+        from: link.ends[side].name(lab),
+        to: link.ends[1 - side].name(lab),
         packets: own.count.packets,
         bytes: own.count.bytes,
         throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
@@ -62,7 +55,7 @@ pub(super) fn channels(view: &View<'_>) -> Vec<SrpChannelResult> {
     let lab = &view.world.lab;
     let interfaces = lab.infiniband_interfaces();
     let one = |(number, plan): (u32, &crate::srp::ChannelPlan)| {
-        let [from, to] = plan.interfaces.map(|interface| port(lab, interfaces[usize::from(interface)].end));
+        let [from, to] = plan.interfaces.map(|interface| interfaces[usize::from(interface)].end.name(lab));
         let count = srp.count(number);
         SrpChannelResult {
             name: format!("{from}>{to}"),
@@ -86,7 +79,7 @@ pub(super) fn subnet(view: &View<'_>) -> Option<SubnetResult> {
     let (engine, refusal) = view.world.net.infiniband.routing();
     Some(SubnetResult {
         routing: engine.to_string(),
-        refusal: refusal.map(|refusal| refusal.to_string()),
+        refusal: refusal.map(|refusal| SubnetRoutes::refusal_text(&view.world.lab, refusal)),
         sweeps: view.world.measured().infiniband().sweeps,
         deadlocks: deadlocks(view),
     })
@@ -95,4 +88,43 @@ pub(super) fn subnet(view: &View<'_>) -> Option<SubnetResult> {
 /// Returns 1 if lanes that wait for each other were found since the end of the warm-up, or 0.
 pub(super) fn deadlocks(view: &View<'_>) -> u64 {
     view.world.net.infiniband.deadlocks().iter().any(|deadlock| deadlock.at_ps >= view.from_ps).into()
+}
+
+/// Returns the description of a fault.
+pub(super) fn fault_text(lab: &Lab, fault: InfinibandFault) -> FaultText {
+    let of_link = |link: u16| &lab.infiniband.links[usize::from(link)];
+    let end_name = |link: u16, end: u8| of_link(link).ends[usize::from(end).min(1)].name(lab);
+    let on_link = |link: u16, what: String| FaultText { what, link: Some(of_link(link).name.clone()), node: None };
+    let on_line = |link: u16, direction: Direction| match direction {
+        Direction::Forward => format!("{} towards {}", of_link(link).name, end_name(link, 1)),
+        Direction::Backward => format!("{} towards {}", of_link(link).name, end_name(link, 0)),
+        Direction::Both => of_link(link).name.clone(),
+    };
+    match fault {
+        InfinibandFault::LinkDown { link } => on_link(link, format!("link {} down", of_link(link).name)),
+        InfinibandFault::LinkUp { link } => on_link(link, format!("link {} up", of_link(link).name)),
+        InfinibandFault::PortDown { link, end } => on_link(link, format!("port {} down", end_name(link, end))),
+        InfinibandFault::SwitchReset { switch } => {
+            let name = lab.infiniband.switches[usize::from(switch)].name.clone();
+            FaultText { what: format!("switch {name} reset"), link: None, node: Some(name) }
+        }
+        InfinibandFault::PacketLoss { link, direction, probability } => {
+            on_link(link, format!("packet loss of {} % on {}", probability * 100.0, on_line(link, direction)))
+        }
+        InfinibandFault::CrcErrors { link, direction, probability } => on_link(
+            link,
+            format!("CRC errors in {} % of the packets on {}", probability * 100.0, on_line(link, direction)),
+        ),
+        InfinibandFault::LostCreditUpdates { link, end, probability } => on_link(
+            link,
+            format!(
+                "{} % of the flow-control packets that {} sends are lost",
+                probability * 100.0,
+                end_name(link, end)
+            ),
+        ),
+        InfinibandFault::WithheldCredits { link, end } => {
+            on_link(link, format!("{} frees no buffer", end_name(link, end)))
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::count::ChannelCount;
 use super::{Cx, Job, Srp, Stage, initiator, target};
-use crate::infiniband::{Endpoint, Event};
+use crate::infiniband::{Content, Endpoint, Event};
 use sanloom_scsi::scsi::{IoTag, NexusId};
 use sanloom_scsi::srp::target::Target;
 use sanloom_transport::infiniband::partition::PKey;
@@ -100,8 +100,12 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
 /// Sends an information unit from an end.
 pub(super) fn send(srp: &mut Srp, cx: &mut Cx<'_>, end: u32, unit: Iu) {
     let work = Work { id: 0, operation: Operation::Send, length: bytes(&unit) };
+    srp.pairs.post_with(cx.net, end, work, || {
+        let mut bytes = Vec::new();
+        unit.emit(&mut bytes);
+        Content::Bytes(bytes)
+    });
     srp.connections[(end / 2) as usize].units[(end % 2) as usize].push_back(unit);
-    srp.pairs.post(cx.net, end, work);
 }
 
 /// Handles the events of all connections.

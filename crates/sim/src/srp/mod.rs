@@ -35,10 +35,10 @@ mod plan;
 mod target;
 
 pub use count::ChannelCount;
-pub use plan::{ChannelPlan, SrpPlan, TargetPlan, guid_of, port_id};
+pub use plan::{ChannelPlan, SrpPlan, TargetPlan, port_id};
 
 use crate::agenda::Agenda;
-use crate::infiniband::Pairs;
+use crate::infiniband::{Pairs, Seen};
 use crate::iscsi::{self, Event, Order, SESSION, Slots};
 use crate::net::Net;
 use crate::net::infiniband::Packet;
@@ -259,6 +259,24 @@ impl Srp {
     pub fn notify(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, port: u16, notice: &Notice) {
         let cx = &mut Cx { net, around };
         target::notify(self, cx, (storage, port), None, notice);
+        connection::drain(self, cx);
+    }
+
+    /// Keeps what is sent from now on, for [`Srp::seen`]. Call it before [`Srp::start`].
+    pub fn watch(&mut self) {
+        self.pairs.keep_messages();
+    }
+
+    /// Returns a packet with its message.
+    pub fn seen(&self, packet: &Packet) -> Option<Seen> {
+        self.pairs.seen(packet)
+    }
+
+    /// Ends the connections of a storage system without power. Their peers notice it by the missing
+    /// acknowledgements.
+    pub fn power_off(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16) {
+        let cx = &mut Cx { net, around };
+        target::end_all(self, cx, storage);
         connection::drain(self, cx);
     }
 

@@ -64,9 +64,3 @@ pub fn port_id(guid: u64) -> PortId {
     id[8..].copy_from_slice(&guid.to_be_bytes());
     id
 }
-
-/// Returns the GUID in a port identifier.
-pub fn guid_of(id: PortId) -> u64 {
-    let [_, _, _, _, _, _, _, _, guid @ ..] = id;
-    u64::from_be_bytes(guid)
-}

@@ -1,12 +1,12 @@
 //! The storage system's side of a channel.
 
 use super::connection::{self, TargetEnd};
-use super::{CHANNEL, Cx, Srp, guid_of};
+use super::{CHANNEL, Cx, Srp};
+use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::target::{Input, Output, Target};
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_transport::infiniband::rc::requester::Work;
-use sanloom_wire::Wwpn;
 use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::srp::Iu;
 
@@ -17,7 +17,7 @@ const RDMA_BYTES: u32 = 65_536;
 pub(super) fn new_end(srp: &mut Srp, cx: &mut Cx<'_>, channel: u32) -> TargetEnd {
     let plan = &srp.channels[channel as usize].plan;
     let config = srp.systems[usize::from(plan.storage)].as_ref().map(|system| system.plan.config);
-    let initiator = TransportId::Fcp(Wwpn(guid_of(plan.login.initiator)));
+    let initiator = TransportId::Srp(Box::new(plan.login.initiator));
     let nexus = cx.around.device(plan.storage).connect(plan.port, initiator);
     let config = config.unwrap_or(sanloom_scsi::srp::target::Config { request_limit: 1, unit_bytes: [0; 2] });
     TargetEnd { machine: Target::new(config, nexus), nexus }
@@ -69,6 +69,13 @@ pub(super) fn completed(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, id: u64
 pub(super) fn end(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32) {
     srp.pairs.close(2 * connection + 1);
     input(srp, cx, connection, Input::ChannelDown);
+}
+
+/// Ends the target's ends of all connections of a storage system.
+pub(super) fn end_all(srp: &mut Srp, cx: &mut Cx<'_>, storage: u16) {
+    for connection in connections(srp, storage) {
+        end(srp, cx, connection);
+    }
 }
 
 /// Passes an input to the target of a connection, and executes its outputs.
@@ -124,7 +131,9 @@ fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, b
         let state = &mut srp.connections[connection as usize];
         state.last_work += 1;
         let (id, length) = (state.last_work, left.min(RDMA_BYTES));
-        srp.pairs.post(cx.net, 2 * connection + 1, Work { id, operation, length });
+        let address = u64::from(bytes - left);
+        let content = || Content::Data { address, seed: connection << 1 | side as u32 };
+        srp.pairs.post_with(cx.net, 2 * connection + 1, Work { id, operation, length }, content);
         left -= length;
         if left == 0 {
             return id;

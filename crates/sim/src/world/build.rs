@@ -6,7 +6,6 @@ use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::ethernet;
-use super::ethernet_faults::EthernetFaults;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
@@ -14,6 +13,7 @@ use super::measure::WorkloadMeasure;
 use super::nports::{NPorts, NodePort, Owner};
 use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
+use super::plane_faults::PlaneFaults;
 use super::quality::Quality;
 use super::schedule;
 use super::srp::SrpPorts;
@@ -103,7 +103,8 @@ impl World {
             timers: plan.timers,
             schedule: Default::default(),
             link_faults: Default::default(),
-            ethernet_faults: EthernetFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
+            ethernet_faults: PlaneFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
+            infiniband_faults: PlaneFaults::new(lab.infiniband.links.len(), lab.infiniband.switches.len()),
             quality: Quality::new(&lab, &net),
             loops: Loops::new(&lab),
             control_frames: 0,

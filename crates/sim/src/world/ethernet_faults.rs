@@ -1,61 +1,38 @@
 //! Faults of Ethernet links and switches.
 
 use super::World;
-use super::downtime::Downtimes;
+use super::faults::lanes;
 use super::iscsi;
 use super::notes::NoteKind;
-use super::schedule::LinkFaults;
+use super::plane_faults::chance;
 use crate::net::ethernet::Station;
 use crate::net::parts;
-use sanloom_fc::config::{Direction, EthernetFault, EthernetNode, Picos};
-
-/// State of the faults of Ethernet.
-#[derive(Default)]
-pub struct EthernetFaults {
-    links: LinkFaults,
-    /// Faults that stop each switch.
-    switches: LinkFaults,
-    pub downtimes: Downtimes,
-}
-
-impl EthernetFaults {
-    /// Returns the state of a number of links and switches without faults.
-    pub fn new(links: usize, switches: usize) -> EthernetFaults {
-        EthernetFaults {
-            links: LinkFaults::new(links),
-            switches: LinkFaults::new(switches),
-            downtimes: Downtimes::new(links),
-        }
-    }
-}
+use sanloom_fc::config::{EthernetFault, EthernetNode, Picos};
 
 /// Begins or ends a fault.
 pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
     match fault {
         EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. } => hold(world, link, ends),
         EthernetFault::LinkUp { link } => {
-            world.ethernet_faults.links.clear(link);
+            world.ethernet_faults.clear(link);
             update(world, link);
         }
         EthernetFault::SwitchReset { switch } => {
-            match ends {
-                true => world.ethernet_faults.switches.end(switch),
-                false => world.ethernet_faults.switches.begin(switch),
-            }
+            world.ethernet_faults.stop(switch, ends);
             update_all(world, EthernetNode::Switch(switch));
         }
         EthernetFault::FrameLoss { link, direction, probability } => {
-            for line in lines(link, direction) {
+            for line in lanes(link, direction) {
                 world.net.ethernet.errors_mut(line).loss = chance(probability, ends);
             }
         }
         EthernetFault::FcsErrors { link, direction, probability } => {
-            for line in lines(link, direction) {
+            for line in lanes(link, direction) {
                 world.net.ethernet.errors_mut(line).damage = chance(probability, ends);
             }
         }
         EthernetFault::Reordering { link, direction, probability, delay: Picos(late_ps) } => {
-            for line in lines(link, direction) {
+            for line in lanes(link, direction) {
                 let errors = world.net.ethernet.errors_mut(line);
                 (errors.lateness, errors.late_ps) = (chance(probability, ends), late_ps);
             }
@@ -71,17 +48,14 @@ pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
 
 /// Adds a fault that keeps a link down, or removes it.
 fn hold(world: &mut World, link: u16, ends: bool) {
-    match ends {
-        true => world.ethernet_faults.links.end(link),
-        false => world.ethernet_faults.links.begin(link),
-    }
+    world.ethernet_faults.hold(link, ends);
     update(world, link);
 }
 
 /// Ends the faults of all links, as at the end of a test.
 pub(super) fn clear(world: &mut World) {
     for link in 0..world.lab.ethernet_links.len() as u16 {
-        world.ethernet_faults.links.clear(link);
+        world.ethernet_faults.clear(link);
         update(world, link);
     }
 }
@@ -112,28 +86,11 @@ fn update_all(world: &mut World, node: EthernetNode) {
 /// Updates the state of a link. A link is up if no fault keeps it down and the switches at its ends
 /// run.
 fn update(world: &mut World, link: u16) {
-    let faults = &world.ethernet_faults;
-    let mut switches = world.lab.ethernet_links[usize::from(link)].switches();
-    let up = !faults.links.is_down(link) && !switches.any(|(_, switch)| faults.switches.is_down(switch));
+    let up = world.ethernet_faults.is_up(link, world.lab.ethernet_links[usize::from(link)].switches());
     if up == world.net.ethernet.lines()[2 * usize::from(link)].up {
         return;
     }
     world.net.set_ethernet_link(link.into(), up);
     world.notes.add(parts::turn(&world.net), NoteKind::EthernetLink { link, up });
     world.ethernet_faults.downtimes.link_changed(link, up, world.net.now());
-}
-
-/// Returns a probability in 2^-32; 0 after the end of the fault.
-fn chance(probability: f64, ends: bool) -> u32 {
-    if ends { 0 } else { (probability * 4_294_967_296.0).min(f64::from(u32::MAX)) as u32 }
-}
-
-fn lines(link: u16, direction: Direction) -> impl Iterator<Item = u32> {
-    let first = 2 * u32::from(link);
-    let chosen = match direction {
-        Direction::Forward => first..first + 1,
-        Direction::Backward => first + 1..first + 2,
-        Direction::Both => first..first + 2,
-    };
-    chosen.into_iter()
 }

@@ -4,12 +4,12 @@ use super::World;
 use super::arbitrated_loop;
 use super::controllers;
 use super::disks::Disks;
-use super::ethernet_faults;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
+use super::{ethernet_faults, infiniband_faults};
 use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
-use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, Node};
+use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, Node};
 
 impl World {
     /// Starts the schedule of the lab.
@@ -51,8 +51,12 @@ impl World {
         }
         for number in 0..self.lab.faults.len() {
             let fault = &self.lab.faults[number];
-            let comes_up =
-                matches!(fault.kind, FaultKind::LinkUp { .. } | FaultKind::Ethernet(EthernetFault::LinkUp { .. }));
+            let comes_up = matches!(
+                fault.kind,
+                FaultKind::LinkUp { .. }
+                    | FaultKind::Ethernet(EthernetFault::LinkUp { .. })
+                    | FaultKind::Infiniband(InfinibandFault::LinkUp { .. })
+            );
             if fault.until.is_none() && !comes_up {
                 self.apply(number, true);
             }
@@ -62,6 +66,7 @@ impl World {
             self.update_link(link);
         }
         ethernet_faults::clear(self);
+        infiniband_faults::clear(self);
         controllers::settle(self);
         self.arm_schedule();
     }
@@ -127,6 +132,7 @@ impl World {
             }
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
             FaultKind::Ethernet(fault) => ethernet_faults::apply(self, fault, ends),
+            FaultKind::Infiniband(fault) => infiniband_faults::apply(self, fault, ends),
             FaultKind::LostRRdy { link, end, probability } => {
                 self.lane_fault(lane_towards(link, end)).r_rdy_loss = if ends { 0.0 } else { probability };
             }
@@ -238,13 +244,15 @@ fn storage_power(world: &mut World, storage: u16, on: bool) {
         }
     }
     ethernet_faults::power(world, storage, on);
+    infiniband_faults::power(world, storage, on);
     if !on {
         world.storage.power_off(&mut world.net, storage);
         world.process_completions();
     }
 }
 
-fn lanes(link: u16, direction: Direction) -> Vec<u32> {
+/// Returns the lines of a direction of a link, on any plane.
+pub(super) fn lanes(link: u16, direction: Direction) -> Vec<u32> {
     let first = 2 * u32::from(link);
     match direction {
         Direction::Forward => vec![first],

@@ -1,26 +1,19 @@
 //! InfiniBand of a lab: the plan of its plane, and the counters of its lines.
 
+use super::World;
 use crate::net::Net;
 use crate::net::infiniband::{
     Arbitration, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Line, LineCount,
     PacketLoss, Station, life_ps,
 };
 use crate::net::line::ByteTime;
-use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandSwitch, SubnetRouting};
-use sanloom_fc::san::Lab;
+use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandSwitch};
+use sanloom_fc::san::{Lab, infiniband_adapter_guid, infiniband_switch_guid, subnet_config};
 use sanloom_transport::infiniband::arbitration::{Entry, SlToVl};
-use sanloom_transport::infiniband::fabric::Guid;
-use sanloom_transport::infiniband::manager::Config;
-use sanloom_transport::infiniband::routing::Engine;
 use std::collections::BTreeMap;
 
 /// Blocks of management packets that an input holds. No lab sends any.
 const MANAGEMENT_BLOCKS: u16 = 64;
-/// First GUIDs of switches and of adapters.
-const SWITCH_GUID: u64 = 0x0002_c902_0000_0000;
-const ADAPTER_GUID: u64 = 0x0002_c903_0000_0000;
-/// GUIDs of a node: its own and those of its ports.
-const GUIDS: u64 = 16;
 
 /// Counters of the lines of the InfiniBand plane.
 #[derive(Clone, Debug, Default)]
@@ -84,17 +77,20 @@ impl Counts {
     }
 }
 
-/// Returns the GUID of the adapter with this number among the interfaces of the lab.
-pub(super) fn adapter_guid(interface: u16) -> u64 {
-    ADAPTER_GUID + GUIDS * u64::from(interface)
-}
-
 /// Returns the GUIDs of the interfaces of the SRP target of a storage system.
 pub(super) fn guids_of(lab: &Lab, storage: u16) -> Vec<u64> {
     match lab.infiniband.targets.contains_key(&storage) {
-        true => lab.srp_paths().target_ports(storage).iter().map(|interface| adapter_guid(*interface)).collect(),
+        true => {
+            lab.srp_paths().target_ports(storage).iter().map(|interface| infiniband_adapter_guid(*interface)).collect()
+        }
         false => Vec::new(),
     }
+}
+
+/// Starts to record the packets of an InfiniBand link. Call it before the first login.
+pub fn watch(world: &mut World, link: u16) {
+    world.net.infiniband.watch(link);
+    world.srp.iter_mut().for_each(|srp| srp.watch());
 }
 
 /// Returns the InfiniBand plane of a lab that has passed `Lab::validate`. Links have the indices of
@@ -130,25 +126,13 @@ pub fn plan(lab: &Lab) -> InfinibandPlan {
     InfinibandPlan {
         switches: (0..).zip(&infiniband.switches).map(|(number, switch)| switch_plan(lab, number, switch)).collect(),
         links: infiniband.links.iter().map(link).collect(),
-        interfaces: (0..interfaces.len() as u16).map(adapter_guid).collect(),
+        interfaces: (0..interfaces.len() as u16).map(infiniband_adapter_guid).collect(),
         manager: 0,
-        config: Config {
-            engine: match subnet.routing {
-                SubnetRouting::MinHop => Engine::MinHop,
-                SubnetRouting::UpDown => Engine::UpDown,
-                SubnetRouting::FatTree => Engine::FatTree,
-            },
-            roots: subnet.roots.iter().map(|switch| Guid(switch_guid(*switch))).collect(),
-            ..Config::default()
-        },
+        config: subnet_config(lab),
         sweep_ps: subnet.sweep.0,
         levels: SlToVl::spread(subnet.lanes),
         seed: lab.run.seed,
     }
-}
-
-fn switch_guid(number: u16) -> u64 {
-    SWITCH_GUID + GUIDS * u64::from(number)
 }
 
 fn byte_time(link: &InfinibandLink) -> ByteTime {
@@ -161,7 +145,7 @@ fn switch_plan(lab: &Lab, number: u16, switch: &InfinibandSwitch) -> InfinibandS
     let own = ends.filter(|end| end.node == InfinibandNode::Switch(number));
     let ports = own.map(|end| end.port + 1).max().unwrap_or(1);
     InfinibandSwitchPlan {
-        guid: switch_guid(number),
+        guid: infiniband_switch_guid(number),
         ports: ports as u8,
         latency_ps: switch.latency.0,
         cut_through: switch.cut_through,

@@ -34,6 +34,7 @@ mod ethernet_faults;
 mod faults;
 mod host;
 pub mod infiniband;
+mod infiniband_faults;
 mod iscsi;
 mod lane_series;
 mod losses;
@@ -44,6 +45,7 @@ mod notes;
 mod nports;
 mod partners;
 mod path;
+mod plane_faults;
 mod processor;
 mod quality;
 mod schedule;
@@ -58,7 +60,6 @@ pub use command_log::{CommandLog, CommandRecord};
 pub use control::{ControlPlane, SwitchCount, SwitchNode};
 pub use disks::Disks;
 pub use downtime::Downtimes;
-pub use ethernet_faults::EthernetFaults;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
 pub use iscsi::recovery as iscsi_recovery;
 pub(crate) use iscsi::{initiators, portals};
@@ -70,6 +71,7 @@ pub use notes::{Note, NoteKind, Notes};
 pub use nports::{NPorts, NodePort, Owner};
 pub use partners::ControllerCount;
 pub use path::{Path, Paths, System};
+pub use plane_faults::PlaneFaults;
 pub(crate) use srp::ports as channel_ports;
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
@@ -150,7 +152,8 @@ pub struct World {
     schedule: Schedule,
     link_faults: LinkFaults,
     /// Faults of Ethernet.
-    pub ethernet_faults: EthernetFaults,
+    pub ethernet_faults: PlaneFaults,
+    pub infiniband_faults: PlaneFaults,
     quality: Quality,
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.
@@ -330,6 +333,7 @@ impl World {
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);
         self.ethernet_faults.downtimes.begin_measurement(now);
+        self.infiniband_faults.downtimes.begin_measurement(now);
     }
 
     /// Ends the current step of the time series and schedules the end of the next one.

@@ -36,6 +36,12 @@ pub enum NoteKind {
         /// True if it came up.
         up: bool,
     },
+    /// An InfiniBand link went up or down.
+    InfinibandLink {
+        link: u16,
+        /// True if it came up.
+        up: bool,
+    },
     /// A switch stopped or started.
     Switch {
         switch: u16,

@@ -2,14 +2,13 @@
 
 use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
-use super::infiniband::adapter_guid;
 use super::iscsi::{Parts, TcpPlan};
 use crate::iscsi::Event;
 use crate::net::Net;
 use crate::net::infiniband::Packet;
 use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan, port_id};
 use sanloom_fc::config::{InfinibandNode, Subnet};
-use sanloom_fc::san::{Lab, SrpPaths};
+use sanloom_fc::san::{Lab, SrpPaths, infiniband_adapter_guid};
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
 use sanloom_transport::infiniband::packet::Mtu;
@@ -121,8 +120,8 @@ fn channel(
         login: LoginReq {
             request_bytes: UNIT_BYTES[0],
             formats: DIRECT | INDIRECT,
-            initiator: port_id(adapter_guid(interface)),
-            target: port_id(adapter_guid(peer)),
+            initiator: port_id(infiniband_adapter_guid(interface)),
+            target: port_id(infiniband_adapter_guid(peer)),
             ..LoginReq::default()
         },
         depth: config.srp.queue_depth.into(),
@@ -179,6 +178,12 @@ pub(super) fn start(world: &mut World) {
 #[inline(never)]
 pub(super) fn packet(world: &mut World, packet: &Packet) {
     with(world, |srp, net, parts| srp.packet(net, parts, packet));
+}
+
+/// Ends the connections of a storage system without power.
+#[inline(never)]
+pub(super) fn power_off(world: &mut World, storage: u16) {
+    with(world, |srp, net, parts| srp.power_off(net, parts, storage));
 }
 
 /// Handles a timer of the channels.

@@ -3,6 +3,7 @@
 mod arbitrated_loop;
 mod bundles;
 mod capture_ethernet;
+mod capture_infiniband;
 mod capture_wireshark;
 mod controllers;
 mod convergence;

@@ -4,7 +4,7 @@ use super::discovery::{Discovered, discover};
 use super::fabric::{Fabric, Guid, NodeId, PortId};
 use super::lids::{Lid, Lids, OutOfLids};
 use super::routing::{self, Engine, ForwardingTable, Refusal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Configuration of a subnet manager.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,6 +50,36 @@ pub fn sweep(fabric: &Fabric, manager: PortId, config: &Config, known: &Lids) ->
     let lids = known.only(&discovered);
     let routed = routing::route(fabric, &discovered, &lids, config);
     Subnet { discovered, lids, engine: routed.engine, refusal: routed.refusal, tables: routed.tables }
+}
+
+/// As [`sweep`], for every part of a subnet that has split: the manager of a part is the first of
+/// `managers` there, and the others are in standby. `None` if no manager has a LID. The routing
+/// engine is that of the first part.
+pub fn sweep_parts(
+    fabric: &Fabric,
+    managers: impl IntoIterator<Item = PortId>,
+    config: &Config,
+    known: &Lids,
+) -> Option<Subnet> {
+    let mut seen = BTreeSet::new();
+    let mut whole: Option<Subnet> = None;
+    for manager in managers {
+        if seen.contains(&manager.node) || known.of(manager).is_none() {
+            continue;
+        }
+        let part = sweep(fabric, manager, config, known);
+        seen.extend(part.discovered.iter().map(|found| found.node));
+        match &mut whole {
+            None => whole = Some(part),
+            Some(whole) => {
+                whole.tables.extend(part.tables);
+                whole.discovered.extend(part.discovered);
+            }
+        }
+    }
+    let mut whole = whole?;
+    whole.lids = known.only(&whole.discovered);
+    Some(whole)
 }
 
 /// Failure of a path between two LIDs.

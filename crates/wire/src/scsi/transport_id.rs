@@ -10,6 +10,8 @@ use std::fmt;
 pub enum TransportId {
     /// Fibre Channel: the port name.
     Fcp(Wwpn),
+    /// SRP: the initiator port identifier.
+    Srp(Box<[u8; 16]>),
     /// iSCSI: name and optional session identifier.
     Iscsi(Box<IscsiPort>),
 }
@@ -25,6 +27,7 @@ pub struct IscsiPort {
 
 /// Protocol identifiers, the low half of byte 0.
 const FCP: u8 = 0;
+const SRP: u8 = 4;
 const ISCSI: u8 = 5;
 /// Byte 0, bits 7 and 6 for iSCSI: the ISID follows the name.
 const WITH_ISID: u8 = 0x40;
@@ -50,6 +53,7 @@ impl TransportId {
         let b = fixed::<{ Self::BYTES }>("TransportID", data)?;
         match (b[0] & 0x0f, b[0] >> 6) {
             (FCP, 0) => Ok((TransportId::Fcp(Wwpn(u64_at(b, 8))), Self::BYTES)),
+            (SRP, 0) => Ok((TransportId::Srp(Box::new(array16(b))), Self::BYTES)),
             (ISCSI, format @ (0 | 1)) => {
                 let len = usize::from(u16_at(b, 2));
                 let text = slice("iSCSI TransportID", data, 4, len)?;
@@ -78,6 +82,11 @@ impl TransportId {
                 out.put_u64(name.0);
                 out.put_zeros(8);
             }
+            TransportId::Srp(port) => {
+                out.put_u8(SRP);
+                out.put_zeros(7);
+                out.put_slice(port.as_slice());
+            }
             TransportId::Iscsi(port) => {
                 let text = self.to_string();
                 out.put_u8(ISCSI | if port.isid.is_some() { WITH_ISID } else { 0 });
@@ -89,6 +98,11 @@ impl TransportId {
             }
         }
     }
+}
+
+/// Returns bytes 8 to 23.
+fn array16(b: &[u8; TransportId::BYTES]) -> [u8; 16] {
+    std::array::from_fn(|at| b[8 + at])
 }
 
 /// Length of the name field: at least one NUL, a multiple of four, at least 20.
@@ -115,6 +129,7 @@ impl fmt::Display for TransportId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TransportId::Fcp(name) => write!(f, "{name}"),
+            TransportId::Srp(port) => write!(f, "0x{:032x}", u128::from_be_bytes(**port)),
             TransportId::Iscsi(port) => {
                 f.write_str(&port.name)?;
                 let Some(isid) = port.isid else { return Ok(()) };
@@ -141,6 +156,15 @@ mod tests {
         let out = bytes(&id);
         assert_eq!(out[..16], [0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0xc9, 0x12, 0x34, 0x56]);
         assert_eq!(TransportId::parse(&out), Ok((id, 24)));
+    }
+
+    #[test]
+    fn srp_is_24_bytes_with_the_port_identifier_at_8() {
+        let id = TransportId::Srp(Box::new(std::array::from_fn(|at| at as u8 + 1)));
+        let out = bytes(&id);
+        assert_eq!(out[..10], [4, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(TransportId::parse(&out), Ok((id.clone(), 24)));
+        assert_eq!(id.to_string(), "0x0102030405060708090a0b0c0d0e0f10");
     }
 
     #[test]

@@ -90,5 +90,6 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::ControllerFailure { .. } => "controller-failure",
         FaultKind::CacheBattery { .. } => "cache-battery",
         FaultKind::Ethernet(_) => "ethernet",
+        FaultKind::Infiniband(_) => "infiniband",
     }
 }

@@ -37,11 +37,13 @@ impl Recorder {
         let mut sink = Sink::open(path)?;
         let mut begin = Vec::new();
         let capture = Capture::new(lab, &links.links, &mut begin);
-        let capture = capture.with_ethernet(lab, &links.ethernet_links, &mut begin).within(window);
+        let capture = capture.with_ethernet(lab, &links.ethernet_links, &mut begin);
+        let capture = capture.with_infiniband(lab, &links.infiniband_links, &mut begin).within(window);
         sink.write(&begin);
         self.capture = Some((capture, sink));
         self.watch.links.extend(&links.links);
         self.watch.ethernet_links.extend(&links.ethernet_links);
+        self.watch.infiniband_links.extend(&links.infiniband_links);
         Ok(())
     }
 
@@ -62,7 +64,7 @@ impl Recorder {
     /// The links to watch.
     pub fn watch(&self) -> Watch {
         let mut watch = self.watch.clone();
-        for links in [&mut watch.links, &mut watch.ethernet_links] {
+        for links in [&mut watch.links, &mut watch.ethernet_links, &mut watch.infiniband_links] {
             links.sort_unstable();
             links.dedup();
         }
@@ -151,6 +153,7 @@ impl Sink {
 pub fn links(lab: &Lab, names: &[String]) -> Result<Watch, Failure> {
     let fibre_channel = || (0..).zip(lab.links.iter().map(|link| &link.name));
     let ethernet = || (0..).zip(lab.ethernet_links.iter().map(|link| &link.name));
+    let infiniband = || (0..).zip(lab.infiniband.links.iter().map(|link| &link.name));
     let mut watch = Watch::default();
     for name in names {
         let number = |(number, of_link): (u16, &String)| (of_link == name).then_some(number);
@@ -158,11 +161,14 @@ pub fn links(lab: &Lab, names: &[String]) -> Result<Watch, Failure> {
             watch.links.push(link);
         } else if let Some(link) = ethernet().find_map(number) {
             watch.ethernet_links.push(link);
+        } else if let Some(link) = infiniband().find_map(number) {
+            watch.infiniband_links.push(link);
         } else if name == "all" {
             watch.links.extend(fibre_channel().map(|(link, _)| link));
             watch.ethernet_links.extend(ethernet().map(|(link, _)| link));
+            watch.infiniband_links.extend(infiniband().map(|(link, _)| link));
         } else {
-            let known = || fibre_channel().chain(ethernet()).map(|(_, name)| clean(name));
+            let known = || fibre_channel().chain(ethernet()).chain(infiniband()).map(|(_, name)| clean(name));
             let first: Vec<String> = known().take(12).collect();
             let more = if known().count() > first.len() { ", …" } else { "" };
             return Err(Failure::usage(format_args!(

@@ -43,26 +43,14 @@ pub(super) fn fault(lab: &Lab, fault: &Fault, kind: EthernetFault, place: Place,
     match kind {
         EthernetFault::LinkDown { .. } | EthernetFault::PortDown { .. } | EthernetFault::SwitchReset { .. } => {}
         EthernetFault::LinkUp { link } => {
-            let goes_down = |earlier: &Fault| {
-                let (EthernetFault::LinkDown { link: of } | EthernetFault::PortDown { link: of, .. }) =
-                    (match earlier.kind {
-                        FaultKind::Ethernet(kind) => kind,
-                        _ => return false,
-                    })
-                else {
-                    return false;
-                };
-                of == link && earlier.until.is_none() && earlier.at <= fault.at
+            let goes_down = |kind: FaultKind| match kind {
+                FaultKind::Ethernet(
+                    EthernetFault::LinkDown { link: of } | EthernetFault::PortDown { link: of, .. },
+                ) => of == link,
+                _ => false,
             };
-            if !lab.faults.iter().any(goes_down) {
-                let name = lab.ethernet_links.get(usize::from(link)).map_or("(no such link)", |link| &link.name);
-                problems.add(
-                    ProblemKind::LinkNotDown,
-                    place,
-                    format!("the link `{name}` comes up at {} but did not go down before", fault.at),
-                    "add a fault of the kind \"link-down\" at an earlier time, or leave this one out",
-                );
-            }
+            let name = lab.ethernet_links.get(usize::from(link)).map(|link| link.name.as_str());
+            comes_up(lab, fault, name, goes_down, place, problems);
         }
         EthernetFault::FrameLoss { probability, .. } | EthernetFault::FcsErrors { probability, .. } => {
             problems.share(place.key("probability"), probability);
@@ -84,6 +72,27 @@ pub(super) fn fault(lab: &Lab, fault: &Fault, kind: EthernetFault, place: Place,
                 );
             }
         }
+    }
+}
+
+/// Checks that a link that comes up went down before.
+pub(super) fn comes_up(
+    lab: &Lab,
+    fault: &Fault,
+    name: Option<&str>,
+    goes_down: impl Fn(FaultKind) -> bool,
+    place: Place,
+    problems: &mut Problems,
+) {
+    let is_before = |earlier: &Fault| goes_down(earlier.kind) && earlier.until.is_none() && earlier.at <= fault.at;
+    if !lab.faults.iter().any(is_before) {
+        let name = name.unwrap_or("(no such link)");
+        problems.add(
+            ProblemKind::LinkNotDown,
+            place,
+            format!("the link `{name}` comes up at {} but did not go down before", fault.at),
+            "add a fault of the kind \"link-down\" at an earlier time, or leave this one out",
+        );
     }
 }
 

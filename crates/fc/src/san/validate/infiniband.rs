@@ -1,11 +1,12 @@
 //! Validation of InfiniBand: switches, links, the subnet, and SRP.
 
 use super::Problems;
+use super::ethernet::comes_up;
 use crate::config::{
-    BLOCK_BYTES, InfinibandEnd, InfinibandNode, MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MediumKind,
-    PACKET_OVERHEAD_BYTES,
+    BLOCK_BYTES, Fault, FaultKind, InfinibandEnd, InfinibandFault, InfinibandNode, MAX_BLOCKS, MAX_DATA_LANES,
+    MAX_INFINIBAND_PORTS, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
 };
-use crate::san::{Lab, Place, ProblemKind, Section};
+use crate::san::{Lab, Place, ProblemKind, Section, SubnetRoutes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of interfaces, because the subnet has 49,151 unicast LIDs (IBA volume 1, 4.1.3),
@@ -32,6 +33,44 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     credits(lab, problems);
     unconnected(lab, problems);
+    routing(lab, problems);
+}
+
+/// Checks a fault of InfiniBand.
+pub(super) fn fault(lab: &Lab, fault: &Fault, kind: InfinibandFault, place: Place, problems: &mut Problems) {
+    match kind {
+        InfinibandFault::LinkDown { .. } | InfinibandFault::PortDown { .. } | InfinibandFault::SwitchReset { .. } => {}
+        InfinibandFault::LinkUp { link } => {
+            let goes_down = |kind: FaultKind| match kind {
+                FaultKind::Infiniband(
+                    InfinibandFault::LinkDown { link: of } | InfinibandFault::PortDown { link: of, .. },
+                ) => of == link,
+                _ => false,
+            };
+            let name = lab.infiniband.links.get(usize::from(link)).map(|link| link.name.as_str());
+            comes_up(lab, fault, name, goes_down, place, problems);
+        }
+        InfinibandFault::PacketLoss { probability, .. }
+        | InfinibandFault::CrcErrors { probability, .. }
+        | InfinibandFault::LostCreditUpdates { probability, .. } => {
+            problems.share(place.key("probability"), probability);
+        }
+        InfinibandFault::WithheldCredits { link, end } => {
+            let ends = lab.infiniband.links.get(usize::from(link)).map(|link| link.ends);
+            let end = ends.and_then(|ends| ends.get(usize::from(end)).copied());
+            if let Some(node @ InfinibandNode::Switch(_)) = end.map(|end| end.node) {
+                problems.add(
+                    ProblemKind::BadLink,
+                    place.key("kind"),
+                    format!(
+                        "the InfiniBand switch `{}` frees the buffer of each packet that leaves",
+                        lab.infiniband_node_name(node)
+                    ),
+                    "name an interface of a host or a storage system",
+                );
+            }
+        }
+    }
 }
 
 fn switch_place(number: usize) -> Place {
@@ -309,4 +348,41 @@ fn unconnected(lab: &Lab, problems: &mut Problems) {
             "add a [[link]] with a rate of InfiniBand for it, or leave it out",
         );
     }
+}
+
+/// A routing engine that refuses the subnet, or that leaves pairs without a path.
+fn routing(lab: &Lab, problems: &mut Problems) {
+    let engine = lab.infiniband.subnet.routing;
+    if engine == SubnetRouting::MinHop || lab.infiniband.links.is_empty() {
+        return;
+    }
+    let routes = SubnetRoutes::of(lab, &BTreeSet::new());
+    let place = Place::of(Section::Subnet, 0).key("routing");
+    if let Some(refusal) = routes.refusal() {
+        problems.add(
+            ProblemKind::RefusedRouting,
+            place,
+            format!(
+                "`{}` does not route this subnet, so the subnet manager uses minhop: {}",
+                engine.name(),
+                SubnetRoutes::refusal_text(lab, refusal)
+            ),
+            "change the links, name other `roots`, or use routing = \"minhop\"",
+        );
+        return;
+    }
+    lab.for_each_srp_pair(|paths, host, storage| {
+        let ports = paths.target_ports(storage);
+        let pairs = paths.pairs(host, storage);
+        let lost = pairs.iter().find(|(own, port)| !routes.joins(*own, ports[usize::from(*port)]));
+        let Some(&(own, port)) = lost else { return true };
+        let name = |interface: u16| paths.interfaces[usize::from(interface)].end.name(lab);
+        problems.add(
+            ProblemKind::RefusedRouting,
+            place,
+            format!("`{}` gives no path from `{}` to `{}`", engine.name(), name(own), name(ports[usize::from(port)])),
+            "name other `roots`, or use routing = \"minhop\"",
+        );
+        false
+    });
 }

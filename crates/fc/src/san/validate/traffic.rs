@@ -522,6 +522,7 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
             }
         }
         FaultKind::Ethernet(kind) => super::ethernet::fault(lab, fault, kind, place, problems),
+        FaultKind::Infiniband(kind) => super::infiniband::fault(lab, fault, kind, place, problems),
         FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } | FaultKind::PowerFailure { .. } => {}
     }
 }

@@ -83,6 +83,7 @@ impl Tables<'_> {
         let masks: Vec<&Mask> = self.lab.live.masks.iter().filter(of_system).collect();
         let here = |mask: &&&Mask| mask.targets.iter().any(|target| (target.storage, target.lun) == (storage, lun));
         let name = |initiator: &InitiatorName| match initiator {
+            InitiatorName::Srp(port) => format!("0x{:032x}", u128::from_be_bytes(**port)),
             InitiatorName::Iscsi(name) => name.to_string(),
             InitiatorName::Fcp(port) => match shown.owner(*port) {
                 name if name.is_empty() => port.to_string(),

@@ -70,6 +70,18 @@ pub struct InfinibandPlane {
     pub fate: PacketFate,
     lost: BTreeMap<(u32, PacketLoss), u64>,
     deadlocks: Vec<Deadlock>,
+    observed: Vec<ObservedPacket>,
+}
+
+/// A packet on a watched line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObservedPacket {
+    /// Number of the line.
+    pub line: u32,
+    /// Time of the start symbol, in ps.
+    pub start_ps: u64,
+    /// The packet, as its sender put it on the line; corrupt if the line damages it.
+    pub packet: Packet,
 }
 
 /// A switch of the plane.
@@ -244,6 +256,7 @@ impl Default for InfinibandPlane {
             fate: PacketFate::default(),
             lost: BTreeMap::new(),
             deadlocks: Vec::new(),
+            observed: Vec::new(),
         }
     }
 }
@@ -370,10 +383,33 @@ impl InfinibandPlane {
         on_lines as u64 + self.nodes.iter().map(Queues::all).sum::<u64>()
     }
 
-    /// Sets the chance of packets on a line to be lost and to be damaged, and of flow-control
-    /// packets to be lost, in 2^-32.
+    /// The chance of packets on a line to be lost and to be damaged, and of flow-control packets to
+    /// be lost, in 2^-32.
+    pub fn errors_mut(&mut self, line: u32) -> &mut [u32; 3] {
+        &mut self.lines[line as usize].chances
+    }
+
+    /// Sets [`InfinibandPlane::errors_mut`].
     pub fn set_errors(&mut self, line: u32, chances: [u32; 3]) {
-        self.lines[line as usize].chances = chances;
+        *self.errors_mut(line) = chances;
+    }
+
+    /// Starts to record the packets of a link.
+    pub fn watch(&mut self, link: u16) {
+        for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {
+            self.lines[line].watched = true;
+        }
+    }
+
+    /// Returns the packets on watched links since the last call of
+    /// [`InfinibandPlane::forget_observed`]. Flow-control packets are not among them.
+    pub fn observed(&self) -> &[ObservedPacket] {
+        &self.observed
+    }
+
+    /// Forgets the recorded packets.
+    pub fn forget_observed(&mut self) {
+        self.observed.clear();
     }
 
     /// Checks the invariants: packets are conserved, and no packet meets a full buffer.
@@ -429,6 +465,7 @@ fn new_line(link: &InfinibandLinkPlan, from: Station, to: Station, queues: (u32,
         refresh_ps: link.refresh_ps,
         chances: [0; 3],
         up: true,
+        watched: false,
         count: LineCount::default(),
         starved_ps: NEVER,
         waits: (0, 0),

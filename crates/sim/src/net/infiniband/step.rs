@@ -3,7 +3,7 @@
 use super::line::{FLOW_BYTES, FlowUpdate, Leaving, OnLine, STALL_DROPS, STALL_LIVES, Station};
 use super::packet::{Packet, has_credit};
 use super::queues::Waiting;
-use super::{InfinibandPlane, PacketLoss};
+use super::{InfinibandPlane, ObservedPacket, PacketLoss};
 use crate::net::NetEvent;
 use crate::net::events::Events;
 use crate::net::queue::NEVER;
@@ -327,11 +327,21 @@ impl InfinibandPlane {
 
     fn put_on_line(&mut self, events: &mut Events, number: u32, packet: Packet) {
         let line = &mut self.lines[number as usize];
+        let start_ps = line.busy.free_at_ps.max(events.now);
         let mut on_line = line.send(events.now, packet);
         let [loss, damage, _] = line.chances;
-        if loss | damage != 0 {
-            let dice = &mut self.dice[number as usize];
-            let [is_lost, is_damaged] = [loss, damage].map(|chance| happens(dice, chance));
+        let fails = loss | damage != 0;
+        let dice = &mut self.dice[number as usize];
+        let [is_lost, is_damaged] =
+            if fails { [loss, damage].map(|chance| happens(dice, chance)) } else { [false, false] };
+        if line.watched {
+            let mut packet = packet;
+            if is_damaged {
+                packet.corrupt();
+            }
+            self.observed.push(ObservedPacket { line: number, start_ps, packet });
+        }
+        if fails {
             if is_lost {
                 if has_credit(packet.lane()) {
                     line.lanes[usize::from(packet.lane())].lost += packet.blocks();

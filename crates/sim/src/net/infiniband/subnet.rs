@@ -65,7 +65,8 @@ impl Manager {
         }
     }
 
-    /// Returns the tables of the switches that the manager reaches. The first sweep assigns LIDs.
+    /// Returns the tables of the switches. The first sweep assigns LIDs. Every interface has a
+    /// manager in standby, so each part of a split subnet has one.
     pub fn sweep(
         &mut self,
         links: impl Iterator<Item = [Station; 2]>,
@@ -75,12 +76,14 @@ impl Manager {
             fabric.connect(self.port(ends[0]), self.port(ends[1])).map_err(PlanError::Fabric)?;
         }
         let at = PortId { node: self.at, port: 1 };
-        let subnet = if self.lids == Lids::default() {
+        if self.lids == Lids::default() {
             let subnet = manager::bring_up(&fabric, at, &self.config).map_err(PlanError::Lids)?;
-            self.lids = subnet.lids.clone();
-            subnet
-        } else {
-            manager::sweep(&fabric, at, &self.config, &self.lids)
+            self.lids = subnet.lids;
+        }
+        let standby = (self.switches..fabric.nodes().len()).map(|node| PortId { node, port: 1 });
+        let managers = std::iter::once(at).chain(standby);
+        let Some(subnet) = manager::sweep_parts(&fabric, managers, &self.config, &self.lids) else {
+            return Ok(Vec::new());
         };
         self.routing = (subnet.engine, subnet.refusal);
         Ok(subnet.tables.into_iter().collect())

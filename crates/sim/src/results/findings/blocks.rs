@@ -2,7 +2,6 @@
 //! length, and links at their capacity.
 
 use super::percent;
-use crate::results::infiniband::port;
 use crate::results::view::View;
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Results};
@@ -25,7 +24,7 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let Some(first) = found.iter().find(|deadlock| deadlock.at_ps >= view.from_ps) else { return Vec::new() };
     let name = |&(line, lane): &(u32, u8)| {
         let link = &lab.infiniband.links[line as usize / 2];
-        format!("{} lane {lane}", port(lab, link.ends[line as usize % 2]))
+        format!("{} lane {lane}", link.ends[line as usize % 2].name(lab))
     };
     let cycle: Vec<String> = first.waits.iter().map(name).collect();
     let at_s = s_of_ps(first.at_ps.saturating_sub(view.world.start_ps));

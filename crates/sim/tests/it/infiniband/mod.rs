@@ -1,6 +1,7 @@
 //! The InfiniBand plane.
 
 mod fabric;
+mod faults;
 mod pairs;
 mod plain;
 mod random;

@@ -109,10 +109,19 @@ impl Engine {
         if self.lids == Lids::default() {
             self.lids = manager::bring_up(&fabric, at, &self.plan.config).expect("enough LIDs").lids;
         }
-        let subnet = manager::sweep(&fabric, at, &self.plan.config, &self.lids);
-        for (switch, table) in subnet.tables {
-            let outputs = table.iter().filter(|entry| entry.1 > 0).map(|(lid, port)| (lid, port - 1));
-            self.switches[switch].outputs = outputs.collect();
+        // Each part of a split subnet is found from its first interface.
+        let mut found = Vec::new();
+        let interfaces = (0..self.plan.interfaces.len() as u16).map(|interface| port(Station::Interface(interface)));
+        for manager in std::iter::once(at).chain(interfaces) {
+            if found.contains(&manager.node) || self.lids.of(manager).is_none() {
+                continue;
+            }
+            let subnet = manager::sweep(&fabric, manager, &self.plan.config, &self.lids);
+            found.extend(subnet.discovered.iter().map(|discovered| discovered.node));
+            for (switch, table) in subnet.tables {
+                let outputs = table.iter().filter(|entry| entry.1 > 0).map(|(lid, port)| (lid, port - 1));
+                self.switches[switch].outputs = outputs.collect();
+            }
         }
     }
 

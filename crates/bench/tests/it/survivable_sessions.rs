@@ -1,8 +1,9 @@
-//! `check` against `whatif` on random labs whose hosts reach storage over Ethernet, some of them
-//! over Fibre Channel as well: each failure cuts off the hosts that the report names, and no other.
+//! `check` against `whatif` on random labs whose hosts reach storage over Ethernet or InfiniBand,
+//! some of them over other networks as well: each failure cuts off the hosts that the report names,
+//! and no other.
 //!
 //! ```text
-//! cargo test -p sanloom-bench --test it survivable_ethernet                    25 labs
+//! cargo test -p sanloom-bench --test it survivable_sessions                    25 labs of each
 //! SANLOOM_FIRST_SEED=500 SANLOOM_SEEDS=200 cargo test …                        other seeds
 //! ```
 
@@ -19,12 +20,21 @@ const FAILURES: usize = 3;
 
 #[test]
 fn a_failure_in_ethernet_cuts_off_the_hosts_that_check_names() {
+    judge_all(0xe7e, draw_ethernet);
+}
+
+#[test]
+fn a_failure_in_infiniband_cuts_off_the_hosts_that_check_names() {
+    judge_all(0x1b1b, draw_infiniband);
+}
+
+fn judge_all(salt: u64, draw: fn(&mut Dice) -> String) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
     let seeds = number("SANLOOM_SEEDS").unwrap_or(LABS);
     let mut seen = [0_u64; 2];
     for seed in first..first + seeds {
-        let mut dice = Dice::new(seed ^ 0xe7e);
+        let mut dice = Dice::new(seed ^ salt);
         let text = draw(&mut dice);
         let loaded = sanloom_lab::load("random.toml", &text, &[]);
         let lab = loaded.unwrap_or_else(|mistakes| panic!("{}\n{text}", mistakes.render(false))).lab;
@@ -36,7 +46,7 @@ fn a_failure_in_ethernet_cuts_off_the_hosts_that_check_names() {
 
 /// Returns a lab with up to three Ethernet switches in a row or a ring, hosts with one or two
 /// interfaces, and an array. Some hosts also have an HBA.
-fn draw(dice: &mut Dice) -> String {
+fn draw_ethernet(dice: &mut Dice) -> String {
     let switches = dice.range(1, 3);
     let hosts = dice.range(1, 3);
     let mut text = format!(
@@ -81,6 +91,79 @@ rate = "8GFC"
         }
         if dice.chance(1, 4) {
             text += &format!("[[link]]\nfrom = \"server{host}\"\nto = \"san\"\nrate = \"8GFC\"\n");
+        }
+    }
+    text += &format!(
+        "[workload.load]\nhosts = \"server{{1..{hosts}}}\"\ntargets = \"array\"\nsize = \"4KiB\"\narrivals = \"constant 100/s\"\n"
+    );
+    text
+}
+
+/// Returns a lab with one to four InfiniBand switches in a row, a ring or a tree, any routing
+/// engine, hosts with one or two interfaces, and an array. Some hosts also have an HBA or a NIC.
+fn draw_infiniband(dice: &mut Dice) -> String {
+    let switches = dice.range(1, 4);
+    let hosts = dice.range(1, 3);
+    let routing = ["minhop", "updn", "ftree"][dice.index(3)];
+    let roots = if dice.chance(1, 2) { "roots = \"ib1\"\n" } else { "" };
+    let (routing, roots) = match routing {
+        "minhop" => (routing, ""),
+        _ => (routing, roots),
+    };
+    let mut text = format!(
+        r#"
+[run]
+duration = "6s"
+warmup = "0s"
+[subnet]
+routing = "{routing}"
+{roots}
+[infiniband_switch."ib{{1..{switches}}}"]
+[ethernet_switch.tor]
+[switch.san]
+[host."server{{1..{hosts}}}"]
+multipath = {{ fast_io_fail = "1s", no_path_retry = 0 }}
+[storage.array]
+rate = "20k/s"
+srp = {{}}
+iscsi = {{ portals = ["192.0.2.1:3260"] }}
+[[link]]
+from = "array"
+to = "san"
+rate = "8GFC"
+[[link]]
+from = "array"
+to = "tor"
+rate = "10GbE"
+"#
+    );
+    let mut links = 0;
+    let mut link = |text: &mut String, from: &str, to: u64, count: u64| {
+        links += 1;
+        let from = from.to_owned();
+        *text += &format!(
+            "[[link]]\nname = \"link{links}x{{1..{count}}}\"\nfrom = \"{from}\"\nto = \"ib{to}\"\nrate = \"4xQDR\"\ncount = {count}\n"
+        );
+    };
+    let is_tree = dice.chance(1, 2);
+    for switch in 2..=switches {
+        let count = dice.range(1, 2);
+        link(&mut text, &format!("ib{}", if is_tree { dice.range(1, switch - 1) } else { switch - 1 }), switch, count);
+    }
+    if switches > 2 && dice.chance(1, 2) {
+        link(&mut text, &format!("ib{switches}"), 1, 1);
+    }
+    for _ in 0..dice.range(1, 2) {
+        link(&mut text, "array", dice.range(1, switches), 1);
+    }
+    for host in 1..=hosts {
+        for _ in 0..dice.range(1, 2) {
+            link(&mut text, &format!("server{host}"), dice.range(1, switches), 1);
+        }
+        match dice.range(1, 6) {
+            1 => text += &format!("[[link]]\nfrom = \"server{host}\"\nto = \"san\"\nrate = \"8GFC\"\n"),
+            2 => text += &format!("[[link]]\nfrom = \"server{host}\"\nto = \"tor\"\nrate = \"10GbE\"\n"),
+            _ => {}
         }
     }
     text += &format!(

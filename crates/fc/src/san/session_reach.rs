@@ -1,0 +1,210 @@
+//! Storage that hosts cannot reach over Ethernet or InfiniBand while one part of it is broken:
+//! [`SessionReach`].
+
+use super::Lab;
+use super::dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
+use super::ethernet::ethernet_groups_without;
+use super::infiniband::infiniband_groups_without;
+use super::subnet::SubnetRoutes;
+use crate::config::SubnetRouting;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Part of Ethernet or InfiniBand that can fail alone. An interface fails with its link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NetworkPart {
+    /// A link, by index among those of its network.
+    Link(u16),
+    /// A switch, by index among those of its network.
+    Switch(u16),
+}
+
+/// Network of sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Network {
+    /// Ethernet, with sessions of iSCSI.
+    Ethernet,
+    /// InfiniBand, with channels of SRP.
+    Infiniband,
+}
+
+/// A pair of a host and a storage system, by index.
+type Pair = (u16, u16);
+
+/// Both ends of a session or channel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Session {
+    links: [u16; 2],
+    interfaces: [u16; 2],
+}
+
+/// Sessions of iSCSI or channels of SRP that workloads need, for the question which storage a
+/// failure cuts off.
+#[derive(Clone, Debug)]
+pub struct SessionReach<'l> {
+    lab: &'l Lab,
+    network: Network,
+    /// Switches at the ends of each link.
+    switches: Vec<[Option<u16>; 2]>,
+    number_of_switches: u16,
+    /// Links that are dark from the start.
+    dark: BTreeSet<u16>,
+    sessions: BTreeMap<Pair, Vec<Session>>,
+    /// Pairs of which every session uses the link.
+    only: BTreeMap<u16, BTreeSet<Pair>>,
+}
+
+impl<'l> SessionReach<'l> {
+    /// Analyses the sessions of iSCSI of a lab that [`Lab::validate`] accepts. Links that are dark
+    /// from the start carry none.
+    pub fn of_iscsi(lab: &'l Lab) -> SessionReach<'l> {
+        let mut sessions: BTreeMap<Pair, Vec<Session>> = BTreeMap::new();
+        lab.for_each_iscsi_pair(|paths, host, storage| {
+            let portals = paths.portals(storage);
+            let link = |interface: u16| paths.interfaces[usize::from(interface)].link as u16;
+            let session = |(own, portal): (u16, u16)| {
+                let interfaces = [own, portals[usize::from(portal)]];
+                Session { links: interfaces.map(link), interfaces }
+            };
+            sessions.insert((host, storage), paths.pairs(host, storage).into_iter().map(session).collect());
+            true
+        });
+        SessionReach {
+            lab,
+            network: Network::Ethernet,
+            switches: lab.ethernet_links.iter().map(|link| ends(&mut link.switches())).collect(),
+            number_of_switches: lab.ethernet_switches.len() as u16,
+            dark: ethernet_links_down_at_start(lab),
+            sessions,
+            only: BTreeMap::new(),
+        }
+        .analysed()
+    }
+
+    /// As [`SessionReach::of_iscsi`], for channels of SRP.
+    pub fn of_srp(lab: &'l Lab) -> SessionReach<'l> {
+        let mut sessions: BTreeMap<Pair, Vec<Session>> = BTreeMap::new();
+        lab.for_each_srp_pair(|paths, host, storage| {
+            let ports = paths.target_ports(storage);
+            let link = |interface: u16| paths.interfaces[usize::from(interface)].link as u16;
+            let session = |(own, port): (u16, u16)| {
+                let interfaces = [own, ports[usize::from(port)]];
+                Session { links: interfaces.map(link), interfaces }
+            };
+            sessions.insert((host, storage), paths.pairs(host, storage).into_iter().map(session).collect());
+            true
+        });
+        SessionReach {
+            lab,
+            network: Network::Infiniband,
+            switches: lab.infiniband.links.iter().map(|link| ends(&mut link.switches())).collect(),
+            number_of_switches: lab.infiniband.switches.len() as u16,
+            dark: infiniband_links_down_at_start(lab),
+            sessions,
+            only: BTreeMap::new(),
+        }
+        .analysed()
+    }
+
+    /// Removes sessions that are not joined without a failure, and finds links without which a pair
+    /// has none.
+    fn analysed(mut self) -> SessionReach<'l> {
+        for sessions in self.sessions.values_mut() {
+            sessions.sort_unstable();
+            sessions.dedup_by_key(|session| session.links);
+        }
+        let left = self.joined_without(&self.dark);
+        self.sessions.retain(|pair, sessions| {
+            sessions.retain(|session| left.contains(&(*pair, *session)));
+            !sessions.is_empty()
+        });
+        for (pair, sessions) in &self.sessions {
+            for link in sessions[0].links {
+                if sessions.iter().all(|session| session.links.contains(&link)) {
+                    self.only.entry(link).or_default().insert(*pair);
+                }
+            }
+        }
+        self
+    }
+
+    /// Pairs with at least one session without a failure.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair> {
+        self.sessions.keys().copied()
+    }
+
+    /// Returns whether a pair has a session without a failure.
+    pub fn joins(&self, pair: Pair) -> bool {
+        self.sessions.contains_key(&pair)
+    }
+
+    /// Parts whose failure may cut off a pair: links that are the only ones of a pair, links
+    /// between two switches that have no other one, and switches. With a routing engine that does
+    /// not use every path, all links between switches.
+    pub fn candidates(&self) -> BTreeSet<NetworkPart> {
+        let mut between: BTreeMap<[u16; 2], Vec<u16>> = BTreeMap::new();
+        for (number, ends) in (0..).zip(&self.switches) {
+            if let [Some(a), Some(b)] = *ends {
+                between.entry([a.min(b), a.max(b)]).or_default().push(number);
+            }
+        }
+        let may_cut = |links: &Vec<u16>| links.len() == 1 || self.is_routed();
+        let alone = between.into_values().filter(may_cut).flatten();
+        let links = self.only.keys().copied().chain(alone).map(NetworkPart::Link);
+        links.chain((0..self.number_of_switches).map(NetworkPart::Switch)).collect()
+    }
+
+    /// Returns the pairs that lose their last session when `part` fails.
+    pub fn cut_off(&self, part: NetworkPart) -> BTreeSet<Pair> {
+        let mut broken = self.dark.clone();
+        match part {
+            NetworkPart::Link(link) => {
+                let ends = self.switches.get(usize::from(link)).copied().unwrap_or_default();
+                if ends.contains(&None) {
+                    return self.only.get(&link).cloned().unwrap_or_default();
+                }
+                broken.insert(link);
+            }
+            NetworkPart::Switch(switch) => {
+                let links = (0..).zip(&self.switches).filter(|(_, ends)| ends.contains(&Some(switch)));
+                broken.extend(links.map(|(number, _)| number));
+            }
+        }
+        let left: BTreeSet<Pair> = self.joined_without(&broken).into_iter().map(|(pair, _)| pair).collect();
+        self.sessions.keys().filter(|pair| !left.contains(pair)).copied().collect()
+    }
+
+    /// Returns whether the paths of the network are those of a routing engine, which may leave
+    /// joined interfaces without a path.
+    fn is_routed(&self) -> bool {
+        self.network == Network::Infiniband && self.lab.infiniband.subnet.routing != SubnetRouting::MinHop
+    }
+
+    /// Returns the sessions whose ends are joined without some links.
+    fn joined_without(&self, broken: &BTreeSet<u16>) -> BTreeSet<(Pair, Session)> {
+        let routes = self.is_routed().then(|| SubnetRoutes::of(self.lab, broken));
+        let mut by_vlan = BTreeMap::new();
+        let mut joined = BTreeSet::new();
+        for (pair, sessions) in &self.sessions {
+            let host = self.lab.hosts.get(usize::from(pair.0));
+            let vlan = host.filter(|_| self.network == Network::Ethernet).and_then(|host| host.iscsi.vlan);
+            let groups = by_vlan.entry(vlan).or_insert_with(|| match self.network {
+                Network::Ethernet => ethernet_groups_without(self.lab, vlan, broken),
+                Network::Infiniband => infiniband_groups_without(self.lab, broken),
+            });
+            let is_joined = |Session { links, interfaces }: &&Session| {
+                let [own, peer] = links.map(|link| groups[usize::from(link)]);
+                own.is_some()
+                    && own == peer
+                    && routes.as_ref().is_none_or(|routes| routes.joins(interfaces[0], interfaces[1]))
+            };
+            joined.extend(sessions.iter().filter(is_joined).map(|session| (*pair, *session)));
+        }
+        joined
+    }
+}
+
+fn ends(switches: &mut dyn Iterator<Item = (usize, u16)>) -> [Option<u16>; 2] {
+    let mut ends = [None; 2];
+    switches.for_each(|(side, switch)| ends[side] = Some(switch));
+    ends
+}

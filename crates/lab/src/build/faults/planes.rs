@@ -1,0 +1,184 @@
+//! Names of Ethernet and InfiniBand in `[[fault]]`: links, ports and switches of each plane.
+
+use super::{CONFLICT, Finder};
+use crate::build::ports::BAD_PORT;
+use crate::diagnostic::Origin;
+use crate::schema::Trouble;
+use sanloom_fc::config::{EthernetNode, FaultKind, InfinibandNode, Node};
+use sanloom_fc::san::Lab;
+use std::collections::BTreeMap;
+
+/// Fabric beside Fibre Channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Plane {
+    Ethernet,
+    Infiniband,
+}
+
+/// All of them, in the order in which a name is looked up.
+pub(super) const PLANES: [Plane; 2] = [Plane::Ethernet, Plane::Infiniband];
+
+/// Node of a plane, by index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Place {
+    Switch(u16),
+    Host(u16),
+    Storage(u16),
+}
+
+/// Meaning of a name in a fault.
+#[derive(Clone, Copy)]
+pub(super) enum At {
+    /// A link.
+    Link(u16),
+    /// A link and one of its ends.
+    End(u16, u8),
+    /// A switch.
+    Switch(u16),
+}
+
+impl Plane {
+    pub fn name(self) -> &'static str {
+        match self {
+            Plane::Ethernet => "Ethernet",
+            Plane::Infiniband => "InfiniBand",
+        }
+    }
+
+    /// Returns the plane on which alone a kind of fault exists.
+    pub fn of(trouble: Trouble) -> Option<Plane> {
+        match trouble {
+            Trouble::Reordering | Trouble::PauseStorm => Some(Plane::Ethernet),
+            Trouble::LostCreditUpdates => Some(Plane::Infiniband),
+            _ => None,
+        }
+    }
+}
+
+/// The names of a plane, and its links by the ports at their ends.
+#[derive(Default)]
+pub(super) struct Index {
+    pub links: BTreeMap<String, u16>,
+    pub switches: BTreeMap<String, u16>,
+    by_port: BTreeMap<(Place, u16), (u16, u8)>,
+    /// Names of the links and nodes at their ends, by number.
+    ends: Vec<(String, [Place; 2])>,
+}
+
+impl Index {
+    /// Returns the names of [`PLANES`].
+    pub fn of(lab: &Lab) -> [Index; 2] {
+        let mut ethernet = Index::default();
+        let switches = lab.ethernet_switches.iter().filter(|switch| !switch.is_implied);
+        ethernet.switches = switches.map(|switch| switch.name.clone()).zip(0..).collect();
+        for link in &lab.ethernet_links {
+            ethernet.add(&link.name, link.ends.map(|end| (of_ethernet(end.node), end.port)));
+        }
+        let mut infiniband = Index::default();
+        infiniband.switches = lab.infiniband.switches.iter().map(|switch| switch.name.clone()).zip(0..).collect();
+        for link in &lab.infiniband.links {
+            infiniband.add(&link.name, link.ends.map(|end| (of_infiniband(end.node), end.port)));
+        }
+        [ethernet, infiniband]
+    }
+
+    fn add(&mut self, name: &str, ends: [(Place, u16); 2]) {
+        let number = self.ends.len() as u16;
+        self.links.entry(name.to_owned()).or_insert(number);
+        for (side, end) in (0..).zip(ends) {
+            self.by_port.entry(end).or_insert((number, side));
+        }
+        self.ends.push((name.to_owned(), ends.map(|(place, _)| place)));
+    }
+
+    /// Returns the ports of a node that have links, with the links and their ends there.
+    pub fn ports_of(&self, node: Place) -> Vec<(u16, (u16, u8))> {
+        self.by_port.range((node, 0)..=(node, u16::MAX)).map(|(&(_, port), &at)| (port, at)).collect()
+    }
+}
+
+fn of_ethernet(node: EthernetNode) -> Place {
+    match node {
+        EthernetNode::Switch(switch) => Place::Switch(switch),
+        EthernetNode::Host(host) => Place::Host(host),
+        EthernetNode::Storage(storage) => Place::Storage(storage),
+    }
+}
+
+fn of_infiniband(node: InfinibandNode) -> Place {
+    match node {
+        InfinibandNode::Switch(switch) => Place::Switch(switch),
+        InfinibandNode::Host(host) => Place::Host(host),
+        InfinibandNode::Storage(storage) => Place::Storage(storage),
+    }
+}
+
+/// Returns the plane and the link with this name.
+pub(super) fn link(finder: &Finder<'_, '_>, name: &str) -> Option<(Plane, u16)> {
+    PLANES.into_iter().zip(&finder.index.planes).find_map(|(plane, index)| Some((plane, *index.links.get(name)?)))
+}
+
+/// Returns the plane and the switch with this name.
+pub(super) fn switch(finder: &Finder<'_, '_>, name: &str) -> Option<(Plane, u16)> {
+    PLANES.into_iter().zip(&finder.index.planes).find_map(|(plane, index)| Some((plane, *index.switches.get(name)?)))
+}
+
+/// Returns the node of `name:port` with its plane, if the name is meant as one of a plane: a switch
+/// there, or a node without links of Fibre Channel. A kind of fault that exists on one plane only
+/// means the interfaces of that plane.
+pub(super) fn node(finder: &Finder<'_, '_>, text: &str) -> Option<(Plane, Place)> {
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
+    if let Some((plane, number)) = switch(finder, name) {
+        return Some((plane, Place::Switch(number)));
+    }
+    let node = finder.names.get(name)?;
+    let place = match node {
+        Node::Host(host) => Place::Host(host),
+        Node::Storage(storage) => Place::Storage(storage),
+        Node::Switch(_) | Node::Loop(_) => return None,
+    };
+    let has_port = finder.index.by_port.range((node, 0)..=(node, u16::MAX)).next().is_some();
+    let is_meant = |plane: &Plane| finder.only.map_or(!has_port, |only| only == *plane);
+    let planes = PLANES.into_iter().zip(&finder.index.planes).filter(|(plane, _)| is_meant(plane));
+    let found = planes.filter(|(_, index)| !index.ports_of(place).is_empty()).map(|(plane, _)| (plane, place));
+    found.into_iter().next()
+}
+
+/// Replaces the links of planes by their ends at the node `name`.
+pub(super) fn choose_ends(finder: &mut Finder<'_, '_>, name: &str, origin: &Origin) {
+    let lab = finder.lab;
+    let name_of = |plane: Plane, place: Place| match (place, plane) {
+        (Place::Switch(switch), Plane::Ethernet) => lab.ethernet_switches[usize::from(switch)].name.as_str(),
+        (Place::Switch(switch), Plane::Infiniband) => &lab.infiniband.switches[usize::from(switch)].name,
+        (Place::Host(host), _) => &lab.hosts[usize::from(host)].name,
+        (Place::Storage(storage), _) => &lab.storage[usize::from(storage)].name,
+    };
+    for (plane, at) in std::mem::take(&mut finder.on_planes) {
+        let At::Link(number) = at else { continue };
+        let (link, ends) = &finder.index.planes[plane as usize].ends[usize::from(number)];
+        match ends.iter().position(|place| name_of(plane, *place) == name) {
+            Some(side) => finder.on_planes.push((plane, At::End(number, side as u8))),
+            None => finder.sink.error(
+                BAD_PORT,
+                origin,
+                format!("the link `{link}` does not end at `{}`", crate::value::cut(name)),
+                "name one of the two nodes that the link joins",
+            ),
+        }
+    }
+}
+
+/// Reports links of Fibre Channel, which do not have the kind of fault of a plane.
+pub(super) fn refuse(finder: &mut Finder<'_, '_>, plane: Plane, links: &[u16]) -> Vec<FaultKind> {
+    if let Some(link) = links.first() {
+        let name = &finder.lab.links[usize::from(*link)].name;
+        let plane = plane.name();
+        finder.sink.error(
+            CONFLICT,
+            &finder.element.origin("kind"),
+            format!("the link `{name}` is one of Fibre Channel, and this kind of fault exists on {plane} only"),
+            format!("name a link or an interface of {plane}"),
+        );
+    }
+    Vec::new()
+}
