@@ -4,7 +4,7 @@
 use crate::driven::{Driven, Recording};
 use crate::frame::FrameBuf;
 use crate::record::Machine;
-use sanloom_fc::dcbx::{Dcbx, DcbxConfig, Input, Output};
+use sanloom_fc::dcbx::{DcbSettings, Dcbx, DcbxConfig, Input, Output};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
 use sanloom_wire::lldp::Lldpdu;
@@ -19,6 +19,8 @@ pub struct Agent {
     pub machine: Driven<Dcbx>,
     mac: MacAddr,
     may_begin: bool,
+    /// Settings in force with a peer that supports DCBX.
+    agreed: Option<DcbSettings>,
 }
 
 impl Agent {
@@ -31,7 +33,7 @@ impl Agent {
     /// Without a link, as part of a recording.
     pub fn recorded(mac: MacAddr, interface: &str, willing: bool, id: Machine, recording: &Recording) -> Agent {
         let machine = Dcbx::new(DcbxConfig::new(mac, interface, SYSTEM, willing));
-        Agent { machine: Driven::new(machine, id, recording), mac, may_begin: false }
+        Agent { machine: Driven::new(machine, id, recording), mac, may_begin: false, agreed: None }
     }
 
     /// Returns the MAC address of the port.
@@ -42,6 +44,11 @@ impl Agent {
     /// Returns whether the peer supports DCBX and FCoE frames are carried without loss.
     pub fn may_begin(&self) -> bool {
         self.may_begin
+    }
+
+    /// Returns the settings that are in force with a peer that supports DCBX.
+    pub fn agreed(&self) -> Option<&DcbSettings> {
+        self.agreed.as_ref()
     }
 
     /// Processes a received LLDP frame.
@@ -74,6 +81,7 @@ impl Agent {
             Output::InForce { settings, peer } => {
                 self.may_begin = peer && settings.carries_fcoe();
                 tracing::info!(mac = %self.mac, peer, fcoe = settings.carries_fcoe(), "DCBX");
+                self.agreed = peer.then_some(settings);
                 None
             }
         }

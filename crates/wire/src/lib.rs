@@ -42,6 +42,7 @@ pub mod message;
 pub mod nbd;
 pub mod ns;
 pub mod pattern;
+pub mod pause;
 pub mod pcapng;
 pub mod scsi;
 pub mod sense;

@@ -412,7 +412,7 @@ impl End {
         if !self.port.egress.blocked && self.port.has_peer() {
             self.port.flush(&mut self.pool);
         }
-        let write = self.port.egress.blocked && !self.port.egress.queue.is_empty();
+        let write = self.port.egress.blocked && !self.port.egress.is_empty();
         self.poller.set(0, self.port.socket(), Interest { read: true, write })?;
         for event in self.poller.wait(if self.more { Duration::ZERO } else { CHECK_INTERVAL })? {
             self.port.egress.blocked &= !event.writable;

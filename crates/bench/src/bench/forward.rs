@@ -303,7 +303,7 @@ fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
             }
             held[1 - to] &= !port.egress.has_room();
             let interest =
-                Interest { read: !held[to] && !ready[to], write: port.egress.blocked && !port.egress.queue.is_empty() };
+                Interest { read: !held[to] && !ready[to], write: port.egress.blocked && !port.egress.is_empty() };
             poller.set(to as u64, port.socket(), interest)?;
         }
         let busy = (0..2).any(|port| ready[port] && !held[port]);

@@ -156,7 +156,8 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::PowerFailure { .. }
         | FaultKind::ControllerFailure { .. }
         | FaultKind::CacheBattery { .. }
-        | FaultKind::Ethernet(_) => true,
+        | FaultKind::Ethernet(_)
+        | FaultKind::Infiniband(_) => true,
     });
     lab.faults = faults;
     let fabrics = lab.fabrics();

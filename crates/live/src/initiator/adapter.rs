@@ -187,7 +187,7 @@ impl Adapter {
     /// When a descriptor cannot be registered.
     pub fn watch(&self, poller: &mut Poller, token: u64) -> io::Result<()> {
         let egress = &self.port.egress;
-        let interest = Interest { read: true, write: egress.blocked && !egress.queue.is_empty() };
+        let interest = Interest { read: true, write: egress.blocked && !egress.is_empty() };
         poller.set(token, self.port.socket(), interest)?;
         poller.set(token + 1, self.port.listener(), Interest { read: true, write: false })
     }
@@ -215,7 +215,8 @@ impl Adapter {
     /// Latest time for the next call of [`process_events`](Adapter::process_events).
     pub fn poll_timeout(&self) -> Instant {
         let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
-        let own = [self.controller.poll_timeout(), agent, self.port.egress.expires(HOLD_TIME)];
+        let egress = &self.port.egress;
+        let own = [self.controller.poll_timeout(), agent, egress.expires(HOLD_TIME), egress.resumes()];
         let hosts = self.hosts.iter().map(Host::poll_timeout);
         own.into_iter().chain(hosts).flatten().fold(self.next_check, Instant::min)
     }
@@ -239,6 +240,7 @@ impl Adapter {
     /// Sends pending frames. Returns true if more work can be done without waiting.
     pub fn send(&mut self, now: Instant) -> bool {
         self.pump(now);
+        self.port.egress.resume(now);
         self.port.flush(&mut self.pool);
         let late = self.port.egress.expire(now, HOLD_TIME, &mut self.pool);
         if late > 0 {
@@ -345,6 +347,8 @@ impl Adapter {
             buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
             self.untagged_out(now, buffer);
         }
+        let agreed = self.agent.as_ref().and_then(Agent::agreed);
+        self.port.egress.configure(agreed);
     }
 }
 

@@ -1,13 +1,30 @@
-//! Egress queue of a port: [`Egress`].
+//! Egress queues of a port: [`Egress`].
+//!
+//! There is a queue for each priority. A peer pauses the priorities that DCBX has made lossless
+//! (IEEE 802.1Qbb), and ETS divides the port among the traffic classes that it has agreed on (IEEE
+//! 802.1Qaz). Without such an agreement, frames leave in the order in which they came.
 
 use crate::frame::{FrameBuf, Pool};
+use sanloom_fc::dcbx::DcbSettings;
 use sanloom_scsi::time::{Instant, Span};
+use sanloom_wire::lldp::dcbx::algorithm;
+use sanloom_wire::pause::PriorityPause;
 use std::collections::VecDeque;
 
 /// Queue length, in frames, from which ingress ports that feed this port are paused.
 pub const FULL: usize = 256;
 /// Queue length, in frames, below which paused ingress ports resume.
 const ROOM: usize = 128;
+/// Number of priorities.
+const PRIORITIES: usize = 8;
+/// Queue of frames of MAC control, behind those of the priorities. No pause stops it.
+const CONTROL: usize = PRIORITIES;
+/// Time of a pause quantum: 512 bit times at 10 Gb/s, in ps. The rates of taps and of virtual
+/// machines are not known.
+const QUANTUM_PS: u64 = 51_200;
+/// Bytes that a class of one percent may send in a round of ETS: a batch of the drivers for a class
+/// of half of the port.
+const BYTES_PER_PERCENT: i64 = 1_500;
 
 /// A frame and the time at which it was queued.
 #[derive(Debug)]
@@ -18,76 +35,305 @@ pub struct Queued {
     since: Instant,
 }
 
-/// Frames queued for a port, in order.
+/// Shares of the traffic classes.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    /// Traffic class of each priority.
+    classes: [u8; PRIORITIES],
+    /// Percent of each class; `None`: the class has strict priority.
+    percent: [Option<u8>; PRIORITIES],
+    /// Bytes that each class may still send in this round.
+    credit: [i64; PRIORITIES],
+    /// Class in turn.
+    turn: usize,
+}
+
+/// Frames queued for a port.
 ///
 /// A full queue rejects nothing. The switch driver stops reading the ports that feed it, so at most
 /// one batch of each is added.
 #[derive(Debug, Default)]
 pub struct Egress {
-    /// Queued frames, oldest first.
-    pub queue: VecDeque<Queued>,
+    /// Queues of the priorities, and of MAC control.
+    queues: [VecDeque<Queued>; PRIORITIES + 1],
+    /// Queues with frames, as a mask.
+    used: u16,
+    frames: usize,
+    /// Queue of which the driver has sent a part of the first frame.
+    begun: Option<usize>,
     /// The peer accepted no frame at the last attempt.
     pub blocked: bool,
+    /// Priorities that the peer may pause, as a mask.
+    lossless: u8,
+    /// Paused priorities as a mask, and the ends of their pauses.
+    paused: u8,
+    until: [Instant; PRIORITIES],
+    shares: Option<Shares>,
 }
 
 impl Egress {
     /// Appends a frame.
     #[inline]
     pub fn push(&mut self, now: Instant, mut frame: FrameBuf) {
+        let priority = frame.tag.map_or(0, |tag| usize::from(tag.priority & 7));
         frame.put_tag();
-        self.queue.push_back(Queued { frame, since: now });
+        self.add(priority, Queued { frame, since: now });
+    }
+
+    /// Appends a frame of MAC control, which precedes all others.
+    pub fn push_control(&mut self, now: Instant, frame: FrameBuf) {
+        self.add(CONTROL, Queued { frame, since: now });
+    }
+
+    #[inline]
+    fn add(&mut self, queue: usize, queued: Queued) {
+        self.queues[queue].push_back(queued);
+        self.used |= 1 << queue;
+        self.frames += 1;
+    }
+
+    /// Number of queued frames.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.frames
+    }
+
+    /// Returns whether no frame is queued.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
     }
 
     /// Returns whether the ports that feed this queue must pause.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.queue.len() >= FULL
+        self.frames >= FULL
     }
 
     /// Returns whether paused ports may resume.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.queue.len() < ROOM
+        self.frames < ROOM
     }
 
-    /// Removes the first `sent` frames, which have been sent.
-    pub fn pop(&mut self, sent: usize, pool: &mut Pool) {
-        for queued in self.queue.drain(..sent.min(self.queue.len())) {
+    /// Applies what DCBX has agreed on; `None` without a peer that supports it.
+    pub fn configure(&mut self, settings: Option<&DcbSettings>) {
+        self.lossless = settings.map_or(0, |settings| settings.lossless);
+        self.paused &= self.lossless;
+        self.shares = settings.map(|settings| {
+            let traffic = &settings.traffic;
+            let percent = |class: usize| {
+                (traffic.algorithms[class] == algorithm::ETS).then_some(traffic.bandwidth_percent[class])
+            };
+            Shares {
+                classes: traffic.classes.map(|class| class & 7),
+                percent: std::array::from_fn(percent),
+                credit: [0; PRIORITIES],
+                turn: 0,
+            }
+        });
+    }
+
+    /// Priorities that the peer may pause, and that we may pause there, as a mask.
+    pub fn lossless(&self) -> u8 {
+        self.lossless
+    }
+
+    /// The peer pauses priorities, or ends their pauses. Returns whether one of them is lossless;
+    /// others ignore it.
+    pub fn pause(&mut self, now: Instant, pause: &PriorityPause) -> bool {
+        let named = pause.named & self.lossless;
+        for priority in (0..PRIORITIES).filter(|priority| named & 1 << priority != 0) {
+            let quanta = u64::from(pause.quanta[priority]);
+            self.until[priority] = now + Span::from_ns((quanta * QUANTUM_PS).div_ceil(1_000));
+            match quanta {
+                0 => self.paused &= !(1 << priority),
+                _ => self.paused |= 1 << priority,
+            }
+        }
+        named != 0
+    }
+
+    /// Ends the pauses whose time is over.
+    pub fn resume(&mut self, now: Instant) {
+        let mut paused = self.paused;
+        while paused != 0 {
+            let priority = paused.trailing_zeros() as usize;
+            paused &= paused - 1;
+            if self.until[priority] <= now {
+                self.paused &= !(1 << priority);
+            }
+        }
+    }
+
+    /// Time at which the first pause of a priority with frames ends.
+    pub fn resumes(&self) -> Option<Instant> {
+        let waiting = self.used & u16::from(self.paused);
+        (0..PRIORITIES).filter(|priority| waiting & 1 << priority != 0).map(|priority| self.until[priority]).min()
+    }
+
+    /// Returns the queue that sends next: one that has begun a frame, MAC control, then those that
+    /// are not paused.
+    #[inline]
+    pub fn next(&mut self) -> Option<usize> {
+        if self.begun.is_some() {
+            return self.begun;
+        }
+        let ready = self.used & !u16::from(self.paused);
+        if ready & (ready.wrapping_sub(1)) == 0 {
+            return (ready != 0).then(|| ready.trailing_zeros() as usize);
+        }
+        if ready & 1 << CONTROL != 0 {
+            return Some(CONTROL);
+        }
+        match &mut self.shares {
+            None => self.oldest(ready),
+            Some(shares) => {
+                let priorities = shares.choose(ready as u8);
+                self.oldest(priorities.into())
+            }
+        }
+    }
+
+    /// The queue among some whose first frame waits longest.
+    fn oldest(&self, ready: u16) -> Option<usize> {
+        let queues = (0..PRIORITIES).filter(|queue| ready & 1 << queue != 0);
+        queues.min_by_key(|queue| self.queues[*queue].front().map(|first| first.since))
+    }
+
+    /// The frames of a queue.
+    pub fn queue(&mut self, queue: usize) -> &mut VecDeque<Queued> {
+        &mut self.queues[queue]
+    }
+
+    /// Removes the first `sent` frames of a queue, which have been sent. `has_begun` tells whether
+    /// the driver has sent a part of the next one.
+    pub fn sent(&mut self, queue: usize, sent: usize, has_begun: bool, pool: &mut Pool) {
+        let bytes = self.drop_first(queue, sent, pool);
+        self.begun = has_begun.then_some(queue);
+        if let Some(shares) = self.shares.as_mut().filter(|_| queue < PRIORITIES) {
+            shares.credit[usize::from(shares.classes[queue])] -= bytes as i64;
+        }
+    }
+
+    /// Removes the first frames of a queue. Returns their bytes.
+    fn drop_first(&mut self, queue: usize, count: usize, pool: &mut Pool) -> usize {
+        let mut bytes = 0;
+        let frames = &mut self.queues[queue];
+        let count = count.min(frames.len());
+        for queued in frames.drain(..count) {
+            bytes += queued.frame.bytes().len();
             pool.give(queued.frame);
         }
-    }
-
-    /// Time at which the hold time of the first frame ends; `None` if the peer accepts frames.
-    pub fn expires(&self, hold_time: Span) -> Option<Instant> {
-        self.queue.front().filter(|_| self.blocked).map(|first| first.since + hold_time)
-    }
-
-    /// Discards frames whose hold time is over while the peer is blocked. Returns their number.
-    pub fn expire(&mut self, now: Instant, hold_time: Span, pool: &mut Pool) -> u64 {
-        let before = self.queue.len();
-        while self.expires(hold_time).is_some_and(|at| at <= now) {
-            self.pop(1, pool);
+        self.frames -= count;
+        if frames.is_empty() {
+            self.used &= !(1 << queue);
         }
-        (before - self.queue.len()) as u64
+        bytes
+    }
+
+    /// Time at which the hold time of the first frame ends that the peer does not accept; `None` if
+    /// it accepts all of them.
+    pub fn expires(&self, hold_time: Span) -> Option<Instant> {
+        let stopped = if self.blocked { self.used } else { self.used & u16::from(self.paused) };
+        if stopped == 0 {
+            return None;
+        }
+        let queues = (0..=CONTROL).filter(|queue| stopped & 1 << queue != 0);
+        let first = |queue: usize| self.queues[queue].get(self.kept(queue)).map(|first| first.since + hold_time);
+        queues.filter_map(first).min()
+    }
+
+    /// Frames at the front of a queue that cannot be dropped, because the peer has a part of them.
+    fn kept(&self, queue: usize) -> usize {
+        usize::from(self.begun == Some(queue))
+    }
+
+    /// Discards frames whose hold time is over while the peer does not accept them. Returns their
+    /// number.
+    pub fn expire(&mut self, now: Instant, hold_time: Span, pool: &mut Pool) -> u64 {
+        let before = self.frames;
+        while self.expires(hold_time).is_some_and(|at| at <= now) {
+            let stopped = if self.blocked { self.used } else { self.used & u16::from(self.paused) };
+            for queue in (0..=CONTROL).filter(|queue| stopped & 1 << queue != 0) {
+                let kept = self.kept(queue);
+                while self.queues[queue].get(kept).is_some_and(|first| first.since + hold_time <= now) {
+                    self.frames -= 1;
+                    if let Some(queued) = self.queues[queue].remove(kept) {
+                        pool.give(queued.frame);
+                    }
+                }
+                if self.queues[queue].is_empty() {
+                    self.used &= !(1 << queue);
+                }
+            }
+        }
+        (before - self.frames) as u64
     }
 
     /// Discards all frames and returns their number.
     pub fn clear(&mut self, pool: &mut Pool) -> u64 {
-        let all = self.queue.len();
-        self.pop(all, pool);
-        self.blocked = false;
+        let all = self.frames;
+        (0..=CONTROL).for_each(|queue| _ = self.drop_first(queue, usize::MAX, pool));
+        (self.blocked, self.begun, self.paused) = (false, None, 0);
         all as u64
+    }
+}
+
+impl Shares {
+    /// Returns the ready priorities of the class that sends next: the highest one with strict
+    /// priority, then the classes of ETS in turn, each up to its share.
+    fn choose(&mut self, ready: u8) -> u8 {
+        let of = |class: usize| {
+            let priorities = (0..PRIORITIES).filter(|priority| usize::from(self.classes[*priority]) == class);
+            priorities.fold(0_u8, |mask, priority| mask | 1 << priority) & ready
+        };
+        let masks: [u8; PRIORITIES] = std::array::from_fn(of);
+        let strict = (0..PRIORITIES).rev().find(|class| masks[*class] != 0 && self.percent[*class].is_none());
+        if let Some(class) = strict {
+            return masks[class];
+        }
+        // A class without frames keeps no credit.
+        for (class, mask) in masks.iter().enumerate() {
+            if *mask == 0 {
+                self.credit[class] = self.credit[class].min(0);
+            }
+        }
+        for _ in 0..2 * PRIORITIES {
+            if masks[self.turn] != 0 && self.credit[self.turn] > 0 {
+                return masks[self.turn];
+            }
+            self.turn = (self.turn + 1) % PRIORITIES;
+            if masks[self.turn] != 0 {
+                let percent = i64::from(self.percent[self.turn].unwrap_or(0).max(1));
+                self.credit[self.turn] += percent * BYTES_PER_PERCENT;
+            }
+        }
+        // Deep in debt: the class that owes least.
+        let least = (0..PRIORITIES).filter(|class| masks[*class] != 0).max_by_key(|class| self.credit[*class]);
+        least.map_or(ready, |class| masks[class])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sanloom_wire::ether::VlanTag;
+
+    fn frame(pool: &mut Pool, priority: u8) -> FrameBuf {
+        let mut frame = pool.take();
+        frame.compose(&mut Vec::new(), |out| out.resize(2_000, 0));
+        frame.tag = Some(VlanTag { priority, drop_eligible: false, vlan: 7 });
+        frame
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_ms(ms)
+    }
 
     #[test]
     fn frames_behind_a_silent_peer_expire_and_others_do_not() {
         let (mut egress, mut pool) = (Egress::default(), Pool::default());
-        let at = |ms| Instant::ZERO + Span::from_ms(ms);
         for ms in [0, 100, 400] {
             egress.push(at(ms), pool.take());
         }
@@ -100,13 +346,94 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_which_the_peer_has_a_part_is_never_dropped() {
+        let (mut egress, mut pool) = (Egress::default(), Pool::default());
+        (0..3).for_each(|_| egress.push(at(0), pool.take()));
+        egress.sent(0, 1, true, &mut pool);
+        egress.blocked = true;
+        assert_eq!(egress.expire(at(1_000), Span::from_ms(500), &mut pool), 1);
+        assert_eq!((egress.len(), egress.next()), (1, Some(0)));
+    }
+
+    #[test]
     fn a_full_queue_accepts_frames_after_half_of_it_is_sent() {
         let (mut egress, mut pool) = (Egress::default(), Pool::default());
         (0..FULL).for_each(|_| egress.push(Instant::ZERO, pool.take()));
         assert!(egress.is_full());
-        egress.pop(FULL - ROOM, &mut pool);
+        egress.sent(0, FULL - ROOM, false, &mut pool);
         assert!(!egress.is_full() && !egress.has_room());
-        egress.pop(1, &mut pool);
+        egress.sent(0, 1, false, &mut pool);
         assert!(egress.has_room());
+    }
+
+    #[test]
+    fn a_paused_priority_waits_until_its_time_is_over_or_the_peer_ends_it() {
+        let (mut egress, mut pool) = (Egress::default(), Pool::default());
+        let pause = PriorityPause::of(1 << 3 | 1 << 5, true);
+        assert!(!egress.pause(at(0), &pause), "nothing is lossless before DCBX has agreed");
+        egress.configure(Some(&DcbSettings::fcoe(3)));
+        for priority in [3, 0] {
+            egress.push(at(0), frame(&mut pool, priority));
+        }
+        assert!(egress.pause(at(0), &pause));
+        assert_eq!(egress.next(), Some(0), "other priorities go on");
+        egress.sent(0, 1, false, &mut pool);
+        // 65,535 quanta of 51.2 ns are 3.36 ms.
+        assert_eq!((egress.next(), egress.resumes()), (None, Some(Instant::ZERO + Span::from_ns(3_355_392))));
+        egress.resume(at(3));
+        assert_eq!(egress.next(), None);
+        egress.resume(at(4));
+        assert_eq!(egress.next(), Some(3));
+        egress.pause(at(5), &pause);
+        assert_eq!(egress.expire(at(400), Span::from_ms(500), &mut pool), 0, "its hold time is not over");
+        egress.pause(at(5), &PriorityPause::of(1 << 3, false));
+        assert_eq!((egress.next(), egress.len()), (Some(3), 1));
+    }
+
+    #[test]
+    fn a_frame_of_mac_control_precedes_all_others() {
+        let (mut egress, mut pool) = (Egress::default(), Pool::default());
+        egress.push(at(0), frame(&mut pool, 7));
+        egress.push_control(at(1), pool.take());
+        assert_eq!(egress.next(), Some(CONTROL));
+    }
+
+    #[test]
+    fn classes_of_ets_share_the_port_by_their_percent() {
+        let (mut egress, mut pool) = (Egress::default(), Pool::default());
+        let mut settings = DcbSettings::fcoe(3);
+        settings.traffic.bandwidth_percent = [25, 75, 0, 0, 0, 0, 0, 0];
+        egress.configure(Some(&settings));
+        let mut sent = [0_u32; 8];
+        for _ in 0..10_000 {
+            for priority in [0, 3] {
+                while egress.queue(priority.into()).len() < 32 {
+                    egress.push(at(0), frame(&mut pool, priority));
+                }
+            }
+            let queue = egress.next().expect("frames are queued");
+            sent[queue] += 8;
+            egress.sent(queue, 8, false, &mut pool);
+        }
+        let share = f64::from(sent[3]) / f64::from(sent[0] + sent[3]);
+        assert!((share - 0.75).abs() < 0.01, "{share}");
+        // A class alone has the whole port.
+        egress.clear(&mut pool);
+        egress.push(at(0), frame(&mut pool, 0));
+        assert_eq!(egress.next(), Some(0));
+    }
+
+    #[test]
+    fn without_an_agreement_frames_leave_in_their_order() {
+        let (mut egress, mut pool) = (Egress::default(), Pool::default());
+        for (ms, priority) in [(0, 3), (1, 0), (2, 3)] {
+            egress.push(at(ms), frame(&mut pool, priority));
+        }
+        let mut order = Vec::new();
+        while let Some(queue) = egress.next() {
+            order.push(queue);
+            egress.sent(queue, 1, false, &mut pool);
+        }
+        assert_eq!(order, [3, 0, 3]);
     }
 }

@@ -138,6 +138,10 @@ pub struct EthernetPort {
     pub sent: Traffic,
     /// Dropped frames, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// Frames by which the peer has paused or resumed lossless priorities.
+    pub pauses_received: u64,
+    /// Frames by which this port has paused or resumed them at its peer.
+    pub pauses_sent: u64,
 }
 
 /// Reasons for which the port itself drops a frame.
@@ -164,6 +168,8 @@ impl EthernetPort {
             received: Traffic::default(),
             sent: Traffic::default(),
             drops: BTreeMap::new(),
+            pauses_received: 0,
+            pauses_sent: 0,
         }
     }
 
@@ -246,11 +252,11 @@ impl EthernetPort {
         self.egress.push(now, frame);
     }
 
-    /// Sends queued frames until the queue is empty or the peer is full. Without a peer, all of
-    /// them are dropped.
+    /// Sends queued frames until no more may leave or the peer is full. Without a peer, all of them
+    /// are dropped.
     pub fn flush(&mut self, pool: &mut Pool) {
-        while !self.egress.queue.is_empty() {
-            let queue = &mut self.egress.queue;
+        while let Some(number) = self.egress.next() {
+            let queue = self.egress.queue(number);
             let sending = match &mut self.driver {
                 Driver::Datagram(driver) => driver.send(queue),
                 Driver::Stream(driver) => driver.send(queue),
@@ -258,16 +264,21 @@ impl EthernetPort {
                 Driver::Packet(driver) => driver.send(queue),
                 Driver::Closed => Sending::NoPeer,
             };
-            self.egress.blocked = sending == Sending::Blocked;
             match sending {
                 Sending::Sent(sent) => {
                     self.sent.frames += sent as u64;
                     self.sent.bytes += queue.iter().take(sent).map(|q| q.frame.bytes().len() as u64).sum::<u64>();
-                    self.egress.pop(sent, pool);
+                    self.egress.blocked = false;
+                    let has_begun = matches!(&self.driver, Driver::Stream(driver) if driver.has_begun());
+                    self.egress.sent(number, sent, has_begun, pool);
                 }
-                Sending::Blocked => return,
+                Sending::Blocked => {
+                    self.egress.blocked = true;
+                    return;
+                }
                 Sending::Refused => {
-                    self.egress.pop(1, pool);
+                    self.egress.blocked = false;
+                    self.egress.sent(number, 1, false, pool);
                     self.count(reason::REFUSED, 1);
                 }
                 Sending::NoPeer => {

@@ -114,6 +114,11 @@ impl Stream {
         }
     }
 
+    /// Returns whether the peer has a part of the first frame.
+    pub fn has_begun(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.sent_of_first > 0)
+    }
+
     /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &mut VecDeque<Queued>) -> Sending {
         let Some(connection) = &mut self.connection else { return Sending::NoPeer };

@@ -77,6 +77,7 @@ impl Instance {
                 }
                 self.ports.pool.give(frame);
             }
+            Some(EtherType::MAC_CONTROL) if self.ports.paused(now, port, &frame) => self.ports.pool.give(frame),
             _ => self.ports.drop_frame(port, reason::OTHER_PROTOCOL, frame),
         }
         self.dispatch(now);

@@ -297,6 +297,8 @@ impl Instance {
             agent.emit(&pdu, &mut bytes);
             pdus.push(bytes);
         }
+        let agreed = agent.agreed().cloned();
+        self.ports[number].ethernet.egress.configure(agreed.as_ref());
         for bytes in pdus {
             let frame = self.ports.compose(|out| out.extend(&bytes));
             self.push_ethernet(now, number, Source::Machine, frame);
@@ -392,7 +394,7 @@ impl Instance {
                 }
                 // The step of the virtual disks calls the machines of the port.
                 Timer::Host(number) => _ = self.services.host_mut(number),
-                Timer::Egress(port) => self.ports.mark(port),
+                Timer::Egress(port) | Timer::Pause(port) => self.ports.mark(port),
             }
         }
         self.deadlines.reuse(due);
@@ -432,6 +434,7 @@ impl Instance {
             self.change_held(source, -1);
         }
         self.released = released;
+        self.ports.pause_peers(now, &mut self.deadlines);
         more
     }
 

@@ -12,8 +12,13 @@ use crate::ports::{Driver, EthernetPort, reason};
 use crate::sys::batch::BATCH;
 use sanloom_fc::fip::vlan::VlanResponder;
 use sanloom_scsi::time::{Instant, Span};
+use sanloom_wire::pause::PriorityPause;
 use std::io;
 use std::ops::{Index, IndexMut};
+
+/// Time after which the pause of a peer is repeated: half of 65,535 quanta of 512 bit times at 10
+/// Gb/s, the longest pause.
+const REPEAT: Span = Span::from_us(1_655);
 
 /// An Ethernet port and its users.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub struct LivePort {
     pub vlans: Option<VlanResponder>,
     /// Number of full egress queues that hold the port back.
     pub held: u16,
+    /// Time at which the pause of the peer is repeated, while the port is held back.
+    pausing: Option<Instant>,
     /// The peer is present.
     pub light: bool,
     /// FCoE may be used, and the segments have been notified.
@@ -54,6 +61,7 @@ impl LivePort {
             station: None,
             vlans: None,
             held: 0,
+            pausing: None,
             light: false,
             up: false,
             agent: None,
@@ -164,6 +172,8 @@ impl Ports {
         port.ethernet.name.clear();
         (port.link, port.agent, port.vlans) = (None, None, None);
         (port.light, port.up, port.ready) = (false, false, false);
+        port.pausing = None;
+        port.ethernet.egress.configure(None);
         poller.forget(2 * number as u64);
         poller.forget(2 * number as u64 + 1);
         self.captures.close(CapturePoint::Ethernet(number));
@@ -214,7 +224,8 @@ impl Ports {
         for number in &self.changed {
             let port = &mut self.list[*number];
             let ethernet = &mut port.ethernet;
-            if !ethernet.egress.queue.is_empty() {
+            ethernet.egress.resume(now);
+            if !ethernet.egress.is_empty() {
                 if !ethernet.egress.blocked {
                     ethernet.flush(&mut self.pool);
                 }
@@ -223,12 +234,57 @@ impl Ports {
                     tracing::warn!(port = ethernet.name, frames = expired, "hold time over, frames dropped");
                     ethernet.count(reason::HOLD_TIME, expired);
                 }
-                deadlines.update(Timer::Egress(*number), ethernet.egress.expires(self.hold_time));
+                let ends = [ethernet.egress.expires(self.hold_time), ethernet.egress.resumes()];
+                deadlines.update(Timer::Egress(*number), ends.into_iter().flatten().min());
             }
             if !port.holds.is_empty() && port.ethernet.egress.has_room() {
                 released.append(&mut port.holds);
             }
         }
+    }
+
+    /// Pauses the lossless priorities of the peers of ports that are held back, repeats that before
+    /// the time is over, and ends it. Such ports are those among the ones that have changed.
+    pub fn pause_peers(&mut self, now: Instant, deadlines: &mut Deadlines) {
+        for place in 0..self.changed.len() {
+            let number = self.changed[place];
+            let port = &self.list[number];
+            let Some(from) = port.agent.as_ref().map(Agent::mac) else { continue };
+            let priorities = port.ethernet.egress.lossless();
+            let stops = port.held > 0 && priorities != 0 && port.light;
+            let is_due = match port.pausing {
+                None => stops,
+                Some(repeat) => !stops || repeat <= now,
+            };
+            if !is_due {
+                continue;
+            }
+            let frame = self.compose(|out| PriorityPause::of(priorities, stops).emit(from, out));
+            self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
+            let port = &mut self.list[number];
+            port.pausing = stops.then(|| now + REPEAT);
+            deadlines.update(Timer::Pause(number), port.pausing);
+            if port.light && priorities != 0 {
+                port.ethernet.pauses_sent += 1;
+                port.ethernet.egress.push_control(now, frame);
+                if !port.ethernet.egress.blocked {
+                    port.ethernet.flush(&mut self.pool);
+                }
+            } else {
+                self.pool.give(frame);
+            }
+        }
+    }
+
+    /// Takes a frame of MAC control from the peer of a port. Returns false if it is none that DCBX
+    /// has agreed on.
+    pub fn paused(&mut self, now: Instant, number: usize, frame: &FrameBuf) -> bool {
+        let Ok(pause) = PriorityPause::parse(frame.bytes()) else { return false };
+        let ethernet = &mut self.list[number].ethernet;
+        let is_agreed = ethernet.egress.pause(now, &pause);
+        ethernet.pauses_received += u64::from(is_agreed);
+        self.mark(number);
+        is_agreed
     }
 
     /// Updates the interests of the ports that have changed.
@@ -240,7 +296,7 @@ impl Ports {
             let port = &self.list[number];
             debug_assert!(port.changed, "port {number} is in the list, and its flag is clear");
             let token = 2 * number as u64;
-            let write = port.ethernet.egress.blocked && !port.ethernet.egress.queue.is_empty();
+            let write = port.ethernet.egress.blocked && !port.ethernet.egress.is_empty();
             let read = port.held == 0 && !port.ready;
             poller.set(token, port.ethernet.socket(), Interest { read, write })?;
             if let Some(listener) = port.ethernet.listener() {

@@ -1,5 +1,7 @@
 //! Tests of the main loop, with a lab inside one process.
 
+mod pause;
+
 use super::Runtime;
 use super::fabric::switch::{Attachment, LiveSwitch};
 use super::operations::ports;

@@ -138,6 +138,8 @@ pub enum Timer {
     Host(usize),
     /// The egress queue of an Ethernet port; its first frame reaches the hold time.
     Egress(usize),
+    /// The pause of the peer of an Ethernet port is repeated.
+    Pause(usize),
 }
 
 /// The deadlines of an instance in order of time.

@@ -4,9 +4,10 @@
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap, reason};
 use sanloom_live::sys::batch::BATCH;
-use sanloom_scsi::time::Instant;
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_test_support::{needs, wait};
-use sanloom_wire::ether::VlanTag;
+use sanloom_wire::ether::{MacAddr, VlanTag};
+use sanloom_wire::pause::PriorityPause;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -205,6 +206,42 @@ fn streams_put_a_length_in_front_and_cut_frames_wherever_they_arrive() {
 }
 
 #[test]
+fn a_stream_whose_peer_stops_in_a_frame_goes_on_with_whole_frames_after_the_hold_time() {
+    let folder = Folder::new("stops");
+    let path = folder.path("switch");
+    let mut bench = Bench::new(Driver::Stream(Stream::listen(&path).unwrap()));
+    let mut host = UnixStream::connect(&path).unwrap();
+    bench.port.check_peer();
+    // Long frames until the peer accepts no more, then short ones.
+    let long = [FRAME, &[7; 1_937]].concat();
+    while !bench.port.egress.blocked {
+        bench.send(&long, None);
+    }
+    (0..10).for_each(|_| bench.send(FRAME, None));
+    let hold_time = Span::from_ms(500);
+    let lost = bench.port.egress.expire(Instant::ZERO + Span::from_secs(1), hold_time, &mut bench.pool);
+    assert!((10..=11).contains(&lost), "{lost} frames: all but one of which the peer may have a part");
+    host.set_nonblocking(true).unwrap();
+    let (mut got, mut room) = (Vec::new(), [0; 65_536]);
+    let mut read = |host: &mut UnixStream| {
+        while let Ok(len) = host.read(&mut room) {
+            got.extend(&room[..len]);
+        }
+    };
+    read(&mut host);
+    bench.send(FRAME, None);
+    read(&mut host);
+    let mut rest = &got[..];
+    let mut last = 0;
+    while let Some((length, more)) = rest.split_first_chunk::<4>() {
+        last = u32::from_be_bytes(*length) as usize;
+        assert!([FRAME.len(), long.len()].contains(&last), "{last}");
+        rest = &more[last..];
+    }
+    assert_eq!(last, FRAME.len());
+}
+
+#[test]
 fn a_stream_that_connects_waits_for_its_listener() {
     let folder = Folder::new("connects");
     let path = folder.path("other");
@@ -218,6 +255,23 @@ fn a_stream_that_connects_waits_for_its_listener() {
     let mut frame = vec![0; 4 + FRAME.len()];
     other.read_exact(&mut frame).unwrap();
     assert_eq!(frame[4..], *FRAME);
+}
+
+/// Sends a pause from one port to the other, and returns what arrives.
+fn pause(from: &mut Bench, to: &mut Bench) -> PriorityPause {
+    let mut bytes = Vec::new();
+    PriorityPause::of(1 << 3, true).emit(MacAddr([2, 0, 0, 0, 0, 1]), &mut bytes);
+    let mut frame = from.pool.take();
+    frame.fill(&bytes);
+    from.port.egress.push_control(Instant::ZERO, frame);
+    from.port.flush(&mut from.pool);
+    let mut found = None;
+    let is_there = || {
+        found = to.receive().iter().find_map(|(_, bytes)| PriorityPause::parse(bytes).ok());
+        found.is_some()
+    };
+    wait::until(|| "a pause through the interface".to_owned(), is_there);
+    found.unwrap()
 }
 
 /// In a separate network namespace, which requires root: a veth pair with a packet socket at each
@@ -253,6 +307,7 @@ fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
     left.send(FRAME, Some(tag));
     left.send(FRAME, None);
     assert_eq!(right.receive_ours(2), [Some(tag), None]);
+    assert_eq!(pause(&mut left, &mut right), PriorityPause::of(1 << 3, true));
     ip("link set left down");
     let is_down = || {
         left.port.check_peer();
@@ -268,6 +323,7 @@ fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
     warm_up(&mut kernel, &mut tap);
     tap.send(FRAME, None);
     assert_eq!(kernel.receive_ours(1), [None]);
+    assert_eq!(pause(&mut tap, &mut kernel), PriorityPause::of(1 << 3, true));
     kernel.send(FRAME, Some(tag));
     assert_eq!(tap.receive_ours(1), [Some(tag)]);
 }

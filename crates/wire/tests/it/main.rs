@@ -13,6 +13,7 @@ mod layout;
 mod names;
 mod nbd;
 mod nbd_samples;
+mod pause;
 mod round_trip;
 mod truncation;
 mod tshark;

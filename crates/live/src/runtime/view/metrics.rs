@@ -111,11 +111,20 @@ impl Metrics<'_> {
         );
         sheet.counter("port_frames", "Frames of the Ethernet port", both(|traffic| traffic.frames));
         sheet.counter("port_bytes", "Bytes of the Ethernet port", both(|traffic| traffic.bytes));
+        let pauses = ports().flat_map(|port| {
+            let of = |direction, frames| (label([("link", &port.name), ("direction", direction)]), frames);
+            [of("in", port.pauses_received), of("out", port.pauses_sent)]
+        });
+        sheet.counter(
+            "port_pauses",
+            "Frames of priority-based flow control (PFC) that pause or resume lossless priorities",
+            pauses,
+        );
         let drops = ports().flat_map(|port| {
             port.drops.iter().map(|(reason, frames)| (label([("link", &port.name), ("reason", reason)]), *frames))
         });
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
-        let queued = ports().map(|port| (link(&port.name), port.egress.queue.len() as i64));
+        let queued = ports().map(|port| (link(&port.name), port.egress.len() as i64));
         sheet.gauge("port_queued_frames", "Frames in the egress queue", queued);
         let fip = self.fabric.segments.iter().filter(|segment| !segment.gone).flat_map(|segment| {
             let (switch, port) = (&self.fabric.switches[segment.switch].name, segment.lab_port);
