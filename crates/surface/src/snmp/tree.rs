@@ -1,0 +1,46 @@
+//! Objects of the agent as they are at one time: [`Tree`].
+
+use super::ber::Oid;
+use super::message::Value;
+
+/// Values by name, in the order of the names.
+#[derive(Clone, Debug, Default)]
+pub struct Tree(Vec<(Oid, Value)>);
+
+impl Tree {
+    /// Sorts the values. Of two with one name, the first counts.
+    pub fn new(mut values: Vec<(Oid, Value)>) -> Tree {
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+        values.dedup_by(|next, own| next.0 == own.0);
+        Tree(values)
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &[u32]) -> Value {
+        match self.0.binary_search_by(|(own, _)| own.as_slice().cmp(name)) {
+            Ok(at) => self.0[at].1.clone(),
+            // The object exists, if it has another instance: the last part of a name.
+            Err(at) => {
+                let object = &name[..name.len().saturating_sub(1)];
+                let near = [at.checked_sub(1), Some(at)];
+                let is_known = near
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|at| self.0.get(at))
+                    .any(|(own, _)| !object.is_empty() && own.starts_with(object));
+                if is_known { Value::NoSuchInstance } else { Value::NoSuchObject }
+            }
+        }
+    }
+
+    /// The first value behind a name.
+    pub fn next(&self, name: &[u32]) -> Option<&(Oid, Value)> {
+        let at = self.0.partition_point(|(own, _)| own.as_slice() <= name);
+        self.0.get(at)
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = &(Oid, Value)> {
+        self.0.iter()
+    }
+}
