@@ -33,7 +33,8 @@ fn raw(api: &mut NxApi, line: &str, fields: &[(&str, &str)], body: &[u8]) -> Res
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    let peer = Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
+    let peer =
+        Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
     api.handle(Now::default(), &request.body(Bytes::copy_from_slice(body)).unwrap(), &peer, &mut Alone)
 }
 
@@ -98,8 +99,7 @@ fn errors_have_the_codes_and_texts_of_the_interface() {
     assert_eq!(problem(ADMIN, "cli_conf", "zone name z vsan 7").2, "VSAN 7 is not configured\n");
     let absent = ins(ADMIN, "cli_show_ascii", "show zone status vsan 7");
     assert_eq!((&absent["code"], &absent["body"]), (&json!("200"), &json!("VSAN 7 is not configured\n")));
-    for (kind, input, code) in
-        [("cli_show", " ; ", "400"), ("bash", "ls", "501"), ("cli_showx", "show version", "400")]
+    for (kind, input, code) in [("cli_show", " ; ", "400"), ("bash", "ls", "501"), ("cli_showx", "show version", "400")]
     {
         assert_eq!(problem(ADMIN, kind, input).0, code, "{kind}");
     }
@@ -164,12 +164,42 @@ fn a_message_of_4_mib_is_answered_and_its_commands_are_bounded() {
 
 /// Words of commands, so that random lines reach more than the parser.
 fn line() -> impl Strategy<Value = String> {
-    let words = [
-        "show", "zone", "zoneset", "name", "z1", "vsan", "1", "member", "pwwn", "10:00:00:00:00:00:00:01", "no", "|",
-        "grep", "[", "activate", "database", "interface", "fc1/1-4", "shutdown", "device-alias", "commit", "a1", ";",
-        "running-config", "active", "fcalias", "fcns", "detail", "switchport", "speed", "16000", "description", "\"",
+    const WORDS: &[&str] = &[
+        "show",
+        "zone",
+        "zoneset",
+        "name",
+        "z1",
+        "vsan",
+        "1",
+        "member",
+        "pwwn",
+        "10:00:00:00:00:00:00:01",
+        "no",
+        "|",
+        "grep",
+        "[",
+        "activate",
+        "database",
+        "interface",
+        "fc1/1-4",
+        "shutdown",
+        "device-alias",
+        "commit",
+        "a1",
+        ";",
+        "running-config",
+        "active",
+        "fcalias",
+        "fcns",
+        "detail",
+        "switchport",
+        "speed",
+        "16000",
+        "description",
+        "\"",
     ];
-    let word = prop_oneof![4 => proptest::sample::select(&words[..]).prop_map(str::to_owned), 1 => "\\PC{0,6}"];
+    let word = prop_oneof![4 => proptest::sample::select(WORDS).prop_map(str::to_owned), 1 => "\\PC{0,6}"];
     proptest::collection::vec(word, 0..12).prop_map(|words| words.join(" "))
 }
 
@@ -197,13 +227,15 @@ proptest! {
 fn a_list_of_ports_costs_one_table_of_the_fabric() {
     static SHOWN: Mutex<u32> = Mutex::new(0);
     let mut fabric = Fake(|request| {
-        *SHOWN.lock().unwrap() += u32::from(matches!(request, Ask::Show { table: ShowTable::Fabric(Which::Ports), .. }));
+        *SHOWN.lock().unwrap() +=
+            u32::from(matches!(request, Ask::Show { table: ShowTable::Fabric(Which::Ports), .. }));
         sanloom_surface::Fabric::ask(&mut Alone, request).unwrap_or(Answer::Done)
     });
     let message = json!({"ins_api": {"type": "cli_conf", "input": format!("interface {}", "fc1/1-4096,".repeat(300))}});
     let request = Request::builder().method("POST").uri("/ins").header("authorization", ADMIN);
     let request = request.header("content-type", "application/json").body(Bytes::from(message.to_string())).unwrap();
-    let peer = Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
+    let peer =
+        Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
     interface().handle(Now::default(), &request, &peer, &mut fabric);
     assert!(*SHOWN.lock().unwrap() <= 1);
 }

@@ -1,5 +1,6 @@
 //! Devices: logins, the name server, and device aliases.
 
+use crate::fos::switches;
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, absent, failed, object, row, table};
 use crate::nxos::session::{Session, interface, number};
@@ -85,8 +86,14 @@ pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
     let aliases = alias_names(session)?;
     let places = if is_detailed { crate::fos::names::places(&mut session.room)? } else { BTreeMap::new() };
     let (mut text, mut all) = (String::new(), Vec::new());
-    for (vsan, switch) in session.wanted(values.vsan())? {
+    for (vsan, own) in session.wanted(values.vsan())? {
         session.select(vsan)?;
+        let members: Vec<String> =
+            switches::members(&mut session.room)?.into_iter().map(|(row, _)| row.switch).collect();
+        let domains: BTreeMap<u8, String> = (session.room.switches()?.into_iter())
+            .filter(|row| row.switch == own.switch || members.contains(&row.switch))
+            .filter_map(|row| Some((row.domain?, row.switch)))
+            .collect();
         let objects = session.room.names()?.objects;
         if objects.is_empty() {
             continue;
@@ -108,7 +115,9 @@ pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
                 words.collect::<Vec<_>>().join(separator)
             };
             if is_detailed {
-                text += &detail(vsan, entry, &joined(" "), alias, places.get(&entry.port_name), &switch.switch);
+                let domain = entry.port_id.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                let switch = domain.and_then(|domain| domains.get(&domain)).map_or("", String::as_str);
+                text += &detail(vsan, entry, &joined(" "), alias, places.get(&entry.port_name), switch);
                 rows.push(detail_row(entry, kind, &types, alias));
             } else {
                 text += &format!("{id}    {kind:<4}  {}                 {}\n", entry.port_name, joined(" "));
