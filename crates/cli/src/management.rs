@@ -167,6 +167,9 @@ impl ManagementArgs {
             if let (Some((first, port)), Some(community)) = (self.snmp, &community) {
                 let address = SocketAddr::from((address(first, index), port.unwrap_or(REAL_SNMP)));
                 tracing::info!(switch, %address, "SNMP agent");
+                if !address.ip().is_loopback() {
+                    tracing::warn!(%address, "SNMP version 2c sends its community in plain text");
+                }
                 agents.push(snmp::Listen { address, agent: Agent::new(switch, community, shared.clone()) });
             }
             if let (Some(port), Some((first, _))) = (ssh_port, self.fos) {

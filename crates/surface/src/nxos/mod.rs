@@ -1,8 +1,8 @@
 //! NX-API, for software that manages switches in the words of NX-OS: [`NxApi`].
 //!
-//! The module does no I/O: a command becomes requests of [`sanloom_api::control`], and their answers
-//! become text and values. It shares the access to the fabric, its settings and its zone edits with
-//! [`crate::fos`]. A VSAN is a virtual fabric.
+//! The module does no I/O: a command becomes requests of [`sanloom_api::control`], and their
+//! answers become text and values. It shares the access to the fabric, its settings and its zone
+//! edits with [`crate::fos`]. A VSAN is a virtual fabric.
 //!
 //! ```text
 //!   request -> message (protocol) -> command (pattern, commands) -> show, config -> Fabric

@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 /// Maximum number of commands of a message.
 pub const MAX_COMMANDS: usize = 5_000;
+/// Maximum number of commands of a message that show something. Each may cost as much as a table of
+/// the whole fabric.
+const MAX_SHOWS: usize = 64;
 /// Maximum size of all outputs of a message in bytes.
 const MAX_OUTPUT: usize = 64 << 20;
 
@@ -83,6 +86,9 @@ fn ins(session: &mut Session<'_>, message: &Value) -> Value {
         (count, _) if count > MAX_COMMANDS => {
             return refused(kind, version, "413", "Maximum number of commands exceeded");
         }
+        (count, _) if count > MAX_SHOWS && permitted == Permitted::Show => {
+            return refused(kind, version, "413", "Maximum number of concurrent show commands exceeded");
+        }
         _ => {}
     }
     let is_text = kind != "cli_show" && kind != "cli_show_array";
@@ -95,7 +101,9 @@ fn ins(session: &mut Session<'_>, message: &Value) -> Value {
             let committed = session.commit_touched();
             outcome = outcome.and_then(|shown| committed.map(|()| shown));
         }
-        outputs.push(output(command, kind, budget.take(outcome)));
+        let outcome = budget.take(outcome);
+        let ends = ends || outcome == Err(Problem::TooLong);
+        outputs.push(output(command, kind, outcome));
         if ends {
             break;
         }
@@ -143,7 +151,7 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
         return rpc_error(&Value::Null, -32_600, "Invalid request", "the list has no call\n");
     }
     let (mut answers, mut budget) = (Vec::new(), Budget(0));
-    let mut commands = 0;
+    let (mut commands, mut shows) = (0, 0);
     // After a failed change, no later change of the message is made.
     let mut has_failed = false;
     for (at, call) in calls.iter().enumerate() {
@@ -164,7 +172,8 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
         };
         let lines = split_line(line);
         commands += lines.len();
-        if commands > MAX_COMMANDS {
+        shows += lines.iter().filter(|line| is_show(line)).count();
+        if commands > MAX_COMMANDS || shows > MAX_SHOWS {
             answers.push(rpc_error(&id, -32_603, "Internal error", "Maximum number of commands exceeded\n"));
             break;
         }
@@ -179,7 +188,9 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
             outcome = outcome.and_then(|shown| committed.map(|()| shown));
         }
         has_failed |= outcome.is_err();
-        answers.push(match budget.take(outcome) {
+        let outcome = budget.take(outcome);
+        let is_full = outcome == Err(Problem::TooLong);
+        answers.push(match outcome {
             Ok(shown) => json!({"jsonrpc": "2.0", "result": result(shown, is_text, is_change), "id": id}),
             Err(Problem::Busy) => rpc_error(&id, -32_603, "Internal error", &Problem::Busy.text()),
             Err(problem) => {
@@ -188,6 +199,9 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
                 rpc_error(&id, -32_602, "Invalid params", if text.is_empty() { code } else { &text })
             }
         });
+        if is_full {
+            break;
+        }
     }
     if answers.len() == 1 { answers.remove(0) } else { Value::Array(answers) }
 }

@@ -149,7 +149,7 @@ fn port_rows(builder: &mut Builder, port: &Port, name: &str) {
     };
     let Some(index) = port.number.checked_add(1) else { return };
     builder.row(&[INTERFACES, &[2]].concat(), &[index], interface(&seen, index));
-    builder.row(&[IF_X_TABLE, &[1]].concat(), &[index], interface_x(&seen));
+    builder.row(IF_X_TABLE, &[index], interface_x(&seen));
     builder.row(&[SWITCH, &[6, 2]].concat(), &[index], switch_port(&seen, index));
     let port = [(1, Value::Gauge32(1)), (2, Value::Octets(seen.wwn.clone())), (11, Value::Gauge32(seen.port.number))];
     builder.row(&[FIBRE_CHANNEL, &[3]].concat(), &[index], port);

@@ -1,7 +1,7 @@
 //! SNMP agent of a switch, version 2c, read only: [`Agent`], [`Server`].
 //!
-//! The encoding is written out here, because it needs ten types only. Bytes that are no request, and
-//! requests with another community, have no answer, as the protocol demands.
+//! The encoding is written out here, because it needs ten types only. Bytes that are no request,
+//! and requests with another community, have no answer, as the protocol demands.
 //!
 //! ```text
 //!   packet -> ber, message -> Agent -> tree <- mib <- values of the views of `api`

@@ -19,15 +19,13 @@ impl Tree {
     pub fn get(&self, name: &[u32]) -> Value {
         match self.0.binary_search_by(|(own, _)| own.as_slice().cmp(name)) {
             Ok(at) => self.0[at].1.clone(),
-            // The object exists, if it has another instance: the last part of a name.
+            // The object exists, if it has another instance. The instances of an object differ in the
+            // last part of the name.
             Err(at) => {
                 let object = &name[..name.len().saturating_sub(1)];
-                let near = [at.checked_sub(1), Some(at)];
-                let is_known = near
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|at| self.0.get(at))
-                    .any(|(own, _)| !object.is_empty() && own.starts_with(object));
+                let is_other = |own: &Oid| own.len() == name.len() && own.starts_with(object);
+                let near = [at.checked_sub(1), Some(at)].into_iter().flatten();
+                let is_known = near.filter_map(|at| self.0.get(at)).any(|(own, _)| is_other(own));
                 if is_known { Value::NoSuchInstance } else { Value::NoSuchObject }
             }
         }

@@ -153,6 +153,12 @@ fn a_message_of_4_mib_is_answered_and_its_commands_are_bounded() {
     let many = json!({"ins_api": {"type": "cli_conf", "input": "end;".repeat(1_000_000)}}).to_string();
     let answer = post(&mut interface(), ADMIN, "application/json", many.as_bytes());
     assert_eq!(answer["ins_api"]["outputs"]["output"]["code"], "413");
+    // A command that shows something may cost a table of the whole fabric.
+    assert_eq!(ins(ADMIN, "cli_show_ascii", &"show clock;".repeat(65))["code"], "413");
+    assert_eq!(ins(ADMIN, "cli_show_ascii", &"show clock;".repeat(64)).as_array().unwrap().len(), 64);
+    let calls = rpc("cli_ascii", &["show clock"; 200]);
+    assert_eq!(calls.as_array().unwrap().len(), 65);
+    assert_eq!(calls[64]["error"]["code"], -32603);
     let long = json!({"ins_api": {"type": "cli_show_ascii", "input": "x".repeat(MAX_BODY - 200)}}).to_string();
     let answer = post(&mut interface(), ADMIN, "application/json", long.as_bytes());
     assert_eq!(answer["ins_api"]["outputs"]["output"]["clierror"], "% Command is too long\n");

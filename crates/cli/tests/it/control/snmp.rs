@@ -19,7 +19,7 @@ fn run(lab: &Managed, program: &str, community: &str, more: &[&str]) -> Output {
     // Numbers instead of names, and no file of MIBs.
     command.args(["-v2c", "-c", community, "-On", "-Oe", "-OU", "-m", "", "-t", "2", "-r", "3"]);
     command.arg(format!("{}:{PORT}", lab.address)).args(more).stdin(Stdio::null());
-    command.env("HOME", &lab.instance.folder).output().unwrap()
+    command.env("HOME", &*lab.instance.folder).output().unwrap()
 }
 
 /// Lines `OID = TYPE: VALUE` of a walk.

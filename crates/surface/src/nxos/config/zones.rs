@@ -34,8 +34,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Commits the transaction of a VSAN. On failure in the basic mode its changes are lost, because
-    /// they belong to no later commit.
+    /// Commits the transaction of a VSAN. On failure in the basic mode its changes are lost,
+    /// because no later commit has them.
     fn commit(&mut self, vsan: u16, what: &str) -> Result<(), Problem> {
         self.select(vsan)?;
         let is_basic = !self.nx.vsan(vsan).is_enhanced;

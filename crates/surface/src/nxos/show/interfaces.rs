@@ -44,9 +44,9 @@ fn chosen(session: &mut Session<'_>, names: Option<&str>) -> Result<Vec<Placed>,
     if found.is_empty() { Err(invalid()) } else { Ok(found) }
 }
 
-/// `show interface brief`, and `show interface NAME brief`.
-pub fn brief(session: &mut Session<'_>, values: &Values) -> Outcome {
-    brief_of(session, values.get("NAMES"))
+/// `show interface brief`.
+pub fn brief(session: &mut Session<'_>, _: &Values) -> Outcome {
+    brief_of(session, None)
 }
 
 fn brief_of(session: &mut Session<'_>, names: Option<&str>) -> Outcome {
