@@ -208,15 +208,14 @@ pub fn run(session: &mut Session<'_>, line: &str, permitted: Permitted, is_text:
     if line.len() > MAX_COMMAND {
         return Err(Problem::Syntax("% Command is too long\n".to_owned()));
     }
-    match (permitted, is_show(line)) {
-        (Permitted::Changes, true) => return Err(Problem::NotConfiguration),
-        (Permitted::Show, false) if find(&session.place, line).is_ok_and(|(found, _)| needs_role(found.1)) => {
-            // Clients save the configuration with the messages that they use to read.
-            if !line.trim_start().starts_with("copy") {
-                return Err(Problem::NotShow);
-            }
-        }
-        _ => {}
+    if permitted == Permitted::Changes && is_show(line) {
+        return Err(Problem::NotConfiguration);
+    }
+    // Clients save the configuration with the messages that they use to read.
+    let is_copy = line.trim_start().starts_with("copy");
+    let is_change = || !is_copy && find(&session.place, line).is_ok_and(|(found, _)| needs_role(found.1));
+    if permitted == Permitted::Show && !is_show(line) && is_change() {
+        return Err(Problem::NotShow);
     }
     // Only outputs have filters: a description may have the character.
     let parts = if is_show(line) { split(line) } else { vec![line.trim().to_owned()] };

@@ -22,6 +22,9 @@ pub struct Zoning {
     pub devices: BTreeMap<String, String>,
 }
 
+/// A zone: its name, the lines of its members, and their rows.
+type Listed = (String, String, Vec<Value>);
+
 /// Reads the zones of a VSAN.
 ///
 /// # Errors
@@ -145,11 +148,7 @@ fn online(session: &mut Session<'_>) -> Result<BTreeMap<String, String>, Problem
 }
 
 /// Lines and rows of the zones in force: names, lines of members, rows of members.
-fn active(
-    zoning: &Zoning,
-    names: &BTreeMap<String, String>,
-    online: &BTreeMap<String, String>,
-) -> Vec<(String, String, Vec<Value>)> {
+fn active(zoning: &Zoning, names: &BTreeMap<String, String>, online: &BTreeMap<String, String>) -> Vec<Listed> {
     let effective = zoning.status.committed.effective.iter().flat_map(|effective| &effective.zones);
     let one = |zone: &sanloom_api::zone_database::EffectiveZone| {
         let (mut text, mut rows) = (String::new(), Vec::new());
@@ -176,7 +175,7 @@ pub fn zone(session: &mut Session<'_>, values: &Values) -> Outcome {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for (vsan, _) in session.wanted(values.vsan())? {
         let zoning = zoning(session, vsan)?;
-        let mut zones: Vec<(String, String, Vec<Value>)> = if is_active {
+        let mut zones: Vec<Listed> = if is_active {
             let online = online(session)?;
             active(&zoning, &names, &online)
         } else {
@@ -210,7 +209,7 @@ pub fn zone_set(session: &mut Session<'_>, values: &Values) -> Outcome {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for (vsan, _) in session.wanted(values.vsan())? {
         let zoning = zoning(session, vsan)?;
-        let mut sets: Vec<(String, Vec<(String, String, Vec<Value>)>)> = if is_active {
+        let mut sets: Vec<(String, Vec<Listed>)> = if is_active {
             let online = online(session)?;
             let effective = zoning.status.committed.effective.as_ref();
             effective.map(|own| (own.config.clone(), active(&zoning, &names, &online))).into_iter().collect()
