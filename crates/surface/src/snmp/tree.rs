@@ -19,8 +19,8 @@ impl Tree {
     pub fn get(&self, name: &[u32]) -> Value {
         match self.0.binary_search_by(|(own, _)| own.as_slice().cmp(name)) {
             Ok(at) => self.0[at].1.clone(),
-            // The object exists, if it has another instance. The instances of an object differ in the
-            // last part of the name.
+            // The object exists, if it has another instance. The instances of an object differ in
+            // the last part of the name.
             Err(at) => {
                 let object = &name[..name.len().saturating_sub(1)];
                 let is_other = |own: &Oid| own.len() == name.len() && own.starts_with(object);

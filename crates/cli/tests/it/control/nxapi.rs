@@ -278,6 +278,15 @@ fn device_aliases_wait_for_their_commit_and_smart_zones_have_targets_and_initiat
     configure(&lab, &["device-alias database", "device-alias rename a1 b1", "device-alias commit"]);
     assert!(lab.state().contains("zone peers *b1;H3"), "{:?}", lab.state());
     assert_eq!(refused(&lab, &["no zone smart-zoning enable vsan 1"]).lines().count(), 1);
+    // A zone without members cannot be committed, so the changes wait until they are discarded.
+    configure(&lab, &["zone name lone vsan 1", "member device-alias b1"]);
+    let state = lab.state();
+    let error = refused(&lab, &["device-alias database", "no device-alias name b1", "device-alias commit"]);
+    assert!(error.contains("lone"), "{error}");
+    assert!(show(&lab, "show device-alias pending").contains("- device-alias name b1\n"));
+    configure(&lab, &["device-alias abort"]);
+    assert_eq!(show(&lab, "show device-alias pending"), "There are no pending changes\n");
+    assert_eq!(lab.state(), state);
     lab.instance.stop();
 }
 

@@ -6,7 +6,8 @@ use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, failed};
 use crate::nxos::session::{Place, Session, done, world_wide_name};
 use crate::nxos::settings::{AliasChange, MAX_PENDING, Pending};
-use sanloom_api::zone_database::{Edit, Kind};
+use sanloom_api::zone_database::{Database, Edit, Kind};
+use std::collections::BTreeMap;
 
 /// `device-alias database`.
 pub fn database(session: &mut Session<'_>, _: &Values) -> Outcome {
@@ -15,7 +16,7 @@ pub fn database(session: &mut Session<'_>, _: &Values) -> Outcome {
 }
 
 /// Aliases after the pending changes of the client, in which names are unique, and port names, too.
-fn seen(session: &mut Session<'_>) -> Result<std::collections::BTreeMap<String, String>, Problem> {
+fn seen(session: &mut Session<'_>) -> Result<BTreeMap<String, String>, Problem> {
     let mut all = session.device_aliases()?;
     let settings = session.nx.lock();
     for change in settings.pending.iter().flat_map(|pending| &pending.changes) {
@@ -106,44 +107,61 @@ pub fn commit(session: &mut Session<'_>, _: &Values) -> Outcome {
     }
 }
 
-/// Puts the pending changes into force in each VSAN.
+/// Puts the pending changes into force in each VSAN. After a failure the changes stay pending, and
+/// those that are in force in some VSANs are skipped by the next commit.
 fn apply(session: &mut Session<'_>) -> Outcome {
     session.commit_touched()?;
-    let changes = session.nx.lock().pending.take().map(|pending| pending.changes).unwrap_or_default();
-    for (vsan, _) in session.vsans()? {
-        session.select(vsan)?;
+    let vsans = session.vsans()?;
+    let mut bases = Vec::new();
+    for (vsan, _) in &vsans {
+        session.select(*vsan)?;
         let status = session.room.zone_status()?;
         if status.transaction.is_some() {
             return Err(failed(format_args!(
                 "% A change of zones waits for a commit; commit it first with `zone commit vsan {vsan}`"
             )));
         }
-        let mut known: std::collections::BTreeSet<String> = status.committed.aliases.into_keys().collect();
-        let mut edits = Vec::new();
-        for change in &changes {
-            match change.clone() {
-                AliasChange::Add(name, port) => {
-                    known.insert(name.clone());
-                    edits.push(Edit::CreateAlias { name, members: vec![port] });
-                }
-                AliasChange::Remove(name) => {
-                    if known.remove(&name) {
-                        edits.push(Edit::Expunge { kind: Kind::Alias, name });
-                    }
-                }
-                AliasChange::Rename(from, to) => {
-                    if known.remove(&from) {
-                        known.insert(to.clone());
-                        edits.push(Edit::Rename { kind: Kind::Alias, from, to });
-                    }
-                }
-            }
-        }
+        bases.push(status.committed);
+    }
+    let changes = session.nx.lock().pending.as_ref().map(|pending| pending.changes.clone()).unwrap_or_default();
+    for ((vsan, _), base) in vsans.iter().zip(bases) {
+        let edits = edits(base, &changes);
         if !edits.is_empty() {
+            session.select(*vsan)?;
             zone_edits::commit(&mut session.room, None, edits)?;
         }
     }
+    session.nx.lock().pending = None;
     done()
+}
+
+/// Edits that a database needs for some changes.
+fn edits(base: Database, changes: &[AliasChange]) -> Vec<Edit> {
+    let mut known = base.aliases;
+    let mut edits = Vec::new();
+    for change in changes {
+        match change.clone() {
+            AliasChange::Add(name, port) => {
+                let members = vec![port];
+                if known.get(&name) != Some(&members) {
+                    known.insert(name.clone(), members.clone());
+                    edits.push(Edit::CreateAlias { name, members });
+                }
+            }
+            AliasChange::Remove(name) => {
+                if known.remove(&name).is_some() {
+                    edits.push(Edit::Expunge { kind: Kind::Alias, name });
+                }
+            }
+            AliasChange::Rename(from, to) => {
+                if let Some(members) = known.remove(&from) {
+                    known.insert(to.clone(), members);
+                    edits.push(Edit::Rename { kind: Kind::Alias, from, to });
+                }
+            }
+        }
+    }
+    edits
 }
 
 /// `device-alias abort`.
