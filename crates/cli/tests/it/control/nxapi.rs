@@ -147,6 +147,44 @@ fn the_modules_of_ansible_run_unchanged_and_a_second_run_changes_nothing() {
     lab.instance.stop();
 }
 
+/// Calls of JSON-RPC, the other form of messages.
+const CALLS: &str = r#"
+import sys
+from nxapi_plumbing import Device
+from nxapi_plumbing.errors import NXAPIAuthError, NXAPICommandError
+
+def device(password):
+    return Device(api_format="jsonrpc", host=sys.argv[1], username="admin", password=password, transport="http",
+                  port=int(sys.argv[2]), verify=False)
+
+own = device(sys.argv[3])
+assert own.show("show switchname")["switchname"] == "sw1"
+assert own.show("show switchname", raw_text=True) == "sw1\n"
+both = own.show_list(["show vsan", "show version"])
+assert [row["vsan"] for row in both[0]["result"]["TABLE_vsan"]["ROW_vsan"]] == [1, 4079, 4094], both
+assert own.config_list(["interface fc1/2", "switchport description hello", "shutdown"])[2]["result"] is None
+assert own.show("show interface fc1/2")["TABLE_interface"]["ROW_interface"]["desc"] == "hello"
+for wrong, error in [(own, NXAPICommandError), (device("wrong"), NXAPIAuthError)]:
+    try:
+        wrong.show("show plover")
+        sys.exit("no error")
+    except error:
+        pass
+"#;
+
+#[needs("ansible")]
+#[test]
+fn calls_of_nxapi_plumbing_return_values_text_and_errors() {
+    let mut lab = start("nxapi-calls", 29);
+    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ansible/bin/python");
+    let mut script = Command::new(python);
+    script.args(["-W", "ignore", "-c", CALLS, &lab.address, &HTTP.to_string(), &lab.password]);
+    let output = script.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(lab.state().contains("disabled 1"), "{:?}", lab.state());
+    lab.instance.stop();
+}
+
 /// The messages that the zoning module sends, with its patterns.
 #[test]
 fn the_basic_mode_needs_no_commit_and_the_enhanced_mode_keeps_changes_until_one() {
