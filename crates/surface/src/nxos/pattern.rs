@@ -12,6 +12,9 @@ enum Token {
     Optional(Vec<Token>),
 }
 
+/// Number of shortened words that a text counts for, so that a shortened word comes before it.
+const TEXT_COST: usize = 2;
+
 /// A pattern.
 #[derive(Debug)]
 pub struct Pattern(Vec<Token>);
@@ -96,7 +99,7 @@ fn step(tokens: &[&Token], words: &[&str], mut values: Vec<(&'static str, String
         }
         Token::Value("TEXT") => {
             values.push(("TEXT", words.join(" ")));
-            step(rest, &[], values, short)
+            step(rest, &[], values, short + TEXT_COST)
         }
         Token::Value("VSAN") => {
             let number = word.parse::<u16>().ok().filter(|number| (1..=4094).contains(number))?;
@@ -143,7 +146,7 @@ mod tests {
         assert_eq!(values(ZONES, "show zoneset name a vsan 2").unwrap(), "NAME=a,VSAN=2 0");
         assert_eq!(values(ZONES, "show zoneset vsan 4095"), None);
         assert_eq!(values(ZONES, "show zoneset name"), None);
-        assert_eq!(values("interface TEXT", "int fc1/1, fc1/2").unwrap(), "TEXT=fc1/1, fc1/2 1");
+        assert_eq!(values("interface TEXT", "int fc1/1, fc1/2").unwrap(), "TEXT=fc1/1, fc1/2 3");
         assert_eq!(values("a [b [c]] d", "a b c d").unwrap(), " 0");
         assert_eq!(values("a [b [c]] d", "a c d"), None);
     }
