@@ -7,7 +7,9 @@
 #![warn(missing_docs)]
 
 pub mod fos;
+pub mod nxos;
 pub mod server;
+pub mod snmp;
 pub mod ssh;
 pub mod web;
 

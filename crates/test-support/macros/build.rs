@@ -18,7 +18,7 @@ const O_DIRECT: i32 = 0o40000;
 const UMAD2SIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
 /// Programs, with the Debian package that contains each.
-const PROGRAMS: [(&str, &str); 21] = [
+const PROGRAMS: [(&str, &str); 22] = [
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("fio", "fio"),
@@ -35,6 +35,7 @@ const PROGRAMS: [(&str, &str); 21] = [
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("qemu-nbd", "qemu-utils"),
+    ("snmpwalk", "snmp"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
     ("strace", "strace"),
@@ -68,6 +69,7 @@ fn main() {
     peer("ibsim", ibsim());
     peer("pyfos", pyfos());
     peer("ssh-clients", ssh_clients());
+    peer("ansible", ansible());
     peer("qemu-iscsi", qemu_iscsi());
     peer("namespace", namespace());
     peer("guest", GUEST.into_iter().find_map(absent));
@@ -115,6 +117,13 @@ fn pyfos() -> Option<String> {
         return Some("tests/pyfos/install.sh was not run".to_owned());
     }
     TcpListener::bind(("127.1.255.254", 80)).err().map(|error| format!("port 80 cannot be used: {error}"))
+}
+
+/// Returns the reason if the Python environment of the tests has no Ansible.
+fn ansible() -> Option<String> {
+    let python = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/ansible/bin/python"));
+    println!("cargo:rerun-if-changed={}", python.display());
+    (!python.is_file()).then(|| "tests/ansible/install.sh was not run".to_owned())
 }
 
 /// Returns the reason if the Python environment of the tests has no clients of SSH.

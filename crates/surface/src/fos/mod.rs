@@ -11,30 +11,27 @@
 pub mod commands;
 pub mod fault;
 pub mod json;
-mod names;
+pub(crate) mod names;
 mod path;
-mod ports;
+pub(crate) mod ports;
 mod resources;
-mod room;
-mod serve;
+pub(crate) mod room;
 mod sessions;
 mod settings;
-mod switches;
+pub(crate) mod switches;
 pub mod tree;
 pub mod xml;
-mod zone_edits;
-mod zones;
+pub(crate) mod zone_edits;
+pub(crate) mod zones;
 
-pub use room::Now;
-pub use serve::Room;
+pub use crate::server::Now;
 pub use settings::{Burst, Mode, Shared};
 
 use crate::Fabric;
+use crate::server::basic::basic;
 use crate::server::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use crate::server::users::{Refused, Role, Users};
-use crate::server::{Bytes, Peer};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::server::{Bytes, Interface, Peer};
 use fault::Fault;
 use path::{Address, Target};
 use room::{Room as Access, Who};
@@ -93,22 +90,6 @@ impl Rest {
         let at = self.since_burst;
         self.since_burst = if at + 1 < served.saturating_add(refused) { at + 1 } else { 0 };
         at >= served
-    }
-
-    /// Answers a request.
-    pub fn handle(
-        &mut self,
-        now: Now,
-        request: &Request<Bytes>,
-        peer: &Peer,
-        fabric: &mut dyn Fabric,
-    ) -> Response<Bytes> {
-        let form = response_form(request.headers());
-        let old = path::is_old(request.uri().path());
-        match self.answer(now, request, peer, fabric) {
-            Ok(answer) => answer.response(form, old),
-            Err(fault) => failure(&fault, form),
-        }
     }
 
     fn answer(
@@ -209,22 +190,36 @@ impl Rest {
 
     fn credentials(&self, headers: &HeaderMap, peer: &Peer, schemes: &[&str]) -> Result<(String, Role), Fault> {
         let invalid = || Fault::login("Invalid credentials");
-        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(invalid)?;
-        let (scheme, rest) = value.split_once(' ').ok_or_else(invalid)?;
-        if scheme.eq_ignore_ascii_case("Custom_Auth") {
+        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if value.split(' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("Custom_Auth")) {
             return Err(Fault { code: 20, ..Fault::login("Invalid auth-type") });
         }
-        if !schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-            return Err(invalid());
-        }
-        let decoded = STANDARD.decode(rest.trim()).map_err(|_| invalid())?;
-        let text = String::from_utf8(decoded).map_err(|_| invalid())?;
-        let (user, password) = text.split_once(':').ok_or_else(invalid)?;
-        match self.users.check(peer.address.ip(), user, password) {
-            Ok(role) => Ok((user.to_owned(), role)),
+        let (user, password) = basic(headers, schemes).ok_or_else(invalid)?;
+        match self.users.check(peer.address.ip(), &user, &password) {
+            Ok(role) => Ok((user, role)),
             Err(Refused::Invalid) => Err(invalid()),
             Err(Refused::TooMany) => Err(Fault::login("Invalid credentials: too many wrong passwords; wait a minute")),
         }
+    }
+}
+
+impl Interface for Rest {
+    fn handle(&mut self, now: Now, request: &Request<Bytes>, peer: &Peer, fabric: &mut dyn Fabric) -> Response<Bytes> {
+        let form = response_form(request.headers());
+        let old = path::is_old(request.uri().path());
+        match self.answer(now, request, peer, fabric) {
+            Ok(answer) => answer.response(form, old),
+            Err(fault) => failure(&fault, form),
+        }
+    }
+
+    fn refusal(headers: &HeaderMap, status: StatusCode, reason: &str) -> Response<Bytes> {
+        let fault = match status {
+            StatusCode::SERVICE_UNAVAILABLE => Fault::unavailable(),
+            StatusCode::PAYLOAD_TOO_LARGE => Fault::too_big(),
+            _ => Fault { status: status.as_u16(), ..Fault::failed(reason) },
+        };
+        failure(&fault, response_form(headers))
     }
 }
 
@@ -275,16 +270,6 @@ fn encode(root: &Element, form: Form, old: bool) -> String {
         Form::Xml => xml::write(root),
         Form::Json => json::write(root, old),
     }
-}
-
-/// Response of the server itself to a request that it refuses.
-pub fn refusal(headers: &HeaderMap, status: StatusCode, reason: &str) -> Response<Bytes> {
-    let fault = match status {
-        StatusCode::SERVICE_UNAVAILABLE => Fault::unavailable(),
-        StatusCode::PAYLOAD_TOO_LARGE => Fault::too_big(),
-        _ => Fault { status: status.as_u16(), ..Fault::failed(reason) },
-    };
-    failure(&fault, response_form(headers))
 }
 
 fn failure(fault: &Fault, form: Form) -> Response<Bytes> {

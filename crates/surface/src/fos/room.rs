@@ -3,23 +3,13 @@
 use super::fault::Fault;
 use super::settings::{Mode, Shared};
 use crate::Fabric;
-use crate::server::Peer;
 use crate::server::users::Role;
+use crate::server::{Now, Peer};
 use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{FabricView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View};
 use sanloom_api::zoning::ZoneStatus;
 use std::net::IpAddr;
-use std::time::Duration;
-
-/// Time of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Now {
-    /// Time since the start of the interface.
-    pub elapsed: Duration,
-    /// Seconds since 1970.
-    pub unix_s: u64,
-}
 
 /// Sender of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]

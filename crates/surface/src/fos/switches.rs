@@ -139,7 +139,7 @@ pub fn members(room: &mut Room<'_>) -> Result<Vec<(SwitchRow, FabricSwitch)>, Fa
 }
 
 /// Address of a switch: that of the connection for the switch itself.
-fn address(room: &Room<'_>, switch: &str) -> String {
+pub fn address(room: &Room<'_>, switch: &str) -> String {
     match switch == room.switch {
         true => room.address.to_string(),
         false => room.shared.name(&format!("address {switch}")).unwrap_or_else(|| "0.0.0.0".to_owned()),
@@ -449,6 +449,21 @@ impl Date {
             (if shifted < 10 { shifted + 3 } else { shifted - 9 }, of_year - (153 * shifted + 2) / 5 + 1);
         let year = year + era * 400 + u64::from(month <= 2);
         Date { year, month, day, hour: second / 3_600, minute: second / 60 % 60, second: second % 60 }
+    }
+
+    /// Name of the month, in three letters.
+    pub fn month_name(&self) -> &'static str {
+        const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        MONTHS[(self.month as usize).saturating_sub(1) % 12]
+    }
+
+    /// Date and time in UTC, as `date` prints it.
+    pub fn line(unix_s: u64) -> String {
+        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        let date = Date::of(unix_s);
+        let (weekday, month) = (DAYS[(unix_s / 86_400 % 7) as usize], date.month_name());
+        let Date { year, day, hour, minute, second, .. } = date;
+        format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} UTC {year}")
     }
 }
 

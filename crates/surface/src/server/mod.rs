@@ -9,9 +9,11 @@
 //!              limits, TLS, HTTP                    (few)      a room     its own bounded queue
 //! ```
 
+pub(crate) mod basic;
 mod connection;
 mod handler;
 pub(crate) mod listener;
+mod serial;
 pub mod sessions;
 pub mod stream;
 pub(crate) mod timed;
@@ -23,6 +25,7 @@ pub use connection::{Limits, MAX_BODY};
 pub use handler::{Handler, Peer, Reply, text};
 pub use hyper::body::Bytes;
 pub use hyper::http;
+pub use serial::{Interface, Now, Serial};
 
 use crate::Fabric;
 use connection::{Shared, serve};

@@ -1,6 +1,8 @@
 //! A plain HTTP client and a fabric of the tests.
 
-use sanloom_api::control::{Answer, Request};
+use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{SwitchRow, SwitchView, Table, View};
 use sanloom_surface::server::{Listen, Server};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
@@ -62,4 +64,26 @@ pub fn page(access: Access, fabric: impl Fn() -> Box<dyn Fabric> + Send + Sync +
     let server = Server::start(vec![listen], move || connect()).unwrap();
     let address = server.addresses()[0];
     (server, address)
+}
+
+/// One switch without ports, which refuses all changes.
+pub struct Alone;
+
+impl Fabric for Alone {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        match request {
+            Request::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
+                let switch_name = "10:00:00:00:00:00:00:01".to_owned();
+                let row = SwitchRow {
+                    switch: "sw1".to_owned(),
+                    switch_name,
+                    up: true,
+                    domain: Some(1),
+                    ..Default::default()
+                };
+                Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches: vec![row] }))))
+            }
+            _ => Err(Busy),
+        }
+    }
 }

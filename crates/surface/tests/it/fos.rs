@@ -1,39 +1,14 @@
 //! The REST interface without a server: encodings, addresses, sessions, hostile requests.
 
+use crate::client::Alone;
 use proptest::prelude::*;
-use sanloom_api::control::{Answer, Request as Ask, ShowTable};
-use sanloom_api::view::build::Which;
-use sanloom_api::view::{SwitchRow, SwitchView, Table, View};
 use sanloom_surface::fos::tree::{Content, Element};
 use sanloom_surface::fos::{Burst, Mode, Now, Rest, Shared, json, xml};
 use sanloom_surface::server::http::{Request, Response};
 use sanloom_surface::server::users::{Role, Users};
-use sanloom_surface::server::{Bytes, Peer};
-use sanloom_surface::{Busy, Fabric};
+use sanloom_surface::server::{Bytes, Interface, Peer};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-
-/// One switch without ports.
-struct Alone;
-
-impl Fabric for Alone {
-    fn ask(&mut self, request: Ask) -> Result<Answer, Busy> {
-        match request {
-            Ask::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
-                let switch_name = "10:00:00:00:00:00:00:01".to_owned();
-                let row = SwitchRow {
-                    switch: "sw1".to_owned(),
-                    switch_name,
-                    up: true,
-                    domain: Some(1),
-                    ..Default::default()
-                };
-                Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches: vec![row] }))))
-            }
-            _ => Err(Busy),
-        }
-    }
-}
 
 struct Client {
     rest: Rest,

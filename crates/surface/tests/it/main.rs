@@ -3,6 +3,8 @@
 mod api;
 mod client;
 mod fos;
+mod nxapi;
 mod page;
 mod server;
+mod snmp;
 mod ssh;

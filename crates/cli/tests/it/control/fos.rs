@@ -33,6 +33,12 @@ to = "sw2"
 const PORTS: [(&str, &str); 3] =
     [("H1", "50:25:a0:00:00:00:10:01"), ("H2", "50:25:a0:00:00:00:20:01"), ("H3", "50:25:a0:00:00:00:30:01")];
 
+/// Address of the first switch in the test with this number.
+pub(super) fn address_of(number: u8) -> String {
+    let id = std::process::id();
+    format!("127.{}.{}.{}", 2 + id / 256 % 200, id % 256, number * 8 + 1)
+}
+
 /// A lab of two switches with their interfaces.
 pub(super) struct Managed {
     pub instance: Instance,
@@ -61,8 +67,7 @@ impl Managed {
         ports: Option<u32>,
         prepare: impl Fn(&Path),
     ) -> Managed {
-        let id = std::process::id();
-        let address = format!("127.{}.{}.{}", 2 + id / 256 % 200, id % 256, number * 8 + 1);
+        let address = address_of(number);
         let ports = ports.map(|ports| format!("ports = {ports}\n")).unwrap_or_default();
         let lab = two_disks(&format!("[switch.\"sw{{1..2}}\"]\ndomain = 1\n{ports}"), "sw1") + MORE;
         let listen = port.map_or(address.clone(), |port| format!("{address}:{port}"));
@@ -82,10 +87,15 @@ impl Managed {
 
     /// Sends a request on a new connection: its line, its fields, and its body.
     pub fn send(&self, line: &str, fields: &[&str], body: &str) -> Response {
+        self.send_to(self.port, line, fields, body)
+    }
+
+    /// The same at another port.
+    pub fn send_to(&self, port: u16, line: &str, fields: &[&str], body: &str) -> Response {
         let mut text = format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         fields.iter().for_each(|field| write!(text, "{field}\r\n").unwrap());
         write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-        let mut stream = TcpStream::connect((&*self.address, self.port)).unwrap();
+        let mut stream = TcpStream::connect((&*self.address, port)).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

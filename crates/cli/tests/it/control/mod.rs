@@ -21,9 +21,13 @@ mod inject;
 mod instance;
 mod links;
 mod monitoring;
+#[cfg(feature = "surface")]
+mod nxapi;
 mod page;
 mod raw_port;
 mod replay;
+#[cfg(feature = "surface")]
+mod snmp;
 mod stalls;
 mod store;
 mod traces;

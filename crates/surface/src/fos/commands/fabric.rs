@@ -48,12 +48,7 @@ pub fn uptime(room: &mut Room<'_>, _: &[String]) -> Outcome {
 
 /// `date`, in UTC.
 pub fn date(room: &mut Room<'_>, _: &[String]) -> Outcome {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let unix_s = room.now.unix_s;
-    let Date { year, month, day, hour, minute, second } = Date::of(unix_s);
-    let (weekday, month) = (DAYS[(unix_s / 86_400 % 7) as usize], MONTHS[(month as usize).saturating_sub(1) % 12]);
-    Ok((format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} UTC {year}\n"), 0))
+    Ok((format!("{}\n", Date::line(room.now.unix_s)), 0))
 }
 
 /// `version`.

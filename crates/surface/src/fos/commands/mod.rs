@@ -4,15 +4,15 @@
 //! I/O: a line becomes requests of [`sanloom_api::control`], and their answers become text.
 
 mod fabric;
-mod filters;
+pub(crate) mod filters;
 mod options;
 mod ports;
 mod words;
 mod zones;
 
 use super::fault::Fault;
-use super::room::{Now, Room, Who};
-use super::{Mode, Shared, switches};
+use super::room::{Room, Who};
+use super::{Mode, Now, Shared, switches};
 use crate::Fabric;
 use crate::server::Peer;
 use crate::server::users::Role;

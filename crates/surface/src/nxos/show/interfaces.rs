@@ -1,0 +1,162 @@
+//! Ports.
+
+use crate::fos::ports::{counted, speed};
+use crate::nxos::pattern::Values;
+use crate::nxos::reply::{Outcome, Problem, Shown, object, row, table};
+use crate::nxos::session::{Placed, Session, interface, numbers};
+use crate::nxos::show::rule;
+use sanloom_api::view::{Dark, PortMode};
+use serde_json::Value;
+
+/// Speed of a port in Gbit/s.
+pub fn gigabits(placed: &Placed) -> Option<u64> {
+    placed.port.row.as_ref().and_then(speed).map(|bits| bits / 1_000_000_000)
+}
+
+/// Mode in which a port operates: `F`, `E` or `--`.
+pub fn mode(placed: &Placed) -> &'static str {
+    match placed.port.row.as_ref().filter(|_| placed.port.online()).map(|row| row.mode) {
+        Some(PortMode::E) => "E",
+        Some(PortMode::F) => "F",
+        _ => "--",
+    }
+}
+
+/// Word of the brief table, and reason of a port that is down.
+fn state(placed: &Placed) -> (&'static str, Option<String>) {
+    let Some(row) = &placed.port.row else { return ("sfpAbsent", Some("SFP not present".to_owned())) };
+    match (row.dark, &row.isolated) {
+        _ if placed.port.online() => ("up", None),
+        (Some(Dark::Disabled), _) => ("down", Some("Administratively down".to_owned())),
+        (_, Some(reason)) => ("isolated", Some(format!("Isolation due to {reason}"))),
+        _ if row.blocked => ("errDisabled", Some("Error disabled - duplicate port name".to_owned())),
+        _ => ("notConnected", Some("Link failure or not-connected".to_owned())),
+    }
+}
+
+/// Ports that a command names, or all.
+fn chosen(session: &mut Session<'_>, names: Option<&str>) -> Result<Vec<Placed>, Problem> {
+    let all = session.ports()?;
+    let Some(names) = names else { return Ok(all) };
+    let invalid = || Problem::Syntax(format!("Invalid interface format: {names}\n"));
+    let wanted = numbers(names).ok_or_else(invalid)?;
+    let found: Vec<Placed> = all.into_iter().filter(|placed| wanted.contains(&placed.port.number)).collect();
+    if found.is_empty() { Err(invalid()) } else { Ok(found) }
+}
+
+/// `show interface brief`.
+pub fn brief(session: &mut Session<'_>, _: &Values) -> Outcome {
+    brief_of(session, None)
+}
+
+fn brief_of(session: &mut Session<'_>, names: Option<&str>) -> Outcome {
+    let mut text = format!(
+        "{}Interface  Vsan   Admin  Admin   Status          SFP    Oper  Oper   Port     Logical\n\
+         \x20                 Mode   Trunk                          Mode  Speed  Channel   Type\n\
+         \x20                        Mode                                 (Gbps)\n{}",
+        rule(79),
+        rule(79)
+    );
+    let mut rows = Vec::new();
+    for placed in chosen(session, names)? {
+        let settings = session.nx.lock().ports.get(&placed.port.number).cloned().unwrap_or_default();
+        let (name, (status, _)) = (interface(placed.port.number), state(&placed));
+        let (admin, trunk) = (settings.mode.as_deref().unwrap_or("auto"), settings.trunk.as_deref().unwrap_or("off"));
+        let sfp = if placed.port.row.is_some() { "swl" } else { "--" };
+        let rate = gigabits(&placed).filter(|_| placed.port.online()).map_or("--".to_owned(), |rate| rate.to_string());
+        let mode = mode(&placed);
+        let logical = match mode {
+            "F" => "edge",
+            "E" => "core",
+            _ => "--",
+        };
+        let vsan = placed.vsan;
+        text += &format!(
+            "{name:<10} {vsan:<6} {admin:<6} {trunk:<7} {status:<15} {sfp:<6} {mode:<5} {rate:<6} {:<8} {logical}\n",
+            "--"
+        );
+        let values: [(&str, Value); 10] = [
+            ("interface", name.into()),
+            ("vsan", vsan.into()),
+            ("admin_mode", admin.into()),
+            ("admin_trunk_mode", trunk.into()),
+            ("status", status.into()),
+            ("fcot_info", sfp.into()),
+            ("oper_mode", mode.into()),
+            ("oper_speed", rate.into()),
+            ("port_channel", "--".into()),
+            ("logical_type", logical.into()),
+        ];
+        rows.push(row(&values, []));
+    }
+    Ok(Shown::with(text, object([table("interface_brief_fc", rows)])))
+}
+
+/// `show interface`, of all ports or some.
+pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
+    let names = values.get("TEXT");
+    if let Some(names) = names.and_then(|names| names.strip_suffix(" brief")) {
+        return brief_of(session, Some(names));
+    }
+    let (mut text, mut rows) = (String::new(), Vec::new());
+    for placed in chosen(session, names)? {
+        let settings = session.nx.lock().ports.get(&placed.port.number).cloned().unwrap_or_default();
+        let given = session.room.shared.name(&placed.port.key());
+        let (name, (_, reason)) = (interface(placed.port.number), state(&placed));
+        let up = if placed.port.online() { "up" } else { "down" };
+        let reason_text = reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+        let (admin, trunk) = (settings.mode.as_deref().unwrap_or("auto"), settings.trunk.as_deref().unwrap_or("off"));
+        text += &format!("{name} is {up}{reason_text}\n");
+        if let Some(given) = &given {
+            text += &format!("    Port description is {given}\n");
+        }
+        text += "    Hardware is Fibre Channel\n";
+        let number = |value: u64| Value::from(value);
+        let mut values: Vec<(&str, Value)> = vec![
+            ("interface", name.into()),
+            ("state", up.into()),
+            ("oper_port_state", up.into()),
+            ("hardware", "Fibre Channel".into()),
+            ("admin_mode", admin.into()),
+            ("admin_trunk_mode", trunk.into()),
+            ("oper_mode", mode(&placed).into()),
+            ("port_vsan", placed.vsan.into()),
+        ];
+        values.extend(reason.map(|reason| ("state_info", reason.into())));
+        values.extend(given.map(|given| ("desc", given.into())));
+        if let Some(row) = &placed.port.row {
+            let counters = counted(row);
+            let count = |name: &str| counters.get(name).copied().unwrap_or_default();
+            let discards = count("class-3-discards");
+            text += &format!("    Port WWN is {}\n", row.port_name);
+            text += &format!("    Admin port mode is {admin}, trunk mode is {trunk}\n");
+            text += &format!("    Port mode is {}\n    Port vsan is {}\n", mode(&placed), placed.vsan);
+            if let Some(rate) = gigabits(&placed) {
+                text += &format!("    Speed is {rate} Gbps\n");
+                values.push(("oper_speed", format!("{rate} Gbps").into()));
+            }
+            text += &format!("    Transmit B2B Credit is {}\n", row.credits[1]);
+            text += &format!("    Transmit B2B Credit remaining is {}\n", row.credits[0]);
+            let (received, sent) = (row.bytes_received.unwrap_or_default(), row.bytes_sent.unwrap_or_default());
+            text += &format!("      {} frames input,{received} bytes\n", row.frames_received);
+            text += &format!("        {discards} discards,0 errors\n        {} invalid CRC\n", count("crc-errors"));
+            text += &format!("      {} frames output,{sent} bytes\n        0 discards,0 errors\n", row.frames_sent);
+            values.extend([
+                ("port_wwn", Value::from(row.port_name.clone())),
+                ("oper_txbbcredit", row.credits[1].into()),
+                ("tx_b2b_credit_remain", row.credits[0].into()),
+                ("rx_frames", number(row.frames_received)),
+                ("rx_bytes", number(received)),
+                ("rx_discard_frames", number(discards)),
+                ("rx_invalid_crc", number(count("crc-errors"))),
+                ("rx_too_long_frames", number(count("frames-too-long"))),
+                ("rx_too_short_frames", number(count("truncated-frames"))),
+                ("tx_frames", number(row.frames_sent)),
+                ("tx_bytes", number(sent)),
+            ]);
+        }
+        text.push('\n');
+        rows.push(row(&values, []));
+    }
+    Ok(Shown::with(text, object([table("interface", rows)])))
+}
