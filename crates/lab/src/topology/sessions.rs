@@ -128,7 +128,7 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
                 parts.extend(ends.filter_map(|(side, end)| match end.node {
                     EthernetNode::Host(_) => Some(Part::Nic(link, side)),
                     EthernetNode::Storage(_) => Some(Part::StorageNic(link, side)),
-                    EthernetNode::Switch(_) => None,
+                    EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => None,
                 }));
                 parts.insert(Part::EthernetLink(link));
             }

@@ -9,6 +9,8 @@ pub(super) struct Sources {
     loops: u32,
     ethernet: u32,
     infiniband: u32,
+    /// True if virtual links hand frames over.
+    has_fcoe: bool,
 }
 
 /// The source of an event.
@@ -53,13 +55,18 @@ pub(super) enum Other {
     InfinibandRefresh(u32),
     /// The subnet manager changes forwarding tables.
     InfinibandSweep,
+    /// Frames of virtual links enter Ethernet.
+    Fcoe,
 }
 
 impl OtherSource {
     /// Returns the meaning of the number.
     pub fn decode(self, sources: Sources) -> Other {
-        let Sources { loops, ethernet, infiniband, .. } = sources;
+        let Sources { loops, ethernet, infiniband, has_fcoe, .. } = sources;
         let OtherSource(source) = self;
+        if has_fcoe && source == sources.fcoe() - 4 * sources.lanes - sources.timers {
+            return Other::Fcoe;
+        }
         if source < loops {
             Other::Loop(source as u16)
         } else if source < loops + ethernet {
@@ -85,12 +92,22 @@ impl OtherSource {
 
 impl Sources {
     pub fn new(lanes: u32, timers: u32, loops: u32, ethernet: u32, infiniband: u32) -> Sources {
-        Sources { lanes, timers, loops, ethernet, infiniband }
+        Sources { lanes, timers, loops, ethernet, infiniband, has_fcoe: false }
+    }
+
+    /// Adds the source of [`Other::Fcoe`].
+    pub fn with_fcoe(self, has_fcoe: bool) -> Sources {
+        Sources { has_fcoe, ..self }
     }
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (self.first_infiniband() + 5 * self.infiniband + u32::from(self.infiniband > 0)) as usize
+        (self.fcoe() + u32::from(self.has_fcoe)) as usize
+    }
+
+    /// Returns the source of frames of virtual links that enter Ethernet.
+    pub fn fcoe(self) -> u32 {
+        self.first_infiniband() + 5 * self.infiniband + u32::from(self.infiniband > 0)
     }
 
     /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts

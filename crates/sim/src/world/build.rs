@@ -7,6 +7,7 @@ use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::ethernet;
 use super::ethernet_faults::EthernetFaults;
+use super::fcoe;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
@@ -518,6 +519,9 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             let direction = u16::from(from.node > to.node);
             let credit = u32::from(to.bb_credit);
             let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
+            if link.fcoe.is_some() {
+                lane = fcoe::lane(lab, link, [end(from), end(to)]);
+            }
             lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);
             lane.state_changes.n = link.bb_sc_n();
             lanes.push(lane);
@@ -546,6 +550,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             .map(|(config, number)| SwitchPlan { config: config.clone(), bundle_of_port: bundles_of(lab, number) })
             .collect(),
         channels: virtual_channels(lab, &lanes),
+        fcoe: fcoe::plan(lab),
         lanes,
         nports: owners.iter().map(nport).collect(),
         timers,
@@ -563,7 +568,8 @@ fn virtual_channels(lab: &Lab, lanes: &[Lane]) -> Vec<(u32, ChannelCredits)> {
             return None;
         };
         let [from, to] = [from, to].map(|switch| &lab.switches[usize::from(switch)]);
-        let wanted = from.virtual_channels?.common(to.virtual_channels?);
+        let has_credits = lab.links[number / 2].fcoe.is_none();
+        let wanted = from.virtual_channels.filter(|_| has_credits)?.common(to.virtual_channels?);
         // All lines of a bundle have the channels that the line with the fewest buffers can have.
         let lines = lanes.iter().filter(|other| other.bundle.is_some() && other.bundle == lane.bundle);
         let least = lines.map(|line| line.bb_credit).min().unwrap_or(lane.bb_credit).min(lane.bb_credit);

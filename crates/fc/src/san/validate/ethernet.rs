@@ -100,6 +100,7 @@ fn name(lab: &Lab, node: EthernetNode) -> &str {
         EthernetNode::Switch(switch) => lab.ethernet_switches.get(usize::from(switch)).map(|switch| &switch.name),
         EthernetNode::Host(host) => lab.hosts.get(usize::from(host)).map(|host| &host.name),
         EthernetNode::Storage(storage) => lab.storage.get(usize::from(storage)).map(|storage| &storage.name),
+        EthernetNode::Forwarder(switch) => lab.switches.get(usize::from(switch)).map(|switch| &switch.name),
     };
     name.map_or("?", String::as_str)
 }

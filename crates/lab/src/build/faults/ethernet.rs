@@ -66,7 +66,8 @@ pub(super) fn node(finder: &Finder<'_, '_>, text: &str) -> Option<EthernetNode> 
     let on_ethernet = match node {
         Node::Host(host) => EthernetNode::Host(host),
         Node::Storage(storage) => EthernetNode::Storage(storage),
-        Node::Switch(_) | Node::Loop(_) => return None,
+        Node::Switch(switch) => EthernetNode::Forwarder(switch),
+        Node::Loop(_) => return None,
     };
     let has_port = |index: &super::Index| index.by_port.range((node, 0)..=(node, u16::MAX)).next().is_some();
     let has_interface = !finder.index.ethernet.ports_of(on_ethernet).is_empty();
@@ -80,6 +81,7 @@ pub(super) fn choose_ends(finder: &mut Finder<'_, '_>, name: &str, origin: &Orig
         EthernetNode::Switch(switch) => lab.ethernet_switches[usize::from(switch)].name.as_str(),
         EthernetNode::Host(host) => &lab.hosts[usize::from(host)].name,
         EthernetNode::Storage(storage) => &lab.storage[usize::from(storage)].name,
+        EthernetNode::Forwarder(switch) => &lab.switches[usize::from(switch)].name,
     };
     for place in std::mem::take(&mut finder.on_ethernet) {
         let Place::Link(number) = place else { continue };
