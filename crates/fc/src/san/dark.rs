@@ -55,7 +55,13 @@ impl Lab {
             FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => Some(link),
             _ => None,
         });
-        links.collect()
+        let mut links: BTreeSet<u16> = links.collect();
+        let dark = ethernet_links_down_at_start(self);
+        if !dark.is_empty() {
+            let virtual_links = self.fcoe_paths_without(&dark).into_iter();
+            links.extend(virtual_links.filter(|path| !path.is_joined).map(|path| path.link));
+        }
+        links
     }
 
     /// Links at the switches of these resets.

@@ -258,5 +258,9 @@ fn default_name(lab: &Lab, ends: [EthernetEnd; 2]) -> String {
         };
         if is_switch || end.port == 0 { name.clone() } else { format!("{name}:{}", end.port) }
     };
-    format!("{}-{}", name(ends[0]), name(ends[1]))
+    // A virtual link between the same two nodes has the name without the suffix.
+    let is_at = |wanted: fn(EthernetNode) -> bool| ends.iter().any(|end| wanted(end.node));
+    let is_direct = is_at(|node| matches!(node, EthernetNode::Forwarder(_)))
+        && !is_at(|node| matches!(node, EthernetNode::Switch(_)));
+    format!("{}-{}{}", name(ends[0]), name(ends[1]), if is_direct { "-ethernet" } else { "" })
 }

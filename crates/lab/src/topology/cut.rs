@@ -2,8 +2,8 @@
 
 use super::chassis::chassis;
 use super::report::Part;
-use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs};
+use sanloom_fc::config::{EthernetLink, LinkEnd, Node};
+use sanloom_fc::san::{AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs, ethernet_links_down_at_start};
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,8 +118,41 @@ impl<'l> Reach<'l> {
         lost
     }
 
-    /// Returns the LUNs whose last path is a session of iSCSI that is lost.
+    /// Returns whether parts of Ethernet carry paths of Fibre Channel.
+    pub(super) fn has_fcoe(&self) -> bool {
+        self.lab.links.iter().any(|link| link.fcoe.is_some())
+    }
+
+    /// Returns the LUNs that lose their last path when a part of Ethernet below virtual links of
+    /// FCoE fails.
+    fn cut_off_below(&self, part: EthernetPart) -> HostLuns {
+        let links = (0..).zip(&self.lab.ethernet_links);
+        let is_broken = |(number, link): &(u16, &EthernetLink)| match part {
+            EthernetPart::Link(broken) => *number == broken,
+            EthernetPart::Switch(broken) => link.switches().any(|(_, switch)| switch == broken),
+        };
+        let mut broken = ethernet_links_down_at_start(self.lab);
+        broken.extend(links.filter(is_broken).map(|(number, _)| number));
+        let paths = self.lab.fcoe_paths_without(&broken).into_iter();
+        let left = self.without(&paths.filter(|path| !path.is_joined).map(|path| path.link.into()).collect());
+        let lost_sessions = self.iscsi.cut_off(part);
+        let has_session =
+            |pair: (u16, u16)| self.srp.contains(&pair) || (self.iscsi.joins(pair) && !lost_sessions.contains(&pair));
+        let mut lost = HostLuns::new();
+        for (pair, luns) in self.joined.iter().filter(|(pair, _)| !has_session(**pair)) {
+            let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
+            if !gone.is_empty() {
+                lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Returns the LUNs whose last path is lost with a part of Ethernet.
     fn cut_off_on_ethernet(&self, part: EthernetPart) -> HostLuns {
+        if self.has_fcoe() {
+            return self.cut_off_below(part);
+        }
         let mut lost = HostLuns::new();
         for pair in self.iscsi.cut_off(part).into_iter().filter(|pair| !self.srp.contains(pair)) {
             let luns = self.joined.get(&pair).into_iter().flatten().copied();

@@ -212,7 +212,8 @@ impl Report {
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));
         let (linked, idle): (Vec<u16>, Vec<u16>) = linked.into_iter().partition(|host| judged.contains(host));
         let sessions_are_judged = !sessions.is_empty() && !lab.ethernet_is_implied();
-        let reach = (sessions_are_judged || !channels.is_empty()).then(|| Reach::of(lab, isolated));
+        let has_fcoe = lab.links.iter().any(|link| link.fcoe.is_some());
+        let reach = (sessions_are_judged || has_fcoe || !channels.is_empty()).then(|| Reach::of(lab, isolated));
         let lonely = match &reach {
             Some(reach) => sessions::lonely_hosts(lab, reach, &paths),
             None => paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect(),

@@ -99,6 +99,11 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
         one_path.filter(|pair| !sessions.joins(*pair) && !reach.has_channel(*pair)).map(|(host, _)| host).collect();
     for part in candidates(lab, reach) {
         if matches!(part, EthernetPart::Link(_)) {
+            if let EthernetPart::Link(link) = part
+                && reach.has_fcoe()
+            {
+                lonely.extend(reach.cut_off(Part::EthernetLink(link)).keys().map(|(host, _)| *host));
+            }
             let cut_off = sessions.cut_off(part).into_iter();
             let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !reach.has_channel(*pair);
             lonely.extend(cut_off.filter(is_last).map(|(host, _)| host));
@@ -109,7 +114,14 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
 
 /// Returns the parts of Ethernet that are judged: none if the lab does not describe it.
 fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<EthernetPart> {
-    if lab.ethernet_is_implied() { BTreeSet::new() } else { reach.iscsi().candidates() }
+    if lab.ethernet_is_implied() {
+        return BTreeSet::new();
+    }
+    if reach.has_fcoe() {
+        let links = (0..lab.ethernet_links.len() as u16).map(EthernetPart::Link);
+        return links.chain((0..lab.ethernet_switches.len() as u16).map(EthernetPart::Switch)).collect();
+    }
+    reach.iscsi().candidates()
 }
 
 /// Adds the single points of failure of Ethernet, and counts hosts with a session only where a

@@ -15,7 +15,7 @@ use super::ethernet::{EthernetPlane, Packet};
 use super::events::Events;
 use super::fc::{FcPlane, FrameRef, InFlight, Loss, LossSite, Sent};
 use super::queue::NEVER;
-use sanloom_wire::Header;
+use sanloom_wire::Frame;
 use std::collections::VecDeque;
 
 /// Construction parameters of the lanes of virtual links.
@@ -88,8 +88,8 @@ struct Carried {
 pub struct SeenFrame {
     pub frame: FrameRef,
     pub lane: u32,
-    /// For a control message: its header, the bytes of this part, and the number of parts.
-    pub message: Option<(Header, Vec<u8>, u16)>,
+    /// For a control message: its frame, the bytes of this part, and the number of parts.
+    pub message: Option<(Frame, Vec<u8>, u16)>,
 }
 
 /// Usage of the receive buffer of a lane.
@@ -197,10 +197,10 @@ pub(super) fn send(fc: &mut FcPlane, events: &mut Events, number: u32, frame: Fr
     if let Some(seen) = &mut fc.fcoe.seen {
         let messages = &fc.messages;
         let message = frame.message().and_then(|message| {
-            let header = messages.get(message)?.header;
+            let whole = messages.get(message)?.clone();
             let mut bytes = Vec::new();
             messages.part_bytes(&frame, &mut bytes);
-            Some((header, bytes, messages.parts(message)))
+            Some((whole, bytes, messages.parts(message)))
         });
         seen.resize_with(seen.len().max(position as usize + 1), || None);
         seen[position as usize] = Some(Box::new(SeenFrame { frame, lane: number, message }));

@@ -121,11 +121,9 @@ impl Net {
     }
 
     fn with_planes(plan: NetPlan, ethernet: EthernetPlane, infiniband: InfinibandPlane) -> Net {
-        let has_fcoe = !plan.fcoe.lanes.is_empty();
         let ib_lines = infiniband.lines().len() as u32;
         let lines = ethernet.lines().len() as u32;
-        let sources =
-            Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32, lines, ib_lines).with_fcoe(has_fcoe);
+        let sources = Sources::new(plan.lanes.len() as u32, plan.timers, plan.loops as u32, lines, ib_lines);
         let per_s = |frame_ps: u64| 1_000_000_000_000 / frame_ps.max(1);
         let fc_per_s: u64 = plan.lanes.iter().map(|lane| per_s(lane.time_of(2108))).sum();
         let packet_ps = |line: &ethernet::Line| line.time_of(1518 + PREAMBLE_BYTES + ETHERNET_GAP_BYTES);

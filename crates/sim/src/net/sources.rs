@@ -9,8 +9,6 @@ pub(super) struct Sources {
     loops: u32,
     ethernet: u32,
     infiniband: u32,
-    /// True if virtual links hand frames over.
-    has_fcoe: bool,
 }
 
 /// The source of an event.
@@ -62,11 +60,8 @@ pub(super) enum Other {
 impl OtherSource {
     /// Returns the meaning of the number.
     pub fn decode(self, sources: Sources) -> Other {
-        let Sources { loops, ethernet, infiniband, has_fcoe, .. } = sources;
+        let Sources { loops, ethernet, infiniband, .. } = sources;
         let OtherSource(source) = self;
-        if has_fcoe && source == sources.fcoe() - 4 * sources.lanes - sources.timers {
-            return Other::Fcoe;
-        }
         if source < loops {
             Other::Loop(source as u16)
         } else if source < loops + ethernet {
@@ -84,7 +79,9 @@ impl OtherSource {
                 Some(2) => Other::InfinibandWake(line),
                 Some(3) => Other::InfinibandExpiry(line),
                 Some(4) => Other::InfinibandRefresh(line),
-                _ => Other::InfinibandSweep,
+                Some(_) if source == 5 * infiniband => Other::InfinibandSweep,
+                // The source after all others.
+                _ => Other::Fcoe,
             }
         }
     }
@@ -92,17 +89,12 @@ impl OtherSource {
 
 impl Sources {
     pub fn new(lanes: u32, timers: u32, loops: u32, ethernet: u32, infiniband: u32) -> Sources {
-        Sources { lanes, timers, loops, ethernet, infiniband, has_fcoe: false }
-    }
-
-    /// Adds the source of [`Other::Fcoe`].
-    pub fn with_fcoe(self, has_fcoe: bool) -> Sources {
-        Sources { has_fcoe, ..self }
+        Sources { lanes, timers, loops, ethernet, infiniband }
     }
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (self.fcoe() + u32::from(self.has_fcoe)) as usize
+        (self.fcoe() + 1) as usize
     }
 
     /// Returns the source of frames of virtual links that enter Ethernet.

@@ -71,6 +71,7 @@ impl Counts {
 /// [`World::log_in`].
 pub fn watch(world: &mut World, link: u16) {
     world.net.ethernet.watch(link);
+    fcoe::watch(world);
     world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
 }
 

@@ -2,12 +2,14 @@
 
 use super::World;
 use super::downtime::Downtimes;
+use super::fcoe;
 use super::iscsi;
 use super::notes::NoteKind;
 use super::schedule::LinkFaults;
 use crate::net::ethernet::Station;
 use crate::net::parts;
 use sanloom_fc::config::{Direction, EthernetFault, EthernetNode, Picos};
+use std::collections::BTreeMap;
 
 /// State of the faults of Ethernet.
 #[derive(Default)]
@@ -16,6 +18,9 @@ pub struct EthernetFaults {
     /// Faults that stop each switch.
     switches: LinkFaults,
     pub downtimes: Downtimes,
+    /// Time since which the Ethernet below a virtual link is broken, and whether the link has ended
+    /// because of it, by number of the link.
+    pub(super) broken: BTreeMap<u16, (u64, bool)>,
 }
 
 impl EthernetFaults {
@@ -25,6 +30,7 @@ impl EthernetFaults {
             links: LinkFaults::new(links),
             switches: LinkFaults::new(switches),
             downtimes: Downtimes::new(links),
+            broken: BTreeMap::new(),
         }
     }
 }
@@ -113,14 +119,15 @@ fn update_all(world: &mut World, node: EthernetNode) {
 /// run.
 fn update(world: &mut World, link: u16) {
     let faults = &world.ethernet_faults;
-    let mut switches = world.lab.ethernet_links[usize::from(link)].switches();
-    let up = !faults.links.is_down(link) && !switches.any(|(_, switch)| faults.switches.is_down(switch));
+    let is_off = |(_, switch)| faults.switches.is_down(switch);
+    let up = !faults.links.is_down(link) && !world.lab.ethernet_links[usize::from(link)].switches().any(is_off);
     if up == world.net.ethernet.lines()[2 * usize::from(link)].up {
         return;
     }
     world.net.set_ethernet_link(link.into(), up);
     world.notes.add(parts::turn(&world.net), NoteKind::EthernetLink { link, up });
     world.ethernet_faults.downtimes.link_changed(link, up, world.net.now());
+    fcoe::update(world);
 }
 
 /// Returns a probability in 2^-32; 0 after the end of the fault.

@@ -32,7 +32,7 @@ mod downtime;
 pub mod ethernet;
 mod ethernet_faults;
 mod faults;
-mod fcoe;
+pub(crate) mod fcoe;
 mod host;
 pub mod infiniband;
 mod iscsi;
