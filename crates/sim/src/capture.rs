@@ -209,9 +209,9 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
     Some((*start_ps, frame.is_corrupt(), bytes))
 }
 
-/// Returns the start delimiter of a frame, whether it is the last one of its sequence, and its bytes
-/// from the header on. `message` are the header, the bytes and the number of parts of a control
-/// message.
+/// Returns the start delimiter of a frame, whether it is the last one of its sequence, and its
+/// bytes from the header on. `message` are the header, the bytes and the number of parts of a
+/// control message.
 fn contents(world: &World, frame: &FrameRef, message: Option<(&Header, &[u8], u16)>) -> Option<(Sof, bool, Vec<u8>)> {
     let mut bytes = Vec::with_capacity(24 + usize::from(frame.len_bytes()) + 3);
     let (sof, last) = match message {

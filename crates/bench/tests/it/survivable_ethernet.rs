@@ -99,9 +99,9 @@ rate = "8GFC"
     text
 }
 
-/// Returns a lab with up to three Ethernet switches in a row or a ring, and one or two forwarders in
-/// front of an array of Fibre Channel. Hosts have one or two interfaces and virtual links; the array
-/// may have an iSCSI portal, too.
+/// Returns a lab with up to three Ethernet switches in a row or a ring, and one or two forwarders
+/// in front of an array of Fibre Channel. Hosts have one or two interfaces and virtual links; the
+/// array may have an iSCSI portal, too.
 fn draw_fcoe(dice: &mut Dice) -> String {
     let (switches, forwarders, hosts) = (dice.range(1, 3), dice.range(1, 2), dice.range(1, 3));
     let has_iscsi = dice.chance(1, 3);

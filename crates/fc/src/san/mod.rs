@@ -28,7 +28,7 @@ pub use attached::AttachedPort;
 pub use change::ScheduledChange;
 pub use dark::ethernet_links_down_at_start;
 pub use ethernet::{EthernetInterface, IscsiPaths};
-pub use fcoe::{FcoePath, ethernet_node};
+pub use fcoe::{FcoePath, ethernet_node, fcoe_paths, fcoe_paths_without};
 pub use infiniband::{InfinibandInterface, SrpPaths};
 pub use iscsi_reach::{EthernetPart, IscsiReach};
 pub use join::{JoinEnd, Joined, Obstacle, join};

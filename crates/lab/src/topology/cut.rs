@@ -3,7 +3,9 @@
 use super::chassis::chassis;
 use super::report::Part;
 use sanloom_fc::config::{EthernetLink, LinkEnd, Node};
-use sanloom_fc::san::{AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs, ethernet_links_down_at_start};
+use sanloom_fc::san::{
+    AttachedPort, EthernetPart, IscsiReach, Lab, PermittedPairs, ethernet_links_down_at_start, fcoe_paths_without,
+};
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +135,7 @@ impl<'l> Reach<'l> {
         };
         let mut broken = ethernet_links_down_at_start(self.lab);
         broken.extend(links.filter(is_broken).map(|(number, _)| number));
-        let paths = self.lab.fcoe_paths_without(&broken).into_iter();
+        let paths = fcoe_paths_without(self.lab, &broken).into_iter();
         let left = self.without(&paths.filter(|path| !path.is_joined).map(|path| path.link.into()).collect());
         let lost_sessions = self.iscsi.cut_off(part);
         let has_session =

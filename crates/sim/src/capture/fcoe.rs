@@ -77,8 +77,8 @@ fn fc_map(world: &World, ends: [End; 2]) -> FcMap {
     FcMap([0x0e, 0xfc, of_switch.unwrap_or(0)])
 }
 
-/// Returns the service of a frame that travels in FIP, whether it is a reply, and the address that a
-/// reply to a login grants.
+/// Returns the service of a frame that travels in FIP, whether it is a reply, and the address that
+/// a reply to a login grants.
 fn for_fip(frame: &Frame) -> Option<(LinkService, bool, Option<FcId>)> {
     let header = &frame.header;
     let is_reply = header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
@@ -90,7 +90,7 @@ fn for_fip(frame: &Frame) -> Option<(LinkService, bool, Option<FcId>)> {
             _ => None,
         },
         Payload::Typed(Message::Els(els)) if header.s_id == FcId::F_PORT => match &**els {
-            // A switch gives an address that ends with zeros to a port, and others to virtual ports.
+            // A switch gives an address that ends with 00 to a port, and others to virtual ports.
             Els::LsAcc(LsAcc::Login(_)) if header.d_id.to_bytes()[2] != 0 => {
                 Some((LinkService::Fdisc, true, Some(header.d_id)))
             }

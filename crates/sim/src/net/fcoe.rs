@@ -233,7 +233,7 @@ pub(super) fn cut(fc: &mut FcPlane, number: u32) {
             // The packet is still on its way, so the position stays in use.
             carried.is_alive = false;
             let frame = carried.frame;
-            fc.lose_on_ethernet(&frame, Loss::LinkDown, LossSite::Line(number));
+            fc.count_loss(&frame, Loss::LinkDown, LossSite::Line(number));
         }
     }
 }
@@ -271,7 +271,7 @@ pub(super) fn arrive(fc: &mut FcPlane, ethernet: &mut EthernetPlane, events: &mu
     let Some(lane) = fc.fcoe.lane_mut(number) else { return };
     if lane.held_bytes + u64::from(bytes) > lane.plan.buffer_bytes {
         lane.lost += 1;
-        fc.lose_on_ethernet(&frame, Loss::FcoeBuffer, LossSite::Receiver(number));
+        fc.count_loss(&frame, Loss::FcoeBuffer, LossSite::Receiver(number));
         return;
     }
     lane.held.push_back(bytes);
@@ -300,7 +300,7 @@ pub(super) fn settle(fc: &mut FcPlane, ethernet: &mut EthernetPlane, events: &mu
         if is_lost {
             let frame = fc.fcoe.remove(position).frame;
             if is_alive {
-                fc.lose_on_ethernet(&frame, Loss::Ethernet, LossSite::Line(number));
+                fc.count_loss(&frame, Loss::Ethernet, LossSite::Line(number));
             }
         }
         if was_queued && is_alive {

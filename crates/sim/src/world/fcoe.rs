@@ -9,7 +9,7 @@ use crate::net::{End, Lane};
 use sanloom_fc::config::{
     EthernetLink, EthernetRate, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
 };
-use sanloom_fc::san::{Lab, ethernet_node};
+use sanloom_fc::san::{Lab, ethernet_node, fcoe_paths, fcoe_paths_without};
 use std::collections::BTreeSet;
 
 /// Returns the lane of a virtual link: its credits are places in the Ethernet port of its sender.
@@ -39,7 +39,7 @@ pub(super) fn plan(lab: &Lab) -> FcoePlan {
     let interfaces = lab.ethernet_interfaces();
     let vlans = lab.vlan_numbers();
     let mut plan = FcoePlan::default();
-    for path in lab.fcoe_paths() {
+    for path in fcoe_paths(lab) {
         let config = path.config;
         let [a, b] = path.interfaces;
         for (number, ends) in [(2 * u32::from(path.link), [a, b]), (2 * u32::from(path.link) + 1, [b, a])] {
@@ -65,7 +65,7 @@ pub(super) fn plan(lab: &Lab) -> FcoePlan {
 /// Lets the interfaces of virtual links without PFC ignore the pauses for their priority.
 pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
     let interfaces = lab.ethernet_interfaces();
-    for path in lab.fcoe_paths().into_iter().filter(|path| !path.config.pfc) {
+    for path in fcoe_paths(lab).into_iter().filter(|path| !path.config.pfc) {
         for interface in path.interfaces.map(|number| interfaces[usize::from(number)]) {
             plane.ignore_pauses(2 * interface.link as u32 + u32::from(interface.side), 1 << path.config.priority);
         }
@@ -82,8 +82,8 @@ fn patience_ps(lab: &Lab, link: &Link) -> u64 {
     periods.min().unwrap_or(0) / 2 * 5
 }
 
-/// Ends the virtual links whose Ethernet is broken, and brings up the others. If an interface has no
-/// light, its link ends at once; otherwise the keep-alives must be missing for long enough.
+/// Ends the virtual links whose Ethernet is broken, and brings up the others. If an interface has
+/// no light, its link ends at once; otherwise the keep-alives must be missing for long enough.
 pub(super) fn update(world: &mut World) {
     let lab = world.lab.clone();
     if lab.links.iter().all(|link| link.fcoe.is_none()) {
@@ -93,7 +93,7 @@ pub(super) fn update(world: &mut World) {
     let lines = world.net.ethernet.lines().iter().step_by(2);
     let dark: BTreeSet<u16> = (0..).zip(lines).filter(|(_, line)| !line.up).map(|(number, _)| number).collect();
     let interfaces = lab.ethernet_interfaces();
-    for path in lab.fcoe_paths_without(&dark) {
+    for path in fcoe_paths_without(&lab, &dark) {
         let link = path.link;
         if path.is_joined {
             if let Some((_, true)) = world.ethernet_faults.broken.remove(&link) {

@@ -3,14 +3,14 @@
 use super::Problems;
 use super::ethernet::{Ways, link_place, list, name, switch_place};
 use crate::config::{EthernetNode, FCOE_MTU, FaultKind, Link, VirtualLink};
-use crate::san::{EthernetInterface, FcoePath, Lab, Place, ProblemKind, Section, ethernet_node};
+use crate::san::{EthernetInterface, FcoePath, Lab, Place, ProblemKind, Section, ethernet_node, fcoe_paths};
 use std::collections::BTreeSet;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     let interfaces = lab.ethernet_interfaces();
     let mut ways = Ways::new(lab);
     let mut short = BTreeSet::new();
-    for path in lab.fcoe_paths() {
+    for path in fcoe_paths(lab) {
         let link = &lab.links[usize::from(path.link)];
         let place = Place::of(Section::Link, usize::from(path.link));
         if !path.is_joined {
@@ -109,7 +109,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let interfaces = lab.ethernet_interfaces();
     let mut ways = Ways::new(lab);
     let mut known = BTreeSet::new();
-    for path in lab.fcoe_paths() {
+    for path in fcoe_paths(lab) {
         let link = &lab.links[usize::from(path.link)];
         let VirtualLink { priority, pfc, .. } = path.config;
         for number in switches_of(lab, &way(&mut ways, &path, &interfaces)) {

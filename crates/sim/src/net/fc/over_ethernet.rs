@@ -1,9 +1,9 @@
 //! Lanes of virtual links: the seam between this plane and [`crate::net::fcoe`].
 
+use super::FcPlane;
 use super::flight::Entry;
 use super::frame_ref::FrameRef;
 use super::lane::{Lane, Sent};
-use super::{FcPlane, Loss, LossSite};
 use crate::net::events::Events;
 use crate::net::fcoe;
 use crate::net::line::ByteTime;
@@ -52,10 +52,5 @@ impl FcPlane {
         if lane.credit_wait_since_ps != NEVER {
             lane.wake_by(&mut events.queue, events.sources.wake(number), events.now);
         }
-    }
-
-    /// Counts a frame of a virtual link that is lost.
-    pub(in crate::net) fn lose_on_ethernet(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
-        self.count_loss(frame, why, site);
     }
 }

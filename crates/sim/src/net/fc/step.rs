@@ -428,7 +428,7 @@ impl FcPlane {
     }
 
     /// Counts a lost frame and releases its message.
-    pub(super) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
+    pub(in crate::net) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
         self.fate.lost[why.index()] += 1;
         let lost = self.recorder.losses.entry((site, why)).or_default();
         lost.frames += 1;
