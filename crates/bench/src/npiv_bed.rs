@@ -214,6 +214,7 @@ impl Bed {
             rate: LineRate::Fc2,
             propagation: Picos::from_ns(50),
             bundle: None,
+            fcoe: None,
         };
         let mut links: Vec<Link> =
             (0..self.cards).map(|card| link(Node::Host(card), STORAGE_PORT + 1 + card)).collect();

@@ -6,6 +6,7 @@
 //! the same on every link of its route.
 
 mod ethernet;
+mod fcoe;
 mod infiniband;
 
 use crate::net::{FrameRef, Observed, ObservedKind};
@@ -237,16 +238,33 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
         return Some((*start_ps, false, initialisation_frame(frame, *from_fl_port)));
     }
     let ObservedKind::Frame { frame, start_ps, message, .. } = &item.kind else { return None };
+    let of_message = message.as_ref().map(|message| (&message.0, message.1.as_slice(), message.2));
+    let (sof, last, bytes) = contents(world, frame, of_message)?;
+    // A port that detects a bad CRC and still forwards the frame marks its EOF. The faulty lane
+    // itself does not detect the error.
+    let marked = frame.is_corrupt() && !world.net.fc.lanes()[item.lane as usize].faulty;
+    let eof = if marked { Eof::Ni } else { Eof::class_3(last) };
+    let mut bytes = fc_with_delimiters(&bytes, sof, eof);
+    if frame.is_corrupt() {
+        let at = bytes.len() - 5;
+        bytes[at] ^= 0xff;
+    }
+    Some((*start_ps, frame.is_corrupt(), bytes))
+}
+
+/// Returns the start delimiter of a frame, whether it is the last one of its sequence, and its
+/// bytes from the header on. `message` are the header, the bytes and the number of parts of a
+/// control message.
+fn contents(world: &World, frame: &FrameRef, message: Option<(&Header, &[u8], u16)>) -> Option<(Sof, bool, Vec<u8>)> {
     let mut bytes = Vec::with_capacity(24 + usize::from(frame.len_bytes()) + 3);
     let (sof, last) = match message {
-        Some(message) => {
-            let (header, body, parts) = &**message;
-            let header = part_header(header, frame.part(), *parts, body.len());
+        Some((header, body, parts)) => {
+            let header = part_header(header, frame.part(), parts, body.len());
             bytes.extend_from_slice(&header.to_bytes());
             bytes.extend_from_slice(body);
             let class_f = header.fc_type == FcType::SW_ILS || controllers(&header);
             let sof = if class_f { Sof::F } else { Sof::class_3(frame.part() == 0) };
-            (sof, frame.part() + 1 >= *parts)
+            (sof, frame.part() + 1 >= parts)
         }
         None if frame.is_data() => {
             let data = DataPlace::of(world, frame);
@@ -259,16 +277,7 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
         None => return None,
     };
     bytes.resize(bytes.len().next_multiple_of(4), 0);
-    // A port that detects a bad CRC and still forwards the frame marks its EOF. The faulty lane
-    // itself does not detect the error.
-    let marked = frame.is_corrupt() && !world.net.fc.lanes()[item.lane as usize].faulty;
-    let eof = if marked { Eof::Ni } else { Eof::class_3(last) };
-    let mut bytes = fc_with_delimiters(&bytes, sof, eof);
-    if frame.is_corrupt() {
-        let at = bytes.len() - 5;
-        bytes[at] ^= 0xff;
-    }
-    Some((*start_ps, frame.is_corrupt(), bytes))
+    Some((sof, last, bytes))
 }
 
 /// Returns a frame of the initialisation of a loop with delimiters: SOFil, which is coded as SOFi3,

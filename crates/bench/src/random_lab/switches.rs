@@ -187,5 +187,5 @@ fn switch_end(lab: &mut Lab, switch: u16, bb_credit: u16) -> LinkEnd {
 
 fn add_link(lab: &mut Lab, ends: [LinkEnd; 2], rate: LineRate, propagation: Picos, bundle: Option<u16>) {
     let name = format!("link{}", lab.links.len());
-    lab.links.push(Link { name, ends, rate, propagation, bundle });
+    lab.links.push(Link { name, ends, rate, propagation, bundle, fcoe: None });
 }

@@ -28,6 +28,12 @@ fn a_failure_in_infiniband_cuts_off_the_hosts_that_check_names() {
     judge_all(0x1b1b, draw_infiniband);
 }
 
+/// The same for hosts whose virtual links of FCoE cross the switches.
+#[test]
+fn a_failure_below_virtual_links_cuts_off_the_hosts_that_check_names() {
+    judge_all(0xe7e, draw_fcoe);
+}
+
 fn judge_all(salt: u64, draw: fn(&mut Dice) -> String) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
@@ -91,6 +97,70 @@ rate = "8GFC"
         }
         if dice.chance(1, 4) {
             text += &format!("[[link]]\nfrom = \"server{host}\"\nto = \"san\"\nrate = \"8GFC\"\n");
+        }
+    }
+    text += &format!(
+        "[workload.load]\nhosts = \"server{{1..{hosts}}}\"\ntargets = \"array\"\nsize = \"4KiB\"\narrivals = \"constant 100/s\"\n"
+    );
+    text
+}
+
+/// Returns a lab with up to three Ethernet switches in a row or a ring, and one or two forwarders
+/// in front of an array of Fibre Channel. Hosts have one or two interfaces and virtual links; the
+/// array may have an iSCSI portal, too.
+fn draw_fcoe(dice: &mut Dice) -> String {
+    let (switches, forwarders, hosts) = (dice.range(1, 3), dice.range(1, 2), dice.range(1, 3));
+    let has_iscsi = dice.chance(1, 3);
+    let iscsi = if has_iscsi { "iscsi = { portals = \"192.0.2.1:3260\" }" } else { "" };
+    let mut text = format!(
+        r#"
+[run]
+duration = "6s"
+warmup = "0s"
+[ethernet_switch."tor{{1..{switches}}}"]
+pfc = 3
+[switch."fcf{{1..{forwarders}}}"]
+fcoe = {{ keep_alive = "250ms" }}
+[host."server{{1..{hosts}}}"]
+hbas = 2
+multipath = {{ fast_io_fail = "1s", no_path_retry = 0 }}
+[storage.array]
+ports = 2
+rate = "20k/s"
+{iscsi}
+[[link]]
+name = "fibre{{1..2}}"
+from = "array"
+to = "fcf{{1..{forwarders}}}"
+rate = "8GFC"
+{}
+"#,
+        if forwarders == 1 { "count = 2" } else { "" }
+    );
+    let mut links = 0;
+    let mut link = |text: &mut String, from: &str, to: u64| {
+        links += 1;
+        let ends = format!("name = \"link{links}\"\nfrom = \"{from}\"\nto = \"tor{to}\"");
+        *text += &format!("[[link]]\n{ends}\nrate = \"10GbE\"\nmtu = 2500\n");
+    };
+    for switch in 2..=switches {
+        link(&mut text, &format!("tor{}", switch - 1), switch);
+    }
+    if switches == 3 && dice.chance(1, 2) {
+        link(&mut text, "tor3", 1);
+    }
+    for forwarder in 1..=forwarders {
+        (0..dice.range(1, 2)).for_each(|_| link(&mut text, &format!("fcf{forwarder}"), dice.range(1, switches)));
+    }
+    if has_iscsi {
+        link(&mut text, "array", dice.range(1, switches));
+    }
+    for host in 1..=hosts {
+        (0..dice.range(1, 2)).for_each(|_| link(&mut text, &format!("server{host}"), dice.range(1, switches)));
+        for _ in 0..dice.range(1, 2) {
+            let forwarder = dice.range(1, forwarders);
+            text +=
+                &format!("[[link]]\nfrom = \"server{host}\"\nto = \"fcf{forwarder}\"\nethernet = {{ vlan = 100 }}\n");
         }
     }
     text += &format!(

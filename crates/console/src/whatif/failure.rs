@@ -186,7 +186,7 @@ fn on_ethernet(lab: &Lab) -> Vec<Single> {
             let kind = match end.node {
                 EthernetNode::Host(_) => Kind::Nic,
                 EthernetNode::Storage(_) => Kind::Array,
-                EthernetNode::Switch(_) => continue,
+                EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => continue,
             };
             failures.push(Single { name: end.name(lab), kind, cause });
         }

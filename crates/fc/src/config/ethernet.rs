@@ -92,6 +92,8 @@ pub enum EthernetNode {
     Host(u16),
     /// Index into `storage`.
     Storage(u16),
+    /// Fibre Channel switch as an FCoE forwarder (FCF), by index into `switches`.
+    Forwarder(u16),
 }
 
 /// Ethernet switch of a lab, with memory that its ports share.
@@ -189,7 +191,7 @@ impl EthernetLink {
     pub fn switches(&self) -> impl Iterator<Item = (usize, u16)> {
         self.ends.iter().enumerate().filter_map(|(side, end)| match end.node {
             EthernetNode::Switch(switch) => Some((side, switch)),
-            EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+            EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Switches, links and timers of a lab.
 
 use super::channels::{SlowDrain, VirtualChannels};
+use super::fcoe::VirtualLink;
 use super::joining::Joining;
 use super::policy::Policy;
 use super::units::{LineRate, Picos};
@@ -227,6 +228,8 @@ pub struct Link {
     /// Bundle number, equal for all links of a bundle (a trunk). Frames are distributed
     /// individually and delivered in order.
     pub bundle: Option<u16>,
+    /// `Some` if a simulation carries the frames over the Ethernet of the lab (FCoE).
+    pub fcoe: Option<VirtualLink>,
 }
 
 /// End of a link.

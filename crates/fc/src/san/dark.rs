@@ -1,6 +1,7 @@
 //! Links without light at the start of a run: [`Lab::links_down_at_start`].
 
 use super::Lab;
+use super::fcoe::fcoe_paths_without;
 use crate::config::{
     EthernetFault, EthernetLink, Fault, FaultKind, InfinibandFault, InfinibandLink, Link, Node, Picos,
 };
@@ -57,7 +58,13 @@ impl Lab {
             FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => Some(link),
             _ => None,
         });
-        links.collect()
+        let mut links: BTreeSet<u16> = links.collect();
+        let dark = ethernet_links_down_at_start(self);
+        if !dark.is_empty() {
+            let virtual_links = fcoe_paths_without(self, &dark).into_iter();
+            links.extend(virtual_links.filter(|path| !path.is_joined).map(|path| path.link));
+        }
+        links
     }
 
     /// Links at the switches of these resets.

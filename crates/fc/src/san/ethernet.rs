@@ -8,7 +8,7 @@ use crate::config::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ethernet interface of a host or storage system.
+/// Ethernet interface of a host, a storage system or an FCoE forwarder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EthernetInterface {
     /// Host or storage system, and the number of the interface there.
@@ -99,7 +99,8 @@ impl Lab {
     pub fn vlan_numbers(&self) -> VlanNumbers {
         let of_links = self.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied());
         let of_hosts = self.hosts.iter().filter_map(|host| host.iscsi.vlan);
-        let vlans: BTreeSet<u16> = of_links.chain(of_hosts).collect();
+        let of_fcoe = self.links.iter().filter_map(|link| link.fcoe?.vlan);
+        let vlans: BTreeSet<u16> = of_links.chain(of_hosts).chain(of_fcoe).collect();
         VlanNumbers(vlans.into_iter().zip(1..=31).collect())
     }
 
@@ -202,7 +203,7 @@ impl Lab {
         // Virtual disks are served from iSCSI back ends.
         let serves_volumes = |node: &EthernetNode| match node {
             EthernetNode::Storage(storage) => self.live.medium(*storage).kind == MediumKind::Volumes,
-            EthernetNode::Host(_) | EthernetNode::Switch(_) => false,
+            EthernetNode::Host(_) | EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => false,
         };
         if ends.iter().any(serves_volumes) {
             ends.extend(self.live.iscsi.keys().map(|storage| EthernetNode::Storage(*storage)));
@@ -213,7 +214,7 @@ impl Lab {
         let name = |node: EthernetNode| match node {
             EthernetNode::Host(host) => self.hosts[usize::from(host)].name.as_str(),
             EthernetNode::Storage(storage) => self.storage[usize::from(storage)].name.as_str(),
-            EthernetNode::Switch(_) => "",
+            EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => "",
         };
         let link = |(port, node): (u16, &EthernetNode)| EthernetLink {
             name: format!("{}-ethernet", name(*node)),
@@ -286,7 +287,7 @@ pub(super) fn ethernet_groups_without(lab: &Lab, vlan: Option<u16>, broken: &BTr
     }
     let known = |node: EthernetNode| match node {
         EthernetNode::Switch(switch) => Some(usize::from(switch)).filter(|s| *s < lab.ethernet_switches.len()),
-        EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+        EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => None,
     };
     let accepted = lab.ethernet_links.iter().enumerate().filter(|(number, link)| accepts(*number, link));
     for (_, link) in accepted {
@@ -313,6 +314,7 @@ impl EthernetEnd {
             }
             EthernetNode::Host(host) => format!("{}:eth{}", lab.hosts[usize::from(host)].name, self.port),
             EthernetNode::Storage(storage) => format!("{}:eth{}", lab.storage[usize::from(storage)].name, self.port),
+            EthernetNode::Forwarder(switch) => format!("{}:eth{}", lab.switches[usize::from(switch)].name, self.port),
         }
     }
 }

@@ -155,6 +155,9 @@ problem_kinds! {
     SmallHeadroom = "small-headroom",
     /// Advice: a priority is lossless at one end of an Ethernet link only.
     PauseMismatch = "pause-mismatch",
+    /// Advice: FCoE crosses a switch or adapter that does not treat it as lossless traffic with a
+    /// share of its own.
+    LossyFcoe = "lossy-fcoe",
     /// Advice: a host uses DCTCP, and no switch marks frames.
     NoMarks = "no-marks",
     /// Advice: the window of TCP is smaller than the bytes that a path holds.

@@ -181,7 +181,7 @@ pub(super) fn links<'d>(
         let of_switches = || {
             let mtus = ends.iter().filter_map(|end| match end.node {
                 EthernetNode::Switch(switch) => Some(lab.ethernet_switches[usize::from(switch)].mtu),
-                EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+                EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => None,
             });
             mtus.min().filter(|_| !at_interface)
         };
@@ -220,15 +220,16 @@ fn end(
     origin: &Origin,
     sink: &mut Sink,
 ) -> Option<NodeAndPort<EthernetNode>> {
-    const WANTED: &str = "Ethernet switch, host or storage system";
+    const WANTED: &str = "Ethernet switch, host, storage system or switch";
     let name = text.split_once(':').map_or(text, |(name, _)| name);
     let node = match (switches.get(name), names.get(name)) {
         (Some(&switch), _) => EthernetNode::Switch(switch),
         (None, Some(Node::Host(host))) => EthernetNode::Host(host),
         (None, Some(Node::Storage(storage))) => EthernetNode::Storage(storage),
-        (None, Some(node @ (Node::Switch(_) | Node::Loop(_)))) => {
+        (None, Some(Node::Switch(switch))) => EthernetNode::Forwarder(switch),
+        (None, Some(node @ Node::Loop(_))) => {
             let reason = format!("`{name}` is a {} of Fibre Channel, but the link has a rate of Ethernet", noun(node));
-            let remedy = "choose a rate of Fibre Channel, such as \"16GFC\", or an [ethernet_switch.NAME]; FCoE of `sanloom up` is the key `ethernet` of a link with such a rate";
+            let remedy = "choose a rate of Fibre Channel, such as \"16GFC\", or an [ethernet_switch.NAME]";
             sink.error(CONFLICT, origin, reason, remedy);
             return None;
         }
@@ -253,8 +254,13 @@ fn default_name(lab: &Lab, ends: [EthernetEnd; 2]) -> String {
             EthernetNode::Switch(switch) => (&lab.ethernet_switches[usize::from(switch)].name, true),
             EthernetNode::Host(host) => (&lab.hosts[usize::from(host)].name, false),
             EthernetNode::Storage(storage) => (&lab.storage[usize::from(storage)].name, false),
+            EthernetNode::Forwarder(switch) => (&lab.switches[usize::from(switch)].name, false),
         };
         if is_switch || end.port == 0 { name.clone() } else { format!("{name}:{}", end.port) }
     };
-    format!("{}-{}", name(ends[0]), name(ends[1]))
+    // A virtual link between the same two nodes has the name without the suffix.
+    let is_at = |wanted: fn(EthernetNode) -> bool| ends.iter().any(|end| wanted(end.node));
+    let is_direct = is_at(|node| matches!(node, EthernetNode::Forwarder(_)))
+        && !is_at(|node| matches!(node, EthernetNode::Switch(_)));
+    format!("{}-{}{}", name(ends[0]), name(ends[1]), if is_direct { "-ethernet" } else { "" })
 }

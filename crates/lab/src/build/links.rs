@@ -92,15 +92,18 @@ pub(super) fn build<'d>(
             bb_credit: credit(&element, node, nodes),
             bb_sc_n: credit_recovery(&element, node, nodes),
         };
+        let fcoe = super::fcoe::virtual_link(lab, &element, draft.ends.map(|end| end.node));
+        let usual = || fcoe.map_or(LineRate::Fc16, |_| super::fcoe::line_rate(lab, draft.ends.map(|end| end.node)));
         lab.links.push(Link {
             name,
             ends: [end(draft.ends[0].node, a), end(draft.ends[1].node, b)],
-            rate: element.line_rate("rate").unwrap_or(LineRate::Fc16),
+            rate: element.line_rate("rate").unwrap_or_else(usual),
             propagation: match element.get("length") {
                 Some((Value::Length(millimetres), _)) => units::propagation(*millimetres),
                 _ => units::propagation(10_000),
             },
             bundle: draft.bundle.filter(|_| may_trunk(&element, draft.ends, nodes, sink)),
+            fcoe,
         });
         let [from, to] = draft.origins;
         places.push(Where { element: Rc::new(element), exact: vec![("from", from), ("to", to)] });

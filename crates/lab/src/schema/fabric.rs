@@ -228,6 +228,9 @@ pub(super) const LINK: SectionDef = SectionDef {
         ETHERNET[4],
         ETHERNET[5],
         ETHERNET[6],
+        ETHERNET[7],
+        ETHERNET[8],
+        ETHERNET[9],
     ],
 };
 
@@ -286,5 +289,8 @@ pub(super) const ISL: SectionDef = SectionDef {
         ETHERNET[4],
         ETHERNET[5],
         ETHERNET[6],
+        ETHERNET[7],
+        ETHERNET[8],
+        ETHERNET[9],
     ],
 };

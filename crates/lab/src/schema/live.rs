@@ -139,12 +139,12 @@ pub(super) const FCOE: [Key; 4] = [
 ];
 
 /// Ethernet keys of `[[link]]` and `[[isl]]`.
-pub(super) const ETHERNET: [Key; 7] = [
+pub(super) const ETHERNET: [Key; 10] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
         fallback: Fallback::Absent("`sanloom up` keeps the link inside its process; a host at its end does not exist"),
-        meaning: "The link is an Ethernet port in `sanloom up`; its other end is outside the process. Simulations treat it as any other link.",
+        meaning: "The link is one of FCoE. In `sanloom up` it is an Ethernet port, whose other end is outside the process. A simulation carries its frames over the Ethernet of the lab, if both ends have a link with a rate of Ethernet; otherwise it treats the link as one of Fibre Channel.",
         example: "{ carrier = \"dgram\" }",
         also: &["eth", "fcoe"],
     },
@@ -179,6 +179,30 @@ pub(super) const ETHERNET: [Key; 7] = [
         meaning: "VLAN of FCoE at this port. Hosts learn it by FIP VLAN discovery.",
         example: "100",
         also: &["vlan_id", "vid"],
+    },
+    Key {
+        path: "ethernet.priority",
+        kind: Kind::Integer { min: 0, max: 7 },
+        fallback: Fallback::Value("3"),
+        meaning: "Priority of FCoE in a simulation. The Ethernet switches on the way keep it lossless if their `pfc` has it.",
+        example: "4",
+        also: &["pcp", "cos"],
+    },
+    Key {
+        path: "ethernet.pfc",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("true"),
+        meaning: "In a simulation, the adapters at both ends use PFC for this priority, as after an agreement by DCBX. `false`: the adapters neither send pauses nor obey them.",
+        example: "false",
+        also: &["lossless", "flow_control"],
+    },
+    Key {
+        path: "ethernet.buffer",
+        kind: Kind::Size { min: 4_096, max: 1 << 30 },
+        fallback: Fallback::Absent("64 KiB, and the headroom that rate and length of the Ethernet link need"),
+        meaning: "Receive buffer at each end of the virtual link in a simulation. A pause is sent when only the headroom is left.",
+        example: "\"256KiB\"",
+        also: &["receive_buffer", "rx_buffer"],
     },
     Key {
         path: "ethernet.enodes",

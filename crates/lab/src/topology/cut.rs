@@ -2,8 +2,10 @@
 
 use super::chassis::chassis;
 use super::report::Part;
-use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{AttachedPort, Lab, NetworkPart, PermittedPairs, SessionReach};
+use sanloom_fc::config::{EthernetLink, LinkEnd, Node};
+use sanloom_fc::san::{
+    AttachedPort, Lab, NetworkPart, PermittedPairs, SessionReach, ethernet_links_down_at_start, fcoe_paths_without,
+};
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,11 +94,9 @@ impl<'l> Reach<'l> {
             _ => false,
         };
         match part {
-            Part::EthernetSwitch(switch) => {
-                return self.last_paths(self.iscsi.cut_off(NetworkPart::Switch(switch)), &self.srp);
-            }
+            Part::EthernetSwitch(switch) => return self.cut_off_on_ethernet(NetworkPart::Switch(switch)),
             Part::EthernetLink(link) | Part::Nic(link, _) | Part::StorageNic(link, _) => {
-                return self.last_paths(self.iscsi.cut_off(NetworkPart::Link(link)), &self.srp);
+                return self.cut_off_on_ethernet(NetworkPart::Link(link));
             }
             Part::InfinibandSwitch(switch) => {
                 return self.last_paths(self.srp.cut_off(NetworkPart::Switch(switch)), &self.iscsi);
@@ -117,6 +117,44 @@ impl<'l> Reach<'l> {
             }
         }
         lost
+    }
+
+    /// Returns whether parts of Ethernet carry paths of Fibre Channel.
+    pub(super) fn has_fcoe(&self) -> bool {
+        self.lab.links.iter().any(|link| link.fcoe.is_some())
+    }
+
+    /// Returns the LUNs that lose their last path when a part of Ethernet below virtual links of
+    /// FCoE fails.
+    fn cut_off_below(&self, part: NetworkPart) -> HostLuns {
+        let links = (0..).zip(&self.lab.ethernet_links);
+        let is_broken = |(number, link): &(u16, &EthernetLink)| match part {
+            NetworkPart::Link(broken) => *number == broken,
+            NetworkPart::Switch(broken) => link.switches().any(|(_, switch)| switch == broken),
+        };
+        let mut broken = ethernet_links_down_at_start(self.lab);
+        broken.extend(links.filter(is_broken).map(|(number, _)| number));
+        let paths = fcoe_paths_without(self.lab, &broken).into_iter();
+        let left = self.without(&paths.filter(|path| !path.is_joined).map(|path| path.link.into()).collect());
+        let lost_sessions = self.iscsi.cut_off(part);
+        let has_session =
+            |pair: (u16, u16)| self.srp.joins(pair) || (self.iscsi.joins(pair) && !lost_sessions.contains(&pair));
+        let mut lost = HostLuns::new();
+        for (pair, luns) in self.joined.iter().filter(|(pair, _)| !has_session(**pair)) {
+            let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
+            if !gone.is_empty() {
+                lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Returns the LUNs whose last path is lost with a part of Ethernet.
+    fn cut_off_on_ethernet(&self, part: NetworkPart) -> HostLuns {
+        match self.has_fcoe() {
+            true => self.cut_off_below(part),
+            false => self.last_paths(self.iscsi.cut_off(part), &self.srp),
+        }
     }
 
     /// Returns the LUNs of pairs that have lost their sessions of one network, if neither the other

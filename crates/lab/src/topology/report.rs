@@ -222,7 +222,8 @@ impl Report {
         let sessions_are_judged = !sessions.is_empty() && !lab.ethernet_is_implied();
         let judged_sessions = sessions.keys().filter(|_| sessions_are_judged).chain(channels.keys());
         let over_sessions: BTreeSet<u16> = judged_sessions.map(|(host, _)| *host).collect();
-        let reach = (sessions_are_judged || !channels.is_empty()).then(|| Reach::of(lab, isolated));
+        let has_fcoe = lab.links.iter().any(|link| link.fcoe.is_some());
+        let reach = (sessions_are_judged || has_fcoe || !channels.is_empty()).then(|| Reach::of(lab, isolated));
         let lonely = match &reach {
             Some(reach) => sessions::lonely_hosts(lab, reach, &paths),
             None => paths.iter().filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect(),

@@ -103,14 +103,27 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
             lonely.extend(own.cut_off(part).into_iter().filter(is_last).map(|(host, _)| host));
         }
     };
-    add(candidates(lab, reach), sessions, channels);
+    let parts = candidates(lab, reach);
+    add(parts.clone(), sessions, channels);
     add(channels.candidates(), channels, sessions);
+    for part in parts.into_iter().filter(|_| reach.has_fcoe()) {
+        if let NetworkPart::Link(link) = part {
+            lonely.extend(reach.cut_off(Part::EthernetLink(link)).keys().map(|(host, _)| *host));
+        }
+    }
     lonely
 }
 
 /// Returns the parts of Ethernet that are judged: none if the lab does not describe it.
 fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<NetworkPart> {
-    if lab.ethernet_is_implied() { BTreeSet::new() } else { reach.iscsi().candidates() }
+    if lab.ethernet_is_implied() {
+        return BTreeSet::new();
+    }
+    if reach.has_fcoe() {
+        let links = (0..lab.ethernet_links.len() as u16).map(NetworkPart::Link);
+        return links.chain((0..lab.ethernet_switches.len() as u16).map(NetworkPart::Switch)).collect();
+    }
+    reach.iscsi().candidates()
 }
 
 /// Adds the single points of failure of Ethernet and InfiniBand, and counts hosts with a session
@@ -129,7 +142,7 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
                 parts.extend(ends.filter_map(|(side, end)| match end.node {
                     EthernetNode::Host(_) => Some(Part::Nic(link, side)),
                     EthernetNode::Storage(_) => Some(Part::StorageNic(link, side)),
-                    EthernetNode::Switch(_) => None,
+                    EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => None,
                 }));
                 parts.insert(Part::EthernetLink(link));
             }

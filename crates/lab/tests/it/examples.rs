@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 8] = [
+const MEANT: [(&str, &str); 9] = [
     ("domain-overlap.toml", "isolated-link"),
     ("infiniband-credits.toml", "few-credits"),
     ("long-distance.toml", "few-credits"),
@@ -15,6 +15,7 @@ const MEANT: [(&str, &str); 8] = [
     ("vendor-no-zoning.toml", "isolated-link"),
     ("vendor-three-switches.toml", "isolated-link"),
     ("vendor-three-switches.toml", "trunk-of-two-vendors"),
+    ("fcoe-without-pfc.toml", "lossy-fcoe"),
 ];
 
 fn root() -> PathBuf {

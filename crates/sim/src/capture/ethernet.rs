@@ -25,6 +25,8 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, item: &ObservedPacket) -
     let mut out = Vec::new();
     if let Some((named, stop)) = item.packet.paused() {
         pause(item.line, named, stop, &mut out);
+    } else if item.packet.is_fcoe() {
+        super::fcoe::frame(world, vlans, &item.packet, &mut out)?;
     } else {
         let iscsi = world.iscsi.as_ref()?;
         segment(vlans, &item.packet, &iscsi.seen(&item.packet)?, &mut out);
@@ -34,7 +36,7 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, item: &ObservedPacket) -
 }
 
 /// Address of an interface: locally administered.
-fn mac(interface: u16) -> MacAddr {
+pub(super) fn mac(interface: u16) -> MacAddr {
     let [high, low] = interface.to_be_bytes();
     MacAddr([0x02, 0, 0, 0, high, low])
 }

@@ -9,6 +9,7 @@
 pub mod ethernet;
 mod events;
 pub mod fc;
+pub mod fcoe;
 pub mod infiniband;
 pub mod line;
 mod queue;
@@ -75,7 +76,15 @@ fn run_other(
 ) -> Option<NetEvent> {
     match source.decode(events.sources) {
         Other::Loop(number) => loops::run(fc, events, number),
-        Other::EthernetArrival(line) => return ethernet.arrive(events, line),
+        Other::EthernetArrival(line) => match ethernet.arrive(events, line) {
+            Some(NetEvent::Packet { packet, .. }) if packet.is_fcoe() => fcoe::arrive(fc, ethernet, events, packet),
+            event if ethernet.has_handed() => {
+                fcoe::settle(fc, ethernet, events);
+                return event;
+            }
+            event => return event,
+        },
+        Other::Fcoe => fcoe::run(fc, ethernet, events),
         Other::EthernetWake(line) => ethernet.wake(events, line),
         Other::EthernetRefresh(line) => ethernet.refresh(events, line),
         Other::InfinibandCredit(line) => infiniband.credit(events, line),
@@ -85,7 +94,18 @@ fn run_other(
         Other::InfinibandRefresh(line) => infiniband.refresh(events, line),
         Other::InfinibandSweep => infiniband.swept(),
     }
+    if ethernet.has_handed() {
+        fcoe::settle(fc, ethernet, events);
+    }
     None
+}
+
+/// Handles the frames of FCoE that a call of the Ethernet plane let leave or lost.
+#[inline]
+fn settle_fcoe(net: &mut Net) {
+    if net.ethernet.has_handed() {
+        fcoe::settle(&mut net.fc, &mut net.ethernet, &mut net.events);
+    }
 }
 
 impl Net {
@@ -115,7 +135,10 @@ impl Net {
         let line_count = plan.lanes.len() as u64 + u64::from(lines) + u64::from(ib_lines);
         let frame_ps = 1_000_000_000_000 * line_count / frames_per_s.max(1);
         let window_ps = frame_ps + frame_ps / 2;
-        Net { events: Events::new(sources, spacing_ps, window_ps), fc: FcPlane::new(plan), ethernet, infiniband }
+        let fcoe = plan.fcoe.clone();
+        let mut fc = FcPlane::new(plan);
+        fcoe::add(&mut fc, &fcoe);
+        Net { events: Events::new(sources, spacing_ps, window_ps), fc, ethernet, infiniband }
     }
 
     /// Processes events up to `limit_ps` until one concerns the layers above. Returns `None` if no
@@ -233,15 +256,18 @@ impl Net {
     /// Appends a frame to the queue of an Ethernet interface.
     pub fn send_packet(&mut self, packet: Packet) {
         self.ethernet.send(&mut self.events, packet);
+        settle_fcoe(self);
     }
 
     /// Takes an Ethernet link down or brings it up. Frames on it and frames queued for it are lost.
     pub fn set_ethernet_link(&mut self, link: u32, up: bool) {
         self.ethernet.set_link(&mut self.events, link, up);
+        settle_fcoe(self);
     }
 
     /// Lets an Ethernet interface pause the priorities in `storm`, a mask, until the next call.
     pub fn set_pause_storm(&mut self, interface: u16, storm: u8) {
         self.ethernet.set_storm(&mut self.events, interface, storm);
+        settle_fcoe(self);
     }
 }

@@ -53,6 +53,8 @@ pub(super) enum Other {
     InfinibandRefresh(u32),
     /// The subnet manager changes forwarding tables.
     InfinibandSweep,
+    /// Frames of virtual links enter Ethernet.
+    Fcoe,
 }
 
 impl OtherSource {
@@ -77,7 +79,9 @@ impl OtherSource {
                 Some(2) => Other::InfinibandWake(line),
                 Some(3) => Other::InfinibandExpiry(line),
                 Some(4) => Other::InfinibandRefresh(line),
-                _ => Other::InfinibandSweep,
+                Some(_) if source == 5 * infiniband => Other::InfinibandSweep,
+                // The source after all others.
+                _ => Other::Fcoe,
             }
         }
     }
@@ -90,7 +94,12 @@ impl Sources {
 
     /// Returns the number of sources.
     pub fn count(self) -> usize {
-        (self.first_infiniband() + 5 * self.infiniband + u32::from(self.infiniband > 0)) as usize
+        (self.fcoe() + 1) as usize
+    }
+
+    /// Returns the source of frames of virtual links that enter Ethernet.
+    pub fn fcoe(self) -> u32 {
+        self.first_infiniband() + 5 * self.infiniband + u32::from(self.infiniband > 0)
     }
 
     /// Returns the number of sources whose times are stored by their lanes: arrivals and attempts

@@ -2,6 +2,7 @@
 
 use super::view::View;
 use crate::net::{ChannelCount, LossSite};
+use crate::world::fcoe;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{ChannelResult, LinkDirection, LinkKind, LinkResult};
 use sanloom_fc::config::{Link, Node};
@@ -14,11 +15,12 @@ pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
 fn one(view: &View<'_>, link: &Link, number: u16) -> LinkResult {
     let lane = 2 * u32::from(number);
     let down_ps = view.world.downtimes.measured_ps(number, view.now_ps);
+    let on_ethernet = fcoe::rate(&view.world.lab, link);
     LinkResult {
         name: link.name.clone(),
         kind: kind_of(link),
-        rate: link.rate.name().to_owned(),
-        rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+        rate: on_ethernet.map_or_else(|| link.rate.name(), |rate| rate.name()).to_owned(),
+        rate_bytes_per_s: on_ethernet.map_or_else(|| link.rate.bytes_per_s(), |rate| rate.bytes_per_s()) as f64,
         bundle: link.bundle.map(|bundle| format!("bundle{bundle}")),
         down_s: s_of_ps(down_ps),
         link_resets: view.lanes[lane as usize].resets + view.lanes[lane as usize + 1].resets,

@@ -6,6 +6,7 @@ use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::ethernet;
+use super::fcoe;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
@@ -105,6 +106,7 @@ impl World {
             link_faults: Default::default(),
             ethernet_faults: PlaneFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
             infiniband_faults: PlaneFaults::new(lab.infiniband.links.len(), lab.infiniband.switches.len()),
+            broken_links: Default::default(),
             quality: Quality::new(&lab, &net),
             loops: Loops::new(&lab),
             control_frames: 0,
@@ -519,6 +521,9 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             let direction = u16::from(from.node > to.node);
             let credit = u32::from(to.bb_credit);
             let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
+            if link.fcoe.is_some() {
+                lane = fcoe::lane(lab, link, [end(from), end(to)]);
+            }
             lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);
             lane.state_changes.n = link.bb_sc_n();
             lanes.push(lane);
@@ -547,6 +552,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
             .map(|(config, number)| SwitchPlan { config: config.clone(), bundle_of_port: bundles_of(lab, number) })
             .collect(),
         channels: virtual_channels(lab, &lanes),
+        fcoe: fcoe::plan(lab),
         lanes,
         nports: owners.iter().map(nport).collect(),
         timers,
@@ -564,7 +570,8 @@ fn virtual_channels(lab: &Lab, lanes: &[Lane]) -> Vec<(u32, ChannelCredits)> {
             return None;
         };
         let [from, to] = [from, to].map(|switch| &lab.switches[usize::from(switch)]);
-        let wanted = from.virtual_channels?.common(to.virtual_channels?);
+        let has_credits = lab.links[number / 2].fcoe.is_none();
+        let wanted = from.virtual_channels.filter(|_| has_credits)?.common(to.virtual_channels?);
         // All lines of a bundle have the channels that the line with the fewest buffers can have.
         let lines = lanes.iter().filter(|other| other.bundle.is_some() && other.bundle == lane.bundle);
         let least = lines.map(|line| line.bb_credit).min().unwrap_or(lane.bb_credit).min(lane.bb_credit);

@@ -1,6 +1,6 @@
 //! Ethernet of a lab: the plan of its plane, and the TCP settings of its hosts and storage.
 
-use super::World;
+use super::{World, fcoe};
 use crate::net::Net;
 use crate::net::ethernet::{
     Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, Line, LineCount, MemoryPlan, PRIORITIES,
@@ -71,6 +71,7 @@ impl Counts {
 /// [`World::log_in`].
 pub fn watch(world: &mut World, link: u16) {
     world.net.ethernet.watch(link);
+    fcoe::watch(world);
     world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
 }
 
@@ -78,7 +79,10 @@ pub fn watch(world: &mut World, link: u16) {
 /// `Lab::ethernet_links`, interfaces those of `Lab::ethernet_interfaces`.
 pub fn plane(lab: &Lab) -> EthernetPlane {
     let plane = EthernetPlane::new(plan(lab));
-    plane.expect("the memory of every Ethernet switch holds its reserves, as the validation of the lab has checked")
+    let mut plane = plane
+        .expect("the memory of every Ethernet switch holds its reserves, as the validation of the lab has checked");
+    fcoe::disable_pauses(lab, &mut plane);
+    plane
 }
 
 /// Returns the plan of the Ethernet plane of a lab.
@@ -87,7 +91,9 @@ pub fn plan(lab: &Lab) -> EthernetPlan {
     let numbers: BTreeMap<EthernetEnd, u16> = interfaces.iter().map(|interface| interface.end).zip(0..).collect();
     let station = |end: EthernetEnd| match end.node {
         EthernetNode::Switch(switch) => Station::Switch { switch, port: end.port },
-        EthernetNode::Host(_) | EthernetNode::Storage(_) => Station::Interface(numbers[&end]),
+        EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => {
+            Station::Interface(numbers[&end])
+        }
     };
     let vlans = lab.vlan_numbers();
     let switches = (0..).zip(&lab.ethernet_switches).map(|(number, switch)| switch_plan(lab, number, switch, &vlans));
@@ -111,7 +117,7 @@ pub fn plan(lab: &Lab) -> EthernetPlan {
 fn shares(lab: &Lab, link: &EthernetLink, side: usize) -> [u8; PRIORITIES] {
     let of_switch = |side: usize| match link.ends[side].node {
         EthernetNode::Switch(switch) => Some(lab.ethernet_switches[usize::from(switch)].shares),
-        EthernetNode::Host(_) | EthernetNode::Storage(_) => None,
+        EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => None,
     };
     of_switch(side).or_else(|| of_switch(1 - side)).unwrap_or([0; PRIORITIES])
 }

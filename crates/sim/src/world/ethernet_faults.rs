@@ -2,6 +2,7 @@
 
 use super::World;
 use super::faults::lanes;
+use super::fcoe;
 use super::iscsi;
 use super::notes::NoteKind;
 use super::plane_faults::chance;
@@ -93,4 +94,5 @@ fn update(world: &mut World, link: u16) {
     world.net.set_ethernet_link(link.into(), up);
     world.notes.add(parts::turn(&world.net), NoteKind::EthernetLink { link, up });
     world.ethernet_faults.downtimes.link_changed(link, up, world.net.now());
+    fcoe::update(world);
 }

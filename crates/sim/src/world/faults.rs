@@ -4,6 +4,7 @@ use super::World;
 use super::arbitrated_loop;
 use super::controllers;
 use super::disks::Disks;
+use super::fcoe;
 use super::notes::NoteKind;
 use super::schedule::{LinkFaults, Schedule, Step};
 use super::{ethernet_faults, infiniband_faults};
@@ -19,7 +20,7 @@ impl World {
         self.arm_schedule();
     }
 
-    fn arm_schedule(&mut self) {
+    pub(super) fn arm_schedule(&mut self) {
         self.net.set_timer(self.timers.fault, self.schedule.next_ps());
     }
 
@@ -33,6 +34,7 @@ impl World {
                 Step::Fault(number, ends) => self.apply(number, ends),
                 Step::FailBack(storage, controller) => controllers::fail_back(self, storage, controller),
                 Step::EndMoves(storage) => controllers::end_moves(self, storage, now),
+                Step::EndVirtualLinks => fcoe::update(self),
             }
         }
         self.arm_schedule();

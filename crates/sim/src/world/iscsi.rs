@@ -83,7 +83,7 @@ impl TcpPlan {
                 let (gap_ps, max_frames) = (tcp.interrupt_gap.0, tcp.interrupt_frames.into());
                 AdapterPlan { owner: Machine::Host(host), gap_ps, max_frames }
             }
-            EthernetNode::Switch(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
+            EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
         };
         plan.iscsi.adapters = paths.interfaces.iter().map(|interface| adapter(interface.end.node)).collect();
         plan

@@ -32,6 +32,7 @@ mod downtime;
 pub mod ethernet;
 mod ethernet_faults;
 mod faults;
+pub(crate) mod fcoe;
 mod host;
 pub mod infiniband;
 mod infiniband_faults;
@@ -86,6 +87,7 @@ use quality::Quality;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use schedule::{LinkFaults, Schedule};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use volumes::Switches;
 
@@ -154,6 +156,9 @@ pub struct World {
     /// Faults of Ethernet.
     pub ethernet_faults: PlaneFaults,
     pub infiniband_faults: PlaneFaults,
+    /// Time since which the Ethernet below a virtual link is broken, and whether the link has ended
+    /// because of it, by number of the link.
+    broken_links: BTreeMap<u16, (u64, bool)>,
     quality: Quality,
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.

@@ -197,6 +197,7 @@ fn no_fc() -> NetPlan {
         timers: 1,
         bundles: 0,
         loops: 0,
+        fcoe: Default::default(),
         e_d_tov_ps: 0,
         hold_time_ps: 0,
     }

@@ -96,19 +96,20 @@ pub(super) fn comes_up(
     }
 }
 
-fn switch_place(number: u16) -> Place {
+pub(super) fn switch_place(number: u16) -> Place {
     Place::of(Section::EthernetSwitch, usize::from(number))
 }
 
-fn link_place(number: usize) -> Place {
+pub(super) fn link_place(number: usize) -> Place {
     Place::of(Section::EthernetLink, number)
 }
 
-fn name(lab: &Lab, node: EthernetNode) -> &str {
+pub(super) fn name(lab: &Lab, node: EthernetNode) -> &str {
     let name = match node {
         EthernetNode::Switch(switch) => lab.ethernet_switches.get(usize::from(switch)).map(|switch| &switch.name),
         EthernetNode::Host(host) => lab.hosts.get(usize::from(host)).map(|host| &host.name),
         EthernetNode::Storage(storage) => lab.storage.get(usize::from(storage)).map(|storage| &storage.name),
+        EthernetNode::Forwarder(switch) => lab.switches.get(usize::from(switch)).map(|switch| &switch.name),
     };
     name.map_or("?", String::as_str)
 }
@@ -399,7 +400,7 @@ fn lossless_ends(lab: &Lab, problems: &mut Problems) {
 }
 
 /// Text such as "priorities 3 and 4".
-fn list(mask: u8) -> String {
+pub(super) fn list(mask: u8) -> String {
     let numbers: Vec<String> = (0..PRIORITIES).filter(|p| mask & 1 << p != 0).map(|p| p.to_string()).collect();
     match &numbers[..] {
         [] => "no priority".to_owned(),
@@ -413,7 +414,9 @@ fn priorities(lab: &Lab, problems: &mut Problems) {
     let paths = lab.iscsi_paths();
     let on_ethernet = |number: u16| !paths.interfaces_of(EthernetNode::Host(number)).is_empty();
     let hosts: Vec<_> = (0..).zip(&lab.hosts).filter(|(number, _)| on_ethernet(*number)).collect();
-    let used = hosts.iter().fold(0, |mask, (_, host)| mask | 1_u8 << (host.iscsi.priority.unwrap_or(0) & 7));
+    let of_tcp = hosts.iter().fold(0, |mask, (_, host)| mask | 1_u8 << (host.iscsi.priority.unwrap_or(0) & 7));
+    let of_fcoe = lab.links.iter().filter_map(|link| link.fcoe);
+    let used = of_fcoe.fold(of_tcp, |mask, link| mask | 1_u8 << (link.priority & 7));
     if hosts.is_empty() {
         return;
     }
@@ -492,7 +495,7 @@ fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage:
 }
 
 /// Shortest ways between switches, each found once.
-struct Ways<'l> {
+pub(super) struct Ways<'l> {
     lab: &'l Lab,
     /// Neighbours of each switch, with the links to them.
     neighbours: BTreeMap<u16, Vec<(u16, usize)>>,
@@ -501,7 +504,7 @@ struct Ways<'l> {
 }
 
 impl<'l> Ways<'l> {
-    fn new(lab: &'l Lab) -> Ways<'l> {
+    pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
         let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
         for (number, link) in lab.ethernet_links.iter().enumerate() {
             if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
@@ -513,7 +516,7 @@ impl<'l> Ways<'l> {
     }
 
     /// Links of a shortest way that begins and ends with these links of interfaces.
-    fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
         if start == goal {
             return Some(vec![start]);
         }

@@ -3,6 +3,7 @@
 mod credits;
 mod ethernet;
 mod fabric;
+mod fcoe;
 mod infiniband;
 mod joins;
 mod nodes;
@@ -38,6 +39,7 @@ impl Lab {
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
         ethernet::validate(self, &mut problems);
+        fcoe::validate(self, &mut problems);
         infiniband::validate(self, &mut problems);
         joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
@@ -64,6 +66,7 @@ impl Lab {
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         ethernet::advise(self, &mut problems);
+        fcoe::advise(self, &mut problems);
         infiniband::advise(self, &mut problems);
         // A lab with only iSCSI targets has nothing to simulate.
         let is_live = |host: &super::Host| host.hbas.iter().all(|hba| self.live.uplinks.contains_key(&hba.wwpn));

@@ -42,6 +42,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     linked.extend(lab.ethernet_links.iter().flat_map(|link| link.ends).filter_map(|end| match end.node {
         EthernetNode::Host(host) => Some(Node::Host(host)),
         EthernetNode::Storage(storage) => Some(Node::Storage(storage)),
+        EthernetNode::Forwarder(switch) => Some(Node::Switch(switch)),
         EthernetNode::Switch(_) => None,
     }));
     linked.extend(lab.infiniband.links.iter().flat_map(|link| link.ends).filter_map(|end| match end.node {

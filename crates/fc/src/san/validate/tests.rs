@@ -32,6 +32,7 @@ fn lab() -> Lab {
         rate: LineRate::Fc16,
         propagation: Picos::from_ns(50),
         bundle,
+        fcoe: None,
     };
     let (sw1, sw2) = (Node::Switch(0), Node::Switch(1));
     Lab {

@@ -24,6 +24,8 @@ pub(super) enum Place {
     Switch(u16),
     Host(u16),
     Storage(u16),
+    /// A switch of Fibre Channel, by its index: a forwarder of FCoE.
+    Forwarder(u16),
 }
 
 /// Meaning of a name in a fault.
@@ -102,6 +104,7 @@ fn of_ethernet(node: EthernetNode) -> Place {
         EthernetNode::Switch(switch) => Place::Switch(switch),
         EthernetNode::Host(host) => Place::Host(host),
         EthernetNode::Storage(storage) => Place::Storage(storage),
+        EthernetNode::Forwarder(switch) => Place::Forwarder(switch),
     }
 }
 
@@ -135,7 +138,8 @@ pub(super) fn node(finder: &Finder<'_, '_>, text: &str) -> Option<(Plane, Place)
     let place = match node {
         Node::Host(host) => Place::Host(host),
         Node::Storage(storage) => Place::Storage(storage),
-        Node::Switch(_) | Node::Loop(_) => return None,
+        Node::Switch(switch) => Place::Forwarder(switch),
+        Node::Loop(_) => return None,
     };
     let has_port = finder.index.by_port.range((node, 0)..=(node, u16::MAX)).next().is_some();
     let is_meant = |plane: &Plane| finder.only.map_or(!has_port, |only| only == *plane);
@@ -152,6 +156,7 @@ pub(super) fn choose_ends(finder: &mut Finder<'_, '_>, name: &str, origin: &Orig
         (Place::Switch(switch), Plane::Infiniband) => &lab.infiniband.switches[usize::from(switch)].name,
         (Place::Host(host), _) => &lab.hosts[usize::from(host)].name,
         (Place::Storage(storage), _) => &lab.storage[usize::from(storage)].name,
+        (Place::Forwarder(switch), _) => &lab.switches[usize::from(switch)].name,
     };
     for (plane, at) in std::mem::take(&mut finder.on_planes) {
         let At::Link(number) = at else { continue };

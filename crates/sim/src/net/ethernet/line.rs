@@ -77,6 +77,8 @@ pub struct Line {
     /// cut-through.
     pub(super) entry_bytes: u64,
     pub(super) errors: LineErrors,
+    /// Priorities whose pauses the sender obeys.
+    pub obeys: u8,
     /// Frames are recorded in [`super::EthernetPlane::observed`].
     pub(super) watched: bool,
     /// True if the link is up.
@@ -99,6 +101,7 @@ impl Line {
             reaction_ps: 0,
             entry_bytes: u64::MAX,
             errors: LineErrors::default(),
+            obeys: u8::MAX,
             watched: false,
             up: true,
             count: LineCount::default(),

@@ -48,9 +48,22 @@ impl EthernetPlane {
         }
     }
 
+    /// Lets the sender of a line ignore pauses of some priorities, a mask.
+    pub fn ignore_pauses(&mut self, line: u32, priorities: u8) {
+        self.lines[line as usize].obeys &= !priorities;
+    }
+
     /// Returns the faults of a line.
     pub fn errors_mut(&mut self, line: u32) -> &mut LineErrors {
         &mut self.lines[line as usize].errors
+    }
+
+    /// Lets an interface pause the priorities in `busy`, because its receive buffers are full.
+    pub(in crate::net) fn set_busy(&mut self, events: &mut Events, interface: u16, busy: u8) {
+        let before = std::mem::replace(&mut self.busy[usize::from(interface)], busy);
+        if before != busy {
+            self.announce(events, self.interface_tx[usize::from(interface)] ^ 1, before | busy);
+        }
     }
 
     /// Lets an interface pause the priorities in `storm`, and no other ones, until the next call.

@@ -34,11 +34,12 @@ pub use memory::{Full, Group, Memory, MemoryPlan};
 pub use packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
 pub use pause::{LONGEST_QUANTA, QUANTUM_BITS};
 
+use super::fcoe::Handed;
 use super::line::ByteTime;
 use packet::LONGEST_BYTES;
 use routes::Routes;
 use sanloom_scsi::random::{SplitMix64, mix};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// State of the Ethernet plane.
 #[derive(Default)]
@@ -53,6 +54,10 @@ pub struct EthernetPlane {
     interface_tx: Vec<u32>,
     /// Priorities that an interface pauses by itself.
     storms: Vec<u8>,
+    /// Priorities that an interface pauses because of its receive buffers.
+    busy: Vec<u8>,
+    /// Frames of FCoE that have left their interface or were lost.
+    handed: VecDeque<Handed>,
     routes: Routes,
     /// Packet counters.
     pub fate: PacketFate,
@@ -246,6 +251,7 @@ impl EthernetPlane {
             lines,
             switches,
             storms: vec![0; interface_tx.len()],
+            busy: vec![0; interface_tx.len()],
             interface_tx,
             ..EthernetPlane::default()
         };
@@ -316,6 +322,17 @@ impl EthernetPlane {
         self.observed.clear();
     }
 
+    /// Takes the next frame of FCoE that has left its interface or was lost.
+    pub(in crate::net) fn take_handed(&mut self) -> Option<Handed> {
+        self.handed.pop_front()
+    }
+
+    /// Returns whether [`EthernetPlane::take_handed`] returns a frame.
+    #[inline]
+    pub(in crate::net) fn has_handed(&self) -> bool {
+        !self.handed.is_empty()
+    }
+
     fn find_routes(&mut self) {
         let links = self.lines.iter().step_by(2).filter(|line| line.up).map(|line| [line.from, line.to]);
         self.routes = Routes::new(self.switches.len(), self.interface_tx.len(), links);
@@ -332,7 +349,9 @@ impl EthernetPlane {
     }
 
     fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {
-        if let Some(packets) = &mut self.lost_packets {
+        if packet.is_fcoe() {
+            self.handed.push_back(Handed::Lost(packet.position));
+        } else if let Some(packets) = &mut self.lost_packets {
             packets.push(packet);
         }
         self.fate.lost += 1;

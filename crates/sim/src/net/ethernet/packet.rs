@@ -36,6 +36,7 @@ const PAUSE: u8 = 1;
 const CORRUPT: u8 = 2;
 const ECN_CAPABLE: u8 = 4;
 const CONGESTION: u8 = 8;
+const FCOE: u8 = 16;
 
 impl Packet {
     /// Returns a frame. Shorter lengths than [`SHORTEST_BYTES`] are padded.
@@ -60,6 +61,18 @@ impl Packet {
     pub fn with_ecn(mut self) -> Packet {
         self.flags |= ECN_CAPABLE;
         self
+    }
+
+    /// Marks the frame as one of FCoE.
+    pub fn with_fcoe(mut self) -> Packet {
+        self.flags |= FCOE;
+        self
+    }
+
+    /// Returns whether this is a frame of FCoE.
+    #[inline]
+    pub fn is_fcoe(&self) -> bool {
+        self.flags & FCOE != 0
     }
 
     /// Returns a pause frame (IEEE 802.1Qbb): the sender of the line stops the priorities in `stop`

@@ -6,18 +6,24 @@ use super::packet::{PRIORITIES, Packet};
 use super::{Ecn, EthernetPlane, Full, ObservedPacket, PacketLoss, deadlock};
 use crate::net::NetEvent;
 use crate::net::events::Events;
+use crate::net::fcoe::Handed;
 use crate::net::queue::NEVER;
 use sanloom_scsi::random::{SplitMix64, mix};
 
 impl EthernetPlane {
     /// Appends a frame to the queue of its interface.
     pub(in crate::net) fn send(&mut self, events: &mut Events, packet: Packet) {
+        self.send_at(events, packet, events.now);
+    }
+
+    /// Appends a frame to the queue of its interface, which may begin at `ready_ps`.
+    pub(in crate::net) fn send_at(&mut self, events: &mut Events, packet: Packet, ready_ps: u64) {
         self.fate.sent += 1;
         let line = self.interface_tx[usize::from(packet.from)];
         if !self.lines[line as usize].up {
             return self.lose(line, packet, PacketLoss::LinkDown);
         }
-        self.lines[line as usize].egress.push(Queued { packet, ready_ps: events.now, ingress: OWN });
+        self.lines[line as usize].egress.push(Queued { packet, ready_ps, ingress: OWN });
         self.try_send(events, line);
     }
 
@@ -52,6 +58,7 @@ impl EthernetPlane {
     /// Applies a pause frame to the sender of a line.
     fn pause(&mut self, events: &mut Events, number: u32, named: u8, stop: u8) {
         let line = &mut self.lines[number as usize];
+        let named = named & line.obeys;
         let (reaction_ps, longest_ps) = (line.reaction_ps, line.longest_pause_ps());
         for priority in (0..PRIORITIES).filter(|priority| named & 1 << priority != 0) {
             if stop & 1 << priority != 0 {
@@ -132,7 +139,7 @@ impl EthernetPlane {
     pub(super) fn pausing(&self, number: u32) -> u8 {
         match self.lines[number as usize].to {
             Station::Switch { switch, port } => self.switches[usize::from(switch)].memory.pausing(usize::from(port)),
-            Station::Interface(interface) => self.storms[usize::from(interface)],
+            Station::Interface(interface) => self.storms[usize::from(interface)] | self.busy[usize::from(interface)],
         }
     }
 
@@ -182,8 +189,12 @@ impl EthernetPlane {
                 Next::Send(priority) => {
                     let (from, Some(queued)) = (line.from, line.egress.pop(priority)) else { return };
                     self.put_on_line(events, number, queued.packet);
-                    if let Station::Switch { switch, .. } = from {
-                        self.free(events, switch, &queued);
+                    match from {
+                        Station::Switch { switch, .. } => self.free(events, switch, &queued),
+                        Station::Interface(_) if queued.packet.is_fcoe() => {
+                            self.handed.push_back(Handed::Left(queued.packet.position));
+                        }
+                        Station::Interface(_) => {}
                     }
                 }
             }

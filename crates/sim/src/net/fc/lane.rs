@@ -282,6 +282,11 @@ impl Lane {
         sent
     }
 
+    /// Sets the time of a byte.
+    pub(super) fn set_byte_time(&mut self, byte: ByteTime) {
+        self.byte = byte;
+    }
+
     /// Counts a frame that an arbitrated loop carries over the lane.
     pub(super) fn count_frame(&mut self, frame: &FrameRef) {
         self.frames += 1;

@@ -4,6 +4,7 @@ use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::{FcPlane, Loss, LossSite, channels, loops, recovery};
 use crate::net::events::Events;
+use crate::net::fcoe;
 use crate::net::queue::NEVER;
 
 impl FcPlane {
@@ -37,9 +38,14 @@ impl FcPlane {
             events.queue.move_event(events.sources.arrival(number), arrival_ps, NEVER);
             lane.wake_at(&mut events.queue, wake, NEVER);
             let flight: Vec<FrameRef> = lane.flight.take();
+            let has_buffer = self.fcoe.has(number);
             for frame in &flight {
+                if has_buffer {
+                    fcoe::free(self, events, number);
+                }
                 self.count_loss(frame, Loss::LinkDown, LossSite::Line(number));
             }
+            fcoe::cut(self, number);
             match from {
                 End::NPort(nport) => self.nports[usize::from(nport)].queue.clear(&mut self.messages),
                 End::Switch { switch, port } => self.discard_output(events, switch, port),
@@ -52,7 +58,8 @@ impl FcPlane {
     /// Brings a link up. Both senders get one credit for each free receive buffer.
     pub(in crate::net) fn link_up(&mut self, events: &mut Events, link: u16) {
         for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
-            let held = self.held_by_receiver(number);
+            // The credits of a virtual link are places in its Ethernet port.
+            let held = if self.fcoe.has(number) { 0 } else { self.held_by_receiver(number) };
             let lane = &mut self.lanes[number as usize];
             if lane.up {
                 continue;
@@ -159,7 +166,7 @@ impl FcPlane {
     /// The number of the first lane whose credits do not add up.
     pub fn check_credits(&self) -> Result<(), u32> {
         for (number, lane) in self.lanes.iter().enumerate() {
-            if !lane.up || lane.on_loop {
+            if !lane.up || lane.on_loop || self.fcoe.has(number as u32) {
                 continue;
             }
             let held = self.held_by_receiver(number as u32);

@@ -27,6 +27,7 @@ mod mask;
 mod messages;
 mod nport;
 mod observe;
+mod over_ethernet;
 pub(crate) mod parts;
 mod receiver;
 mod recovery;
@@ -49,6 +50,7 @@ pub use parts::{Outbox, Turn};
 pub use recovery::StateChanges;
 
 use crate::net::NEVER;
+use crate::net::fcoe::{FcoePlan, FcoePlane};
 use channels::ChannelOutputs;
 use flight::Entry;
 use loops::LoopPlane;
@@ -79,6 +81,8 @@ pub struct FcPlane {
     e_d_tov_ps: u64,
     hold_time_ps: u64,
     parts: Parts,
+    /// Virtual links over Ethernet.
+    pub fcoe: FcoePlane,
 }
 
 /// The frame path of a switch.
@@ -172,6 +176,10 @@ losses! {
     LoopInitialised => "loop_initialised",
     /// To a port that an arbitrated loop does not have.
     NoLoopPort => "no_loop_port",
+    /// On Ethernet, below a virtual link.
+    Ethernet => "ethernet",
+    /// At the end of a virtual link, without room in the receive buffer.
+    FcoeBuffer => "fcoe_buffer",
 }
 
 impl Loss {
@@ -247,6 +255,8 @@ pub struct NetPlan {
     pub bundles: usize,
     /// Number of arbitrated loops.
     pub loops: usize,
+    /// Lanes of virtual links.
+    pub fcoe: FcoePlan,
     /// Error detect timeout, in ps.
     pub e_d_tov_ps: u64,
     /// Hold time, in ps.
@@ -294,6 +304,7 @@ impl FcPlane {
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
             parts: Parts::default(),
+            fcoe: FcoePlane::default(),
             lanes: plan.lanes,
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {
@@ -389,7 +400,10 @@ impl FcPlane {
     /// Returns the number of frames on lanes and in buffers that are neither delivered nor lost.
     pub fn frames_in_flight(&self) -> u64 {
         let on_lanes: u64 = self.lanes.iter().map(|lane| lane.flight.len() as u64).sum();
-        on_lanes + loops::all_held(self) + self.switches.iter().map(|switch| switch.crossbar.frames()).sum::<u64>()
+        on_lanes
+            + self.fcoe.frames()
+            + loops::all_held(self)
+            + self.switches.iter().map(|switch| switch.crossbar.frames()).sum::<u64>()
     }
 }
 

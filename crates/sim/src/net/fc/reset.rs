@@ -46,7 +46,8 @@ impl FcPlane {
         let lane = &self.lanes[number as usize];
         let channels = self.channels[number as usize].as_ref();
         let since = channels.map_or(lane.credit_wait_since_ps, |channels| channels.waits_since_ps());
-        if !lane.up || since == NEVER {
+        // A sender on a virtual link has no credits; it waits for its Ethernet port.
+        if !lane.up || since == NEVER || self.fcoe.has(number) {
             return NEVER;
         }
         let due = since + self.e_d_tov_ps;

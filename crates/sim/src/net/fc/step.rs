@@ -8,6 +8,7 @@ use super::nport::Next;
 use super::{FcPlane, Loss, LossSite, channels, crossing, loops, parts};
 use crate::net::NetEvent;
 use crate::net::events::Events;
+use crate::net::fcoe;
 use crate::net::queue::NEVER;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fabric::{Decision, Egress};
@@ -365,6 +366,9 @@ impl FcPlane {
     /// Puts a frame on a line that is watched, faulty, part of a bundle, or ends in another part of
     /// the network.
     fn put_on_special_line(&mut self, events: &mut Events, number: u32, mut frame: FrameRef, sent: super::Sent) {
+        if self.fcoe.has(number) {
+            return self.send_over_ethernet(events, number, frame, sent);
+        }
         let lane = &mut self.lanes[number as usize];
         let mut at_ps = sent.at_ps;
         if let Some(bundle) = lane.bundle {
@@ -397,11 +401,14 @@ impl FcPlane {
         let mut ready = at_ps;
         let mut lane = &mut self.lanes[number as usize];
         if !lane.up {
-            return;
+            return fcoe::free(self, events, number);
         }
         if lane.special {
             if lane.on_loop {
                 return loops::has_room(self, events, number);
+            }
+            if self.fcoe.has(number) {
+                return fcoe::free(self, events, number);
             }
             match self.apply_r_rdy_faults(events, number, at_ps, 0) {
                 Some(time) => ready = time,
@@ -421,7 +428,7 @@ impl FcPlane {
     }
 
     /// Counts a lost frame and releases its message.
-    pub(super) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
+    pub(in crate::net) fn count_loss(&mut self, frame: &FrameRef, why: Loss, site: LossSite) {
         self.fate.lost[why.index()] += 1;
         let lost = self.recorder.losses.entry((site, why)).or_default();
         lost.frames += 1;

@@ -83,6 +83,7 @@ impl Fabric {
             timers,
             bundles: 0,
             loops: 0,
+            fcoe: Default::default(),
             e_d_tov_ps: 2_000_000_000_000,
             hold_time_ps: 500_000_000_000,
         };

@@ -360,7 +360,8 @@ const WANTED: [(&str, u64); 35] = [
 
 /// Loss reasons that the plain engine does not model: of the forwarding table, and of loops, which
 /// have a plain engine of their own in `sanloom-fc`.
-const NOT_MODELLED: [&str; 5] = ["bad_source_id", "zone_denied", "port_down", "loop_initialised", "no_loop_port"];
+const NOT_MODELLED: [&str; 7] =
+    ["bad_source_id", "zone_denied", "port_down", "loop_initialised", "no_loop_port", "ethernet", "fcoe_buffer"];
 
 /// Returns a case with frames and R_RDYs lost on a link with virtual channels and credit recovery
 /// between the first two switches.

@@ -255,6 +255,7 @@ impl Both {
                 .collect(),
             timers: 0,
             loops: 0,
+            fcoe: Default::default(),
             bundles: 2 * usize::from(wiring.bundles),
             e_d_tov_ps,
             hold_time_ps,

@@ -76,6 +76,7 @@ pub fn network(plan: InfinibandPlan, timers: u32) -> Net {
         timers,
         bundles: 0,
         loops: 0,
+        fcoe: Default::default(),
         e_d_tov_ps: 2_000_000_000_000,
         hold_time_ps: 500_000_000_000,
     };

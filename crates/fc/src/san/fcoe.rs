@@ -1,0 +1,81 @@
+//! Virtual links of FCoE over the Ethernet of a lab: [`FcoePath`].
+
+use super::Lab;
+use super::ethernet::ethernet_groups_without;
+use crate::config::{EthernetNode, Link, Node, VirtualLink};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ethernet below a virtual link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FcoePath {
+    /// Index into `links`.
+    pub link: u16,
+    /// Configuration of the virtual link.
+    pub config: VirtualLink,
+    /// Interfaces at both ends, by index into [`Lab::ethernet_interfaces`].
+    pub interfaces: [u16; 2],
+    /// True if the frames of the VLAN pass from one interface to the other.
+    pub is_joined: bool,
+}
+
+/// Node of Ethernet that is also a node of Fibre Channel.
+pub fn ethernet_node(node: Node) -> Option<EthernetNode> {
+    match node {
+        Node::Switch(switch) => Some(EthernetNode::Forwarder(switch)),
+        Node::Host(host) => Some(EthernetNode::Host(host)),
+        Node::Storage(storage) => Some(EthernetNode::Storage(storage)),
+        Node::Loop(_) => None,
+    }
+}
+
+/// Ethernet below each virtual link. The first virtual link of a node uses its first interface,
+/// and so on in turn, but only interfaces between which the frames of its VLAN pass.
+pub fn fcoe_paths(lab: &Lab) -> Vec<FcoePath> {
+    fcoe_paths_without(lab, &BTreeSet::new())
+}
+
+/// As [`fcoe_paths`], with `is_joined` as it is without some Ethernet links, by index into
+/// `ethernet_links`.
+pub fn fcoe_paths_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<FcoePath> {
+    let mut paths = Vec::new();
+    if lab.links.iter().all(|link| link.fcoe.is_none()) {
+        return paths;
+    }
+    let interfaces = lab.ethernet_interfaces();
+    let mut by_node: BTreeMap<EthernetNode, Vec<u16>> = BTreeMap::new();
+    for (number, interface) in (0..).zip(&interfaces) {
+        by_node.entry(interface.end.node).or_default().push(number);
+    }
+    let vlans: BTreeSet<Option<u16>> = lab.links.iter().filter_map(|link| Some(link.fcoe?.vlan)).collect();
+    let groups_without = |broken: &BTreeSet<u16>| -> BTreeMap<Option<u16>, Vec<Option<u16>>> {
+        vlans.iter().map(|&vlan| (vlan, ethernet_groups_without(lab, vlan, broken))).collect()
+    };
+    let whole = groups_without(&BTreeSet::new());
+    let left = groups_without(broken);
+    let joins = |groups: &[Option<u16>], [a, b]: [u16; 2]| {
+        let [a, b] = [a, b].map(|number| groups[interfaces[usize::from(number)].link]);
+        a.is_some() && a == b
+    };
+    let mut turns: BTreeMap<EthernetNode, usize> = BTreeMap::new();
+    for (number, link) in (0..).zip(&lab.links) {
+        let Some((config, nodes)) = virtual_ends(link) else { continue };
+        let candidates = nodes.map(|node| {
+            let own = by_node.get(&node).map_or(&[][..], Vec::as_slice);
+            let turn = turns.entry(node).or_default();
+            let start = *turn % own.len().max(1);
+            *turn += 1;
+            own.iter().copied().cycle().skip(start).take(own.len()).collect::<Vec<u16>>()
+        });
+        let pairs = || candidates[0].iter().flat_map(|&a| candidates[1].iter().map(move |&b| [a, b]));
+        let groups = &whole[&config.vlan];
+        let Some(ends) = pairs().find(|pair| joins(groups, *pair)).or_else(|| pairs().next()) else { continue };
+        let is_joined = joins(&left[&config.vlan], ends);
+        paths.push(FcoePath { link: number, config, interfaces: ends, is_joined });
+    }
+    paths
+}
+
+fn virtual_ends(link: &Link) -> Option<(VirtualLink, [EthernetNode; 2])> {
+    let [a, b] = link.ends.map(|end| ethernet_node(end.node));
+    Some((link.fcoe?, [a?, b?]))
+}

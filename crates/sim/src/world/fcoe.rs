@@ -1,0 +1,125 @@
+//! FCoE of a lab: virtual links over its Ethernet.
+
+use super::World;
+use super::schedule::Step;
+use crate::net::ethernet::EthernetPlane;
+use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
+use crate::net::line::ByteTime;
+use crate::net::{End, Lane};
+use sanloom_fc::config::{
+    EthernetLink, EthernetRate, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
+};
+use sanloom_fc::san::{Lab, ethernet_node, fcoe_paths, fcoe_paths_without};
+use std::collections::BTreeSet;
+
+/// Returns the lane of a virtual link: its credits are places in the Ethernet port of its sender.
+pub(super) fn lane(lab: &Lab, link: &Link, [from, to]: [End; 2]) -> Lane {
+    let credits = u32::from(FCOE_QUEUE_FRAMES);
+    let lane = Lane::new(from, to, link.rate, 0, credits);
+    match link_at(lab, link) {
+        Some(below) => lane.with_byte_time(ByteTime::new(below.rate.ps_per_byte() as u32, 1)),
+        None => lane,
+    }
+}
+
+/// Returns the rate of the Ethernet below a virtual link; `None` for another link.
+pub fn rate(lab: &Lab, link: &Link) -> Option<EthernetRate> {
+    link.fcoe.and_then(|_| link_at(lab, link)).map(|below| below.rate)
+}
+
+/// Returns the slowest Ethernet link of the nodes at the ends of a virtual link.
+fn link_at<'l>(lab: &'l Lab, link: &Link) -> Option<&'l EthernetLink> {
+    let nodes = link.ends.map(|end| ethernet_node(end.node));
+    let own = lab.ethernet_links.iter().filter(|below| below.ends.iter().any(|end| nodes.contains(&Some(end.node))));
+    own.min_by_key(|below| below.rate)
+}
+
+/// Returns the lanes of all virtual links.
+pub(super) fn plan(lab: &Lab) -> FcoePlan {
+    let interfaces = lab.ethernet_interfaces();
+    let vlans = lab.vlan_numbers();
+    let mut plan = FcoePlan::default();
+    for path in fcoe_paths(lab) {
+        let config = path.config;
+        let [a, b] = path.interfaces;
+        for (number, ends) in [(2 * u32::from(path.link), [a, b]), (2 * u32::from(path.link) + 1, [b, a])] {
+            let below = &lab.ethernet_links[interfaces[usize::from(ends[1])].link];
+            plan.lanes.push((
+                number,
+                FcoeLanePlan {
+                    interfaces: ends,
+                    priority: config.priority,
+                    vlan: vlans.number(config.vlan),
+                    has_tag: config.has_tag(),
+                    pauses: config.pfc,
+                    buffer_bytes: config.buffer_at(below),
+                    headroom_bytes: VirtualLink::headroom_bytes(below),
+                    overhead_bytes: FCOE_OVERHEAD_BYTES + if config.has_tag() { TAG_BYTES } else { 0 },
+                },
+            ));
+        }
+    }
+    plan
+}
+
+/// Lets the interfaces of virtual links without PFC ignore the pauses for their priority.
+pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
+    let interfaces = lab.ethernet_interfaces();
+    for path in fcoe_paths(lab).into_iter().filter(|path| !path.config.pfc) {
+        for interface in path.interfaces.map(|number| interfaces[usize::from(number)]) {
+            plane.ignore_pauses(2 * interface.link as u32 + u32::from(interface.side), 1 << path.config.priority);
+        }
+    }
+}
+
+/// Returns the time without keep-alives or advertisements after which a virtual link ends: 2.5
+/// periods of its forwarder (FC-BB-6).
+fn patience_ps(lab: &Lab, link: &Link) -> u64 {
+    let periods = link.ends.iter().filter_map(|end| match end.node {
+        Node::Switch(switch) => Some(lab.live.fcoe(switch).keep_alive.0),
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
+    });
+    periods.min().unwrap_or(0) / 2 * 5
+}
+
+/// Ends the virtual links whose Ethernet is broken, and brings up the others. If an interface has
+/// no light, its link ends at once; otherwise the keep-alives must be missing for long enough.
+pub(super) fn update(world: &mut World) {
+    let lab = world.lab.clone();
+    if lab.links.iter().all(|link| link.fcoe.is_none()) {
+        return;
+    }
+    let now = world.net.now();
+    let lines = world.net.ethernet.lines().iter().step_by(2);
+    let dark: BTreeSet<u16> = (0..).zip(lines).filter(|(_, line)| !line.up).map(|(number, _)| number).collect();
+    let interfaces = lab.ethernet_interfaces();
+    for path in fcoe_paths_without(&lab, &dark) {
+        let link = path.link;
+        if path.is_joined {
+            if let Some((_, true)) = world.broken_links.remove(&link) {
+                world.link_faults.end(link);
+                world.update_link(link);
+            }
+            continue;
+        }
+        let (since_ps, has_ended) = *world.broken_links.entry(link).or_insert((now, false));
+        let is_dark = |number: u16| dark.contains(&(interfaces[usize::from(number)].link as u16));
+        let end_ps = since_ps + patience_ps(&lab, &lab.links[usize::from(link)]);
+        if has_ended {
+            continue;
+        }
+        if end_ps <= now || path.interfaces.into_iter().any(is_dark) {
+            world.broken_links.insert(link, (since_ps, true));
+            world.link_faults.begin(link);
+            world.update_link(link);
+        } else {
+            world.schedule.add(end_ps, Step::EndVirtualLinks);
+            world.arm_schedule();
+        }
+    }
+}
+
+/// Starts to keep the contents of frames of FCoE, for a capture of an Ethernet link.
+pub(super) fn watch(world: &mut World) {
+    world.net.fc.fcoe.watch();
+}

@@ -1,0 +1,237 @@
+//! FCoE: virtual links over lossless and lossy Ethernet.
+
+use crate::labs;
+use sanloom_api::results::{LinkResult, Results};
+use sanloom_fc::config::Picos;
+use sanloom_fc::san::Lab;
+use sanloom_sim::capture::{Capture, Window};
+use sanloom_sim::net::Observed;
+use sanloom_sim::run::{Observer, Options, simulate};
+use sanloom_sim::world::World;
+use sanloom_test_support::{needs, tshark};
+use std::sync::Arc;
+
+/// A host and a disk at a forwarder. `fibre` is the rate of the disk's link, `host` and `link` are
+/// further keys of the host and of its virtual link.
+fn lab(rate: &str, fibre: &str, pfc: &str, link: &str, more: &str) -> Arc<Lab> {
+    labs::lab(&format!(
+        r#"
+[run]
+duration = "400ms"
+warmup = "100ms"
+[ethernet_switch.tor]
+memory = "300KB"
+{pfc}
+[switch.fcf]
+fcoe = {{ keep_alive = "250ms" }}
+[host.server]
+queue_depth = 64
+command_timeout = "100ms"
+retries = 100
+[storage.disk]
+rate = "500k/s"
+[[link]]
+name = "server-tor"
+from = "server"
+to = "tor"
+rate = "{rate}"
+mtu = 2500
+[[link]]
+name = "fcf-tor"
+from = "fcf"
+to = "tor"
+rate = "{rate}"
+mtu = 2500
+[[link]]
+name = "virtual"
+from = "server"
+to = "fcf"
+ethernet = {{ vlan = 100 {link} }}
+[[link]]
+name = "fibre"
+from = "disk"
+to = "fcf"
+rate = "{fibre}"
+[workload.load]
+hosts = "server"
+targets = "disk"
+{more}
+"#
+    ))
+}
+
+const READS: &str = "size = \"256KiB\"\ndepth = 32\nread_share = 1.0";
+const WRITES: &str = "size = \"256KiB\"\ndepth = 32\nread_share = 0.0";
+/// Writes whose data exceed the buffer of a forwarder now and then.
+const FEW_WRITES: &str = "size = \"64KiB\"\ndepth = 4\nread_share = 0.0";
+const PFC: &str = "pfc = 3";
+
+fn rate(results: &Results) -> f64 {
+    results.totals.io.throughput_bytes_per_s / 1e6
+}
+
+fn link<'r>(results: &'r Results, name: &str) -> &'r LinkResult {
+    results.links.iter().find(|link| link.name == name).expect(name)
+}
+
+fn lost(results: &Results, reason: &str) -> u64 {
+    results.drops.get(reason).copied().unwrap_or(0)
+}
+
+fn all_lost(results: &Results) -> u64 {
+    results.drops.values().sum()
+}
+
+/// 2,048 bytes of data in 2,136 bytes of the line.
+#[test]
+fn large_requests_reach_the_share_of_the_line() {
+    for (line, fibre, expected) in [("10GbE", "32GFC", 1_198.5), ("25GbE", "64GFC", 2_996.3)] {
+        for workload in [READS, WRITES] {
+            let results = labs::run(&lab(line, fibre, PFC, "", workload));
+            let found = rate(&results);
+            assert!((found / expected - 1.0).abs() < 0.005, "{line}, {workload}: {found:.2}, not {expected}");
+            assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
+        }
+    }
+}
+
+/// Writes over 25GbE to a disk at 8GFC: the forwarder pauses the switch, and the switch the host.
+#[test]
+fn congestion_behind_a_forwarder_pauses_the_ethernet_and_loses_nothing() {
+    let results = labs::run(&lab("25GbE", "8GFC", PFC, "", WRITES));
+    assert!((rate(&results) / 825.8 - 1.0).abs() < 0.01, "{:.1} MB/s", rate(&results));
+    assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
+    let pauses = |name: &str, backward: bool| {
+        let link = results.ethernet_links.iter().find(|link| link.name == name).expect(name);
+        if backward { link.backward.pauses } else { link.forward.pauses }
+    };
+    assert!(pauses("fcf-tor", false) > 100, "the forwarder: {}", pauses("fcf-tor", false));
+    assert!(pauses("server-tor", true) > 100, "the switch: {}", pauses("server-tor", true));
+}
+
+/// The same without PFC in the adapters: the forwarder cannot hold the frames back.
+#[test]
+fn adapters_without_pfc_lose_frames_and_commands_recover() {
+    let results = labs::run(&lab("25GbE", "8GFC", PFC, ", pfc = false", FEW_WRITES));
+    let frames = lost(&results, "fcoe_buffer") + lost(&results, "ethernet");
+    assert!(frames > 100, "{frames} frames lost: {:?}", results.drops);
+    assert!(rate(&results) < 0.95 * 825.8, "{:.1} MB/s", rate(&results));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    assert!(results.totals.io.latency.max_us > 100_000.0, "no command waited for its time-out");
+}
+
+/// Two forwarders send to one host through a switch that has PFC for no priority.
+#[test]
+fn a_switch_without_pfc_drops_frames_of_fcoe() {
+    let both = |pfc: &str| {
+        let text = format!(
+            r#"
+[run]
+duration = "400ms"
+warmup = "100ms"
+[ethernet_switch.tor]
+memory = "300KB"
+{pfc}
+[switch."fcf{{1..2}}"]
+[host.server]
+hbas = 2
+queue_depth = 64
+command_timeout = "100ms"
+retries = 100
+[storage."disk{{1..2}}"]
+rate = "500k/s"
+[[link]]
+from = "{{server,fcf1,fcf2}}"
+to = "tor"
+rate = "10GbE"
+mtu = 2500
+[[link]]
+from = "server"
+to = "fcf{{1..2}}"
+ethernet = {{ vlan = 100 }}
+[[link]]
+from = "disk{{1..2}}"
+to = "fcf{{1..2}}"
+rate = "16GFC"
+[workload.load]
+hosts = "server"
+targets = "disk{{1..2}}"
+size = "256KiB"
+depth = 16
+read_share = 1.0
+"#
+        );
+        labs::run(&labs::lab(&text))
+    };
+    let (with, without) = (both(PFC), both(""));
+    assert_eq!(all_lost(&with), 0);
+    assert!((rate(&with) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", rate(&with));
+    assert!(lost(&without, "ethernet") > 50, "{:?}", without.drops);
+    assert!(rate(&without) < 0.8 * rate(&with), "{:.1} of {:.1} MB/s", rate(&without), rate(&with));
+}
+
+/// The link of the host breaks for 100 ms, and its virtual link with it. The link of the forwarder
+/// breaks as well: both are ends of the virtual link.
+#[test]
+fn a_virtual_link_ends_with_its_ethernet_and_returns() {
+    for broken in ["server-tor", "fcf-tor"] {
+        let fault =
+            format!("{READS}\n[[fault]]\nkind = \"link-down\"\nlink = \"{broken}\"\nat = \"200ms\"\nuntil = \"300ms\"");
+        let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &fault));
+        let down_s = link(&results, "virtual").down_s;
+        assert!((down_s - 0.1).abs() < 1e-6, "{broken}: {down_s} s");
+        assert!(rate(&results) > 300.0, "{broken}: {:.1} MB/s", rate(&results));
+    }
+}
+
+#[test]
+fn the_same_lab_and_seed_give_the_same_results() {
+    let run = || serde_json::to_string(&labs::run(&lab("25GbE", "8GFC", "", "", WRITES)).totals).expect("JSON");
+    assert_eq!(run(), run());
+}
+
+struct Collect {
+    capture: Capture,
+    out: Vec<u8>,
+}
+
+impl Observer for Collect {
+    fn observed(&mut self, world: &World, observed: &[Observed]) {
+        self.capture.add(world, observed, &mut self.out);
+    }
+}
+
+fn capture(lab: &Arc<Lab>, number: u16) -> Vec<u8> {
+    let mut out = Vec::new();
+    let capture = Capture::new(lab, &[], &mut out).with_ethernet(lab, &[number], &mut out).within(Window::default());
+    let mut collect = Collect { capture, out };
+    let options = Options { watch_ethernet: vec![number], ..Options::default() };
+    labs::check(&simulate(lab, &options, &mut collect));
+    let Collect { capture, mut out } = collect;
+    capture.finish(&mut out);
+    out
+}
+
+/// Wireshark finds no malformed frame and no bad CRC. The fabric login travels in FIP, the rest in
+/// FCoE, all of them in the VLAN.
+#[needs("tshark")]
+#[test]
+fn a_capture_has_fip_logins_and_fcoe_frames_that_are_well_formed() {
+    let mut lab = Lab::clone(&lab("10GbE", "16GFC", PFC, "", READS));
+    (lab.run.duration, lab.run.warmup) = (Picos::from_ms(3), Picos(1));
+    let lab = Arc::new(lab);
+    let file = capture(&lab, 0);
+    let names = ["eth.type", "vlan.id", "_ws.malformed", "fcoe.crc.status", "fip.opcode", "fip.ls.subcode"];
+    let mut arguments = vec!["-T", "fields"];
+    names.iter().for_each(|name| arguments.extend(["-e", *name]));
+    let text = tshark::read_bytes(&file, &arguments);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    let fip: Vec<(&str, &str)> = rows.iter().filter(|row| !row[4].is_empty()).map(|row| (row[4], row[5])).collect();
+    assert_eq!(fip, [("0x0002", "0x01"), ("0x0002", "0x02")]);
+    let fcoe = rows.iter().filter(|row| !row[3].is_empty()).count();
+    assert!(fcoe > 1_000, "{fcoe} frames of FCoE in {}", rows.len());
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row[0] != "0x8808") {
+        assert_eq!((row[1], row[2]), ("100", ""), "frame {}: {row:?}", number + 1);
+        assert!(row[3].is_empty() || row[3] == "1" || row[3] == "Good", "frame {}: {row:?}", number + 1);
+    }
+}
