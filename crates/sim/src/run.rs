@@ -27,6 +27,15 @@ pub trait Observer {
         let _ = (world, observed);
     }
 
+    /// Returns the time up to which the run may go on now, in ps since the start of the workloads,
+    /// or `None` to end the run early. A pacer waits here, and answers requests. It is called again
+    /// when this time is reached. Results do not depend on the times unless the pacer changes the
+    /// world.
+    fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
+        let _ = world;
+        Some(u64::MAX)
+    }
+
     /// Receives the world whenever [`Observer::progress`] is called after the start of the
     /// workloads. `Stop` ends the run as planned: the results are complete.
     fn inspect(&mut self, world: &mut World) -> Control {
@@ -149,8 +158,10 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         if !measuring {
             until = until.min(warmup_ps);
         }
-        let until_ps = world.start_ps + until;
-        engine.run_until(&mut world, until_ps);
+        stopped = !advance(&mut world, until, observer, |world, until_ps| engine.run_until(world, until_ps));
+        if stopped {
+            break;
+        }
         if !fixed_step {
             step = engine.step_after(step).min(MAX_STEP_PS);
         }
@@ -177,6 +188,31 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     results.engine.frame_hops = hops(&world) - start_hops;
     results.engine.events = world.net.events() - start_events;
     Finished { results, world, threads: engine.report().clone() }
+}
+
+/// Lets a world go on after its run, as the observer permits, until the observer ends it.
+pub fn go_on(world: &mut World, observer: &mut dyn Observer) {
+    while !report(world, observer, false) {
+        let until = world.run_ps().saturating_add(MAX_STEP_PS);
+        if !advance(world, until, observer, |world, until_ps| world.run_until(until_ps)) {
+            return;
+        }
+    }
+}
+
+/// Simulates up to `until`, in ps since the start of the workloads, as the observer permits.
+/// Returns false if the observer ends the run.
+fn advance(
+    world: &mut World,
+    until: u64,
+    observer: &mut dyn Observer,
+    mut run_until: impl FnMut(&mut World, u64),
+) -> bool {
+    while world.run_ps() < until {
+        let Some(limit) = observer.limit_ps(world) else { return false };
+        run_until(world, world.start_ps.saturating_add(limit.min(until)));
+    }
+    true
 }
 
 /// Returns the frames of all planes that have crossed a line.

@@ -149,15 +149,16 @@ impl World {
         self.net.fc.fault_mut(lane, rng)
     }
 
-    /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends
-    /// are running.
+    /// Updates the state of a link. It is up if no fault keeps it down, no operator has disabled a
+    /// port at its ends, and the switches there are running.
     pub(super) fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
             Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
         };
-        let ends = &self.lab.links[usize::from(link)].ends;
-        let up = !self.link_faults.is_down(link) && ends.iter().all(|end| runs(end.node));
+        let config = &self.lab.links[usize::from(link)];
+        let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
+        let up = !self.link_faults.is_down(link) && !is_disabled && config.ends.iter().all(|end| runs(end.node));
         if up == self.net.fc.link_is_up(link) {
             return;
         }

@@ -42,6 +42,7 @@ mod measure;
 mod measured;
 mod notes;
 mod nports;
+pub mod operator;
 mod partners;
 mod path;
 mod processor;
