@@ -242,6 +242,10 @@ fn log_request(request: &Request, at_s: f64) {
             };
             tracing::info!(at_s, switch = switch.as_deref().unwrap_or_default(), operation, user, "zones");
         }
+        Request::Inject { port, matches, act, count } => tracing::warn!(at_s, port, matches, act, count, "inject"),
+        Request::ClearInjections { port } => {
+            tracing::info!(at_s, port = port.as_deref().unwrap_or("all"), "injections cleared");
+        }
         // The other requests are refused, or only read.
         _ => {}
     }

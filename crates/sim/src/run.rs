@@ -4,7 +4,7 @@ use crate::net::Observed;
 use crate::parallel::{self, Engine, Threads};
 use crate::precision::StopRule;
 use crate::results;
-use crate::world::World;
+use crate::world::{World, run_some};
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub trait Observer {
 
     /// Returns the time up to which the run may go on now, in ps since the start of the workloads,
     /// or `None` to end the run early. A pacer waits here, and answers requests. It is called again
-    /// when this time is reached. Results do not depend on the times unless the pacer changes the
+    /// when this time is reached, or after some thousand events. Results do not depend on the times unless the pacer changes the
     /// world.
     fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
         let _ = world;
@@ -106,6 +106,9 @@ pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer)
 
 /// Longest simulated time between two calls of [`Observer::progress`]: 10 ms.
 pub const MAX_STEP_PS: u64 = 10_000_000_000;
+
+/// Number of events between two calls of [`Observer::limit_ps`].
+const MAX_STEP_EVENTS: u32 = 5_000;
 
 /// A completed run.
 pub struct Finished {
@@ -194,7 +197,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
 pub fn go_on(world: &mut World, observer: &mut dyn Observer) {
     while !report(world, observer, false) {
         let until = world.run_ps().saturating_add(MAX_STEP_PS);
-        if !advance(world, until, observer, |world, until_ps| world.run_until(until_ps)) {
+        if !advance(world, until, observer, World::run_until) {
             return;
         }
     }
@@ -208,11 +211,20 @@ fn advance(
     observer: &mut dyn Observer,
     mut run_until: impl FnMut(&mut World, u64),
 ) -> bool {
-    while world.run_ps() < until {
+    loop {
         let Some(limit) = observer.limit_ps(world) else { return false };
-        run_until(world, world.start_ps.saturating_add(limit.min(until)));
+        let until_ps = world.start_ps.saturating_add(limit.min(until));
+        let is_done = match limit {
+            u64::MAX => {
+                run_until(world, until_ps);
+                true
+            }
+            _ => run_some(world, until_ps, MAX_STEP_EVENTS),
+        };
+        if is_done && world.run_ps() >= until {
+            return true;
+        }
     }
-    true
 }
 
 /// Returns the frames of all planes that have crossed a line.

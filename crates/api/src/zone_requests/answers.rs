@@ -38,6 +38,7 @@ pub fn status(fabric: &dyn ZoneFabric, switch: usize, now: Instant) -> Answer {
         change: server.state().to_string(),
         locked_by: server.locked_by(),
         can_roll_back: zones.previous.is_some(),
+        volatile: fabric.store().is_none(),
         kept: fabric.store().is_some() && zones.is_kept(),
         ports: ports_of(fabric, switch).into_iter().map(|(port, _)| port).collect(),
     }))

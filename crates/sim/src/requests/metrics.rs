@@ -1,7 +1,7 @@
 //! Metrics of a running world, with the names that a live instance uses.
 
 use crate::view;
-use crate::world::World;
+use crate::world::{World, operator};
 use sanloom_api::metrics::{Sheet, labels};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{PortRow, SwitchRow, Table};
@@ -18,6 +18,11 @@ pub(super) fn text(world: &World) -> String {
     if let Table::Switch(table) = view::of(world, Which::Switch, None).table {
         switches(&mut sheet, &table.switches);
     }
+    let rules = operator::state(world).map(operator::Operator::rules).unwrap_or_default().rules;
+    let injected = rules.iter().map(|rule| {
+        (labels(&[("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)
+    });
+    sheet.counter("injected_frames", "Frames with a fault injected by a rule", injected);
     sheet.text()
 }
 

@@ -4,6 +4,7 @@
 //! A request takes effect at the current virtual time. A request that a simulation cannot execute
 //! is refused with the reason.
 
+mod inject;
 mod metrics;
 mod zones;
 
@@ -11,7 +12,7 @@ use crate::view;
 use crate::world::World;
 use crate::world::operator::{self, SwitchEvent};
 use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
-use sanloom_api::inject::RulesView;
+use sanloom_api::inject::RuleRow;
 use sanloom_api::view::build::{LiveWhich, Which};
 use sanloom_api::view::{CapturesView, CounterRow, CountersView, Table, View};
 use sanloom_api::zone_requests::ZoneChanges;
@@ -56,10 +57,21 @@ impl Requests {
             Request::Show { table: ShowTable::Fabric(which), switch } => show(world, which, switch.as_deref()),
             Request::Show { table: ShowTable::Live(which), .. } => live_table(world, which),
             Request::Port { port, enabled } => match port_named(world, &port) {
-                Ok((switch, number, link)) => {
-                    operator::set_port(world, link, (switch, number), enabled);
+                Ok(place) => {
+                    operator::set_port(world, place.link, (place.switch, place.port), enabled);
                     Answer::Done
                 }
+                Err(reason) => Answer::failed(reason),
+            },
+            Request::Inject { port, matches, act, count } => {
+                let row = RuleRow { port, matches: matches.trim().to_owned(), act, left: count, ..RuleRow::default() };
+                match inject::add(world, row) {
+                    Ok(()) => live_table(world, LiveWhich::Injections),
+                    Err(reason) => Answer::failed(reason),
+                }
+            }
+            Request::ClearInjections { port } => match inject::clear(world, port.as_deref()) {
+                Ok(before) => Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Injections(before))),
                 Err(reason) => Answer::failed(reason),
             },
             Request::Metrics => Answer::Metrics { text: metrics::text(world) },
@@ -117,18 +129,18 @@ fn refusal(request: &Request) -> &'static str {
         Request::Apply { .. } => {
             "a simulated fabric keeps the lab with which it began; end it, and start it with the changed file"
         }
-        Request::Inject { .. } | Request::ClearInjections { .. } => {
-            "a simulated fabric injects no faults into single frames; write a [[fault]] of kind \
-             `frame-loss` or `crc-errors` in the lab"
-        }
         Request::Volume { .. } => {
             "virtual disks of a simulation cannot be changed; use `sanloom up` without --simulated"
         }
         Request::Fcoe(_) => "this is a fabric; send the request to an instance of `sanloom initiator`",
         // Answered by the caller.
-        Request::Show { .. } | Request::Port { .. } | Request::Zone { .. } | Request::Metrics | Request::Stop => {
-            "the request is not known"
-        }
+        Request::Show { .. }
+        | Request::Port { .. }
+        | Request::Zone { .. }
+        | Request::Inject { .. }
+        | Request::ClearInjections { .. }
+        | Request::Metrics
+        | Request::Stop => "the request is not known",
     }
 }
 
@@ -147,25 +159,38 @@ fn switch_named(world: &World, name: &str) -> Result<u16, String> {
     })
 }
 
-/// Returns switch, port and link of a port such as `sw1:0`.
-fn port_named(world: &World, name: &str) -> Result<(u16, u16, u16), String> {
+/// A port of a switch with a link.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    switch: u16,
+    port: u16,
+    link: u16,
+    /// Number of the end of the link.
+    end: u8,
+}
+
+/// Returns the place of a port such as `sw1:0`.
+fn port_named(world: &World, name: &str) -> Result<Place, String> {
     let wrong = || format!("`{name}` is not a port; write switch and number, for example sw1:0");
     let (switch, number) = name.rsplit_once(':').ok_or_else(wrong)?;
-    let number: u16 = number.parse().map_err(|_| wrong())?;
+    let port: u16 = number.parse().map_err(|_| wrong())?;
     let index = switch_named(world, switch)?;
     let ports = world.lab.switches[usize::from(index)].ports;
-    if number >= ports {
-        return Err(format!("{switch} has {ports} ports, so there is no port {number}; the first is 0"));
+    if port >= ports {
+        return Err(format!("{switch} has {ports} ports, so there is no port {port}; the first is 0"));
     }
-    let link = operator::link_of(world, index, number);
-    Ok((index, number, link.ok_or_else(|| format!("nothing is attached to `{name}` in this lab"))?))
+    let found = operator::link_of(world, index, port);
+    let (link, end) = found.ok_or_else(|| format!("nothing is attached to `{name}` in this lab"))?;
+    Ok(Place { switch: index, port, link, end })
 }
 
 /// Returns a table that a live instance has. Those that the model of the simulator does not have
 /// are refused.
 fn live_table(world: &World, which: LiveWhich) -> Answer {
     let table = match which {
-        LiveWhich::Injections => Table::Injections(RulesView::default()),
+        LiveWhich::Injections => {
+            Table::Injections(operator::state(world).map(operator::Operator::rules).unwrap_or_default())
+        }
         LiveWhich::Captures => Table::Captures(CapturesView::default()),
         LiveWhich::Counters => Table::Counters(counters(world)),
         LiveWhich::Luns

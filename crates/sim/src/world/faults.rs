@@ -142,7 +142,7 @@ impl World {
         all.arm_controller(net, storage);
     }
 
-    fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
+    pub(super) fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
         let link = &self.lab.links[lane as usize / 2];
         let direction = if lane.is_multiple_of(2) { "forward" } else { "backward" };
         let rng = || stream_rng(self.lab.run.seed, Purpose::FrameLoss, &[&link.name, direction]);
@@ -255,6 +255,6 @@ fn lanes(link: u16, direction: Direction) -> Vec<u32> {
 }
 
 /// Returns the lane that arrives at an end of a link.
-fn lane_towards(link: u16, end: u8) -> u32 {
+pub(super) fn lane_towards(link: u16, end: u8) -> u32 {
     2 * u32::from(link) + u32::from(end == 0)
 }

@@ -2,12 +2,16 @@
 //! current time, as a fault or a change of the lab would. Without an operator, none of this costs
 //! anything.
 
-use super::World;
+use super::{World, faults};
+use crate::net::injection::{Counts, Damage, Rule};
+use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
 use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
 use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
 use sanloom_fc::fabric_switch::{Event, Input};
 use sanloom_fc::zoning::server::ZoneChange;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// First tag of zone changes by requests. Smaller ones are changes of the lab.
 pub const TAGS: u32 = 1 << 16;
@@ -22,6 +26,17 @@ pub struct Operator {
     events: Vec<SwitchEvent>,
     /// Disabled ports: switch and port.
     disabled: BTreeSet<(u16, u16)>,
+    injections: Vec<Injection>,
+    next_rule: u32,
+}
+
+/// A fault that is injected into the frames of a port.
+#[derive(Debug)]
+struct Injection {
+    row: RuleRow,
+    /// Lanes towards the port and from it.
+    lanes: [u32; 2],
+    counts: Arc<Counts>,
 }
 
 /// An event of a switch.
@@ -56,6 +71,16 @@ impl Operator {
         let is_disabled =
             |end: &LinkEnd| matches!(end.node, Node::Switch(switch) if self.is_disabled(switch, end.port));
         !self.disabled.is_empty() && link.ends.iter().any(is_disabled)
+    }
+
+    /// Returns the rules of injected faults, with their counts.
+    pub fn rules(&self) -> RulesView {
+        let row = |one: &Injection| RuleRow {
+            injected: one.counts.injected.load(Ordering::Relaxed),
+            left: one.row.left.map(|_| one.counts.left.load(Ordering::Relaxed)),
+            ..one.row.clone()
+        };
+        RulesView { rules: self.injections.iter().map(row).collect() }
     }
 
     /// Takes the zone changes that have ended, with the tags of [`change_zones`] less [`TAGS`].
@@ -127,14 +152,41 @@ fn awaits_link_up(world: &World, link: u16) -> bool {
     world.lab.dark_links().contains(&link) && !ups.any(|fault| world.has_happened(fault.at))
 }
 
+/// Injects a fault into the frames of a port at an end of a link. `row` describes the rule; its
+/// identifier and its counts are set here.
+pub fn inject(world: &mut World, (link, end): (u16, u8), row: RuleRow, matcher: Matcher, damage: Damage) {
+    let lanes = [faults::lane_towards(link, end), faults::lane_towards(link, 1 - end)];
+    let left = row.left.unwrap_or(u64::MAX);
+    let counts = Arc::new(Counts { left: left.into(), ..Counts::default() });
+    let Some(operator) = &mut world.control.operator else { return };
+    let id = operator.next_rule;
+    operator.next_rule = id.wrapping_add(1);
+    operator.injections.push(Injection { row: RuleRow { id, ..row }, lanes, counts: counts.clone() });
+    let matcher = Arc::new(matcher);
+    for (lane, direction) in lanes.into_iter().zip([Direction::In, Direction::Out]) {
+        let rule = Rule { id, matcher: matcher.clone(), direction, damage, counts: counts.clone() };
+        world.lane_fault(lane).rules.push(rule);
+    }
+}
+
+/// Removes the rules of a port, or all.
+pub fn clear_injections(world: &mut World, port: Option<&str>) {
+    let Some(operator) = &mut world.control.operator else { return };
+    let removed: Vec<Injection> =
+        operator.injections.extract_if(.., |one| port.is_none_or(|port| port == one.row.port)).collect();
+    for Injection { row, lanes, .. } in removed {
+        lanes.into_iter().for_each(|lane| world.lane_fault(lane).rules.retain(|rule| rule.id != row.id));
+    }
+}
+
 /// Returns whether a switch runs, that is, it does not restart.
 pub fn runs(world: &World, switch: u16) -> bool {
     world.control.switches[usize::from(switch)].up
 }
 
-/// Returns the link of a port of a switch.
-pub fn link_of(world: &World, switch: u16, port: u16) -> Option<u16> {
-    let links = world.lab.links.iter().zip(0..);
+/// Returns the link of a port of a switch, and the number of its end.
+pub fn link_of(world: &World, switch: u16, port: u16) -> Option<(u16, u8)> {
     let at = |end: &LinkEnd| end.node == Node::Switch(switch) && end.port == port;
-    links.into_iter().find(|(link, _)| link.ends.iter().any(at)).map(|(_, number)| number)
+    let end_of = |link: &Link| if at(&link.ends[0]) { Some(0) } else { at(&link.ends[1]).then_some(1) };
+    world.lab.links.iter().zip(0..).find_map(|(link, number)| Some((number, end_of(link)?)))
 }

@@ -24,6 +24,8 @@ mod monitoring;
 mod page;
 mod raw_port;
 mod replay;
+#[cfg(feature = "surface")]
+mod simulated;
 mod stalls;
 mod store;
 mod traces;
