@@ -268,7 +268,7 @@ pub fn serve_results(args: &WebArgs, drawing: Drawing, results: Vec<Bytes>) -> R
     Ok(())
 }
 
-/// Login of pages of runs. They are no instance with a folder; the certificate is kept for the
+/// Login of pages of runs. A run is no instance with a folder, so the certificate is kept for the
 /// user.
 fn login_of_user() -> Login {
     let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);

@@ -29,8 +29,8 @@ pub trait Observer {
 
     /// Returns the time up to which the run may go on now, in ps since the start of the workloads,
     /// or `None` to end the run early. A pacer waits here, and answers requests. It is called again
-    /// when this time is reached, or after some thousand events. Results do not depend on the times unless the pacer changes the
-    /// world.
+    /// when this time is reached, or after some thousand events. Results do not depend on the times
+    /// unless the pacer changes the world.
     fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
         let _ = world;
         Some(u64::MAX)

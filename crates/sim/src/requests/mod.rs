@@ -184,8 +184,7 @@ fn port_named(world: &World, name: &str) -> Result<Place, String> {
     Ok(Place { switch: index, port, link, end })
 }
 
-/// Returns a table that a live instance has. Those that the model of the simulator does not have
-/// are refused.
+/// Returns a table that a live instance has, if the model of the simulator has it, too.
 fn live_table(world: &World, which: LiveWhich) -> Answer {
     let table = match which {
         LiveWhich::Injections => {

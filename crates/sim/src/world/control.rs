@@ -28,7 +28,7 @@ pub struct ControlPlane {
     pub switches: Vec<SwitchNode>,
     /// Log of requests to the services of switches, if enabled.
     pub command_log: Option<CommandLog>,
-    /// What an operator sees and changes, if requests are possible.
+    /// State of the requests of an operator, if they are possible.
     pub(super) operator: Option<Box<Operator>>,
     /// Zones with which switches start, by virtual fabric. If the zones of the lab apply
     /// everywhere, the only key is `None`.

@@ -1,4 +1,4 @@
-//! Requests of an operator to a running world: ports, links and zones. They take effect at the
+//! Requests of an operator to a running world: ports, links and zones. Each takes effect at the
 //! current time, as a fault or a change of the lab would. Without an operator, none of this costs
 //! anything.
 

@@ -60,7 +60,7 @@ fn netmiko_runs_its_commands_against_a_simulation() {
 fn automation(name: &str, number: u8, more: &[&str]) -> Managed {
     let head = example("automation.toml");
     // The core first, so that it has the first address.
-    let (edges, core) = ("[switch.\"edge{1..18}\"]\nports = 48\n", "[switch.core]\nports = 320\n");
+    let (edges, core) = ("[switch.\"edge{1..18}\"]\nports = 48\n", "[switch.core]\nports = 384\n");
     let swapped = head.replace(&format!("{edges}\n{core}"), &format!("{core}\n{edges}"));
     assert_ne!(swapped, head);
     Managed::start_lab(name, number, Some(HTTP), &[&["--simulated"], more].concat(), &swapped, |_| {})
@@ -81,14 +81,14 @@ fn a_simulation_of_1000_ports_is_complete_in_rest_and_its_statistics_move() {
     let mut lab = automation("simulated-wide", 23, &["--pace", "2"]);
     let token = lab.login();
     let all = ports(&lab.instance);
-    assert_eq!(all.len(), 1_104, "ports with a link");
+    assert_eq!(all.len(), 1_248, "ports with a link");
     let answer = get(&lab, &token, "interface/fibrechannel").tree();
     let entries: Vec<&Element> = answer.children().iter().collect();
-    assert_eq!(entries.len(), 320, "ports of the core");
+    assert_eq!(entries.len(), 384, "ports of the core");
     let online = entries.iter().filter(|entry| leaf(entry, "operational-status") == "2").count();
-    assert_eq!(online, 240 + 72, "arrays and links to edges");
+    assert_eq!(online, 240 + 144, "arrays and links to edges");
     let addresses: BTreeSet<String> = entries.iter().map(|entry| leaf(entry, "fcid-hex")).collect();
-    assert_eq!(addresses.len(), 320, "each port has an address of its own");
+    assert_eq!(addresses.len(), 384, "each port has an address of its own");
     let frames = || -> u64 {
         let answer = get(&lab, &token, "interface/fibrechannel-statistics").tree();
         answer.children().iter().map(|entry| leaf(entry, "out-frames").parse::<u64>().unwrap()).sum()
@@ -99,7 +99,7 @@ fn a_simulation_of_1000_ports_is_complete_in_rest_and_its_statistics_move() {
     // The same ports on the command line.
     let shown = lab.instance.run("console LAB core switchshow").good();
     let lines: Vec<&str> = shown.lines().filter(|line| line.contains("   FC  ")).collect();
-    assert_eq!(lines.len(), 320);
+    assert_eq!(lines.len(), 384);
     assert!(lines[256].starts_with(" 256 256   010040   id"), "{}", lines[256]);
     let same: BTreeSet<String> =
         lines.iter().map(|line| format!("0x{}", line.split_whitespace().nth(2).unwrap())).collect();
