@@ -15,6 +15,7 @@ use sanloom_sim::world::World;
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Shortest wait for the real clock.
@@ -201,10 +202,7 @@ impl<'c> Pacer<'c> {
                      its seed; use `sanloom up LAB --simulated` to change a fabric",
                 ));
             } else {
-                if effect == Effect::Changed {
-                    log_request(&request, run_s(world));
-                }
-                self.ended |= requests.request(world, request, answer) == Effect::Stop;
+                self.ended |= execute(&mut requests, world, request, answer) == Effect::Stop;
             }
             if self.ended || begun.elapsed() > ANSWERS {
                 break;
@@ -222,6 +220,26 @@ impl Observer for Pacer<'_> {
     fn progress(&mut self, _: &Progress) -> run::Control {
         if self.has_ended() { run::Control::Stop } else { run::Control::Continue }
     }
+}
+
+/// Executes a request, and logs a change of the fabric. A refused request for a port is not logged.
+fn execute(requests: &mut Requests, world: &mut World, request: Request, answer: Sender<Answer>) -> Effect {
+    let at_s = run_s(world);
+    if Effect::of(&request) != Effect::Changed || matches!(request, Request::Zone { .. }) {
+        // The outcome of a zone request may follow later, so the request itself is logged.
+        log_request(&request, at_s);
+        return requests.request(world, request, answer);
+    }
+    let (reply, replies) = channel();
+    let effect = requests.request(world, request.clone(), reply);
+    if let Ok(reply) = replies.try_recv() {
+        if !matches!(reply, Answer::Failed(_)) {
+            log_request(&request, at_s);
+        }
+        // The client has disconnected.
+        let _ = answer.send(reply);
+    }
+    effect
 }
 
 /// Logs a request that may change the fabric, with the virtual time at which it takes effect.

@@ -153,6 +153,7 @@ fn requests_change_a_simulation_at_a_virtual_time_that_the_log_tells() {
     for line in ["operator at_s=", "zones at_s=", "inject at_s=", "up, simulated"] {
         assert!(log.contains(line), "no `{line}` in {log}");
     }
+    assert!(!log.contains("delay:1s"), "a refused request is logged: {log}");
     assert!(lab.instance.run("ps").good().contains("all, simulated"));
     let (down, code) = lab.instance.down();
     assert_eq!((down.code, code), (0, Some(0)), "{down:?}");
@@ -209,8 +210,11 @@ fn a_page_watches_a_paced_run_and_shows_the_results_of_the_same_run_at_once() {
     let paced = run("paced.json", &["--web", "127.0.0.1:0", "--web-open", "--pace", "0.5"]).spawn().unwrap();
     let mut paced = Child(paced);
     let mut notes = BufReader::new(paced.0.stderr.take().unwrap()).lines();
-    let first = notes.next().unwrap().unwrap();
-    let address = first.split_once("http://").unwrap().1.split_once('/').unwrap().0.to_owned();
+    let address = notes.by_ref().map(Result::unwrap).find_map(|line| {
+        let (address, _) = line.split_once("http://")?.1.split_once('/')?;
+        Some(address.to_owned())
+    });
+    let address = address.expect("a note with the address of the page");
 
     // While the run goes on, its tables are shown, and nothing is changed.
     let shown = page(&address, "/api/v1/show/ports");
