@@ -27,4 +27,5 @@ pub mod view;
 pub mod volume;
 pub mod words;
 pub mod zone_database;
+pub mod zone_requests;
 pub mod zoning;

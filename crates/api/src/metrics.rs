@@ -44,6 +44,46 @@ impl Format {
     }
 }
 
+/// Metric families under construction, for drivers without a registry of metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Sheet {
+    text: String,
+}
+
+impl Sheet {
+    /// Adds a counter with its current rows: labels of [`labels`], and values.
+    pub fn counter(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (String, u64)>) {
+        self.family(name, help, "counter");
+        for (labels, value) in rows {
+            self.text += &format!("sanloom_{name}_total{labels} {value}\n");
+        }
+    }
+
+    /// Adds a state with its current rows: labels of [`labels`], and values.
+    pub fn gauge(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (String, f64)>) {
+        self.family(name, help, "gauge");
+        for (labels, value) in rows {
+            self.text += &format!("sanloom_{name}{labels} {value}\n");
+        }
+    }
+
+    fn family(&mut self, name: &str, help: &str, kind: &str) {
+        self.text += &format!("# HELP sanloom_{name} {help}.\n# TYPE sanloom_{name} {kind}\n");
+    }
+
+    /// Returns the text in the format of OpenMetrics.
+    pub fn text(self) -> String {
+        self.text + "# EOF\n"
+    }
+}
+
+/// Labels of a row. Quotation marks, line feeds and backslashes in values are escaped.
+pub fn labels(pairs: &[(&str, &str)]) -> String {
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
 /// Comments of a counter name its samples, which end with `_total`. There are neither units nor an
 /// end.
 fn prometheus(text: &str) -> String {
@@ -78,6 +118,17 @@ mod tests {
         for other in ["", "*/*", "text/plain", "application/openmetrics-text;q=0, text/plain"] {
             assert_eq!(Format::accepted(other), Format::Prometheus, "{other}");
         }
+    }
+
+    #[test]
+    fn a_sheet_is_openmetrics_with_escaped_labels() {
+        let mut sheet = Sheet::default();
+        sheet.counter("port_frames", "Frames of the port", [(labels(&[("link", "a\"b\\c\nd"), ("port", "sw1:0")]), 7)]);
+        sheet.gauge("up", "State", [(labels(&[("lab", "x")]), 1.5)]);
+        let expected = "# HELP sanloom_port_frames Frames of the port.\n# TYPE sanloom_port_frames counter\n\
+                        sanloom_port_frames_total{link=\"a\\\"b\\\\c\\nd\",port=\"sw1:0\"} 7\n\
+                        # HELP sanloom_up State.\n# TYPE sanloom_up gauge\nsanloom_up{lab=\"x\"} 1.5\n# EOF\n";
+        assert_eq!(sheet.text(), expected);
     }
 
     #[test]

@@ -127,6 +127,9 @@ pub struct ZoneStatus {
     pub can_roll_back: bool,
     /// True if the committed database is in the store, so that it survives a crash.
     pub kept: bool,
+    /// True if the fabric has no store, because it is simulated: zones last as long as it runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
     /// Ports registered in the name server.
     pub ports: Vec<ZonePort>,
 }

@@ -31,6 +31,9 @@ pub struct Running {
     /// Path of the log of an instance in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
+    /// True if the lab runs in virtual time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
 }
 
 /// The record of this process, removed on drop.
@@ -123,6 +126,7 @@ mod tests {
             file: "lab.toml".to_owned(),
             control: PathBuf::new(),
             log: None,
+            simulated: false,
         };
         assert!(running.is_alive());
         drop(child.stdin.take());

@@ -8,7 +8,7 @@ use sanloom_console::output;
 use sanloom_fc::san::Lab;
 use sanloom_lab::topology;
 use sanloom_live::capture::FrameSink;
-use sanloom_live::control::LocalClient;
+use sanloom_live::control::{Control, LocalClient};
 use sanloom_surface::server::users::Users;
 use sanloom_surface::server::{Bytes, Listen, Server, Unusable, tls};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
@@ -46,6 +46,7 @@ pub struct WebArgs {
 /// A page that is being served.
 pub struct Page {
     server: Server,
+    web: Arc<Web>,
     scheme: &'static str,
 }
 
@@ -54,6 +55,19 @@ impl Page {
     pub fn url(&self) -> String {
         let address = self.server.addresses().first();
         address.map(|address| format!("{}://{address}/", self.scheme)).unwrap_or_default()
+    }
+
+    /// Shows the results of the run, and serves them until Ctrl-C.
+    pub fn serve_results(&self, results: Vec<Bytes>) {
+        self.web.finish(results);
+        self.serve();
+    }
+
+    fn serve(&self) {
+        output::note(&format!("The page is at {}; end it with Ctrl-C.", self.url()));
+        while !sanloom_console::interrupt::requested() {
+            sanloom_console::interrupt::pause(Duration::from_millis(200));
+        }
     }
 }
 
@@ -99,10 +113,10 @@ impl WebArgs {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let Source { connect, kind, results } = source;
         let settings = Settings { access, names: self.web_name.clone(), assets: self.web_files.clone(), kind, results };
-        let web = Web::start(settings, &connect).map_err(Failure::environment)?;
-        let listen = Listen { address, tls, handler: Arc::new(web) };
+        let web = Arc::new(Web::start(settings, &connect).map_err(Failure::environment)?);
+        let listen = Listen { address, tls, handler: web.clone() };
         let server = Server::start(vec![listen], move || connect()).map_err(unusable)?;
-        Ok(Some(Page { server, scheme }))
+        Ok(Some(Page { server, web, scheme }))
     }
 }
 
@@ -248,16 +262,32 @@ pub fn serve_results(args: &WebArgs, drawing: Drawing, results: Vec<Bytes>) -> R
     let drawing = Arc::new(drawing);
     let connect: Connect = Arc::new(move || Box::new(FinishedFabric(drawing.clone())));
     let source = Source { connect, kind: "finished", results };
-    // Results are no instance with a folder; the certificate is kept for the user.
-    let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let folder = folder.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")));
-    let folder = folder.unwrap_or_else(std::env::temp_dir).join("sanloom");
-    let Some(page) = args.serve(&Login::new(&folder, false), source)? else { return Ok(()) };
-    output::note(&format!("The page is at {}; end it with Ctrl-C.", page.url()));
-    while !sanloom_console::interrupt::requested() {
-        sanloom_console::interrupt::pause(Duration::from_millis(200));
+    if let Some(page) = args.serve(&login_of_user(), source)? {
+        page.serve();
     }
     Ok(())
+}
+
+/// Login of pages of runs. A run is no instance with a folder, so the certificate is kept for the
+/// user.
+fn login_of_user() -> Login {
+    let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let folder = folder.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")));
+    Login::new(&folder.unwrap_or_else(std::env::temp_dir).join("sanloom"), false)
+}
+
+/// Serves the page of a paced run, whose requests `control` receives.
+///
+/// # Errors
+/// As [`WebArgs::serve`].
+pub fn serve_run(args: &WebArgs, drawing: Drawing, control: &Control) -> Result<Option<Page>, Failure> {
+    let (client, drawing) = (control.local(), Arc::new(drawing));
+    let connect: Connect = Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: drawing.clone() }));
+    let page = args.serve(&login_of_user(), Source { connect, kind: "simulated", results: Vec::new() })?;
+    if let Some(page) = &page {
+        output::note(&format!("The page is at {}.", page.url()));
+    }
+    Ok(page)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod metric;
 pub mod node;
 pub mod output;
 pub mod outputs;
+pub mod paced;
 pub mod pool;
 pub mod quantity;
 pub mod remedy;

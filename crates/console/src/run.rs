@@ -36,6 +36,9 @@ pub trait Tap {
 /// Inspection of the world of a run.
 pub type Inspect<'a> = dyn FnMut(&mut World) -> Control + 'a;
 
+/// Wait for the time up to which a run may go on, see [`Observer::limit_ps`].
+pub type Limit<'a> = dyn FnMut(&mut World) -> Option<u64> + 'a;
+
 /// Condition that ends a run early.
 pub type Stop<'a> = dyn Fn() -> bool + Sync + 'a;
 
@@ -55,6 +58,8 @@ pub struct View<'a> {
     pub ignores_interrupt: bool,
     /// Ends the run early, in place of Ctrl-C.
     pub stop: Option<&'a Stop<'a>>,
+    /// Paces the run, such as [`crate::paced::Pacer::limit_ps`].
+    pub limit: Option<&'a mut Limit<'a>>,
     /// Number of threads of the run; 0 and 1 mean the thread of the caller.
     pub threads: usize,
 }
@@ -78,6 +83,7 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         tap,
         full: false,
         inspect,
+        limit: view.limit,
         progress: view.progress,
         ignores_interrupt: view.ignores_interrupt,
         stop: view.stop,
@@ -135,6 +141,7 @@ struct Watcher<'a> {
     /// The tap has ended the run.
     full: bool,
     inspect: Option<&'a mut Inspect<'a>>,
+    limit: Option<&'a mut Limit<'a>>,
     progress: Option<&'a mut dyn FnMut(&Progress)>,
     ignores_interrupt: bool,
     stop: Option<&'a Stop<'a>>,
@@ -156,6 +163,10 @@ impl Observer for Watcher<'_> {
             None => !self.ignores_interrupt && interrupt::requested(),
         };
         if self.full || interrupted { Control::Stop } else { Control::Continue }
+    }
+
+    fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
+        self.limit.as_mut().map_or(Some(u64::MAX), |limit| limit(world))
     }
 
     fn inspect(&mut self, world: &mut World) -> Control {

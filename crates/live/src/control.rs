@@ -9,7 +9,7 @@ use crate::capture::FrameSink;
 use crate::http;
 use crate::ports::PortError;
 use crate::ports::free_path;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use sanloom_api::control::{Answer, Request};
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ pub struct ControlRequest {
 
 /// A listening control socket.
 pub struct Control {
-    path: PathBuf,
+    path: Option<PathBuf>,
     local: RequestSender,
     pending: Receiver<ControlRequest>,
     clients: Arc<ClientList<UnixStream>>,
@@ -86,7 +86,18 @@ impl Control {
         let list = clients.clone();
         let accept = move || requests.accept(&list, || listener.accept(), RequestSender::serve);
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
-        Ok(Control { path: path.to_owned(), local, pending, clients })
+        Ok(Control { path: Some(path.to_owned()), local, pending, clients })
+    }
+
+    /// A queue without a socket, for clients in this process only.
+    ///
+    /// # Errors
+    /// The limit of descriptors is reached.
+    pub fn without_socket() -> io::Result<Control> {
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (sender, pending) = channel();
+        let local = RequestSender { pending: sender, bell };
+        Ok(Control { path: None, local, pending, clients: Arc::new(ClientList::new()) })
     }
 
     /// Returns whether a process accepts connections at the path.
@@ -97,6 +108,14 @@ impl Control {
     /// Descriptor that is readable while requests are pending.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.local.bell.as_fd()
+    }
+
+    /// Waits until requests are pending, at most for `limit`.
+    pub fn wait(&self, limit: Duration) {
+        let nanoseconds = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
+        let (tv_sec, tv_nsec) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+        // A signal ends the wait; the caller looks for its reason.
+        let _ = poll(&mut [PollFd::new(&self.local.bell, PollFlags::IN)], Some(&Timespec { tv_sec, tv_nsec }));
     }
 
     /// A client in this process, which uses the same queue.
@@ -113,7 +132,9 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
         // Requests that nobody takes any more are answered by their threads.
         drop(std::mem::replace(&mut self.pending, channel().1));
         self.clients.wait_for_answers(LAST_ANSWERS);
@@ -360,7 +381,6 @@ fn exchange(mut connection: UnixStream, request: &Request) -> io::Result<Answer>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     const TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -16,6 +16,7 @@ pub mod parallel;
 mod precision;
 pub mod recovery;
 pub mod replicate;
+pub mod requests;
 pub mod results;
 pub mod rng;
 pub mod run;

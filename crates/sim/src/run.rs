@@ -4,7 +4,7 @@ use crate::net::Observed;
 use crate::parallel::{self, Engine, Threads};
 use crate::precision::StopRule;
 use crate::results;
-use crate::world::World;
+use crate::world::{World, run_some};
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use std::sync::Arc;
@@ -25,6 +25,15 @@ pub trait Observer {
     /// [`crate::capture`] and [`crate::trace`] format them.
     fn observed(&mut self, world: &World, observed: &[Observed]) {
         let _ = (world, observed);
+    }
+
+    /// Returns the time up to which the run may go on now, in ps since the start of the workloads,
+    /// or `None` to end the run early. A pacer waits here, and answers requests. It is called again
+    /// when this time is reached, or after some thousand events. Results do not depend on the times
+    /// unless the pacer changes the world.
+    fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
+        let _ = world;
+        Some(u64::MAX)
     }
 
     /// Receives the world whenever [`Observer::progress`] is called after the start of the
@@ -100,6 +109,9 @@ pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer)
 /// Longest simulated time between two calls of [`Observer::progress`]: 10 ms.
 pub const MAX_STEP_PS: u64 = 10_000_000_000;
 
+/// Number of events between two calls of [`Observer::limit_ps`].
+const MAX_STEP_EVENTS: u32 = 5_000;
+
 /// A completed run.
 pub struct Finished {
     /// Results of the run. In `engine`, only the counts are set, because only the caller has a
@@ -155,8 +167,10 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         if !measuring {
             until = until.min(warmup_ps);
         }
-        let until_ps = world.start_ps + until;
-        engine.run_until(&mut world, until_ps);
+        stopped = !advance(&mut world, until, observer, |world, until_ps| engine.run_until(world, until_ps));
+        if stopped {
+            break;
+        }
         if !fixed_step {
             step = engine.step_after(step).min(MAX_STEP_PS);
         }
@@ -183,6 +197,40 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     results.engine.frame_hops = hops(&world) - start_hops;
     results.engine.events = world.net.events() - start_events;
     Finished { results, world, threads: engine.report().clone() }
+}
+
+/// Lets a world go on after its run, as the observer permits, until the observer ends it.
+pub fn go_on(world: &mut World, observer: &mut dyn Observer) {
+    while !report(world, observer, false) {
+        let until = world.run_ps().saturating_add(MAX_STEP_PS);
+        if !advance(world, until, observer, World::run_until) {
+            return;
+        }
+    }
+}
+
+/// Simulates up to `until`, in ps since the start of the workloads, as the observer permits.
+/// Returns false if the observer ends the run.
+fn advance(
+    world: &mut World,
+    until: u64,
+    observer: &mut dyn Observer,
+    mut run_until: impl FnMut(&mut World, u64),
+) -> bool {
+    loop {
+        let Some(limit) = observer.limit_ps(world) else { return false };
+        let until_ps = world.start_ps.saturating_add(limit.min(until));
+        let is_done = match limit {
+            u64::MAX => {
+                run_until(world, until_ps);
+                true
+            }
+            _ => run_some(world, until_ps, MAX_STEP_EVENTS),
+        };
+        if is_done && world.run_ps() >= until {
+            return true;
+        }
+    }
 }
 
 /// Returns the frames of all planes that have crossed a line.

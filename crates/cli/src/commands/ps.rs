@@ -37,7 +37,11 @@ fn table(running: &[Running]) -> String {
     for one in running {
         grid.row(vec![
             one.lab.clone(),
-            one.switch.clone().unwrap_or_else(|| "all".to_owned()),
+            match (&one.switch, one.simulated) {
+                (Some(switch), _) => switch.clone(),
+                (None, true) => "all, simulated".to_owned(),
+                (None, false) => "all".to_owned(),
+            },
             one.pid.to_string(),
             age(one.age()),
             one.file.clone(),

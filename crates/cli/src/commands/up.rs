@@ -1,33 +1,27 @@
-//! `sanloom up`: runs a lab on real Ethernet ports until it is terminated.
+//! `sanloom up`: runs a lab on real Ethernet ports, or in virtual time, until it is terminated.
 
 mod background;
+mod ports;
+mod simulated;
 
-use crate::instance;
 use crate::running::{self, Record, Running};
-use sanloom_api::control::{Answer, Request, ShowTable};
-use sanloom_api::view::build::Which;
-use sanloom_api::view::{Table, View};
+use ports::{FreePort, free_ports};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
+use sanloom_console::paced::Pace;
 use sanloom_console::{interrupt, output};
-use sanloom_fc::config::{Carrier, Node};
 use sanloom_fc::san::Lab;
+use sanloom_lab::LoadedLab;
 use sanloom_live::control::Control;
 use sanloom_live::ports::PortError;
 use sanloom_live::record::Source;
-use sanloom_live::runtime::plan::{LabPaths, Options, mac_of};
+use sanloom_live::runtime::plan::{LabPaths, Options};
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::state::Agreement;
-use sanloom_wire::Wwpn;
-use sanloom_wire::ether::MacAddr;
-use serde::Serialize;
-use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing_subscriber::filter::Targets;
@@ -39,6 +33,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub struct Args {
     #[command(flatten)]
     file: LabFile,
+    /// Run the lab in virtual time, without Ethernet: its own hosts and workloads use the fabric
+    #[arg(long, conflicts_with_all = ["switch", "apply", "reset", "print_qemu", "capture", "record"])]
+    simulated: bool,
+    /// Virtual seconds per second, for example 0.1 or 10; `max`: as fast as the machine permits
+    #[arg(long, value_name = "RATIO", default_value = "1", requires = "simulated")]
+    pace: Pace,
     /// Run only this switch of the lab, with its storage; the others run in other processes
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
@@ -114,9 +114,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         background::leave_terminal();
     }
     log_to_stderr(&args.log, args.log_json)?;
-    for warning in input::warnings_running(&loaded).filter(|_| args.log_json) {
-        let (code, line) = (warning.code, warning.line);
-        tracing::warn!(code, line, remedy = warning.remedy, "{}", warning.reason);
+    log_warnings(args, &loaded);
+    if args.simulated {
+        return simulated::run(args, loaded);
     }
     let lab = Arc::new(loaded.lab);
     let agreement = match (args.apply, args.reset) {
@@ -135,9 +135,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     #[cfg(feature = "surface")]
     let login = crate::web::Login::new(LabPaths::of(runtime.lab()).folder(), args.background.is_some());
     #[cfg(feature = "surface")]
-    let (page, drawing) = page(args, &runtime, &control, &login, loaded.isolated)?;
+    let (page, drawing) = page(args, runtime.shared_lab(), &control, &login, loaded.isolated)?;
     #[cfg(feature = "surface")]
-    let management = management(args, &runtime, &control, &login, &drawing)?;
+    let management = management(args, runtime.lab(), &control, &login, &drawing)?;
     if let Some(number) = args.ready_fd {
         report_ready(number)?;
     }
@@ -170,21 +170,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// Logs the warnings of a lab, if the log has lines of JSON. Otherwise they have been printed.
+fn log_warnings(args: &Args, loaded: &LoadedLab) {
+    for warning in input::warnings_running(loaded).filter(|_| args.log_json) {
+        let (code, line) = (warning.code, warning.line);
+        tracing::warn!(code, line, remedy = warning.remedy, "{}", warning.reason);
+    }
+}
+
 /// Serves the page, if it is requested.
 #[cfg(feature = "surface")]
 fn page(
     args: &Args,
-    runtime: &Runtime,
+    lab: Arc<Lab>,
     control: &Control,
     login: &crate::web::Login,
     isolated: Vec<usize>,
 ) -> Result<(Option<crate::web::Page>, Arc<crate::web::Drawing>), Failure> {
     use crate::web::{Drawing, LiveFabric, Source};
-    let drawing = Arc::new(Drawing::new(runtime.shared_lab(), isolated));
+    let drawing = Arc::new(Drawing::new(lab, isolated));
     let (client, of_lab) = (control.local(), drawing.clone());
     let connect: sanloom_surface::web::Connect =
         Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: of_lab.clone() }));
-    let source = Source { connect, kind: "live", results: Vec::new() };
+    let kind = if args.simulated { "simulated" } else { "live" };
+    let source = Source { connect, kind, results: Vec::new() };
     let page = args.web.serve(login, source)?;
     if let Some(page) = &page {
         tracing::info!(url = page.url(), "page");
@@ -196,14 +205,14 @@ fn page(
 #[cfg(feature = "surface")]
 fn management(
     args: &Args,
-    runtime: &Runtime,
+    lab: &Lab,
     control: &Control,
     login: &crate::web::Login,
     drawing: &Arc<crate::web::Drawing>,
 ) -> Result<Option<crate::management::Management>, Failure> {
     let (client, drawing) = (control.local(), drawing.clone());
     let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
-    args.management.serve(login, runtime.lab(), args.switch.as_deref(), connect)
+    args.management.serve(login, lab, args.switch.as_deref(), connect)
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.
@@ -242,6 +251,7 @@ fn record_of(lab: &Lab, args: &Args) -> Option<Record> {
         file,
         control: LabPaths::of(lab).control(args.switch.as_deref()),
         log: args.background.clone(),
+        simulated: args.simulated,
     };
     match running.record() {
         Ok(record) => Some(record),
@@ -277,117 +287,4 @@ pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
         false => registry.with(layer.with_ansi(output::colours())).try_init(),
     };
     Ok(())
-}
-
-/// A free port, and the QEMU arguments of a virtual machine at this port.
-#[derive(Serialize)]
-struct FreePort {
-    link: String,
-    /// Argument of `-netdev`.
-    netdev: String,
-    /// Argument of `-device`.
-    device: String,
-}
-
-impl fmt::Display for FreePort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# {}\n-netdev {} -device {}", self.link, self.netdev, self.device)
-    }
-}
-
-/// The free Ethernet ports whose other end is a host or storage system, and the stations of
-/// segments without a switch. Without a name of a switch, those of all.
-fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
-    let lab_paths = LabPaths::of(lab);
-    let here = |node: &Node| match node {
-        Node::Switch(number) => switch.is_none_or(|name| lab.switches[usize::from(*number)].name == name),
-        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => false,
-    };
-    let links = lab.live.ethernet.iter().filter_map(|(index, ethernet)| {
-        let link = &lab.links[*index];
-        let end = link.ends.iter().find(|end| !matches!(end.node, Node::Switch(_)))?;
-        let ours = link.ends.iter().any(|end| here(&end.node));
-        ours.then(|| (link.name.as_str(), ethernet, port_name(lab, end.node, end.port)))
-    });
-    let stations = lab.live.stations.iter().filter(|_| switch.is_none());
-    let stations = stations.map(|(number, ethernet)| {
-        (&*lab.storage[usize::from(*number)].name, ethernet, port_name(lab, Node::Storage(*number), 0))
-    });
-    let mut taken = BTreeSet::new();
-    let lit = lit_links(lab, switch);
-    let mut ports = Vec::new();
-    for (number, (name, ethernet, port_name)) in links.chain(stations).enumerate() {
-        let mac = own_mac(port_name, number, &mut taken);
-        let (own, peer) = lab_paths.sockets(name, ethernet, false);
-        if lit.contains(name) || ethernet.carrier == Carrier::Datagram && is_bound(&peer) {
-            continue;
-        }
-        let (own, peer) = (own.display(), peer.display());
-        let netdev = match ethernet.carrier {
-            Carrier::Datagram => {
-                format!("dgram,id=n{number},local.type=unix,local.path={peer},remote.type=unix,remote.path={own}")
-            }
-            Carrier::Stream => format!("stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
-            Carrier::Tap | Carrier::Packet | Carrier::Descriptor => continue,
-        };
-        let device = format!("virtio-net-pci,netdev=n{number},host_mtu=2500,mac={mac}");
-        ports.push(FreePort { link: name.to_owned(), netdev, device });
-    }
-    ports
-}
-
-/// Links of a running instance that have a peer; empty if none is running.
-fn lit_links(lab: &Lab, switch: Option<&str>) -> BTreeSet<String> {
-    let request = Request::Show { table: ShowTable::Fabric(Which::Ports), switch: None };
-    match instance::ask(lab, switch, &request) {
-        Ok(Answer::View(View { table: Table::Ports(view), .. })) => {
-            view.ports.into_iter().filter(|row| row.light).map(|row| row.link).collect()
-        }
-        _ => BTreeSet::new(),
-    }
-}
-
-/// The socket is in use, regardless of its peer.
-fn is_bound(path: &Path) -> bool {
-    let tried = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
-    !tried.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
-}
-
-/// The name of the port at the other end of a link.
-fn port_name(lab: &Lab, node: Node, port: u16) -> Option<Wwpn> {
-    match node {
-        Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(usize::from(port)).map(|hba| hba.wwpn),
-        Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(usize::from(port)).map(|port| port.wwpn),
-        Node::Switch(_) | Node::Loop(_) => None,
-    }
-}
-
-/// An Ethernet address that no other line has. From a name such as 20:00:52:54:00:00:00:01 it is
-/// the last six bytes, because Linux makes the port name of that address. Without an address of its
-/// own each virtual machine would get the same one from QEMU.
-fn own_mac(port_name: Option<Wwpn>, number: usize, taken: &mut BTreeSet<MacAddr>) -> MacAddr {
-    let spare = (number..=usize::from(u16::MAX)).map(|number| {
-        let [high, low] = (number as u16).to_be_bytes();
-        MacAddr([0x52, 0x54, 0x00, 0xfc, high, low])
-    });
-    let wanted = port_name.map(mac_of).into_iter().chain(spare);
-    let free = wanted.clone().find(|mac| !taken.contains(mac)).unwrap_or(MacAddr([0x52, 0x54, 0, 0xfc, 0, 0]));
-    taken.insert(free);
-    free
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_line_has_an_address_of_its_own() {
-        let mut taken = BTreeSet::new();
-        let mut mac = |name: u64, number| own_mac(Some(Wwpn(name)), number, &mut taken).to_string();
-        assert_eq!(mac(0x2000_5254_0000_0001, 0), "52:54:00:00:00:01");
-        assert_eq!(mac(0x5000_0972_0800_0001, 1), "02:72:08:00:00:01");
-        // The same last bytes as before.
-        assert_eq!(mac(0x5001_0972_0800_0001, 2), "52:54:00:fc:00:02");
-        assert_eq!(own_mac(None, 3, &mut BTreeSet::new()).to_string(), "52:54:00:fc:00:03");
-    }
 }

@@ -23,6 +23,7 @@ use crate::poll::Poller;
 use crate::request_trace::RequestTraces;
 use crate::state::StateStore;
 use crate::storage::port::At;
+use sanloom_api::zone_requests::ZoneResult;
 use sanloom_fc::dcbx;
 use sanloom_fc::fabric::FibDelta;
 use sanloom_fc::fabric_switch::{self, Event};
@@ -30,23 +31,11 @@ use sanloom_fc::fip::{fcf, vn2vn};
 use sanloom_fc::nport;
 use sanloom_fc::san::Lab;
 use sanloom_fc::switch::PortKind;
-use sanloom_fc::zoning::server::ChangeFailure;
 use sanloom_scsi::time::Instant;
 use std::sync::Arc;
 
 /// Maximum batches from one port before the next port is read.
 const MAX_BATCHES_AT_ONCE: usize = 4;
-
-/// Result of a zone change in the fabric.
-#[derive(Debug)]
-pub struct ZoneResult {
-    /// Index of the switch that received the request.
-    pub switch: usize,
-    /// Tag of the change.
-    pub tag: u32,
-    /// Reasons if the change is not in force.
-    pub result: Result<(), Vec<ChangeFailure>>,
-}
 
 /// A running lab, without its loop and control requests.
 #[derive(Debug)]

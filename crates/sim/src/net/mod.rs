@@ -19,7 +19,8 @@ pub use fc::{
     BufferCount, Channel, ChannelCount, Crossbar, End, Fate, FcPlane, Flight, FrameRef, GAP_BYTES, Half, InFlight,
     Incident, InputCount, Lane, LaneChannels, LaneCount, LaneFault, LoopTenancy, Loss, LossSite, Lost, MessageTx,
     Messages, NPortPlan, NPortPlane, NetPlan, OVERHEAD_BYTES, Observed, ObservedKind, Outbox, Pace, Priorities,
-    Recorder, Sent, Share, StateChanges, SwitchPlan, SwitchPlane, Turn, Unsent, WAIT_BUCKETS, WaitCount, loops,
+    Recorder, Sent, Share, StateChanges, SwitchPlan, SwitchPlane, Turn, Unsent, WAIT_BUCKETS, WaitCount, injection,
+    loops,
 };
 pub(crate) use fc::{divide, parts};
 pub use queue::{EventQueue, NEVER};

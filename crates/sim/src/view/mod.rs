@@ -18,13 +18,23 @@ pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
         let fib = &world.net.fc.switch(number).fib;
         SwitchSeen { number, machine: &node.machine, fib, up: node.up }
     });
-    let start_ps = if world.start_ps == 0 { world.net.now() } else { world.start_ps };
-    let since_start_s = move |at_ps: u64| (i128::from(at_ps) - i128::from(start_ps)) as f64 / 1e12;
-    let since = move |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
+    let since_start_s = since_start(world);
+    let since = |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
     let shown = Shown::new(&world.lab, seen.collect(), on, since);
     let table = shown.table(which).unwrap_or_else(|| match which {
         Which::Nodes => Table::Nodes(nodes::nodes(world, &shown)),
         _ => Table::Ports(ports::ports(world, &shown)),
     });
     View::new(&world.lab.name, since_start_s(world.net.now()), table)
+}
+
+/// Returns the current time in seconds since the start of the workloads; 0 before it.
+pub fn run_s(world: &World) -> f64 {
+    since_start(world)(world.net.now())
+}
+
+/// Converts a time in ps since the first login to seconds since the start of the workloads.
+fn since_start(world: &World) -> impl Fn(u64) -> f64 + use<> {
+    let start_ps = if world.start_ps == 0 { world.net.now() } else { world.start_ps };
+    move |at_ps: u64| (i128::from(at_ps) - i128::from(start_ps)) as f64 / 1e12
 }

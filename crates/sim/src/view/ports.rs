@@ -1,9 +1,9 @@
 //! The port table.
 
 use crate::net::LossSite;
-use crate::world::World;
+use crate::world::{World, operator};
 use sanloom_api::view::build::{Shown, blocked, isolated, port_name};
-use sanloom_api::view::{PortMode, PortRow, PortsView};
+use sanloom_api::view::{Dark, PortMode, PortRow, PortsView};
 use sanloom_fc::config::{Link, Node};
 use sanloom_fc::fabric::PortMode as Mode;
 use std::collections::BTreeMap;
@@ -36,6 +36,10 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
             *discards.entry(reason.name().to_owned()).or_default() += lost.frames;
         }
     }
+    let disabled = operator::state(world).filter(|operator| operator.is_disabled(switch, end.port));
+    // A running fabric does not restart its counters at the end of the warm-up.
+    let measured = world.measured();
+    let received = if operator::state(world).is_some() { measured.all_received(rx) } else { measured.received(rx) };
     PortRow {
         port: shown.port(end),
         number: end.port.into(),
@@ -47,7 +51,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
             Mode::Down => PortMode::Down,
         },
         light: lane.up,
-        dark: None,
+        dark: disabled.map(|_| Dark::Disabled),
         isolated: isolated(&node.machine, end.port),
         blocked: blocked(&node.machine, end.port),
         rate: link.rate.to_string(),
@@ -57,9 +61,9 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         credits: [lane.credits_at(net.now()), lane.bb_credit],
         channels: net.fc.channels(tx).map_or(0, |channels| channels.list().len() as u32),
         frames_sent: lane.count().frames,
-        frames_received: world.measured().received(rx).0,
+        frames_received: received.0,
         bytes_sent: Some(lane.count().bytes),
-        bytes_received: Some(world.measured().received(rx).1),
+        bytes_received: Some(received.1),
         discards,
     }
 }

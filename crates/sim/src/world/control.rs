@@ -3,6 +3,7 @@
 
 use super::command_log::CommandLog;
 use super::notes::NoteKind;
+use super::operator::{Operator, TAGS};
 use super::processor::{Held, SwitchProcessor, class_of, is_request};
 use super::{Env, Timers, ps_of};
 use crate::net::{End, Incident, Net};
@@ -27,6 +28,8 @@ pub struct ControlPlane {
     pub switches: Vec<SwitchNode>,
     /// Log of requests to the services of switches, if enabled.
     pub command_log: Option<CommandLog>,
+    /// State of the requests of an operator, if they are possible.
+    pub(super) operator: Option<Box<Operator>>,
     /// Zones with which switches start, by virtual fabric. If the zones of the lab apply
     /// everywhere, the only key is `None`.
     initial_zones: InitialZones,
@@ -94,6 +97,7 @@ impl ControlPlane {
         ControlPlane {
             switches: switches.collect(),
             command_log: None,
+            operator: None,
             initial_zones,
             incidents_reported: 0,
             first_timer: timers.switch,
@@ -248,7 +252,8 @@ impl ControlPlane {
         node.processor = lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new);
     }
 
-    fn handle(&mut self, env: &mut Env<'_>, switch: u16, input: fabric_switch::Input) {
+    /// Passes an input to the machines of a switch.
+    pub(super) fn handle(&mut self, env: &mut Env<'_>, switch: u16, input: fabric_switch::Input) {
         self.switches[usize::from(switch)].machine.handle(env.instant(), input);
         self.drain(env, switch, None);
     }
@@ -261,10 +266,20 @@ impl ControlPlane {
                     None => self.send(env.net, switch, port, frame),
                 },
                 fabric_switch::Output::Fib(delta) => env.net.fc.fib_mut(switch).apply(&delta),
-                fabric_switch::Output::Event(event) => note_event(env, switch, event),
+                fabric_switch::Output::Event(event) => {
+                    if let Some(operator) = &mut self.operator {
+                        operator.event(env.net.now(), switch, &event);
+                    }
+                    note_event(env, switch, event);
+                }
                 // Nothing is persisted, because every run starts with the addresses and zones of
                 // the lab.
-                fabric_switch::Output::Persist { .. } | fabric_switch::Output::Zones(_) => {}
+                fabric_switch::Output::Persist { .. } => {}
+                fabric_switch::Output::Zones(database) => {
+                    if let Some(operator) = &mut self.operator {
+                        operator.zones_mut(switch).commit(database);
+                    }
+                }
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {
@@ -311,6 +326,8 @@ fn note_event(env: &mut Env<'_>, switch: u16, event: Event) {
             env.note(NoteKind::Reroute)
         }
         Event::Isolated { port, reason } => env.note(NoteKind::Isolated { switch, port, reason }),
+        // The client of the request receives the outcome.
+        Event::ZonesChanged { tag, .. } if tag >= TAGS => {}
         Event::ZonesChanged { tag, result } => {
             let text =
                 |failures: Vec<ChangeFailure>| failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

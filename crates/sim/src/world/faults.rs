@@ -150,22 +150,23 @@ impl World {
         all.arm_controller(net, storage);
     }
 
-    fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
+    pub(super) fn lane_fault(&mut self, lane: u32) -> &mut LaneFault {
         let link = &self.lab.links[lane as usize / 2];
         let direction = if lane.is_multiple_of(2) { "forward" } else { "backward" };
         let rng = || stream_rng(self.lab.run.seed, Purpose::FrameLoss, &[&link.name, direction]);
         self.net.fc.fault_mut(lane, rng)
     }
 
-    /// Updates the state of a link. It is up if no fault keeps it down and the switches at its ends
-    /// are running.
+    /// Updates the state of a link. It is up if no fault keeps it down, no operator has disabled a
+    /// port at its ends, and the switches there are running.
     pub(super) fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
             Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
         };
-        let ends = &self.lab.links[usize::from(link)].ends;
-        let up = !self.link_faults.is_down(link) && ends.iter().all(|end| runs(end.node));
+        let config = &self.lab.links[usize::from(link)];
+        let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
+        let up = !self.link_faults.is_down(link) && !is_disabled && config.ends.iter().all(|end| runs(end.node));
         if up == self.net.fc.link_is_up(link) {
             return;
         }
@@ -264,6 +265,6 @@ pub(super) fn lanes(link: u16, direction: Direction) -> Vec<u32> {
 }
 
 /// Returns the lane that arrives at an end of a link.
-fn lane_towards(link: u16, end: u8) -> u32 {
+pub(super) fn lane_towards(link: u16, end: u8) -> u32 {
     2 * u32::from(link) + u32::from(end == 0)
 }

@@ -92,15 +92,20 @@ impl<'a> Measured<'a> {
         let count = self.lane_count(lane);
         let now = flight_of(&self.net.fc.lanes()[lane as usize]);
         let before = self.baseline.flight.get(lane as usize).copied().unwrap_or_default();
-        let on_line = |losses: &BTreeMap<(LossSite, Loss), Lost>| {
-            let ours = losses.range((LossSite::Line(lane), Loss::ALL[0])..=(LossSite::Line(lane), Loss::LAST));
-            ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
-        };
-        let (lost, lost_before) = (on_line(self.net.fc.recorder.losses()), on_line(&self.baseline.losses));
+        let lost = lost_on_line(self.net.fc.recorder.losses(), lane);
+        let lost_before = lost_on_line(&self.baseline.losses, lane);
         (
             (count.frames + before.0 + lost_before.0).saturating_sub(now.0 + lost.0),
             (count.bytes + before.1 + lost_before.1).saturating_sub(now.1 + lost.1),
         )
+    }
+
+    /// Returns the frames and bytes that left a lane at its far end since the first login.
+    pub fn all_received(&self, lane: u32) -> (u64, u64) {
+        let count = self.net.fc.lanes()[lane as usize].count();
+        let in_flight = flight_of(&self.net.fc.lanes()[lane as usize]);
+        let lost = lost_on_line(self.net.fc.recorder.losses(), lane);
+        (count.frames.saturating_sub(in_flight.0 + lost.0), count.bytes.saturating_sub(in_flight.1 + lost.1))
     }
 
     /// Returns the counters of a lane.
@@ -134,6 +139,12 @@ impl<'a> Measured<'a> {
         }
         counts
     }
+}
+
+/// Returns the frames and bytes that were lost on a lane.
+fn lost_on_line(losses: &BTreeMap<(LossSite, Loss), Lost>, lane: u32) -> (u64, u64) {
+    let ours = losses.range((LossSite::Line(lane), Loss::ALL[0])..=(LossSite::Line(lane), Loss::LAST));
+    ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
 }
 
 /// Returns the counters of the virtual channels of a lane.

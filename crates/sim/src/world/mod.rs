@@ -44,6 +44,7 @@ mod measure;
 mod measured;
 mod notes;
 mod nports;
+pub mod operator;
 mod partners;
 mod path;
 mod plane_faults;
@@ -196,17 +197,7 @@ impl World {
     /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
     pub fn run_until(&mut self, until_ps: u64) {
         while let Some(event) = self.net.step(until_ps) {
-            match event {
-                NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
-                NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
-                NetEvent::Timer(timer) => self.timer_expired(timer),
-                NetEvent::Incident => self.report_incidents(),
-                NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
-                NetEvent::Infiniband { packet, .. } => srp::packet(self, &packet),
-            }
-            if self.hosts.has_completions() {
-                self.process_completions();
-            }
+            dispatch(self, event);
         }
     }
 
@@ -384,6 +375,32 @@ impl World {
             .check_credits()
             .map_err(|lane| format!("credits of lane {lane}: {:?}", self.net.fc.lanes()[lane as usize]))
     }
+}
+
+/// Passes an event of the network to the part of the world that it concerns.
+#[inline(always)]
+fn dispatch(world: &mut World, event: NetEvent) {
+    match event {
+        NetEvent::Deliver { nport, frame } => world.deliver(nport, frame),
+        NetEvent::Local { switch, port, frame } => world.deliver_to_switch(switch, port, frame),
+        NetEvent::Timer(timer) => world.timer_expired(timer),
+        NetEvent::Incident => world.report_incidents(),
+        NetEvent::Packet { packet, .. } => iscsi::packet(world, &packet),
+        NetEvent::Infiniband { packet, .. } => srp::packet(world, &packet),
+    }
+    if world.hosts.has_completions() {
+        world.process_completions();
+    }
+}
+
+/// Processes events up to `until_ps` as [`World::run_until`], but at most `most` of them. Returns
+/// whether none is left.
+pub(crate) fn run_some(world: &mut World, until_ps: u64, most: u32) -> bool {
+    for _ in 0..most {
+        let Some(event) = world.net.step(until_ps) else { return true };
+        dispatch(world, event);
+    }
+    false
 }
 
 /// Returns an empty time series of the completions of one host.

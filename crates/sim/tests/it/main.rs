@@ -26,6 +26,7 @@ mod loop_observed;
 mod machines;
 mod metamorphic;
 mod no_allocation;
+mod requests;
 mod results_drops;
 mod results_fabric;
 mod results_findings;

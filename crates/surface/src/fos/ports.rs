@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::room::Room;
 use super::tree::Element;
 use sanloom_api::control::Request;
-use sanloom_api::view::{Dark, PortMode, PortRow, SwitchRow};
+use sanloom_api::view::{Dark, LoginKind, LoginRow, PortMode, PortRow, SwitchRow};
 use std::collections::BTreeMap;
 
 /// A port of the switch; `None` instead of the row for a port without a link.
@@ -86,6 +86,21 @@ pub fn number(name: &str) -> Result<u32, Fault> {
     port.ok_or_else(|| Fault::invalid(format!("`{name}` is not a port; write slot and port, such as 0/1")))
 }
 
+/// Address of a port as the switch shows it: that of the login of its N_Port, or else one from its
+/// number. A domain has 256 areas. A port above 255 has the area of its number modulo 256, and the
+/// higher bits in the first two bits of the last byte, as in the ten-bit mode of a switch.
+pub fn address(own: &SwitchRow, number: u32, login: Option<&str>) -> u32 {
+    let of_login = login.and_then(|id| u32::from_str_radix(id, 16).ok());
+    let domain = u32::from(own.domain.unwrap_or_default());
+    of_login.unwrap_or(domain << 16 | (number & 0xff) << 8 | (number >> 8 & 3) << 6)
+}
+
+/// Addresses of the N_Ports that are logged in with FLOGI, by the name of the switch port.
+pub fn bases(logins: &[LoginRow]) -> BTreeMap<String, String> {
+    let physical = logins.iter().filter(|login| login.login == LoginKind::Flogi);
+    physical.map(|login| (login.port.clone(), login.port_id.clone())).collect()
+}
+
 fn online_number(online: bool) -> u32 {
     if online { 2 } else { 3 }
 }
@@ -93,7 +108,9 @@ fn online_number(online: bool) -> u32 {
 /// GET of `fibrechannel`.
 pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let (own, ports) = all(room)?;
-    let (wwns, neighbours) = neighbours(room)?;
+    let logged_in = room.logins()?.logins;
+    let bases = bases(&logged_in);
+    let (wwns, neighbours) = neighbours(room, logged_in)?;
     let entries = ports.iter().map(|port| {
         let online = port.online();
         let (kind, kind_name) = port.kind();
@@ -118,8 +135,9 @@ pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
         if let Some(bits) = port.row.as_ref().and_then(speed) {
             leaves.extend(["speed", "max-speed"].map(|name| Element::number(name, bits)));
         }
-        if let (Some(domain), Some(area)) = (own.domain, u8::try_from(port.number).ok()) {
-            let id = u32::from(domain) << 16 | u32::from(area) << 8;
+        if own.domain.is_some() {
+            let login = port.row.as_ref().and_then(|row| bases.get(&row.port));
+            let id = address(&own, port.number, login.map(String::as_str));
             leaves.push(Element::number("fcid", id));
             leaves.push(Element::text("fcid-hex", format!("0x{id:06x}")));
         }
@@ -156,9 +174,9 @@ type Logins = BTreeMap<String, Vec<(String, String)>>;
 /// Port name, switch name, switch and number of each switch port, by the name of the port.
 type Neighbours = BTreeMap<String, (String, String, String, u32)>;
 
-fn neighbours(room: &mut Room<'_>) -> Result<(Logins, Neighbours), Fault> {
+fn neighbours(room: &mut Room<'_>, logged_in: Vec<LoginRow>) -> Result<(Logins, Neighbours), Fault> {
     let mut logins = Logins::new();
-    for login in room.logins()?.logins {
+    for login in logged_in {
         logins.entry(login.port).or_default().push((login.port_name, login.node_name));
     }
     let switches: BTreeMap<String, String> =
@@ -276,5 +294,23 @@ pub fn patch_statistics(room: &mut Room<'_>, entry: &Element) -> Result<(), Faul
 pub fn reset(room: &Room<'_>, port: &Port) {
     if let Some(row) = &port.row {
         room.shared.lock().zero.insert(port.number, counted(row));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_the_ports_of_a_switch_are_all_different() {
+        let own = SwitchRow { domain: Some(0x13), ..SwitchRow::default() };
+        for (number, expected) in
+            [(0, 0x13_0000), (255, 0x13_ff00), (256, 0x13_0040), (319, 0x13_3f40), (512, 0x13_0080)]
+        {
+            assert_eq!(address(&own, number, None), expected, "port {number}");
+        }
+        assert_eq!(address(&own, 256, Some("130703")), 0x13_0703, "a login has its own address");
+        let all: std::collections::BTreeSet<u32> = (0..1_024).map(|number| address(&own, number, None)).collect();
+        assert_eq!(all.len(), 1_024);
     }
 }

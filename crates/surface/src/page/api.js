@@ -60,6 +60,7 @@ export class Store extends EventTarget {
     });
     this.on("changed", () => {});
     this.on("down", () => this.connection(false));
+    this.on("finished", () => {});
   }
 
   on(kind, take) {

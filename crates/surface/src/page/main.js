@@ -139,6 +139,8 @@ async function start() {
   }
   app.store = new Store();
   app.store.addEventListener("connection", (event) => connection(event.detail));
+  // A paced run has ended: the page of its results is another one.
+  app.store.addEventListener("finished", () => location.reload());
   app.store.open();
   app.store.addEventListener("log", (event) => { const faults = event.detail.filter((entry) => entry.fault); if (faults.length) announce(`${faults[faults.length - 1].object}: ${faults[faults.length - 1].text}`); });
   draw();

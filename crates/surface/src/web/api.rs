@@ -71,7 +71,7 @@ impl Web {
 
     fn result(&self, path: &str) -> Option<Bytes> {
         let number: usize = path.strip_prefix("results/")?.parse().ok()?;
-        self.settings.results.get(number).cloned()
+        self.shown().results.get(number).cloned()
     }
 
     fn request(&self, request: control::Request, role: Role, user: &str, fabric: &mut dyn Fabric) -> Response<Bytes> {

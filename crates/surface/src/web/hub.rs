@@ -3,10 +3,11 @@
 //! | event | data |
 //! |---|---|
 //! | `state` | the ports of the switches, when one has changed: an array for each property |
-//! | `rates` | frames per second of each port of the last `state`, sent and received |
+//! | `rates` | frames per second of each port of the last `state`, in the time of the fabric |
 //! | `changed` | the names of tables that may have changed |
 //! | `log` | events of the fabric, oldest first |
 //! | `down` | the fabric does not answer |
+//! | `finished` | the run has ended, and its results can be loaded |
 
 use super::Connect;
 use crate::Fabric;
@@ -81,6 +82,13 @@ impl Hub {
         state.ended = true;
         state.pages.clear();
         self.changed.notify_all();
+    }
+
+    /// Informs all pages that the run has ended.
+    pub fn finish(&self) {
+        for page in &self.lock().pages {
+            page.queue(message("finished", &json!({})));
+        }
     }
 
     /// Asks the fabric soon, because a request may have changed it.
@@ -195,7 +203,7 @@ struct Seen {
 #[derive(Default)]
 struct Watch {
     ports: Vec<PortRow>,
-    at: Option<Instant>,
+    at: Option<(Instant, f64)>,
     is_down: bool,
     /// Tables whose rows are compared.
     tables: BTreeMap<&'static str, Value>,
@@ -216,7 +224,11 @@ impl Watch {
             seen.events.push(("fabric".to_owned(), false, "answers again".to_owned()));
         }
         let now = Instant::now();
-        let since = self.at.replace(now).map(|at| now - at);
+        // Rates are those of the fabric, whose time may be virtual.
+        let since = self.at.replace((now, at_s)).map(|(at, before_s)| match at_s - before_s {
+            passed_s if passed_s > 0.0 => Duration::try_from_secs_f64(passed_s).unwrap_or(now - at),
+            _ => now - at,
+        });
         let same = self.ports.len() == view.ports.len()
             && self.ports.iter().zip(&view.ports).all(|(old, new)| old.port == new.port && !differs(old, new));
         if let Some(since) = since {
@@ -285,7 +297,7 @@ fn columns(ports: &[PortRow], at_s: f64) -> Value {
 }
 
 fn rates(old: &[PortRow], new: &[PortRow], since: Duration, at_s: f64) -> Value {
-    let seconds = since.as_secs_f64().max(1e-3);
+    let seconds = since.as_secs_f64().max(1e-9);
     let rate = |counter: fn(&PortRow) -> u64| -> Vec<u64> {
         let same =
             |at: usize, row: &PortRow| old.get(at).filter(|old| old.port == row.port).map_or(counter(row), counter);

@@ -51,7 +51,7 @@ impl Web {
     }
 
     pub(super) fn me(&self, request: &Request<Bytes>, peer: &Peer) -> Response<Bytes> {
-        let (kind, version) = (self.settings.kind, env!("CARGO_PKG_VERSION"));
+        let (kind, version) = (self.shown().kind, env!("CARGO_PKG_VERSION"));
         let is_open = matches!(self.settings.access, Access::Open);
         match self.session(request, peer) {
             Ok(session) => {

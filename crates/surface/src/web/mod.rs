@@ -32,7 +32,7 @@ use crate::server::{Bytes, Handler, Peer, Reply};
 use hub::Hub;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Maximum number of sessions.
@@ -65,9 +65,18 @@ pub struct Settings {
     pub results: Vec<Bytes>,
 }
 
+/// Kind of the fabric, and results of runs.
+#[derive(Clone)]
+struct Shown {
+    kind: &'static str,
+    results: Vec<Bytes>,
+}
+
 /// Room of the page.
 pub struct Web {
     settings: Settings,
+    /// Kind and results, which change when a run ends.
+    shown: RwLock<Shown>,
     sessions: Sessions,
     hub: Arc<Hub>,
 }
@@ -79,7 +88,20 @@ impl Web {
     /// The limit of threads is reached.
     pub fn start(settings: Settings, connect: &Connect) -> io::Result<Web> {
         let hub = Hub::start(connect.clone())?;
-        Ok(Web { settings, sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE), hub })
+        let shown = RwLock::new(Shown { kind: settings.kind, results: settings.results.clone() });
+        Ok(Web { settings, shown, sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE), hub })
+    }
+}
+
+impl Web {
+    /// Shows the results of a run that has ended, instead of its fabric. Open pages load them.
+    pub fn finish(&self, results: Vec<Bytes>) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown { kind: "finished", results };
+        self.hub.finish();
+    }
+
+    fn shown(&self) -> Shown {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -10,6 +10,8 @@ use sanloom_console::input::{self, LabFile, Threads};
 use sanloom_console::interrupt;
 use sanloom_console::output;
 use sanloom_console::outputs::{Outputs, Sets, is_stdout};
+#[cfg(feature = "surface")]
+use sanloom_console::paced::{Clients, Pace, Pacer};
 use sanloom_console::quantity;
 use sanloom_console::remedy;
 use sanloom_console::report::{self, csv, file, folder, format};
@@ -19,7 +21,11 @@ use sanloom_console::threads;
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 use sanloom_lab::LoadedLab;
+#[cfg(feature = "surface")]
+use sanloom_live::control::Control;
 use sanloom_sim::capture::Window;
+#[cfg(feature = "surface")]
+use sanloom_sim::run::Finished;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,6 +90,11 @@ pub struct Args {
     #[cfg(feature = "surface")]
     #[command(flatten)]
     web: crate::web::WebArgs,
+    /// With --web: virtual seconds per second, for example 0.1 or 10, or `max`. The page shows the
+    /// run while it goes on, and then its results [default: the page shows the results]
+    #[cfg(feature = "surface")]
+    #[arg(long, value_name = "RATIO", requires = "web", conflicts_with = "threads")]
+    pace: Option<Pace>,
 }
 
 /// Simulates a lab.
@@ -101,10 +112,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         file::make_folder(folder)?;
     }
     let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
-    let threads = args.threads.unwrap_or(1);
     let at_once = Threads { threads: args.threads.and_then(NonZeroUsize::new) };
-    let view = View { bar: !args.quiet, tap: Some((recorder.watch(), &mut recorder)), threads, ..View::default() };
-    let finished = run::run(&lab, view);
+    #[cfg(feature = "surface")]
+    let (page, finished) = match args.pace {
+        Some(pace) => paced(args, pace, &loaded, &lab, &mut recorder)?,
+        None => (None, run::run(&lab, view(args, &mut recorder))),
+    };
+    #[cfg(not(feature = "surface"))]
+    let finished = run::run(&lab, view(args, &mut recorder));
     if !args.quiet {
         let text = threads::undivided(&finished.threads).unwrap_or_default() + &threads::text(&finished.threads);
         text.lines().for_each(output::note);
@@ -127,8 +142,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     #[cfg(feature = "surface")]
     if args.web.is_requested() && !results.lab.interrupted {
         // The verdict follows when the page is closed.
-        let drawing = crate::web::Drawing::new(lab.clone(), loaded.isolated.clone());
-        crate::web::serve_results(&args.web, drawing, vec![super::view::document(&results)?])?;
+        let documents = vec![super::view::document(&results)?];
+        match &page {
+            Some(page) => page.serve_results(documents),
+            None => {
+                let drawing = crate::web::Drawing::new(lab.clone(), loaded.isolated.clone());
+                crate::web::serve_results(&args.web, drawing, documents)?;
+            }
+        }
     }
     written?;
     let finished = results.replications.as_ref().map_or(1, |replications| replications.seeds.len());
@@ -136,6 +157,29 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => Err(Failure::interrupted(format_args!("{finished} of {} replications finished", args.replications))),
         false => Ok(()),
     }
+}
+
+fn view<'r>(args: &Args, recorder: &'r mut Recorder) -> View<'r> {
+    let (bar, threads) = (!args.quiet, args.threads.unwrap_or(1));
+    View { bar, tap: Some((recorder.watch(), recorder)), threads, ..View::default() }
+}
+
+/// Runs the lab at a pace, while a page shows it. Returns the page, to show the results.
+#[cfg(feature = "surface")]
+fn paced(
+    args: &Args,
+    pace: Pace,
+    loaded: &LoadedLab,
+    lab: &Arc<Lab>,
+    recorder: &mut Recorder,
+) -> Result<(Option<crate::web::Page>, Finished), Failure> {
+    let control = Control::without_socket().map_err(Failure::environment)?;
+    let drawing = crate::web::Drawing::new(lab.clone(), loaded.isolated.clone());
+    let page = crate::web::serve_run(&args.web, drawing, &control)?;
+    let mut pacer = Pacer::new(&control, pace, Clients::Watch, || {});
+    let mut limit = |world: &mut _| pacer.limit_ps(world);
+    let finished = run::run(lab, View { limit: Some(&mut limit), ..view(args, recorder) });
+    Ok((page, finished))
 }
 
 impl Args {

@@ -152,7 +152,7 @@ fn show(args: &Args, status: &ZoneStatus) -> Result<(), Failure> {
 
 fn text(status: &ZoneStatus) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", status.switch, ports::state_line(&status.state));
-    if !status.kept {
+    if !status.kept && !status.volatile {
         text += "the store could not keep it: after a crash it would be gone, see the log of the instance\n";
     }
     if status.change != "free" {

@@ -67,12 +67,26 @@ impl Managed {
         ports: Option<u32>,
         prepare: impl Fn(&Path),
     ) -> Managed {
-        let address = address_of(number);
         let ports = ports.map(|ports| format!("ports = {ports}\n")).unwrap_or_default();
         let lab = two_disks(&format!("[switch.\"sw{{1..2}}\"]\ndomain = 1\n{ports}"), "sw1") + MORE;
+        let managed = Managed::start_lab(name, number, port, more, &lab, prepare);
+        managed.instance.wait("three devices", |instance| instance.zones("sw1").ports.len() == 3);
+        managed
+    }
+
+    /// The same for another lab.
+    pub fn start_lab(
+        name: &str,
+        number: u8,
+        port: Option<u16>,
+        more: &[&str],
+        lab: &str,
+        prepare: impl Fn(&Path),
+    ) -> Managed {
+        let address = address_of(number);
         let listen = port.map_or(address.clone(), |port| format!("{address}:{port}"));
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
-        let instance = Instance::start_under(name, &lab, |lab, folder| {
+        let instance = Instance::start_under(name, lab, |lab, folder| {
             prepare(folder);
             let mut command = Command::new(SANLOOM);
             command.args(["up", lab, "--fos", &listen]).args(&more);
@@ -81,7 +95,6 @@ impl Managed {
         let word = |log: &str| Some(log.split_once("with the password ")?.1.get(..24)?.to_owned());
         instance.wait("the password", |instance| word(&instance.log()).is_some());
         let password = word(&instance.log()).unwrap();
-        instance.wait("three devices", |instance| instance.zones("sw1").ports.len() == 3);
         Managed { instance, address, port: port.unwrap_or(80), password }
     }
 
@@ -407,6 +420,12 @@ fn zone_commands_print_nothing_and_ask_before_they_change_the_fabric() {
 #[test]
 fn scripts_of_pyfos_run_unchanged() {
     let mut lab = Managed::start("fos-scripts", 5, None, &[]);
+    run_scripts(&lab);
+    lab.instance.stop();
+}
+
+/// Runs the table of scripts of pyfos against a lab, at the ports of a switch.
+pub(super) fn run_scripts(lab: &Managed) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let table = std::fs::read_to_string(format!("{root}/tests/pyfos/scripts.txt")).unwrap();
     let mut runner = Command::new(format!("{root}/target/pyfos/bin/python"));
@@ -442,5 +461,4 @@ fn scripts_of_pyfos_run_unchanged() {
     assert!(runner.wait().unwrap().success());
     assert!(wrong.is_empty(), "{wrong}");
     assert!(count >= 40, "{count} scripts");
-    lab.instance.stop();
 }

@@ -20,7 +20,7 @@ fn start(name: &str, number: u8, prepare: impl Fn(&Path)) -> Managed {
 }
 
 /// Runs a script of `tests/ssh` with address, port, password and further arguments.
-fn python(lab: &Managed, script: &str, more: &[&str]) {
+pub(super) fn python(lab: &Managed, script: &str, more: &[&str]) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut command = Command::new(format!("{root}/target/ssh-clients/bin/python"));
     let script = format!("{root}/tests/ssh/{script}");

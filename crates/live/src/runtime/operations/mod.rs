@@ -4,7 +4,6 @@ pub mod apply;
 pub mod keeper;
 pub mod links;
 pub mod ports;
-pub mod transactions;
 pub mod volumes;
 pub mod zones;
 
@@ -63,7 +62,7 @@ impl Operations {
                     Err(reason) => Answer::failed(reason),
                 },
                 Request::Zone { switch, action } => {
-                    self.zones.request(site, switch.as_deref(), action, answer);
+                    self.zones.request(site.instance, site.now, switch.as_deref(), action, answer);
                     continue;
                 }
                 Request::Stop => {
@@ -87,7 +86,7 @@ impl Operations {
     pub fn step(&mut self, site: &mut Site<'_>) {
         for ended in std::mem::take(&mut site.instance.zone_results) {
             if !self.apply.zones_ended(&ended) {
-                self.zones.finish(site, ended);
+                self.zones.finish(site.instance, site.now, ended);
             }
         }
         self.apply.advance(site);

@@ -2,6 +2,8 @@
 
 use super::channels::Channel;
 use super::frame_ref::FrameRef;
+use super::injection::{self, Damage, Rule};
+use super::messages::Messages;
 use super::recovery::{self, Losses};
 use super::{FcPlane, Loss, LossSite};
 use crate::net::events::Events;
@@ -19,6 +21,8 @@ pub struct LaneFault {
     pub r_rdy_loss: f64,
     /// Credits lost with their R_RDY or frame; a state change or a link reset restores them.
     pub credits_missing: u32,
+    /// Faults that an operator injects into single frames.
+    pub rules: Vec<Rule>,
     /// Losses that the next state change repairs.
     pub(super) losses: Losses,
     rng: Xoshiro256PlusPlus,
@@ -32,18 +36,26 @@ impl LaneFault {
             crc_errors: 0.0,
             r_rdy_loss: 0.0,
             credits_missing: 0,
+            rules: Vec::new(),
             losses: Losses::default(),
             rng,
         }
     }
 
     /// Corrupts or loses a frame. Returns true if the frame is lost.
-    fn disturb(&mut self, frame: &mut FrameRef) -> bool {
+    fn disturb(&mut self, messages: &Messages, frame: &mut FrameRef) -> bool {
         let is_lost = self.hits(self.frame_loss);
         if !is_lost && self.hits(self.crc_errors) {
             frame.corrupt();
         }
-        is_lost
+        if is_lost || self.rules.is_empty() {
+            return is_lost;
+        }
+        let damage = injection::judge(&self.rules, messages, frame);
+        if damage == Some(Damage::Corrupt) {
+            frame.corrupt();
+        }
+        damage == Some(Damage::Lost)
     }
 
     /// Returns whether an R_RDY, or another primitive on its way back, is lost.
@@ -107,7 +119,7 @@ impl FcPlane {
         sent_at_ps: u64,
     ) -> bool {
         let Some(fault) = &mut self.faults[number as usize] else { return false };
-        let is_lost = fault.disturb(frame);
+        let is_lost = fault.disturb(&self.messages, frame);
         if is_lost {
             let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.count_loss(frame, Loss::FrameLoss, LossSite::Line(number));

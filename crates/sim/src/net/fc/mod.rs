@@ -18,6 +18,7 @@ mod egress;
 mod faults;
 mod flight;
 mod frame_ref;
+pub mod injection;
 mod input;
 mod lane;
 mod links;

@@ -14,8 +14,9 @@ fn speed(port: &Port) -> String {
     bits.map_or_else(|| "--".to_owned(), |bits| format!("N{}", bits / 1_000_000_000))
 }
 
-fn address(own: &SwitchRow, number: u32) -> String {
-    format!("{:02x}{:02x}00", own.domain.unwrap_or_default(), number & 0xff)
+fn address(own: &SwitchRow, port: &Port, bases: &BTreeMap<String, String>) -> String {
+    let login = port.row.as_ref().and_then(|row| bases.get(&row.port));
+    format!("{:06x}", model::address(own, port.number, login.map(String::as_str)))
 }
 
 /// `switchshow`.
@@ -45,7 +46,9 @@ pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
     text += "Index Port Address Media Speed       State   Proto\n";
     text += &format!("{}\n", "=".repeat(50));
     let mut logins: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for login in room.logins()?.logins {
+    let logged_in = room.logins()?.logins;
+    let bases = model::bases(&logged_in);
+    for login in logged_in {
         logins.entry(login.port).or_default().push(login.port_name);
     }
     let neighbours: BTreeMap<String, SwitchRow> =
@@ -58,7 +61,7 @@ pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
             "{:>4} {:>3}   {}   {}    {:<4}\t  {:<9}   FC  {}\n",
             port.number,
             port.number,
-            address(&own, port.number),
+            address(&own, port, &bases),
             if port.row.is_some() { "id" } else { "--" },
             speed(port),
             state(port),
@@ -306,6 +309,7 @@ pub fn name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
 pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
     let own = room.own()?;
     let logins = room.logins()?.logins;
+    let bases = model::bases(&logins);
     let mut text = String::new();
     for port in chosen(room, arguments)? {
         let row = port.row.clone().unwrap_or_default();
@@ -332,7 +336,7 @@ pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
         );
         text += &format!(
             "portId:    {}\nportIfId:    4302{:04x}\nportWwn:   {}\nportWwn of device(s) connected:\n",
-            address(&own, port.number),
+            address(&own, &port, &bases),
             port.number,
             row.port_name
         );

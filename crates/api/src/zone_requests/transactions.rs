@@ -1,10 +1,9 @@
 //! Owners of zone transactions: [`Caller`] decides whether a zone request may use the open
 //! transaction of a switch, and ends transactions whose time is over.
 
-use super::zones::SwitchZones;
-use crate::runtime::instance::Instance;
-use sanloom_api::control::{ErrorKind, RequestError, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
-use sanloom_api::zoning::ZoneTransaction;
+use super::{SwitchZones, ZoneFabric};
+use crate::control::{ErrorKind, RequestError, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
+use crate::zoning::ZoneTransaction;
 use sanloom_fc::zoning::Transaction;
 use sanloom_scsi::time::Instant;
 
@@ -80,17 +79,19 @@ impl Caller {
     /// # Errors
     /// The operation would change the transaction of another client, or the committed database has
     /// another checksum.
-    pub fn enter(&self, instance: &mut Instance, switch: usize, action: &ZoneAction) -> Result<(), RequestError> {
-        let live = &mut instance.fabric.switches[switch];
-        let committed = live.machine.zone_database();
-        let ends = |open: &mut OpenTransaction| {
+    pub fn enter(&self, fabric: &mut dyn ZoneFabric, switch: usize, action: &ZoneAction) -> Result<(), RequestError> {
+        let committed = fabric.machine(switch).zone_database();
+        let ends = fabric.zones(switch).open.as_ref().is_some_and(|open| {
             let late = open.timeout_ns().is_some_and(|limit| open.idle_ns(self.now) >= limit);
             late || open.owner.is_some() && open.transaction.base() != committed
-        };
-        if live.zones.open.take_if(ends).is_some() {
-            tracing::info!(switch = %live.name, "a zone transaction has ended by itself");
+        });
+        let checksum = format!("{:032x}", committed.checksum());
+        let name = fabric.name(switch).to_owned();
+        if ends {
+            fabric.zones_mut(switch).open = None;
+            fabric.transaction_ended(switch);
         }
-        if let Some(open) = &mut live.zones.open {
+        if let Some(open) = &mut fabric.zones_mut(switch).open {
             let owner = open.owner.as_ref();
             let own = owner.map(|owner| &*owner.session) == self.session();
             let allowed = match action {
@@ -107,19 +108,16 @@ impl Caller {
                     None => "the control socket".to_owned(),
                 };
                 let reason = format!(
-                    "an outstanding transaction of {by} is open at {}; wait for its end, or end it with \
-                     `sanloom zone abort`",
-                    live.name
+                    "an outstanding transaction of {by} is open at {name}; wait for its end, or end it with \
+                     `sanloom zone abort`"
                 );
                 return Err(RequestError { reason, kind: ErrorKind::Transaction });
             }
         }
         match &self.checksum {
-            Some(expected) if !expected.eq_ignore_ascii_case(&format!("{:032x}", committed.checksum())) => {
-                let reason = format!(
-                    "the checksum {expected} is not that of the zone database of {}; read the zones again",
-                    live.name
-                );
+            Some(expected) if !expected.eq_ignore_ascii_case(&checksum) => {
+                let reason =
+                    format!("the checksum {expected} is not that of the zone database of {name}; read the zones again");
                 Err(reason.into())
             }
             _ => Ok(()),

@@ -1,0 +1,227 @@
+//! Requests to a running world: [`Requests`] answers them with the views and zone requests of
+//! `sanloom-api`, as a live instance does.
+//!
+//! A request takes effect at the current virtual time. A request that a simulation cannot execute
+//! is refused with the reason.
+
+mod inject;
+mod metrics;
+mod zones;
+
+use crate::view;
+use crate::world::World;
+use crate::world::operator::{self, SwitchEvent};
+use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
+use sanloom_api::inject::RuleRow;
+use sanloom_api::view::build::{LiveWhich, Which};
+use sanloom_api::view::{CapturesView, CounterRow, CountersView, Table, View};
+use sanloom_api::zone_requests::ZoneChanges;
+use sanloom_scsi::time::Instant;
+use std::sync::mpsc::Sender;
+use zones::Zones;
+
+/// Requests to a world, and the clients that wait for a change of the zones.
+#[derive(Default)]
+pub struct Requests {
+    zones: ZoneChanges,
+}
+
+/// Effect of a request on the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// The request only read the world.
+    None,
+    /// The request may have changed the world.
+    Changed,
+    /// The end of the instance was requested.
+    Stop,
+}
+
+impl Requests {
+    /// Permits requests to a world.
+    pub fn begin(world: &mut World) -> Requests {
+        operator::permit(world);
+        Requests::default()
+    }
+
+    /// Answers a request at the current time. A change of the zones is answered when it has ended.
+    pub fn request(&mut self, world: &mut World, request: Request, answer: Sender<Answer>) -> Effect {
+        let effect = Effect::of(&request);
+        let reply = match request {
+            Request::Zone { switch, action } => {
+                let now = machine_now(world);
+                self.zones.request(&mut Zones(world), now, switch.as_deref(), action, answer);
+                self.advance(world);
+                return effect;
+            }
+            Request::Show { table: ShowTable::Fabric(which), switch } => show(world, which, switch.as_deref()),
+            Request::Show { table: ShowTable::Live(which), .. } => live_table(world, which),
+            Request::Port { port, enabled } => match port_named(world, &port) {
+                Ok(place) => {
+                    operator::set_port(world, place.link, (place.switch, place.port), enabled);
+                    Answer::Done
+                }
+                Err(reason) => Answer::failed(reason),
+            },
+            Request::Inject { port, matches, act, count } => {
+                let row = RuleRow { port, matches: matches.trim().to_owned(), act, left: count, ..RuleRow::default() };
+                match inject::add(world, row) {
+                    Ok(()) => live_table(world, LiveWhich::Injections),
+                    Err(reason) => Answer::failed(reason),
+                }
+            }
+            Request::ClearInjections { port } => match inject::clear(world, port.as_deref()) {
+                Ok(before) => Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Injections(before))),
+                Err(reason) => Answer::failed(reason),
+            },
+            Request::Metrics => Answer::Metrics { text: metrics::text(world) },
+            Request::Stop => Answer::Done,
+            other => Answer::failed(refusal(&other)),
+        };
+        // The client has disconnected.
+        let _ = answer.send(reply);
+        effect
+    }
+
+    /// Answers the clients whose changes of the zones have ended.
+    pub fn advance(&mut self, world: &mut World) {
+        let now = machine_now(world);
+        for ended in operator::state_mut(world).map(operator::Operator::take_ended).unwrap_or_default() {
+            self.zones.finish(&mut Zones(world), now, ended);
+        }
+    }
+
+    /// Takes the events of the switches since the last call.
+    pub fn take_events(&self, world: &mut World) -> Vec<SwitchEvent> {
+        operator::state_mut(world).map(operator::Operator::take_events).unwrap_or_default()
+    }
+}
+
+/// Time of the machines. It starts at the first login, in whole nanoseconds.
+fn machine_now(world: &World) -> Instant {
+    Instant::from_ns(world.net.now() / 1_000)
+}
+
+impl Effect {
+    /// Returns the effect of a request that is executed.
+    pub fn of(request: &Request) -> Effect {
+        match request {
+            Request::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Effect::None,
+            Request::Show { .. } | Request::Metrics => Effect::None,
+            Request::Stop => Effect::Stop,
+            _ => Effect::Changed,
+        }
+    }
+}
+
+/// Returns the reason why a simulated fabric does not execute a request, and the remedy.
+fn refusal(request: &Request) -> &'static str {
+    match request {
+        Request::PortGroup { .. } => {
+            "the groups of target ports do not exist in a simulation; use `sanloom up` without --simulated"
+        }
+        Request::Capture { .. } => {
+            "a simulated fabric captures no frames while it runs; use `sanloom sim LAB --pcap FILE --capture LINK`"
+        }
+        Request::Trace { .. } => {
+            "a simulated fabric records no requests while it runs; use `sanloom trace record LAB` without --live"
+        }
+        Request::Apply { .. } => {
+            "a simulated fabric keeps the lab with which it began; end it, and start it with the changed file"
+        }
+        Request::Volume { .. } => {
+            "virtual disks of a simulation cannot be changed; use `sanloom up` without --simulated"
+        }
+        Request::Fcoe(_) => "this is a fabric; send the request to an instance of `sanloom initiator`",
+        // Answered by the caller.
+        Request::Show { .. }
+        | Request::Port { .. }
+        | Request::Zone { .. }
+        | Request::Inject { .. }
+        | Request::ClearInjections { .. }
+        | Request::Metrics
+        | Request::Stop => "the request is not known",
+    }
+}
+
+fn show(world: &World, which: Which, switch: Option<&str>) -> Answer {
+    match switch.map(|name| switch_named(world, name)).transpose() {
+        Ok(on) => Answer::View(view::of(world, which, on)),
+        Err(reason) => Answer::failed(reason),
+    }
+}
+
+fn switch_named(world: &World, name: &str) -> Result<u16, String> {
+    let switches = &world.lab.switches;
+    switches.iter().zip(0..).find(|(switch, _)| switch.name == name).map(|(_, number)| number).ok_or_else(|| {
+        let names: Vec<&str> = switches.iter().map(|switch| &*switch.name).collect();
+        format!("this instance has no switch `{name}`; it has {}", names.join(", "))
+    })
+}
+
+/// A port of a switch with a link.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    switch: u16,
+    port: u16,
+    link: u16,
+    /// Number of the end of the link.
+    end: u8,
+}
+
+/// Returns the place of a port such as `sw1:0`.
+fn port_named(world: &World, name: &str) -> Result<Place, String> {
+    let wrong = || format!("`{name}` is not a port; write switch and number, for example sw1:0");
+    let (switch, number) = name.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = number.parse().map_err(|_| wrong())?;
+    let index = switch_named(world, switch)?;
+    let ports = world.lab.switches[usize::from(index)].ports;
+    if port >= ports {
+        return Err(format!("{switch} has {ports} ports, so there is no port {port}; the first is 0"));
+    }
+    let found = operator::link_of(world, index, port);
+    let (link, end) = found.ok_or_else(|| format!("nothing is attached to `{name}` in this lab"))?;
+    Ok(Place { switch: index, port, link, end })
+}
+
+/// Returns a table that a live instance has, if the model of the simulator has it, too.
+fn live_table(world: &World, which: LiveWhich) -> Answer {
+    let table = match which {
+        LiveWhich::Injections => {
+            Table::Injections(operator::state(world).map(operator::Operator::rules).unwrap_or_default())
+        }
+        LiveWhich::Captures => Table::Captures(CapturesView::default()),
+        LiveWhich::Counters => Table::Counters(counters(world)),
+        LiveWhich::Luns
+        | LiveWhich::Groups
+        | LiveWhich::Volumes
+        | LiveWhich::Paths
+        | LiveWhich::Sessions
+        | LiveWhich::Stats => {
+            return Answer::failed(
+                "a simulated fabric does not have this table; the results of `sanloom sim` describe its storage",
+            );
+        }
+    };
+    Answer::View(View::new(&world.lab.name, view::run_s(world), table))
+}
+
+fn counters(world: &World) -> CountersView {
+    let rows = world.lab.switches.iter().zip(&world.control.switches).map(|(config, node)| {
+        let counted = node.machine.counters();
+        let counters = [
+            ("fabric logins", counted.fabric_logins),
+            ("virtual logins", counted.virtual_logins),
+            ("rejected logins", counted.logins_rejected),
+            ("logouts", counted.logouts),
+            ("implicit logouts", counted.implicit_logouts),
+            ("name server requests", counted.ct_accepted),
+            ("name server rejects", counted.ct_rejected),
+            ("RSCNs", counted.rscn_sent),
+            ("discarded messages of switches", node.machine.discarded()),
+        ];
+        let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+        CounterRow { of: config.name.clone(), counters }
+    });
+    CountersView { counters: rows.collect() }
+}

@@ -1,0 +1,192 @@
+//! Requests of an operator to a running world: ports, links and zones. Each takes effect at the
+//! current time, as a fault or a change of the lab would. Without an operator, none of this costs
+//! anything.
+
+use super::{World, faults};
+use crate::net::injection::{Counts, Damage, Rule};
+use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
+use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
+use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
+use sanloom_fc::fabric_switch::{Event, Input};
+use sanloom_fc::zoning::server::ZoneChange;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// First tag of zone changes by requests. Smaller ones are changes of the lab.
+pub const TAGS: u32 = 1 << 16;
+/// Maximum number of events that wait to be taken; older ones are dropped.
+const MAX_EVENTS: usize = 10_000;
+
+/// State of the requests to a world.
+#[derive(Default)]
+pub struct Operator {
+    zones: Vec<SwitchZones>,
+    ended: Vec<ZoneResult>,
+    events: Vec<SwitchEvent>,
+    /// Disabled ports: switch and port.
+    disabled: BTreeSet<(u16, u16)>,
+    injections: Vec<Injection>,
+    next_rule: u32,
+}
+
+/// A fault that is injected into the frames of a port.
+#[derive(Debug)]
+struct Injection {
+    row: RuleRow,
+    /// Lanes towards the port and from it.
+    lanes: [u32; 2],
+    counts: Arc<Counts>,
+}
+
+/// An event of a switch.
+#[derive(Debug)]
+pub struct SwitchEvent {
+    /// Time in ps since the first login.
+    pub at_ps: u64,
+    /// Index of the switch.
+    pub switch: u16,
+    /// The event.
+    pub event: Event,
+}
+
+impl Operator {
+    /// Returns the transaction and the committed zones of a switch.
+    pub fn zones(&self, switch: u16) -> &SwitchZones {
+        &self.zones[usize::from(switch)]
+    }
+
+    /// Returns the transaction and the committed zones of a switch, to change them.
+    pub fn zones_mut(&mut self, switch: u16) -> &mut SwitchZones {
+        &mut self.zones[usize::from(switch)]
+    }
+
+    /// Returns whether a port of a switch is disabled.
+    pub fn is_disabled(&self, switch: u16, port: u16) -> bool {
+        self.disabled.contains(&(switch, port))
+    }
+
+    /// Returns whether a port at an end of a link is disabled.
+    pub(super) fn darkens(&self, link: &Link) -> bool {
+        let is_disabled =
+            |end: &LinkEnd| matches!(end.node, Node::Switch(switch) if self.is_disabled(switch, end.port));
+        !self.disabled.is_empty() && link.ends.iter().any(is_disabled)
+    }
+
+    /// Returns the rules of injected faults, with their counts.
+    pub fn rules(&self) -> RulesView {
+        let row = |one: &Injection| RuleRow {
+            injected: one.counts.injected.load(Ordering::Relaxed),
+            left: one.row.left.map(|_| one.counts.left.load(Ordering::Relaxed)),
+            ..one.row.clone()
+        };
+        RulesView { rules: self.injections.iter().map(row).collect() }
+    }
+
+    /// Takes the zone changes that have ended, with the tags of [`change_zones`] less [`TAGS`].
+    pub fn take_ended(&mut self) -> Vec<ZoneResult> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Takes the events of the switches, in the order of time.
+    pub fn take_events(&mut self) -> Vec<SwitchEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Records an event of a switch.
+    pub(super) fn event(&mut self, at_ps: u64, switch: u16, event: &Event) {
+        match event {
+            Event::ZonesChanged { tag, result } if *tag >= TAGS => {
+                let ended = ZoneResult { switch: switch.into(), tag: *tag - TAGS, result: result.clone() };
+                self.ended.push(ended);
+            }
+            event if self.events.len() < MAX_EVENTS => {
+                self.events.push(SwitchEvent { at_ps, switch, event: event.clone() });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Permits requests to a world. The results of a run without a request do not change.
+pub fn permit(world: &mut World) {
+    let machines = world.control.switches.iter().map(|node| node.machine.zone_database().clone());
+    let zones = machines.map(|database| SwitchZones::new(database, None)).collect();
+    world.control.operator = Some(Box::new(Operator { zones, ..Operator::default() }));
+}
+
+/// Returns the state of the requests; `None` if they are not permitted.
+pub fn state(world: &World) -> Option<&Operator> {
+    world.control.operator.as_deref()
+}
+
+/// Returns the state of the requests, to change it; `None` if they are not permitted.
+pub fn state_mut(world: &mut World) -> Option<&mut Operator> {
+    world.control.operator.as_deref_mut()
+}
+
+/// Starts a change of the zones at a switch. [`Operator::take_ended`] returns its end.
+pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange) {
+    debug_assert!(tag >= TAGS, "smaller tags are changes of the lab");
+    let (control, mut env) = world.split_control();
+    control.handle(&mut env, switch, Input::ChangeZones { tag, change });
+}
+
+/// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
+/// ports is disabled, and while a fault keeps it down.
+pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool) {
+    let Some(operator) = &mut world.control.operator else { return };
+    let changes = match enabled {
+        true => operator.disabled.remove(&(switch, port)),
+        false => operator.disabled.insert((switch, port)),
+    };
+    if changes && !awaits_link_up(world, link) {
+        world.update_link(link);
+    }
+}
+
+/// Returns whether a link is dark until a `link-up` of the lab that has not happened yet.
+fn awaits_link_up(world: &World, link: u16) -> bool {
+    let mut ups =
+        world.lab.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::LinkUp { link: of } if of == link));
+    world.lab.dark_links().contains(&link) && !ups.any(|fault| world.has_happened(fault.at))
+}
+
+/// Injects a fault into the frames of a port at an end of a link. `row` describes the rule; its
+/// identifier and its counts are set here.
+pub fn inject(world: &mut World, (link, end): (u16, u8), row: RuleRow, matcher: Matcher, damage: Damage) {
+    let lanes = [faults::lane_towards(link, end), faults::lane_towards(link, 1 - end)];
+    let left = row.left.unwrap_or(u64::MAX);
+    let counts = Arc::new(Counts { left: left.into(), ..Counts::default() });
+    let Some(operator) = &mut world.control.operator else { return };
+    let id = operator.next_rule;
+    operator.next_rule = id.wrapping_add(1);
+    operator.injections.push(Injection { row: RuleRow { id, ..row }, lanes, counts: counts.clone() });
+    let matcher = Arc::new(matcher);
+    for (lane, direction) in lanes.into_iter().zip([Direction::In, Direction::Out]) {
+        let rule = Rule { id, matcher: matcher.clone(), direction, damage, counts: counts.clone() };
+        world.lane_fault(lane).rules.push(rule);
+    }
+}
+
+/// Removes the rules of a port, or all.
+pub fn clear_injections(world: &mut World, port: Option<&str>) {
+    let Some(operator) = &mut world.control.operator else { return };
+    let removed: Vec<Injection> =
+        operator.injections.extract_if(.., |one| port.is_none_or(|port| port == one.row.port)).collect();
+    for Injection { row, lanes, .. } in removed {
+        lanes.into_iter().for_each(|lane| world.lane_fault(lane).rules.retain(|rule| rule.id != row.id));
+    }
+}
+
+/// Returns whether a switch runs, that is, it does not restart.
+pub fn runs(world: &World, switch: u16) -> bool {
+    world.control.switches[usize::from(switch)].up
+}
+
+/// Returns the link of a port of a switch, and the number of its end.
+pub fn link_of(world: &World, switch: u16, port: u16) -> Option<(u16, u8)> {
+    let at = |end: &LinkEnd| end.node == Node::Switch(switch) && end.port == port;
+    let end_of = |link: &Link| if at(&link.ends[0]) { Some(0) } else { at(&link.ends[1]).then_some(1) };
+    world.lab.links.iter().zip(0..).find_map(|(link, number)| Some((number, end_of(link)?)))
+}

@@ -1,0 +1,337 @@
+//! Requests to a running world, and runs at a pace.
+
+use crate::labs::lab;
+use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
+use sanloom_api::inject::RuleRow;
+use sanloom_api::results::Results;
+use sanloom_api::view::build::{LiveWhich, Which};
+use sanloom_api::view::{Dark, NodeRow, PortMode, PortRow, Table, View};
+use sanloom_api::zone_database::Edit;
+use sanloom_api::zoning::ZoneStatus;
+use sanloom_fc::san::Lab;
+use sanloom_sim::requests::{Effect, Requests};
+use sanloom_sim::results;
+use sanloom_sim::run::{Blind, Observer, Options, go_on, simulate, world_at};
+use sanloom_sim::world::World;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+const PAIRS: &str = r#"
+[run]
+duration = "200ms"
+warmup = "30ms"
+[switch."sw{1..2}"]
+ports = 8
+[host."h{1..2}"]
+[storage."d{1..2}"]
+[zoning]
+default = "closed"
+[[link]]
+from = "h{1..2}"
+to = "sw1"
+[[link]]
+from = "d{1..2}"
+to = "sw2"
+[[isl]]
+from = "sw1"
+to = "sw2"
+[[zone]]
+name = "z{1..2}"
+members = ["h{1..2}", "d{1..2}"]
+spread = "round-robin"
+[workload."w{1..2}"]
+hosts = "h{1..2}"
+targets = "d{1..2}"
+arrivals = "poisson 1000/s"
+spread = "round-robin"
+"#;
+
+const MS: u64 = 1_000_000_000;
+
+/// A world that is operated.
+struct Operated {
+    world: World,
+    requests: Requests,
+}
+
+impl Operated {
+    fn start() -> Operated {
+        let mut world = world_at(&lab(PAIRS), Some(0), &mut Blind);
+        let requests = Requests::begin(&mut world);
+        Operated { world, requests }
+    }
+
+    fn run(&mut self, ms: u64) {
+        let now = self.world.net.now();
+        for step in 1..=ms {
+            self.world.run_until(now + step * MS);
+            self.requests.advance(&mut self.world);
+        }
+    }
+
+    fn send(&mut self, request: Request) -> Receiver<Answer> {
+        let (answer, answers) = channel();
+        self.requests.request(&mut self.world, request, answer);
+        answers
+    }
+
+    fn ask(&mut self, request: Request) -> Answer {
+        self.send(request).try_recv().expect("an answer at once")
+    }
+
+    #[track_caller]
+    fn refused(&mut self, request: Request, why: &str) {
+        match self.ask(request) {
+            Answer::Failed(error) => assert!(error.reason.contains(why), "{}", error.reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn table(&mut self, table: ShowTable) -> Table {
+        match self.ask(Request::Show { table, switch: None }) {
+            Answer::View(View { table, .. }) => table,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn port(&mut self, name: &str) -> PortRow {
+        let Table::Ports(view) = self.table(ShowTable::Fabric(Which::Ports)) else { panic!("no ports") };
+        view.ports.into_iter().find(|row| row.port == name).unwrap()
+    }
+
+    fn node(&mut self, name: &str) -> NodeRow {
+        let Table::Nodes(view) = self.table(ShowTable::Fabric(Which::Nodes)) else { panic!("no nodes") };
+        view.nodes.into_iter().find(|row| row.port == name).unwrap()
+    }
+
+    fn rules(&mut self) -> Vec<RuleRow> {
+        let Table::Injections(view) = self.table(ShowTable::Live(LiveWhich::Injections)) else { panic!("no rules") };
+        view.rules
+    }
+
+    fn zone(&mut self, switch: &str, action: ZoneAction) -> Receiver<Answer> {
+        self.send(Request::Zone { switch: Some(switch.to_owned()), action })
+    }
+
+    fn zones(&mut self, switch: &str) -> ZoneStatus {
+        status(self.zone(switch, ZoneAction::Show).try_recv().unwrap())
+    }
+
+    /// Requests of each host that have succeeded.
+    fn completed(&self) -> Vec<u64> {
+        results::of(&self.world, false).hosts.iter().map(|host| host.io.ios_completed).collect()
+    }
+
+    /// Requests of each host that succeed within this time.
+    fn completed_in(&mut self, ms: u64) -> Vec<u64> {
+        let before = self.completed();
+        self.run(ms);
+        self.completed().iter().zip(&before).map(|(now, before)| now - before).collect()
+    }
+}
+
+#[track_caller]
+fn status(answer: Answer) -> ZoneStatus {
+    match answer {
+        Answer::Zones(status) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn port(port: &str, enabled: bool) -> Request {
+    Request::Port { port: port.to_owned(), enabled }
+}
+
+fn inject(port: &str, matches: &str, act: &str, count: Option<u64>) -> Request {
+    Request::Inject { port: port.to_owned(), matches: matches.to_owned(), act: act.to_owned(), count }
+}
+
+/// Pauses a run at many times, reads tables, and changes nothing.
+#[derive(Default)]
+struct Pauses {
+    requests: Option<Requests>,
+    count: u64,
+    most: u64,
+}
+
+impl Observer for Pauses {
+    fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
+        let requests = self.requests.get_or_insert_with(|| Requests::begin(world));
+        requests.advance(world);
+        let (answer, answers) = channel();
+        let show = Request::Show { table: ShowTable::Fabric(Which::Ports), switch: None };
+        assert_eq!(requests.request(world, show, answer), Effect::None);
+        assert!(matches!(answers.try_recv(), Ok(Answer::View(_))));
+        self.count += 1;
+        // Some steps end with a number of events, the others at a time.
+        let step = if self.count.is_multiple_of(20) { 5_000_000_000 } else { 77_777_777 * (1 + self.count % 7) };
+        (self.count < self.most).then(|| world.run_ps() + step)
+    }
+}
+
+fn text(mut results: Results) -> String {
+    // The time of the machine.
+    results.engine = Default::default();
+    serde_json::to_string(&results).unwrap()
+}
+
+#[test]
+fn a_paced_run_without_changes_has_the_results_of_the_same_run_at_once() {
+    for sets in ["", "[[fault]]\nkind = \"link-down\"\nlink = \"h1-sw1\"\nat = \"50ms\"\nuntil = \"90ms\"\n"] {
+        let lab: Arc<Lab> = lab(&(PAIRS.to_owned() + sets));
+        let at_once = simulate(&lab, &Options::default(), &mut Blind);
+        let mut pauses = Pauses { most: u64::MAX, ..Pauses::default() };
+        let paced = simulate(&lab, &Options::default(), &mut pauses);
+        assert!(pauses.count > 300, "{} pauses", pauses.count);
+        assert_eq!(text(paced.results), text(at_once.results));
+    }
+}
+
+#[test]
+fn a_run_goes_on_after_its_duration_until_the_observer_ends_it() {
+    let lab = lab(PAIRS);
+    let mut finished = simulate(&lab, &Options::default(), &mut Blind);
+    let before = finished.results.totals.io.ios_completed;
+    let mut pauses = Pauses { most: 3_000, ..Pauses::default() };
+    go_on(&mut finished.world, &mut pauses);
+    assert_eq!(pauses.count, 3_000);
+    assert!(finished.world.run_ps() > 2 * lab.run.duration.0, "{}", finished.world.run_ps());
+    let after = results::of(&finished.world, false).totals.io.ios_completed;
+    assert!(after > 2 * before, "{before} requests, then {after}");
+    finished.world.check().unwrap();
+}
+
+#[test]
+fn a_zone_change_alters_which_commands_of_the_hosts_succeed() {
+    let mut fabric = Operated::start();
+    assert!(fabric.completed_in(100).iter().all(|done| (60..140).contains(done)));
+    let before = fabric.zones("sw1");
+    assert_eq!((before.kept, before.volatile, before.can_roll_back, before.ports.len()), (false, true, false, 4));
+    let delete = vec![
+        Edit::RemoveFromConfig { name: "all-zones".to_owned(), zones: vec!["z1".to_owned()] },
+        Edit::Enable { config: "all-zones".to_owned() },
+    ];
+    let edited = status(fabric.zone("sw1", ZoneAction::Edit { edits: delete }).try_recv().unwrap());
+    assert!(edited.transaction.is_some() && edited.checksum == before.checksum);
+    assert!(fabric.completed_in(50).iter().all(|done| *done > 20), "an edit changes nothing");
+    // The answer follows when the change is in force in the whole fabric.
+    let commit = fabric.zone("sw1", ZoneAction::Commit);
+    assert!(commit.try_recv().is_err());
+    fabric.run(20);
+    let after = status(commit.try_recv().unwrap());
+    assert!(after.transaction.is_none() && after.checksum != before.checksum && after.can_roll_back);
+    assert_eq!(fabric.zones("sw2").checksum, after.checksum, "the other switch has the zones, too");
+    let done = fabric.completed_in(100);
+    assert!(done[0] == 0 && (60..140).contains(&done[1]), "{done:?}");
+    // Zones return, and with them the commands.
+    let undo = fabric.zone("sw1", ZoneAction::Rollback);
+    fabric.run(20);
+    assert_eq!(status(undo.try_recv().unwrap()).checksum, before.checksum);
+    fabric.run(6_000);
+    assert!(fabric.completed_in(100)[0] > 60);
+}
+
+#[test]
+fn a_disabled_port_and_its_peer_are_down_until_it_is_enabled() {
+    let mut fabric = Operated::start();
+    assert_eq!((fabric.node("h1:0").light, fabric.port("sw1:0").mode), (Some(true), PortMode::F));
+    assert_eq!(fabric.ask(port("sw1:0", false)), Answer::Done);
+    let row = fabric.port("sw1:0");
+    assert_eq!((row.mode, row.light, row.dark), (PortMode::Down, false, Some(Dark::Disabled)));
+    let node = fabric.node("h1:0");
+    assert_eq!((node.light, node.port_id), (Some(false), None));
+    assert!(fabric.completed_in(50)[0] == 0 && fabric.port("sw1:0").dark == Some(Dark::Disabled));
+    assert_eq!(fabric.ask(port("sw1:0", true)), Answer::Done);
+    fabric.run(50);
+    assert_eq!((fabric.port("sw1:0").mode, fabric.node("h1:0").light), (PortMode::F, Some(true)));
+
+    // A link between switches has two ports, and both must be enabled.
+    let isl = fabric.port("sw1:2");
+    assert_eq!((&*isl.attached, isl.mode), ("sw2:2", PortMode::E));
+    fabric.ask(port("sw1:2", false));
+    fabric.ask(port("sw2:2", false));
+    let peer = fabric.port("sw2:2");
+    assert_eq!((peer.mode, peer.light, peer.dark), (PortMode::Down, false, Some(Dark::Disabled)));
+    fabric.ask(port("sw1:2", true));
+    assert_eq!((fabric.port("sw1:2").light, fabric.port("sw1:2").dark), (false, None));
+    fabric.ask(port("sw2:2", true));
+    fabric.run(200);
+    assert_eq!(fabric.port("sw1:2").mode, PortMode::E);
+    fabric.world.check().unwrap();
+}
+
+#[test]
+fn counters_of_ports_count_on_through_the_end_of_the_warm_up() {
+    let mut fabric = Operated::start();
+    fabric.run(30);
+    let before = fabric.port("sw1:0");
+    fabric.world.begin_measurement();
+    let after = fabric.port("sw1:0");
+    assert!(before.frames_received > 20 && after == before, "{after:?}");
+    fabric.run(30);
+    assert!(fabric.port("sw1:0").frames_received > after.frames_received + 10);
+}
+
+#[test]
+fn rules_lose_and_damage_the_frames_that_they_select() {
+    let mut fabric = Operated::start();
+    fabric.ask(inject("sw1:0", "fcp == CMND && direction == in", "corrupt", Some(3)));
+    fabric.ask(inject("sw1:1", "els == FLOGI", "drop", None));
+    let rows: Vec<(u64, Option<u64>)> = fabric.rules().iter().map(|rule| (rule.injected, rule.left)).collect();
+    assert_eq!(rows, [(0, Some(3)), (0, None)]);
+    fabric.run(100);
+    // The other host loses its login again and again.
+    fabric.ask(port("sw1:1", false));
+    fabric.ask(port("sw1:1", true));
+    fabric.run(5_000);
+    let rules = fabric.rules();
+    assert_eq!((rules[0].injected, rules[0].left), (3, Some(0)));
+    assert!(rules[1].injected >= 1 && rules[1].left.is_none(), "{rules:?}");
+    assert_eq!(fabric.node("h2:0").port_id, None);
+    assert!(matches!(fabric.ask(Request::ClearInjections { port: Some("sw1:1".to_owned()) }), Answer::View(_)));
+    assert_eq!(fabric.rules().len(), 1);
+    fabric.run(30_000);
+    assert!(fabric.node("h2:0").port_id.is_some());
+    fabric.world.check().unwrap();
+}
+
+#[test]
+fn a_request_that_a_simulation_cannot_execute_is_refused_with_the_reason() {
+    let mut fabric = Operated::start();
+    for (request, why) in [
+        (port("sw1", false), "for example sw1:0"),
+        (port("sw3:0", false), "it has sw1, sw2"),
+        (port("sw1:999", false), "there is no port 999"),
+        (port("sw1:3", false), "nothing is attached"),
+        (inject("sw1:0", "fcp == CMND", "delay:1ms", None), "keep their order"),
+        (inject("sw1:0", "fcp == CMND", "reject:09/29", None), "reject nothing on request"),
+        (inject("sw1:0", "!(parameter == 0)", "drop", None), "seq_cnt or length"),
+        (inject("sw1:0", "fcp = CMND", "drop", None), "operator"),
+        (Request::Capture { link: "h1-sw1".to_owned(), file: Some("x".to_owned()) }, "--pcap"),
+        (Request::Trace { file: None, format: None, hosts: Vec::new() }, "sanloom trace record"),
+        (Request::Apply { lab: String::new(), preview: false, set: Vec::new() }, "start it with the changed file"),
+        (Request::PortGroup { group: "g".to_owned(), state: None, preferred: None }, "without --simulated"),
+        (Request::Show { table: ShowTable::Live(LiveWhich::Volumes), switch: None }, "does not have this table"),
+        (Request::Show { table: ShowTable::Fabric(Which::Ports), switch: Some("x".to_owned()) }, "no switch `x`"),
+    ] {
+        fabric.refused(request, why);
+    }
+}
+
+#[test]
+fn metrics_name_each_port_and_switch() {
+    let mut fabric = Operated::start();
+    fabric.run(20);
+    fabric.ask(port("sw1:0", false));
+    let Answer::Metrics { text } = fabric.ask(Request::Metrics) else { panic!("no metrics") };
+    for line in [
+        "sanloom_uptime_seconds{lab=\"test\"} 0.02",
+        "sanloom_port_up{link=\"h1-sw1\",port=\"sw1:0\"} 0",
+        "sanloom_port_up{link=\"h2-sw1\",port=\"sw1:1\"} 1",
+        "sanloom_switch_domain{switch=\"sw2\"} 2",
+        "sanloom_switch_logins{switch=\"sw1\"} 1",
+    ] {
+        assert!(text.lines().any(|one| one == line), "no `{line}` in {text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
