@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of lines of a file, because a file holds one structure or one machine.
 const MAX_LINES: usize = 600;
 
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
-}
+pub(crate) use crate::root;
 
 /// Returns every text file of the project with its text, without build output and test data.
 pub(crate) fn files() -> Vec<(PathBuf, String)> {

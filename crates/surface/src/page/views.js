@@ -1,8 +1,9 @@
 // Views of a running fabric: overview, tables, events, and one object with its two hops.
 
-import { BAD, request, show, worse } from "./api.js";
+import { request, show } from "./api.js";
 import { el, object, put, section, short, svg } from "./dom.js";
 import { Map2d } from "./map.js";
+import { BAD, worse } from "./status.js";
 import { table } from "./table.js";
 
 const time = (event) => new Date(event.at_unix_s * 1000).toISOString().replace("T", " ").slice(0, 19);

@@ -12,7 +12,7 @@ use sanloom_lab::Override;
 use std::sync::Arc;
 
 /// The lab of random reads.
-const LAB: &str = include_str!("../../../../../examples/array-150-disks.toml");
+const LAB: &str = include_str!("../../../labs/array-150-disks.toml");
 
 /// Write cache that fills in the test of a minute, found by trial.
 const WRITE_CACHE: &str = "4GiB";
