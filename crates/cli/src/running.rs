@@ -88,8 +88,8 @@ pub fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The running instances of this user and those of services, in the order of their start. Removes records of processes
-/// that have ended.
+/// The running instances of this user and those of services, in the order of their start. Removes
+/// records of processes that have ended.
 pub fn all() -> Vec<Running> {
     let folders = LabPaths::bases().into_iter().map(|base| base.join(INSTANCES));
     let files = folders.flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());

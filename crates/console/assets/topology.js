@@ -62,6 +62,8 @@
     },
   });
   map.canvas.style.aspectRatio = graph.width + " / " + graph.height;
+  // A small lab is not enlarged further.
+  map.canvas.style.maxHeight = "min(82vh, " + Math.ceil(graph.height * 1.6) + "px)";
   drawing.append(map.canvas);
   for (const [text, title, act] of [
     ["+", "Zoom in", function () { map.zoom(1.5); }],

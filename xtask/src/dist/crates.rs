@@ -18,7 +18,8 @@ pub fn build(dist: &Dist) -> Result<Vec<PathBuf>, String> {
     fresh(&packed)?;
     fresh(&unpacked)?;
     let mut crates = Vec::new();
-    // A dry run of `cargo publish` leaves the files in the inner folder, `cargo package` in the outer.
+    // A dry run of `cargo publish` leaves the files in the inner folder, `cargo package` in the
+    // outer one.
     let folders = [target.join("package"), target.join("package/tmp-crate")];
     let files: Vec<Vec<PathBuf>> = folders.iter().filter_map(|folder| entries(folder).ok()).collect();
     for from in files.concat() {

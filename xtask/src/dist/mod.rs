@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Largest size of the stripped binary, in bytes. A profile that leaves parts of the program without
-/// optimisation makes a larger one.
+/// Largest size of the stripped binary, in bytes. A profile that leaves parts of the program
+/// without optimisation makes a larger one.
 const MAX_BINARY: u64 = 25 * 1024 * 1024;
 /// Parts in the order in which each can use the previous ones.
 const PARTS: [&str; 5] = ["binary", "deb", "container", "wheel", "crates"];

@@ -208,7 +208,7 @@ function portActions(app, port) {
   return section("Actions", may ? null : el("p", { class: "note" }, "Your role permits no changes."),
     el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => enable(false) }, "Disable"), el("button", { type: "button", disabled: !may, click: () => enable(true) }, "Enable"), el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port }) }, "Packets"), may ? el("a", { href: capture, download: `${port}.pcapng` }, "Capture to a file") : null),
     el("form", { class: "bar", submit: inject }, el("label", {}, "Inject into frames that match ", match), el("label", {}, "action ", act), el("label", {}, "count ", count), el("button", { disabled: !may }, "Inject"), el("button", { type: "button", disabled: !may, click: () => result.run(() => request({ request: "clear_injections", port }), () => "The rules of the port are removed.") }, "Remove rules")),
-    result, el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", {}, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
+    result, el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
 }
 
 export function objectView(app) {

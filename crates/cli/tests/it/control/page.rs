@@ -156,7 +156,7 @@ fn axe_finds_nothing_in_any_view_of_a_running_lab() {
     let (instance, url) = with_page("page-axe", &lab);
     instance.wait("two ports", |instance| instance.zones("sw1").ports.len() == 2);
     // A dark port has other colours and an event.
-    instance.run("port disable LAB disk2:0").good();
+    instance.run("port disable LAB sw2:0").good();
     let mut browser = Browser::start("axe");
     for view in ["overview", "ports", "zones", "storage", "volumes", "events", "packets", "fabric"] {
         browser.open(&format!("{url}?view={view}"));

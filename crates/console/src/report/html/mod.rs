@@ -160,7 +160,11 @@ fn lab_file(results: &Results) -> String {
     }
     match &results.lab.source {
         Some(source) => {
-            let _ = writeln!(out, "<pre class=\"source\">{}</pre>", escape(source));
+            let _ = writeln!(
+                out,
+                "<pre class=\"source\" tabindex=\"0\" aria-label=\"Lab file\" role=\"region\">{}</pre>",
+                escape(source)
+            );
         }
         None => out.push_str("<p class=\"none\">The results do not carry the text of the lab.</p>\n"),
     }
