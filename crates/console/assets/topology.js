@@ -51,7 +51,7 @@
     graph: graph, store: null, place: null, still: true,
     moved: function () {},
     heat: function (link) { return busy.get(link.name) ?? 0; },
-    marks: function (name) { return (marks.get(name) ?? []).concat(picked.has(name) ? ["chosen"] : []); },
+    named: function (name) { return (marks.get(name) ?? []).concat(picked.has(name) ? ["chosen"] : []); },
     open: function (name, links) {
       if (links) {
         choose(links, links.length === 1 ? "link " + name : links.length + " links",

@@ -36,6 +36,10 @@ pub fn build(dist: &Dist) -> Result<Vec<PathBuf>, String> {
     }
     write(&unpacked.join("Cargo.toml"), workspace(&unpacked, &read(&dist.root.join("Cargo.toml"))?)?)?;
     copy(&dist.root.join("Cargo.lock"), &unpacked.join("Cargo.lock"))?;
+    // Drops what is not published from the lock file, and keeps every version.
+    let mut metadata = dist.cargo();
+    metadata.current_dir(&unpacked).args(["metadata", "--offline", "--quiet", "--format-version", "1"]);
+    run(metadata.stdout(std::process::Stdio::null()))?;
     fs::remove_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
     Ok(crates)
 }

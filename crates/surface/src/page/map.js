@@ -11,9 +11,9 @@ const MARKS = 2000;
 
 export class Map2d {
   /**
-   * `marks` gives the classes of a link or node that faults and findings name: fault, culprit,
+   * `named` gives the classes of a link or node that faults and findings name: fault, culprit,
    * victim. `still`: the wheel scrolls the page, unless Ctrl is pressed.
-   * @param {{graph: object, store: object, place: string|null, open: (name: string, links?: string[]) => void, moved: (place: string) => void, heat?: (link: object) => number|null, marks?: (name: string) => string[], still?: boolean}} options
+   * @param {{graph: object, store: object, place: string|null, open: (name: string, links?: string[]) => void, moved: (place: string) => void, heat?: (link: object) => number|null, named?: (name: string) => string[], still?: boolean}} options
    */
   constructor(options) {
     Object.assign(this, options);
@@ -213,7 +213,7 @@ export class Map2d {
       g.strokeStyle = worst === "up" ? (heat === null ? c.soft : this.warm(heat, c)) : c[worst];
       g.setLineDash(worst === "down" || worst === "isolated" || worst === "blocked" ? [7, 5] : worst === "up" ? [] : [2, 4]);
       g.lineWidth = Math.min(1.2 + Math.log2(cable.links.length) * 0.7 + (heat ?? 0) * 2.5 + (worst === "down" ? 1 : 0), 7) * Math.min(1, 0.25 + k);
-      if (this.marks) this.markCable(g, cable, c);
+      if (this.named) this.markCable(g, cable, c);
       g.beginPath(); g.moveTo(...a); g.lineTo(...b); g.stroke();
       g.setLineDash([]);
       if (k > 0.25 && this.store) { this.end(g, a, b, ends[0], c); this.end(g, b, a, ends[1], c); }
@@ -230,7 +230,7 @@ export class Map2d {
       const [x, y] = [X(shape.x) - w / 2, Y(shape.y) - h / 2];
       if (!seen(x, y, w, h) || (marks += 1) > MARKS) return;
       const here = this.marked.has(shape.label);
-      const classes = this.marks && !shape.members ? this.marks(shape.label) : [];
+      const classes = this.named && !shape.members ? this.named(shape.label) : [];
       g.fillStyle = shape.kind === "switch" ? c.bg : c.panel;
       g.strokeStyle = here ? c.accent : shape.kind === "host" ? c.accent : shape.kind === "storage" ? c.up : c.ink;
       g.lineWidth = here ? 4 : 1.4;
@@ -254,7 +254,7 @@ export class Map2d {
             if (name === undefined || (marks += 1) > MARKS) continue;
             g.strokeStyle = this.marked.has(name) ? c.accent : c.line; g.lineWidth = this.marked.has(name) ? 3 : 1;
             const box = [x + col * cw + 1, y + r * cell + 1, cw - 2, cell - 2];
-            const named = this.marks?.(name) ?? [];
+            const named = this.named?.(name) ?? [];
             if (named.length) { this.markNode(g, named, c); g.fillRect(...box); }
             g.strokeRect(...box);
             g.setLineDash([]); g.fillStyle = c.ink;
@@ -281,7 +281,7 @@ export class Map2d {
   }
 
   markCable(g, cable, c) {
-    const classes = new Set(cable.links.flatMap((at) => this.marks(this.graph.links[at].name)));
+    const classes = new Set(cable.links.flatMap((at) => this.named(this.graph.links[at].name)));
     if (classes.has("culprit")) { g.strokeStyle = c.down; g.lineWidth = 4; }
     if (classes.has("fault")) g.setLineDash([7, 5]);
     if (classes.has("chosen")) { g.strokeStyle = c.accent; g.lineWidth = 5; }

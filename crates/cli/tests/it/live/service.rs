@@ -52,7 +52,7 @@ fn a_service_reports_that_it_is_ready_and_keeps_state_and_sockets_apart() {
         names.sort();
         names
     };
-    assert_eq!(names(&state), ["disk-lun0.img", "disk-lun0.reservations", "state.sqlite"]);
+    assert_eq!(names(&state), ["disk-lun0.img", "state.sqlite"]);
     assert_eq!(names(&runtime), ["control.sock", "instances", "server-sw1.sock"]);
     // A reload runs in the same environment.
     let reload = Command::new(SANLOOM).args(["apply", &lab]).envs(service).output().unwrap();
