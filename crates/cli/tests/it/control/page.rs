@@ -155,7 +155,7 @@ fn axe_finds_nothing_in_any_view_of_a_running_lab() {
     let lab = two_disks("[switch.\"sw{1..2}\"]\n[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n", "sw{1..2}");
     let (instance, url) = with_page("page-axe", &lab);
     instance.wait("two ports", |instance| instance.zones("sw1").ports.len() == 2);
-    // A dark port has other colours and an event.
+    // A dark port has other colours and an event. Port 0 is that of the ISL.
     instance.run("port disable LAB sw2:0").good();
     let mut browser = Browser::start("axe");
     for view in ["overview", "ports", "zones", "storage", "volumes", "events", "packets", "fabric"] {
@@ -181,7 +181,7 @@ fn axe_finds_nothing_in_any_view_of_a_running_lab() {
     browser.wait("document.body.innerText.includes('Capturing sw1:0')");
     instance.run("port disable LAB sw1:0").good();
     instance.run("port enable LAB sw1:0").good();
-    browser.wait("document.querySelector('table[aria-label=Packets] tbody')?.innerText.includes('FLOGI')");
+    browser.wait("document.querySelector('table[aria-label=Packets] tbody')?.innerText.includes('ELP')");
     browser.eval("[...document.querySelectorAll('table[aria-label=Packets] button')][0].click(); 0");
     browser.wait("document.body.innerText.includes('OX_ID')");
     is_accessible(&mut browser, "decoded packet");
@@ -189,8 +189,8 @@ fn axe_finds_nothing_in_any_view_of_a_running_lab() {
     browser.wait("document.getElementById('edit-kind')");
     browser.eval(
         "const set = (id, value) => { const node = document.getElementById(id); node.value = value; \
-         node.dispatchEvent(new Event('change')); }; set('edit-kind', 'Delete a zone'); \
-         set('edit-name', 'z12'); document.getElementById('add-edit').click(); \
+         node.dispatchEvent(new Event('change')); }; set('edit-kind', 'Disable zoning'); \
+         document.getElementById('add-edit').click(); \
          document.getElementById('show-preview').click(); 0",
     );
     browser.wait("document.getElementById('preview').innerText.length > 0");
