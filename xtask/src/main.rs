@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod book;
+mod dist;
 mod fuzz;
 mod instructions;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod structure;
 #[cfg(test)]
 mod tidy;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -27,10 +29,18 @@ usage: cargo xtask COMMAND
   fuzz [MINUTES]          run every fuzz target, MINUTES each (1); needs a nightly toolchain with cargo-fuzz
   instructions            count the instructions per frame-hop and per operation of the storage models, and
                           compare them with their ceilings; needs valgrind
+  dist [--profile NAME] [PART]...
+                          build packages into target/packages, optimised like the profile NAME (dist):
+                          binary, deb, container, wheel, crates; all, or the named PARTs
 
 Example:
   cargo xtask soak 1 17
 ";
+
+/// Root folder of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +48,7 @@ fn main() -> ExitCode {
         Some("soak") => soak::soak(&args[1..]),
         Some("fuzz") => fuzz::fuzz(args.get(1).map_or("1", String::as_str)),
         Some("instructions") => instructions::check(),
+        Some("dist") => dist::dist(&args[1..]),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

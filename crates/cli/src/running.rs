@@ -3,6 +3,7 @@
 //! `sanloom up` writes one JSON file per process into the user's runtime folder. A process that is
 //! killed leaves its file behind; readers remove such files.
 
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use sanloom_live::control::Control;
 use sanloom_live::runtime::plan::LabPaths;
@@ -11,6 +12,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Folder of the records, in a folder of instances.
+const INSTANCES: &str = "instances";
 
 /// A running instance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,7 +61,9 @@ impl Running {
     /// True if the process exists and has not ended.
     pub fn is_alive(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid).is_ok()) && !self.is_zombie()
+        // A process of another user, such as a service, exists although it may not be signalled.
+        let exists = |pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM));
+        pid.is_some_and(exists) && !self.is_zombie()
     }
 
     /// True if the process has ended and its parent has not waited for it.
@@ -72,7 +78,7 @@ impl Running {
     /// # Errors
     /// If the runtime folder or the file cannot be written.
     pub fn record(&self) -> io::Result<Record> {
-        let folder = folder();
+        let folder = LabPaths::base().join(INSTANCES);
         fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}.json", self.pid));
         fs::write(&path, serde_json::to_vec(self)?)?;
@@ -85,10 +91,11 @@ pub fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The running instances of this user, in the order of their start. Removes records of processes
-/// that have ended.
+/// The running instances of this user and those of services, in the order of their start. Removes
+/// records of processes that have ended.
 pub fn all() -> Vec<Running> {
-    let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = LabPaths::bases().into_iter().map(|base| base.join(INSTANCES));
+    let files = folders.flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let mut found: Vec<Running> = files.filter_map(|path| read(&path)).collect();
     found.sort_by_key(|running| (running.since_unix_s, running.pid));
     found
@@ -103,10 +110,6 @@ fn read(path: &Path) -> Option<Running> {
         let _ = fs::remove_file(path);
     }
     None
-}
-
-fn folder() -> PathBuf {
-    LabPaths::base().join("instances")
 }
 
 #[cfg(test)]

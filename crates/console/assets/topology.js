@@ -1,74 +1,17 @@
-// The drawing of the topology: zoom, pan, and the series of the ports of what is clicked.
+// The map of the topology, drawn by the renderer of the page, and the series of the ports of a node
+// or cable that is clicked.
 "use strict";
 (function () {
   const { data, add, shown } = loom;
   const drawing = document.querySelector(".drawing");
-  const svg = drawing && drawing.querySelector("svg");
-  if (!svg) return;
-
-  // The part of the drawing that is visible.
-  const whole = svg.viewBox.baseVal, full = { x: whole.x, y: whole.y, width: whole.width, height: whole.height };
-  let view = Object.assign({}, full);
-  function show() {
-    svg.setAttribute("viewBox", [view.x, view.y, view.width, view.height].join(" "));
-  }
-  // Units of the drawing per pixel of the screen; the drawing keeps its proportions.
-  function scale() {
-    return Math.max(view.width / svg.clientWidth, view.height / svg.clientHeight);
-  }
-  function at(event) {
-    const box = svg.getBoundingClientRect(), unit = scale();
-    return {
-      x: view.x + view.width / 2 + (event.clientX - box.left - box.width / 2) * unit,
-      y: view.y + view.height / 2 + (event.clientY - box.top - box.height / 2) * unit,
-    };
-  }
-  function zoom(factor, point) {
-    const width = Math.min(full.width * 1.2, Math.max(full.width / 40, view.width * factor));
-    const part = width / view.width;
-    view = {
-      x: point.x - (point.x - view.x) * part, y: point.y - (point.y - view.y) * part,
-      width: width, height: view.height * part,
-    };
-    show();
-  }
-  const centre = function () { return { x: view.x + view.width / 2, y: view.y + view.height / 2 }; };
+  if (!drawing || !data.map) return;
+  const graph = data.map.graph;
+  // Names come from the lab, so they may be those of properties.
+  const busy = new Map(Object.entries(data.map.busy)), marks = new Map(Object.entries(data.map.marks));
   const buttons = document.createElement("div");
   buttons.className = "zoom";
   drawing.prepend(buttons);
-  for (const [text, title, act] of [
-    ["+", "Zoom in", function () { zoom(1 / 1.5, centre()); }],
-    ["−", "Zoom out", function () { zoom(1.5, centre()); }],
-    ["fit", "Show the whole drawing", function () { view = Object.assign({}, full); show(); }],
-  ]) {
-    const button = add(buttons, "button", "", text);
-    button.type = "button";
-    button.title = title;
-    button.addEventListener("click", act);
-  }
-  svg.addEventListener("wheel", function (event) {
-    // Without the key the page scrolls.
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    zoom(Math.exp(event.deltaY / 400), at(event));
-  }, { passive: false });
-  svg.addEventListener("dblclick", function (event) { zoom(1 / 2, at(event)); });
-
-  let held = null, moved = false;
-  svg.addEventListener("pointerdown", function (event) {
-    held = { x: event.clientX, y: event.clientY, view: view };
-    moved = false;
-  });
-  svg.addEventListener("pointermove", function (event) {
-    if (!held) return;
-    const x = event.clientX - held.x, y = event.clientY - held.y;
-    if (!moved && Math.abs(x) + Math.abs(y) < 5) return;
-    moved = true;
-    const unit = scale();
-    view = Object.assign({}, view, { x: held.view.x - x * unit, y: held.view.y - y * unit });
-    show();
-  });
-  for (const end of ["pointerup", "pointerleave"]) svg.addEventListener(end, function () { held = null; });
+  let picked = new Set();
 
   // The series of ports.
   const panel = document.querySelector("[data-chart=ports]");
@@ -89,9 +32,9 @@
     kind = Number(choice);
     draw();
   });
-  function choose(element, name, ports) {
-    for (const other of svg.querySelectorAll(".chosen")) other.classList.remove("chosen");
-    element.classList.add("chosen");
+  function choose(names, name, ports) {
+    picked = new Set(names);
+    map.draw();
     // A chart of many lines says nothing; the busiest ones do.
     const mean = function (port) { return port[3 + kind].reduce(function (a, b) { return a + b; }, 0); };
     const most = ports.slice().sort(function (a, b) { return mean(b) - mean(a); }).slice(0, 16);
@@ -104,16 +47,32 @@
     draw();
     box.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
-  svg.addEventListener("click", function (event) {
-    if (moved) return;
-    const node = event.target.closest("[data-node]"), cable = event.target.closest("[data-links]");
-    if (node) {
-      const name = node.dataset.node;
-      choose(node, name, every.ports.filter(function (port) { return isOf(port[1], name) || isOf(port[2], name); }));
-    } else if (cable) {
-      const links = cable.dataset.links.split(" ");
-      const name = links.length === 1 ? "link " + links[0] : links.length + " links";
-      choose(cable, name, every.ports.filter(function (port) { return links.includes(port[0]); }));
-    }
+  const map = new loom.map.Map2d({
+    graph: graph, store: null, place: null, still: true,
+    moved: function () {},
+    heat: function (link) { return busy.get(link.name) ?? 0; },
+    named: function (name) { return (marks.get(name) ?? []).concat(picked.has(name) ? ["chosen"] : []); },
+    open: function (name, links) {
+      if (links) {
+        choose(links, links.length === 1 ? "link " + name : links.length + " links",
+          every.ports.filter(function (port) { return links.includes(port[0]); }));
+      } else {
+        choose([name], name, every.ports.filter(function (port) { return isOf(port[1], name) || isOf(port[2], name); }));
+      }
+    },
   });
+  map.canvas.style.aspectRatio = graph.width + " / " + graph.height;
+  // A small lab is not enlarged further.
+  map.canvas.style.maxHeight = "min(82vh, " + Math.ceil(graph.height * 1.6) + "px)";
+  drawing.append(map.canvas);
+  for (const [text, title, act] of [
+    ["+", "Zoom in", function () { map.zoom(1.5); }],
+    ["−", "Zoom out", function () { map.zoom(1 / 1.5); }],
+    ["fit", "Show the whole drawing", function () { map.fit(); map.draw(); }],
+  ]) {
+    const button = add(buttons, "button", "", text);
+    button.type = "button";
+    button.title = title;
+    button.addEventListener("click", act);
+  }
 })();

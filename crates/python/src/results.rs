@@ -6,12 +6,13 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array}
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use sanloom_api::graph::Graph;
 use sanloom_api::results::{self as api, HistogramBucket, example};
 use sanloom_console::node::Node;
 use sanloom_console::report::html::{escape, report};
 use sanloom_console::report::{folder, json, terminal};
 use sanloom_console::simulation::{coloured_topology, redundancy};
-use sanloom_lab::LoadedLab;
+use sanloom_lab::{LoadedLab, topology};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,6 +58,10 @@ impl Results {
 
     fn drawing(&self) -> String {
         coloured_topology(&self.loaded.lab, &self.loaded.isolated, &self.results)
+    }
+
+    fn graph(&self) -> Graph {
+        topology::graph(&self.loaded.lab, &self.loaded.isolated)
     }
 }
 
@@ -143,12 +148,13 @@ impl Results {
 
     /// The page of `report.html`.
     fn html(&self, py: Python<'_>) -> String {
-        py.detach(|| report(&self.results, &self.drawing(), &redundancy(&self.loaded)))
+        py.detach(|| report(&self.results, Some(&self.graph()), &redundancy(&self.loaded)))
     }
 
     /// Writes the folder of `sanloom sim`; returns the path of its report.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<PathBuf> {
-        py.detach(|| folder::write(&path, &self.results, &self.drawing(), &redundancy(&self.loaded)))
+        let (drawing, graph) = (self.drawing(), self.graph());
+        py.detach(|| folder::write(&path, &self.results, &drawing, Some(&graph), &redundancy(&self.loaded)))
             .map_err(|error| PyOSError::new_err(error.to_string()))
     }
 

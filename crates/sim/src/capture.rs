@@ -1,5 +1,6 @@
 //! Captures of watched links as pcapng. Frames of Fibre Channel are complete, with delimiters and
-//! CRC, those of Ethernet have no FCS, and packets of InfiniBand are ERF records. The order is that of their first bits.
+//! CRC, those of Ethernet have no FCS, and packets of InfiniBand are ERF records. The order is that
+//! of their first bits.
 //!
 //! The simulator moves no data bytes. A capture fills them with a pattern that depends only on
 //! direction, exchange and offset. The same lab therefore gives the same capture, and a frame looks

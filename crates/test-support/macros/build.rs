@@ -78,6 +78,7 @@ fn main() {
     peer("direct-io", direct_io());
     peer("io-uring", io_uring());
     peer("cache-trace", cache_trace());
+    peer("axe", axe());
     println!("cargo:rustc-env=KNOWN_PEERS={}", names.join("\t"));
     println!("cargo:rustc-env=MISSING_PEERS={}", missing.join("\t"));
     println!("cargo:rustc-env=PEERS_ARE_REQUIRED={}", u8::from(required::peers_are_required()));
@@ -90,6 +91,13 @@ fn cache_trace() -> Option<String> {
     let trace = folder.join("cloudPhysicsIO.oracleGeneral.bin");
     println!("cargo:rerun-if-changed={}", trace.display());
     (!trace.is_file()).then(|| "tests/traces/fetch.sh was not run".to_owned())
+}
+
+/// Returns the reason if the checker of accessibility was not fetched.
+fn axe() -> Option<String> {
+    let script = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/axe/axe-4.14.1.js"));
+    println!("cargo:rerun-if-changed={}", script.display());
+    (!script.is_file()).then(|| "tests/page/fetch.sh was not run".to_owned())
 }
 
 fn path() -> Vec<PathBuf> {

@@ -214,6 +214,36 @@ impl Browser {
         fs::write(path, decoded(text)).unwrap();
     }
 
+    /// Shows the page with a dark or light background.
+    pub fn set_dark(&mut self, dark: bool) {
+        let value = if dark { "dark" } else { "light" };
+        let scheme = json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] });
+        self.call("Emulation.setEmulatedMedia", scheme);
+    }
+
+    /// Findings of axe-core about the accessibility of the page: the rule, its text, and the
+    /// elements.
+    ///
+    /// # Panics
+    /// If tests/page/fetch.sh was not run.
+    pub fn accessibility_findings(&mut self) -> Vec<String> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/axe-4.14.1.js");
+        let script = fs::read_to_string(path).unwrap();
+        self.eval(&format!("window.axe ? 0 : (() => {{ {script}\n return 0 }})()"));
+        let findings = self.eval(
+            "axe.run().then((result) => result.violations.map((rule) => rule.id + ': ' + rule.help + ': ' + \
+             rule.nodes.slice(0, 5).map((node) => node.html.slice(0, 200) + ' ' + node.failureSummary).join('; ')))",
+        );
+        findings.as_array().unwrap().iter().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Size of the heap of scripts in bytes, after a collection of garbage.
+    pub fn heap(&mut self) -> f64 {
+        self.call("HeapProfiler.collectGarbage", json!({}));
+        let usage = self.call("Runtime.getHeapUsage", json!({}));
+        usage["usedSize"].as_f64().unwrap()
+    }
+
     /// Requires that no script of the page has failed and nothing was refused by its policy.
     ///
     /// # Panics

@@ -22,6 +22,9 @@ use sanloom_live::state::Agreement;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing_subscriber::filter::Targets;
@@ -141,6 +144,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(number) = args.ready_fd {
         report_ready(number)?;
     }
+    notify_service_manager();
     tracing::info!(lab = runtime.lab().name, ports = runtime.ethernet_ports(), "up");
     for (port, link) in runtime.unusable_ports() {
         tracing::warn!(port, link, "no host can use this port; add `ethernet = {{ carrier = \"dgram\" }}` to the link");
@@ -274,6 +278,21 @@ pub(super) fn report_ready(number: i32) -> Result<(), Failure> {
     let descriptor: Result<OwnedFd, _> = sanloom_live::sys::interface::inherited(number);
     let written = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
     written.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))
+}
+
+/// Reports to systemd that hosts can log in, if this process is a service of `Type=notify`.
+fn notify_service_manager() {
+    let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let send = || {
+        let address = match address.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            _ => SocketAddr::from_pathname(&address)?,
+        };
+        UnixDatagram::unbound()?.send_to_addr(b"READY=1", &address)
+    };
+    if let Err(error) = send() {
+        tracing::warn!(%error, socket = ?address, "the service manager is not notified");
+    }
 }
 
 /// Starts to log the events that pass `filter` on standard error.

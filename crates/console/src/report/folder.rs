@@ -2,12 +2,14 @@
 
 use super::file::{self, WriteError};
 use super::{csv, html, json};
+use sanloom_api::graph::Graph;
 use sanloom_api::results::Results;
 use std::path::{Path, PathBuf};
 
 /// Writes `report.html`, `results.json`, `series.csv`, `series.jsonl`, `topology.svg` (if there is
 /// one) and `lab.toml` (if the results contain its text) into a folder, which is created if
-/// necessary. Returns the path of the report. `redundancy`: as for [`html::report`].
+/// necessary. Returns the path of the report. `graph` and
+/// `redundancy`: as for [`html::report`].
 ///
 /// # Errors
 /// When a file cannot be written; files written before it remain.
@@ -15,6 +17,7 @@ pub fn write(
     folder: &Path,
     results: &Results,
     topology_svg: &str,
+    graph: Option<&Graph>,
     redundancy: &[String],
 ) -> Result<PathBuf, WriteError> {
     file::make_folder(folder)?;
@@ -28,6 +31,6 @@ pub fn write(
         file::write_text(&folder.join("lab.toml"), source)?;
     }
     let report = folder.join("report.html");
-    file::write_text(&report, &html::report(results, topology_svg, redundancy))?;
+    file::write_text(&report, &html::report(results, graph, redundancy))?;
     Ok(report)
 }

@@ -21,7 +21,7 @@ pub struct SrpPaths<'l> {
     /// [`Lab::infiniband_interfaces`].
     pub interfaces: Vec<InfinibandInterface>,
     by_node: BTreeMap<InfinibandNode, Vec<u16>>,
-    /// [`Lab::infiniband_groups`].
+    /// [`infiniband_groups`].
     groups: Vec<u16>,
 }
 
@@ -69,12 +69,6 @@ impl Lab {
         interfaces
     }
 
-    /// Group of each InfiniBand link: links of one group are joined by switches. Groups are
-    /// numbered by their first link.
-    pub fn infiniband_groups(&self) -> Vec<u16> {
-        infiniband_groups_without(self, &BTreeSet::new()).into_iter().map(|group| group.unwrap_or(u16::MAX)).collect()
-    }
-
     /// Paths of SRP channels in a simulation.
     pub fn srp_paths(&self) -> SrpPaths<'_> {
         let interfaces = self.infiniband_interfaces();
@@ -82,7 +76,7 @@ impl Lab {
         for (number, interface) in (0..).zip(&interfaces) {
             by_node.entry(interface.end.node).or_default().push(number);
         }
-        SrpPaths { lab: self, interfaces, by_node, groups: self.infiniband_groups() }
+        SrpPaths { lab: self, interfaces, by_node, groups: infiniband_groups(self) }
     }
 
     /// Calls a function for each host and SRP target that a workload joins and that have InfiniBand
@@ -128,7 +122,13 @@ impl Lab {
     }
 }
 
-/// As [`Lab::infiniband_groups`], without some links, which have no group.
+/// Group of each InfiniBand link: links of one group are joined by switches. Groups are numbered by
+/// their first link.
+pub(super) fn infiniband_groups(lab: &Lab) -> Vec<u16> {
+    infiniband_groups_without(lab, &BTreeSet::new()).into_iter().map(|group| group.unwrap_or(u16::MAX)).collect()
+}
+
+/// As [`infiniband_groups`], without some links, which have no group.
 pub(super) fn infiniband_groups_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
     let links = &lab.infiniband.links;
     let mut groups: Vec<usize> = (0..links.len()).collect();

@@ -248,7 +248,8 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Returns one fault for each place on a plane, and reports a kind that the plane does not have.
+    /// Returns one fault for each place on a plane, and reports a kind that the plane does not
+    /// have.
     fn kinds_on_planes(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let settings = Settings {
             direction: self.element.choice("direction", schema::DIRECTIONS).unwrap_or(Direction::Both),

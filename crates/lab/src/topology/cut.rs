@@ -1,7 +1,7 @@
 //! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
 
 use super::chassis::chassis;
-use super::report::Part;
+use super::part::Part;
 use sanloom_fc::config::{EthernetLink, LinkEnd, Node};
 use sanloom_fc::san::{
     AttachedPort, Lab, NetworkPart, PermittedPairs, SessionReach, ethernet_links_down_at_start, fcoe_paths_without,

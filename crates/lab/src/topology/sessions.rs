@@ -4,7 +4,8 @@
 use super::cut::Reach;
 use super::durability;
 use super::names::compress_all;
-use super::report::{Part, Paths, SinglePoint, part_name};
+use super::part::{Part, part_name};
+use super::report::{Paths, SinglePoint};
 use sanloom_fc::config::{EthernetNode, InfinibandNode};
 use sanloom_fc::san::{Lab, NetworkPart, SessionReach};
 use std::collections::{BTreeMap, BTreeSet};

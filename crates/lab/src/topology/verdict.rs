@@ -1,7 +1,8 @@
 //! The judgement of a report in sentences: [`Report::redundancy`].
 
 use super::names::compress_all;
-use super::report::{Part, Report, SinglePoint};
+use super::part::Part;
+use super::report::{Report, SinglePoint};
 use sanloom_api::words::plural;
 use std::collections::{BTreeMap, BTreeSet};
 

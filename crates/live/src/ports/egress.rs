@@ -175,7 +175,7 @@ impl Egress {
     /// Returns the queue that sends next: one that has begun a frame, MAC control, then those that
     /// are not paused.
     #[inline]
-    pub fn next(&mut self) -> Option<usize> {
+    pub fn choose(&mut self) -> Option<usize> {
         if self.begun.is_some() {
             return self.begun;
         }
@@ -352,7 +352,7 @@ mod tests {
         egress.sent(0, 1, true, &mut pool);
         egress.blocked = true;
         assert_eq!(egress.expire(at(1_000), Span::from_ms(500), &mut pool), 1);
-        assert_eq!((egress.len(), egress.next()), (1, Some(0)));
+        assert_eq!((egress.len(), egress.choose()), (1, Some(0)));
     }
 
     #[test]
@@ -376,18 +376,18 @@ mod tests {
             egress.push(at(0), frame(&mut pool, priority));
         }
         assert!(egress.pause(at(0), &pause));
-        assert_eq!(egress.next(), Some(0), "other priorities go on");
+        assert_eq!(egress.choose(), Some(0), "other priorities go on");
         egress.sent(0, 1, false, &mut pool);
         // 65,535 quanta of 51.2 ns are 3.36 ms.
-        assert_eq!((egress.next(), egress.resumes()), (None, Some(Instant::ZERO + Span::from_ns(3_355_392))));
+        assert_eq!((egress.choose(), egress.resumes()), (None, Some(Instant::ZERO + Span::from_ns(3_355_392))));
         egress.resume(at(3));
-        assert_eq!(egress.next(), None);
+        assert_eq!(egress.choose(), None);
         egress.resume(at(4));
-        assert_eq!(egress.next(), Some(3));
+        assert_eq!(egress.choose(), Some(3));
         egress.pause(at(5), &pause);
         assert_eq!(egress.expire(at(400), Span::from_ms(500), &mut pool), 0, "its hold time is not over");
         egress.pause(at(5), &PriorityPause::of(1 << 3, false));
-        assert_eq!((egress.next(), egress.len()), (Some(3), 1));
+        assert_eq!((egress.choose(), egress.len()), (Some(3), 1));
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
         let (mut egress, mut pool) = (Egress::default(), Pool::default());
         egress.push(at(0), frame(&mut pool, 7));
         egress.push_control(at(1), pool.take());
-        assert_eq!(egress.next(), Some(CONTROL));
+        assert_eq!(egress.choose(), Some(CONTROL));
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
                     egress.push(at(0), frame(&mut pool, priority));
                 }
             }
-            let queue = egress.next().expect("frames are queued");
+            let queue = egress.choose().expect("frames are queued");
             sent[queue] += 8;
             egress.sent(queue, 8, false, &mut pool);
         }
@@ -420,7 +420,7 @@ mod tests {
         // A class alone has the whole port.
         egress.clear(&mut pool);
         egress.push(at(0), frame(&mut pool, 0));
-        assert_eq!(egress.next(), Some(0));
+        assert_eq!(egress.choose(), Some(0));
     }
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
             egress.push(at(ms), frame(&mut pool, priority));
         }
         let mut order = Vec::new();
-        while let Some(queue) = egress.next() {
+        while let Some(queue) = egress.choose() {
             order.push(queue);
             egress.sent(queue, 1, false, &mut pool);
         }

@@ -255,7 +255,7 @@ impl EthernetPort {
     /// Sends queued frames until no more may leave or the peer is full. Without a peer, all of them
     /// are dropped.
     pub fn flush(&mut self, pool: &mut Pool) {
-        while let Some(number) = self.egress.next() {
+        while let Some(number) = self.egress.choose() {
             let queue = self.egress.queue(number);
             let sending = match &mut self.driver {
                 Driver::Datagram(driver) => driver.send(queue),

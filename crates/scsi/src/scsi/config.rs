@@ -110,8 +110,8 @@ pub struct LunMap {
     pub unit: u16,
 }
 
-/// Initiator name in access lists: the port name on Fibre Channel, the port identifier with SRP, the
-/// node name with iSCSI.
+/// Initiator name in access lists: the port name on Fibre Channel, the port identifier with SRP,
+/// the node name with iSCSI.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InitiatorName {
     /// Fibre Channel port name.

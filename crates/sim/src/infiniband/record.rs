@@ -1,4 +1,4 @@
-//! What queue pairs have sent, for captures: the message of each packet, and its bytes.
+//! Messages that queue pairs have sent, for captures, and the packets of each with their bytes.
 
 use super::form::Form;
 use crate::net::infiniband::Packet;

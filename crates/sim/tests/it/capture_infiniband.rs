@@ -149,7 +149,7 @@ fn the_messages_of_a_channel_are_those_that_were_sent() {
     }
     let channel = &results.srp_channels[0];
     assert_eq!((logins, commands), (2, channel.requests));
-    // What is in flight at the end has left the array or has not arrived at the host.
+    // Responses in flight at the end have left the array and have not arrived at the host.
     assert!(responses >= channel.responses && responses - channel.responses < 5, "{responses}: {channel:?}");
     assert!(written <= channel.rdma_written_bytes && written > 0, "{written}: {channel:?}");
     assert_eq!(read, channel.rdma_read_bytes, "{channel:?}");
@@ -178,6 +178,6 @@ probability = 0.01
 fn a_capture_changes_nothing() {
     let (_, watched) = capture(LAB, 0, Window::default());
     let mut plain = labs::run(&labs::lab(LAB));
-    plain.engine = watched.engine.clone();
+    plain.engine = watched.engine;
     assert_eq!(format!("{plain:?}"), format!("{watched:?}"));
 }

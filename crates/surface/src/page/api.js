@@ -118,6 +118,3 @@ export class Store extends EventTarget {
     return i === undefined || !this.rates ? null : this.rates.sent[i] + this.rates.received[i];
   }
 }
-
-export const BAD = ["up", "absent", "disabled", "blocked", "isolated", "down"];
-export const worse = (a, b) => (BAD.indexOf(a) >= BAD.indexOf(b) ? a : b);

@@ -1,7 +1,8 @@
-// The map: Canvas 2D with semantic zoom. Positions come from the server.
+// The map: Canvas 2D with semantic zoom. Positions come from the server. Reports contain this file,
+// dom.js and status.js, too, without their lines of imports and exports.
 
-import { worse } from "./api.js";
 import { el, short } from "./dom.js";
+import { worse } from "./status.js";
 
 /** Size of a node on the screen, in pixels, from which it is drawn on its own. */
 const CELL = 11;
@@ -9,13 +10,17 @@ const CELL = 11;
 const MARKS = 2000;
 
 export class Map2d {
-  /** @param {{graph: object, store: object, place: string|null, open: (name: string) => void, moved: (place: string) => void, heat?: (link: object) => number|null}} options */
+  /**
+   * `named` gives the classes of a link or node that faults and findings name: fault, culprit,
+   * victim. `still`: the wheel scrolls the page, unless Ctrl is pressed.
+   * @param {{graph: object, store: object, place: string|null, open: (name: string, links?: string[]) => void, moved: (place: string) => void, heat?: (link: object) => number|null, named?: (name: string) => string[], still?: boolean}} options
+   */
   constructor(options) {
     Object.assign(this, options);
     this.names = new Map();
     this.graph.shapes.forEach((shape, i) => (shape.members ?? [shape.label]).forEach((name, at) => this.names.set(name, [i, at])));
     this.marked = new Set();
-    this.canvas = el("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of the fabric; the table beside it has the same content. Arrow keys move, plus and minus zoom, 0 shows all." });
+    this.canvas = el("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of the fabric; tables of the page have the same content. Arrow keys move, plus and minus zoom, 0 shows all." });
     this.context = this.canvas.getContext("2d");
     this.dirty = false;
     this.painted = 0;
@@ -101,10 +106,10 @@ export class Map2d {
       drag = null;
       if (!was || was.moved) return;
       const hit = this.hit(at(event));
-      if (hit?.name) this.open(hit.name);
+      if (hit?.name) this.open(hit.name, hit.links);
       else if (hit) this.zoom(2.5, at(event));
     });
-    canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(Math.exp(-event.deltaY / 400), at(event)); }, { passive: false });
+    canvas.addEventListener("wheel", (event) => { if (this.still && !event.ctrlKey && !event.metaKey) return; event.preventDefault(); this.zoom(Math.exp(-event.deltaY / 400), at(event)); }, { passive: false });
     canvas.addEventListener("keydown", (event) => {
       const step = 60 / this.scale;
       const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
@@ -152,7 +157,7 @@ export class Map2d {
       const t = Math.min(Math.max(((wx - a[0]) * dx + (wy - a[1]) * dy) / (dx * dx + dy * dy || 1), 0), 1);
       if (Math.hypot(wx - a[0] - t * dx, wy - a[1] - t * dy) < near) {
         const links = cable.links.map((link) => this.graph.links[link]);
-        return { name: links[0].name, title: links.length === 1 ? `${links[0].name}, ${links[0].rate}` : `${links.length} links, the first is ${links[0].name}` };
+        return { name: links[0].name, links: links.map((link) => link.name), title: links.length === 1 ? `${links[0].name}, ${links[0].rate}` : `${links.length} links, the first is ${links[0].name}` };
       }
     }
     return null;
@@ -180,7 +185,7 @@ export class Map2d {
     if (!this.scale) return;
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue("--" + name).trim();
-    const c = { ink: colour("ink"), soft: colour("soft"), line: colour("line"), bg: colour("bg"), panel: colour("panel"), accent: colour("accent"), up: colour("good"), down: colour("bad"), isolated: colour("bad"), blocked: colour("bad"), disabled: colour("warn"), absent: colour("soft") };
+    const c = { ink: colour("ink"), soft: colour("soft"), line: colour("line"), bg: colour("bg"), panel: colour("panel"), accent: colour("accent"), up: colour("good"), down: colour("bad"), isolated: colour("bad"), blocked: colour("bad"), disabled: colour("warn"), absent: colour("soft"), victim: colour("warn-bg"), culprit: colour("bad-bg") };
     const g = this.context;
     const k = this.scale;
     const [X, Y] = [(x) => (x - this.left) * k, (y) => (y - this.top) * k];
@@ -208,6 +213,7 @@ export class Map2d {
       g.strokeStyle = worst === "up" ? (heat === null ? c.soft : this.warm(heat, c)) : c[worst];
       g.setLineDash(worst === "down" || worst === "isolated" || worst === "blocked" ? [7, 5] : worst === "up" ? [] : [2, 4]);
       g.lineWidth = Math.min(1.2 + Math.log2(cable.links.length) * 0.7 + (heat ?? 0) * 2.5 + (worst === "down" ? 1 : 0), 7) * Math.min(1, 0.25 + k);
+      if (this.named) this.markCable(g, cable, c);
       g.beginPath(); g.moveTo(...a); g.lineTo(...b); g.stroke();
       g.setLineDash([]);
       if (k > 0.25 && this.store) { this.end(g, a, b, ends[0], c); this.end(g, b, a, ends[1], c); }
@@ -224,15 +230,18 @@ export class Map2d {
       const [x, y] = [X(shape.x) - w / 2, Y(shape.y) - h / 2];
       if (!seen(x, y, w, h) || (marks += 1) > MARKS) return;
       const here = this.marked.has(shape.label);
+      const classes = this.named && !shape.members ? this.named(shape.label) : [];
       g.fillStyle = shape.kind === "switch" ? c.bg : c.panel;
       g.strokeStyle = here ? c.accent : shape.kind === "host" ? c.accent : shape.kind === "storage" ? c.up : c.ink;
       g.lineWidth = here ? 4 : 1.4;
+      if (classes.length) this.markNode(g, classes, c);
       g.beginPath();
       // The kinds differ by shape, not only by colour.
       if (shape.kind === "switch") g.roundRect(x, y, w, h, Math.min(10, h / 3));
       else if (shape.kind === "storage") { g.rect(x, y, w, h); g.moveTo(x, y + Math.min(4, h / 4)); g.lineTo(x + w, y + Math.min(4, h / 4)); }
       else g.rect(x, y, w, h);
       g.fill(); g.stroke();
+      g.setLineDash([]);
       g.fillStyle = c.ink; g.textAlign = "center";
       const columns = shape.members && this.columns(shape);
       const cell = shape.members && (shape.height / shape.rows) * k;
@@ -244,7 +253,11 @@ export class Map2d {
             const name = shape.members[r * columns + col];
             if (name === undefined || (marks += 1) > MARKS) continue;
             g.strokeStyle = this.marked.has(name) ? c.accent : c.line; g.lineWidth = this.marked.has(name) ? 3 : 1;
-            g.strokeRect(x + col * cw + 1, y + r * cell + 1, cw - 2, cell - 2);
+            const box = [x + col * cw + 1, y + r * cell + 1, cw - 2, cell - 2];
+            const named = this.named?.(name) ?? [];
+            if (named.length) { this.markNode(g, named, c); g.fillRect(...box); }
+            g.strokeRect(...box);
+            g.setLineDash([]); g.fillStyle = c.ink;
             if (cw > 26) g.fillText(name, x + (col + 0.5) * cw, y + (r + 0.5) * cell, cw - 4);
           }
         }
@@ -256,6 +269,22 @@ export class Map2d {
     this.marks = marks;
     if (!this.painted) { this.painted = performance.now(); performance.mark("map-painted"); }
     this.canvas.dataset.painted = String(Math.round(this.painted));
+  }
+
+  /** Colours and dashes of a node that a fault or finding names, and of a node that is chosen. */
+  markNode(g, classes, c) {
+    const has = (name) => classes.includes(name);
+    if (has("victim")) { g.fillStyle = c.victim; g.strokeStyle = c.disabled; }
+    if (has("culprit")) { g.fillStyle = c.culprit; g.strokeStyle = c.down; g.lineWidth = 3; }
+    if (has("fault")) { g.strokeStyle = c.down; g.lineWidth = 2.4; g.setLineDash([7, 5]); }
+    if (has("chosen")) { g.strokeStyle = c.accent; g.lineWidth = 4; }
+  }
+
+  markCable(g, cable, c) {
+    const classes = new Set(cable.links.flatMap((at) => this.named(this.graph.links[at].name)));
+    if (classes.has("culprit")) { g.strokeStyle = c.down; g.lineWidth = 4; }
+    if (classes.has("fault")) g.setLineDash([7, 5]);
+    if (classes.has("chosen")) { g.strokeStyle = c.accent; g.lineWidth = 5; }
   }
 
   /** Mark at an end: a filled square if up, a cross if down, a ring otherwise. */

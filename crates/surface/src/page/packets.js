@@ -45,7 +45,7 @@ export function packets(app) {
   const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
   const body = el("tbody");
   const tree = el("div");
-  const bytes = el("pre", { class: "bytes" });
+  const bytes = el("pre", { class: "bytes", tabindex: 0 });
   let ring = [], parts = [], stop = null, dirty = false, waiting = [];
   const start = el("button", { class: "main" }, "Start");
   const halt = el("button", { type: "button", click: () => stop?.abort() }, "Stop");

@@ -42,7 +42,7 @@ async function load(app) {
   const charts = el("div", { class: "charts" });
   const busy = el("div");
   const end = steps * series.interval_s || 1;
-  const faults = el("div", { class: "faults", "aria-label": "Faults" }, run.faults.map((fault) => {
+  const faults = el("div", { class: "faults", role: "group", "aria-label": "Faults" }, run.faults.map((fault) => {
     const mark = el("button", { type: "button", title: `${fault.what} at ${seconds(fault.at_s)}`, "aria-label": `${fault.what} at ${seconds(fault.at_s)}`, click: () => move(Math.min(Math.floor(fault.at_s / series.interval_s), steps - 1)) }, "⚡");
     mark.style.left = `${Math.min(Math.max((100 * fault.at_s) / end, 0), 100)}%`;
     return mark;

@@ -1,8 +1,9 @@
 // Views of a running fabric: overview, tables, events, and one object with its two hops.
 
-import { BAD, request, show, worse } from "./api.js";
+import { request, show } from "./api.js";
 import { el, object, put, section, short, svg } from "./dom.js";
 import { Map2d } from "./map.js";
+import { BAD, worse } from "./status.js";
 import { table } from "./table.js";
 
 const time = (event) => new Date(event.at_unix_s * 1000).toISOString().replace("T", " ").slice(0, 19);
@@ -207,7 +208,7 @@ function portActions(app, port) {
   return section("Actions", may ? null : el("p", { class: "note" }, "Your role permits no changes."),
     el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => enable(false) }, "Disable"), el("button", { type: "button", disabled: !may, click: () => enable(true) }, "Enable"), el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port }) }, "Packets"), may ? el("a", { href: capture, download: `${port}.pcapng` }, "Capture to a file") : null),
     el("form", { class: "bar", submit: inject }, el("label", {}, "Inject into frames that match ", match), el("label", {}, "action ", act), el("label", {}, "count ", count), el("button", { disabled: !may }, "Inject"), el("button", { type: "button", disabled: !may, click: () => result.run(() => request({ request: "clear_injections", port }), () => "The rules of the port are removed.") }, "Remove rules")),
-    result, el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", {}, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
+    result, el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
 }
 
 export function objectView(app) {

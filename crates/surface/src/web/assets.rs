@@ -29,6 +29,7 @@ files! {
     "map.js" SCRIPT,
     "packets.js" SCRIPT,
     "run.js" SCRIPT,
+    "status.js" SCRIPT,
     "table.js" SCRIPT,
     "views.js" SCRIPT,
     "zones.js" SCRIPT,

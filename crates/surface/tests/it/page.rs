@@ -273,6 +273,35 @@ fn a_lab_of_10000_nodes_is_drawn_and_follows_rates() {
 
 #[needs("chromium")]
 #[test]
+fn the_heap_does_not_grow_with_the_updates() {
+    let drawn = small("sw1");
+    let (_server, address) = page(Access::Open, move || Box::new(Handle(drawn.clone())));
+    let mut browser = Browser::start("heap");
+    // Keeps the stream of events and the last rates, so that the test can send them again.
+    let source = "window.EventSource = class extends EventSource { constructor(url) { super(url); window.stream = this; \
+                  this.addEventListener('rates', (message) => { window.rates = message.data; }); } };";
+    browser.call("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": source }));
+    browser.open(&format!("http://{address}/"));
+    browser.wait("document.querySelector('canvas')?.dataset.painted && window.rates");
+    // One update is sent per second; the page keeps the rates of two minutes.
+    let updates = |browser: &mut Browser, count: u32| {
+        browser.eval(&format!(
+            "(async () => {{ for (let i = 1; i <= {count}; i += 1) {{ \
+             window.stream.dispatchEvent(new MessageEvent('rates', {{ data: window.rates }})); \
+             if (i % 60 === 0) await new Promise((done) => requestAnimationFrame(done)); }} }})()"
+        ));
+        browser.heap()
+    };
+    updates(&mut browser, 600);
+    let before = updates(&mut browser, 600);
+    let after = updates(&mut browser, 3600);
+    println!("heap {before} bytes, {after} bytes an hour later");
+    assert!(after < before + 200e3, "from {before} to {after} bytes");
+    browser.no_complaints();
+}
+
+#[needs("chromium", "axe")]
+#[test]
 fn a_user_logs_in_and_out() {
     let (users, password) = Users::with_random_password().unwrap();
     let drawn = small("sw1");
@@ -280,6 +309,7 @@ fn a_user_logs_in_and_out() {
     let mut browser = Browser::start("login");
     browser.open(&format!("http://{address}/"));
     browser.wait("document.activeElement.name === 'user'");
+    assert_eq!(browser.accessibility_findings(), [""; 0]);
     "admin".chars().for_each(|key| browser.key(&key.to_string()));
     browser.key("Tab");
     password.chars().for_each(|key| browser.key(&key.to_string()));

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Three failed joins of switches.
-const THREE_SWITCHES: &str = include_str!("../../../../../examples/vendor-three-switches.toml");
+const THREE_SWITCHES: &str = include_str!("../../../labs/vendor-three-switches.toml");
 
 /// Time that frames towards the host lose in the SilkWorm 3800, in ns. Fitted to the 3 to 4 % of
 /// section 1; the document names no cause.

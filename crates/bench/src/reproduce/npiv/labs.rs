@@ -18,12 +18,12 @@ pub struct Variant {
     set: Option<(&'static str, &'static str, &'static str)>,
 }
 
-const STORM: &str = include_str!("../../../../../examples/npiv-login-storm.toml");
+const STORM: &str = include_str!("../../../labs/npiv-login-storm.toml");
 
 /// The labs.
 pub const LABS: [Variant; 4] = [
-    Variant { name: "npiv-hypervisor", text: include_str!("../../../../../examples/npiv-hypervisor.toml"), set: None },
-    Variant { name: "npiv-migration", text: include_str!("../../../../../examples/npiv-migration.toml"), set: None },
+    Variant { name: "npiv-hypervisor", text: include_str!("../../../labs/npiv-hypervisor.toml"), set: None },
+    Variant { name: "npiv-migration", text: include_str!("../../../labs/npiv-migration.toml"), set: None },
     Variant { name: "npiv-login-storm", text: STORM, set: None },
     Variant {
         name: "npiv-login-storm",

@@ -12,9 +12,9 @@ use sanloom_lab::Override;
 use std::sync::Arc;
 
 /// The lab of random reads.
-const LAB: &str = include_str!("../../../../../examples/array-150-disks.toml");
+const LAB: &str = include_str!("../../../labs/array-150-disks.toml");
 /// The lab of two FCoE ports.
-const FCOE_LAB: &str = include_str!("../../../../../examples/fcoe-two-ports.toml");
+const FCOE_LAB: &str = include_str!("../../../labs/fcoe-two-ports.toml");
 
 /// Write cache that fills in the test of a minute, found by trial.
 const WRITE_CACHE: &str = "4GiB";

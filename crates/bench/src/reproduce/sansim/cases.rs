@@ -9,7 +9,7 @@ use sanloom_lab::Override;
 use std::sync::Arc;
 
 /// The lab. This module sets only the values that differ from it.
-const CORE_EDGE: &str = include_str!("../../../../../examples/core-edge.toml");
+const CORE_EDGE: &str = include_str!("../../../labs/core-edge.toml");
 
 /// Failure of inter-switch links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

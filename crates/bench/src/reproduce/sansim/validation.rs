@@ -13,7 +13,7 @@ use sanloom_lab::Override;
 use std::sync::Arc;
 
 /// The lab. This module sets the sizes, queue depths and directions.
-const LAB: &str = include_str!("../../../../../examples/fc-al-validation.toml");
+const LAB: &str = include_str!("../../../labs/fc-al-validation.toml");
 
 /// Sizes of Figures 4 and 5 in KB, and their queue depths.
 const SIZES_BY_DEPTH: [u32; 4] = [2, 8, 16, 32];

@@ -20,7 +20,7 @@ use sanloom_console::simulation::{Simulation, coloured_topology, redundancy};
 use sanloom_console::threads;
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
-use sanloom_lab::LoadedLab;
+use sanloom_lab::{LoadedLab, topology};
 #[cfg(feature = "surface")]
 use sanloom_live::control::Control;
 use sanloom_sim::capture::Window;
@@ -235,15 +235,17 @@ impl Args {
     /// file.
     fn write(&self, loaded: &LoadedLab, results: &Results, report_folder: Option<&Path>) -> Result<(), Failure> {
         let drawing = || coloured_topology(&loaded.lab, &loaded.isolated, results);
+        let graph = || topology::graph(&loaded.lab, &loaded.isolated);
         let redundancy = || redundancy(loaded);
-        let report =
-            report_folder.map(|folder| folder::write(folder, results, &drawing(), &redundancy())).transpose()?;
+        let report = report_folder
+            .map(|folder| folder::write(folder, results, &drawing(), Some(&graph()), &redundancy()))
+            .transpose()?;
         let Outputs { json, html, csv, .. } = &self.outputs;
         csv.write(|out| match csv.is_json_lines() {
             true => csv::write_json_lines(out, results),
             false => csv::write_csv(out, results),
         })?;
-        html.write(|| report::html::report(results, &drawing(), &redundancy()))?;
+        html.write(|| report::html::report(results, Some(&graph()), &redundancy()))?;
         json.write(results)?;
         let table = !self.quiet && !self.uses_stdout();
         if table {

@@ -93,6 +93,43 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
     browser.no_complaints();
 }
 
+#[needs("chromium")]
+#[test]
+fn a_report_from_a_file_has_the_map_of_the_page() {
+    let folder = Folder::new("page-report");
+    let lab = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/slow-drain.toml");
+    let report = folder.path("report.html");
+    let mut sim = Command::new(SANLOOM);
+    sim.args(["sim", "--quiet", "--no-report", "--no-remedies", "--duration", "300ms"]);
+    let sim = sim.arg(format!("--html={report}")).arg(&lab).stderr(Stdio::null()).status().unwrap();
+    // The expectations are those of the whole run.
+    assert!(sim.code().is_some_and(|code| code <= 1), "{sim}");
+    let mut browser = Browser::start("report");
+    browser.open(&format!("file://{report}"));
+    browser.wait("document.querySelector('.drawing canvas')?.dataset.painted");
+    // A click on the middle of the first switch shows its ports.
+    browser.eval("document.querySelector('.drawing canvas').scrollIntoView({ block: 'center' })");
+    browser.eval(
+        "const data = JSON.parse(document.getElementById('data').textContent).map.graph; \
+         const shape = data.shapes.find((shape) => shape.kind === 'switch'); \
+         const canvas = document.querySelector('.drawing canvas'), box = canvas.getBoundingClientRect(); \
+         const scale = Math.min(box.width / data.width, box.height / data.height, 1.6); \
+         const at = { clientX: box.left + box.width / 2 + (shape.x - data.width / 2) * scale, \
+         clientY: box.top + box.height / 2 + (shape.y - data.height / 2) * scale, pointerId: 1, bubbles: true }; \
+         canvas.setPointerCapture = () => {}; window.clicked = shape.label; \
+         for (const kind of ['pointerdown', 'pointerup']) canvas.dispatchEvent(new PointerEvent(kind, at)); 0",
+    );
+    browser.wait(
+        "document.querySelector('[data-chart=ports] .caption')?.textContent.includes('ports of ' + window.clicked)",
+    );
+    browser.screenshot(&shot("report-map.png"));
+    for dark in [false, true] {
+        browser.set_dark(dark);
+        browser.screenshot(&shot(if dark { "report-dark.png" } else { "report-light.png" }));
+    }
+    browser.no_complaints();
+}
+
 /// A program that serves finished runs, ended when it is dropped.
 struct Serving(Child);
 
@@ -103,7 +140,65 @@ impl Drop for Serving {
     }
 }
 
-#[needs("chromium")]
+/// Requires that axe-core finds nothing in a view, on a light and on a dark background.
+fn is_accessible(browser: &mut Browser, view: &str) {
+    for dark in [false, true] {
+        browser.set_dark(dark);
+        let findings = browser.accessibility_findings();
+        assert!(findings.is_empty(), "{view}, dark: {dark}\n{}", findings.join("\n"));
+    }
+}
+
+#[needs("chromium", "axe")]
+#[test]
+fn axe_finds_nothing_in_any_view_of_a_running_lab() {
+    let lab = two_disks("[switch.\"sw{1..2}\"]\n[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n", "sw{1..2}");
+    let (instance, url) = with_page("page-axe", &lab);
+    instance.wait("two ports", |instance| instance.zones("sw1").ports.len() == 2);
+    // A dark port has other colours and an event. Port 0 is that of the ISL.
+    instance.run("port disable LAB sw2:0").good();
+    let mut browser = Browser::start("axe");
+    for view in ["overview", "ports", "zones", "storage", "volumes", "events", "packets", "fabric"] {
+        browser.open(&format!("{url}?view={view}"));
+        browser.wait("document.querySelector('main section') && document.querySelector('#views a[aria-current]')");
+        browser.wait("document.getElementById('status').textContent.startsWith('connected')");
+        browser.wait("!document.querySelector('main').innerText.includes('Loading')");
+        is_accessible(&mut browser, view);
+    }
+    for object in ["sw1", "disk1", "sw1:0", "disk2-sw2"] {
+        browser.open(&format!("{url}?view=object&name={object}"));
+        browser.wait("document.querySelector('main section h2')");
+        browser.wait("document.getElementById('status').textContent.startsWith('connected')");
+        is_accessible(&mut browser, object);
+    }
+    // A preview, and a decoded packet.
+    browser.open(&format!("{url}?view=packets&port=sw1%3A0"));
+    let press = |text: &str| {
+        format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")
+    };
+    browser.wait("document.getElementById('packet-port')?.value === 'sw1:0'");
+    browser.eval(&press("Start"));
+    browser.wait("document.body.innerText.includes('Capturing sw1:0')");
+    instance.run("port disable LAB sw1:0").good();
+    instance.run("port enable LAB sw1:0").good();
+    browser.wait("document.querySelector('table[aria-label=Packets] tbody')?.innerText.includes('ELP')");
+    browser.eval("[...document.querySelectorAll('table[aria-label=Packets] button')][0].click(); 0");
+    browser.wait("document.body.innerText.includes('OX_ID')");
+    is_accessible(&mut browser, "decoded packet");
+    browser.open(&format!("{url}?view=zones"));
+    browser.wait("document.getElementById('edit-kind')");
+    browser.eval(
+        "const set = (id, value) => { const node = document.getElementById(id); node.value = value; \
+         node.dispatchEvent(new Event('change')); }; set('edit-kind', 'Disable zoning'); \
+         document.getElementById('add-edit').click(); \
+         document.getElementById('show-preview').click(); 0",
+    );
+    browser.wait("document.getElementById('preview').innerText.length > 0");
+    is_accessible(&mut browser, "preview");
+    browser.no_complaints();
+}
+
+#[needs("chromium", "axe")]
 #[test]
 fn a_finished_run_has_a_time_line_with_its_faults_and_is_compared_with_another() {
     let folder = Folder::new("page-view");
@@ -133,5 +228,6 @@ fn a_finished_run_has_a_time_line_with_its_faults_and_is_compared_with_another()
     browser.wait("document.getElementById('time').textContent.includes('ISL1')");
     browser.wait("location.search.includes('t=1')");
     browser.screenshot(&shot("run.png"));
+    is_accessible(&mut browser, "two runs");
     browser.no_complaints();
 }

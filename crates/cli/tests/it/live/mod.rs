@@ -15,6 +15,7 @@ mod mutate;
 mod recovery;
 mod relay;
 mod scsi_commands;
+mod service;
 mod tools;
 mod virtual_ports;
 mod vlans;

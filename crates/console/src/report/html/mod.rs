@@ -7,6 +7,7 @@
 mod backstore;
 mod data;
 mod findings;
+mod map;
 mod page;
 mod study;
 mod summary;
@@ -18,6 +19,7 @@ pub use study::{ComparedRow, compare, sweep, whatif};
 
 use super::format::{self, grouped, seconds};
 use page::{Page, Section};
+use sanloom_api::graph::Graph;
 use sanloom_api::results::Results;
 use sanloom_api::words::plural;
 use std::fmt::Write as _;
@@ -28,17 +30,16 @@ pub use table::{Cell, Table};
 const REPORT_SCRIPT: &str = include_str!("../../../assets/report.js");
 const TOPOLOGY_SCRIPT: &str = include_str!("../../../assets/topology.js");
 
-/// Renders the report of one simulation. `topology_svg` is the drawing of the lab coloured by
-/// utilisation. It is inserted unescaped, so it must come from this program. If it is empty, the
-/// section states that there is no drawing. `redundancy` are the sentences of
+/// Renders the report of one simulation. `graph` is the layout of the lab; without it, the section
+/// states that there is no drawing. `redundancy` are the sentences of
 /// [`Report::redundancy`](sanloom_lab::topology::Report::redundancy).
-pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> String {
+pub fn report(results: &Results, graph: Option<&Graph>, redundancy: &[String]) -> String {
     let lab = &results.lab;
     let mut page = Page::new(&format!("{} – sanloom", lab.name));
     page.heading(&lab.name, &lab.description, &facts(results));
     page.section(Section::new("summary", "Summary", summary::render(results)));
     page.section(Section::new("findings", "Findings", findings::render(results)));
-    page.section(Section::new("topology", "Topology", topology(results, topology_svg, redundancy)));
+    page.section(Section::new("topology", "Topology", topology(results, graph, redundancy)));
     page.section(Section::new("throughput", "Throughput over time", throughput(results)));
     page.section(Section::new("latency", "Response time", tables::latency(results)));
     page.section(Section::new(
@@ -52,9 +53,14 @@ pub fn report(results: &Results, topology_svg: &str, redundancy: &[String]) -> S
     page.section(Section::new("ports", "Switches and ports", tables::ports(results)));
     page.section(Section::new("frames", "Frames, drops and events", tables::frames(results)));
     page.section(Section::new("lab", "Lab file", lab_file(results)));
-    page.data(&data::of(results));
+    let mut data = data::of(results);
+    if let Some(graph) = graph {
+        data["map"] = map::data(results, graph);
+    }
+    page.data(&data);
     page.charts();
     page.script(REPORT_SCRIPT);
+    page.script(map::script());
     page.script(TOPOLOGY_SCRIPT);
     page.footer(&cost(results));
     page.finish()
@@ -83,16 +89,14 @@ fn facts(results: &Results) -> Vec<String> {
     out
 }
 
-fn topology(results: &Results, svg: &str, redundancy: &[String]) -> String {
-    // A drawing made as a separate file has a prolog, which is not HTML.
-    let Some(start) = svg.find("<svg") else {
+fn topology(results: &Results, graph: Option<&Graph>, redundancy: &[String]) -> String {
+    if graph.is_none() {
         return "<p class=\"none\">No drawing was made.</p>\n".into();
-    };
-    let mut out = String::from("<div class=\"drawing\">");
-    out.push_str(svg[start..].trim_end());
-    out.push_str(
-        "</div>\n<p class=\"note\">Drag to move, Ctrl and the wheel or a double click to zoom; a click on a node or cable shows \
-         its ports over time. Lines are coloured by utilisation.\
+    }
+    let mut out = String::from(
+        "<div class=\"drawing\"><noscript>The drawing needs scripts; topology.svg beside this page does not.</noscript>\
+         </div>\n<p class=\"note\">Drag to move, Ctrl and the wheel to zoom; a click on a node or cable shows \
+         its ports over time. Many hosts share a box; zoom in to see each. Lines are coloured by utilisation.\
          <i class=\"key k-fault\"></i>fault of the lab<i class=\"key k-culprit\"></i>cause of a finding\
          <i class=\"key k-victim\"></i>affected by a finding</p>\n\
          <div class=\"bar\" data-bar=\"ports\" hidden><h3>Ports over time</h3><span class=\"tabs\" data-tabs=\"ports\"></span></div>\n\
@@ -156,7 +160,11 @@ fn lab_file(results: &Results) -> String {
     }
     match &results.lab.source {
         Some(source) => {
-            let _ = writeln!(out, "<pre class=\"source\">{}</pre>", escape(source));
+            let _ = writeln!(
+                out,
+                "<pre class=\"source\" tabindex=\"0\" aria-label=\"Lab file\" role=\"region\">{}</pre>",
+                escape(source)
+            );
         }
         None => out.push_str("<p class=\"none\">The results do not carry the text of the lab.</p>\n"),
     }

@@ -1,6 +1,7 @@
 //! Common frame of all pages: head, style, navigation, scripts.
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("../../../assets/report.css");
@@ -50,7 +51,7 @@ pub struct Page {
     heading: String,
     sections: Vec<Section>,
     data: Option<String>,
-    scripts: Vec<&'static str>,
+    scripts: Vec<Cow<'static, str>>,
     charts: bool,
     footer: String,
 }
@@ -101,8 +102,8 @@ impl Page {
     }
 
     /// Adds one of our scripts.
-    pub fn script(&mut self, script: &'static str) {
-        self.scripts.push(script);
+    pub fn script(&mut self, script: impl Into<Cow<'static, str>>) {
+        self.scripts.push(script.into());
     }
 
     /// A line at the end, plain text.

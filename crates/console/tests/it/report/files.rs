@@ -91,7 +91,7 @@ fn the_folder_of_a_run_holds_everything() {
     let scratch = Scratch::new("folder");
     let out = scratch.0.join("runs/one");
     let results = fixture::core_edge();
-    let report = folder::write(&out, &results, fixture::SVG, &[]).unwrap();
+    let report = folder::write(&out, &results, fixture::SVG, Some(&fixture::graph()), &[]).unwrap();
     assert_eq!(report, out.join("report.html"));
     let mut names: Vec<_> =
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

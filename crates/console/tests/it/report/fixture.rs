@@ -1,5 +1,6 @@
 //! Synthetic results for tests of layouts. All numbers come from formulas; nothing was simulated.
 
+use sanloom_api::graph::{Graph, GraphCable, GraphLink, GraphShape, ShapeKind};
 use sanloom_api::results::*;
 use std::collections::BTreeMap;
 
@@ -337,11 +338,32 @@ fn verdict(metric: &str, min: Option<f64>, max: Option<f64>, value: Option<f64>)
     }
 }
 
-/// A drawing with the prolog of a file.
-pub const SVG: &str = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 220\" \
-width=\"900\" height=\"220\"><g fill=\"none\" stroke=\"#2563eb\" stroke-width=\"4\"><path d=\"M120 60L330 110\"/><path \
-d=\"M570 110L780 60\" stroke=\"#c81e3a\"/></g><g fill=\"#eef2f8\" stroke=\"#5c6778\"><rect x=\"30\" y=\"40\" \
-width=\"90\" height=\"40\" rx=\"6\"/><rect x=\"330\" y=\"80\" width=\"240\" height=\"60\" rx=\"6\"/><rect x=\"780\" \
-y=\"40\" width=\"90\" height=\"40\" rx=\"6\"/></g><g font-family=\"sans-serif\" font-size=\"14\" \
-text-anchor=\"middle\"><text x=\"75\" y=\"65\">edge1</text><text x=\"450\" y=\"115\">core</text><text x=\"825\" \
-y=\"65\">edge3</text></g></svg>\n";
+/// A drawing.
+pub const SVG: &str = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n";
+
+/// The layout of three switches.
+pub fn graph() -> Graph {
+    let shape = |label: &str, x| GraphShape {
+        label: label.to_owned(),
+        kind: ShapeKind::Switch,
+        x,
+        y: 100.0,
+        width: 90.0,
+        height: 40.0,
+        ..GraphShape::default()
+    };
+    let link = |name: &str, ends: [&str; 2]| GraphLink {
+        name: name.to_owned(),
+        ends: ends.map(str::to_owned),
+        ..GraphLink::default()
+    };
+    Graph {
+        of: "synthetic-core-edge".to_owned(),
+        width: 900.0,
+        height: 220.0,
+        shapes: vec![shape("edge1", 75.0), shape("core", 450.0), shape("edge3", 825.0)],
+        cables: vec![GraphCable { shapes: [0, 1], links: vec![0] }, GraphCable { shapes: [1, 2], links: vec![1] }],
+        links: vec![link("isl1", ["edge1:8", "core:0"]), link("isl3", ["core:2", "edge3:8"])],
+        ..Graph::default()
+    }
+}

@@ -18,9 +18,9 @@ fn pages_for_a_look() {
 
 fn pages() -> Vec<(&'static str, String)> {
     vec![
-        ("report.html", report(&fixture::core_edge(), fixture::SVG, &[])),
-        ("big.html", report(&fixture::fabric(1_000, 64), fixture::SVG, &[])),
-        ("empty.html", report(&Results::default(), "", &[])),
+        ("report.html", report(&fixture::core_edge(), Some(&fixture::graph()), &[])),
+        ("big.html", report(&fixture::fabric(1_000, 64), Some(&fixture::graph()), &[])),
+        ("empty.html", report(&Results::default(), None, &[])),
         ("sweep.html", sweep("synthetic", &sweep_rows(), 15, "sanloom sweep synthetic.toml")),
         ("whatif.html", whatif("synthetic", &whatif_rows(), "sanloom whatif synthetic.toml")),
         ("figure9.html", figure9::html(&panels(), "MB/s", "sanloom reproduce sansim")),
@@ -98,7 +98,7 @@ fn panels() -> Vec<Panel> {
 
 #[test]
 fn a_report_has_every_section() {
-    let page = report(&fixture::core_edge(), fixture::SVG, &[]);
+    let page = report(&fixture::core_edge(), Some(&fixture::graph()), &[]);
     for id in [
         "summary",
         "findings",
@@ -129,7 +129,7 @@ fn a_report_has_every_section() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    assert!(page.contains("<svg xmlns") && !page.contains("<?xml"));
+    assert!(page.contains("class Map2d {") && !page.contains("export ") && !page.contains("<svg"));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn hostile_names_stay_text() {
     panels[0].curves[0].name = evil.into();
     panels[0].paper[0].name = evil.into();
     for page in [
-        report(&results, fixture::SVG, &[]),
+        report(&results, Some(&fixture::graph()), &[]),
         sweep(evil, &rows, 15, evil),
         whatif(evil, &failures, evil),
         figure9::html(&panels, evil, evil),
@@ -230,7 +230,7 @@ fn a_big_lab_stays_below_5_mb() {
     for host in &mut results.series.hosts {
         host.throughput_bytes_per_s = vec![80_123_456.789; steps];
     }
-    let page = report(&results, fixture::SVG, &[]);
+    let page = report(&results, Some(&fixture::graph()), &[]);
     assert!(page.len() < 5_000_000, "{}", page.len());
     assert!(page.contains("32 of 1000 hosts"));
 }
@@ -257,7 +257,7 @@ fn the_data_in_the_page_is_json() {
 
 #[test]
 fn the_licence_of_the_chart_library_is_in_the_page() {
-    let page = report(&fixture::core_edge(), fixture::SVG, &[]);
+    let page = report(&fixture::core_edge(), Some(&fixture::graph()), &[]);
     assert!(page.contains("Copyright (c) 2022 Leon Sorokin"));
     assert!(page.contains("THE SOFTWARE IS PROVIDED \"AS IS\""));
 }
@@ -292,7 +292,7 @@ fn one_of_something_is_singular() {
     assert!(cut.contains("1 failure<") && cut.contains("1 cuts a host off from storage"), "{cut}");
     assert!(page(row(0, 5, 0)).contains("but 1 makes requests fail."));
     assert!(page(row(0, 0, 5)).contains("but 1 leaves requests unfinished."));
-    let single = report(&fixture::fabric(1, 1), fixture::SVG, &[]);
+    let single = report(&fixture::fabric(1, 1), Some(&fixture::graph()), &[]);
     for text in ["1 host, ", "1 storage system, "] {
         assert!(single.contains(text), "{text}");
     }

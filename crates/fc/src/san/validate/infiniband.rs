@@ -6,6 +6,7 @@ use crate::config::{
     BLOCK_BYTES, Fault, FaultKind, InfinibandEnd, InfinibandFault, InfinibandNode, MAX_BLOCKS, MAX_DATA_LANES,
     MAX_INFINIBAND_PORTS, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
 };
+use crate::san::infiniband::infiniband_groups;
 use crate::san::{Lab, Place, ProblemKind, Section, SubnetRoutes};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -221,7 +222,7 @@ fn links(lab: &Lab, problems: &mut Problems) {
 
 /// Links that the subnet manager does not reach.
 fn groups(lab: &Lab, problems: &mut Problems) {
-    let groups = lab.infiniband_groups();
+    let groups = infiniband_groups(lab);
     if let Some(number) = groups.iter().position(|group| *group != 0) {
         problems.add(
             ProblemKind::SplitSubnet,

@@ -45,35 +45,67 @@ pub struct Options {
     pub captures: Vec<(String, PathBuf)>,
 }
 
+/// Folder that holds the runtime folder of each service of systemd (`sanloom@LAB.service`).
+const SERVICES: &str = "/run/sanloom";
+/// Folder that holds the state folder of each service.
+const STATES: &str = "/var/lib/sanloom";
+const CONTROL: &str = "control.sock";
+
 /// Paths of the sockets and images of a lab.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabPaths {
     folder: PathBuf,
+    /// Folder of sockets; equal to `folder`, except in a service.
+    sockets: PathBuf,
     control: PathBuf,
 }
 
 impl LabPaths {
-    /// Returns the paths of a lab. Without `[live] folder`, they are in the user's runtime folder,
-    /// or in /tmp.
+    /// Returns the paths of a lab. Without `[live] folder`, they are in the folders of the service
+    /// that runs the lab, or in the user's runtime folder, or in /tmp.
     pub fn of(lab: &Lab) -> LabPaths {
-        let folder = lab.live.folder.as_ref().map(PathBuf::from).unwrap_or_else(|| LabPaths::base().join(&lab.name));
-        let control = folder.join(lab.live.control.as_deref().unwrap_or("control.sock"));
-        LabPaths { folder, control }
+        let service = || match own_service() {
+            None => running_service(Path::new(SERVICES), Path::new(STATES), &lab.name),
+            own => own,
+        };
+        let own = lab.live.folder.as_ref().map(|folder| (PathBuf::from(folder), PathBuf::from(folder)));
+        let (sockets, folder) = own.or_else(service).unwrap_or_else(|| {
+            let folder = LabPaths::base().join(&lab.name);
+            (folder.clone(), folder)
+        });
+        let control = sockets.join(lab.live.control.as_deref().unwrap_or(CONTROL));
+        LabPaths { folder, sockets, control }
     }
 
-    /// Folder of all instances of this user: the user's runtime folder, or one in /tmp.
+    /// Folder of all instances of this user: the user's runtime folder, or one in /tmp. A service
+    /// has its own.
     pub fn base() -> PathBuf {
+        if let Some((runtime, _)) = own_service() {
+            return runtime;
+        }
         let base = std::env::var_os("XDG_RUNTIME_DIR").map(|base| PathBuf::from(base).join("sanloom"));
         let user = rustix::process::getuid().as_raw();
         base.unwrap_or_else(|| PathBuf::from(format!("/tmp/sanloom-{user}")))
     }
 
-    /// Creates the folder of the instance if it does not exist.
+    /// Folders of all instances that this user may look for: [`LabPaths::base`] and those of
+    /// services.
+    pub fn bases() -> Vec<PathBuf> {
+        let services = fs::read_dir(SERVICES).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut bases = vec![LabPaths::base()];
+        bases.extend(services);
+        bases.dedup();
+        bases
+    }
+
+    /// Creates the folders of the instance if they do not exist.
     ///
     /// # Errors
     /// A folder that cannot be created.
     pub fn make(&self) -> Result<(), UpError> {
-        fs::create_dir_all(&self.folder).map_err(|error| UpError::Folder { path: self.folder.clone(), error })
+        [&self.folder, &self.sockets].into_iter().try_for_each(|folder| {
+            fs::create_dir_all(folder).map_err(|error| UpError::Folder { path: folder.clone(), error })
+        })
     }
 
     /// Folder of the instance.
@@ -117,11 +149,29 @@ impl LabPaths {
     /// the end that the link names second, and another sanloom has the first.
     pub fn sockets(&self, link: &str, ethernet: &Ethernet, second: bool) -> (PathBuf, PathBuf) {
         let named = |text: &Option<String>, ending: &str| {
-            self.folder.join(text.clone().unwrap_or_else(|| format!("{}.{ending}", link.replace(['/', ':'], "_"))))
+            self.sockets.join(text.clone().unwrap_or_else(|| format!("{}.{ending}", link.replace(['/', ':'], "_"))))
         };
         let (own, peer) = (named(&ethernet.address, "sock"), named(&ethernet.peer, "peer.sock"));
         if second { (peer, own) } else { (own, peer) }
     }
+}
+
+/// Runtime and state folder of the service of systemd that this process is; `None` outside of one.
+fn own_service() -> Option<(PathBuf, PathBuf)> {
+    // A unit with several folders has them separated by colons; the first one counts.
+    let first = |name| {
+        let folders = std::env::var(name).ok()?;
+        folders.split(':').next().filter(|folder| folder.starts_with('/')).map(PathBuf::from)
+    };
+    Some((first("RUNTIME_DIRECTORY")?, first("STATE_DIRECTORY")?))
+}
+
+/// Folders of the running service of a lab. systemd removes the runtime folder at its end.
+fn running_service(services: &Path, states: &Path, lab: &str) -> Option<(PathBuf, PathBuf)> {
+    let runtime = services.join(lab);
+    // The name of a lab is free text, and must not lead out of the folder.
+    let is_inside = runtime.parent() == Some(services) && runtime.file_name().is_some_and(|name| name == lab);
+    (is_inside && runtime.join(CONTROL).exists()).then(|| (runtime, states.join(lab)))
 }
 
 /// A resource that only one port at a time can use.
@@ -243,4 +293,25 @@ fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
     };
     let over_tcp = |system: &u16| lab.live.iscsi.contains_key(system) && (switches.len() == lab.switches.len());
     (0..lab.storage.len() as u16).filter(|system| is_inside(*system) || over_tcp(system)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_service_is_found_by_the_name_of_its_lab() {
+        let base = std::env::temp_dir().join(format!("sanloom-services-{}", std::process::id()));
+        let (services, states) = (base.join("run"), base.join("lib"));
+        fs::create_dir_all(services.join("san")).unwrap();
+        assert_eq!(running_service(&services, &states, "san"), None, "the service has no socket");
+        fs::write(services.join("san").join(CONTROL), "").unwrap();
+        fs::write(base.join(CONTROL), "").unwrap();
+        let found = running_service(&services, &states, "san");
+        assert_eq!(found, Some((services.join("san"), states.join("san"))));
+        for outside in ["..", ".", "", "san/..", "san/../..", "other"] {
+            assert_eq!(running_service(&services, &states, outside), None, "{outside:?}");
+        }
+        fs::remove_dir_all(&base).unwrap();
+    }
 }

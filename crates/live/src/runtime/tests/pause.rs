@@ -52,7 +52,7 @@ impl Peer {
         self.send(&bytes);
     }
 
-    /// Receives all frames. Those of LLDP go to the agent.
+    /// Receives all frames, of which the agent gets LLDP.
     fn receive(&mut self, now: Instant) -> Vec<(EtherType, Vec<u8>)> {
         let (mut frames, mut bytes) = (Vec::new(), [0; 4_096]);
         while let Ok(len) = self.socket.recv(&mut bytes) {

@@ -1,0 +1,1 @@
+../../../surface/src/page/dom.js

@@ -1,0 +1,1 @@
+../../../surface/src/page/map.js

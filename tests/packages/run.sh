@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Installs sanloom from each package of target/packages into an empty place, and uses it there:
+# tests/packages/run.sh [archive] [deb] [container] [crates]. `cargo xtask dist` makes the packages,
+# and tests/packages/root.sh the small Debian for the Debian package. Needs root, for chroot.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+dist=$PWD/target/packages
+places=$PWD/target/places
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+say() { printf '%s: %s (%s s)\n' "$place" "$1" "$SECONDS"; }
+fail() {
+    printf '%s: %s\n' "$place" "$1" >&2
+    [ -z "${2:-}" ] || cat "$2" >&2
+    exit 1
+}
+
+# Checks and simulates a lab, and runs one for a moment. The arguments are the folder of the labs
+# and the command that runs sanloom in the place.
+main_job() {
+    local labs=$1 process
+    shift
+    [ "$("$@" --version)" = "sanloom $version" ] || fail "wrong version"
+    "$@" check "$labs/core-edge.toml" >/dev/null
+    "$@" sim "$labs/core-edge.toml" --no-report >"$places/sim.txt" 2>/dev/null
+    grep -q 'MB/s' "$places/sim.txt" || fail "the simulation prints no throughput" "$places/sim.txt"
+    local lab=("$labs/fcoe-lab.toml" --set live.folder=/tmp/sanloom-packages --set live.metrics=127.0.0.1:0)
+    : >"$places/ready"
+    "$@" up "${lab[@]}" --log warn --ready-fd 1 >"$places/ready" 2>"$places/log" &
+    process=$!
+    for _ in $(seq 200); do
+        [ ! -s "$places/ready" ] && kill -0 "$process" 2>/dev/null || break
+        sleep 0.1
+    done
+    grep -q ready "$places/ready" || fail "the lab is not ready" "$places/log"
+    "$@" show "${lab[0]}" ports --live "${lab[@]:1}" >"$places/ports.txt"
+    grep -q 'sw1:0' "$places/ports.txt" || fail "the running lab shows no ports" "$places/ports.txt"
+    "$@" down "${lab[@]}" >/dev/null
+    wait "$process" || fail "the lab ended with an error" "$places/log"
+    say "check, sim and up work"
+}
+
+# The static program without a C library, a shell or a device.
+archive() {
+    local root=$places/archive
+    rm -rf "$root"
+    mkdir -p "$root/usr/local" "$root/tmp"
+    tar -xzf "$dist"/sanloom-"$version"-*-linux.tar.gz --strip-components=1 -C "$root/usr/local"
+    main_job /usr/local/share/doc/sanloom/examples chroot "$root" /usr/local/bin/sanloom
+}
+
+deb() {
+    local root=$places/deb package=("$dist"/sanloom_"$version"-*.deb) unit more
+    rm -rf "$root"
+    mkdir -p "$root/dev"
+    tar -xf "$places/debian.tar" -C "$root" --exclude='./dev/*'
+    touch "$root/dev/null"
+    chmod 666 "$root/dev/null"
+    cp "${package[0]}" "$root/sanloom.deb"
+    chroot "$root" dpkg -i /sanloom.deb >"$places/dpkg.log" 2>&1 || fail "dpkg failed" "$places/dpkg.log"
+    grep -q ^sanloom: "$root/etc/passwd" || fail "the package makes no user" "$places/dpkg.log"
+    main_job /usr/share/doc/sanloom/examples chroot --userspec=sanloom:sanloom "$root" /usr/bin/sanloom
+    chroot "$root" env MANPAGER=cat man sanloom-volume-create >"$places/man.txt"
+    grep -q -- '--pool' "$places/man.txt" || fail "the man page is not readable" "$places/man.txt"
+    # As after Tab.
+    chroot "$root" bash -c '
+        . /usr/share/bash-completion/bash_completion
+        _completion_loader sanloom || true
+        COMP_WORDS=(sanloom che) COMP_CWORD=1
+        _sanloom sanloom che sanloom
+        [ "${COMPREPLY[*]}" = check ]
+    ' || fail "bash does not complete"
+    cp "$root/usr/share/doc/sanloom/examples/core-edge.toml" "$root/etc/sanloom/"
+    for more in ethernet ports; do
+        install -D -m 644 -t "$root/etc/systemd/system/sanloom@$more.service.d" "$root/usr/share/doc/sanloom/$more.conf"
+    done
+    for unit in core-edge ethernet ports; do
+        chroot "$root" systemd-analyze verify "sanloom@$unit.service" >"$places/verify.txt" 2>&1 || fail "the unit is wrong" "$places/verify.txt"
+        [ ! -s "$places/verify.txt" ] || fail "the unit has warnings" "$places/verify.txt"
+    done
+    # Exposure, at most 10 for a service without any protection, here in tenths.
+    for unit in core-edge:15 ports:18 ethernet:25; do
+        chroot "$root" systemd-analyze security --no-pager --offline=yes --threshold="${unit#*:}" "sanloom@${unit%:*}.service" \
+            >"$places/security.txt" 2>&1 || fail "the sandbox is too open" "$places/security.txt"
+        say "$(tail -n 1 "$places/security.txt" | sed 's/^[^a-zA-Z]*//')"
+    done
+    # Drop-ins are not those of the lab that runs.
+    rm -r "$root"/etc/systemd/system/sanloom@*.service.d
+    cp tests/packages/probe.sh "$root/probe"
+    tests/packages/boot.sh "$PWD/target/places/deb" >"$places/boot.txt" 2>&1 || true
+    grep -q 'the service works' "$root/probe.log" 2>/dev/null || fail "the service does not work" "$root/probe.log"
+    say "the service works under systemd"
+    lintian --allow-root --fail-on error,warning "${package[0]}" || fail "lintian complains"
+    chroot "$root" dpkg --purge sanloom >"$places/dpkg.log" 2>&1 || fail "dpkg failed" "$places/dpkg.log"
+    [ ! -e "$root/usr/bin/sanloom" ] && [ ! -e "$root/usr/share/doc/sanloom" ] || fail "the purged package leaves files"
+    rm -rf "$root"
+}
+
+# Without a daemon, and without a registry, because the image starts from nothing.
+container() {
+    local store=$places/containers name
+    local buildah=(buildah --storage-driver vfs --root "$store/root" --runroot "$store/run")
+    "${buildah[@]}" bud --isolation chroot --quiet -t sanloom "$dist/container" >"$places/image.txt"
+    name=$("${buildah[@]}" from sanloom)
+    main_job /usr/share/doc/sanloom/examples "${buildah[@]}" run --isolation chroot "$name" -- /usr/bin/sanloom
+    "${buildah[@]}" rm "$name" >/dev/null
+    "${buildah[@]}" rmi --force sanloom >/dev/null
+}
+
+# The crates as they are packed. Libraries from crates.io are those of target/release.
+crates() {
+    local root=$places/crates
+    rm -rf "$root"
+    cargo install --quiet --locked --offline --path "$dist/unpacked/sanloom-$version" --root "$root" --target-dir target
+    main_job examples "$root/bin/sanloom"
+}
+
+mkdir -p "$places"
+[ $# -gt 0 ] || set -- archive deb container crates
+for place; do
+    "$place"
+done
