@@ -110,7 +110,7 @@ pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer)
 pub const MAX_STEP_PS: u64 = 10_000_000_000;
 
 /// Number of events between two calls of [`Observer::limit_ps`].
-const MAX_STEP_EVENTS: u32 = 5_000;
+const MAX_STEP_EVENTS: u64 = 5_000;
 
 /// A completed run.
 pub struct Finished {

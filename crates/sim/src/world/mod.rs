@@ -197,7 +197,17 @@ impl World {
     /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
     pub fn run_until(&mut self, until_ps: u64) {
         while let Some(event) = self.net.step(until_ps) {
-            dispatch(self, event);
+            match event {
+                NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
+                NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
+                NetEvent::Timer(timer) => self.timer_expired(timer),
+                NetEvent::Incident => self.report_incidents(),
+                NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
+                NetEvent::Infiniband { packet, .. } => srp::packet(self, &packet),
+            }
+            if self.hosts.has_completions() {
+                self.process_completions();
+            }
         }
     }
 
@@ -377,30 +387,22 @@ impl World {
     }
 }
 
-/// Passes an event of the network to the part of the world that it concerns.
-#[inline(always)]
-fn dispatch(world: &mut World, event: NetEvent) {
-    match event {
-        NetEvent::Deliver { nport, frame } => world.deliver(nport, frame),
-        NetEvent::Local { switch, port, frame } => world.deliver_to_switch(switch, port, frame),
-        NetEvent::Timer(timer) => world.timer_expired(timer),
-        NetEvent::Incident => world.report_incidents(),
-        NetEvent::Packet { packet, .. } => iscsi::packet(world, &packet),
-        NetEvent::Infiniband { packet, .. } => srp::packet(world, &packet),
+/// Simulates up to `until_ps` as [`World::run_until`], in short steps of which the last one ends
+/// after about `most` events. Returns whether `until_ps` has come. A second loop over single events
+/// would keep the compiler from inlining the first one.
+pub(crate) fn run_some(world: &mut World, until_ps: u64, most: u64) -> bool {
+    const FIRST_STEP_PS: u64 = 1_000_000;
+    const LONGEST_STEP_PS: u64 = 1_000_000_000;
+    let enough = world.net.events() + most;
+    let mut step_ps = FIRST_STEP_PS;
+    loop {
+        let next_ps = world.net.now().saturating_add(step_ps).min(until_ps);
+        world.run_until(next_ps);
+        if next_ps == until_ps || world.net.events() >= enough {
+            return next_ps == until_ps;
+        }
+        step_ps = (2 * step_ps).min(LONGEST_STEP_PS);
     }
-    if world.hosts.has_completions() {
-        world.process_completions();
-    }
-}
-
-/// Processes events up to `until_ps` as [`World::run_until`], but at most `most` of them. Returns
-/// whether none is left.
-pub(crate) fn run_some(world: &mut World, until_ps: u64, most: u32) -> bool {
-    for _ in 0..most {
-        let Some(event) = world.net.step(until_ps) else { return true };
-        dispatch(world, event);
-    }
-    false
 }
 
 /// Returns an empty time series of the completions of one host.

@@ -106,7 +106,7 @@ impl Flight {
     }
 
     /// Appends a frame that arrives after all others. Returns true if the line was empty.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, frame: InFlight) -> bool {
         if self.is_empty() {
             self.put(0, frame);
