@@ -281,7 +281,7 @@ pub(super) fn report_ready(number: i32) -> Result<(), Failure> {
 }
 
 /// Reports to systemd that hosts can log in, if this process is a service of `Type=notify`.
-fn notify_service_manager() {
+pub(super) fn notify_service_manager() {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let send = || {
         let address = match address.as_bytes() {

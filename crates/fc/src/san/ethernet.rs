@@ -97,11 +97,7 @@ impl Lab {
     /// VLANs of the lab with their numbers in packets. Further VLANs than
     /// [`crate::config::MAX_VLANS`] have none.
     pub fn vlan_numbers(&self) -> VlanNumbers {
-        let of_links = self.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied());
-        let of_hosts = self.hosts.iter().filter_map(|host| host.iscsi.vlan);
-        let of_fcoe = self.links.iter().filter_map(|link| link.fcoe?.vlan);
-        let vlans: BTreeSet<u16> = of_links.chain(of_hosts).chain(of_fcoe).collect();
-        VlanNumbers(vlans.into_iter().zip(1..=31).collect())
+        VlanNumbers(vlans(self).into_iter().zip(1..=31).collect())
     }
 
     /// Largest payload of a frame that can arrive at a switch, in bytes.
@@ -270,6 +266,13 @@ impl EthernetSwitch {
     pub fn longest_bytes(&self) -> u16 {
         self.mtu.saturating_add(FRAME_OVERHEAD_BYTES)
     }
+}
+
+/// VLANs of the links of Ethernet, of iSCSI, and of FCoE.
+pub(super) fn vlans(lab: &Lab) -> BTreeSet<u16> {
+    let of_links = lab.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied());
+    let of_hosts = lab.hosts.iter().filter_map(|host| host.iscsi.vlan);
+    of_links.chain(of_hosts).chain(lab.links.iter().filter_map(|link| link.fcoe?.vlan)).collect()
 }
 
 /// As [`Lab::ethernet_groups`], without some links, which have no group.

@@ -2,9 +2,10 @@
 
 use super::chassis::chassis;
 use super::part::Part;
-use sanloom_fc::config::{EthernetLink, LinkEnd, Node};
+use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node};
 use sanloom_fc::san::{
-    AttachedPort, Lab, NetworkPart, PermittedPairs, SessionReach, ethernet_links_down_at_start, fcoe_paths_without,
+    AttachedPort, EthernetInterface, FcoePath, Lab, NetworkPart, PermittedPairs, SessionReach,
+    ethernet_links_down_at_start, fcoe_paths_without,
 };
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
@@ -23,6 +24,9 @@ pub struct Reach<'l> {
     iscsi: SessionReach<'l>,
     /// Channels of SRP.
     srp: SessionReach<'l>,
+    /// Virtual links of FCoE with the interfaces below them, as at the start of a run.
+    fcoe: Vec<FcoePath>,
+    interfaces: Vec<EthernetInterface>,
     /// Storage that is joined over Fibre Channel.
     whole: Left,
     /// LUNs that have a path and are used.
@@ -38,7 +42,9 @@ impl<'l> Reach<'l> {
         let (iscsi, srp) = (SessionReach::of_iscsi(lab), SessionReach::of_srp(lab));
         let apart = lab.links_apart(isolated);
         let (whole, joined) = (Left::default(), HostLuns::new());
-        let mut reach = Reach { lab, permitted, apart, iscsi, srp, whole, joined };
+        let fcoe = fcoe_paths_without(lab, &ethernet_links_down_at_start(lab));
+        let interfaces = lab.ethernet_interfaces();
+        let mut reach = Reach { lab, permitted, apart, iscsi, srp, fcoe, interfaces, whole, joined };
         for host in 0..lab.hosts.len() as u16 {
             for storage in reach.permitted.storage_of_host(host) {
                 let luns = lab.luns_in_use(host, storage);
@@ -48,7 +54,7 @@ impl<'l> Reach<'l> {
             }
         }
         // Masks may hide some of them.
-        reach.whole = reach.without(&BTreeSet::new());
+        reach.whole = reach.without(&BTreeSet::new(), None);
         reach.joined.retain(|pair, luns| {
             luns.retain(|lun| reach.whole.has(*pair, *lun));
             !luns.is_empty()
@@ -106,7 +112,7 @@ impl<'l> Reach<'l> {
             }
             _ => {}
         }
-        let left = self.without(&self.links_of(part));
+        let left = self.without(&self.links_of(part), None);
         let has_session = |pair: (u16, u16)| self.srp.joins(pair) || self.iscsi.joins(pair);
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
@@ -121,32 +127,69 @@ impl<'l> Reach<'l> {
 
     /// Returns whether parts of Ethernet carry paths of Fibre Channel.
     pub(super) fn has_fcoe(&self) -> bool {
-        self.lab.links.iter().any(|link| link.fcoe.is_some())
+        !self.fcoe.is_empty()
     }
 
     /// Returns the LUNs that lose their last path when a part of Ethernet below virtual links of
     /// FCoE fails.
     fn cut_off_below(&self, part: NetworkPart) -> HostLuns {
-        let links = (0..).zip(&self.lab.ethernet_links);
-        let is_broken = |(number, link): &(u16, &EthernetLink)| match part {
-            NetworkPart::Link(broken) => *number == broken,
-            NetworkPart::Switch(broken) => link.switches().any(|(_, switch)| switch == broken),
-        };
-        let mut broken = ethernet_links_down_at_start(self.lab);
-        broken.extend(links.filter(is_broken).map(|(number, _)| number));
-        let paths = fcoe_paths_without(self.lab, &broken).into_iter();
-        let left = self.without(&paths.filter(|path| !path.is_joined).map(|path| path.link.into()).collect());
         let lost_sessions = self.iscsi.cut_off(part);
+        let (broken, host) = self.broken_below(part);
+        if broken.is_empty() {
+            return self.last_paths(lost_sessions, &self.srp);
+        }
+        let left = self.without(&broken, host);
         let has_session =
             |pair: (u16, u16)| self.srp.joins(pair) || (self.iscsi.joins(pair) && !lost_sessions.contains(&pair));
         let mut lost = HostLuns::new();
-        for (pair, luns) in self.joined.iter().filter(|(pair, _)| !has_session(**pair)) {
+        // Virtual machines use the ports of their hypervisor.
+        let carried = |host: u16| -> BTreeSet<u16> {
+            let ports = self.permitted.hosts.iter().filter(|port| port.carrier == Node::Host(host));
+            ports.filter_map(|port| if let Node::Host(of) = port.node { Some(of) } else { None }).collect()
+        };
+        let hosts = host.map(carried);
+        let is_meant = |pair: (u16, u16)| hosts.as_ref().is_none_or(|hosts| hosts.contains(&pair.0));
+        for (pair, luns) in self.joined.iter().filter(|(pair, _)| is_meant(**pair) && !has_session(**pair)) {
             let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
             }
         }
         lost
+    }
+
+    /// Returns the virtual links that end when a part of Ethernet fails, with those that are broken
+    /// anyway, or nothing if none ends. If the part is an interface of a host, returns the host,
+    /// because only its paths can break.
+    fn broken_below(&self, part: NetworkPart) -> (BTreeSet<usize>, Option<u16>) {
+        let links = &self.lab.ethernet_links;
+        let mut host = None;
+        let mut broken: BTreeSet<usize> =
+            self.fcoe.iter().filter(|path| !path.is_joined).map(|path| path.link.into()).collect();
+        let before = broken.len();
+        match part {
+            NetworkPart::Link(link) if links[usize::from(link)].switches().count() < 2 => {
+                let is_there = |number: &u16| self.interfaces[usize::from(*number)].link == usize::from(link);
+                let own = self.fcoe.iter().filter(|path| path.interfaces.iter().any(is_there));
+                broken.extend(own.map(|path| usize::from(path.link)));
+                let hosts = links[usize::from(link)].ends.iter().filter_map(|end| match end.node {
+                    EthernetNode::Host(host) => Some(host),
+                    _ => None,
+                });
+                host = hosts.into_iter().next().filter(|_| links[usize::from(link)].switches().count() == 1);
+            }
+            _ => {
+                let is_broken = |(number, link): &(u16, &EthernetLink)| match part {
+                    NetworkPart::Link(broken) => *number == broken,
+                    NetworkPart::Switch(broken) => link.switches().any(|(_, switch)| switch == broken),
+                };
+                let mut dark = ethernet_links_down_at_start(self.lab);
+                dark.extend((0..).zip(links).filter(is_broken).map(|(number, _)| number));
+                let paths = fcoe_paths_without(self.lab, &dark).into_iter();
+                broken.extend(paths.filter(|path| !path.is_joined).map(|path| usize::from(path.link)));
+            }
+        }
+        if broken.len() == before { (BTreeSet::new(), host) } else { (broken, host) }
     }
 
     /// Returns the LUNs whose last path is lost with a part of Ethernet.
@@ -216,8 +259,9 @@ impl<'l> Reach<'l> {
         }
     }
 
-    /// LUNs among those of [`Reach::joined`] that have a permitted path without some links.
-    fn without(&self, broken: &BTreeSet<usize>) -> Left {
+    /// LUNs among those of [`Reach::joined`] that have a permitted path without some links, over
+    /// the ports of one host or of all.
+    fn without(&self, broken: &BTreeSet<usize>, only: Option<u16>) -> Left {
         let dark = self.apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect();
         let fabrics = self.lab.junctions_without(&dark);
         let fabric = |switch: u16| fabrics.get(usize::from(switch));
@@ -225,7 +269,9 @@ impl<'l> Reach<'l> {
         let is_cut = |port: &AttachedPort| {
             broken.contains(&port.link) || port.fl_port_link.is_some_and(|link| broken.contains(&link))
         };
-        for (number, host) in self.permitted.hosts.iter().enumerate().filter(|(_, port)| !is_cut(port)) {
+        let is_meant = |port: &AttachedPort| only.is_none_or(|host| port.carrier == Node::Host(host));
+        let hosts = self.permitted.hosts.iter().enumerate();
+        for (number, host) in hosts.filter(|(_, port)| is_meant(port) && !is_cut(port)) {
             for partner in self.permitted.partners(number) {
                 let storage = &self.permitted.storage[*partner as usize];
                 let (Node::Host(of), Node::Storage(system)) = (host.node, storage.node) else { continue };

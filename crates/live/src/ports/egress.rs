@@ -61,6 +61,8 @@ pub struct Egress {
     frames: usize,
     /// Queue of which the driver has sent a part of the first frame.
     begun: Option<usize>,
+    /// ETS has chosen the queue among several classes, so its bytes count.
+    counts: bool,
     /// The peer accepted no frame at the last attempt.
     pub blocked: bool,
     /// Priorities that the peer may pause, as a mask.
@@ -180,6 +182,7 @@ impl Egress {
             return self.begun;
         }
         let ready = self.used & !u16::from(self.paused);
+        self.counts = false;
         if ready & (ready.wrapping_sub(1)) == 0 {
             return (ready != 0).then(|| ready.trailing_zeros() as usize);
         }
@@ -189,6 +192,7 @@ impl Egress {
         match &mut self.shares {
             None => self.oldest(ready),
             Some(shares) => {
+                self.counts = true;
                 let priorities = shares.choose(ready as u8);
                 self.oldest(priorities.into())
             }
@@ -211,7 +215,7 @@ impl Egress {
     pub fn sent(&mut self, queue: usize, sent: usize, has_begun: bool, pool: &mut Pool) {
         let bytes = self.drop_first(queue, sent, pool);
         self.begun = has_begun.then_some(queue);
-        if let Some(shares) = self.shares.as_mut().filter(|_| queue < PRIORITIES) {
+        if let Some(shares) = self.shares.as_mut().filter(|_| self.counts && queue < PRIORITIES) {
             shares.credit[usize::from(shares.classes[queue])] -= bytes as i64;
         }
     }
@@ -293,10 +297,10 @@ impl Shares {
         if let Some(class) = strict {
             return masks[class];
         }
-        // A class without frames keeps no credit.
+        // A class without frames keeps neither credit nor debt.
         for (class, mask) in masks.iter().enumerate() {
             if *mask == 0 {
-                self.credit[class] = self.credit[class].min(0);
+                self.credit[class] = 0;
             }
         }
         for _ in 0..2 * PRIORITIES {
@@ -417,6 +421,25 @@ mod tests {
         }
         let share = f64::from(sent[3]) / f64::from(sent[0] + sent[3]);
         assert!((share - 0.75).abs() < 0.01, "{share}");
+        // A class that was alone owes nothing when another one comes.
+        egress.clear(&mut pool);
+        for _ in 0..10_000 {
+            egress.push(at(0), frame(&mut pool, 3));
+            let queue = egress.choose().expect("a frame is queued");
+            egress.sent(queue, 1, false, &mut pool);
+        }
+        let mut sent = [0_u32; 8];
+        for _ in 0..100 {
+            for priority in [0, 3] {
+                while egress.queue(priority.into()).len() < 32 {
+                    egress.push(at(0), frame(&mut pool, priority));
+                }
+            }
+            let queue = egress.choose().expect("frames are queued");
+            sent[queue] += 8;
+            egress.sent(queue, 8, false, &mut pool);
+        }
+        assert!((70..=80).contains(&(100 * sent[3] / (sent[0] + sent[3]))), "{sent:?}");
         // A class alone has the whole port.
         egress.clear(&mut pool);
         egress.push(at(0), frame(&mut pool, 0));

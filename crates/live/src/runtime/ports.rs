@@ -260,11 +260,11 @@ impl Ports {
                 continue;
             }
             let frame = self.compose(|out| PriorityPause::of(priorities, stops).emit(from, out));
-            self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
             let port = &mut self.list[number];
             port.pausing = stops.then(|| now + REPEAT);
             deadlines.update(Timer::Pause(number), port.pausing);
             if port.light && priorities != 0 {
+                self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
                 port.ethernet.pauses_sent += 1;
                 port.ethernet.egress.push_control(now, frame);
                 if !port.ethernet.egress.blocked {

@@ -1,6 +1,6 @@
 //! Requests that inject faults into the frames of a port, in the language of `api::inject`.
 
-use super::port_named;
+use super::{Place, port_named};
 use crate::net::injection::Damage;
 use crate::world::World;
 use crate::world::operator::{self, Operator};
@@ -12,6 +12,12 @@ const MAX_RULES: usize = 256;
 /// Adds a rule.
 pub(super) fn add(world: &mut World, row: RuleRow) -> Result<(), String> {
     let place = port_named(world, &row.port)?;
+    if world.lab.links[usize::from(place.link)].fcoe.is_some() {
+        return Err(format!(
+            "the frames of `{}` travel over Ethernet; name a port of Fibre Channel, or use a [[fault]] of the Ethernet link",
+            row.port
+        ));
+    }
     let matcher: Matcher = row.matches.parse().map_err(|bad| format!("{bad}"))?;
     let act: Act = row.act.parse().map_err(|bad| format!("{bad}"))?;
     let damage = match act {
@@ -32,16 +38,22 @@ pub(super) fn add(world: &mut World, row: RuleRow) -> Result<(), String> {
     if rules(world).rules.len() >= MAX_RULES {
         return Err(format!("there are {MAX_RULES} rules, which is the maximum; remove some with `--clear`"));
     }
-    operator::inject(world, (place.link, place.end), RuleRow { act: act.to_string(), ..row }, matcher, damage);
+    let port = canonical(world, &place);
+    operator::inject(world, (place.link, place.end), RuleRow { act: act.to_string(), port, ..row }, matcher, damage);
     Ok(())
 }
 
 /// Removes the rules of a port, or all. Returns the rules before.
 pub(super) fn clear(world: &mut World, port: Option<&str>) -> Result<RulesView, String> {
-    port.map(|port| port_named(world, port)).transpose()?;
+    let port = port.map(|port| port_named(world, port)).transpose()?.map(|place| canonical(world, &place));
     let before = rules(world);
-    operator::clear_injections(world, port);
+    operator::clear_injections(world, port.as_deref());
     Ok(before)
+}
+
+/// Returns the name of a port in the list of rules.
+fn canonical(world: &World, place: &Place) -> String {
+    format!("{}:{}", world.lab.switches[usize::from(place.switch)].name, place.port)
 }
 
 fn rules(world: &World) -> RulesView {

@@ -5,17 +5,18 @@ use crate::net::{ChannelCount, LossSite};
 use crate::world::fcoe;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{ChannelResult, LinkDirection, LinkKind, LinkResult};
-use sanloom_fc::config::{Link, Node};
+use sanloom_fc::config::{EthernetRate, Link, Node};
 
 pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
+    let on_ethernet = fcoe::rates(&view.world.lab);
+    let slower = |number: u16| on_ethernet.get(&number).map(|[a, b]| *a.min(b));
     let links = view.world.lab.links.iter().zip(0u16..);
-    links.map(|(link, number)| one(view, link, number)).collect()
+    links.map(|(link, number)| one(view, link, number, slower(number))).collect()
 }
 
-fn one(view: &View<'_>, link: &Link, number: u16) -> LinkResult {
+fn one(view: &View<'_>, link: &Link, number: u16, on_ethernet: Option<EthernetRate>) -> LinkResult {
     let lane = 2 * u32::from(number);
     let down_ps = view.world.downtimes.measured_ps(number, view.now_ps);
-    let on_ethernet = fcoe::rate(&view.world.lab, link);
     LinkResult {
         name: link.name.clone(),
         kind: kind_of(link),

@@ -513,16 +513,17 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
         Node::Loop(number) => End::Loop { number, port: end.port },
     };
     let mut lanes = Vec::new();
-    for link in &lab.links {
+    let on_ethernet = fcoe::rates(lab);
+    for (number, link) in (0..).zip(&lab.links) {
         let [a, b] = &link.ends;
-        for (from, to) in [(a, b), (b, a)] {
+        for (side, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
             // The nodes decide the direction, because links of one bundle may list their ends in
             // either order.
             let direction = u16::from(from.node > to.node);
             let credit = u32::from(to.bb_credit);
             let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
-            if link.fcoe.is_some() {
-                lane = fcoe::lane(lab, link, [end(from), end(to)]);
+            if let Some(rates) = on_ethernet.get(&number) {
+                lane = fcoe::lane(link, [end(from), end(to)], rates[side]);
             }
             lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);
             lane.state_changes.n = link.bb_sc_n();

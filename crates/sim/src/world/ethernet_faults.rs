@@ -45,6 +45,7 @@ pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
             }
         }
     }
+    fcoe::update(world);
 }
 
 /// Adds a fault that keeps a link down, or removes it.
@@ -59,6 +60,7 @@ pub(super) fn clear(world: &mut World) {
         world.ethernet_faults.clear(link);
         update(world, link);
     }
+    fcoe::update(world);
 }
 
 /// Begins or ends a power failure of a storage system: its links go down, and its connections are
@@ -70,6 +72,7 @@ pub(super) fn power(world: &mut World, storage: u16, on: bool) {
     for link in links {
         hold(world, link, on);
     }
+    fcoe::update(world);
     if !on {
         iscsi::power_off(world, storage);
     }
@@ -94,5 +97,4 @@ fn update(world: &mut World, link: u16) {
     world.net.set_ethernet_link(link.into(), up);
     world.notes.add(parts::turn(&world.net), NoteKind::EthernetLink { link, up });
     world.ethernet_faults.downtimes.link_changed(link, up, world.net.now());
-    fcoe::update(world);
 }

@@ -63,11 +63,11 @@ impl World {
                 self.apply(number, true);
             }
         }
+        ethernet_faults::clear(self);
         for link in 0..self.lab.links.len() as u16 {
             self.link_faults.clear(link);
             self.update_link(link);
         }
-        ethernet_faults::clear(self);
         infiniband_faults::clear(self);
         controllers::settle(self);
         self.arm_schedule();

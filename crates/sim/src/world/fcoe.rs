@@ -6,32 +6,23 @@ use crate::net::ethernet::EthernetPlane;
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
-use sanloom_fc::config::{
-    EthernetLink, EthernetRate, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
-};
-use sanloom_fc::san::{Lab, ethernet_node, fcoe_paths, fcoe_paths_without};
-use std::collections::BTreeSet;
+use sanloom_fc::config::{EthernetRate, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink};
+use sanloom_fc::san::{Lab, fcoe_paths, fcoe_paths_without};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the lane of a virtual link: its credits are places in the Ethernet port of its sender.
-pub(super) fn lane(lab: &Lab, link: &Link, [from, to]: [End; 2]) -> Lane {
+/// Returns the lane of a virtual link at the rate of the Ethernet port of its sender. Its credits
+/// are places there.
+pub(super) fn lane(link: &Link, [from, to]: [End; 2], sender: EthernetRate) -> Lane {
     let credits = u32::from(FCOE_QUEUE_FRAMES);
-    let lane = Lane::new(from, to, link.rate, 0, credits);
-    match link_at(lab, link) {
-        Some(below) => lane.with_byte_time(ByteTime::new(below.rate.ps_per_byte() as u32, 1)),
-        None => lane,
-    }
+    Lane::new(from, to, link.rate, 0, credits).with_byte_time(ByteTime::new(sender.ps_per_byte() as u32, 1))
 }
 
-/// Returns the rate of the Ethernet below a virtual link; `None` for another link.
-pub fn rate(lab: &Lab, link: &Link) -> Option<EthernetRate> {
-    link.fcoe.and_then(|_| link_at(lab, link)).map(|below| below.rate)
-}
-
-/// Returns the slowest Ethernet link of the nodes at the ends of a virtual link.
-fn link_at<'l>(lab: &'l Lab, link: &Link) -> Option<&'l EthernetLink> {
-    let nodes = link.ends.map(|end| ethernet_node(end.node));
-    let own = lab.ethernet_links.iter().filter(|below| below.ends.iter().any(|end| nodes.contains(&Some(end.node))));
-    own.min_by_key(|below| below.rate)
+/// Returns the rates of the Ethernet ports at both ends of each virtual link, by its number.
+pub fn rates(lab: &Lab) -> BTreeMap<u16, [EthernetRate; 2]> {
+    let interfaces = lab.ethernet_interfaces();
+    let rate = |number: u16| lab.ethernet_links[interfaces[usize::from(number)].link].rate;
+    fcoe_paths(lab).into_iter().map(|path| (path.link, path.interfaces.map(rate))).collect()
 }
 
 /// Returns the lanes of all virtual links.
@@ -97,12 +88,14 @@ pub(super) fn update(world: &mut World) {
         let link = path.link;
         if path.is_joined {
             if let Some((_, true)) = world.broken_links.remove(&link) {
-                world.link_faults.end(link);
                 world.update_link(link);
             }
             continue;
         }
-        let (since_ps, has_ended) = *world.broken_links.entry(link).or_insert((now, false));
+        let (is_new, (since_ps, has_ended)) = match world.broken_links.entry(link) {
+            Entry::Vacant(place) => (true, *place.insert((now, false))),
+            Entry::Occupied(place) => (false, *place.get()),
+        };
         let is_dark = |number: u16| dark.contains(&(interfaces[usize::from(number)].link as u16));
         let end_ps = since_ps + patience_ps(&lab, &lab.links[usize::from(link)]);
         if has_ended {
@@ -110,9 +103,8 @@ pub(super) fn update(world: &mut World) {
         }
         if end_ps <= now || path.interfaces.into_iter().any(is_dark) {
             world.broken_links.insert(link, (since_ps, true));
-            world.link_faults.begin(link);
             world.update_link(link);
-        } else {
+        } else if is_new {
             world.schedule.add(end_ps, Step::EndVirtualLinks);
             world.arm_schedule();
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// First tag of zone changes by requests. Smaller ones are changes of the lab.
 pub const TAGS: u32 = 1 << 16;
-/// Maximum number of events that wait to be taken; older ones are dropped.
+/// Maximum number of events that wait to be taken; further ones are dropped.
 const MAX_EVENTS: usize = 10_000;
 
 /// State of the requests to a world.

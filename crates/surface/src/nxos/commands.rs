@@ -6,7 +6,7 @@ use super::reply::{Outcome, Problem, Shown};
 use super::session::{Place, Session};
 use super::show;
 use crate::fos::commands::Reply;
-use crate::fos::commands::filters::{Filter, split};
+use crate::fos::commands::filters::{Filter, MAX_FILTERS, split};
 use crate::server::users::Role;
 use std::sync::LazyLock;
 
@@ -220,6 +220,9 @@ pub fn run(session: &mut Session<'_>, line: &str, permitted: Permitted, is_text:
     // Only outputs have filters: a description may have the character.
     let parts = if is_show(line) { split(line) } else { vec![line.trim().to_owned()] };
     let [command, filters @ ..] = &parts[..] else { return Err(Problem::Syntax(String::new())) };
+    if filters.len() > MAX_FILTERS {
+        return Err(Problem::Syntax("% Too many filters\n".to_owned()));
+    }
     let filters: Vec<Filter> = filters.iter().filter_map(|text| filter(text).transpose()).collect::<Result<_, _>>()?;
     if !filters.is_empty() && !is_text {
         return Err(Problem::Piped);

@@ -150,6 +150,9 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
     if calls.is_empty() {
         return rpc_error(&Value::Null, -32_600, "Invalid request", "the list has no call\n");
     }
+    if calls.len() > MAX_COMMANDS {
+        return rpc_error(&Value::Null, -32_603, "Internal error", "Maximum number of commands exceeded\n");
+    }
     let (mut answers, mut budget) = (Vec::new(), Budget(0));
     let (mut commands, mut shows) = (0, 0);
     // After a failed change, no later change of the message is made.

@@ -71,7 +71,13 @@ impl Agent {
     pub fn answer(&self, now: Now, request: &Message, peer: &Peer, fabric: &mut dyn Fabric) -> Vec<u8> {
         match self.tree(now, peer, fabric) {
             Some(tree) => respond(request, &tree),
-            None => request.response(Status::GenErr, 1.min(request.names.len()), &unread(request)),
+            None => {
+                let response = request.response(Status::GenErr, 1.min(request.names.len()), &unread(request));
+                match response.len() > MAX_RESPONSE {
+                    true => request.response(Status::TooBig, 0, &[]),
+                    false => response,
+                }
+            }
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) fn run(args: &Args, loaded: LoadedLab) -> Result<(), Failure> {
     let management = super::management(args, &lab, &control, &login, &drawing)?;
     let mut unready = None;
     let mut pacer = Pacer::new(&control, args.pace, Clients::Operate, || {
+        super::notify_service_manager();
         unready = args.ready_fd.map(report_ready).and_then(Result::err);
         tracing::info!(lab = lab.name, pace = %args.pace, links = lab.links.len(), "up, simulated");
     });

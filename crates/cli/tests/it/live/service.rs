@@ -31,6 +31,7 @@ fn a_service_reports_that_it_is_ready_and_keeps_state_and_sockets_apart() {
     notices.set_read_timeout(Some(wait::TIMEOUT)).unwrap();
     // systemd gives several folders of a unit in one variable.
     let service = [
+        ("SANLOOM_SERVICE", "service".to_owned()),
         ("NOTIFY_SOCKET", folder.path("notify")),
         ("RUNTIME_DIRECTORY", runtime.clone()),
         ("STATE_DIRECTORY", format!("{state}:/var/lib/other")),

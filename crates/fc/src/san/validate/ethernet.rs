@@ -278,9 +278,7 @@ fn mtus(lab: &Lab, problems: &mut Problems) {
 }
 
 fn vlans(lab: &Lab, problems: &mut Problems) {
-    let vlans: BTreeSet<u16> = (lab.ethernet_links.iter().flat_map(|link| link.vlans.iter().copied()))
-        .chain(lab.hosts.iter().filter_map(|host| host.iscsi.vlan))
-        .collect();
+    let vlans = crate::san::ethernet::vlans(lab);
     if vlans.len() > MAX_VLANS {
         problems.add(
             ProblemKind::TooLarge,

@@ -156,13 +156,16 @@ impl LabPaths {
     }
 }
 
-/// Runtime and state folder of the service of systemd that this process is; `None` outside of one.
+/// Runtime and state folder of the service `sanloom@LAB` of systemd that this process is; `None`
+/// outside of one.
 fn own_service() -> Option<(PathBuf, PathBuf)> {
     // A unit with several folders has them separated by colons; the first one counts.
     let first = |name| {
         let folders = std::env::var(name).ok()?;
         folders.split(':').next().filter(|folder| folder.starts_with('/')).map(PathBuf::from)
     };
+    // Other services have such folders as well, and run labs as part of their work.
+    std::env::var_os("SANLOOM_SERVICE")?;
     Some((first("RUNTIME_DIRECTORY")?, first("STATE_DIRECTORY")?))
 }
 

@@ -4,7 +4,9 @@ use super::Reply;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Limit of the memory of a compiled pattern in bytes.
-const MAX_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 64 << 10;
+/// Most filters of a command.
+pub const MAX_FILTERS: usize = 8;
 
 /// Splits a command at `|` outside of quotes into the command itself and its filters.
 pub fn split(command: &str) -> Vec<String> {

@@ -206,6 +206,10 @@ impl Console {
     fn piped(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
         let parts = filters::split(command);
         let [command, filters @ ..] = &parts[..] else { return Reply::default() };
+        if filters.len() > filters::MAX_FILTERS {
+            let output = format!("rbash: at most {} filters\n", filters::MAX_FILTERS);
+            return Reply { output, status: 1, ..Reply::default() };
+        }
         let read = |filter: &String| {
             let (name, arguments) = words::arguments(filter).unwrap_or_default();
             Filter::read(&name, &arguments)
