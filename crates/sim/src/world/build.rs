@@ -512,8 +512,7 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
         Node::Storage(storage) => End::NPort(position(owners, Owner::Storage { storage, port: end.port })),
         Node::Loop(number) => End::Loop { number, port: end.port },
     };
-    let mut lanes = Vec::new();
-    let on_ethernet = fcoe::rates(lab);
+    let (mut lanes, on_ethernet) = (Vec::new(), fcoe::rates(lab));
     for (number, link) in (0..).zip(&lab.links) {
         let [a, b] = &link.ends;
         for (side, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
