@@ -158,7 +158,8 @@ impl World {
     }
 
     /// Updates the state of a link. It is up if no fault keeps it down, no operator has disabled a
-    /// port at its ends, and the switches there are running.
+    /// port at its ends, the Ethernet below a virtual link is whole, and the switches at its ends
+    /// are running.
     pub(super) fn update_link(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
@@ -166,7 +167,9 @@ impl World {
         };
         let config = &self.lab.links[usize::from(link)];
         let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
-        let up = !self.link_faults.is_down(link) && !is_disabled && config.ends.iter().all(|end| runs(end.node));
+        let is_broken = self.broken_links.get(&link).is_some_and(|(_, has_ended)| *has_ended);
+        let is_held = self.link_faults.is_down(link) || is_disabled || is_broken;
+        let up = !is_held && config.ends.iter().all(|end| runs(end.node));
         if up == self.net.fc.link_is_up(link) {
             return;
         }

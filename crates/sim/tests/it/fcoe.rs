@@ -185,6 +185,14 @@ fn a_virtual_link_ends_with_its_ethernet_and_returns() {
 }
 
 #[test]
+fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
+    let slow = "[[link]]\nname = \"slow\"\nfrom = \"server\"\nto = \"tor\"\nrate = \"1GbE\"\nvlans = [200]\n";
+    let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &format!("{READS}\n{slow}")));
+    assert!((rate(&results) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", rate(&results));
+    assert_eq!(link(&results, "virtual").rate, "10GbE");
+}
+
+#[test]
 fn the_same_lab_and_seed_give_the_same_results() {
     let run = || serde_json::to_string(&labs::run(&lab("25GbE", "8GFC", "", "", WRITES)).totals).expect("JSON");
     assert_eq!(run(), run());
