@@ -155,7 +155,7 @@ def test_a_run_writes_the_folder_of_the_command(lab, command, tmp_path):
     assert ours == theirs
     for name in ("series.csv", "series.jsonl", "topology.svg", "lab.toml"):
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes(), name
-    assert "<svg" in run.report().html and run.report()._repr_html_().startswith("<iframe")
+    assert 'id="topology"' in run.report().html and run.report()._repr_html_().startswith("<iframe")
     assert run._repr_html_().startswith("<pre>")
 
 

@@ -9,12 +9,17 @@ use sanloom_fc::config::{EthernetRate, Link, Node};
 
 pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
     let on_ethernet = fcoe::rates(&view.world.lab);
-    let slower = |number: u16| on_ethernet.get(&number).map(|[a, b]| *a.min(b));
     let links = view.world.lab.links.iter().zip(0u16..);
-    links.map(|(link, number)| one(view, link, number, slower(number))).collect()
+    links.map(|(link, number)| one(view, link, number, on_ethernet.get(&number).copied())).collect()
 }
 
-fn one(view: &View<'_>, link: &Link, number: u16, on_ethernet: Option<EthernetRate>) -> LinkResult {
+fn one(view: &View<'_>, link: &Link, number: u16, ports: Option<[EthernetRate; 2]>) -> LinkResult {
+    // The rate of a virtual link is that of its slower Ethernet port. A faster one sends in bursts.
+    let on_ethernet = ports.map(|[a, b]| a.min(b));
+    let burst = |side: usize| match (ports, on_ethernet) {
+        (Some(ports), Some(slower)) => slower.ps_per_byte() as f64 / ports[side].ps_per_byte() as f64,
+        _ => 1.0,
+    };
     let lane = 2 * u32::from(number);
     let down_ps = view.world.downtimes.measured_ps(number, view.now_ps);
     LinkResult {
@@ -25,8 +30,8 @@ fn one(view: &View<'_>, link: &Link, number: u16, on_ethernet: Option<EthernetRa
         bundle: link.bundle.map(|bundle| format!("bundle{bundle}")),
         down_s: s_of_ps(down_ps),
         link_resets: view.lanes[lane as usize].resets + view.lanes[lane as usize + 1].resets,
-        forward: direction(view, link, lane, down_ps),
-        backward: direction(view, link, lane + 1, down_ps),
+        forward: direction(view, link, lane, down_ps, burst(0)),
+        backward: direction(view, link, lane + 1, down_ps, burst(1)),
     }
 }
 
@@ -40,7 +45,7 @@ fn kind_of(link: &Link) -> LinkKind {
     }
 }
 
-fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDirection {
+fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64, burst: f64) -> LinkDirection {
     let count = &view.lanes[number as usize];
     let lane = &view.world.net.fc.lanes()[number as usize];
     // R_RDYs for frames of the other direction travel in this direction.
@@ -52,7 +57,7 @@ fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDir
         bytes: count.bytes,
         data_bytes: count.data_bytes,
         throughput_bytes_per_s: per_s(count.data_bytes, view.measured_ps),
-        utilisation: ratio(view.busy_ps(number), view.measured_ps),
+        utilisation: (ratio(view.busy_ps(number), view.measured_ps) * burst).min(1.0),
         idle_words: words(link, view.measured_ps - down_ps.min(view.measured_ps))
             .saturating_sub(count.bytes / WORD_BYTES + r_rdys),
         r_rdys,

@@ -237,7 +237,7 @@ fn points(out: &mut String, report: &Report, width: usize) {
     for PointGroup { kind, count, hosts, names } in groups.into_iter().take(MAX_ROWS) {
         let noun = match (count, kind) {
             (1, _) => kind.to_owned(),
-            (_, "switch") => "switches".to_owned(),
+            (_, kind) if kind.ends_with("switch") => format!("{kind}es"),
             (_, "chassis") => "chassis".to_owned(),
             _ => format!("{kind}s"),
         };
